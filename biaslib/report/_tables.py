@@ -1,0 +1,68 @@
+"""Tables that a screen reader, a phone and a spreadsheet can read."""
+
+import html
+from dataclasses import dataclass
+
+import pandas
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a page: shown whole, or folded behind its caption where a figure shows it."""
+
+    frame: pandas.DataFrame
+    caption: str
+    folded: bool = False
+    decimals: int = 2
+
+    def _repr_html_(self) -> str:
+        head = "".join(f'<th scope="col">{html.escape(str(c))}</th>' for c in self.frame.columns)
+        rows = "".join(self._row(row) for row in self.frame.itertuples(index=False, name=None))
+        caption = html.escape(self.caption)
+        inner = "" if self.folded else f"<caption>{caption}</caption>"
+        body = (
+            f'<div class="table-scroll" role="region" tabindex="0" aria-label="{caption}">'
+            f'<table class="bias-table">{inner}<thead><tr>{head}</tr></thead>'
+            f"<tbody>{rows}</tbody></table></div>"
+        )
+        if not self.folded:
+            return body
+        return f'<details class="table-behind"><summary>{caption}</summary>{body}</details>'
+
+    def _row(self, row) -> str:
+        return "<tr>" + "".join(self._cell(value) for value in row) + "</tr>"
+
+    def _cell(self, value) -> str:
+        if pandas.api.types.is_bool(value):
+            return f"<td>{'yes' if value else 'no'}</td>"
+        if pandas.api.types.is_number(value):
+            text = "–" if pandas.isna(value) else self._number(value)
+            return f'<td class="number">{text}</td>'
+        return f"<td>{'–' if value is None else html.escape(str(value))}</td>"
+
+    def _number(self, value) -> str:
+        if pandas.api.types.is_integer(value):
+            return f"{value:,}".replace("-", "−")
+        return f"{value:,.{self.decimals}f}".replace("-", "−")
+
+    def __repr__(self) -> str:
+        return f"{self.caption}\n{self.frame.to_string(index=False)}"
+
+
+def table(
+    frame: pandas.DataFrame, caption: str, *, folded: bool = False, decimals: int = 2
+) -> Table:
+    """Return a table to display.
+
+    Parameters
+    ----------
+    frame
+        The rows, as they shall be read; the index is not shown.
+    caption
+        What the table holds, n included.
+    folded
+        Show only the caption until the reader opens it: for the table behind a figure.
+    decimals
+        Decimals of numbers that are not whole.
+    """
+    return Table(frame, caption, folded, decimals)

@@ -1,0 +1,35 @@
+"""Errors that say what to do."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UnknownNameError(KeyError):
+    """A name that is not in a list of names; its text gives the nearest ones."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def unknown_name(kind: str, name: object, known: Iterable[object]) -> UnknownNameError:
+    """Return the error for an unknown name, with the nearest known names in its text.
+
+    Parameters
+    ----------
+    kind
+        What was asked for, for example ``"test"``.
+    name
+        The name that was given.
+    known
+        The names that exist.
+
+    Examples
+    --------
+    >>> str(unknown_name("test", "c6", ["C3", "C6"]))
+    "unknown test 'c6'. Did you mean 'C6'? Known: C3, C6."
+    """
+    names = [str(each) for each in known]
+    lowered = {each.lower(): each for each in names}
+    near = difflib.get_close_matches(str(name).lower(), lowered, n=3, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(repr(lowered[each]) for each in near)}?" if near else ""
+    return UnknownNameError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(names)}.")

@@ -1,0 +1,106 @@
+"""The stamp at the end of every executed page: what ran, where, on what."""
+
+import datetime
+import functools
+import hashlib
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import biaslib
+from biaslib.runtime._profile import profile
+
+PACKAGE = Path(biaslib.__file__).parent
+
+
+def file_sha256(path: str | Path) -> str:
+    """Return the SHA-256 of a file as 64 hexadecimal digits."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def source_hash(folder: str | Path = PACKAGE) -> str:
+    """Return 12 hexadecimal digits that change whenever a file of the package changes.
+
+    Code and data files count, in the order of their relative paths; byte code does not.
+    """
+    folder = Path(folder)
+    digest = hashlib.sha256()
+    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+        name = path.relative_to(folder).as_posix()
+        if "__pycache__" not in name:
+            digest.update(f"{name}\0{file_sha256(path)}\n".encode())
+    return digest.hexdigest()[:12]
+
+
+@functools.cache
+def _running_source_hash() -> str:
+    return source_hash()
+
+
+@dataclass
+class Provenance:
+    """What a notebook ran on; displayed as the stamp at the end of its page.
+
+    ``weights`` and ``data`` map what was loaded to its revision or checksum. Add to them with
+    :meth:`record` as the run goes on.
+    """
+
+    profile: str
+    device: str = "cpu"
+    weights: dict[str, str] = field(default_factory=dict)
+    data: dict[str, str] = field(default_factory=dict)
+    started: float = field(default_factory=time.perf_counter)
+
+    def record(self, *, device=None, weights=None, data=None) -> "Provenance":
+        """Note the device, and the revision of weights or the checksum of data by name."""
+        self.device = device or self.device
+        self.weights.update(weights or {})
+        self.data.update(data or {})
+        return self
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the stamp's rows as label and text."""
+        import platform
+
+        def listing(entries):
+            return "; ".join(f"{name}: {value}" for name, value in entries.items()) or "none"
+
+        return {
+            "Profile": self.profile,
+            "Device": f"{self.device} ({platform.machine()})",
+            "biaslib": f"{biaslib.__version__}, source {_running_source_hash()}",
+            "Weights": listing(self.weights),
+            "Data": listing(self.data),
+            "Date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+            "Run time": f"{time.perf_counter() - self.started:.0f} s",
+        }
+
+    def _repr_html_(self) -> str:
+        import html
+
+        rows = "".join(
+            f'<div><dt>{html.escape(label)}</dt><dd>{html.escape(text)}</dd></div>'
+            for label, text in self.as_dict().items()
+        )
+        return (
+            f'<dl class="stamp" data-source="{_running_source_hash()}" '
+            f'aria-label="How this page was made">{rows}</dl>'
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{label}: {text}" for label, text in self.as_dict().items())
+
+
+def start(profile_name: str | None = None) -> Provenance:
+    """Begin a notebook's run: choose the profile, start the clock, set the style of figures.
+
+    Examples
+    --------
+    >>> start("planted").profile
+    'planted'
+    """
+    return Provenance(profile=profile(profile_name))
