@@ -56,4 +56,4 @@ def progress(items: Iterable[Item], label: str, total: int | None = None) -> Ite
     """Yield the items behind a progress bar; the bar is left out of the built book."""
     from tqdm.auto import tqdm
 
-    yield from tqdm(items, desc=label, total=total, disable=in_book(), leave=False)
+    yield from tqdm(items, desc=label, total=total, disable=in_book(), leave=False, delay=1.0)

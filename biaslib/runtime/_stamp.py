@@ -83,7 +83,7 @@ class Provenance:
         import html
 
         rows = "".join(
-            f'<div><dt>{html.escape(label)}</dt><dd>{html.escape(text)}</dd></div>'
+            f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(text)}</dd></div>"
             for label, text in self.as_dict().items()
         )
         return (

@@ -1,1 +1,37 @@
-"""Placeholder, replaced below."""
+"""Word lists and sentence templates of the association tests, with the source of every list.
+
+The tests are WEAT 1 to 10 of Caliskan et al. (2017) and the 13 tests of study 1 (Ross et al.,
+2021). The lists are data files in ``data/``: ``words.csv`` (the words of each set, with their
+grammatical kind), ``sets.csv`` (what a set holds, and its source), ``tests.json`` (which sets a
+test compares) and ``templates.json`` (our sentences). To add a test, add rows; they are checked
+when they are first read.
+
+.. warning:: Content note. The lists repeat stereotypes about women, Black people, old people and
+   people with mental illness, and words for violence and death, because the tests measure whether
+   a model associates them. They describe the stereotype and not the people.
+
+>>> test = association_test("C6")
+>>> test.title
+'Names of men and women; career and family'
+>>> test.X[:2], test.B[:2]
+(('John', 'Paul'), ('home', 'parents'))
+>>> association_test("C6", level="sentence").X[0]
+'Someone mentioned John.'
+"""
+
+from biaslib.stimuli._association import (
+    LEVELS,
+    AssociationTest,
+    association_test,
+    association_tests,
+)
+from biaslib.stimuli._sentences import sentences, templates
+
+__all__ = [
+    "LEVELS",
+    "AssociationTest",
+    "association_test",
+    "association_tests",
+    "sentences",
+    "templates",
+]

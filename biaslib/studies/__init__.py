@@ -1,1 +1,1 @@
-"""Placeholder, replaced below."""
+"""One file a study: model and stimuli in, tidy scores out."""

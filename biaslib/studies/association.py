@@ -1,0 +1,368 @@
+"""Association tests on text encoders: WEAT and SEAT, with the null distribution they lack.
+
+Three questions about every test: how large is the effect (equation 3 of Ross, Katz and Barbu
+2021) and how much does it depend on the words chosen; is it larger than relabelled targets would
+give (the permutation test); is it larger than random attribute words would give (the same targets,
+thousands of random attribute sets).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas
+from scipy import sparse
+
+from biaslib import inference, stimuli
+from biaslib.metrics.association import cosines, effect_size_of_scores
+from biaslib.runtime import progress
+from biaslib.stimuli import pool as word_pools
+
+__all__ = [
+    "LEVELS",
+    "EmbeddedPool",
+    "EmbeddedTest",
+    "RandomAttributes",
+    "adjust_scores",
+    "embed_pool",
+    "embed_test",
+    "p_value_with_replacement",
+    "random_attributes",
+    "run",
+    "score",
+    "separability",
+]
+
+LEVELS = ("word", "sentence", "contextual")
+SETS = ("X", "Y", "A", "B")
+
+
+@dataclass(frozen=True)
+class EmbeddedTest:
+    """A test with the embeddings of its four sets, at one level.
+
+    ``embeddings`` maps X, Y, A, B to (n, d) arrays; ``words`` to the word that each row carries,
+    ``kinds`` to that word's grammatical kind.
+    """
+
+    name: str
+    level: str
+    embeddings: dict[str, np.ndarray]
+    words: dict[str, Sequence[str]]
+    kinds: dict[str, Sequence[str]]
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        """Embeddings of X and then of Y: (n_x + n_y, d)."""
+        return np.concatenate([self.embeddings["X"], self.embeddings["Y"]])
+
+    @cached_property
+    def cosines_a(self) -> np.ndarray:
+        """Cosines of the targets with the attributes A: (n_x + n_y, n_a)."""
+        return cosines(self.targets, self.embeddings["A"])
+
+    @cached_property
+    def cosines_b(self) -> np.ndarray:
+        """Cosines of the targets with the attributes B: (n_x + n_y, n_b)."""
+        return cosines(self.targets, self.embeddings["B"])
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """Scores s(w, A, B) of the targets, X before Y: (n_x + n_y,)."""
+        return self.cosines_a.mean(axis=1) - self.cosines_b.mean(axis=1)
+
+    @property
+    def n_x(self) -> int:
+        """Number of items of X, which is that of Y."""
+        return len(self.embeddings["X"])
+
+    def split(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return scores of X and of Y; the targets are the last axis."""
+        return scores[..., : self.n_x], scores[..., self.n_x :]
+
+    def word_scores(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return one score a target word, the mean over its sentences, for X and for Y."""
+        x, y = self.split(self.scores)
+        return _mean_by_word(x, self.words["X"]), _mean_by_word(y, self.words["Y"])
+
+
+def embed_test(encoder, name: str, level: str) -> EmbeddedTest:
+    """Embed the four sets of a test.
+
+    Parameters
+    ----------
+    encoder
+        A model with ``embed(texts, level, words)``, such as :func:`biaslib.models.load` gives.
+    name
+        A test of :func:`biaslib.stimuli.association_tests`.
+    level
+        ``word``, ``sentence`` or ``contextual``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such test or level.
+    ValueError
+        If the encoder cannot encode an item.
+    """
+    test = stimuli.association_test(name, level)
+    items = {each: list(getattr(test, each)) for each in SETS}
+    texts = [text for each in SETS for text in items[each]]
+    words = [word for each in SETS for word in test.words[each]]
+    rows = encoder.embed(texts, level, words if level == "contextual" else None)
+    ends = np.cumsum([len(items[each]) for each in SETS])[:-1]
+    embeddings = dict(zip(SETS, np.split(rows, ends), strict=True))
+    return EmbeddedTest(name, level, embeddings, test.words, test.kinds)
+
+
+def score(
+    embedded: EmbeddedTest,
+    n_bootstrap: int = 2_000,
+    n_resamples: int = 20_000,
+    seed: int = 0,
+) -> dict[str, object]:
+    """Return one row of scores: effect size, interval, p-values and their n.
+
+    The interval resamples target and attribute words. ``p_value`` takes every item as a unit, as
+    May et al. (2019) do; ``p_value_words`` averages the sentences of a word first, so that a word
+    is one unit however many sentences carry it. Both are one-sided: X nearer to A than Y is.
+    """
+    x, y = embedded.split(embedded.scores)
+    x_words, y_words = embedded.word_scores()
+    interval = inference.bootstrap_effect_size(
+        embedded.cosines_a,
+        embedded.cosines_b,
+        *(embedded.words[each] for each in SETS),
+        n_resamples=n_bootstrap,
+        rng=seed,
+    )
+    items = inference.permutation_test(x, y, n_resamples=n_resamples, rng=seed)
+    words = inference.permutation_test(x_words, y_words, n_resamples=n_resamples, rng=seed)
+    return {
+        "test": embedded.name,
+        "level": embedded.level,
+        "statistic": "effect size",
+        "value": effect_size_of_scores(x, y),
+        "low": interval.low,
+        "high": interval.high,
+        "value_ddof0": effect_size_of_scores(x, y, ddof=0),
+        "value_words": effect_size_of_scores(x_words, y_words),
+        "p_value": items.p_value,
+        "p_low": items.low,
+        "p_high": items.high,
+        "p_method": items.method,
+        "p_value_words": words.p_value,
+        "p_method_words": words.method,
+        "n": embedded.n_x,
+        "n_words": len(x_words),
+        "n_partitions": words.n_partitions,
+        "seed": seed,
+    }
+
+
+def run(
+    encoder, names: Iterable[str], levels: Iterable[str] = LEVELS, **settings
+) -> tuple[pandas.DataFrame, list[EmbeddedTest]]:
+    """Score tests at levels: tidy scores, one row a test and level, and the embedded tests.
+
+    Parameters
+    ----------
+    encoder
+        As :func:`embed_test`.
+    names, levels
+        Tests and levels.
+    settings
+        As :func:`score`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns study, model, revision, test, level, statistic, value, low, high, p_value and
+        others; ``p_holm`` and ``p_bh`` are ``p_value_words`` adjusted over all rows.
+    list of EmbeddedTest
+        In the order of the rows.
+    """
+    wanted = [(name, level) for level in levels for name in names]
+    embedded = [embed_test(encoder, *each) for each in progress(wanted, "embedding tests")]
+    scored = [score(each, **settings) for each in progress(embedded, "scoring tests")]
+    scores = pandas.DataFrame(scored)
+    scores.insert(0, "study", "text encoders")
+    scores.insert(1, "model", encoder.name)
+    scores.insert(2, "revision", encoder.revision)
+    return adjust_scores(scores, "p_value_words"), embedded
+
+
+def adjust_scores(scores: pandas.DataFrame, column: str, suffix: str = "") -> pandas.DataFrame:
+    """Return the scores with ``p_holm`` and ``p_bh``: a column of p-values, adjusted over rows."""
+    adjusted = {
+        f"p_{method}{suffix}": inference.adjust(scores[column], method) for method in ("holm", "bh")
+    }
+    return scores.assign(**adjusted)
+
+
+@dataclass(frozen=True)
+class EmbeddedPool:
+    """A pool of ordinary words at one level; ``directions`` (n, d) are means of unit vectors."""
+
+    words: pandas.DataFrame
+    level: str
+    directions: np.ndarray
+
+
+def embed_pool(encoder, words: pandas.DataFrame, level: str) -> EmbeddedPool:
+    """Embed a pool of words, in the sentences of the tests where the level asks for sentences.
+
+    The mean cosine of a target with the sentences of a word is the target's unit vector times
+    the mean of the sentences' unit vectors; so one mean a word is all that is kept.
+    """
+    kinds = zip(words["word"], words["kind"], strict=True)
+    texts = [[word] if level == "word" else stimuli.sentences(word, kind) for word, kind in kinds]
+    flat = [text for each in texts for text in each]
+    owner = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
+    carried = words["word"].to_numpy()[owner].tolist() if level == "contextual" else None
+    rows = encoder.embed(flat, level, carried).astype(float)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    sums = np.zeros((len(texts), rows.shape[1]))
+    np.add.at(sums, owner, rows)
+    return EmbeddedPool(words, level, sums / np.bincount(owner)[:, None])
+
+
+@dataclass(frozen=True)
+class RandomAttributes:
+    """What random attribute words give with a test's own targets.
+
+    ``effect_sizes`` and ``p_values`` (one-sided, X nearer to A) have one entry a random pair of
+    attribute sets.
+    """
+
+    test: str
+    level: str
+    matched: bool
+    effect_sizes: np.ndarray
+    p_values: np.ndarray
+
+    def rejection_rate(self, alpha: float = 0.05) -> float:
+        """Return the share of random attribute sets with a one-sided p-value below alpha."""
+        return float((self.p_values < alpha).mean())
+
+    def quantile(self, share: float = 0.95) -> float:
+        """Return a quantile of |d| over random attribute sets."""
+        return float(np.quantile(np.abs(self.effect_sizes), share))
+
+    def p_value(self, effect_size: float) -> float:
+        r"""Return how often random attribute words give an effect at least as large.
+
+        .. math:: p = \\frac{1 + \\#\\{ \\lvert d_{\\mathrm{random}} \\rvert \\ge
+                  \\lvert d \\rvert \\}}{1 + n_{\\mathrm{sets}}}
+
+        Two-sided, since a random pair of sets has no direction.
+        """
+        larger = np.abs(self.effect_sizes) >= abs(effect_size) - 1e-12
+        return float((1 + larger.sum()) / (1 + larger.size))
+
+
+def random_attributes(
+    embedded: EmbeddedTest,
+    pool: EmbeddedPool,
+    n_sets: int = 2_000,
+    matched: bool = True,
+    n_resamples: int = 13_000,
+    seed: int = 0,
+) -> RandomAttributes:
+    """Put random words in the place of a test's attributes, many times.
+
+    Parameters
+    ----------
+    embedded
+        The test, whose targets stay as they are.
+    pool
+        Words to draw from, embedded at the same level.
+    n_sets
+        Number of random pairs of attribute sets, of the sizes of A and B.
+    matched
+        Replace each attribute word by one near in frequency and length, of the same kind;
+        otherwise draw from the whole pool.
+    n_resamples
+        As for the permutation test; up to this many partitions are enumerated.
+    seed
+        Seed of the draws.
+
+    Raises
+    ------
+    ValueError
+        If test and pool are of different levels.
+    """
+    if embedded.level != pool.level:
+        raise ValueError(f"the test is at level {embedded.level}, the pool at {pool.level}")
+    rng = np.random.default_rng(seed)
+    kind_of = [dict(zip(embedded.words[s], embedded.kinds[s], strict=True)) for s in "AB"]
+    drawn = _draw([*kind_of[0].items(), *kind_of[1].items()], pool, n_sets, matched, rng)
+    weights = np.repeat([1.0 / len(kind_of[0]), -1.0 / len(kind_of[1])], [len(k) for k in kind_of])
+    directions = _combine(drawn, weights, pool.directions)
+    units = embedded.targets / np.linalg.norm(embedded.targets, axis=1, keepdims=True)
+    x, y = embedded.split(directions @ units.T.astype(float))
+    x_words = _mean_by_word(x, embedded.words["X"])
+    y_words = _mean_by_word(y, embedded.words["Y"])
+    p_values = inference.permutation_p_values(x_words, y_words, n_resamples=n_resamples, rng=rng)
+    effect_sizes = effect_size_of_scores(x, y)
+    return RandomAttributes(embedded.name, embedded.level, matched, effect_sizes, p_values)
+
+
+def separability(embedded: EmbeddedTest) -> float:
+    """Return how well X and Y are told apart by their embeddings alone, without any attribute.
+
+    The share of target words that lie nearer (by cosine) to the mean direction of the other words
+    of their own set than to that of the other set. Half is chance; 1 means that the two target
+    sets are two separate clusters, so that almost any direction tells them apart.
+    """
+    units = embedded.targets / np.linalg.norm(embedded.targets, axis=1, keepdims=True)
+    x, y = embedded.split(units.T)
+    x_words = _mean_by_word(x, embedded.words["X"]).T
+    y_words = _mean_by_word(y, embedded.words["Y"]).T
+    return float(
+        np.mean([_share_nearer_own(x_words, y_words), _share_nearer_own(y_words, x_words)])
+    )
+
+
+def _share_nearer_own(own: np.ndarray, other: np.ndarray) -> float:
+    rest = (own.sum(axis=0) - own) / (len(own) - 1)
+    to_own = (own * rest).sum(axis=1) / np.linalg.norm(rest, axis=1)
+    to_other = own @ other.mean(axis=0) / np.linalg.norm(other.mean(axis=0))
+    return float((to_own > to_other).mean())
+
+
+def p_value_with_replacement(
+    x: np.ndarray, y: np.ndarray, n_resamples: int = 20_000, rng=None
+) -> float:
+    """Return the p-value that comes out when relabelled sets are drawn WITH replacement.
+
+    Some packages draw both sets anew from the pooled targets, each with replacement. That is a
+    bootstrap of the pooled targets and not a relabelling: shown here as a trap, used nowhere.
+    """
+    rng = np.random.default_rng(rng)
+    pooled, n = np.concatenate([x, y]), len(x)
+    drawn = rng.choice(pooled, size=(n_resamples, 2 * n))
+    differences = drawn[:, :n].mean(axis=1) - drawn[:, n:].mean(axis=1)
+    return float((1 + (differences >= x.mean() - y.mean()).sum()) / (1 + n_resamples))
+
+
+def _draw(words_and_kinds, pool, n_sets, matched, rng):
+    if not matched:
+        return word_pools.draw_uniform(len(words_and_kinds), pool.words, n_sets, rng)
+    words, kinds = zip(*words_and_kinds, strict=True)
+    return word_pools.draw_matched(words, kinds, pool.words, n_sets, rng)
+
+
+def _combine(drawn: np.ndarray, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the weighted sum of the drawn rows for every set: (n_sets, d)."""
+    starts = np.arange(0, drawn.size + 1, drawn.shape[1])
+    data = np.tile(weights, len(drawn))
+    return sparse.csr_array((data, drawn.ravel(), starts), shape=(len(drawn), len(rows))) @ rows
+
+
+def _mean_by_word(scores: np.ndarray, words: Sequence[str]) -> np.ndarray:
+    """Return means over the items of each word; items are the last axis: (..., n_words)."""
+    _, owner = np.unique(np.asarray(words), return_inverse=True)
+    membership = np.eye(owner.max() + 1)[owner]
+    return scores @ (membership / membership.sum(axis=0))

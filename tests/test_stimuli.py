@@ -1,0 +1,414 @@
+"""Word lists, sentences and association tests."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pandas
+import pytest
+
+from biaslib import stimuli
+from biaslib.runtime import UnknownNameError
+from biaslib.stimuli import _data, association_test, association_tests, sentences, templates
+from biaslib.stimuli._sentences import indefinite_article
+
+SHARED = Path(__file__).parents[2] / "shared"
+RELEASED = SHARED / "data" / "ross2021" / "tests" / "grounded-tests"
+needs_released = pytest.mark.skipif(
+    not RELEASED.exists(), reason="the test files of Ross et al. (2021) are not in ../shared"
+)
+NAMES = association_tests()["name"].tolist()
+STUDY1 = (
+    "C3 C6 C8 C11 C12 C13 DB-competent-gender DB-likeable-gender occupation-gender "
+    "DB-competent-race DB-likeable-race occupation-race ABW"
+)
+
+# Caliskan et al. (2017), Table 1, and counts of the lists of the other sources.
+SIZES = {
+    "C1": (25, 25, 25, 25),
+    "C2": (25, 25, 25, 25),
+    "C3": (32, 32, 25, 25),
+    "C4": (16, 16, 25, 25),
+    "C5": (16, 16, 8, 8),
+    "C6": (8, 8, 8, 8),
+    "C7": (8, 8, 8, 8),
+    "C8": (8, 8, 8, 8),
+    "C9": (6, 6, 7, 7),
+    "C10": (8, 8, 8, 8),
+    "C11": (8, 8, 25, 25),
+    "C12": (32, 32, 8, 8),
+    "C13": (32, 32, 8, 8),
+    "DB-competent-gender": (8, 8, 10, 10),
+    "DB-likeable-gender": (8, 8, 8, 8),
+    "occupation-gender": (8, 8, 20, 20),
+    "DB-competent-race": (8, 8, 10, 10),
+    "DB-likeable-race": (8, 8, 8, 8),
+    "occupation-race": (8, 8, 20, 20),
+    "ABW": (15, 15, 18, 18),
+}
+
+# SHA-256, first 12 digits, of X;Y;A;B with commas: compared once by hand with the supplement of
+# Caliskan et al. (2017), the files of W4ngatang/sent-bias and those of Ross et al. (2021).
+HASHES = {
+    "C1": "8678460407b4",
+    "C2": "6669b3e8fa22",
+    "C3": "fd691f3f5855",
+    "C4": "24b444903724",
+    "C5": "54bc38314199",
+    "C6": "a833d40100eb",
+    "C7": "c5f877d64316",
+    "C8": "b82c01a151c3",
+    "C9": "8e7ac644aa30",
+    "C10": "99c70f181648",
+    "C11": "00787719e374",
+    "C12": "a3e45ac14406",
+    "C13": "02eb979cc8a4",
+    "DB-competent-gender": "a42891b31ef5",
+    "DB-likeable-gender": "c6cc44e08c92",
+    "occupation-gender": "150d85acc633",
+    "DB-competent-race": "a43a49c399b6",
+    "DB-likeable-race": "548a2d445b98",
+    "occupation-race": "e99796f72bfe",
+    "ABW": "07edf5117c3a",
+}
+
+
+def of(test: stimuli.AssociationTest, role: str) -> tuple[str, ...]:
+    return getattr(test, role)
+
+
+def digest(test: stimuli.AssociationTest) -> str:
+    text = ";".join(",".join(of(test, role)) for role in "XYAB")
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+# Lists
+
+
+def test_every_required_test_is_there():
+    assert list(SIZES) == NAMES
+    assert " ".join(association_tests(study1=True)["name"]) == STUDY1
+    assert len(association_tests(study1=False)) == 7
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sizes_are_the_published_ones(name):
+    test = association_test(name)
+    assert tuple(len(of(test, role)) for role in "XYAB") == SIZES[name]
+    row = association_tests().set_index("name").loc[name]
+    assert tuple(row[["n_X", "n_Y", "n_A", "n_B"]]) == SIZES[name]
+
+
+def test_c6_is_the_published_list():
+    test = association_test("C6")
+    assert test.X == ("John", "Paul", "Mike", "Kevin", "Steve", "Greg", "Jeff", "Bill")
+    assert test.Y == ("Amy", "Joan", "Lisa", "Sarah", "Diana", "Kate", "Ann", "Donna")
+    assert " ".join(test.A) == (
+        "executive management professional corporation salary office business career"
+    )
+    assert " ".join(test.B) == "home parents children family cousins marriage wedding relatives"
+
+
+def test_c9_is_the_published_list():
+    test = association_test("C9")
+    assert " ".join(test.X) == "sad hopeless gloomy tearful miserable depressed"
+    assert " ".join(test.Y) == "sick illness influenza disease virus cancer"
+    assert " ".join(test.A) == (
+        "impermanent unstable variable fleeting short-term brief occasional"
+    )
+    assert " ".join(test.B) == "stable always constant persistent chronic prolonged forever"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lists_have_not_changed(name):
+    assert digest(association_test(name)) == HASHES[name]
+
+
+def test_names_that_the_supplement_sets_in_italics_are_left_out():
+    third, fourth, fifth = (association_test(name) for name in ("C3", "C4", "C5"))
+    assert not {"Chip", "Ian", "Todd", "Sue-Ellen", "Wendy"} & set(third.X)
+    assert not {"Lerone", "Percell", "Latonya", "Tawanda"} & set(third.Y)
+    assert not {"Jay", "Kristen"} & set(fourth.X)
+    assert not {"Tremayne", "Latonya"} & set(fourth.Y)
+    assert (fifth.X, fifth.Y) == (fourth.X, fourth.Y)
+
+
+def test_unpleasant_words_differ_between_c1_and_c3():
+    first, third = set(association_test("C1").B), set(association_test("C3").B)
+    assert first - third == {"agony", "prison"}
+    assert third - first == {"bomb", "evil"}
+
+
+def test_tests_share_lists_where_their_source_says_so():
+    tests = {name: association_test(name) for name in NAMES}
+    assert (tests["C11"].A, tests["C11"].B) == (tests["C3"].A, tests["C3"].B)
+    assert (tests["C12"].X, tests["C12"].A) == (tests["C3"].X, tests["C6"].A)
+    assert (tests["C13"].A, tests["C13"].B) == (tests["C8"].X, tests["C8"].Y)
+    assert set(tests["occupation-race"].X) < set(tests["C3"].X)
+    assert set(tests["occupation-race"].Y) < set(tests["C3"].Y)
+
+
+def test_direction_reads_the_sign():
+    expected = {
+        "C6": "names of men with career words, names of women with family words",
+        "C8": "science words with words for men, arts words with words for women",
+        "ABW": (
+            "names of White women with near-antonyms of the stereotype, "
+            "names of Black women with words of the 'angry Black woman' stereotype"
+        ),
+    }
+    assert {name: association_test(name).direction for name in expected} == expected
+
+
+def test_kinds_and_sources():
+    frame = association_tests().set_index("name")
+    assert set(frame["kind"]) == {"gender", "race", "race and gender", "age", "other"}
+    assert frame.loc["ABW", "kind"] == "race and gender"
+    assert frame["source"].str.contains(r"et al\. \(20\d\d\)|Tan and Celis \(2019\)").all()
+    assert association_test("C1").sources["A"] == (
+        "Caliskan et al. (2017), supplement, WEAT 1 to 4"
+    )
+    assert _data.set_frame()["source"].str.contains(r"\(20\d\d\)").all()
+
+
+def test_no_text_says_males_or_females():
+    texts = [*association_tests()["title"], *_data.set_frame()["label"]]
+    assert not [text for text in texts if re.search(r"\b(fe)?males?\b", text, re.IGNORECASE)]
+
+
+def test_every_set_is_used_and_described():
+    used = {row[role] for row in _data.catalogue().values() for role in "XYAB"}
+    assert used == set(_data.set_frame().index) == set(_data.word_frame()["set"])
+
+
+# Sentences
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_sentence_carries_its_word_once_as_a_whole_word(name):
+    test = association_test(name, level="sentence")
+    for role in "XYAB":
+        assert len(of(test, role)) == len(test.words[role])
+        for sentence, word in zip(of(test, role), test.words[role], strict=True):
+            assert len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", sentence)) == 1
+            assert sentence[0].isupper()
+            assert sentence.endswith(".")
+            assert "{" not in sentence
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_word_has_six_different_sentences_in_order(name):
+    words, test = association_test(name), association_test(name, level="sentence")
+    for role in "XYAB":
+        assert test.words[role][::6] == of(words, role) == words.words[role]
+        assert len(set(of(test, role))) == 6 * len(of(words, role))
+
+
+def test_contextual_level_has_the_sentences():
+    sentence = association_test("ABW", level="sentence")
+    contextual = association_test("ABW", level="contextual")
+    assert contextual.level == "contextual"
+    assert (contextual.X, contextual.words) == (sentence.X, sentence.words)
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "sentence"),
+    [
+        ("John", "name", "Someone mentioned John."),
+        ("NASA", "proper noun", "Someone mentioned NASA."),
+        ("uncle", "count noun", "Someone mentioned an uncle."),
+        ("construction worker", "count noun", "Someone mentioned a construction worker."),
+        ("CEO", "count noun", "Someone mentioned a CEO."),
+        ("relatives", "plural noun", "Someone mentioned relatives."),
+        ("physics", "mass noun", "Someone mentioned physics."),
+        ("short-term", "adjective", "Someone mentioned being short-term."),
+        ("pollute", "verb", "Someone mentioned things that pollute."),
+        ("forever", "adverb", "Someone mentioned how it was forever there."),
+        ("he", "subject pronoun", "Someone mentioned where he was."),
+        ("her", "object pronoun", "Someone mentioned her."),
+        ("hers", "possessive pronoun", "Someone mentioned hers."),
+    ],
+)
+def test_first_sentence_of_each_kind(word, kind, sentence):
+    assert sentences(word, kind)[0] == sentence
+
+
+def test_words_have_the_kind_that_grammar_asks_for():
+    kinds = _data.word_frame().drop_duplicates(["word", "kind"]).set_index("word")["kind"]
+    expected = {
+        "NASA": "proper noun",
+        "Einstein": "name",
+        "equations": "plural noun",
+        "teargas": "mass noun",
+        "kill": "verb",
+        "always": "adverb",
+        "she": "subject pronoun",
+        "him": "object pronoun",
+        "his": "possessive pronoun",
+        "loyal": "adjective",
+        "nurse": "count noun",
+    }
+    assert kinds[list(expected)].to_dict() == expected
+    assert set(kinds) == set(templates()["kind"])
+
+
+def test_a_word_has_one_kind():
+    kinds = _data.word_frame().groupby("word")["kind"].nunique()
+    assert kinds[kinds > 1].index.tolist() == []
+
+
+def test_article_of_every_count_noun():
+    frame = _data.word_frame()
+    nouns = frame.loc[frame["kind"] == "count noun", "word"].unique()
+    with_an = sorted(word for word in nouns if indefinite_article(word) == "an")
+    assert " ".join(with_an) == (
+        "accident accountant analyst ant arrow assault assistant aster attendant auditor aunt axe "
+        "azalea editor executive experiment illness iris oboe office orchid uncle"
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "article"),
+    [
+        ("hour", "an"),
+        ("honest man", "an"),
+        ("heir", "an"),
+        ("uninvited guest", "an"),
+        ("house", "a"),
+        ("university", "a"),
+        ("European", "a"),
+        ("one-off", "a"),
+        ("onerous task", "an"),
+        ("user", "a"),
+    ],
+)
+def test_article_of_words_of_the_reader(word, article):
+    assert indefinite_article(word) == article
+
+
+def test_templates_are_the_same_number_for_every_kind():
+    frame = templates()
+    assert frame.columns.tolist() == ["kind", "template", "example"]
+    assert frame.groupby("kind").size().unique().tolist() == [6]
+    assert frame["template"].str.count(re.escape("{word}")).eq(1).all()
+
+
+@needs_released
+def test_sentences_are_not_those_of_seat():
+    theirs = {
+        caption
+        for path in RELEASED.glob("*/sent-*.jsonl")
+        for role in ("targ1", "targ2", "attr1", "attr2")
+        for caption in json.loads(path.read_text())[role]["captions"].values()
+    }
+    tests = [association_test(name, level="sentence") for name in NAMES]
+    ours = {sentence for test in tests for role in "XYAB" for sentence in of(test, role)}
+    assert len(theirs) > 1000
+    assert not ours & theirs
+
+
+# The released files of study 1
+
+
+@needs_released
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("C3", "google/weat3"),
+        ("C6", "google/weat6"),
+        ("C6", "coco/weat6"),
+        ("C8", "concap/weat8"),
+        ("DB-competent-gender", "google/heilman_gender_double_bind_competent_one_word"),
+        ("occupation-gender", "google/occ_gender"),
+        ("ABW", "google/angry_black_woman_stereotype"),
+    ],
+)
+def test_lists_are_those_of_the_released_files(name, file):
+    path = RELEASED / f"{file}.jsonl"
+    if not path.exists():
+        pytest.skip(f"{file}.jsonl is not in ../shared")
+    released, test = json.loads(path.read_text()), association_test(name)
+    for role, key in zip("XYAB", ("targ1", "targ2", "attr1", "attr2"), strict=True):
+        captions = released[key]["captions"]
+        assert of(test, role) == tuple(captions[number] for number in sorted(captions, key=int))
+
+
+@needs_released
+def test_released_weat3_ties_every_name_to_images():
+    released = json.loads((RELEASED / "google/weat3.jsonl").read_text())
+    for target in ("targ1", "targ2"):
+        groups = {tuple(ids) for ids in released[target]["images"].values()}
+        assert sorted(number for group in groups for number in group) == list(range(32))
+        assert {len(group) for group in groups} <= {3, 5, 6, 7}
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="../shared is not there")
+def test_names_are_those_of_the_papers_table():
+    images = pandas.read_csv(SHARED / "tables" / "grounded_weat" / "images.csv")
+    assert " ".join(images.query("source == 'google'")["test"]) == STUDY1
+
+
+# Errors
+
+
+def test_unknown_test_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match=r"unknown association test 'c6'.*'C6'"):
+        association_test("c6")
+    with pytest.raises(KeyError, match="Did you mean 'occupation-gender'"):
+        association_test("occupations-gender")
+
+
+def test_unknown_level_and_kind_suggest_the_nearest():
+    with pytest.raises(UnknownNameError, match="Did you mean 'sentence'"):
+        association_test("C6", level="sentences")
+    with pytest.raises(UnknownNameError, match=r"unknown kind of word 'noun'.*'mass noun'"):
+        sentences("love", "noun")
+
+
+def tampered(set_name: str, word: str | None, replacement: str | None) -> pandas.DataFrame:
+    """Return the words with one replaced, left out (None by) or added (by None)."""
+    frame = _data.word_frame().copy()
+    if word is None:
+        extra = {"set": set_name, "word": replacement, "kind": "name"}
+        return pandas.concat([frame, pandas.DataFrame([extra])])
+    at = (frame["set"] == set_name) & (frame["word"] == word)
+    assert at.sum() == 1
+    if replacement is None:
+        return frame[~at]
+    frame.loc[at, "word"] = replacement
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("names_men", "Paul", "John"), r"test C6: X \(names_men\) holds the word 'John' twice"),
+        (("names_men", "Paul", None), r"test C6: X \(names_men\) has 7 words .* has 8.*'Bill'"),
+        (("names_men", None, "Rob"), r"test C6: X \(names_men\) has 9 words .* has 8.*'Rob'"),
+        (("names_men", "Paul", "Amy"), r"test C6: X .* and Y \(names_women\) share the word 'Amy'"),
+        (("career", "office", "home"), r"test C6: A .* and B \(family\) share the word 'home'"),
+    ],
+)
+def test_improper_tests_are_refused(change, message):
+    tests = pandas.DataFrame(_data.read_json("tests.json"))
+    with pytest.raises(ValueError, match=message):
+        _data.check_tests(tests, tampered(*change))
+
+
+def test_an_empty_set_is_refused():
+    tests = pandas.DataFrame(_data.read_json("tests.json"))
+    words = _data.word_frame().query("set != 'family'")
+    with pytest.raises(ValueError, match=r"test C6: B \(family\) holds no words"):
+        _data.check_tests(tests, words)
+
+
+def test_public_names():
+    assert sorted(stimuli.__all__, key=str.lower) == [
+        "association_test",
+        "association_tests",
+        "AssociationTest",
+        "LEVELS",
+        "sentences",
+        "templates",
+    ]

@@ -1,0 +1,213 @@
+"""Fetch the third-party browser files that the site serves itself, and those its tests use.
+
+    python tools/vendor.py                  fetches with npm, which must be on PATH
+    python tools/vendor.py --from FOLDER    takes tarballs that `npm pack` has put there before
+
+Every tarball is compared with the SHA-256 written below before one byte of it is used. Only the
+files that a page can ask for are kept, with their licences. Standard library only. The result is
+committed, so that nobody needs npm to build the book.
+"""
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).resolve().parent.parent
+
+MIT = """\
+{copyright}
+
+Permission is hereby granted, free of charge, to any person obtaining a copy
+of this software and associated documentation files (the "Software"), to deal
+in the Software without restriction, including without limitation the rights
+to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+copies of the Software, and to permit persons to whom the Software is
+furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all
+copies or substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+SOFTWARE.
+"""
+
+BSD_3_CLAUSE = """\
+{copyright}
+
+Redistribution and use in source and binary forms, with or without
+modification, are permitted provided that the following conditions are met:
+
+1. Redistributions of source code must retain the above copyright notice, this
+   list of conditions and the following disclaimer.
+
+2. Redistributions in binary form must reproduce the above copyright notice,
+   this list of conditions and the following disclaimer in the documentation
+   and/or other materials provided with the distribution.
+
+3. Neither the name of the copyright holder nor the names of its
+   contributors may be used to endorse or promote products derived from
+   this software without specific prior written permission.
+
+THIS SOFTWARE IS PROVIDED BY THE COPYRIGHT HOLDERS AND CONTRIBUTORS "AS IS"
+AND ANY EXPRESS OR IMPLIED WARRANTIES, INCLUDING, BUT NOT LIMITED TO, THE
+IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS FOR A PARTICULAR PURPOSE ARE
+DISCLAIMED. IN NO EVENT SHALL THE COPYRIGHT HOLDER OR CONTRIBUTORS BE LIABLE
+FOR ANY DIRECT, INDIRECT, INCIDENTAL, SPECIAL, EXEMPLARY, OR CONSEQUENTIAL
+DAMAGES (INCLUDING, BUT NOT LIMITED TO, PROCUREMENT OF SUBSTITUTE GOODS OR
+SERVICES; LOSS OF USE, DATA, OR PROFITS; OR BUSINESS INTERRUPTION) HOWEVER
+CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN CONTRACT, STRICT LIABILITY,
+OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE) ARISING IN ANY WAY OUT OF THE USE
+OF THIS SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
+"""
+
+
+@dataclass(frozen=True)
+class Package:
+    """One npm package: what to take from its tarball and where to put it."""
+
+    name: str
+    version: str
+    sha256: str
+    target: str
+    files: dict[str, str]
+    """Pattern inside the tarball -> folder below ``target``."""
+    leave_out: tuple[str, ...] = ()
+    written: dict[str, str] = field(default_factory=dict)
+    """Licence texts that the tarball itself does not carry."""
+    owns_target: bool = True
+
+    @property
+    def tarball(self) -> str:
+        """The file name that ``npm pack`` gives."""
+        return f"{self.name.lstrip('@').replace('/', '-')}-{self.version}.tgz"
+
+
+PACKAGES = (
+    Package(
+        name="mathjax",
+        version="3.2.2",
+        sha256="1b9c0a1c44df864e915690558e72adb9cc5203360daefd385084ced3b6c64c09",
+        target="static/vendor/mathjax",
+        files={
+            "LICENSE": "",
+            "es5/tex-mml-chtml.js": "",
+            "es5/output/chtml/fonts/woff-v2/*.woff": "output/chtml/fonts/woff-v2",
+            # Loaded one by one, when a formula asks for them.
+            "es5/input/tex/extensions/*.js": "input/tex/extensions",
+        },
+        leave_out=("es5/input/tex/extensions/all-packages.js",),
+    ),
+    Package(
+        name="requirejs",
+        version="2.3.8",
+        sha256="777158e89275e16bd51aec3ef714fbcb5dc45789e7078659933bc814916d7dec",
+        target="static/vendor/requirejs",
+        files={"require.js": ""},
+        written={
+            "LICENSE": MIT.format(
+                copyright="Copyright jQuery Foundation and other contributors, https://jquery.org/"
+            )
+        },
+    ),
+    Package(
+        name="@jupyter-widgets/html-manager",
+        version="1.0.15",
+        sha256="2b9d65cb7913e1c7d671757a10008b32c9c2448d4429513371e55c07d6107638",
+        target="static/vendor/widgets",
+        files={
+            "dist/embed-amd.js": "",
+            "dist/embed.js.LICENSE.txt": "",
+            # Font Awesome, for widgets with icons; a browser asks for woff2 only.
+            "dist/*.woff2": "",
+        },
+        written={
+            "LICENSE": BSD_3_CLAUSE.format(
+                copyright="Copyright (c) 2015 Project Jupyter Contributors\nAll rights reserved."
+            )
+        },
+    ),
+    Package(
+        name="axe-core",
+        version="4.14.1",
+        sha256="e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745",
+        target="tests/support",
+        files={"axe.min.js": "", "LICENSE": "axe.LICENSE"},
+        owns_target=False,
+    ),
+)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--from", dest="folder", type=Path, help="folder with the tarballs")
+    folder = arguments.parse_args().folder
+    with tempfile.TemporaryDirectory() as scratch:
+        for package in PACKAGES:
+            tarball = folder / package.tarball if folder else pack(package, Path(scratch))
+            check(package, tarball)
+            for path in extract(package, tarball):
+                print(path.relative_to(ROOT).as_posix())
+
+
+def pack(package: Package, folder: Path) -> Path:
+    """Let npm fetch the tarball from the registry that it is configured for."""
+    wanted = f"{package.name}@{package.version}"
+    subprocess.run(["npm", "pack", wanted, "--silent"], cwd=folder, check=True)
+    return folder / package.tarball
+
+
+def check(package: Package, tarball: Path) -> None:
+    """Stop unless the tarball is, byte for byte, the one that was looked at."""
+    found = hashlib.sha256(tarball.read_bytes()).hexdigest()
+    if found != package.sha256:
+        raise SystemExit(
+            f"{tarball.name}: SHA-256 is {found}, expected {package.sha256}. Nothing was changed."
+        )
+
+
+def extract(package: Package, tarball: Path) -> list[Path]:
+    """Write the wanted files of a tarball; return their paths."""
+    target = ROOT / package.target
+    if package.owns_target:
+        shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True, exist_ok=True)
+    written = []
+    with tarfile.open(tarball) as archive:
+        for member in archive.getmembers():
+            path = destination(package, PurePosixPath(member.name))
+            if member.isfile() and path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(archive.extractfile(member).read())
+                written.append(path)
+    for name, text in package.written.items():
+        (target / name).write_text(text, encoding="utf-8")
+        written.append(target / name)
+    return sorted(written)
+
+
+def destination(package: Package, member: PurePosixPath) -> Path | None:
+    """Return where a file of the tarball goes, or None where it is not wanted."""
+    inside = PurePosixPath(*member.parts[1:])  # npm puts everything below "package/"
+    name = inside.as_posix()
+    if any(fnmatch(name, pattern) for pattern in package.leave_out):
+        return None
+    for pattern, folder in package.files.items():
+        if fnmatch(name, pattern) and inside.parent == PurePosixPath(pattern).parent:
+            target = ROOT / package.target / folder
+            return target if PurePosixPath(folder).suffix == ".LICENSE" else target / inside.name
+    return None
+
+
+if __name__ == "__main__":
+    main()
