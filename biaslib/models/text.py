@@ -104,7 +104,8 @@ class TextEncoder:
         order = np.argsort([len(text) for text in texts], kind="stable")
         batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
         rows = np.empty((len(texts), self.model.config.hidden_size), dtype=np.float32)
-        for batch in progress(batches, f"{self.name}: {len(texts):,} texts"):
+        label = f"{self.name}: {len(texts):,} texts"
+        for batch in progress(batches, label) if len(batches) > 4 else batches:
             states, mask = self._hidden_states([texts[i] for i in batch])
             if positions is None:
                 rows[batch] = self._pool(states, mask)

@@ -2,6 +2,6 @@
 
 from biaslib.report._style import use_style
 from biaslib.report._tables import Table, table
-from biaslib.report._text import p_text, say
+from biaslib.report._text import p_text, say, signed
 
-__all__ = ["Table", "p_text", "say", "table", "use_style"]
+__all__ = ["Table", "p_text", "say", "signed", "table", "use_style"]

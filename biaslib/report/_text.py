@@ -21,3 +21,12 @@ def p_text(p_value: float) -> str:
     if p_value < 0.001:
         return "p < .001"
     return f"p = {p_value:.3f}".replace("0.", ".")
+
+
+def signed(value: float, decimals: int = 2) -> str:
+    """Return a number for a sentence, with a true minus sign.
+
+    >>> signed(-0.5)
+    '−0.50'
+    """
+    return f"{value:.{decimals}f}".replace("-", "−")

@@ -25,7 +25,9 @@ __all__ = [
     "EmbeddedTest",
     "RandomAttributes",
     "adjust_scores",
+    "against_random",
     "embed_pool",
+    "embed_pools",
     "embed_test",
     "p_value_with_replacement",
     "random_attributes",
@@ -147,7 +149,6 @@ def score(
         "low": interval.low,
         "high": interval.high,
         "value_ddof0": effect_size_of_scores(x, y, ddof=0),
-        "value_words": effect_size_of_scores(x_words, y_words),
         "p_value": items.p_value,
         "p_low": items.low,
         "p_high": items.high,
@@ -193,10 +194,10 @@ def run(
     return adjust_scores(scores, "p_value_words"), embedded
 
 
-def adjust_scores(scores: pandas.DataFrame, column: str, suffix: str = "") -> pandas.DataFrame:
-    """Return the scores with ``p_holm`` and ``p_bh``: a column of p-values, adjusted over rows."""
+def adjust_scores(scores: pandas.DataFrame, column: str, prefix: str = "p") -> pandas.DataFrame:
+    """Return the scores with a column of p-values adjusted over rows: ``p_holm`` and ``p_bh``."""
     adjusted = {
-        f"p_{method}{suffix}": inference.adjust(scores[column], method) for method in ("holm", "bh")
+        f"{prefix}_{method}": inference.adjust(scores[column], method) for method in ("holm", "bh")
     }
     return scores.assign(**adjusted)
 
@@ -211,7 +212,7 @@ class EmbeddedPool:
 
 
 def embed_pool(encoder, words: pandas.DataFrame, level: str) -> EmbeddedPool:
-    """Embed a pool of words, in the sentences of the tests where the level asks for sentences.
+    """Embed a pool of words, in sentences of the tests' frames where the level asks for sentences.
 
     The mean cosine of a target with the sentences of a word is the target's unit vector times
     the mean of the sentences' unit vectors; so one mean a word is all that is kept.
@@ -228,6 +229,13 @@ def embed_pool(encoder, words: pandas.DataFrame, level: str) -> EmbeddedPool:
     return EmbeddedPool(words, level, sums / np.bincount(owner)[:, None])
 
 
+def embed_pools(
+    encoder, words: pandas.DataFrame, levels: Iterable[str] = LEVELS
+) -> dict[str, EmbeddedPool]:
+    """Embed a pool of words at several levels: see :func:`embed_pool`."""
+    return {level: embed_pool(encoder, words, level) for level in levels}
+
+
 @dataclass(frozen=True)
 class RandomAttributes:
     """What random attribute words give with a test's own targets.
@@ -242,9 +250,15 @@ class RandomAttributes:
     effect_sizes: np.ndarray
     p_values: np.ndarray
 
-    def rejection_rate(self, alpha: float = 0.05) -> float:
-        """Return the share of random attribute sets with a one-sided p-value below alpha."""
-        return float((self.p_values < alpha).mean())
+    def rejection_rate(self, alpha: float = 0.05, both_sides: bool = False) -> float:
+        """Return the share of random attribute sets with a one-sided p-value below alpha.
+
+        With ``both_sides`` also those above 1 - alpha: a two-sided test at twice alpha.
+        """
+        rejected = self.p_values < alpha
+        if both_sides:
+            rejected |= self.p_values > 1.0 - alpha
+        return float(rejected.mean())
 
     def quantile(self, share: float = 0.95) -> float:
         """Return a quantile of |d| over random attribute sets."""
@@ -307,6 +321,64 @@ def random_attributes(
     p_values = inference.permutation_p_values(x_words, y_words, n_resamples=n_resamples, rng=rng)
     effect_sizes = effect_size_of_scores(x, y)
     return RandomAttributes(embedded.name, embedded.level, matched, effect_sizes, p_values)
+
+
+def against_random(
+    scores: pandas.DataFrame,
+    embedded: Sequence[EmbeddedTest],
+    pools: dict[str, EmbeddedPool],
+    n_sets: int = 5_000,
+    seed: int = 0,
+) -> tuple[pandas.DataFrame, list[RandomAttributes]]:
+    """Place every test in its own distribution of random attribute sets.
+
+    Parameters
+    ----------
+    scores, embedded
+        As :func:`run` gives them.
+    pools
+        Words to draw from, embedded by the same encoder at each level: :func:`embed_pools`.
+    n_sets
+        Random pairs of attribute sets a row, matched in kind, frequency and length.
+    seed
+        Seed of the draws.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a row of the scores: ``p_random`` (how often random words give an effect of this
+        size), ``p_random_holm`` and ``p_random_bh``, ``q95`` (95th percentile of the absolute
+        effect size over random sets), ``rejected`` and ``rejected_uniform`` (share of random sets
+        with one-sided p < .05, matched and drawn from the whole pool), ``rejected_two_sided`` (at
+        10%, matched), ``separability``.
+    list of RandomAttributes
+        The matched sets, one entry a row.
+    """
+    rows, matched_sets = [], []
+    for each in progress(embedded, "random attribute sets"):
+        settings = {"pool": pools[each.level], "seed": seed}
+        matched = random_attributes(each, n_sets=n_sets, **settings)
+        uniform = random_attributes(each, n_sets=n_sets // 2, matched=False, **settings)
+        matched_sets.append(matched)
+        rows.append(_placed(each, matched, uniform))
+    placed = adjust_scores(pandas.DataFrame(rows), "p_random", prefix="p_random")
+    columns = ["test", "level", "value", "p_value_words", "p_bh"]
+    return scores[columns].merge(placed, on=["test", "level"], validate="1:1"), matched_sets
+
+
+def _placed(embedded, matched, uniform) -> dict[str, object]:
+    effect_size = effect_size_of_scores(*embedded.split(embedded.scores))
+    return {
+        "test": embedded.name,
+        "level": embedded.level,
+        "p_random": matched.p_value(effect_size),
+        "q95": matched.quantile(),
+        "rejected": matched.rejection_rate(),
+        "rejected_uniform": uniform.rejection_rate(),
+        "rejected_two_sided": matched.rejection_rate(both_sides=True),
+        "separability": separability(embedded),
+        "n_sets": len(matched.effect_sizes),
+    }
 
 
 def separability(embedded: EmbeddedTest) -> float:

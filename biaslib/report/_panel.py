@@ -1,0 +1,102 @@
+"""A panel with one set of precomputed results behind it, with a kernel and without one."""
+
+import importlib.resources
+import itertools
+import json
+
+from biaslib.report._text import signed
+from biaslib.runtime import in_book
+
+BINS = 40
+_numbers = itertools.count(1)
+
+
+class Panel:
+    """Choices of test and level over precomputed results.
+
+    ``cases`` holds one dictionary of numbers and texts a test and level; it is all that both
+    views draw from.
+    """
+
+    def __init__(self, cases: list[dict]):
+        self.cases = cases
+
+    def case(self, test: str, level: str) -> dict:
+        """Return the results of one test at one level."""
+        return next(c for c in self.cases if (c["test"], c["level"]) == (test, level))
+
+    def choices(self, key: str) -> list[str]:
+        """Return the choices for ``test`` or ``level``, in the order of the cases."""
+        return list(dict.fromkeys(case[key] for case in self.cases))
+
+    def html(self) -> str:
+        """Return the panel as a piece of page that works without a kernel."""
+        identifier = f"association-panel-{next(_numbers)}"
+        data = json.dumps(self.cases, separators=(",", ":")).replace("</", "<\\/")
+        options = {
+            key: "".join(f"<option>{choice}</option>" for choice in self.choices(key))
+            for key in ("test", "level")
+        }
+        page = (importlib.resources.files("biaslib.report") / "data" / "panel.html").read_text(
+            encoding="utf-8"
+        )
+        script = (importlib.resources.files("biaslib.report") / "data" / "panel.js").read_text(
+            encoding="utf-8"
+        )
+        for mark, text in {
+            "@ID@": identifier,
+            "@TESTS@": options["test"],
+            "@LEVELS@": options["level"],
+            "@DATA@": data,
+            "@SCRIPT@": script,
+        }.items():
+            page = page.replace(mark, text)
+        return page
+
+    def widget(self):
+        """Return the panel as ipywidgets, for a running notebook."""
+        import ipywidgets
+
+        test = ipywidgets.Dropdown(options=self.choices("test"), description="Test")
+        level = ipywidgets.Dropdown(options=self.choices("level"), description="Level")
+        ddof = ipywidgets.Dropdown(
+            options=[("n − 1 (ddof 1)", 1), ("n (ddof 0)", 0)], description="Divide by"
+        )
+        view = ipywidgets.interactive_output(
+            self._show, {"test": test, "level": level, "ddof": ddof}
+        )
+        return ipywidgets.VBox([ipywidgets.HBox([test, level, ddof]), view])
+
+    def _show(self, test: str, level: str, ddof: int) -> None:
+        from IPython.display import Markdown, display
+        from matplotlib import pyplot
+
+        case = self.case(test, level)
+        display(Markdown(self.sentence(case, ddof)))
+        edges = [-2 + 4 * i / BINS for i in range(BINS)]
+        _, axes = pyplot.subplots(figsize=(7.2, 3))
+        for key, label in (("relabelled", "targets relabelled"), ("random", "random attributes")):
+            axes.bar(edges, case[key], 4 / BINS, align="edge", alpha=0.5, label=label)
+        axes.axvline(case["d" if ddof else "d0"], color="0.2", linestyle="--", label="this test")
+        axes.set(xlabel="effect size d", yticks=[], xlim=(-2, 2))
+        axes.legend(frameon=False)
+        pyplot.show()
+
+    @staticmethod
+    def sentence(case: dict, ddof: int = 1) -> str:
+        """Return the results of a case in words."""
+        d = case["d" if ddof else "d0"]
+        return (
+            f"**{case['title']}** ({case['level']} level): d = {signed(d)}, 95% interval "
+            f"{signed(case['low'])} to {signed(case['high'])} (with ddof 1), "
+            f"{case['n_words']} words a side. Relabelled targets reach this d or more in "
+            f"{case['p']:.1%} of partitions (one-sided p). Random attribute words reach its size "
+            f"in {case['p_random']:.1%} of {case['sets']:,} sets; 95% of them stay within "
+            f"±{case['q95']:.2f}, and the permutation test calls {case['rejected']:.1%} of them "
+            "significant at 5%."
+        )
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import HTML, display
+
+        display(HTML(self.html()) if in_book() else self.widget())

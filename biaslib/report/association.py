@@ -1,0 +1,250 @@
+"""Plots, tables and the panel of the chapters on association tests."""
+
+import numpy as np
+import pandas
+
+from biaslib import inference, stimuli
+from biaslib.metrics.association import effect_size_of_scores
+from biaslib.report._panel import Panel
+
+__all__ = [
+    "forest",
+    "null_distributions",
+    "panel",
+    "placed_table",
+    "rejection",
+    "scores_table",
+    "separability_plot",
+]
+
+LEVELS = {"word": (0, "o", 0.24), "sentence": (1, "s", 0.0), "contextual": (2, "^", -0.24)}
+"""Colour, mark and vertical offset of each level."""
+
+
+def forest(scores: pandas.DataFrame):
+    """Draw effect sizes with their intervals: a row a test, a colour and a mark a level.
+
+    Filled marks are tests whose one-sided p-value, words as units, stays below .05 after
+    Benjamini and Hochberg's correction over all rows.
+    """
+    figure, axes, names = _rows(scores, height=0.48)
+    for level, colour, mark, offset, rows in _by_level(scores):
+        heights = [names.index(test) + offset for test in rows["test"]]
+        fill = [colour if small else "none" for small in rows["p_bh"] < 0.05]
+        axes.hlines(heights, rows["low"], rows["high"], color=colour, linewidth=1.6)
+        axes.scatter(
+            rows["value"],
+            heights,
+            s=34,
+            facecolors=fill,
+            edgecolors=[colour],
+            marker=mark,
+            zorder=3,
+        )
+        axes.plot([], [], color=colour, marker=mark, label=level)
+    axes.axvline(0, color="0.35", linewidth=1)
+    axes.set(xlabel="effect size d", xlim=(-2, 2))
+    return _with_legend(figure, axes)
+
+
+def rejection(placed: pandas.DataFrame):
+    """Draw how often random attribute sets are called significant, against the nominal rate."""
+    figure, axes, names = _rows(placed, height=0.36)
+    for level, colour, mark, _, rows in _by_level(placed):
+        heights = [names.index(test) for test in rows["test"]]
+        axes.scatter(100 * rows["rejected"], heights, s=40, color=colour, marker=mark, label=level)
+    axes.axvline(5, color="0.35", linestyle="--", linewidth=1.2)
+    axes.annotate("nominal 5%", (5, len(names) - 0.4), xytext=(4, 0), textcoords="offset points")
+    axes.set(
+        xlim=(0, None),
+        ylim=(-0.6, len(names)),
+        xlabel="random attribute sets with one-sided p < .05 (%)",
+    )
+    axes.grid(axis="y", linewidth=0.4)
+    return _with_legend(figure, axes)
+
+
+def separability_plot(placed: pandas.DataFrame):
+    """Draw the rejection rate of random attribute sets against how separate the targets are."""
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7.2, 3.8))
+    for level, colour, mark, _, rows in _by_level(placed):
+        shares = 100 * rows["rejected_uniform"]
+        axes.scatter(rows["separability"], shares, s=40, color=colour, marker=mark, label=level)
+    axes.axhline(5, color="0.35", linestyle="--", linewidth=1.2)
+    axes.annotate("nominal 5%", (0.75, 5), xytext=(0, 4), textcoords="offset points")
+    axes.set(
+        xlabel="target words nearer to their own set than to the other (share)",
+        ylabel="random sets with p < .05 (%)",
+        ylim=(0, None),
+    )
+    return _with_legend(figure, axes)
+
+
+def null_distributions(embedded, random, n_relabellings: int = 20_000, seed: int = 0):
+    """Draw what relabelled targets and what random attribute words give, and the real effect."""
+    import seaborn
+    from matplotlib import pyplot
+
+    observed, relabelled = _relabelled_effect_sizes(embedded, n_relabellings, seed)
+    colours = seaborn.color_palette("colorblind")
+    figure, axes = pyplot.subplots(figsize=(7.2, 3.4))
+    for values, colour, label in (
+        (relabelled, colours[0], "targets relabelled: the permutation test's null"),
+        (random.effect_sizes, colours[1], "random words as attributes, targets as they are"),
+    ):
+        axes.hist(
+            values,
+            np.linspace(-2, 2, 41),
+            density=True,
+            color=colour,
+            alpha=0.55,
+            linewidth=0,
+            label=label,
+        )
+    axes.axvline(observed, color="0.2", linewidth=2, linestyle="--", label="this test")
+    axes.set(xlabel="effect size d", yticks=[], ylabel="density", xlim=(-2, 2))
+    axes.spines["left"].set_visible(False)
+    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    pyplot.close(figure)
+    return figure
+
+
+def _rows(frame: pandas.DataFrame, height: float):
+    """Return a figure with one row a test, from the top down."""
+    from matplotlib import pyplot
+
+    names = list(dict.fromkeys(frame["test"]))[::-1]
+    figure, axes = pyplot.subplots(figsize=(7.2, height * len(names) + 1.4))
+    axes.set(yticks=range(len(names)), yticklabels=names)
+    return figure, axes, names
+
+
+def _by_level(frame: pandas.DataFrame):
+    """Yield level, colour, mark, vertical offset and rows."""
+    import seaborn
+
+    colours = seaborn.color_palette("colorblind")
+    for level, rows in frame.groupby("level", sort=False):
+        index, mark, offset = LEVELS[level]
+        yield level, colours[index], mark, offset, rows
+
+
+def _with_legend(figure, axes):
+    from matplotlib import pyplot
+
+    axes.legend(
+        frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, title="level"
+    )
+    pyplot.close(figure)
+    return figure
+
+
+def scores_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return scores as the reader sees them: rounded, in words."""
+    return pandas.DataFrame(
+        {
+            "test": scores["test"],
+            "level": scores["level"],
+            "d": scores["value"],
+            "95% interval": [
+                f"{low:.2f} to {high:.2f}".replace("-", "−")
+                for low, high in zip(scores["low"], scores["high"], strict=True)
+            ],
+            "p, items": scores["p_value"].map(_p),
+            "p, words": scores["p_value_words"].map(_p),
+            "p, Holm": scores["p_holm"].map(_p),
+            "p, BH": scores["p_bh"].map(_p),
+            "items a side": scores["n"],
+            "words a side": scores["n_words"],
+        }
+    )
+
+
+def placed_table(placed: pandas.DataFrame, columns: list[str] | None = None) -> pandas.DataFrame:
+    """Return the place of tests among random attribute sets, with headings for the reader."""
+    headings = {
+        "test": "test",
+        "level": "level",
+        "value": "d",
+        "p_value_words": "permutation p",
+        "p_bh": "permutation p, BH",
+        "p_random": "p among random sets",
+        "p_random_bh": "p among random sets, BH",
+        "q95": "95th percentile of |d|",
+        "rejected": "random sets rejected",
+        "rejected_uniform": "rejected, unmatched",
+        "rejected_two_sided": "rejected, two-sided 10%",
+        "separability": "separability",
+    }
+    return placed[columns or list(headings)].rename(columns=headings)
+
+
+def panel(scores: pandas.DataFrame, embedded, random, seed: int = 0) -> Panel:
+    """Return the panel in which a reader chooses test and level.
+
+    One set of precomputed results stands behind it: in a running notebook it is drawn with
+    ipywidgets, in the built book with a small script that needs no kernel; the numbers are the
+    same.
+
+    Parameters
+    ----------
+    scores, embedded
+        As :func:`biaslib.studies.association.run` gives them.
+    random
+        One :class:`biaslib.studies.association.RandomAttributes` a row of the scores.
+    seed
+        Seed of the relabellings that are drawn for the picture.
+    """
+    cases = [
+        _case(row, each, drawn, seed)
+        for row, each, drawn in zip(scores.to_dict("records"), embedded, random, strict=True)
+    ]
+    return Panel(cases)
+
+
+def _case(row: dict, embedded, random, seed: int) -> dict:
+    test = stimuli.association_test(row["test"], row["level"])
+    _, relabelled = _relabelled_effect_sizes(embedded, 2_000, seed)
+    return {
+        "test": row["test"],
+        "level": row["level"],
+        "title": test.title,
+        "direction": test.direction,
+        "d": round(row["value"], 3),
+        "d0": round(row["value_ddof0"], 3),
+        "low": round(row["low"], 3),
+        "high": round(row["high"], 3),
+        "p": float(f"{row['p_value_words']:.3g}"),
+        "p_random": float(f"{random.p_value(row['value']):.3g}"),
+        "q95": round(random.quantile(), 3),
+        "rejected": round(random.rejection_rate(), 3),
+        "n": row["n"],
+        "n_words": row["n_words"],
+        "sets": len(random.effect_sizes),
+        "relabelled": _histogram(relabelled),
+        "random": _histogram(random.effect_sizes),
+    }
+
+
+def _histogram(values: np.ndarray) -> list[float]:
+    """Return shares in per mille in 40 bins from -2 to 2."""
+    counts, _ = np.histogram(values, np.linspace(-2, 2, 41))
+    return np.round(1000 * counts / len(values), 1).tolist()
+
+
+def _relabelled_effect_sizes(embedded, n: int, seed: int) -> tuple[float, np.ndarray]:
+    """Return the effect size, and effect sizes when target words change sides.
+
+    A word takes its sentences along, and every word has equally many; so relabelling changes the
+    difference of means and leaves the spread as it is.
+    """
+    x, y = embedded.word_scores()
+    observed = effect_size_of_scores(*embedded.split(embedded.scores))
+    scale = observed / (x.mean() - y.mean())
+    return observed, scale * inference.relabelled_differences(x, y, n, rng=seed)
+
+
+def _p(value: float) -> str:
+    return "< .001" if value < 0.001 else f"{value:.3f}".replace("0.", ".", 1)

@@ -1,0 +1,387 @@
+"""Figures of the published numbers: heat maps of the printed tables, and their re-examination.
+
+Every function returns a closed Matplotlib figure, so that a notebook shows it once.
+"""
+
+import textwrap
+
+import numpy as np
+import pandas
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+from biaslib.published import reexamination, table
+from biaslib.runtime import unknown_name
+
+DIVERGING = "RdBu_r"
+SMALL = 9
+LEVELS = {
+    "W": "word",
+    "S": "sentence",
+    "C": "contextual",
+    "T": "text masked",
+    "I": "image masked",
+}
+"""The levels of the association tests, as the figures name them."""
+TESTS = {
+    "C3": "C3 EA/AA names, pleasant",
+    "C6": "C6 men/women, career/family",
+    "C8": "C8 science/arts, men/women",
+    "C11": "C11 men/women, pleasant",
+    "C12": "C12 EA/AA names, career/family",
+    "C13": "C13 EA/AA names, science/arts",
+    "DB-competent-gender": "men/women, competent",
+    "DB-likeable-gender": "men/women, likeable",
+    "occupation-gender": "men/women, occupation",
+    "DB-competent-race": "EA/AA names, competent",
+    "DB-likeable-race": "EA/AA names, likeable",
+    "occupation-race": "EA/AA names, occupation",
+    "ABW": "angry Black woman stereotype",
+}
+"""The tests in our words; EA/AA names are European American and African American names."""
+GROUPS = {"Male": "men", "Female": "women"}
+"""The paper's labels of groups that the figures name otherwise."""
+
+
+def _finish(figure: Figure) -> Figure:
+    pyplot.close(figure)
+    return figure
+
+
+def _ink(image, value: float) -> str:
+    """Return black or white, whichever stands out more from the cell's colour."""
+    channels = np.asarray(image.cmap(image.norm(value))[:3])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return "black" if linear @ (0.2126, 0.7152, 0.0722) > 0.179 else "white"
+
+
+def _heat_map(axes, values: np.ndarray, texts, limit: float, missing: str = ""):
+    """Draw an annotated heat map, diverging about 0; empty cells are hatched."""
+    image = axes.imshow(values, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
+    for (row, column), value in np.ndenumerate(values):
+        if np.isnan(value):
+            _missing(axes, row, column, missing)
+        else:
+            ink = _ink(image, value)
+            axes.text(
+                column, row, texts[row][column], ha="center", va="center", color=ink, size=SMALL
+            )
+    axes.tick_params(length=0, labelsize=SMALL)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    return image
+
+
+def _missing(axes, row: int, column: int, text: str) -> None:
+    if not text:
+        return
+    axes.add_patch(
+        pyplot.Rectangle(
+            (column - 0.5, row - 0.5), 1, 1, fill=False, hatch="////", edgecolor="0.6", linewidth=0
+        )
+    )
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    axes.text(column, row, text, ha="center", va="center", color="black", size=SMALL, bbox=box)
+
+
+def number_text(value: float) -> str:
+    """Return a number with two decimals and a true minus sign.
+
+    >>> number_text(-0.5)
+    '−0.50'
+    """
+    return f"{value:.2f}".replace("-", "−")
+
+
+def _colour_bar(figure: Figure, image, axes, label: str) -> None:
+    bar = figure.colorbar(image, ax=axes, location="bottom", shrink=0.6, aspect=40, pad=0.01)
+    bar.set_label(label, size=SMALL)
+    bar.ax.tick_params(labelsize=SMALL)
+    bar.outline.set_visible(False)
+
+
+def effect_sizes(number: int, values: str = "effect_size") -> pandas.DataFrame:
+    """Return one of Tables 3 to 6 of the grounded tests with a row per test and level.
+
+    A level of Table 6 is preceded by its experiment. Dashes are missing values; with
+    ``values="printed"`` the cells hold the printed text.
+    """
+    if number not in (3, 4, 5, 6):
+        raise unknown_name("table of effect sizes", str(number), "3456")
+    rows = table("ross2021", number)
+    rows["level"] = rows["level"].map(LEVELS)
+    if number == 6:
+        rows["level"] = "exp. " + rows["experiment"].astype(str) + ", " + rows["level"]
+    rows["test"] = rows["test"].map(TESTS)
+    wide = rows.pivot(index=["test", "level"], columns="model", values=values)
+    order = rows[["test", "level"]].drop_duplicates()
+    wide = wide.loc[list(order.itertuples(index=False, name=None)), rows["model"].unique()]
+    return wide.reset_index().rename_axis(columns=None)
+
+
+def effect_size_map(number: int) -> Figure:
+    """Draw one of Tables 3 to 6 of the grounded tests: tests by models, annotated, |d| <= 2."""
+    wide = effect_sizes(number)
+    models = list(wide.columns[2:])
+    values = wide[models].to_numpy(dtype=float)
+    figure, axes = pyplot.subplots(figsize=(7.2, 1.3 + 0.255 * len(wide)))
+    printed = effect_sizes(number, "printed")[models].map(lambda text: text.replace("-", "−"))
+    image = _heat_map(axes, values, printed.to_numpy(), 2, "–")
+    axes.set_xticks(range(len(models)), models)
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(len(wide)), wide["level"])
+    _name_tests(axes, wide["test"])
+    _colour_bar(figure, image, axes, "effect size d as printed; hatched: printed as a dash")
+    return _finish(figure)
+
+
+def _name_tests(axes, tests: pandas.Series) -> None:
+    """Write each test's name beside its block of rows, and a line between blocks."""
+    for name, rows in tests.groupby(tests, sort=False):
+        first, last = rows.index[0], rows.index[-1]
+        label = textwrap.fill(name, 15)
+        place = axes.get_yaxis_transform()
+        indent = -0.29 if "exp." in axes.get_yticklabels()[first].get_text() else -0.21
+        middle = (first + last) / 2
+        axes.text(indent, middle, label, transform=place, ha="right", va="center", size=SMALL)
+        if first:
+            axes.axhline(first - 0.5, color="black", linewidth=1.2)
+
+
+def gender_words(numbers=(3, 4, 5, 6)) -> Figure:
+    """Draw the C-ASC tables by gender: the ranked words of each group, coloured by C-ASC."""
+    figure, panels = pyplot.subplots(2, 2, figsize=(7.2, 7.0), height_ratios=[7, 10])
+    for axes, number in zip(panels.flat, numbers, strict=True):
+        rows = table("hamidieh2023", number)
+        values, words = (
+            rows.pivot(index="rank", columns="group", values=name)[["Male", "Female"]].to_numpy()
+            for name in ("casc", "word")
+        )
+        texts = [
+            [f"{word} {number_text(value)}" for word, value in zip(*row, strict=True)]
+            for row in zip(words, values.astype(float), strict=True)
+        ]
+        image = _heat_map(axes, values.astype(float), texts, 1.7)
+        axes.set_xticks([0, 1], [GROUPS["Male"], GROUPS["Female"]])
+        axes.set_yticks(range(len(values)), [str(rank) for rank in range(1, len(values) + 1)])
+        axes.set_title(f"{rows['category'][0]} (Table {number})", size=11)
+    _colour_bar(figure, image, panels, "C-ASC as printed; the number on the left is the rank")
+    return _finish(figure)
+
+
+def words_by_group(number: int) -> pandas.DataFrame:
+    """Return a C-ASC table by race with a row per word and a column per group.
+
+    A cell is missing where the word is not among the group's printed words.
+    """
+    if number not in range(7, 19):
+        raise unknown_name("C-ASC table by race", str(number), range(7, 19))
+    rows = table("hamidieh2023", number)
+    wide = rows.pivot(index="word", columns="group", values="casc")[rows["group"].unique()]
+    first = wide.to_numpy(dtype=float)
+    order = np.lexsort((-np.nanmax(first, axis=1), np.nanargmax(first, axis=1)))
+    return wide.iloc[order].reset_index().rename_axis(columns=None)
+
+
+def word_map(number: int) -> Figure:
+    """Draw a C-ASC table by race: words by groups, blank where a word is not printed."""
+    wide = words_by_group(number)
+    groups = list(wide.columns[1:])
+    values = wide[groups].to_numpy(dtype=float)
+    figure, axes = pyplot.subplots(figsize=(7.2, 1.5 + 0.225 * len(wide)))
+    image = _heat_map(axes, values, [[number_text(v) for v in row] for row in values], 1.7)
+    axes.set_xticks(range(len(groups)), [_two_lines(name) for name in groups])
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(len(wide)), wide["word"])
+    axes.set_yticks(np.arange(len(wide)) - 0.5, minor=True)
+    axes.grid(which="minor", axis="y", color="0.85", linewidth=0.6)
+    axes.tick_params(which="minor", length=0)
+    label = "C-ASC as printed; blank: not among the group's printed words"
+    _colour_bar(figure, image, axes, label)
+    return _finish(figure)
+
+
+def _two_lines(name: str) -> str:
+    return name.replace(" ", "\n").replace("/", "/\n")
+
+
+def top_words_summary() -> pandas.DataFrame:
+    """Return the mean C-ASC of the printed top words by group and category (race tables)."""
+    rows = reexamination.casc_tables().query(
+        "facet == 'race' and table in [10, 11, 13, 14, 15, 16, 17, 18]"
+    )
+    groups = table("hamidieh2023", 13)["group"].unique()
+    wide = rows.pivot_table(index="category", columns="group", values="casc", aggfunc="mean")
+    return wide[list(groups)].reset_index().rename_axis(columns=None)
+
+
+def top_words_map() -> Figure:
+    """Draw the mean C-ASC of each group's ten printed words, by category; no words shown."""
+    wide = top_words_summary()
+    groups = list(wide.columns[1:])
+    values = wide[groups].to_numpy(dtype=float)
+    figure, axes = pyplot.subplots(figsize=(7.2, 4.2))
+    texts = [[number_text(v) for v in row] for row in values]
+    image = _heat_map(axes, values, texts, 0.8, "–")
+    axes.set_xticks(range(len(groups)), [_two_lines(name) for name in groups])
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(len(wide)), wide["category"])
+    _colour_bar(figure, image, axes, "mean C-ASC of the ten printed words; hatched: no list")
+    return _finish(figure)
+
+
+def conflicts_by_order() -> Figure:
+    """Draw the conflicts of the 24 orders of Table 7's columns, by kind of conflict."""
+    rows = reexamination.column_orders().iloc[::-1].reset_index(drop=True)
+    figure, axes = pyplot.subplots(figsize=(7.2, 6.6))
+    kinds = {
+        "above_positive": "more significant than positive",
+        "below_large": "fewer than the large ones",
+        "needs_negligible": "a negligible one needed",
+    }
+    left = np.zeros(len(rows))
+    for (name, label), hatch in zip(kinds.items(), ("", "///", "..."), strict=True):
+        axes.barh(rows["order"], rows[name], left=left, label=label, hatch=hatch, edgecolor="white")
+        left += rows[name].to_numpy()
+    for at, total in enumerate(rows["conflicts"]):
+        axes.text(total + 0.4, at, str(total), va="center", size=SMALL)
+    axes.tick_params(labelsize=SMALL)
+    axes.set_xlabel("conflicts among 60 counts")
+    axes.margins(y=0.01)
+    axes.legend(fontsize=SMALL, loc="upper right", frameon=True)
+    return _finish(figure)
+
+
+def fits_by_assignment() -> Figure:
+    """Draw how many cells of Table 4 fit each way of giving the sizes to the categories."""
+    rows = reexamination.category_assignments().iloc[::-1].reset_index(drop=True)
+    names = ["gender", "profession", "race", "religion"]
+    labels = [" / ".join(str(row[name]) for name in names) for _, row in rows.iterrows()]
+    printed = " / ".join(str(n) for n in reexamination.printed_sizes().values())
+    figure, axes = pyplot.subplots(figsize=(7.2, 6.0))
+    colours = ["C1" if label == printed else "C0" for label in labels]
+    bars = axes.barh(labels, rows["fit"], color=colours)
+    axes.bar_label(bars, size=SMALL, padding=3)
+    bars[labels.index(printed)].set_hatch("///")
+    axes.tick_params(labelsize=SMALL)
+    axes.margins(y=0.01)
+    axes.set_xlabel(f"cells of {rows['cells'][0]} that are whole counts (hatched: as printed)")
+    axes.set_ylabel("sizes of gender / profession / race / religion", size=SMALL)
+    return _finish(figure)
+
+
+def _scores_panel(axes, rows: pandas.DataFrame, models: list[str], colour: str) -> None:
+    rows = rows.set_index("model").loc[models[::-1]]
+    spread = [rows["percent"] - rows["low"], rows["high"] - rows["percent"]]
+    axes.errorbar(rows["percent"], range(len(rows)), xerr=spread, fmt="o", color=colour, capsize=3)
+    axes.set_yticks(range(len(rows)), rows.index)
+    axes.tick_params(labelsize=10)
+
+
+def _reference(axes, metric: str) -> None:
+    random = table("zhou2022", 3).query("model == 'RAM' and metric == @metric")["value"].item()
+    axes.axvline(random, color="0.4", linestyle="--", linewidth=1)
+    axes.text(
+        *(random, 1.01, "random"),
+        transform=axes.get_xaxis_transform(),
+        **{"ha": "center", "va": "bottom", "size": SMALL, "color": "0.2"},
+    )
+
+
+def overall_scores() -> Figure:
+    """Draw vlrs and vlbs of the six models with exact 95% intervals and the random model."""
+    rows = reexamination.score_intervals().query("category == 'overall'")
+    models = rows.query("metric == 'vlbs'").sort_values("percent")["model"].tolist()
+    figure, panels = pyplot.subplots(1, 2, figsize=(7.2, 3.2), sharey=True)
+    for axes, metric, colour in zip(panels, ("vlrs", "vlbs"), ("C0", "C1"), strict=True):
+        _scores_panel(axes, rows[rows["metric"] == metric], models, colour)
+        _reference(axes, metric)
+        axes.set_xlabel(f"{metric}, percent of images")
+    return _finish(figure)
+
+
+def category_scores(metric: str = "vlbs") -> Figure:
+    """Draw a score of the six models in each category with exact 95% intervals."""
+    every = reexamination.score_intervals().query("metric == @metric")
+    overall = every.query("category == 'overall'").sort_values("percent")
+    names = [name for name in every["category"].unique() if name != "overall"]
+    figure, panels = pyplot.subplots(1, 4, figsize=(7.2, 3.2), sharey=True, sharex=True)
+    for axes, name in zip(panels, names, strict=True):
+        rows = every[every["category"] == name]
+        _scores_panel(axes, rows, overall["model"].tolist(), "C1")
+        _reference(axes, metric)
+        axes.set_title(f"{name}\nn = {rows['n'].max()}", size=10, pad=18)
+    figure.supxlabel(f"{metric}, percent of images", size=10)
+    return _finish(figure)
+
+
+def paired_verdicts() -> Figure:
+    """Draw, for every two models, the range of the McNemar p-value that the margins allow."""
+    figure, panels = pyplot.subplots(2, 1, figsize=(7.2, 6.4), sharex=True)
+    for axes, metric in zip(panels, ("vlrs", "vlbs"), strict=True):
+        rows = reexamination.paired_bounds(metric).sort_values("p_high", ascending=False)
+        low, high = rows["p_low"].clip(lower=1e-6), rows["p_high"].clip(lower=1e-6)
+        at = np.arange(len(rows))
+        axes.hlines(at, low, high, color="C0", linewidth=3)
+        axes.plot(low, at, "|", color="C0", markersize=10, markeredgewidth=2)
+        axes.plot(high, at, "o", color="C0", markersize=6)
+        axes.axvline(0.05, color="0.3", linestyle="--", linewidth=1)
+        pairs = zip(rows["first"], rows["second"], rows["difference"], strict=True)
+        axes.set_yticks(at, [f"{a} – {b}: {d:+.1f}".replace("-", "−") for a, b, d in pairs])
+        axes.tick_params(labelsize=SMALL)
+        axes.set_xscale("log")
+        axes.set_title(f"{metric} (difference in points)", size=11, loc="left")
+    panels[1].set_xlabel(
+        "exact McNemar p-value, from the smallest to the largest possible\n"
+        "(values below 0.000001 are drawn there; dashed: 0.05)",
+        size=10,
+    )
+    return _finish(figure)
+
+
+def ability_and_bias() -> Figure:
+    """Draw vlbs against vlrs of the six models, each named, with exact 95% intervals."""
+    rows = reexamination.score_intervals().query("category == 'overall'")
+    wide = rows.pivot(index="model", columns="metric", values=["percent", "low", "high"])
+    figure, axes = pyplot.subplots(figsize=(6.4, 4.4))
+    spread = {
+        metric: [
+            wide["percent", metric] - wide["low", metric],
+            wide["high", metric] - wide["percent", metric],
+        ]
+        for metric in ("vlrs", "vlbs")
+    }
+    x, y = wide["percent", "vlrs"], wide["percent", "vlbs"]
+    axes.errorbar(x, y, xerr=spread["vlrs"], yerr=spread["vlbs"], fmt="o", color="C0", ecolor="0.6")
+    places = {"VisualBERT": (-6, -12), "ViLT": (6, 6), "LXMERT": (6, 6)}
+    for model in wide.index:
+        shift = places.get(model, (-6, 6))
+        side = "left" if shift[0] > 0 else "right"
+        axes.annotate(
+            model, (x[model], y[model]), shift, textcoords="offset points", ha=side, size=10
+        )
+    axes.set_xlabel("vlrs: picks a relevant caption, percent")
+    axes.set_ylabel("vlbs: picks the stereotype, percent")
+    return _finish(figure)
+
+
+def errata_table(paper: str) -> pandas.DataFrame:
+    """Return a paper's errata for reading: id, tables, finding, computed numbers, standing."""
+    from biaslib.published import errata
+
+    frame = errata(paper)
+    return pandas.DataFrame(
+        {
+            "id": frame["id"],
+            "tables": frame["tables"].map(lambda each: ", ".join(map(str, each)) or "text"),
+            "what": frame["title"],
+            "printed": frame["printed"].map(_pairs),
+            "computed": frame["computed"].map(_pairs),
+            "standing": frame["standing"],
+            "what would settle it": frame["settle"],
+        }
+    )
+
+
+def _pairs(numbers: dict) -> str:
+    return "; ".join(f"{name}: {value}" for name, value in numbers.items()) or "–"
