@@ -130,20 +130,21 @@ def effect_size_map(number: int) -> Figure:
     axes.set_xticks(range(len(models)), models)
     axes.xaxis.tick_top()
     axes.set_yticks(range(len(wide)), wide["level"])
-    _name_tests(axes, wide["test"])
+    _name_tests(axes, wide)
     _colour_bar(figure, image, axes, "effect size d as printed; hatched: printed as a dash")
     return _finish(figure)
 
 
-def _name_tests(axes, tests: pandas.Series) -> None:
+def _name_tests(axes, wide: pandas.DataFrame) -> None:
     """Write each test's name beside its block of rows, and a line between blocks."""
-    for name, rows in tests.groupby(tests, sort=False):
+    left = -14 - 5.4 * wide["level"].str.len().max()
+    for name, rows in wide.groupby("test", sort=False):
         first, last = rows.index[0], rows.index[-1]
-        label = textwrap.fill(name, 15)
-        place = axes.get_yaxis_transform()
-        indent = -0.29 if "exp." in axes.get_yticklabels()[first].get_text() else -0.21
-        middle = (first + last) / 2
-        axes.text(indent, middle, label, transform=place, ha="right", va="center", size=SMALL)
+        axes.annotate(
+            *(textwrap.fill(name, 16), (0, (first + last) / 2), (left, 0)),
+            **{"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"},
+            **{"ha": "right", "va": "center", "size": SMALL},
+        )
         if first:
             axes.axhline(first - 0.5, color="black", linewidth=1.2)
 
@@ -233,6 +234,7 @@ def top_words_map() -> Figure:
 def conflicts_by_order() -> Figure:
     """Draw the conflicts of the 24 orders of Table 7's columns, by kind of conflict."""
     rows = reexamination.column_orders().iloc[::-1].reset_index(drop=True)
+    counted = len(reexamination.column_order_conflicts(reexamination.table4_order()))
     figure, axes = pyplot.subplots(figsize=(7.2, 6.6))
     kinds = {
         "above_positive": "more significant than positive",
@@ -246,7 +248,7 @@ def conflicts_by_order() -> Figure:
     for at, total in enumerate(rows["conflicts"]):
         axes.text(total + 0.4, at, str(total), va="center", size=SMALL)
     axes.tick_params(labelsize=SMALL)
-    axes.set_xlabel("conflicts among 60 counts")
+    axes.set_xlabel(f"conflicts among {counted} counts", size=10)
     axes.margins(y=0.01)
     axes.legend(fontsize=SMALL, loc="upper right", frameon=True)
     return _finish(figure)
@@ -265,7 +267,9 @@ def fits_by_assignment() -> Figure:
     bars[labels.index(printed)].set_hatch("///")
     axes.tick_params(labelsize=SMALL)
     axes.margins(y=0.01)
-    axes.set_xlabel(f"cells of {rows['cells'][0]} that are whole counts (hatched: as printed)")
+    axes.set_xlabel(
+        f"cells of {rows['cells'][0]} that are whole counts (hatched: as printed)", size=10
+    )
     axes.set_ylabel("sizes of gender / profession / race / religion", size=SMALL)
     return _finish(figure)
 

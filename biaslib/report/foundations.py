@@ -1,0 +1,93 @@
+"""Pictures of the chapter that works an association test by hand."""
+
+import itertools
+
+import numpy as np
+import pandas
+
+from biaslib.metrics import association
+
+__all__ = ["cosine_table", "deals", "deals_table", "vectors"]
+
+
+def vectors(sets: dict[str, np.ndarray]):
+    """Draw two-dimensional embeddings as arrows, a colour a set."""
+    import seaborn
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(5.2, 4.6))
+    for (name, rows), colour in zip(
+        sets.items(), seaborn.color_palette("colorblind"), strict=False
+    ):
+        for number, (across, up) in enumerate(rows, start=1):
+            width = 2.4 if name in "XY" else 1.0
+            arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": width}
+            axes.annotate("", (across, up), (0, 0), arrowprops=arrow)
+            axes.annotate(f"{name}{number}", (across, up), (4, 4), textcoords="offset points")
+    axes.set(xlim=(-0.05, 1.2), ylim=(-0.05, 1.2), aspect="equal", xticks=[0, 1], yticks=[0, 1])
+    pyplot.close(figure)
+    return figure
+
+
+def cosine_table(X, Y, A, B) -> pandas.DataFrame:
+    """Return the cosine of every target with every attribute, and the target's score."""
+    targets, attributes = np.concatenate([X, Y]), np.concatenate([A, B])
+    names = [f"{s}{i}" for s, rows in (("A", A), ("B", B)) for i in range(1, len(rows) + 1)]
+    frame = pandas.DataFrame(association.cosines(targets, attributes), columns=names)
+    frame.insert(
+        0,
+        "target",
+        [f"{s}{i}" for s, rows in (("X", X), ("Y", Y)) for i in range(1, len(rows) + 1)],
+    )
+    return frame.assign(score=association.association(targets, A, B))
+
+
+def deals(x: np.ndarray, y: np.ndarray):
+    """Draw the difference of means of every deal of the scores into two hands, as dots."""
+    import seaborn
+    from matplotlib import pyplot
+
+    differences, observed = _differences(x, y)
+    colours = seaborn.color_palette("colorblind")
+    width = 0.04 * (differences.max() - differences.min())
+    columns = np.floor((differences - observed + 1e-12) / width).astype(int)
+    figure, axes = pyplot.subplots(figsize=(7.2, 3.2))
+    for column in np.unique(columns):
+        stack = np.sort(differences[columns == column])
+        reached = stack >= observed - 1e-12
+        heights = np.arange(1, len(stack) + 1)
+        for mask, colour in ((~reached, colours[0]), (reached, colours[3])):
+            centre = observed + (column + 0.5) * width
+            axes.scatter(np.full(mask.sum(), centre), heights[mask], s=14, color=colour)
+    axes.axvline(observed, color="0.3", linestyle="--", linewidth=1.2)
+    axes.set(xlabel="difference of means", ylabel="deals", ylim=(0, None))
+    pyplot.close(figure)
+    return figure
+
+
+def deals_table(x: np.ndarray, y: np.ndarray) -> pandas.DataFrame:
+    """Return how many deals fall into ten equal ranges of the difference of means."""
+    differences, observed = _differences(x, y)
+    counts, edges = np.histogram(differences, 10)
+    return pandas.DataFrame(
+        {
+            "from": edges[:-1],
+            "to": edges[1:],
+            "deals": counts,
+            "reach the observed one": [
+                int(((differences >= max(low, observed - 1e-12)) & (differences <= high)).sum())
+                if high >= observed
+                else 0
+                for low, high in itertools.pairwise(edges)
+            ],
+        }
+    )
+
+
+def _differences(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the difference of means of every deal, and the observed one."""
+    pooled = np.concatenate([x, y])
+    chosen = np.array(list(itertools.combinations(range(len(pooled)), len(x))))
+    sums = pooled[chosen].sum(axis=1)
+    means = sums / len(x) - (pooled.sum() - sums) / len(y)
+    return means, float(x.mean() - y.mean())

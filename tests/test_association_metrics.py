@@ -1,0 +1,152 @@
+"""Equations 1 to 3 against worked examples, a slow independent implementation, and properties."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from biaslib.metrics import association as metrics
+
+
+def slow_cosine(u, v):
+    dot = sum(a * b for a, b in zip(u, v, strict=True))
+    return dot / (math.sqrt(sum(a * a for a in u)) * math.sqrt(sum(b * b for b in v)))
+
+
+def slow_score(w, A, B):
+    to_a = sum(slow_cosine(w, a) for a in A) / len(A)
+    to_b = sum(slow_cosine(w, b) for b in B) / len(B)
+    return to_a - to_b
+
+
+def slow_effect_size(X, Y, A, B, ddof):
+    x = [slow_score(w, A, B) for w in X]
+    y = [slow_score(w, A, B) for w in Y]
+    both = x + y
+    mean = sum(both) / len(both)
+    variance = sum((s - mean) ** 2 for s in both) / (len(both) - ddof)
+    return (sum(x) / len(x) - sum(y) / len(y)) / math.sqrt(variance)
+
+
+def random_sets(seed, n=8, n_a=6, n_b=5, d=12):
+    rng = np.random.default_rng(seed)
+    return tuple(rng.normal(size=(size, d)) for size in (n, n, n_a, n_b))
+
+
+def test_worked_example():
+    # cos((1, 0), (1, 0)) = 1, cos((1, 0), (3, 4)) = 3/5; cos((0, 2), .) = 0 and 4/5.
+    scores = metrics.association([[1, 0], [0, 2]], A=[[1, 0]], B=[[3, 4]])
+    np.testing.assert_allclose(scores, [1 - 0.6, 0 - 0.8], atol=1e-15)
+
+
+def test_worked_effect_size():
+    # Scores 0.4 and -0.8: means differ by 1.2; the spread is 0.6 with n and 0.6 sqrt(2) with n - 1.
+    sets = [[1, 0]], [[0, 2]], [[1, 0]], [[3, 4]]
+    assert metrics.effect_size(*sets, ddof=0) == pytest.approx(2.0, abs=1e-12)
+    assert metrics.effect_size(*sets, ddof=1) == pytest.approx(math.sqrt(2), abs=1e-12)
+    assert metrics.test_statistic(*sets) == pytest.approx(1.2, abs=1e-12)
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+@pytest.mark.parametrize("seed", range(5))
+def test_agrees_with_slow_implementation(seed, ddof):
+    sets = random_sets(seed)
+    expected = slow_effect_size(*(rows.tolist() for rows in sets), ddof)
+    assert metrics.effect_size(*sets, ddof=ddof) == pytest.approx(expected, abs=1e-12)
+
+
+def test_many_tests_at_once_agree_with_one_after_the_other():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(7, 8)), rng.normal(size=(7, 8))
+    one_by_one = [metrics.effect_size_of_scores(a, b) for a, b in zip(x, y, strict=True)]
+    np.testing.assert_allclose(metrics.effect_size_of_scores(x, y), one_by_one, atol=1e-14)
+
+
+def test_unequal_sets_where_they_are_allowed():
+    X, Y, A, B = random_sets(1)
+    expected = slow_effect_size(X.tolist(), Y[:5].tolist(), A.tolist(), B.tolist(), 1)
+    found = metrics.effect_size(X, Y[:5], A, B, require_equal=False)
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+@given(seed=st.integers(0, 10_000), scale=st.floats(1e-3, 1e3))
+def test_lengths_do_not_matter(seed, scale):
+    X, Y, A, B = random_sets(seed)
+    stretched = metrics.effect_size(scale * X, Y, A * np.arange(1, 7)[:, None], B)
+    assert stretched == pytest.approx(metrics.effect_size(X, Y, A, B), abs=1e-9)
+
+
+@given(seed=st.integers(0, 10_000))
+def test_exchanging_targets_or_attributes_turns_the_sign(seed):
+    X, Y, A, B = random_sets(seed)
+    d = metrics.effect_size(X, Y, A, B)
+    assert metrics.effect_size(Y, X, A, B) == pytest.approx(-d, abs=1e-12)
+    assert metrics.effect_size(X, Y, B, A) == pytest.approx(-d, abs=1e-12)
+    assert metrics.effect_size(Y, X, B, A) == pytest.approx(d, abs=1e-12)
+
+
+@given(
+    x=arrays(float, 6, elements=st.floats(-2, 2)),
+    y=arrays(float, 6, elements=st.floats(-2, 2)),
+)
+def test_effect_size_is_bounded(x, y):
+    if np.ptp(np.concatenate([x, y])) < 1e-6:
+        return
+    assert abs(metrics.effect_size_of_scores(x, y, ddof=0)) <= 2 + 1e-9
+    assert abs(metrics.effect_size_of_scores(x, y, ddof=1)) <= 2 * math.sqrt(11 / 12) + 1e-9
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10_000), shift=st.floats(-1, 1), stretch=st.floats(0.01, 10))
+def test_effect_size_is_blind_to_scale_and_shift_of_scores(seed, shift, stretch):
+    x, y = np.random.default_rng(seed).normal(size=(2, 8))
+    moved = metrics.effect_size_of_scores(shift + stretch * x, shift + stretch * y)
+    assert moved == pytest.approx(metrics.effect_size_of_scores(x, y), abs=1e-8)
+
+
+def test_ratio_of_the_two_definitions():
+    sets = random_sets(3)
+    ratio = metrics.effect_size(*sets, ddof=0) / metrics.effect_size(*sets, ddof=1)
+    assert ratio == pytest.approx(math.sqrt(16 / 15), abs=1e-12)
+
+
+def replaced(position, value):
+    sets = [rows.copy() for rows in random_sets(0)]
+    sets[position] = value
+    return sets
+
+
+BAD = [
+    (replaced(1, random_sets(0)[1][:5]), "8 and 5 items"),
+    (replaced(0, np.empty((0, 12))), "at least one row"),
+    (replaced(2, np.full((2, 12), np.nan)), "not finite"),
+    (replaced(3, np.zeros((2, 12))), "all zeros"),
+    (replaced(2, np.ones((2, 5))), "12 and 5 dimensions"),
+    (replaced(0, np.ones(12)), "table of embeddings"),
+]
+
+
+@pytest.mark.parametrize(("sets", "message"), BAD)
+def test_bad_input_says_what_is_wrong(sets, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.effect_size(*sets)
+
+
+def test_the_row_with_the_fault_is_named():
+    X, Y, A, B = (rows.copy() for rows in random_sets(0))
+    Y[3, 2] = np.inf
+    with pytest.raises(ValueError, match="row 3 of the set"):
+        metrics.effect_size(X, Y, A, B)
+
+
+def test_no_spread_is_an_error():
+    with pytest.raises(ValueError, match="same score"):
+        metrics.effect_size_of_scores([0.5, 0.5], [0.5, 0.5])
+
+
+def test_unknown_ddof_is_an_error():
+    with pytest.raises(ValueError, match="ddof is 2"):
+        metrics.effect_size_of_scores([1, 2], [3, 4], ddof=2)

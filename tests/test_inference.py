@@ -1,0 +1,248 @@
+"""Permutation test, bootstrap and corrections against brute force and closed forms."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from biaslib import inference
+
+
+def brute_force(x, y, alternative="greater"):
+    """Count partitions one by one, with sums in exact fractions."""
+    from fractions import Fraction
+
+    pooled = [Fraction(v) for v in (*x, *y)]
+    total, observed = sum(pooled), 2 * sum(map(Fraction, x)) - sum(pooled)
+    reached = {
+        "greater": lambda s: s >= observed,
+        "less": lambda s: s <= observed,
+        "two-sided": lambda s: abs(s) >= abs(observed),
+    }[alternative]
+    sums = [2 * sum(each) - total for each in itertools.combinations(pooled, len(x))]
+    return Fraction(sum(map(reached, sums)), len(sums))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    scores=st.lists(st.integers(-8, 8), min_size=2, max_size=10).filter(lambda v: len(v) % 2 == 0),
+    alternative=st.sampled_from(["greater", "less", "two-sided"]),
+)
+def test_enumeration_is_exact_ties_included(scores, alternative):
+    half = len(scores) // 2
+    x, y = [v / 8 for v in scores[:half]], [v / 8 for v in scores[half:]]
+    result = inference.permutation_test(x, y, alternative=alternative)
+    assert result.method == "enumeration"
+    assert result.p_value == float(brute_force(x, y, alternative))
+    assert (result.low, result.high) == (result.p_value, result.p_value)
+
+
+def test_agrees_with_scipy():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(0.4, 1, 7), rng.normal(0, 1, 7)
+    expected = stats.permutation_test(
+        (x, y),
+        lambda a, b, axis: a.mean(axis) - b.mean(axis),
+        alternative="greater",
+        n_resamples=np.inf,
+    )
+    assert inference.permutation_test(x, y).p_value == pytest.approx(expected.pvalue, abs=1e-12)
+
+
+def test_perfect_separation_has_the_smallest_p():
+    result = inference.permutation_test(np.arange(8) + 10.0, np.arange(8.0))
+    assert result.n_partitions == 12_870
+    assert result.p_value == 1 / 12_870
+
+
+def test_ties_survive_rounding():
+    # 0.1 + 0.2 is not 0.3 in binary; the partitions tie all the same.
+    result = inference.permutation_test([0.1, 0.2], [0.3, 0.0])
+    assert result.p_value == pytest.approx(4 / 6)
+
+
+def test_sampled_p_is_never_zero_and_follows_may_et_al():
+    x, y = np.arange(20) + 100.0, np.arange(20.0)
+    result = inference.permutation_test(x, y, method="sampled", n_resamples=1_000, rng=0)
+    assert result.n_evaluated == 1_000
+    assert result.p_value == 1 / 1_000
+    assert result.low == 0.0
+    assert result.high == pytest.approx(1 - 0.025 ** (1 / 999))
+
+
+def test_sampled_interval_covers_the_exact_p():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(0.3, 1, 8), rng.normal(0, 1, 8)
+    exact = inference.permutation_test(x, y).p_value
+    runs = [
+        inference.permutation_test(x, y, method="sampled", n_resamples=500, rng=seed)
+        for seed in range(200)
+    ]
+    covered = np.mean([run.low <= exact <= run.high for run in runs])
+    assert covered >= 0.92
+    assert np.mean([run.p_value for run in runs]) == pytest.approx(exact, abs=0.01)
+
+
+def test_many_at_once_agree_with_one_after_the_other():
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(5, 6)), rng.normal(size=(5, 6))
+    one_by_one = [inference.permutation_test(a, b).p_value for a, b in zip(x, y, strict=True)]
+    np.testing.assert_array_equal(inference.permutation_p_values(x, y), one_by_one)
+
+
+def test_rejects_at_its_level_when_targets_are_exchangeable():
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=(4_000, 16))
+    p = inference.permutation_p_values(scores[:, :8], scores[:, 8:])
+    rejected = (p < 0.05).mean()
+    assert abs(rejected - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 4_000)
+
+
+def test_relabelled_differences_have_the_moments_of_the_null():
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=8), rng.normal(size=8)
+    drawn = inference.relabelled_differences(x, y, 40_000, rng=0)
+    # Drawing n of 2n without replacement: var of the difference of means = 4 s^2 / (2n), ddof 1.
+    expected = 4 * np.concatenate([x, y]).var(ddof=1) / 16
+    assert drawn.mean() == pytest.approx(0, abs=0.01)
+    assert drawn.var() == pytest.approx(expected, rel=0.03)
+
+
+BAD = [
+    (([1.0, 2.0], [1.0]), {}, "2 and 1 scores"),
+    (([], []), {}, "empty"),
+    (([1.0, np.nan], [0.0, 1.0]), {}, "not finite"),
+    (([1.0], [0.0]), {"method": "exact"}, "enumeration"),
+    (([1.0], [0.0]), {"alternative": "larger"}, "two-sided"),
+]
+
+
+@pytest.mark.parametrize(("scores", "options", "message"), BAD)
+def test_bad_input_says_what_is_wrong(scores, options, message):
+    with pytest.raises(ValueError, match=message):
+        inference.permutation_test(*scores, **options)
+
+
+def slow_bootstrap(cosines_a, cosines_b, units, ddof, n_resamples, rng):
+    """Draw words with replacement and copy their rows and columns, one resample at a time."""
+    values = []
+    for _ in range(n_resamples):
+        rows = {}
+        for name, labels in units.items():
+            words = np.unique(labels)
+            drawn = rng.choice(words, len(words))
+            rows[name] = np.concatenate([np.flatnonzero(np.asarray(labels) == w) for w in drawn])
+        shift = len(units["X"])
+        target = np.concatenate([rows["X"], shift + rows["Y"]])
+        scores = cosines_a[np.ix_(target, rows["A"])].mean(1) - cosines_b[
+            np.ix_(target, rows["B"])
+        ].mean(1)
+        n_x = len(rows["X"])
+        difference = scores[:n_x].mean() - scores[n_x:].mean()
+        values.append(difference / scores.std(ddof=ddof))
+    return np.array(values)
+
+
+def test_bootstrap_agrees_with_a_slow_one_that_copies_rows():
+    rng = np.random.default_rng(5)
+    units = {
+        "X": list("aabbccdd"),
+        "Y": list("eeffgghh"),
+        "A": list("iiijjj"),
+        "B": list("kkll"),
+    }
+    cosines_a = rng.uniform(-1, 1, (16, 6))
+    cosines_b = rng.uniform(-1, 1, (16, 4))
+    slow = slow_bootstrap(cosines_a, cosines_b, units, 1, 6_000, np.random.default_rng(0))
+    fast = inference.bootstrap_effect_size(
+        cosines_a, cosines_b, *(units[s] for s in "XYAB"), n_resamples=6_000, rng=1
+    )
+    assert stats.ks_2samp(slow, fast.values).pvalue > 0.001
+    np.testing.assert_allclose([fast.low, fast.high], np.quantile(slow, [0.025, 0.975]), atol=0.06)
+
+
+def test_bootstrap_keeps_the_sentences_of_a_word_together():
+    """Copies of a row carry no evidence: the interval must not shrink when rows are repeated."""
+    rng = np.random.default_rng(6)
+    cosines_a, cosines_b = rng.normal(0.3, 0.2, (16, 8)), rng.normal(0.3, 0.2, (16, 8))
+    once = inference.bootstrap_effect_size(
+        cosines_a, cosines_b, range(8), range(8, 16), range(8), range(8), ddof=0, rng=0
+    )
+    repeated = inference.bootstrap_effect_size(
+        np.repeat(cosines_a, 6, axis=0),
+        np.repeat(cosines_b, 6, axis=0),
+        np.repeat(range(8), 6),
+        np.repeat(range(8, 16), 6),
+        range(8),
+        range(8),
+        ddof=0,
+        rng=0,
+    )
+    np.testing.assert_allclose([once.low, once.high], [repeated.low, repeated.high], atol=1e-9)
+
+
+def test_bootstrap_is_repeatable_and_seed_matters():
+    rng = np.random.default_rng(7)
+    tables = rng.normal(size=(2, 8, 5))
+    units = (range(4), range(4), range(5), range(5))
+    first, again, other = (
+        inference.bootstrap_effect_size(*tables, *units, rng=seed).low for seed in (0, 0, 1)
+    )
+    assert first == again != other
+
+
+def test_bootstrap_wants_rows_and_columns_to_fit():
+    with pytest.raises(ValueError, match="row for every target"):
+        inference.bootstrap_effect_size(np.ones((3, 2)), np.ones((3, 2)), "ab", "cd", "ef", "gh")
+    with pytest.raises(ValueError, match="column for every attribute"):
+        inference.bootstrap_effect_size(np.ones((4, 2)), np.ones((4, 2)), "ab", "cd", "e", "gh")
+
+
+def slow_holm(p):
+    """Step down: compare the smallest with m times itself, the next with m - 1 times, and so on."""
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    adjusted, worst = [0.0] * len(p), 0.0
+    for rank, index in enumerate(order):
+        worst = max(worst, min(1.0, (len(p) - rank) * p[index]))
+        adjusted[index] = worst
+    return adjusted
+
+
+def slow_step_up(p, factor):
+    """Step up: the largest stays, the one of rank j is m factor / j times itself."""
+    order = sorted(range(len(p)), key=lambda i: p[i], reverse=True)
+    adjusted, best = [0.0] * len(p), 1.0
+    for position, index in enumerate(order):
+        rank = len(p) - position
+        best = min(best, len(p) * factor * p[index] / rank)
+        adjusted[index] = best
+    return adjusted
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_corrections_agree_with_slow_ones(p):
+    harmonic = sum(1 / k for k in range(1, len(p) + 1))
+    np.testing.assert_allclose(inference.adjust(p, "holm"), slow_holm(p), atol=1e-12)
+    np.testing.assert_allclose(inference.adjust(p, "bh"), slow_step_up(p, 1.0), atol=1e-12)
+    np.testing.assert_allclose(inference.adjust(p, "by"), slow_step_up(p, harmonic), atol=1e-12)
+
+
+def test_worked_correction():
+    p = [0.01, 0.02, 0.03, 0.04, 0.05]
+    np.testing.assert_allclose(inference.adjust(p, "holm"), [0.05, 0.08, 0.09, 0.09, 0.09])
+    np.testing.assert_allclose(inference.adjust(p, "bh"), [0.05] * 5)
+
+
+@pytest.mark.parametrize("p", [[0.5, 1.2], [np.nan], [-0.1]])
+def test_only_probabilities_are_adjusted(p):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        inference.adjust(p)
+
+
+def test_unknown_correction():
+    with pytest.raises(ValueError, match="holm"):
+        inference.adjust([0.5], "bonferroni")
