@@ -57,7 +57,7 @@ def permutation_test(
 
     over all partitions of the pooled targets into two sets of the given sizes (Caliskan et al.
     2017). A partition that ties with the observed one counts towards p, as in May et al. (2019);
-    ties are told apart from rounding by a tolerance of 1e-9 of the range of the statistic.
+    ties are told apart from rounding by a tolerance of 1e-9 of the statistic's greatest value.
 
     Parameters
     ----------
@@ -204,6 +204,7 @@ def _p_values(scores, method, alternative, n_resamples, rng):
     n_x = scores.shape[1] // 2
     used = _choose(method, n_partitions(n_x, n_x), n_resamples)
     observed = 2.0 * centred[:, :n_x].sum(axis=1)
+    tolerance = 1e-9 * np.abs(centred).sum(axis=1)
     blocks = (
         _all_partitions(2 * n_x)
         if used == "enumeration"
@@ -212,7 +213,8 @@ def _p_values(scores, method, alternative, n_resamples, rng):
     counts = np.zeros(len(scores), dtype=np.int64)
     evaluated = 0
     for block in blocks:
-        counts += _count_extreme(2.0 * (centred @ block.T), observed, alternative)
+        statistics = (2.0 * centred) @ block.T
+        counts += _count_extreme(statistics, observed, tolerance, alternative)
         evaluated += len(block)
     if used == "sampled":
         counts, evaluated = counts + 1, evaluated + 1
@@ -227,14 +229,15 @@ def _choose(method: str, partitions: int, n_resamples: int) -> str:
     return "enumeration" if partitions <= n_resamples else "sampled"
 
 
-def _count_extreme(statistics, observed, alternative):
-    tolerance = 1e-9 * np.maximum(np.abs(statistics).max(axis=1), np.abs(observed))[:, None]
-    reference = observed[:, None]
+def _count_extreme(statistics, observed, tolerance, alternative):
+    """Count statistics at least as extreme as the observed ones, ties included: (n_tests,)."""
     if alternative == "less":
-        return (statistics <= reference + tolerance).sum(axis=1)
-    if alternative == "two-sided":
-        return (np.abs(statistics) >= np.abs(reference) - tolerance).sum(axis=1)
-    return (statistics >= reference - tolerance).sum(axis=1)
+        reached = statistics <= (observed + tolerance)[:, None]
+    elif alternative == "two-sided":
+        reached = np.abs(statistics) >= (np.abs(observed) - tolerance)[:, None]
+    else:
+        reached = statistics >= (observed - tolerance)[:, None]
+    return np.count_nonzero(reached, axis=1)
 
 
 def _all_partitions(n: int, block_size: int = 4_000):

@@ -1,1 +1,23 @@
-"""Placeholder, replaced below."""
+"""The papers' printed tables and errata, as data files with their source.
+
+>>> table("zhou2022", 1).head(2).to_dict("list")
+{'category': ['gender', 'profession'], 'images': [486, 206]}
+"""
+
+from biaslib.published import counts, reexamination
+from biaslib.published._errata import STANDINGS, errata
+from biaslib.published._schemas import TableError, read_table
+from biaslib.published._tables import PAPERS, data_checksum, table, tables
+
+__all__ = [
+    "PAPERS",
+    "STANDINGS",
+    "TableError",
+    "counts",
+    "data_checksum",
+    "errata",
+    "read_table",
+    "reexamination",
+    "table",
+    "tables",
+]

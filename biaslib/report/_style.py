@@ -16,6 +16,7 @@ def use_style() -> None:
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
     set_matplotlib_formats("svg")
+    background = "none" if in_book() else "white"
     seaborn.set_theme(
         context="notebook",
         style="ticks",
@@ -26,7 +27,9 @@ def use_style() -> None:
             "figure.constrained_layout.use": True,
             "figure.figsize": (WIDTH, 4.0),
             "font.size": 11,
-            "savefig.transparent": in_book(),
+            "axes.facecolor": background,
+            "figure.facecolor": background,
+            "savefig.facecolor": background,
             "svg.hashsalt": "biaslib",
         },
     )

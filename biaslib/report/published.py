@@ -120,7 +120,7 @@ def effect_sizes(number: int, values: str = "effect_size") -> pandas.DataFrame:
 
 
 def effect_size_map(number: int) -> Figure:
-    """Draw one of Tables 3 to 6 of the grounded tests: tests by models, annotated, |d| <= 2."""
+    """Draw one of Tables 3 to 6 of the grounded tests, annotated, on a scale from -2 to 2."""
     wide = effect_sizes(number)
     models = list(wide.columns[2:])
     values = wide[models].to_numpy(dtype=float)

@@ -70,7 +70,7 @@ class Provenance:
             return "; ".join(f"{name}: {value}" for name, value in entries.items()) or "none"
 
         return {
-            "Profile": self.profile,
+            "Profile": self.profile if self.weights else f"{self.profile} (no model on this page)",
             "Device": f"{self.device} ({platform.machine()})",
             "biaslib": f"{biaslib.__version__}, source {_running_source_hash()}",
             "Weights": listing(self.weights),

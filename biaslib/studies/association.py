@@ -29,6 +29,7 @@ __all__ = [
     "embed_pool",
     "embed_pools",
     "embed_test",
+    "embed_tests",
     "p_value_with_replacement",
     "random_attributes",
     "run",
@@ -108,14 +109,31 @@ def embed_test(encoder, name: str, level: str) -> EmbeddedTest:
     ValueError
         If the encoder cannot encode an item.
     """
-    test = stimuli.association_test(name, level)
-    items = {each: list(getattr(test, each)) for each in SETS}
-    texts = [text for each in SETS for text in items[each]]
-    words = [word for each in SETS for word in test.words[each]]
+    return embed_tests(encoder, [name], level)[0]
+
+
+def embed_tests(encoder, names: Sequence[str], level: str) -> list[EmbeddedTest]:
+    """Embed several tests at one level; an item that they share is encoded once."""
+    tests = [stimuli.association_test(name, level) for name in names]
+    keys = sorted({item for test in tests for each in SETS for item in _items(test, each)})
+    texts, words = (list(column) for column in zip(*keys, strict=True))
     rows = encoder.embed(texts, level, words if level == "contextual" else None)
-    ends = np.cumsum([len(items[each]) for each in SETS])[:-1]
-    embeddings = dict(zip(SETS, np.split(rows, ends), strict=True))
-    return EmbeddedTest(name, level, embeddings, test.words, test.kinds)
+    place = {key: position for position, key in enumerate(keys)}
+    return [
+        EmbeddedTest(
+            test.name,
+            level,
+            {each: rows[[place[item] for item in _items(test, each)]] for each in SETS},
+            test.words,
+            test.kinds,
+        )
+        for test in tests
+    ]
+
+
+def _items(test, each: str) -> list[tuple[str, str]]:
+    """Return the items of a set with the word each carries."""
+    return list(zip(getattr(test, each), test.words[each], strict=True))
 
 
 def score(
@@ -184,8 +202,8 @@ def run(
     list of EmbeddedTest
         In the order of the rows.
     """
-    wanted = [(name, level) for level in levels for name in names]
-    embedded = [embed_test(encoder, *each) for each in progress(wanted, "embedding tests")]
+    names = list(names)
+    embedded = [each for level in levels for each in embed_tests(encoder, names, level)]
     scored = [score(each, **settings) for each in progress(embedded, "scoring tests")]
     scores = pandas.DataFrame(scored)
     scores.insert(0, "study", "text encoders")

@@ -1,0 +1,127 @@
+"""The printed tables by paper and number."""
+
+import functools
+import hashlib
+from pathlib import Path
+
+import pandas
+
+from biaslib.published._schemas import SCHEMAS, read_table
+from biaslib.runtime import file_sha256, unknown_name
+
+DATA = Path(__file__).parent / "data"
+
+PAPERS = {
+    "ross2021": "Ross, Katz, Barbu 2021: grounded association tests",
+    "srinivasan2021": "Srinivasan, Bisk 2021: a case study of VL-BERT",
+    "hamidieh2023": "Hamidieh et al. 2023: the taxonomy SO-B-IT and C-ASC",
+    "zhou2022": "Zhou, Lai, Jiang 2022: VLStereoSet",
+}
+"""The four papers, by the key of the bibliography."""
+
+_GENDER = ("behaviour", "occupation", "activity", "appearance")
+_RACE = (
+    *("political (3 groups)", "criminal justice (3 groups)", "education and wealth (3 groups)"),
+    *("behaviour (4 groups)", "appearance", "behaviour, as Table 10", "religion", "political"),
+    *("occupation", "portrayal in media", "education and wealth", "criminal justice"),
+)
+_CATALOGUE = {
+    ("ross2021", 1): ("ross2021_images", "images per test and source"),
+    ("ross2021", 3): ("ross2021_effect_sizes", "effect sizes, Experiment 1, Google Images"),
+    ("ross2021", 4): ("ross2021_effect_sizes", "effect sizes, Experiment 2, Google Images"),
+    ("ross2021", 5): ("ross2021_effect_sizes", "effect sizes, Experiment 3, Google Images"),
+    ("ross2021", 6): ("ross2021_effect_sizes", "effect sizes, all experiments, COCO and CC"),
+    ("ross2021", 7): ("ross2021_significant_counts", "number of significant tests"),
+    ("srinivasan2021", 1): ("srinivasan2021_methodology", "the three association scores"),
+    ("srinivasan2021", 2): ("srinivasan2021_case_study", "template captions and entities"),
+    ("srinivasan2021", 3): ("srinivasan2021_case_study", "probabilities against the image"),
+    ("hamidieh2023", 1): ("hamidieh2023_laion_pronouns", "pronouns in captions by occupation"),
+    ("hamidieh2023", 2): ("hamidieh2023_taxonomy", "the words of the taxonomy"),
+    **{
+        ("hamidieh2023", 3 + at): ("hamidieh2023_casc", f"C-ASC by gender, {what}")
+        for at, what in enumerate(_GENDER)
+    },
+    **{
+        ("hamidieh2023", 7 + at): ("hamidieh2023_casc", f"C-ASC by race, {what}")
+        for at, what in enumerate(_RACE)
+    },
+    ("zhou2022", 1): ("zhou2022_images", "images per category"),
+    ("zhou2022", 2): ("zhou2022_models", "the six models"),
+    ("zhou2022", 3): ("zhou2022_scores", "vlrs, vlbs and ivlas, overall"),
+    ("zhou2022", 4): ("zhou2022_scores", "vlrs, vlbs and ivlas by category"),
+}
+
+
+@functools.cache
+def _file(name: str) -> pandas.DataFrame:
+    return read_table(DATA / f"{name}.csv")
+
+
+def _stem(paper: str, number: int) -> str:
+    if paper not in PAPERS:
+        raise unknown_name("paper", paper, PAPERS)
+    if (paper, number) not in _CATALOGUE:
+        known = [str(each) for key, each in _CATALOGUE if key == paper]
+        raise unknown_name(f"table of {paper}", str(number), known)
+    return _CATALOGUE[paper, number][0]
+
+
+def table(paper: str, number: int) -> pandas.DataFrame:
+    """Return a printed table in tidy form.
+
+    Parameters
+    ----------
+    paper
+        ``"ross2021"``, ``"srinivasan2021"``, ``"hamidieh2023"`` or ``"zhou2022"``.
+    number
+        The printed number of the table.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such paper, or the paper's table is not carried.
+
+    Examples
+    --------
+    >>> table("ross2021", 3).query("test == 'C6' and level == 'W'")["effect_size"].tolist()
+    [0.57, 1.04, 0.55, 1.61]
+    """
+    frame = _file(_stem(paper, number))
+    if "table" in frame:
+        frame = frame[frame["table"] == number]
+    return frame.reset_index(drop=True).copy()
+
+
+def tables() -> pandas.DataFrame:
+    """Return the overview of the tables that are carried: paper, number, contents, file.
+
+    Examples
+    --------
+    >>> tables().groupby("paper", sort=False).size().to_dict()
+    {'ross2021': 6, 'srinivasan2021': 3, 'hamidieh2023': 18, 'zhou2022': 4}
+    """
+    rows = [
+        {
+            "paper": paper,
+            "number": number,
+            "holds": holds,
+            "rows": len(table(paper, number)),
+            "file": f"{stem}.csv",
+            "columns": ", ".join(column.name for column in SCHEMAS[stem]),
+        }
+        for (paper, number), (stem, holds) in _CATALOGUE.items()
+    ]
+    return pandas.DataFrame(rows)
+
+
+def released_counts() -> pandas.DataFrame:
+    """Return how many rows of the released VLStereoSet file have each label, by category."""
+    return _file("zhou2022_released_counts").copy()
+
+
+def data_checksum() -> str:
+    """Return 12 hexadecimal digits that change whenever a data file of this package changes."""
+    digest = hashlib.sha256()
+    for path in sorted(DATA.glob("*")):
+        digest.update(f"{path.name}\0{file_sha256(path)}\n".encode())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,408 @@
+"""VLStereoSet (Zhou et al. 2022): which sizes the printed percentages allow."""
+
+import functools
+import itertools
+
+import pandas
+
+from biaslib.published._tables import released_counts, table
+from biaslib.published.counts import (
+    clopper_pearson,
+    correlation_p,
+    paired_difference_bounds,
+    pearson,
+    possible_counts,
+    spearman,
+)
+from biaslib.runtime import unknown_name
+
+PAPER = "zhou2022"
+CATEGORIES = ("gender", "profession", "race", "religion")
+METRICS = ("vlrs", "vlbs")
+
+
+def printed_sizes() -> dict[str, int]:
+    """Return Table 1's images per category, as printed (C1).
+
+    >>> printed_sizes()
+    {'gender': 486, 'profession': 206, 'race': 322, 'religion': 14}
+    """
+    sizes = table(PAPER, 1).set_index("category")["images"]
+    return {name: int(sizes[name]) for name in CATEGORIES}
+
+
+def released_sizes() -> dict[str, int]:
+    """Return the sizes after balancing the released file: twice the rarer label's rows (C1).
+
+    >>> released_sizes()
+    {'gender': 206, 'profession': 322, 'race': 486, 'religion': 14}
+    """
+    rows = released_counts().set_index("category")
+    return {name: 2 * int(rows.loc[name].min()) for name in CATEGORIES}
+
+
+def _scores(number: int) -> pandas.DataFrame:
+    rows = table(PAPER, number).query("metric in @METRICS")
+    return rows[rows["model"].isin(table(PAPER, 2)["model"])]
+
+
+def denominator(metric: str, images: int) -> int:
+    """Return how many images a score counts: all for vlrs, the anti-stereotypical half for vlbs.
+
+    >>> denominator("vlrs", 206), denominator("vlbs", 206)
+    (206, 103)
+    """
+    return images if metric == "vlrs" else images // 2
+
+
+def fitting_cells(sizes: dict[str, int], models=None) -> pandas.DataFrame:
+    """Mark the vlrs and vlbs cells of Table 4 that are a whole count over these sizes (C1).
+
+    >>> int(fitting_cells(released_sizes(), ["ALBEF"])["fits"].sum())
+    8
+    """
+    rows = _scores(4)
+    if models is not None:
+        rows = rows[rows["model"].isin(models)]
+    fits = [
+        bool(possible_counts(row.value, denominator(row.metric, sizes[row.category])))
+        for row in rows.itertuples()
+    ]
+    return rows.drop(columns=["table", "model_printed"]).assign(fits=fits).reset_index(drop=True)
+
+
+def category_assignments(without: str | None = "ViLT") -> pandas.DataFrame:
+    """Give the four printed sizes to the categories in all 24 ways; count the cells that fit (C1).
+
+    Parameters
+    ----------
+    without
+        A model to leave out: ViLT was scored on fewer images (C2).
+
+    Examples
+    --------
+    >>> best = category_assignments().iloc[0]
+    >>> best[["gender", "profession", "race", "religion", "fit", "cells"]].tolist()
+    [206, 322, 486, 14, 40, 40]
+    """
+    models = [each for each in table(PAPER, 2)["model"] if each != without]
+    rows = []
+    for order in itertools.permutations(printed_sizes().values()):
+        sizes = dict(zip(CATEGORIES, order, strict=True))
+        cells = fitting_cells(sizes, models)
+        large = cells[cells["category"] != "religion"]
+        counted = {"fit": int(cells["fits"].sum()), "cells": len(cells)}
+        rows.append({**sizes, **counted, "fit_without_religion": int(large["fits"].sum())})
+    ordered = pandas.DataFrame(rows).sort_values("fit", ascending=False, kind="stable")
+    return ordered.reset_index(drop=True)
+
+
+def sizes_of(model: str) -> dict[str, int]:
+    """Return the images per category a model was scored on: the released sizes; ViLT fewer.
+
+    >>> sizes_of("ViLT"), sum(sizes_of("ViLT").values())
+    ({'gender': 204, 'profession': 320, 'race': 480, 'religion': 14}, 1018)
+    """
+    return dict(_sizes_of(model))
+
+
+@functools.cache
+def _sizes_of(model: str) -> dict[str, int]:
+    whole = bool(fitting_cells(released_sizes(), [model])["fits"].all())
+    if whole:
+        return released_sizes()
+    found = smaller_sizes(model)
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} sets of sizes fit {model}")
+    return found[0]
+
+
+def smaller_sizes(model: str = "ViLT") -> list[dict[str, int]]:
+    """Return every set of even sizes within the released ones that fits Tables 3 and 4 (C2).
+
+    A category's size fits if its vlrs is a whole count over it and its vlbs over half of it; a set
+    of sizes fits if the sums of the counts print as Table 3's overall scores.
+
+    >>> smaller_sizes("ViLT")
+    [{'gender': 204, 'profession': 320, 'race': 480, 'religion': 14}]
+    """
+    cells = _scores(4).query("model == @model").set_index(["category", "metric"])["value"]
+    released = released_sizes()
+    options = [
+        [
+            size
+            for size in range(2, released[name] + 1, 2)
+            if all(possible_counts(cells[name, m], denominator(m, size)) for m in METRICS)
+        ]
+        for name in CATEGORIES
+    ]
+    sets = [dict(zip(CATEGORIES, each, strict=True)) for each in itertools.product(*options)]
+    return [sizes for sizes in sets if _fits_overall(model, sizes, cells)]
+
+
+def _fits_overall(model: str, sizes: dict[str, int], cells: pandas.Series) -> bool:
+    overall = _scores(3).query("model == @model").set_index("metric")["value"]
+    for metric in METRICS:
+        n = {name: denominator(metric, sizes[name]) for name in CATEGORIES}
+        options = [possible_counts(cells[name, metric], n[name]) for name in CATEGORIES]
+        sums = {sum(each) for each in itertools.product(*options)}
+        if not sums & set(possible_counts(overall[metric], sum(n.values()))):
+            return False
+    return True
+
+
+def reconstructed_counts() -> pandas.DataFrame:
+    """Return the whole counts behind Table 4, by model, category and metric.
+
+    >>> rows = reconstructed_counts().query("model == 'ALBEF' and metric == 'vlrs'")
+    >>> rows["count"].tolist(), rows["n"].tolist()
+    ([184, 273, 408, 11], [206, 322, 486, 14])
+    """
+    sizes = {model: sizes_of(model) for model in table(PAPER, 2)["model"]}
+    rows = _scores(4)
+    n = [
+        denominator(m, sizes[model][category])
+        for model, category, m in zip(rows["model"], rows["category"], rows["metric"], strict=True)
+    ]
+    found = [possible_counts(value, size) for value, size in zip(rows["value"], n, strict=True)]
+    counts = rows.assign(n=n, count=[each[0] if len(each) == 1 else None for each in found])
+    return counts.drop(columns=["table", "model_printed"]).reset_index(drop=True)
+
+
+def overall_counts() -> pandas.DataFrame:
+    """Return the sums over categories, the percentage they make, and Table 3's (C1, C2).
+
+    >>> overall_counts().query("model == 'ViLT'")[["count", "n", "printed"]].values.tolist()
+    [[885.0, 1018.0, 86.94], [212.0, 509.0, 41.65]]
+    """
+    sums = reconstructed_counts().groupby(["model", "metric"], as_index=False)[["count", "n"]]
+    sums = sums.sum()
+    printed = _scores(3).set_index(["model", "metric"])["value"]
+    sums["percent"] = (100 * sums["count"] / sums["n"]).round(2)
+    sums["printed"] = [printed[key] for key in zip(sums["model"], sums["metric"], strict=True)]
+    by_vlrs = sums.sort_values(["metric", "model"], ascending=[False, True])
+    return by_vlrs.reset_index(drop=True)
+
+
+def weighted_overall(model: str, sizes: dict[str, int]) -> dict[str, float]:
+    """Return a model's overall scores if Table 4 were weighted by these sizes (C1).
+
+    >>> weighted_overall("ALBEF", printed_sizes())
+    {'vlrs': 86.58, 'vlbs': 34.15}
+    """
+    cells = _scores(4).query("model == @model")
+    weights = cells["category"].map(sizes)
+    sums = (cells["value"] * weights).groupby(cells["metric"]).sum() / sum(sizes.values())
+    return {metric: round(float(sums[metric]), 2) for metric in METRICS}
+
+
+def harmonic_mean(vlrs: float, vlbs: float) -> float:
+    """Return ivlas, ``2 vlrs (100 - vlbs) / (vlrs + 100 - vlbs)``, in percent.
+
+    >>> round(harmonic_mean(66.67, 33.33), 2)
+    66.67
+    """
+    return 2 * vlrs * (100 - vlbs) / (vlrs + 100 - vlbs)
+
+
+def ivlas_check() -> pandas.DataFrame:
+    """Return each printed ivlas beside the harmonic mean and its rounding bounds (C3).
+
+    ``low`` and ``high`` let both inputs vary by half a unit of their last digit and the result by
+    half of its own.
+
+    >>> frame = ivlas_check()
+    >>> len(frame), int(frame["to_the_digit"].sum()), bool(frame["within_rounding"].all())
+    (33, 24, True)
+    """
+    both = pandas.concat([table(PAPER, 3), table(PAPER, 4)])
+    wide = both.pivot(index=["table", "model", "category"], columns="metric", values="value")
+    wide = wide.reset_index().rename_axis(columns=None)
+    wide["harmonic"] = [
+        harmonic_mean(*each) for each in zip(wide["vlrs"], wide["vlbs"], strict=True)
+    ]
+    down = zip(wide["vlrs"] - 0.005, wide["vlbs"] + 0.005, strict=True)
+    up = zip(wide["vlrs"] + 0.005, wide["vlbs"] - 0.005, strict=True)
+    wide["low"] = [harmonic_mean(*each) - 0.005 for each in down]
+    wide["high"] = [harmonic_mean(*each) + 0.005 for each in up]
+    wide["to_the_digit"] = (wide["harmonic"].round(2) - wide["ivlas"]).abs() < 0.001
+    wide["within_rounding"] = wide["ivlas"].between(wide["low"] - 1e-9, wide["high"] + 1e-9)
+    return wide
+
+
+def ivlas_from_counts() -> pandas.DataFrame:
+    """Return each model's printed ivlas beside the one its whole counts give (C3).
+
+    >>> frame = ivlas_from_counts()
+    >>> len(frame), bool((frame["from_counts"] == frame["printed"]).all())
+    (30, True)
+    """
+    cells = reconstructed_counts()
+    overall = overall_counts().assign(category="overall")
+    every = pandas.concat([cells, overall])[["model", "category", "metric", "count", "n"]]
+    every["percent"] = 100 * every["count"] / every["n"]
+    wide = every.pivot(index=["model", "category"], columns="metric", values="percent")
+    both = pandas.concat([table(PAPER, 3), table(PAPER, 4)]).query("metric == 'ivlas'")
+    printed = both.set_index(["model", "category"])["value"]
+    wide = wide.reset_index().rename_axis(columns=None)
+    exact = [harmonic_mean(*each) for each in zip(wide["vlrs"], wide["vlbs"], strict=True)]
+    wide["from_counts"] = [round(each, 2) for each in exact]
+    wide["printed"] = [printed[key] for key in zip(wide["model"], wide["category"], strict=True)]
+    return wide
+
+
+def below_random() -> list[str]:
+    """Return the models whose overall vlbs is below the random model's (C4).
+
+    >>> below_random()
+    ['ALBEF', 'FLAVA']
+    """
+    rows = table(PAPER, 3).query("metric == 'vlbs'").set_index("model")["value"]
+    return [each for each in sorted(table(PAPER, 2)["model"]) if rows[each] < rows["RAM"]]
+
+
+def category_order() -> pandas.DataFrame:
+    """Return each model's vlbs by category, the highest category, and gender's lead (C5).
+
+    >>> frame = category_order().set_index("model")
+    >>> frame["highest"].value_counts().to_dict()
+    {'gender': 5, 'religion': 1}
+    """
+    rows = table(PAPER, 4).query("metric == 'vlbs'")
+    wide = rows.pivot(index="model", columns="category", values="value")
+    others = wide.drop(columns="gender").max(axis=1)
+    wide = wide.assign(highest=wide.idxmax(axis=1), gender_lead=(wide["gender"] - others).round(2))
+    return wide.reset_index().rename_axis(columns=None)
+
+
+def score_intervals(level: float = 0.95) -> pandas.DataFrame:
+    """Return vlrs and vlbs in percent with exact binomial intervals, overall and by category.
+
+    Examples
+    --------
+    >>> row = score_intervals().query("model == 'ALBEF' and metric == 'vlbs'").iloc[0]
+    >>> row[["count", "n", "low", "high"]].astype(float).round(1).tolist()
+    [166.0, 514.0, 28.3, 36.5]
+    """
+    overall = overall_counts().assign(category="overall")
+    both = pandas.concat([overall, reconstructed_counts()], ignore_index=True)
+    bounds = [clopper_pearson(k, n, level) for k, n in zip(both["count"], both["n"], strict=True)]
+    rows = both[["model", "category", "metric", "count", "n"]].copy()
+    rows["percent"] = 100 * rows["count"] / rows["n"]
+    rows["low"] = [100 * low for low, _ in bounds]
+    rows["high"] = [100 * high for _, high in bounds]
+    return rows
+
+
+def paired_bounds(metric: str, category: str | None = None) -> pandas.DataFrame:
+    """Bound the McNemar p-value of every two models that were scored on the same images.
+
+    Parameters
+    ----------
+    metric
+        ``"vlrs"`` or ``"vlbs"``.
+    category
+        One category; ``None`` takes all, with the overlap bounded category by category.
+
+    Examples
+    --------
+    >>> frame = paired_bounds("vlbs")
+    >>> len(frame), frame["n"].unique().tolist()
+    (10, [514])
+    """
+    for kind, name, known in (
+        ("metric", metric, METRICS),
+        ("category", category or CATEGORIES[0], CATEGORIES),
+    ):
+        if name not in known:
+            raise unknown_name(kind, name, known)
+    cells = reconstructed_counts().query("metric == @metric")
+    if category is not None:
+        cells = cells[cells["category"] == category]
+    margins = {name: rows for name, rows in cells.groupby("model") if name in _full_models()}
+    pairs = itertools.combinations(_by_score(margins), 2)
+    return pandas.DataFrame([_pair(first, second, margins) for first, second in pairs])
+
+
+def paired_verdicts() -> pandas.DataFrame:
+    """Count the verdicts on the pairs of models, overall and within each category.
+
+    >>> paired_verdicts().query("category == 'religion'")["not shown"].tolist()
+    [10, 10]
+    """
+    rows = []
+    for metric, category in itertools.product(METRICS, (None, *CATEGORIES)):
+        verdicts = paired_bounds(metric, category)["verdict"]
+        row = {"metric": metric, "category": category or "overall", "pairs": len(verdicts)}
+        starts = {"differ": "differ", "not shown": "not", "open": "open"}
+        counted = {name: int(verdicts.str.startswith(s).sum()) for name, s in starts.items()}
+        rows.append({**row, **counted})
+    return pandas.DataFrame(rows)
+
+
+def _full_models() -> list[str]:
+    return [each for each in table(PAPER, 2)["model"] if sizes_of(each) == released_sizes()]
+
+
+def _by_score(margins: dict[str, pandas.DataFrame]) -> list[str]:
+    return sorted(margins, key=lambda name: -margins[name]["count"].sum())
+
+
+def _pair(first: str, second: str, margins: dict[str, pandas.DataFrame]) -> dict:
+    a, b = (margins[name].set_index("category")["count"] for name in (first, second))
+    n = margins[first].set_index("category")["n"]
+    bounds = paired_difference_bounds(a.tolist(), b[a.index].tolist(), n[a.index].tolist())
+    return {
+        "first": first,
+        "second": second,
+        "n": int(n.sum()),
+        "difference": 100 * bounds.difference,
+        "p_low": bounds.p_low,
+        "p_high": bounds.p_high,
+        "verdict": bounds.verdict(),
+    }
+
+
+def ability_and_bias() -> pandas.DataFrame:
+    """Return the correlation of vlrs and vlbs over the six models, with an exact p-value.
+
+    ``lowest`` and ``highest`` are the values when one model is left out.
+
+    Examples
+    --------
+    >>> ability_and_bias()[["statistic", "n"]].values.tolist()
+    [['Pearson', 6], ['Spearman', 6]]
+    """
+    wide = _scores(3).pivot(index="model", columns="metric", values="value")
+    rows = []
+    for name, statistic in (("Pearson", pearson), ("Spearman", spearman)):
+        left = [statistic(*wide.drop(each)[list(METRICS)].T.values) for each in wide.index]
+        values = wide["vlrs"].tolist(), wide["vlbs"].tolist()
+        row = {"statistic": name, "n": len(wide), "value": statistic(*values)}
+        row["p_value"] = correlation_p(*values, statistic)
+        rows.append({**row, "lowest": min(left), "highest": max(left)})
+    return pandas.DataFrame(rows)
+
+
+def stereotype_share() -> pandas.DataFrame:
+    """Bound the share of stereotypes among the relevant picks on anti-stereotypical images.
+
+    vlbs counts stereotypes among all picks, so a model that picks unrelated captions has a low
+    one. Of R relevant picks on n images, the anti-stereotypical half m = n / 2 holds at least
+    ``max(S, R - m)`` and at most ``min(m, R)``, S being the stereotypes picked there; the bounds
+    are summed over the categories. A model that picks at random among relevant captions has 50.
+
+    Examples
+    --------
+    >>> stereotype_share().query("model == 'ALBEF'")[["low", "high"]].round(1).values.tolist()
+    [[32.3, 45.9]]
+    """
+    wide = reconstructed_counts().pivot(
+        index=["model", "category"], columns="metric", values=["count", "n"]
+    )
+    relevant, picked, half = wide["count", "vlrs"], wide["count", "vlbs"], wide["n", "vlbs"]
+    most = relevant.clip(upper=half).groupby("model").sum()
+    least = (relevant - half).clip(lower=picked).groupby("model").sum()
+    stereotypes = picked.groupby("model").sum()
+    share = pandas.DataFrame({"low": 100 * stereotypes / most, "high": 100 * stereotypes / least})
+    return share.sort_values("low").reset_index()

@@ -1,0 +1,228 @@
+"""The study of text encoders: its parts against slow ones, its chapter's claims as values."""
+
+import numpy as np
+import pandas
+import pytest
+
+from biaslib import inference, stimuli
+from biaslib.metrics.association import effect_size
+from biaslib.stimuli import pool as word_pools
+from biaslib.studies import association as study
+
+NAMES = stimuli.association_tests(study1=True)["name"].tolist()
+GENDER_NAMES = ["DB-competent-gender", "DB-likeable-gender", "occupation-gender"]
+RACE_NAMES = ["DB-competent-race", "DB-likeable-race", "occupation-race"]
+
+
+class ToyEncoder:
+    """Embeds a text by hashing its letters: cheap, repeatable, meaningless."""
+
+    name, revision = "toy", "0"
+
+    def embed(self, texts, level="sentence", words=None):
+        keys = texts if words is None else [f"{t}|{w}" for t, w in zip(texts, words, strict=True)]
+        seeds = [sum(ord(c) * 31**i for i, c in enumerate(key)) % 2**32 for key in keys]
+        return np.stack([np.random.default_rng(seed).normal(size=24) for seed in seeds])
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return ToyEncoder()
+
+
+def test_scores_agree_with_the_metrics(toy):
+    scores, embedded = study.run(toy, ["C6", "C8"], ["word", "sentence"], n_bootstrap=50)
+    for row, each in zip(scores.to_dict("records"), embedded, strict=True):
+        assert (row["test"], row["level"]) == (each.name, each.level)
+        sets = [each.embeddings[s] for s in "XYAB"]
+        assert row["value"] == pytest.approx(effect_size(*sets), abs=1e-12)
+        assert row["value_ddof0"] == pytest.approx(effect_size(*sets, ddof=0), abs=1e-12)
+        assert row["low"] < row["high"]
+
+
+def test_items_stay_with_their_words(toy):
+    _, (each,) = study.run(toy, ["C6"], ["contextual"], n_bootstrap=50)
+    test = stimuli.association_test("C6", "contextual")
+    for s in "XYAB":
+        expected = toy.embed(getattr(test, s), "contextual", test.words[s])
+        np.testing.assert_array_equal(each.embeddings[s], expected)
+
+
+def test_word_scores_are_means_over_sentences(toy):
+    each = study.embed_test(toy, "C6", "sentence")
+    frame = pandas.DataFrame({"word": each.words["X"], "score": each.split(each.scores)[0]})
+    np.testing.assert_allclose(each.word_scores()[0], frame.groupby("word")["score"].mean())
+
+
+def test_p_values_over_rows_are_corrected(toy):
+    scores, _ = study.run(toy, ["C6", "C8", "C11"], ["word"], n_bootstrap=50)
+    np.testing.assert_allclose(scores["p_holm"], inference.adjust(scores["p_value_words"], "holm"))
+
+
+def test_random_attributes_agree_with_a_slow_computation(toy):
+    """Redraw the same sets, embed their sentences again, and use the metric itself."""
+    words = word_pools.word_pool(200, rng=0)
+    embedded = study.embed_test(toy, "C6", "sentence")
+    pool = study.embed_pool(toy, words, "sentence")
+    found = study.random_attributes(embedded, pool, n_sets=4, matched=False, seed=3)
+    drawn = word_pools.draw_uniform(16, words, 4, np.random.default_rng(3))
+    for positions, value in zip(drawn, found.effect_sizes, strict=True):
+        rows = [
+            toy.embed(stimuli.sentences(words.at[i, "word"], words.at[i, "kind"]))
+            for i in positions
+        ]
+        A, B = np.concatenate(rows[:8]), np.concatenate(rows[8:])
+        slow = effect_size(embedded.embeddings["X"], embedded.embeddings["Y"], A, B)
+        assert value == pytest.approx(slow, abs=1e-9)
+
+
+def test_targets_without_clusters_are_rejected_at_the_nominal_rate(toy):
+    """Where the targets are exchangeable by construction, the test keeps its level."""
+    words = word_pools.word_pool(300, rng=0)
+    embedded = study.embed_test(toy, "C6", "word")
+    random = study.random_attributes(embedded, study.embed_pool(toy, words, "word"), n_sets=2_000)
+    assert random.rejection_rate() == pytest.approx(0.05, abs=0.03)
+    assert study.separability(embedded) < 0.8
+
+
+def test_a_planted_cluster_makes_random_attributes_significant(toy):
+    """Shift all of X by one vector: no attribute is involved, and the test cries wolf."""
+    words = word_pools.word_pool(300, rng=0)
+    embedded = study.embed_test(toy, "C6", "word")
+    embedded.embeddings["X"] = embedded.embeddings["X"] + 5.0 * np.eye(24)[0]
+    shifted = study.EmbeddedTest("C6", "word", embedded.embeddings, embedded.words, embedded.kinds)
+    random = study.random_attributes(shifted, study.embed_pool(toy, words, "word"), n_sets=2_000)
+    assert study.separability(shifted) > 0.85
+    assert random.rejection_rate() > 0.10
+    assert random.rejection_rate(both_sides=True) > 0.20
+
+
+def test_p_among_random_sets():
+    random = study.RandomAttributes("t", "word", True, np.array([0.1, -0.5, 0.9]), np.ones(3))
+    assert random.p_value(0.5) == 3 / 4
+    assert random.p_value(-2.0) == 1 / 4
+
+
+def test_levels_must_agree(toy):
+    pool = study.embed_pool(toy, word_pools.word_pool(100, rng=0), "word")
+    with pytest.raises(ValueError, match="at level sentence, the pool at word"):
+        study.random_attributes(study.embed_test(toy, "C6", "sentence"), pool)
+
+
+def test_drawing_with_replacement_gives_another_distribution():
+    """Perfectly separated scores: a relabelling reaches them once in 70, a redraw less often."""
+    x, y = np.arange(4) + 4.0, np.arange(4.0)
+    exact = inference.permutation_test(x, y).p_value
+    redrawn = study.p_value_with_replacement(x, y, 100_000, rng=0)
+    pooled = np.concatenate([x, y])
+    both = np.random.default_rng(1).choice(pooled, (100_000, 2, 4)).mean(axis=2)
+    expected = (both[:, 0] - both[:, 1] >= 4.0).mean()
+    assert exact == 1 / 70
+    assert redrawn == pytest.approx(expected, abs=0.003)
+    assert redrawn < 0.8 * exact
+
+
+# The pool of ordinary words
+
+
+def test_matched_words_are_alike():
+    pool = word_pools.word_pool()
+    words, kinds = ["lawyer", "career", "gentle"], ["count noun", "mass noun", "adjective"]
+    drawn = word_pools.draw_matched(words, kinds, pool, 500, np.random.default_rng(0))
+    for column, (word, kind) in enumerate(zip(words, kinds, strict=True)):
+        replacements = pool.iloc[drawn[:, column]]
+        wanted = "adjective" if kind == "adjective" else "count noun"
+        assert set(replacements["kind"]) == {wanted}
+        assert (replacements["frequency"] - word_pools.word_frequency(word)).abs().max() < 1.0
+        assert (replacements["length"] - len(word)).abs().max() <= 2
+    assert all(len(set(row)) == 3 for row in drawn)
+
+
+def test_no_word_twice_in_a_set_even_when_candidates_are_few():
+    pool = word_pools.word_pool()
+    drawn = word_pools.draw_matched(
+        ["lawyer"] * 8, ["count noun"] * 8, pool, 300, np.random.default_rng(0), n_neighbours=10
+    )
+    assert all(len(set(row)) == 8 for row in drawn)
+
+
+def test_the_pool_leaves_out_what_is_tested():
+    pool = set(word_pools.word_pool(exclude=["Nurse", "career"])["word"])
+    assert not pool & {"nurse", "career", "woman", "actress", "john", "emily", "keisha"}
+    assert {"table", "engine"} <= pool
+
+
+def test_the_pool_says_when_it_is_too_small():
+    with pytest.raises(ValueError, match="1000000 words were asked for"):
+        word_pools.word_pool(1_000_000)
+    small = word_pools.word_pool(20, rng=0)
+    with pytest.raises(ValueError, match="are needed"):
+        word_pools.draw_matched(["lawyer"], ["count noun"], small, 2, np.random.default_rng(0))
+
+
+# What the chapter claims of the real encoder
+
+
+@pytest.fixture(scope="module")
+def chapter(encoder):
+    scores, embedded = study.run(encoder, NAMES, seed=2021)
+    words = {word for test in embedded for s in "XYAB" for word in test.words[s]}
+    pools = study.embed_pools(encoder, word_pools.word_pool(1_500, exclude=words, rng=2021))
+    placed, _ = study.against_random(scores, embedded, pools, n_sets=1_000, seed=2021)
+    return scores, placed, pools
+
+
+def select(frame, tests):
+    return frame[frame["test"].isin(tests)]
+
+
+@pytest.mark.slow
+def test_gender_and_occupation_survive_every_reading(chapter):
+    scores, placed, _ = chapter
+    occupation = select(scores, ["occupation-gender"])
+    assert (occupation["value"] > 1.5).all()
+    assert (occupation["low"] > 0).all()
+    assert (occupation["p_holm"] < 0.05).all()
+    assert (select(placed, ["occupation-gender"])["p_random"] < 0.02).all()
+
+
+@pytest.mark.slow
+def test_little_else_does(chapter):
+    scores, placed, _ = chapter
+    assert (scores["p_bh"] < 0.05).sum() <= 5
+    others = placed[placed["test"] != "occupation-gender"]
+    assert (others["p_random"] < 0.05).sum() <= 2
+    assert (others["p_random_bh"] > 0.05).all()
+
+
+@pytest.mark.slow
+def test_sentences_as_units_make_tests_significant(chapter):
+    several = chapter[0].query("level != 'word'")
+    items, words = several["p_value"] < 0.05, several["p_value_words"] < 0.05
+    assert items.sum() - words.sum() >= 4
+    assert not (words & ~items).any()
+
+
+@pytest.mark.slow
+def test_random_attributes_are_called_significant_far_too_often(chapter):
+    placed = chapter[1]
+    assert 0.15 < placed["rejected"].median() < 0.30
+    assert placed["q95"].between(0.75, 1.75).all()
+    one_side, both_sides = placed["rejected"], placed["rejected_two_sided"]
+    assert (both_sides >= one_side).all()
+
+
+@pytest.mark.slow
+def test_separate_clusters_are_the_reason(chapter):
+    placed = chapter[1]
+    mixed, apart = select(placed, RACE_NAMES), select(placed, GENDER_NAMES)
+    assert mixed["separability"].mean() < 0.65 < 0.95 < apart["separability"].mean()
+    assert mixed["rejected_uniform"].mean() < 0.12 < apart["rejected_uniform"].mean()
+
+
+@pytest.mark.slow
+def test_flowers_and_insects_pass_the_bar(chapter, encoder):
+    scores, embedded = study.run(encoder, ["C1", "C2"], seed=2021)
+    placed, _ = study.against_random(scores, embedded, chapter[2], n_sets=1_000, seed=2021)
+    assert (scores["value"] > 1.0).all()
+    assert (placed["p_random"] < 0.05).all()

