@@ -1,0 +1,64 @@
+// What the theme leaves undone for keyboards and screen readers.
+(() => {
+  "use strict";
+
+  // The sidebar holds the logo and the search: a landmark of its own.
+  const nameSidebars = () => {
+    for (const [id, label] of [["pst-primary-sidebar", "Book"], ["pst-secondary-sidebar", "Page"]]) {
+      const sidebar = document.getElementById(id);
+      if (sidebar && !sidebar.hasAttribute("role")) {
+        sidebar.setAttribute("role", "complementary");
+        sidebar.setAttribute("aria-label", label);
+      }
+    }
+  };
+
+  // Whatever scrolls sideways must be reachable with the keyboard, and nothing else should be.
+  const SCROLLERS = [
+    "mjx-container[display='true']", "div.math", "pre", ".table-scroll",
+    ".pst-scrollable-table-container", ".cell_output .output", ".cell_output", ".highlight",
+  ].join(",");
+  const markScrollers = () => {
+    for (const element of document.querySelectorAll(SCROLLERS)) {
+      const style = getComputedStyle(element);
+      const scrolls =
+        /auto|scroll/.test(style.overflowX + style.overflowY) &&
+        (element.scrollWidth > element.clientWidth + 1 ||
+          element.scrollHeight > element.clientHeight + 1);
+      if (scrolls && !element.hasAttribute("tabindex")) {
+        element.setAttribute("tabindex", "0");
+        element.dataset.scrolls = "";
+      } else if (!scrolls && "scrolls" in element.dataset) {
+        element.removeAttribute("tabindex");
+        delete element.dataset.scrolls;
+      }
+    }
+  };
+
+  // The handle of an ipywidgets slider gets the name that stands beside it.
+  const nameSliders = () => {
+    for (const handle of document.querySelectorAll(".jupyter-widgets [role='slider']:not([aria-label])")) {
+      const label = handle.closest(".jupyter-widgets")?.querySelector(".widget-label")?.textContent;
+      handle.setAttribute("aria-label", label?.trim() || "value");
+    }
+  };
+
+  let waiting = 0;
+  const soon = () => {
+    cancelAnimationFrame(waiting);
+    waiting = requestAnimationFrame(() => { markScrollers(); nameSliders(); });
+  };
+
+  nameSidebars();
+  soon();
+  window.addEventListener("resize", soon);
+  document.addEventListener("toggle", soon, true);
+  window.addEventListener("load", () => {
+    soon();
+    window.MathJax?.startup?.promise?.then(soon);
+    // Widgets draw themselves some time after the page is loaded.
+    if (document.querySelector("script[type^='application/vnd.jupyter.widget-view']")) {
+      new MutationObserver(soon).observe(document.querySelector("main"), { childList: true, subtree: true });
+    }
+  });
+})();

@@ -1,0 +1,67 @@
+"""Tables and sentences: what the reader is shown."""
+
+import math
+
+import pandas
+import pytest
+
+from biaslib import report, runtime
+
+
+def test_tables_have_headings_captions_and_true_minus_signs():
+    frame = pandas.DataFrame({"test": ["a<b"], "d": [-0.5], "n": [12_870], "yes": [True]})
+    page = report.table(frame, "Two & two")._repr_html_()
+    assert "<caption>Two &amp; two</caption>" in page
+    assert page.count('<th scope="col">') == 4
+    assert '<td class="number">−0.50</td><td class="number">12,870</td><td>yes</td>' in page
+    assert "a&lt;b" in page
+
+
+def test_a_folded_table_is_one_click_away():
+    page = report.table(pandas.DataFrame({"a": [math.nan]}), "Behind", folded=True)._repr_html_()
+    assert page.startswith('<details class="table-behind"><summary>Behind</summary>')
+    assert "–" in page
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(0.0499, "p = .050"), (0.0009, "p < .001"), (1.0, "p = 1.000"), (0.3, "p = .300")],
+)
+def test_p_values_in_sentences(p, text):
+    assert report.p_text(p) == text
+
+
+def test_the_stamp_says_what_ran():
+    run = runtime.start("planted").record(weights={"m": "r1"}, data={"d": "c0ffee"})
+    rows = run.as_dict()
+    assert rows["Profile"] == "planted"
+    assert rows["Weights"] == "m: r1"
+    assert rows["Data"] == "d: c0ffee"
+    assert runtime.source_hash() in rows["biaslib"]
+    assert f'data-source="{runtime.source_hash()}"' in run._repr_html_()
+
+
+def test_the_stamp_does_not_claim_a_model_where_none_ran():
+    assert runtime.start().as_dict()["Profile"] == "planted (no model on this page)"
+
+
+def test_the_source_hash_follows_code_and_data(tmp_path):
+    (tmp_path / "code.py").write_text("a = 1")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "list.csv").write_text("word")
+    before = runtime.source_hash(tmp_path)
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "code.pyc").write_text("x")
+    assert runtime.source_hash(tmp_path) == before
+    (tmp_path / "data" / "list.csv").write_text("words")
+    assert runtime.source_hash(tmp_path) != before
+
+
+def test_the_profile_comes_from_the_environment(monkeypatch):
+    monkeypatch.setenv("BIASLIB_PROFILE", "paper")
+    assert runtime.profile() == "paper"
+    assert runtime.profile("planted") == "planted"
+
+
+def test_a_device_that_is_named_is_taken():
+    assert runtime.device("cpu") == "cpu"

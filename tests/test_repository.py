@@ -1,0 +1,175 @@
+"""The repository keeps its promises: one address, clean notebooks, fast import, a working set."""
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+import repository  # noqa: E402
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def cells(path, kind):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == kind]
+
+
+# One setting for the web address
+
+
+def test_every_github_address_is_the_one_setting():
+    pair = repository.owner_and_name(repository.address())
+    own = re.compile(
+        r"(?:github\.com|colab\.research\.google\.com/github|mybinder\.org/v2/gh)/"
+        r"([\w.-]+/vision-language-bias)"
+    )
+    found = {
+        (path.name, match)
+        for path in repository.followers()
+        for match in own.findall(path.read_text(encoding="utf-8"))
+    }
+    assert {match for _, match in found} == {pair}
+    assert {"README.md", "CITATION.cff", "_config.yml"} <= {name for name, _ in found}
+
+
+def test_launch_buttons_use_the_one_setting():
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    assert config["repository"]["url"] == repository.address()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_install_cells_use_the_one_setting(path):
+    first = "".join(cells(path, "code")[0]["source"])
+    assert first.startswith("try:\n    import biaslib\nexcept ImportError:\n    %pip install -q ")
+    assert f'@ git+{repository.address()}"' in first
+
+
+def test_a_new_address_reaches_every_file(tmp_path, monkeypatch):
+    for path in [ROOT / "pyproject.toml", *repository.followers()]:
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    old = repository.owner_and_name(repository.address())
+    monkeypatch.setattr(repository, "ROOT", tmp_path)
+    assert repository.rewrite("https://github.com/somebody/else") >= 4 + len(NOTEBOOKS)
+    assert repository.address() == "https://github.com/somebody/else"
+    assert not [p for p in repository.followers() if old in p.read_text(encoding="utf-8")]
+
+
+def test_an_address_of_another_form_is_refused():
+    with pytest.raises(SystemExit, match="is not an address like"):
+        repository.owner_and_name("example.org/somewhere")
+
+
+# Notebooks
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_notebooks_are_committed_without_outputs(path):
+    for cell in cells(path, "code"):
+        assert cell["outputs"] == []
+        assert cell["execution_count"] is None
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_cells_are_short(path):
+    lengths = sorted(len("".join(cell["source"]).splitlines()) for cell in cells(path, "code"))
+    assert lengths[len(lengths) // 2] <= 8
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_every_figure_has_a_caption_and_other_words_for_those_who_do_not_see_it(path):
+    for cell in cells(path, "code"):
+        settings = cell["metadata"].get("mystnb", {})
+        if "figure" in settings:
+            caption, alt = settings["figure"]["caption"], settings["image"]["alt"]
+            assert len(alt) > 60
+            assert alt not in caption
+            assert caption not in alt
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_every_figure_has_its_table(path):
+    """The code cell after a figure folds the table behind it."""
+    code = cells(path, "code")
+    for cell, following in itertools.pairwise(code):
+        if "figure" in cell["metadata"].get("mystnb", {}):
+            assert "folded=True" in "".join(following["source"]), "".join(cell["source"])
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_notebooks_end_with_the_stamp(path):
+    assert "".join(cells(path, "code")[-1]["source"]).splitlines()[-1] == "run"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_no_result_is_typed_into_the_prose(path):
+    """Effect sizes and p-values with decimals come from the run; .05 and the like are criteria."""
+    prose = "\n".join("".join(cell["source"]) for cell in cells(path, "markdown"))
+    assert not re.findall(r"\b[dp] = [-−]?\d*\.\d+", prose)
+
+
+# The package
+
+
+def test_import_is_instant_and_needs_no_torch():
+    code = "import biaslib, sys; assert not {'torch', 'pandas', 'numpy'} & set(sys.modules)"
+    seconds = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        seconds.append(time.perf_counter() - begun)
+    assert min(seconds) < 0.3
+
+
+def test_only_loading_a_model_imports_torch():
+    code = (
+        "import biaslib.models, biaslib.stimuli, biaslib.published, biaslib.studies.association, "
+        "biaslib.report, sys; assert 'torch' not in sys.modules; biaslib.models.available()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# The installed set
+
+
+def test_constraints_pin_every_package_that_is_installed():
+    pinned = {
+        line.split("==")[0].lower().replace("_", "-")
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if "==" in line
+    }
+    wanted = "jupyter-book jupyterlab torch transformers open-clip-torch numpy scipy seaborn"
+    assert {*wanted.split(), "ipywidgets", "nbval", "ruff", "pytest"} <= pinned
+
+
+@pytest.mark.slow
+def test_the_pip_section_of_the_environment_is_the_tested_set(tmp_path):
+    """In the tested environment the section finds everything in place and adds nothing."""
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    section = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
+    requirements = ROOT / "_build" / "environment-pip-section.txt"
+    requirements.parent.mkdir(exist_ok=True)
+    requirements.write_text(
+        "\n".join(
+            line.replace(" constraints.txt", f" {ROOT / 'constraints.txt'}") for line in section
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--dry-run", "-r", str(requirements)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    would = [line for line in done.stdout.splitlines() if line.startswith("Would install")]
+    assert would in ([], ["Would install biaslib-0.1.0"])

@@ -1,0 +1,355 @@
+"""The built site as a reader meets it: in a browser, in both modes, on a phone, by keyboard.
+
+The site is built by the fixture, with the command of the Makefile; where nothing has changed that
+takes a few seconds.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from support.browser import Visit, axe_violations, launched, served
+
+pytestmark = pytest.mark.site
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "_build" / "html"
+BUILD = (
+    sys.executable,
+    "-c",
+    "from jupyter_book.cli.main import main; main()",
+    *("build", ".", "-W", "-n", "--keep-going"),
+)
+DESKTOP = {"width": 1280, "height": 900}
+PHONE = {"width": 390, "height": 844}
+GENERATED = {"genindex", "py-modindex", "search"}
+
+
+# --- The site, its pages, a browser ------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    done = subprocess.run(BUILD, cwd=ROOT, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    return SITE
+
+
+def documents() -> list[str]:
+    """Return the pages of the table of contents, without their suffix."""
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    chapters = [each["file"] for part in contents["parts"] for each in part["chapters"]]
+    return [contents["root"], *chapters]
+
+
+NOTEBOOKS = [name for name in documents() if (ROOT / f"{name}.ipynb").exists()]
+PAGES = [*documents(), *sorted(GENERATED)]
+
+
+@cache
+def soup(name: str) -> BeautifulSoup:
+    return BeautifulSoup((SITE / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+
+
+def article(name: str):
+    found = soup(name).find("article")
+    assert found is not None, f"{name} has no article"
+    return found
+
+
+def runs_code(name: str) -> bool:
+    """Tell whether the page is a notebook with code in it."""
+    source = ROOT / f"{name}.ipynb"
+    if not source.exists():
+        return False
+    cells = json.loads(source.read_text(encoding="utf-8"))["cells"]
+    return any(cell["cell_type"] == "code" for cell in cells)
+
+
+@pytest.fixture(scope="session")
+def origin(site):
+    with served(site) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with launched() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def contexts(browser):
+    """Return one browsing context for each mode and size of screen."""
+    opened = {}
+
+    def get(mode: str, size: dict):
+        key = mode, size["width"]
+        if key not in opened:
+            context = browser.new_context(viewport=size, color_scheme=mode)
+            context.add_init_script(
+                f"localStorage.setItem('mode', '{mode}'); localStorage.setItem('theme', '{mode}')"
+            )
+            opened[key] = context
+        return opened[key]
+
+    yield get
+    for context in opened.values():
+        context.close()
+
+
+def settle(page) -> None:
+    """Wait until formulas are set and what scrolls has been marked."""
+    page.evaluate(
+        """async () => {
+            await (window.MathJax?.startup?.promise ?? null);
+            await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+        }"""
+    )
+
+
+@pytest.fixture
+def visit(contexts, origin):
+    """Return a function that opens a page and gives it with what was seen on the way."""
+    pages = []
+
+    def go(name: str, mode: str = "light", size: dict = DESKTOP):
+        page = contexts(mode, size).new_page()
+        pages.append(page)
+        seen = Visit()
+        seen.watch(page, origin)
+        page.goto(f"{origin}/{name}.html", wait_until="load")
+        settle(page)
+        return page, seen
+
+    yield go
+    for page in pages:
+        page.close()
+
+
+# --- In the browser ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_quiet_private_and_accessible(name, mode, visit):
+    page, seen = visit(name, mode)
+    assert page.evaluate("document.documentElement.dataset.theme") == mode
+    assert seen.foreign == [], "a page must not ask another host for anything"
+    assert axe_violations(page) == []
+    assert seen.errors == []
+    assert page.locator("mjx-merror").count() == 0, "a formula could not be set"
+    if soup(name).select_one("article .math"):
+        assert page.locator("article mjx-container").count() > 0, "formulas were not set"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_fits_a_phone(name, visit):
+    page, seen = visit(name, size=PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    unreachable = page.evaluate(
+        """() => [...document.querySelectorAll('article *')].filter(element => {
+            const style = getComputedStyle(element);
+            return /auto|scroll/.test(style.overflowX) && element.scrollWidth > element.clientWidth + 1
+                && element.clientWidth > 0 && element.tabIndex < 0
+                && !element.querySelector('[tabindex="0"], a, button, select, input');
+        }).map(element => element.outerHTML.slice(0, 120))"""
+    )
+    assert unreachable == [], "what scrolls must be reachable with the keyboard"
+    assert seen.errors + seen.foreign == []
+
+
+def test_colour_mode_can_be_switched_with_the_keyboard(visit):
+    page, _ = visit(documents()[0])
+    before = page.evaluate("document.documentElement.dataset.mode")
+    page.locator(".theme-switch-button").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.documentElement.dataset.mode") != before
+
+
+def test_content_note_opens_with_the_keyboard(visit):
+    page, _ = visit("book/content_note")
+    note = page.locator("div.admonition.dropdown.content-note").first
+    button = note.locator("button.toggle-button").first
+    inside = note.locator("p", has_text="Inside a note")
+    assert not inside.is_visible()
+    button.focus()
+    page.keyboard.press("Enter")
+    assert inside.is_visible()
+
+
+def test_search_finds_a_word_of_the_book(visit):
+    page, seen = visit("search")
+    page.goto(page.url + "?q=permutation", wait_until="load")
+    page.locator("#search-results ul.search li").first.wait_for(timeout=10_000)
+    assert seen.errors + seen.foreign == []
+
+
+# --- In the files ------------------------------------------------------------------------------
+
+
+def test_no_page_is_left_over_from_an_earlier_build(site):
+    found = {
+        page.relative_to(site).with_suffix("").as_posix()
+        for page in site.rglob("*.html")
+        if "_static" not in page.parts
+    }
+    assert found == {*PAGES, "index"}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_internal_links_lead_somewhere(name, site):
+    broken = [link for link in internal_links(name) if not resolves(name, link)]
+    assert broken == []
+
+
+def internal_links(name: str) -> list[str]:
+    return [
+        anchor["href"]
+        for anchor in soup(name).find_all("a", href=True)
+        if not urlsplit(anchor["href"]).scheme and not anchor["href"].startswith("javascript")
+    ]
+
+
+def resolves(name: str, link: str) -> bool:
+    path, _, fragment = urljoin(f"{name}.html", link).partition("#")
+    target = SITE / unquote(path.partition("?")[0])
+    if not target.is_file():
+        return False
+    if not fragment or target.suffix != ".html":
+        return True
+    page = soup(target.relative_to(SITE).with_suffix("").as_posix())
+    return page.find(id=unquote(fragment)) is not None
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_file_comes_from_the_site_itself(name, site):
+    page = soup(name)
+    loaded = [tag["src"] for tag in page.find_all(["img", "script", "iframe"], src=True)]
+    loaded += [
+        tag["href"]
+        for tag in page.find_all("link", href=True)
+        if not {"index", "search", "next", "prev", "canonical", "author"} & set(tag.get("rel", []))
+    ]
+    for address in loaded:
+        parts = urlsplit(address)
+        assert parts.scheme in ("", "data"), address
+        assert not parts.netloc, address
+        if not parts.scheme:
+            file = urljoin(f"{name}.html", parts.path)
+            assert (SITE / unquote(file)).is_file(), f"{address} is missing"
+    assert not re.search(r"unpkg|jsdelivr|cdnjs|googleapis|googletagmanager|plausible", str(page))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_images_have_alternative_text(name, site):
+    silent = [str(image)[:160] for image in soup(name).find_all("img") if not image.get("alt")]
+    assert silent == []
+
+
+@pytest.mark.parametrize("name", documents())
+def test_figures_and_tables_with_a_caption_are_numbered(name, site):
+    for caption in article(name).select("figure > figcaption, table.docutils > caption"):
+        assert caption.select_one(".caption-number"), caption.get_text()[:80]
+    for formula in article(name).select("div.math[id^=equation-]"):
+        assert formula.select_one(".eqno"), formula["id"]
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_executed_page_ends_with_a_stamp_of_this_package(name, site):
+    from biaslib.runtime import source_hash
+
+    if not runs_code(name):
+        pytest.skip("the notebook has no code cell yet")
+    stamps = article(name).select("dl.stamp")
+    assert stamps, "the page has no stamp"
+    assert {stamp["data-source"] for stamp in stamps} == {source_hash()}
+    outputs = article(name).select("div.cell_output")
+    assert outputs[-1].select_one("dl.stamp"), "the stamp must be the last output of the page"
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_launch_buttons_lead_to_the_notebook(name, site):
+    buttons = {
+        kind: next((a["href"] for a in soup(name).find_all("a", href=re.compile(host))), None)
+        for kind, host in (("colab", "colab.research.google"), ("binder", "mybinder"))
+    }
+    assert all(buttons.values()), buttons
+    for address in buttons.values():
+        path = re.search(rf"{re.escape(name)}\.(\w+)", unquote(address))
+        assert path, address
+        assert path[1] == "ipynb", address
+        assert (ROOT / path[0]).is_file()
+
+
+def test_notebook_of_the_download_button_is_there(site):
+    for name in NOTEBOOKS:
+        assert (SITE / "_sources" / f"{name}.ipynb").is_file()
+
+
+# --- A widget, once ----------------------------------------------------------------------------
+
+WIDGET_CONFIG = """\
+title: Widget
+sphinx:
+  recursive_update: true
+  local_extensions:
+    access: _ext/
+  config:
+"""
+COPIED_SETTINGS = (
+    "html_static_path", "html_css_files", "html_js_files", "mathjax_path", "mathjax3_config",
+    "nb_ipywidgets_js", "templates_path",
+)
+
+
+@pytest.mark.slow
+def test_a_page_with_a_slider_draws_it_and_asks_no_other_host(tmp_path, browser):
+    """The book has no widget yet; the settings that it would be drawn with are the book's own."""
+    book = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
+    settings = {name: book[name] for name in COPIED_SETTINGS}
+    settings["html_static_path"] = [str(ROOT / "static")]
+    settings["templates_path"] = [str(ROOT / "book" / "_templates")]
+    config = yaml.safe_load(WIDGET_CONFIG)
+    config["sphinx"]["config"] = settings
+    config["sphinx"]["local_extensions"] = {"access": str(ROOT / "book" / "_ext")}
+    (tmp_path / "_config.yml").write_text(yaml.safe_dump(config))
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: widget\n")
+    (tmp_path / "widget.ipynb").write_text(json.dumps(notebook_with_a_slider()))
+    done = subprocess.run(BUILD, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+
+    with served(tmp_path / "_build" / "html") as address:
+        page = browser.new_page(viewport=DESKTOP)
+        seen = Visit()
+        seen.watch(page, address)
+        page.goto(f"{address}/widget.html", wait_until="load")
+        slider = page.locator(".widget-slider [role=slider]")
+        slider.wait_for(timeout=15_000)
+        settle(page)
+        assert slider.get_attribute("aria-valuenow") == "3.0"
+        assert seen.foreign == []
+        assert axe_violations(page) == []
+        assert seen.errors == []
+        page.close()
+
+
+def notebook_with_a_slider() -> dict:
+    source = "import ipywidgets\nipywidgets.IntSlider(value=3, max=10, description='dose')"
+    code = {
+        "cell_type": "code", "id": "slider", "metadata": {}, "source": source,
+        "outputs": [], "execution_count": None,
+    }
+    title = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# Widget\n\n$d$"}
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return {
+        "cells": [title, code], "nbformat": 4, "nbformat_minor": 5,
+        "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
+    }
