@@ -1,5 +1,6 @@
 """The panel: one set of results, the same with a kernel and without one."""
 
+import html
 import json
 import re
 
@@ -24,7 +25,7 @@ def panel(encoder):
 
 def test_the_page_carries_the_scores(panel):
     page, scores = panel
-    data = json.loads(re.search(r'data-part="data">(.*?)</script>', page.html(), re.S).group(1))
+    data = json.loads(re.search(r'data-part="data">(.*?)</script>', page.page(), re.S).group(1))
     assert data == page.cases
     for case, row in zip(data, scores.to_dict("records"), strict=True):
         assert (case["test"], case["level"]) == (row["test"], row["level"])
@@ -51,6 +52,8 @@ def test_the_widget_says_what_the_page_says(panel):
     assert f"d = {report.signed(case['d0'])}" in sentence
     assert f"{case['n_words']} words a side" in sentence
     assert f"{case['p']:.1%}" in sentence
+    assert sentence in html.unescape(widget.children[1].value)
+    assert "<svg" in widget.children[1].value
 
 
 def test_the_book_gets_the_page_and_a_notebook_the_widget(panel, monkeypatch):
@@ -65,14 +68,14 @@ def test_the_book_gets_the_page_and_a_notebook_the_widget(panel, monkeypatch):
 
 @pytest.mark.site
 def test_choices_change_the_page_without_a_kernel(panel, tmp_path):
-    from support.browser import open_browser
+    from support.browser import launched
 
     page_object, _ = panel
     (tmp_path / "page.html").write_text(
-        f'<!doctype html><html lang="en"><meta charset="utf-8">{page_object.html()}</html>',
+        f'<!doctype html><html lang="en"><meta charset="utf-8">{page_object.page()}</html>',
         encoding="utf-8",
     )
-    with open_browser() as browser:
+    with launched() as browser:
         page = browser.new_page()
         page.goto((tmp_path / "page.html").as_uri())
         for test, level in (("C6", "word"), ("C8", "contextual")):

@@ -1,6 +1,8 @@
 """A panel with one set of precomputed results behind it, with a kernel and without one."""
 
+import html
 import importlib.resources
+import io
 import itertools
 import json
 
@@ -29,7 +31,7 @@ class Panel:
         """Return the choices for ``test`` or ``level``, in the order of the cases."""
         return list(dict.fromkeys(case[key] for case in self.cases))
 
-    def html(self) -> str:
+    def page(self) -> str:
         """Return the panel as a piece of page that works without a kernel."""
         identifier = f"association-panel-{next(_numbers)}"
         data = json.dumps(self.cases, separators=(",", ":")).replace("</", "<\\/")
@@ -62,32 +64,46 @@ class Panel:
         ddof = ipywidgets.Dropdown(
             options=[("n − 1 (ddof 1)", 1), ("n (ddof 0)", 0)], description="Divide by"
         )
-        view = ipywidgets.interactive_output(
-            self._show, {"test": test, "level": level, "ddof": ddof}
-        )
+        view = ipywidgets.HTML()
+
+        def draw(_change=None) -> None:
+            view.value = self._view(self.case(test.value, level.value), ddof.value)
+
+        for choice in (test, level, ddof):
+            choice.observe(draw, names="value")
+        draw()
         return ipywidgets.VBox([ipywidgets.HBox([test, level, ddof]), view])
 
-    def _show(self, test: str, level: str, ddof: int) -> None:
-        from IPython.display import Markdown, display
+    def _view(self, case: dict, ddof: int) -> str:
+        """Return sentence and picture of a case as HTML.
+
+        Not drawn through an Output widget: executing such a notebook without a front end can
+        wait for ever.
+        """
+        return f"<p>{html.escape(self.sentence(case, ddof))}</p>{self._picture(case, ddof)}"
+
+    @staticmethod
+    def _picture(case: dict, ddof: int) -> str:
         from matplotlib import pyplot
 
-        case = self.case(test, level)
-        display(Markdown(self.sentence(case, ddof)))
         edges = [-2 + 4 * i / BINS for i in range(BINS)]
-        _, axes = pyplot.subplots(figsize=(7.2, 3))
+        figure, axes = pyplot.subplots(figsize=(7.2, 3))
         for key, label in (("relabelled", "targets relabelled"), ("random", "random attributes")):
             axes.bar(edges, case[key], 4 / BINS, align="edge", alpha=0.5, label=label)
         axes.axvline(case["d" if ddof else "d0"], color="0.2", linestyle="--", label="this test")
         axes.set(xlabel="effect size d", yticks=[], xlim=(-2, 2))
         axes.legend(frameon=False)
-        pyplot.show()
+        drawing = io.StringIO()
+        figure.savefig(drawing, format="svg", metadata={"Date": None})
+        pyplot.close(figure)
+        return drawing.getvalue()[drawing.getvalue().index("<svg") :]
 
     @staticmethod
     def sentence(case: dict, ddof: int = 1) -> str:
         """Return the results of a case in words."""
         d = case["d" if ddof else "d0"]
         return (
-            f"**{case['title']}** ({case['level']} level): d = {signed(d)}, 95% interval "
+            f"{case['title']} ({case['level']} level): d = {signed(d)}, 95% interval "
             f"{signed(case['low'])} to {signed(case['high'])} (with ddof 1), "
             f"{case['n_words']} words a side. Relabelled targets reach this d or more in "
             f"{case['p']:.1%} of partitions (one-sided p). Random attribute words reach its size "
@@ -99,4 +115,4 @@ class Panel:
     def _ipython_display_(self) -> None:
         from IPython.display import HTML, display
 
-        display(HTML(self.html()) if in_book() else self.widget())
+        display(HTML(self.page()) if in_book() else self.widget())

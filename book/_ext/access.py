@@ -9,6 +9,7 @@
   can mend, is mended in the finished body.
 """
 
+import hashlib
 from pathlib import Path
 
 from numpy.typing import ArrayLike
@@ -18,12 +19,15 @@ EXTRA_PAGES = {"genindex", "index", "py-modindex", "search"}
 
 
 def setup(app):
+    app.setup_extension("sphinx.ext.autodoc")
     app.connect("config-inited", disconnect_thebe)
     # After autodoc has noted the types of a signature's parameters.
     app.connect("autodoc-process-signature", shorten_array_like, priority=900)
     app.connect("html-page-context", mend_body)
     app.connect("build-finished", remove_stale_pages)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # Sphinx writes every page again when this number changes, so also when this file does.
+    version = int(hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8], 16)
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": version}
 
 
 def disconnect_thebe(app, config) -> None:

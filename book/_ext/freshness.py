@@ -26,7 +26,9 @@ def setup(app):
     put_package_first()
     app.add_config_value("biaslib_key", "", "env", str)
     app.connect("config-inited", set_key)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # Sphinx writes every page again when this number changes, so also when this file does.
+    version = int(hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8], 16)
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": version}
 
 
 def put_package_first() -> None:
