@@ -29,7 +29,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 book: $(INSTALLED)
 	@echo "== Building the book: notebooks run when they or biaslib have changed"
-	$(BIN)/python -m jupyter_book build . -W -n --keep-going
+	$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "== Open _build/html/index.html, or: make serve"
 
 test: $(INSTALLED) lint

@@ -9,3 +9,12 @@ def encoder():
     from biaslib import models
 
     return models.load("all-MiniLM-L6-v2")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One headless Chromium for all tests that need one."""
+    from support.browser import launched
+
+    with launched() as running:
+        yield running

@@ -67,26 +67,24 @@ def test_the_book_gets_the_page_and_a_notebook_the_widget(panel, monkeypatch):
 
 
 @pytest.mark.site
-def test_choices_change_the_page_without_a_kernel(panel, tmp_path):
-    from support.browser import launched
-
+def test_choices_change_the_page_without_a_kernel(panel, browser, tmp_path):
     page_object, _ = panel
     (tmp_path / "page.html").write_text(
         f'<!doctype html><html lang="en"><meta charset="utf-8">{page_object.page()}</html>',
         encoding="utf-8",
     )
-    with launched() as browser:
-        page = browser.new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        for test, level in (("C6", "word"), ("C8", "contextual")):
-            page.select_option("[data-choice=test]", test)
-            page.select_option("[data-choice=level]", level)
-            case = page_object.case(test, level)
-            text = page.inner_text("[data-part=text]")
-            assert f"d = {report.signed(case['d'])}" in text
-            assert f"{100 * case['p_random']:.1f}%" in text
-            assert page.locator("[data-part=plot] rect").count() == sum(
-                v > 0 for v in case["random"] + case["relabelled"]
-            )
-        page.select_option("[data-choice=ddof]", "0")
-        assert f"d = {report.signed(case['d0'])}" in page.inner_text("[data-part=text]")
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    for test, level in (("C6", "word"), ("C8", "contextual")):
+        page.select_option("[data-choice=test]", test)
+        page.select_option("[data-choice=level]", level)
+        case = page_object.case(test, level)
+        text = page.inner_text("[data-part=text]")
+        assert f"d = {report.signed(case['d'])}" in text
+        assert f"{100 * case['p_random']:.1f}%" in text
+        assert page.locator("[data-part=plot] rect").count() == sum(
+            v > 0 for v in case["random"] + case["relabelled"]
+        )
+    page.select_option("[data-choice=ddof]", "0")
+    assert f"d = {report.signed(case['d0'])}" in page.inner_text("[data-part=text]")
+    page.close()

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from support.browser import Visit, axe_violations, launched, served
+from support.browser import Visit, axe_violations, served
 
 pytestmark = pytest.mark.site
 
@@ -77,12 +77,6 @@ def runs_code(name: str) -> bool:
 def origin(site):
     with served(site) as address:
         yield address
-
-
-@pytest.fixture(scope="session")
-def browser():
-    with launched() as running:
-        yield running
 
 
 @pytest.fixture(scope="session")
@@ -157,13 +151,27 @@ def test_page_fits_a_phone(name, visit):
     unreachable = page.evaluate(
         """() => [...document.querySelectorAll('article *')].filter(element => {
             const style = getComputedStyle(element);
-            return /auto|scroll/.test(style.overflowX) && element.scrollWidth > element.clientWidth + 1
+            return /auto|scroll/.test(style.overflowX)
+                && element.scrollWidth > element.clientWidth + 1
                 && element.clientWidth > 0 && element.tabIndex < 0
                 && !element.querySelector('[tabindex="0"], a, button, select, input');
         }).map(element => element.outerHTML.slice(0, 120))"""
     )
     assert unreachable == [], "what scrolls must be reachable with the keyboard"
     assert seen.errors + seen.foreign == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_first_visit_follows_the_reader_s_system(scheme, browser, origin, site):
+    page = browser.new_page(viewport=DESKTOP, color_scheme=scheme)
+    seen = Visit()
+    seen.watch(page, origin)
+    page.goto(f"{origin}/index.html", wait_until="load")
+    page.wait_for_url("**/book/index.html")
+    settle(page)
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    assert seen.errors + seen.foreign == []
+    page.close()
 
 
 def test_colour_mode_can_be_switched_with_the_keyboard(visit):
@@ -307,6 +315,7 @@ sphinx:
   config:
 """
 COPIED_SETTINGS = (
+    "html_context",
     "html_static_path",
     "html_css_files",
     "html_js_files",
@@ -327,7 +336,7 @@ def test_a_page_with_a_slider_draws_it_and_asks_no_other_host(tmp_path, browser)
     config = yaml.safe_load(WIDGET_CONFIG)
     config["sphinx"]["config"] = settings
     config["sphinx"]["local_extensions"] = {"access": str(ROOT / "book" / "_ext")}
-    (tmp_path / "_config.yml").write_text(yaml.safe_dump(config))
+    (tmp_path / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False))
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: widget\n")
     (tmp_path / "widget.ipynb").write_text(json.dumps(notebook_with_a_slider()))
     done = subprocess.run(BUILD, cwd=tmp_path, capture_output=True, text=True, timeout=300)

@@ -64,7 +64,7 @@ def bootstrap_effect_size(
 
     Notes
     -----
-    With eight words a side a percentile interval is rough, and |d| is bounded by 2, so that it
+    With eight words a side a percentile interval is rough, and d lies between -2 and 2, so that it
     cannot be read as a test. It says how much the number depends on the words chosen.
 
     Examples

@@ -279,14 +279,14 @@ class RandomAttributes:
         return float(rejected.mean())
 
     def quantile(self, share: float = 0.95) -> float:
-        """Return a quantile of |d| over random attribute sets."""
+        """Return a quantile of the absolute effect size over random attribute sets."""
         return float(np.quantile(np.abs(self.effect_sizes), share))
 
     def p_value(self, effect_size: float) -> float:
         r"""Return how often random attribute words give an effect at least as large.
 
-        .. math:: p = \\frac{1 + \\#\\{ \\lvert d_{\\mathrm{random}} \\rvert \\ge
-                  \\lvert d \\rvert \\}}{1 + n_{\\mathrm{sets}}}
+        .. math:: p = \frac{1 + \#\{ \lvert d_{\mathrm{random}} \rvert \ge
+                  \lvert d \rvert \}}{1 + n_{\\mathrm{sets}}}
 
         Two-sided, since a random pair of sets has no direction.
         """

@@ -50,12 +50,15 @@ def shorten_array_like(app, what, name, obj, options, signature, returned) -> No
 
 
 def mend_body(app, pagename, templatename, context, doctree) -> None:
-    """Drop the list role of a bibliography: its entries are not list items."""
+    """Take out what tells a screen reader something else than the page shows.
+
+    The entries of a bibliography are not list items, so that it is no list; and what opens a folded
+    cell is named by its own words, which tell what is inside.
+    """
     body = context.get("body")
     if body:
-        context["body"] = body.replace(
-            ' role="list" class="citation-list"', ' class="citation-list"'
-        )
+        body = body.replace(' role="list" class="citation-list"', ' class="citation-list"')
+        context["body"] = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
 
 
 def remove_stale_pages(app, exception) -> None:
