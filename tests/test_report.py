@@ -24,6 +24,15 @@ def test_a_folded_table_is_one_click_away():
 
 
 @pytest.mark.parametrize(
+    ("number", "shown"),
+    [(0.00012, "1.2e−04"), (0.004, "4.0e−03"), (0.006, "0.01"), (0.0, "0.00"), (-0.5, "−0.50")],
+)
+def test_small_numbers_are_not_rounded_to_nothing(number, shown):
+    page = report.table(pandas.DataFrame({"p": [number]}), "Small")._repr_html_()
+    assert f'<td class="number">{shown}</td>' in page
+
+
+@pytest.mark.parametrize(
     ("p", "text"),
     [(0.0499, "p = .050"), (0.0009, "p < .001"), (1.0, "p = 1.000"), (0.3, "p = .300")],
 )

@@ -1,13 +1,12 @@
 """The printed tables by paper and number."""
 
 import functools
-import hashlib
 from pathlib import Path
 
 import pandas
 
 from biaslib.published._schemas import SCHEMAS, read_table
-from biaslib.runtime import file_sha256, unknown_name
+from biaslib.runtime import source_hash, unknown_name
 
 DATA = Path(__file__).parent / "data"
 
@@ -121,7 +120,4 @@ def released_counts() -> pandas.DataFrame:
 
 def data_checksum() -> str:
     """Return 12 hexadecimal digits that change whenever a data file of this package changes."""
-    digest = hashlib.sha256()
-    for path in sorted(DATA.glob("*")):
-        digest.update(f"{path.name}\0{file_sha256(path)}\n".encode())
-    return digest.hexdigest()[:12]
+    return source_hash(DATA)

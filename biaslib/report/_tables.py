@@ -42,8 +42,12 @@ class Table:
 
     def _number(self, value) -> str:
         if pandas.api.types.is_integer(value):
-            return f"{value:,}".replace("-", "−")
-        return f"{value:,.{self.decimals}f}".replace("-", "−")
+            text = f"{value:,}"
+        elif 0 < abs(value) < 0.5 * 10**-self.decimals:
+            text = f"{value:.1e}"
+        else:
+            text = f"{value:,.{self.decimals}f}"
+        return text.replace("-", "−")
 
     def __repr__(self) -> str:
         return f"{self.caption}\n{self.frame.to_string(index=False)}"

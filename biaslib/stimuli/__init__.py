@@ -25,6 +25,7 @@ from biaslib.stimuli._association import (
     association_test,
     association_tests,
 )
+from biaslib.stimuli._data import data_checksum
 from biaslib.stimuli._sentences import sentences, templates
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "AssociationTest",
     "association_test",
     "association_tests",
+    "data_checksum",
     "sentences",
     "templates",
 ]

@@ -6,6 +6,8 @@ import json
 
 import pandas
 
+from biaslib.runtime import source_hash
+
 ROLES = ("X", "Y", "A", "B")
 """Target sets X and Y, attribute sets A and B."""
 
@@ -105,6 +107,17 @@ def _check_disjoint(test: dict, sets: dict[str, list[str]], one: str, other: str
             f"test {test['name']}: {one} ({test[one]}) and {other} ({test[other]}) "
             f"share the word {shared[0]!r}"
         )
+
+
+def data_checksum() -> str:
+    """Return 12 hexadecimal digits that change whenever a word list or template changes.
+
+    Examples
+    --------
+    >>> len(data_checksum())
+    12
+    """
+    return source_hash(str(_file("")))
 
 
 def _file(name: str):
