@@ -407,6 +407,7 @@ def test_public_names():
     assert sorted(stimuli.__all__, key=str.lower) == [
         "association_test",
         "association_tests",
+        "data_checksum",
         "AssociationTest",
         "LEVELS",
         "sentences",
