@@ -407,8 +407,8 @@ def test_public_names():
     assert sorted(stimuli.__all__, key=str.lower) == [
         "association_test",
         "association_tests",
-        "data_checksum",
         "AssociationTest",
+        "data_checksum",
         "LEVELS",
         "sentences",
         "templates",
