@@ -1,7 +1,12 @@
-"""Statistics under the papers' metrics: permutation test, bootstrap, multiple comparisons."""
+"""Statistics under the metrics: permutation test, bootstrap, multiple comparisons, power."""
 
 from biaslib.inference._adjust import adjust
-from biaslib.inference._bootstrap import Interval, bootstrap_effect_size
+from biaslib.inference._bootstrap import Interval, bootstrap, bootstrap_effect_size
+from biaslib.inference._exchange import (
+    ExchangeResult,
+    exchange_test,
+    grounded_permutation_test,
+)
 from biaslib.inference._permutation import (
     PermutationResult,
     n_partitions,
@@ -9,14 +14,22 @@ from biaslib.inference._permutation import (
     permutation_test,
     relabelled_differences,
 )
+from biaslib.inference._power import DetectableEffect, minimum_detectable_effect, power
 
 __all__ = [
+    "DetectableEffect",
+    "ExchangeResult",
     "Interval",
     "PermutationResult",
     "adjust",
+    "bootstrap",
     "bootstrap_effect_size",
+    "exchange_test",
+    "grounded_permutation_test",
+    "minimum_detectable_effect",
     "n_partitions",
     "permutation_p_values",
     "permutation_test",
+    "power",
     "relabelled_differences",
 ]

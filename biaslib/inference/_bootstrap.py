@@ -1,20 +1,103 @@
-"""Intervals that resample the true unit: the word."""
+"""Intervals that resample the true unit: the word, the image, the person."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
+
+METHODS = ("percentile", "bca")
+
+Statistic = Callable[..., np.ndarray]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval with its level, how many resamples it rests on, and the resampled values."""
+    """An interval with its level and method, how many resamples it rests on, and their values."""
 
     low: float
     high: float
     confidence: float
+    method: str
     n_resamples: int
     values: np.ndarray
+
+
+def bootstrap(
+    statistic: Statistic,
+    n_units: Sequence[int],
+    method: str = "percentile",
+    confidence: float = 0.95,
+    n_resamples: int = 2_000,
+    rng: np.random.Generator | int | None = None,
+) -> Interval:
+    r"""Return a bootstrap interval of a statistic of one or several samples of units.
+
+    Each sample is drawn anew by itself, with replacement (Efron and Tibshirani 1994). A resample
+    is given as how often each unit was drawn, so that units with several items stay together and
+    a statistic can be computed for all resamples at once.
+
+    ``"percentile"`` takes quantiles of the resampled values. ``"bca"`` shifts them for bias and
+    skewness: with :math:`z_0` the normal quantile of the share of values below the estimate and
+    :math:`a` from leaving out one unit at a time,
+
+    .. math:: \alpha_1 = \Phi\left( z_0 + \frac{z_0 + z_\alpha}{1 - a (z_0 + z_\alpha)} \right),
+              \quad a = \frac{\sum_k \sum_i U_{ki}^3 / n_k^3}
+                             {6 \bigl( \sum_k \sum_i U_{ki}^2 / n_k^2 \bigr)^{3/2}},
+
+    where :math:`U_{ki}` is :math:`n_k - 1` times the mean of the leave-one-out values of sample k
+    minus the one without unit i.
+
+    Parameters
+    ----------
+    statistic
+        Called with one array of weights a sample, (n_k, r) each, returns r values; NaN where it
+        is not defined.
+    n_units
+        Number of units in each sample.
+    method
+        ``"percentile"`` or ``"bca"``.
+    confidence
+        Level of the interval.
+    n_resamples
+        Number of resamples. Those for which the statistic is not defined are left out.
+    rng
+        Generator or seed.
+
+    Returns
+    -------
+    Interval
+
+    Raises
+    ------
+    ValueError
+        If the method is unknown, a sample is empty, or the statistic is never defined.
+
+    Examples
+    --------
+    >>> values = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> def mean(weights):
+    ...     return (values @ weights) / weights.sum(axis=0)
+    >>> interval = bootstrap(mean, [4], rng=0)
+    >>> interval.low, interval.high
+    (1.5, 3.5)
+    """
+    if method not in METHODS:
+        raise ValueError(f"method {method!r} is not one of {', '.join(METHODS)}")
+    if not n_units or min(n_units) < 1:
+        raise ValueError("every sample needs at least one unit")
+    rng = np.random.default_rng(rng)
+    values = np.asarray(statistic(*(_drawn(n, n_resamples, rng) for n in n_units)), dtype=float)
+    values = values[np.isfinite(values)]
+    if values.size == 0:
+        raise ValueError("the statistic is not defined in any resample")
+    tail = (1.0 - confidence) / 2.0
+    levels = np.array([tail, 1.0 - tail])
+    if method == "bca":
+        levels = _bca_levels(statistic, n_units, values, levels)
+    low, high = np.quantile(values, levels)
+    return Interval(float(low), float(high), confidence, method, len(values), values)
 
 
 def bootstrap_effect_size(
@@ -25,11 +108,9 @@ def bootstrap_effect_size(
     a_units: ArrayLike,
     b_units: ArrayLike,
     ddof: int = 1,
-    confidence: float = 0.95,
-    n_resamples: int = 2_000,
-    rng: np.random.Generator | int | None = None,
+    **settings,
 ) -> Interval:
-    r"""Return a percentile interval of an effect size that resamples targets and attributes.
+    r"""Return an interval of an effect size that resamples target and attribute words.
 
     In every resample the words of X, Y, A and B are drawn anew with replacement, each set by
     itself, and the effect size (equation 3 of Ross, Katz and Barbu 2021) is computed with each
@@ -45,27 +126,22 @@ def bootstrap_effect_size(
         The word that each item carries: (n_x,), (n_y,), (n_a,), (n_b,).
     ddof
         What is taken from n in the divisor of the variance, 0 or 1.
-    confidence
-        Level of the interval.
-    n_resamples
-        Number of resamples.
-    rng
-        Generator or seed.
+    settings
+        As :func:`bootstrap`.
 
     Returns
     -------
     Interval
-        With ``low``, ``high`` and all resampled ``values``. Resamples without spread are left out.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit together.
+        As :func:`bootstrap`, and if the shapes do not fit together.
 
     Notes
     -----
-    With eight words a side a percentile interval is rough, and d lies between -2 and 2, so that it
-    cannot be read as a test. It says how much the number depends on the words chosen.
+    With eight words a side an interval is rough, and d lies between -2 and 2, so that it cannot
+    be read as a test. It says how much the number depends on the words chosen.
 
     Examples
     --------
@@ -75,28 +151,45 @@ def bootstrap_effect_size(
     True
     """
     first, second = np.asarray(cosines_a, float), np.asarray(cosines_b, float)
-    x_units, y_units = list(x_units), list(y_units)
-    if len(first) != len(x_units) + len(y_units) or len(first) != len(second):
+    units = [list(each) for each in (x_units, y_units, a_units, b_units)]
+    if len(first) != len(units[0]) + len(units[1]) or len(first) != len(second):
         raise ValueError("cosines need one row for every target, those of X before those of Y")
-    if first.shape[1] != len(list(a_units)) or second.shape[1] != len(list(b_units)):
+    if first.shape[1] != len(units[2]) or second.shape[1] != len(units[3]):
         raise ValueError("cosines need one column for every attribute")
-    rng = np.random.default_rng(rng)
-    x, y, a, b = (
-        _drawn_weights(units, n_resamples, rng) for units in (x_units, y_units, a_units, b_units)
-    )
-    scores = first @ (a / a.sum(0)) - second @ (b / b.sum(0))
-    values = _weighted_effect_sizes(scores, x, y, ddof)
-    values = values[np.isfinite(values)]
-    tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(values, [tail, 1.0 - tail])
-    return Interval(float(low), float(high), confidence, len(values), values)
+    owners = [np.unique(np.asarray(each), return_inverse=True)[1] for each in units]
+
+    def statistic(*weights):
+        x, y, a, b = (w[owner] for w, owner in zip(weights, owners, strict=True))
+        scores = first @ (a / a.sum(0)) - second @ (b / b.sum(0))
+        return _weighted_effect_sizes(scores, x, y, ddof)
+
+    return bootstrap(statistic, [owner.max() + 1 for owner in owners], **settings)
 
 
-def _drawn_weights(units, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Return how often each item is drawn when its unit is: (n_items, n_resamples)."""
-    names, unit_of_item = np.unique(np.asarray(list(units)), return_inverse=True)
-    drawn = rng.multinomial(len(names), np.full(len(names), 1.0 / len(names)), size=n_resamples)
-    return drawn.T[unit_of_item].astype(float)
+def _drawn(n_units: int, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """Return how often each unit is drawn: (n_units, n_resamples)."""
+    shares = np.full(n_units, 1.0 / n_units)
+    return rng.multinomial(n_units, shares, size=n_resamples).T.astype(float)
+
+
+def _bca_levels(statistic, n_units, values, levels) -> np.ndarray:
+    estimate = statistic(*(np.ones((n, 1)) for n in n_units))[0]
+    below = (np.mean(values < estimate) + np.mean(values <= estimate)) / 2.0
+    shift = stats.norm.ppf(below)
+    moved = shift + stats.norm.ppf(levels)
+    return stats.norm.cdf(shift + moved / (1.0 - _acceleration(statistic, n_units) * moved))
+
+
+def _acceleration(statistic, n_units) -> float:
+    cubes = squares = 0.0
+    for k, n in enumerate(n_units):
+        weights = [np.ones((other, n)) for other in n_units]
+        weights[k] = 1.0 - np.eye(n)
+        left_out = np.asarray(statistic(*weights), dtype=float) if n > 1 else np.zeros(1)
+        influence = (n - 1) * (left_out.mean() - left_out)
+        cubes += (influence**3).sum() / n**3
+        squares += (influence**2).sum() / n**2
+    return float(cubes / (6.0 * squares**1.5)) if squares > 0 else 0.0
 
 
 def _weighted_effect_sizes(scores, x_weights, y_weights, ddof):

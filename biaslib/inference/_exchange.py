@@ -1,0 +1,174 @@
+"""Tests for grounded experiments: which null is which."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from biaslib.inference._permutation import PermutationResult, permutation_test
+from biaslib.metrics.grounded import GroundedResult
+
+NULLS = ("fixed scores", "new attributes")
+ENUMERATED = 16
+"""Up to this many targets a side, every exchange is counted."""
+
+
+@dataclass(frozen=True)
+class ExchangeResult:
+    """A p-value of the exchange of own and other attribute sets.
+
+    ``low`` and ``high`` bound it at 95% when exchanges were sampled and equal it when all
+    ``2 ** (n_x + n_y)`` were counted.
+    """
+
+    p_value: float
+    low: float
+    high: float
+    method: str
+    n_exchanges: int
+    statistic: float
+
+
+def grounded_permutation_test(
+    result: GroundedResult, null: str = "fixed scores", **settings
+) -> PermutationResult:
+    r"""Test a grounded Experiment 1 or 2 by relabelling its targets.
+
+    ``"fixed scores"`` deals out the scores as they are, which is what the paper describes. In
+    Experiment 2 a score carries its category's attributes along: it also reacts to :math:`A_x`
+    differing from :math:`A_y`, even if every target were embedded alike. ``"new attributes"``
+    gives a relabelled target the attributes of its new label. The statistic of a relabelling
+    :math:`(X', Y')` is then
+
+    .. math:: \sum_{w \in X'} s(w, A_x, B_x) - \sum_{w \in Y'} s(w, A_y, B_y)
+              = \sum_{w \in X'} u(w) - \text{const}, \quad
+              u(w) = s(w, A_x, B_x) + s(w, A_y, B_y),
+
+    so that it is a permutation test of the sums u.
+
+    Parameters
+    ----------
+    result
+        Of :func:`biaslib.metrics.grounded.grounded`, Experiment 1 or 2.
+    null
+        ``"fixed scores"`` or ``"new attributes"`` (Experiment 2).
+    settings
+        As :func:`permutation_test`.
+
+    Returns
+    -------
+    PermutationResult
+
+    Raises
+    ------
+    ValueError
+        If the null is unknown or does not fit the experiment.
+
+    Examples
+    --------
+    >>> scores = np.array([0.3, 0.2]), np.array([-0.1, 0.1])
+    >>> result = GroundedResult(1, 1.5, 1, *scores)
+    >>> grounded_permutation_test(result).p_value
+    0.16666666666666666
+    """
+    if null not in NULLS:
+        raise ValueError(f"null {null!r} is not one of {', '.join(NULLS)}")
+    if result.experiment == 3:
+        raise ValueError("Experiment 3 is tested by exchange_test, which exchanges attribute sets")
+    if null == "fixed scores":
+        return permutation_test(result.x_scores, result.y_scores, **settings)
+    if result.x_other is None:
+        raise ValueError("in Experiment 1 every target has all attributes: use 'fixed scores'")
+    sums = result.x_scores + result.x_other, result.y_scores + result.y_other
+    return permutation_test(*sums, **settings)
+
+
+def exchange_test(
+    result: GroundedResult,
+    n_resamples: int = 100_000,
+    rng: np.random.Generator | int | None = None,
+) -> ExchangeResult:
+    r"""Test Experiment 3 by exchanging each target's own and other attribute sets.
+
+    Under the null that the images do not matter, a target's score with its own attributes and
+    with the other category's could as well be exchanged. With
+    :math:`\delta_w = s_{\text{own}}(w) - s_{\text{other}}(w)` and signs
+    :math:`\varepsilon_w = \pm 1` the statistic is
+
+    .. math:: \tfrac12 \Bigl( \bigl| \textstyle\sum_x \varepsilon_x \delta_x \bigr|
+              + \bigl| \textstyle\sum_y \varepsilon_y \delta_y \bigr| \Bigr)
+
+    and p the share of all sign patterns that reach the observed one. A relabelling of targets
+    would not do: the statistic is an absolute sum, positive under the null as well.
+
+    Parameters
+    ----------
+    result
+        Of :func:`biaslib.metrics.grounded.grounded`, Experiment 3.
+    n_resamples
+        Draws plus one when a side has more than 16 targets.
+    rng
+        Generator or seed.
+
+    Returns
+    -------
+    ExchangeResult
+
+    Raises
+    ------
+    ValueError
+        If the result is not of Experiment 3.
+
+    Examples
+    --------
+    >>> own, other = np.array([0.4, 0.3]), np.array([0.1, 0.1])
+    >>> result = GroundedResult(3, 1.0, 1, own, own, other, other)
+    >>> exchange_test(result).p_value  # 2 of 4 sign patterns a side
+    0.25
+    """
+    if result.experiment != 3:
+        raise ValueError(f"exchange_test is for Experiment 3, this is {result.experiment}")
+    x, y = result.x_scores - result.x_other, result.y_scores - result.y_other
+    observed = 0.5 * (abs(x.sum()) + abs(y.sum()))
+    tolerance = 1e-9 * (np.abs(x).sum() + np.abs(y).sum())
+    if max(x.size, y.size) <= ENUMERATED:
+        return _all_exchanges(x, y, observed, tolerance)
+    return _drawn_exchanges(x, y, observed, tolerance, n_resamples, np.random.default_rng(rng))
+
+
+def _all_exchanges(x, y, observed, tolerance) -> ExchangeResult:
+    """Count pairs of sign patterns: the two sides are independent, so sort one and search."""
+    first, second = np.abs(_signed_sums(x)), np.sort(np.abs(_signed_sums(y)))
+    needed = 2.0 * (observed - tolerance) - first
+    reached = int((second.size - np.searchsorted(second, needed, side="left")).sum())
+    total = first.size * second.size
+    p = reached / total
+    return ExchangeResult(p, p, p, "enumeration", total, float(observed))
+
+
+def _signed_sums(values: ArrayLike) -> np.ndarray:
+    """Return the sums under every pattern of signs: (2 ** n,)."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums + value, sums - value])
+    return sums
+
+
+def _drawn_exchanges(x, y, observed, tolerance, n_resamples, rng) -> ExchangeResult:
+    draws = n_resamples - 1
+    sums = 0.5 * (_drawn_sums(x, draws, rng) + _drawn_sums(y, draws, rng))
+    reached = int(np.count_nonzero(sums >= observed - tolerance))
+    interval = stats.binomtest(reached, draws).proportion_ci(0.95, method="exact")
+    p = (reached + 1) / n_resamples
+    total = 2 ** (x.size + y.size)
+    return ExchangeResult(p, interval.low, interval.high, "sampled", total, float(observed))
+
+
+def _drawn_sums(values, draws, rng) -> np.ndarray:
+    """Return absolute sums under random signs: (draws,)."""
+    blocks = [
+        np.abs(rng.choice((-1.0, 1.0), (min(4_000, draws - at), values.size)) @ values)
+        for at in range(0, draws, 4_000)
+    ]
+    return np.concatenate(blocks)

@@ -1,0 +1,120 @@
+"""Which effects a test of given size could have found."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize, stats
+
+from biaslib.inference._permutation import n_partitions
+
+
+@dataclass(frozen=True)
+class DetectableEffect:
+    """The smallest effect that a test finds with the wanted power.
+
+    ``shift`` is the difference of the two sets' means in standard deviations within a set;
+    ``effect_size`` the effect size d (equation 3, spread over all targets) that goes with it in
+    large samples; both are infinite where the test can never be significant.
+    """
+
+    shift: float
+    effect_size: float
+    power: float
+    alpha: float
+    n_x: int
+    n_y: int
+
+
+def power(shift: float, n_x: int, n_y: int, alpha: float = 0.05) -> float:
+    r"""Return the power of the one-sided permutation test for normal scores.
+
+    The power of the t test at the same level, which the permutation test follows closely (Lehmann
+    and Romano, Testing Statistical Hypotheses, chapter 15):
+
+    .. math:: 1 - F_{t'}\Bigl( t_{1 - \alpha, \nu};\; \nu,\;
+              \delta \sqrt{n_x n_y / (n_x + n_y)} \Bigr), \quad \nu = n_x + n_y - 2
+
+    with :math:`F_{t'}` the noncentral t distribution. It is 0 where even the smallest p-value,
+    one over the number of partitions, is not below alpha.
+
+    Parameters
+    ----------
+    shift
+        Difference of the means in standard deviations within a set.
+    n_x, n_y
+        Targets in each set, at least two in all but one.
+    alpha
+        Level of the test; p must be below it.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If a set is empty, both have one target, or alpha is not between 0 and 1.
+
+    Examples
+    --------
+    >>> round(power(1.0, 8, 8), 3)
+    0.601
+    >>> power(5.0, 3, 3)
+    0.0
+    """
+    if n_x < 1 or n_y < 1 or n_x + n_y < 3:
+        raise ValueError(f"sets of {n_x} and {n_y} targets are too small for a test")
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha is {alpha}; it must lie between 0 and 1")
+    if 1.0 / n_partitions(n_x, n_y) >= alpha:
+        return 0.0
+    freedom = n_x + n_y - 2
+    centre = shift * np.sqrt(n_x * n_y / (n_x + n_y))
+    return float(stats.nct.sf(stats.t.isf(alpha, freedom), freedom, centre))
+
+
+def minimum_detectable_effect(
+    n_x: int, n_y: int, alpha: float = 0.05, wanted_power: float = 0.8
+) -> DetectableEffect:
+    r"""Return the smallest effect that the one-sided permutation test finds with given power.
+
+    The shift :math:`\delta` solves power = wanted power; the effect size of equation 3 that goes
+    with it, where the spread is taken over both sets together, is in large samples
+
+    .. math:: d = \frac{\delta}{\sqrt{1 + \pi_x \pi_y \delta^2}}, \quad \pi_x = n_x / (n_x + n_y).
+
+    Parameters
+    ----------
+    n_x, n_y
+        Targets in each set.
+    alpha
+        Level; for m tests under Holm's correction, at worst alpha / m.
+    wanted_power
+        Power, above alpha and below 1.
+
+    Returns
+    -------
+    DetectableEffect
+
+    Raises
+    ------
+    ValueError
+        As :func:`power`, and if the wanted power is not between alpha and 1.
+
+    Examples
+    --------
+    >>> found = minimum_detectable_effect(8, 8)
+    >>> round(found.shift, 2), round(found.effect_size, 2)
+    (1.31, 1.09)
+    >>> minimum_detectable_effect(3, 3).effect_size
+    inf
+    """
+    if not alpha < wanted_power < 1.0:
+        raise ValueError(f"a power of {wanted_power} must lie between alpha ({alpha}) and 1")
+    if power(1.0, n_x, n_y, alpha) == 0.0:
+        return DetectableEffect(np.inf, np.inf, wanted_power, alpha, n_x, n_y)
+    shift = optimize.brentq(lambda s: power(s, n_x, n_y, alpha) - wanted_power, 0.0, 60.0)
+    shares = n_x * n_y / (n_x + n_y) ** 2
+    effect_size = shift / np.sqrt(1.0 + shares * shift**2)
+    return DetectableEffect(float(shift), float(effect_size), wanted_power, alpha, n_x, n_y)

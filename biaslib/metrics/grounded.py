@@ -1,0 +1,148 @@
+r"""Grounded association tests: the three experiments of Ross, Katz and Barbu (2021), section 4.
+
+Every embedding is that of a text with an image. Attributes are seen in the context of a target's
+category: ``Ax`` (n_ax, d) and ``Bx`` (n_bx, d) show the attributes with the category of X, ``Ay``
+(n_ay, d) and ``By`` (n_by, d) with that of Y. ``X`` is (n_x, d) and ``Y`` (n_y, d). For masked
+text or masked image regions, embed the masked inputs and use Experiment 2.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from biaslib.metrics.association import association, effect_size_of_scores
+
+__all__ = ["GroundedResult", "grounded"]
+
+EXPERIMENTS = (1, 2, 3)
+
+
+@dataclass(frozen=True)
+class GroundedResult:
+    r"""Scores and effect size of one grounded experiment.
+
+    ``x_scores`` (n_x,) and ``y_scores`` (n_y,) are the scores of the targets with the attributes
+    that the experiment gives them. In Experiments 2 and 3 ``x_other`` and ``y_other`` are the
+    scores with the attributes of the other target's category; in Experiment 1 they are None.
+
+    ``effect_size`` is signed in Experiments 1 and 2. In Experiment 3 as the paper prints it, it is
+    half a sum of absolute values and never negative; ``x_effect`` and ``y_effect`` are then the
+    two signed effect sizes that the released code gives instead. ``ddof`` is that of every
+    standard deviation in the result.
+    """
+
+    experiment: int
+    effect_size: float
+    ddof: int
+    x_scores: np.ndarray
+    y_scores: np.ndarray
+    x_other: np.ndarray | None = None
+    y_other: np.ndarray | None = None
+    x_effect: float | None = None
+    y_effect: float | None = None
+
+
+def grounded(
+    X: ArrayLike,
+    Y: ArrayLike,
+    Ax: ArrayLike,
+    Ay: ArrayLike,
+    Bx: ArrayLike,
+    By: ArrayLike,
+    experiment: int,
+    ddof: int = 1,
+) -> GroundedResult:
+    r"""Return one of the three grounded experiments.
+
+    Experiment 1 (section 4.1) integrates the image out: all attributes for all targets,
+
+    .. math:: s(w, A_x \cup A_y, B_x \cup B_y), \quad w \in X \cup Y.
+
+    Experiment 2 (section 4.2) shows each target only the attributes of its own category,
+
+    .. math:: s(x, A_x, B_x) \quad\text{and}\quad s(y, A_y, B_y).
+
+    Both give the effect size of equation 3 on these scores. Experiment 3 (section 4.3) compares a
+    target's own attributes with the other category's. The paper prints a statistic,
+
+    .. math:: \tfrac12 \Bigl( \bigl| \textstyle\sum_x s(x, A_x, B_x) - \sum_x s(x, A_y, B_y) \bigr|
+              + \bigl| \textstyle\sum_y s(y, A_y, B_y) - \sum_y s(y, A_x, B_x) \bigr| \Bigr),
+
+    and no effect size. Ours divides the same with means in place of sums by the standard deviation
+    over all :math:`2 (\lvert X \rvert + \lvert Y \rvert)` scores. The released code returns two
+    signed effect sizes instead, each a difference of means by the standard deviation of that
+    target set's own and other scores; they are ``x_effect`` and ``y_effect``.
+
+    Parameters
+    ----------
+    X, Y
+        Target embeddings, (n_x, d) and (n_y, d). They may differ in number, since each item is a
+        caption with an image and the released sets are not balanced.
+    Ax, Ay, Bx, By
+        Attribute embeddings, (n, d) each.
+    experiment
+        1, 2 or 3.
+    ddof
+        What is taken from n in the divisor of every variance, 0 or 1; the released code takes 1.
+
+    Returns
+    -------
+    GroundedResult
+
+    Raises
+    ------
+    ValueError
+        As :func:`biaslib.metrics.association.cosines`; if there is no such experiment; or if the
+        scores have no spread.
+
+    Notes
+    -----
+    An absolute sum is positive even where nothing is to be found: judge Experiment 3 by
+    :func:`biaslib.inference.exchange_test` and not by its distance from 0. Where a category's
+    attribute images are the same for both targets (:math:`A_x = A_y, B_x = B_y`), Experiments 1
+    and 2 are one and the same, and Experiment 3 is 0.
+
+    Examples
+    --------
+    >>> man, woman = [[1.0, 0.0]], [[0.0, 1.0]]
+    >>> lawyer_man, lawyer_woman = [[1.0, 0.2]], [[0.9, 0.6]]
+    >>> teacher_man, teacher_woman = [[0.6, 0.9]], [[0.2, 1.0]]
+    >>> sets = man, woman, lawyer_man, lawyer_woman, teacher_man, teacher_woman
+    >>> round(grounded(*sets, experiment=1).effect_size, 3)
+    1.414
+    >>> round(grounded(*sets, experiment=3).effect_size, 3)
+    0.336
+    """
+    if experiment not in EXPERIMENTS:
+        raise ValueError(f"experiment {experiment!r} is not one of 1, 2 and 3")
+    if experiment == 1:
+        A, B = np.concatenate([Ax, Ay]), np.concatenate([Bx, By])
+        return _compared(1, association(X, A, B), association(Y, A, B), ddof)
+    own = association(X, Ax, Bx), association(Y, Ay, By)
+    other = association(X, Ay, By), association(Y, Ax, Bx)
+    if experiment == 2:
+        return _compared(2, *own, ddof, *other)
+    return _congruence(*own, *other, ddof)
+
+
+def _compared(experiment, x_scores, y_scores, ddof, x_other=None, y_other=None) -> GroundedResult:
+    d = effect_size_of_scores(x_scores, y_scores, ddof, require_equal=False)
+    return GroundedResult(experiment, d, ddof, x_scores, y_scores, x_other, y_other)
+
+
+def _congruence(x_own, y_own, x_other, y_other, ddof) -> GroundedResult:
+    spread = np.concatenate([x_own, y_own, x_other, y_other]).std(ddof=ddof)
+    if spread <= 1e-12:
+        raise ValueError("all scores are the same: the effect size is not defined")
+    x_shift, y_shift = x_own.mean() - x_other.mean(), y_own.mean() - y_other.mean()
+    effect_size = float(0.5 * (abs(x_shift) + abs(y_shift)) / spread)
+    signed = _signed(x_own, x_other, ddof), _signed(y_own, y_other, ddof)
+    return GroundedResult(3, effect_size, ddof, x_own, y_own, x_other, y_other, *signed)
+
+
+def _signed(own, other, ddof) -> float:
+    """Return the released code's effect size of one target set; 0 where own and other agree."""
+    if np.array_equal(own, other):
+        return 0.0
+    return effect_size_of_scores(own, other, ddof)

@@ -1,0 +1,148 @@
+"""Bootstrap intervals against SciPy's, power against simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from biaslib import inference
+
+
+def weighted_mean_difference(x, y):
+    def statistic(x_weights, y_weights):
+        return (x @ x_weights) / x_weights.sum(0) - (y @ y_weights) / y_weights.sum(0)
+
+    return statistic
+
+
+@pytest.mark.parametrize(("method", "name"), [("percentile", "percentile"), ("bca", "BCa")])
+def test_two_samples_agree_with_scipy(method, name):
+    rng = np.random.default_rng(0)
+    x, y = rng.exponential(size=14), rng.normal(size=9)
+    ours = inference.bootstrap(
+        weighted_mean_difference(x, y), [14, 9], method, n_resamples=300_000, rng=1
+    )
+    theirs = stats.bootstrap(
+        (x, y),
+        lambda a, b, axis: a.mean(axis) - b.mean(axis),
+        method=name,
+        n_resamples=300_000,
+        batch=50_000,
+        rng=np.random.default_rng(2),
+    ).confidence_interval
+    np.testing.assert_allclose([ours.low, ours.high], theirs, atol=0.012)
+
+
+def test_bca_differs_from_percentile_where_the_statistic_is_skewed():
+    x = np.random.default_rng(0).exponential(size=12)
+
+    def variance(weights):
+        total = weights.sum(0)
+        return (x**2 @ weights) / total - ((x @ weights) / total) ** 2
+
+    percentile, bca = (
+        inference.bootstrap(variance, [12], method, n_resamples=20_000, rng=1)
+        for method in ("percentile", "bca")
+    )
+    theirs = stats.bootstrap(
+        (x,), np.var, method="BCa", n_resamples=20_000, rng=np.random.default_rng(3)
+    ).confidence_interval
+    assert bca.high > percentile.high
+    np.testing.assert_allclose([bca.low, bca.high], theirs, rtol=0.06)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 1_000), shift=st.floats(-5, 5), scale=st.floats(0.1, 10))
+def test_intervals_move_and_stretch_with_the_data(seed, shift, scale):
+    x = np.random.default_rng(seed).normal(size=10)
+
+    def mean_of(values):
+        return lambda weights: (values @ weights) / weights.sum(0)
+
+    plain = inference.bootstrap(mean_of(x), [10], n_resamples=300, rng=0)
+    moved = inference.bootstrap(mean_of(shift + scale * x), [10], n_resamples=300, rng=0)
+    assert moved.low == pytest.approx(shift + scale * plain.low, abs=1e-9)
+    assert moved.high == pytest.approx(shift + scale * plain.high, abs=1e-9)
+
+
+def test_undefined_resamples_are_left_out_and_counted():
+    def sometimes(weights):
+        return np.where(weights[0] > 0, weights[0], np.nan)
+
+    interval = inference.bootstrap(sometimes, [5], n_resamples=1_000, rng=0)
+    assert interval.n_resamples == len(interval.values)
+    assert interval.n_resamples == pytest.approx(1_000 * (1 - 0.8**5), abs=60)
+
+
+BAD = [
+    ({"n_units": [3], "method": "student"}, "percentile"),
+    ({"n_units": [0]}, "at least one unit"),
+    ({"n_units": []}, "at least one unit"),
+]
+
+
+@pytest.mark.parametrize(("settings_", "message"), BAD)
+def test_bad_settings_say_what_is_wrong(settings_, message):
+    with pytest.raises(ValueError, match=message):
+        inference.bootstrap(lambda *w: w[0].sum(0), **settings_)
+
+
+def test_a_statistic_that_is_never_defined():
+    with pytest.raises(ValueError, match="not defined in any resample"):
+        inference.bootstrap(lambda w: np.full(w.shape[1], np.nan), [3], rng=0)
+
+
+def simulated_power(shift, n, alpha, runs=4_000):
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(shift, 1, (runs, n)), rng.normal(0, 1, (runs, n))
+    p = inference.permutation_p_values(x, y, n_resamples=13_000, rng=0)
+    return (p < alpha).mean()
+
+
+@pytest.mark.parametrize(("shift", "n"), [(0.0, 8), (1.0, 8), (1.3, 8), (0.7, 15)])
+def test_power_agrees_with_simulated_permutation_tests(shift, n):
+    assert inference.power(shift, n, n) == pytest.approx(simulated_power(shift, n, 0.05), abs=0.03)
+
+
+@pytest.mark.parametrize("n", [4, 8, 15, 32, 200])
+def test_the_detectable_effect_has_the_wanted_power(n):
+    found = inference.minimum_detectable_effect(n, n)
+    assert inference.power(found.shift, n, n) == pytest.approx(0.8, abs=1e-9)
+
+
+def test_effect_size_that_goes_with_a_shift():
+    """Simulate equation 3 on large sets with the shift of the result."""
+    from biaslib.metrics.association import effect_size_of_scores
+
+    found = inference.minimum_detectable_effect(8, 8)
+    rng = np.random.default_rng(0)
+    d = effect_size_of_scores(rng.normal(found.shift, 1, 400_000), rng.normal(0, 1, 400_000))
+    assert found.effect_size == pytest.approx(d, abs=0.01)
+
+
+def test_more_targets_find_smaller_effects_and_correction_costs():
+    sizes = [4, 6, 8, 15, 32]
+    effects = [inference.minimum_detectable_effect(n, n).effect_size for n in sizes]
+    assert effects == sorted(effects, reverse=True)
+    corrected = inference.minimum_detectable_effect(8, 8, alpha=0.05 / 39).effect_size
+    assert corrected > inference.minimum_detectable_effect(8, 8).effect_size
+
+
+def test_a_test_that_can_never_be_significant_has_no_power():
+    assert inference.power(10.0, 3, 3) == 0.0
+    assert inference.minimum_detectable_effect(4, 4, alpha=0.01).shift == np.inf
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((1.0, 0, 5), "too small"), ((1.0, 1, 1), "too small"), ((1.0, 5, 5, 1.5), "alpha is 1.5")],
+)
+def test_bad_sizes_say_what_is_wrong(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        inference.power(*arguments)
+
+
+def test_a_power_below_the_level_is_refused():
+    with pytest.raises(ValueError, match="must lie between alpha"):
+        inference.minimum_detectable_effect(8, 8, alpha=0.05, wanted_power=0.01)
