@@ -31,7 +31,7 @@ def test_two_samples_agree_with_scipy(method, name):
         batch=50_000,
         rng=np.random.default_rng(2),
     ).confidence_interval
-    np.testing.assert_allclose([ours.low, ours.high], theirs, atol=0.012)
+    np.testing.assert_allclose([ours.low, ours.high], theirs, atol=0.02)
 
 
 def test_bca_differs_from_percentile_where_the_statistic_is_skewed():
