@@ -98,7 +98,9 @@ def test_a_planted_cluster_makes_random_attributes_significant(toy):
 
 
 def test_p_among_random_sets():
-    random = study.RandomAttributes("t", "word", True, np.array([0.1, -0.5, 0.9]), np.ones(3))
+    effect_sizes = np.array([0.1, -0.5, 0.9])
+    null = inference.RandomAttributeNull(np.empty((3, 0)), np.empty((3, 0)), effect_sizes)
+    random = study.RandomAttributes("t", "word", True, null, np.ones(3))
     assert random.p_value(0.5) == 3 / 4
     assert random.p_value(-2.0) == 1 / 4
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from biaslib import report
+from biaslib import inference, report
 from biaslib.report import _panel
 from biaslib.report import association as plots
 from biaslib.studies import association as study
@@ -16,10 +16,9 @@ from biaslib.studies import association as study
 @pytest.fixture(scope="module")
 def panel(encoder):
     scores, embedded = study.run(encoder, ["C6", "C8"], ["word", "contextual"], n_bootstrap=200)
-    random = [
-        study.RandomAttributes(e.name, e.level, True, np.linspace(-1.5, 1.5, 101), np.ones(101))
-        for e in embedded
-    ]
+    empty = np.empty((101, 0))
+    null = inference.RandomAttributeNull(empty, empty, np.linspace(-1.5, 1.5, 101))
+    random = [study.RandomAttributes(e.name, e.level, True, null, np.ones(101)) for e in embedded]
     return plots.panel(scores, embedded, random), scores
 
 

@@ -15,12 +15,19 @@ from biaslib.inference._permutation import (
     relabelled_differences,
 )
 from biaslib.inference._power import DetectableEffect, minimum_detectable_effect, power
+from biaslib.inference._random_attributes import (
+    RandomAttributeNull,
+    RandomAttributeResult,
+    random_attribute_null,
+)
 
 __all__ = [
     "DetectableEffect",
     "ExchangeResult",
     "Interval",
     "PermutationResult",
+    "RandomAttributeNull",
+    "RandomAttributeResult",
     "adjust",
     "bootstrap",
     "bootstrap_effect_size",
@@ -31,5 +38,6 @@ __all__ = [
     "permutation_p_values",
     "permutation_test",
     "power",
+    "random_attribute_null",
     "relabelled_differences",
 ]

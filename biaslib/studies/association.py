@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 import pandas
-from scipy import sparse
 
 from biaslib import inference, stimuli
 from biaslib.metrics.association import cosines, effect_size_of_scores
@@ -258,15 +257,20 @@ def embed_pools(
 class RandomAttributes:
     """What random attribute words give with a test's own targets.
 
-    ``effect_sizes`` and ``p_values`` (one-sided, X nearer to A) have one entry a random pair of
-    attribute sets.
+    ``null`` has one entry a random pair of attribute sets, and so have ``p_values`` (permutation
+    test, words as units, one-sided: X nearer to A).
     """
 
     test: str
     level: str
     matched: bool
-    effect_sizes: np.ndarray
+    null: inference.RandomAttributeNull
     p_values: np.ndarray
+
+    @property
+    def effect_sizes(self) -> np.ndarray:
+        """Effect sizes over random pairs of attribute sets: (n_sets,)."""
+        return self.null.effect_sizes
 
     def rejection_rate(self, alpha: float = 0.05, both_sides: bool = False) -> float:
         """Return the share of random attribute sets with a one-sided p-value below alpha.
@@ -283,15 +287,8 @@ class RandomAttributes:
         return float(np.quantile(np.abs(self.effect_sizes), share))
 
     def p_value(self, effect_size: float) -> float:
-        r"""Return how often random attribute words give an effect at least as large.
-
-        .. math:: p = \frac{1 + \#\{ \lvert d_{\mathrm{random}} \rvert \ge
-                  \lvert d \rvert \}}{1 + n_{\\mathrm{sets}}}
-
-        Two-sided, since a random pair of sets has no direction.
-        """
-        larger = np.abs(self.effect_sizes) >= abs(effect_size) - 1e-12
-        return float((1 + larger.sum()) / (1 + larger.size))
+        """Return how often random attribute words give an effect at least as large."""
+        return self.null.p_value(effect_size).p_value
 
 
 def random_attributes(
@@ -330,15 +327,16 @@ def random_attributes(
     rng = np.random.default_rng(seed)
     kind_of = [dict(zip(embedded.words[s], embedded.kinds[s], strict=True)) for s in "AB"]
     drawn = _draw([*kind_of[0].items(), *kind_of[1].items()], pool, n_sets, matched, rng)
-    weights = np.repeat([1.0 / len(kind_of[0]), -1.0 / len(kind_of[1])], [len(k) for k in kind_of])
-    directions = _combine(drawn, weights, pool.directions)
     units = embedded.targets / np.linalg.norm(embedded.targets, axis=1, keepdims=True)
-    x, y = embedded.split(directions @ units.T.astype(float))
-    x_words = _mean_by_word(x, embedded.words["X"])
-    y_words = _mean_by_word(y, embedded.words["Y"])
-    p_values = inference.permutation_p_values(x_words, y_words, n_resamples=n_resamples, rng=rng)
-    effect_sizes = effect_size_of_scores(x, y)
-    return RandomAttributes(embedded.name, embedded.level, matched, effect_sizes, p_values)
+    x, y = np.split(units.astype(float) @ pool.directions.T, [embedded.n_x])
+    null = inference.random_attribute_null(x, y, *(len(each) for each in kind_of), draws=drawn)
+    p_values = inference.permutation_p_values(
+        _mean_by_word(null.x_scores, embedded.words["X"]),
+        _mean_by_word(null.y_scores, embedded.words["Y"]),
+        n_resamples=n_resamples,
+        rng=rng,
+    )
+    return RandomAttributes(embedded.name, embedded.level, matched, null, p_values)
 
 
 def against_random(
@@ -442,13 +440,6 @@ def _draw(words_and_kinds, pool, n_sets, matched, rng):
         return word_pools.draw_uniform(len(words_and_kinds), pool.words, n_sets, rng)
     words, kinds = zip(*words_and_kinds, strict=True)
     return word_pools.draw_matched(words, kinds, pool.words, n_sets, rng)
-
-
-def _combine(drawn: np.ndarray, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the weighted sum of the drawn rows for every set: (n_sets, d)."""
-    starts = np.arange(0, drawn.size + 1, drawn.shape[1])
-    data = np.tile(weights, len(drawn))
-    return sparse.csr_array((data, drawn.ravel(), starts), shape=(len(drawn), len(rows))) @ rows
 
 
 def _mean_by_word(scores: np.ndarray, words: Sequence[str]) -> np.ndarray:

@@ -1,0 +1,141 @@
+"""The null of random attribute sets: the same targets, other attributes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse, stats
+
+from biaslib.metrics.association import effect_size_of_scores
+
+
+@dataclass(frozen=True)
+class RandomAttributeNull:
+    """Scores (n_sets, n) and effect sizes (n_sets,) of one test's targets, attributes at random."""
+
+    x_scores: np.ndarray
+    y_scores: np.ndarray
+    effect_sizes: np.ndarray
+
+    def p_value(self, observed: float) -> "RandomAttributeResult":
+        r"""Return how often random attribute sets give an effect of at least this size.
+
+        .. math:: p = \frac{1 + \#\{ i : \lvert d_i \rvert \ge \lvert d \rvert \}}
+                  {1 + n_{\mathrm{sets}}}
+
+        Two-sided, since a random pair of sets has no direction, and never 0.
+
+        Parameters
+        ----------
+        observed
+            The effect size to place.
+
+        Returns
+        -------
+        RandomAttributeResult
+            With a Clopper-Pearson interval at 95%: the error of having drawn ``n_sets`` sets.
+        """
+        n = self.effect_sizes.size
+        larger = int((np.abs(self.effect_sizes) >= abs(observed) - 1e-12).sum())
+        interval = stats.binomtest(larger, n).proportion_ci(0.95, method="exact")
+        return RandomAttributeResult((1 + larger) / (1 + n), interval.low, interval.high, n)
+
+
+@dataclass(frozen=True)
+class RandomAttributeResult:
+    """Where an effect size stands among random attribute sets, with its Monte Carlo error."""
+
+    p_value: float
+    low: float
+    high: float
+    n_sets: int
+
+
+def random_attribute_null(
+    x_cosines: ArrayLike,
+    y_cosines: ArrayLike,
+    n_a: int,
+    n_b: int,
+    n_sets: int = 5_000,
+    draws: ArrayLike | None = None,
+    ddof: int = 1,
+    rng: np.random.Generator | int | None = None,
+) -> RandomAttributeNull:
+    r"""Put random words in the place of a test's attributes, many times at once.
+
+    The permutation test deals out the targets and keeps the attributes; it asks whether the two
+    target sets are exchangeable. This keeps the targets and draws the attributes; it asks whether
+    these attributes are special. Where the targets form two clusters, most directions tell them
+    apart, and the permutation test rejects for most attributes; this null keeps its level there,
+    since the observed attributes are one more draw if they are like the pool's.
+
+    With C the cosines of n targets with m words of the pool, and W (n_sets, m) holding
+    :math:`1 / n_a` for the words drawn as A and :math:`-1 / n_b` for those drawn as B, all scores
+    are one product, :math:`W C^\top`.
+
+    Parameters
+    ----------
+    x_cosines, y_cosines
+        Cosine of every target with every word of the pool, (n_x, m) and (n_y, m); for a word with
+        several sentences the mean over them.
+    n_a, n_b
+        Words in a random A and in a random B.
+    n_sets
+        Random pairs of sets, if ``draws`` is not given.
+    draws
+        Positions in the pool, (n_sets, n_a + n_b), those of A before those of B; for example words
+        matched in frequency and length. ``None`` draws uniformly without replacement.
+    ddof
+        What is taken from n in the divisor of the variance, 0 or 1.
+    rng
+        Generator or seed.
+
+    Returns
+    -------
+    RandomAttributeNull
+
+    Raises
+    ------
+    ValueError
+        If the pool is smaller than two sets, a position lies outside it, or the shapes differ.
+
+    Examples
+    --------
+    >>> cosines = np.random.default_rng(0).uniform(-1, 1, (8, 50))
+    >>> null = random_attribute_null(cosines[:4], cosines[4:], 5, 5, n_sets=999, rng=0)
+    >>> null.effect_sizes.shape, bool(null.p_value(1.9).p_value < 0.05)
+    ((999,), True)
+    """
+    x, y = np.asarray(x_cosines, dtype=float), np.asarray(y_cosines, dtype=float)
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
+        raise ValueError(f"cosines of shapes {x.shape} and {y.shape} are not with the same pool")
+    m = x.shape[1]
+    if draws is None:
+        draws = _uniform_draws(m, n_a + n_b, n_sets, np.random.default_rng(rng))
+    drawn = _checked(np.asarray(draws), n_a + n_b, m)
+    scores = _combine(drawn, np.repeat([1.0 / n_a, -1.0 / n_b], [n_a, n_b]), np.concatenate([x, y]))
+    x_scores, y_scores = scores[:, : len(x)], scores[:, len(x) :]
+    effect_sizes = effect_size_of_scores(x_scores, y_scores, ddof, require_equal=False)
+    return RandomAttributeNull(x_scores, y_scores, effect_sizes)
+
+
+def _uniform_draws(m: int, n_words: int, n_sets: int, rng) -> np.ndarray:
+    if n_words > m:
+        raise ValueError(f"the pool has {m} words; a pair of sets needs {n_words} different ones")
+    return np.stack([rng.choice(m, n_words, replace=False) for _ in range(n_sets)])
+
+
+def _checked(drawn: np.ndarray, n_words: int, m: int) -> np.ndarray:
+    if drawn.ndim != 2 or drawn.shape[1] != n_words:
+        raise ValueError(f"draws have shape {drawn.shape}; they need {n_words} columns")
+    if drawn.min() < 0 or drawn.max() >= m:
+        raise ValueError(f"a draw lies outside the pool of {m} words")
+    return drawn
+
+
+def _combine(drawn: np.ndarray, weights: np.ndarray, cosines: np.ndarray) -> np.ndarray:
+    """Return the weighted sum of the drawn columns for every set: (n_sets, n_targets)."""
+    starts = np.arange(0, drawn.size + 1, drawn.shape[1])
+    data = np.tile(weights, len(drawn))
+    shape = len(drawn), cosines.shape[1]
+    return sparse.csr_array((data, drawn.ravel(), starts), shape=shape) @ cosines.T

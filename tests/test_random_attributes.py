@@ -1,0 +1,74 @@
+"""The null of random attribute sets: against slow code, and against the permutation test."""
+
+import numpy as np
+import pytest
+
+from biaslib import inference
+from biaslib.metrics.association import cosines, effect_size
+
+
+@pytest.fixture
+def embeddings():
+    rng = np.random.default_rng(0)
+    X, Y, pool = rng.normal(size=(6, 20)), rng.normal(size=(6, 20)), rng.normal(size=(80, 20))
+    return X, Y, pool
+
+
+def test_agrees_with_one_set_after_the_other(embeddings):
+    X, Y, pool = embeddings
+    draws = np.stack([np.random.default_rng(i).choice(80, 9, replace=False) for i in range(20)])
+    null = inference.random_attribute_null(cosines(X, pool), cosines(Y, pool), 5, 4, draws=draws)
+    slow = [effect_size(X, Y, pool[d[:5]], pool[d[5:]]) for d in draws]
+    np.testing.assert_allclose(null.effect_sizes, slow, atol=1e-12)
+
+
+def test_p_value_and_its_error():
+    null = inference.RandomAttributeNull(None, None, np.array([0.1, -0.5, 0.9, 0.2]))
+    result = null.p_value(-0.5)
+    assert (result.p_value, result.n_sets) == (3 / 5, 4)
+    assert result.low < 0.5 < result.high
+    assert null.p_value(5.0).p_value == 1 / 5
+    assert null.p_value(5.0).high == pytest.approx(1 - 0.025 ** (1 / 4))
+
+
+def test_keeps_its_level_where_the_permutation_test_does_not():
+    """Two clusters of targets; the observed attributes are themselves drawn from the pool."""
+    rng = np.random.default_rng(1)
+    apart = rng.normal(size=30)
+    X, Y = rng.normal(size=(8, 30)) + apart, rng.normal(size=(8, 30)) - apart
+    pool = rng.normal(size=(400, 30))
+    x, y = cosines(X, pool), cosines(Y, pool)
+    null = inference.random_attribute_null(x, y, 8, 8, n_sets=2_000, rng=2)
+    observed = inference.random_attribute_null(x, y, 8, 8, n_sets=600, rng=3)
+    ours = np.array([null.p_value(d).p_value for d in observed.effect_sizes])
+    theirs = inference.permutation_p_values(
+        observed.x_scores, observed.y_scores, alternative="two-sided"
+    )
+    assert (ours < 0.05).mean() == pytest.approx(0.05, abs=0.03)
+    assert (theirs < 0.05).mean() > 0.3
+
+
+def test_draws_hold_no_word_twice(monkeypatch):
+    seen = []
+    combine = inference._random_attributes._combine
+    monkeypatch.setattr(
+        inference._random_attributes, "_combine", lambda d, *a: seen.append(d) or combine(d, *a)
+    )
+    rng = np.random.default_rng(0)
+    table = rng.uniform(-1, 1, (8, 12))
+    inference.random_attribute_null(table[:4], table[4:], 5, 5, n_sets=50, rng=0)
+    assert all(len(set(row)) == 10 for row in seen[0])
+
+
+BAD = [
+    (np.ones((4, 5)), np.ones((4, 6)), {}, "same pool"),
+    (np.ones((4, 5)), np.ones((4, 5)), {}, "the pool has 5 words"),
+    (np.ones((4, 20)), np.ones((4, 20)), {"draws": np.zeros((3, 7), int)}, "need 8 columns"),
+    (np.ones((4, 20)), np.ones((4, 20)), {"draws": np.full((3, 8), 20)}, "outside the pool"),
+]
+
+
+@pytest.mark.parametrize(("x", "y", "settings", "message"), BAD)
+def test_bad_input_says_what_is_wrong(x, y, settings, message):
+    with pytest.raises(ValueError, match=message):
+        inference.random_attribute_null(x, y, 4, 4, **settings)
