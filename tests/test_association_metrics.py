@@ -121,9 +121,9 @@ def replaced(position, value):
 
 BAD = [
     (replaced(1, random_sets(0)[1][:5]), "8 and 5 items"),
-    (replaced(0, np.empty((0, 12))), "at least one row"),
-    (replaced(2, np.full((2, 12), np.nan)), "not finite"),
-    (replaced(3, np.zeros((2, 12))), "all zeros"),
+    (replaced(0, np.empty((0, 12))), "the set X .* at least one row"),
+    (replaced(2, np.full((2, 12), np.nan)), "set A holds a value that is not finite"),
+    (replaced(3, np.zeros((2, 12))), "set B is all zeros"),
     (replaced(2, np.ones((2, 5))), "12 and 5 dimensions"),
     (replaced(0, np.ones(12)), "table of embeddings"),
 ]
@@ -138,7 +138,7 @@ def test_bad_input_says_what_is_wrong(sets, message):
 def test_the_row_with_the_fault_is_named():
     X, Y, A, B = (rows.copy() for rows in random_sets(0))
     Y[3, 2] = np.inf
-    with pytest.raises(ValueError, match="row 3 of the set"):
+    with pytest.raises(ValueError, match="row 3 of the set Y"):
         metrics.effect_size(X, Y, A, B)
 
 

@@ -51,6 +51,7 @@ def test_the_widget_says_what_the_page_says(panel):
     assert f"d = {report.signed(case['d0'])}" in sentence
     assert f"{case['n_words']} words a side" in sentence
     assert f"{case['p']:.1%}" in sentence
+    assert f"±{case['d0'] / case['d'] * case['q95']:.2f}" in sentence
     assert sentence in html.unescape(widget.children[1].value)
     assert "<svg" in widget.children[1].value
 
@@ -85,5 +86,7 @@ def test_choices_change_the_page_without_a_kernel(panel, browser, tmp_path):
             v > 0 for v in case["random"] + case["relabelled"]
         )
     page.select_option("[data-choice=ddof]", "0")
-    assert f"d = {report.signed(case['d0'])}" in page.inner_text("[data-part=text]")
+    text = page.inner_text("[data-part=text]")
+    assert f"d = {report.signed(case['d0'])}" in text
+    assert f"±{case['ratio'] * case['q95']:.2f}" in text
     page.close()

@@ -19,7 +19,24 @@ def test_agrees_with_one_set_after_the_other(embeddings):
     draws = np.stack([np.random.default_rng(i).choice(80, 9, replace=False) for i in range(20)])
     null = inference.random_attribute_null(cosines(X, pool), cosines(Y, pool), 5, 4, draws=draws)
     slow = [effect_size(X, Y, pool[d[:5]], pool[d[5:]]) for d in draws]
-    np.testing.assert_allclose(null.effect_sizes, slow, atol=1e-12)
+    np.testing.assert_allclose(np.abs(null.effect_sizes), np.abs(slow), atol=1e-12)
+
+
+def test_the_null_has_no_direction_even_if_the_words_for_a_lean(embeddings):
+    X, Y, pool = embeddings
+    leaning = np.concatenate([pool[:40] + 2 * X.mean(0), pool[40:] + 2 * Y.mean(0)])
+    rng = np.random.default_rng(0)
+    draws = np.concatenate(
+        [
+            np.stack([rng.choice(40, 5, replace=False) for _ in range(2_000)]),
+            40 + np.stack([rng.choice(40, 5, replace=False) for _ in range(2_000)]),
+        ],
+        axis=1,
+    )
+    table = cosines(X, leaning), cosines(Y, leaning)
+    null = inference.random_attribute_null(*table, 5, 5, draws=draws, rng=1)
+    assert np.abs(null.effect_sizes).mean() > 0.5
+    assert (null.effect_sizes > 0).mean() == pytest.approx(0.5, abs=0.04)
 
 
 def test_p_value_and_its_error():

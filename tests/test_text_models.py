@@ -64,8 +64,11 @@ def slow_effect_size(X, Y, A, B):
     return (sum(x) / len(x) - sum(y) / len(y)) / spread
 
 
-@pytest.mark.parametrize("level", ["word", "sentence", "contextual"])
-@pytest.mark.parametrize("name", ["C6", "occupation-gender"])
+CASES = [(name, "word") for name in stimuli.association_tests(study1=True)["name"]]
+CASES += [(n, level) for n in ("C6", "occupation-gender") for level in ("sentence", "contextual")]
+
+
+@pytest.mark.parametrize(("name", "level"), CASES)
 def test_effect_sizes_agree_with_an_independent_computation(encoder, independent, name, level):
     test = stimuli.association_test(name, level)
     expected, found = {}, {}
@@ -146,7 +149,7 @@ def tiny_folder(tmp_path_factory):
 
 
 def test_bert_is_represented_by_its_cls_state(tiny_folder):
-    encoder = models.load("bert-base-uncased", checkpoint=tiny_folder, device="cpu")
+    encoder = models.load("bert", checkpoint=tiny_folder, device="cpu")
     found = encoder.embed(["the nurse is here"], "sentence")[0]
     with torch.inference_mode():
         inputs = encoder.tokenizer("the nurse is here", return_tensors="pt")
@@ -156,13 +159,31 @@ def test_bert_is_represented_by_its_cls_state(tiny_folder):
 
 
 def test_a_checkpoint_can_be_used_offline_in_any_profile(tiny_folder):
-    encoder = models.load("bert-base-uncased", profile_name="planted", checkpoint=tiny_folder)
+    encoder = models.load("bert", profile="planted", checkpoint=tiny_folder)
     assert encoder.embed(["doctor"], "word").shape == (1, 16)
+
+
+def test_a_checkpoint_is_stamped_with_its_own_hash(tiny_folder):
+    """Never with the pinned hash of the entry whose pooling it borrows."""
+    encoder = models.load(NAME, checkpoint=tiny_folder)
+    own = runtime.file_sha256(tiny_folder / "model.safetensors")
+    assert encoder.revision == f"{tiny_folder.name}, sha256 {own[:12]}"
+    assert models.REGISTRY[NAME].sha256[:12] not in encoder.revision
+
+
+def test_one_string_is_not_a_list_of_letters(encoder):
+    with pytest.raises(TypeError, match=r"\['lawyer'\]"):
+        encoder.embed("lawyer", "word")
+
+
+def test_a_word_beyond_the_models_reach(encoder):
+    with pytest.raises(ValueError, match="'nurse' lies beyond the 512 tokens"):
+        encoder.embed(["very " * 600 + "nurse"], "contextual", ["nurse"])
 
 
 @pytest.mark.parametrize("nothing", ["", "   ", "\u200b", "🪑"])
 def test_a_word_that_tokenises_to_nothing(tiny_folder, nothing):
-    encoder = models.load("bert-base-uncased", checkpoint=tiny_folder)
+    encoder = models.load("bert", checkpoint=tiny_folder)
     with pytest.raises(ValueError, match="tokenises to nothing"):
         encoder.embed(["the nurse", nothing], "word")
 
@@ -192,8 +213,9 @@ def test_unknown_names_suggest_the_nearest(encoder):
 
 
 def test_the_planted_profile_never_downloads():
-    with pytest.raises(ValueError, match="BIASLIB_PROFILE=paper"):
-        models.load("bert-base-uncased", profile_name="planted")
+    for checkpoint in (None, "google-bert/bert-base-uncased"):
+        with pytest.raises(ValueError, match="BIASLIB_PROFILE=paper"):
+            models.load("bert", profile="planted", checkpoint=checkpoint)
 
 
 def test_weights_that_are_not_the_pinned_ones_are_refused(tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ class RandomAttributeNull:
         .. math:: p = \frac{1 + \#\{ i : \lvert d_i \rvert \ge \lvert d \rvert \}}
                   {1 + n_{\mathrm{sets}}}
 
-        Two-sided, since a random pair of sets has no direction, and never 0.
+        Two-sided, since the null has no direction, and never 0.
 
         Parameters
         ----------
@@ -71,7 +71,9 @@ def random_attribute_null(
 
     With C the cosines of n targets with m words of the pool, and W (n_sets, m) holding
     :math:`1 / n_a` for the words drawn as A and :math:`-1 / n_b` for those drawn as B, all scores
-    are one product, :math:`W C^\top`.
+    are one product, :math:`W C^\top`. The two sets of a pair then change roles with probability
+    one half. So the null has no direction, even if the words drawn for A differ as a rule from
+    those drawn for B, as matched words do.
 
     Parameters
     ----------
@@ -109,11 +111,12 @@ def random_attribute_null(
     x, y = np.asarray(x_cosines, dtype=float), np.asarray(y_cosines, dtype=float)
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ValueError(f"cosines of shapes {x.shape} and {y.shape} are not with the same pool")
-    m = x.shape[1]
+    m, rng = x.shape[1], np.random.default_rng(rng)
     if draws is None:
-        draws = _uniform_draws(m, n_a + n_b, n_sets, np.random.default_rng(rng))
+        draws = _uniform_draws(m, n_a + n_b, n_sets, rng)
     drawn = _checked(np.asarray(draws), n_a + n_b, m)
     scores = _combine(drawn, np.repeat([1.0 / n_a, -1.0 / n_b], [n_a, n_b]), np.concatenate([x, y]))
+    scores *= rng.choice((-1.0, 1.0), (len(scores), 1))
     x_scores, y_scores = scores[:, : len(x)], scores[:, len(x) :]
     effect_sizes = effect_size_of_scores(x_scores, y_scores, ddof, require_equal=False)
     return RandomAttributeNull(x_scores, y_scores, effect_sizes)

@@ -41,7 +41,10 @@ def cosines(W: ArrayLike, V: ArrayLike) -> np.ndarray:
     array([[1.   ],
            [0.707]])
     """
-    first, second = _unit_rows(W, "W"), _unit_rows(V, "V")
+    return _cosines(_unit_rows(W, "W"), _unit_rows(V, "V"))
+
+
+def _cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     if first.shape[1] != second.shape[1]:
         raise ValueError(
             f"embeddings of {first.shape[1]} and {second.shape[1]} dimensions cannot be compared; "
@@ -80,7 +83,12 @@ def association(W: ArrayLike, A: ArrayLike, B: ArrayLike) -> np.ndarray:
     >>> association([[1, 0], [0, 1]], A=[[1, 0]], B=[[0, 1]])
     array([ 1., -1.])
     """
-    return cosines(W, A).mean(axis=1) - cosines(W, B).mean(axis=1)
+    return _association(W, "W", A, B)
+
+
+def _association(W: ArrayLike, name: str, A: ArrayLike, B: ArrayLike) -> np.ndarray:
+    rows, first, second = _unit_rows(W, name), _unit_rows(A, "A"), _unit_rows(B, "B")
+    return _cosines(rows, first).mean(axis=1) - _cosines(rows, second).mean(axis=1)
 
 
 def test_statistic(X: ArrayLike, Y: ArrayLike, A: ArrayLike, B: ArrayLike) -> float:
@@ -112,7 +120,7 @@ def test_statistic(X: ArrayLike, Y: ArrayLike, A: ArrayLike, B: ArrayLike) -> fl
     >>> test_statistic([[1, 0]], [[0, 1]], [[1, 0]], [[0, 1]])
     2.0
     """
-    x_scores, y_scores = association(X, A, B), association(Y, A, B)
+    x_scores, y_scores = _association(X, "X", A, B), _association(Y, "Y", A, B)
     _require_equal(x_scores.size, y_scores.size)
     return float(x_scores.sum() - y_scores.sum())
 
@@ -172,7 +180,8 @@ def effect_size(
     >>> round(effect_size(X, Y, A=[[1, 0]], B=[[0, 1]]), 4)
     1.4412
     """
-    return effect_size_of_scores(association(X, A, B), association(Y, A, B), ddof, require_equal)
+    x_scores, y_scores = _association(X, "X", A, B), _association(Y, "Y", A, B)
+    return effect_size_of_scores(x_scores, y_scores, ddof, require_equal)
 
 
 def effect_size_of_scores(

@@ -1,10 +1,12 @@
 """Which models there are, where they come from, and how to load them."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from biaslib.runtime import PROFILES, profile, unknown_name
+from biaslib import runtime
+from biaslib.runtime import PROFILES, unknown_name
 
 if TYPE_CHECKING:
     import pandas
@@ -30,6 +32,14 @@ class Entry:
     note: str
     revision: str = ""
     sha256: str = ""
+    papers: str = ""
+    capabilities: str = "embed text: word, sentence, contextual"
+
+    @property
+    def name_of_package(self) -> str:
+        """Name of the installed package that carries the model, or an empty string."""
+        found = re.fullmatch(r"package (\S+) \S+", self.source)
+        return found.group(1) if found else ""
 
 
 REGISTRY = {
@@ -43,30 +53,33 @@ REGISTRY = {
             parameters=22_713_216,
             licence="Apache-2.0 (model), MIT (package)",
             note="A third party's packaging, pinned by its hash, not compared with the "
-            "publisher's file.",
+            "publisher's file. Its packaging requires sentence-transformers, which biaslib does "
+            "not import.",
             revision="0.1.0",
             sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         ),
         Entry(
-            name="bert-base-uncased",
+            name="bert",
             source="hub google-bert/bert-base-uncased",
             pooling="cls",
             profiles=("paper",),
             parameters=109_482_240,
             licence="Apache-2.0",
             note="The text encoder that the grounded models of study 1 started from.",
+            papers="Ross et al. 2021 (baseline), Srinivasan and Bisk 2021 (baseline)",
         ),
         Entry(
-            name="bert-large-uncased",
+            name="bert-large",
             source="hub google-bert/bert-large-uncased",
             pooling="cls",
             profiles=("paper",),
             parameters=335_141_888,
             licence="Apache-2.0",
             note="The larger BERT of May et al. (2019).",
+            papers="May et al. 2019",
         ),
         Entry(
-            name="roberta-base",
+            name="roberta",
             source="hub FacebookAI/roberta-base",
             pooling="cls",
             profiles=("paper",),
@@ -88,7 +101,8 @@ def available() -> "pandas.DataFrame":
     """
     import pandas
 
-    columns = ["name", "source", "pooling", "profiles", "parameters", "licence", "note"]
+    columns = ["name", "papers", "capabilities", "source", "pooling", "profiles", "parameters"]
+    columns += ["licence", "note"]
     rows = [{c: getattr(entry, c) for c in columns} for entry in REGISTRY.values()]
     return pandas.DataFrame(rows).assign(profiles=lambda t: t["profiles"].map(", ".join))
 
@@ -96,7 +110,7 @@ def available() -> "pandas.DataFrame":
 def load(
     name: str,
     *,
-    profile_name: str | None = None,
+    profile: str | None = None,
     checkpoint: str | Path | None = None,
     device: str | None = None,
 ) -> "TextEncoder":
@@ -106,7 +120,7 @@ def load(
     ----------
     name
         A name of :func:`available`.
-    profile_name
+    profile
         ``planted`` or ``paper``; ``None`` takes that of the run.
     checkpoint
         A folder or a name on the model hub to use instead of the registered source; the model
@@ -135,11 +149,12 @@ def load(
     if name not in REGISTRY:
         raise unknown_name("model", name, REGISTRY)
     entry = REGISTRY[name]
-    chosen = profile(profile_name)
-    if checkpoint is None and chosen not in entry.profiles:
+    chosen = runtime.profile(profile)
+    local = entry.name_of_package if checkpoint is None else Path(checkpoint).is_dir()
+    if chosen == "planted" and not local:
         raise ValueError(
-            f"{name} comes from the model hub and the profile {chosen!r} never downloads. "
-            "Set BIASLIB_PROFILE=paper, or pass checkpoint= with a folder that holds the model"
+            f"{checkpoint or name} comes from the model hub and the profile 'planted' never "
+            "downloads. Set BIASLIB_PROFILE=paper, or pass checkpoint= with a folder"
         )
     from biaslib.models import text
 

@@ -78,7 +78,9 @@ class TextEncoder:
             If there is no such level.
         ValueError
             If a text tokenises to nothing or only to unknown tokens, or a word is missing from
-            its text.
+            its text or lies beyond the length that the model reads.
+        TypeError
+            If ``texts`` is a single string.
 
         Examples
         --------
@@ -88,6 +90,8 @@ class TextEncoder:
         """
         if level not in LEVELS:
             raise unknown_name("level", level, LEVELS)
+        if isinstance(texts, str):
+            raise TypeError(f"texts is one string; pass a list of texts: [{texts!r}]")
         texts = list(texts)
         self._require_tokens(texts)
         if level == "contextual":
@@ -144,12 +148,16 @@ class TextEncoder:
             raise ValueError("the contextual level needs the word to look at for every text")
         starts = [_start_of_word(text, word) for text, word in zip(texts, words, strict=True)]
         encoded = self.tokenizer(texts, return_offsets_mapping=True, truncation=True)
-        return np.array(
-            [
-                next(i for i, (low, high) in enumerate(offsets) if low <= start < high)
-                for offsets, start in zip(encoded["offset_mapping"], starts, strict=True)
-            ]
-        )
+        found = [
+            next((i for i, (low, high) in enumerate(offsets) if low <= start < high), None)
+            for offsets, start in zip(encoded["offset_mapping"], starts, strict=True)
+        ]
+        if None in found:
+            raise ValueError(
+                f"the word {words[found.index(None)]!r} lies beyond the "
+                f"{self.tokenizer.model_max_length} tokens that {self.name} reads; shorten its text"
+            )
+        return np.array(found)
 
 
 def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> TextEncoder:
@@ -157,24 +165,24 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Tex
 
     Weights come from safetensors or are read with ``weights_only``; no remote code is run.
     """
-    if checkpoint is None and entry.source.startswith("package"):
-        path = _packaged_model(entry)
-        options = {"local_files_only": True}
+    if checkpoint is None and entry.name_of_package:
+        path, revision = _packaged_model(entry), f"{entry.revision}, sha256 {entry.sha256[:12]}"
     else:
-        path = checkpoint or entry.source.removeprefix("hub ")
-        options = {"local_files_only": os.path.isdir(path)}
+        path, revision = checkpoint or entry.source.removeprefix("hub "), None
+    options = {"trust_remote_code": False, "local_files_only": os.path.isdir(path)}
     transformers.utils.logging.disable_progress_bar()
-    model = transformers.AutoModel.from_pretrained(path, trust_remote_code=False, **options)
+    model = transformers.AutoModel.from_pretrained(path, **options)
     tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
-    chosen = best_device(device)
-    return TextEncoder(model, tokenizer, entry.name, _revision(entry, model), entry.pooling, chosen)
+    revision = revision or _revision(path, model)
+    return TextEncoder(model, tokenizer, entry.name, revision, entry.pooling, best_device(device))
 
 
-def _revision(entry: Entry, model) -> str:
-    """Return what names the weights exactly: the pinned hash, or the hub's commit."""
-    if entry.sha256:
-        return f"{entry.revision}, sha256 {entry.sha256[:12]}"
-    return getattr(model.config, "_commit_hash", None) or "local folder"
+def _revision(path: str | Path, model) -> str:
+    """Return what names weights that are not pinned: a folder's checksum, or the hub's commit."""
+    weights = Path(path) / "model.safetensors"
+    if weights.is_file():
+        return f"{Path(path).name}, sha256 {file_sha256(weights)[:12]}"
+    return getattr(model.config, "_commit_hash", None) or f"{Path(path).name}, unhashed"
 
 
 def _packaged_model(entry: Entry) -> Path:

@@ -1,5 +1,7 @@
 """What each data file must look like, and one clear error when it does not."""
 
+import csv
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -159,8 +161,33 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
 """The columns of every data file of this package, by the file's name without ``.csv``."""
 
 
+KEYS = {
+    "ross2021_images": ("source", "test"),
+    "ross2021_effect_sizes": (
+        *("table", "experiment", "source", "kind", "test", "level", "model"),
+    ),
+    "ross2021_significant_counts": (
+        *("table", "experiment", "source", "kind", "level", "column"),
+    ),
+    "srinivasan2021_methodology": ("source_x",),
+    "srinivasan2021_case_study": ("table", "template", "entity", "image"),
+    "hamidieh2023_laion_pronouns": ("word",),
+    "hamidieh2023_taxonomy": ("bias_type", "word"),
+    "hamidieh2023_casc": ("table", "group", "rank"),
+    "zhou2022_images": ("category",),
+    "zhou2022_models": ("model",),
+    "zhou2022_scores": ("table", "model", "category", "metric"),
+    "zhou2022_released_counts": ("category",),
+}
+"""The columns whose values together may stand in one row only, by the name of the schema."""
+
+Rows = dict[int, list[str]]
+
+
 def read_table(path: str | Path, schema: str | None = None) -> pandas.DataFrame:
     """Read a data file and check it against its schema.
+
+    Rows are counted from 1, which is the header; blank rows are counted and left out.
 
     Parameters
     ----------
@@ -172,7 +199,9 @@ def read_table(path: str | Path, schema: str | None = None) -> pandas.DataFrame:
     Raises
     ------
     TableError
-        At the first cell that breaks the schema, naming file, row, column and the fix.
+        At the first thing that breaks the schema, naming file, row and the fix, and the column
+        where there is one: a file without header or rows, a missing or repeated column, a row
+        with too few or too many cells, a bad cell, or a second row with the same key.
     UnknownNameError
         If there is no such schema.
     """
@@ -180,9 +209,32 @@ def read_table(path: str | Path, schema: str | None = None) -> pandas.DataFrame:
     name = schema or path.stem
     if name not in SCHEMAS:
         raise unknown_name("schema", name, SCHEMAS)
-    raw = pandas.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
-    _check_columns(path, list(raw.columns), [column.name for column in SCHEMAS[name]])
-    return pandas.DataFrame({each.name: _column(path, raw, each) for each in SCHEMAS[name]})
+    wanted = [column.name for column in SCHEMAS[name]]
+    header, rows = _records(path, wanted)
+    _check_columns(path, header, wanted)
+    _check_widths(path, len(header), rows)
+    cells = {each: [row[header.index(each)] for row in rows.values()] for each in wanted}
+    columns = {each.name: _column(path, rows, cells[each.name], each) for each in SCHEMAS[name]}
+    _check_key(path, rows, KEYS[name], zip(*(columns[each] for each in KEYS[name]), strict=True))
+    return pandas.DataFrame(columns)
+
+
+def _records(path: Path, wanted: list[str]) -> tuple[list[str], Rows]:
+    """Return the header and, by their number in the file, the rows under it."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = {at: cells for at, cells in enumerate(csv.reader(stream), start=1) if cells}
+    if not rows:
+        raise TableError(
+            f"{path.name}, row 1 (the header): the file is empty; write the header "
+            f"{','.join(wanted)} and at least one row under it"
+        )
+    first = min(rows)
+    header = rows.pop(first)
+    if not rows:
+        raise TableError(
+            f"{path.name}, row {first + 1}: there is no row under the header; write at least one"
+        )
+    return header, rows
 
 
 def _check_columns(path: Path, found: list[str], wanted: list[str]) -> None:
@@ -192,13 +244,50 @@ def _check_columns(path: Path, found: list[str], wanted: list[str]) -> None:
                 f"{path.name}, row 1 (the header), column {name!r}: the column is missing; "
                 f"the header must hold {', '.join(wanted)}"
             )
+        if found.count(name) > 1:
+            raise TableError(
+                f"{path.name}, row 1 (the header), column {name!r}: the column is there "
+                f"{found.count(name)} times; keep one of them"
+            )
 
 
-def _column(path: Path, raw: pandas.DataFrame, column: Column) -> pandas.Series:
+def _check_widths(path: Path, wanted: int, rows: Rows) -> None:
+    for row, cells in rows.items():
+        if len(cells) == wanted:
+            continue
+        fix = (
+            "add those that are missing (an empty cell still has its comma)"
+            if len(cells) < wanted
+            else "take out those that are too many, or put a cell that holds a comma in double quotes"
+        )
+        raise TableError(
+            f"{path.name}, row {row}: the row has {_counted(len(cells))} and the header "
+            f"{wanted}; {fix}"
+        )
+
+
+def _counted(cells: int) -> str:
+    return f"{cells} cell" if cells == 1 else f"{cells} cells"
+
+
+def _check_key(path: Path, rows: Rows, key: tuple[str, ...], values: Iterator[tuple]) -> None:
+    seen: dict[tuple[str, ...], int] = {}
+    for row, value in zip(rows, values, strict=True):
+        text = tuple("" if pandas.isna(each) else str(each) for each in value)
+        if text in seen:
+            what = ", ".join(f"{name} {each!r}" for name, each in zip(key, text, strict=True))
+            raise TableError(
+                f"{path.name}, row {row}: {what} is in row {seen[text]} already; "
+                "take out one of the two rows, or correct it"
+            )
+        seen[text] = row
+
+
+def _column(path: Path, rows: Rows, cells: list[str], column: Column) -> pandas.Series:
     values = []
-    for line, text in enumerate(raw[column.name], start=2):
+    for row, text in zip(rows, cells, strict=True):
         try:
             values.append(column.value(text))
         except ValueError as error:
-            raise TableError(f"{path.name}, row {line}, column {column.name!r}: {error}") from None
+            raise TableError(f"{path.name}, row {row}, column {column.name!r}: {error}") from None
     return column.series(values)

@@ -1,6 +1,7 @@
 """The printed tables by paper and number."""
 
 import functools
+import operator
 from pathlib import Path
 
 import pandas
@@ -56,16 +57,26 @@ def _file(name: str) -> pandas.DataFrame:
     return read_table(DATA / f"{name}.csv")
 
 
+def _whole(number: object) -> int:
+    """Return the number of a table, which may be given as text: 3 or ``"3"``."""
+    if isinstance(number, str) and number.strip().isdecimal():
+        return int(number)
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise ValueError(
+            f"{number!r} is not the number of a table: pass a whole number such as 3"
+        ) from None
+
+
 def _stem(paper: str, number: int) -> str:
-    if paper not in PAPERS:
-        raise unknown_name("paper", paper, PAPERS)
     if (paper, number) not in _CATALOGUE:
         known = [str(each) for key, each in _CATALOGUE if key == paper]
         raise unknown_name(f"table of {paper}", str(number), known)
     return _CATALOGUE[paper, number][0]
 
 
-def table(paper: str, number: int) -> pandas.DataFrame:
+def table(paper: str, number: int | str) -> pandas.DataFrame:
     """Return a printed table in tidy form.
 
     Parameters
@@ -73,18 +84,23 @@ def table(paper: str, number: int) -> pandas.DataFrame:
     paper
         ``"ross2021"``, ``"srinivasan2021"``, ``"hamidieh2023"`` or ``"zhou2022"``.
     number
-        The printed number of the table.
+        The printed number of the table, as a whole number or its digits.
 
     Raises
     ------
     UnknownNameError
         If there is no such paper, or the paper's table is not carried.
+    ValueError
+        If the number is not a whole number.
 
     Examples
     --------
     >>> table("ross2021", 3).query("test == 'C6' and level == 'W'")["effect_size"].tolist()
     [0.57, 1.04, 0.55, 1.61]
     """
+    if paper not in PAPERS:
+        raise unknown_name("paper", paper, PAPERS)
+    number = _whole(number)
     frame = _file(_stem(paper, number))
     if "table" in frame:
         frame = frame[frame["table"] == number]

@@ -2,10 +2,36 @@
 
 import itertools
 import math
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    """Return a count as an int; raise ``ValueError`` if it is no whole number or too small."""
+    real = isinstance(value, numbers.Real) and math.isfinite(value)
+    if not real or value != int(value) or value < least:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+    return int(value)
+
+
+def _part(name: str, value: object, n: int) -> int:
+    """Return a count that cannot exceed n."""
+    value = _whole(name, value, 0)
+    if value > n:
+        raise ValueError(f"{name} is {value} of {n}; it must lie between 0 and {n}")
+    return value
+
+
+def _between(name: str, value: object, low: float, high: float, ends: bool) -> None:
+    inside = isinstance(value, numbers.Real) and (
+        low <= value <= high if ends else low < value < high
+    )
+    if not inside:
+        how = "from {} to {}" if ends else "between {} and {}, without either"
+        raise ValueError(f"{name} is {value!r}; it must be a number {how.format(low, high)}")
 
 
 def possible_counts(percent: float, n: int, decimals: int = 2) -> list[int]:
@@ -13,11 +39,19 @@ def possible_counts(percent: float, n: int, decimals: int = 2) -> list[int]:
 
     ``|100 k / n - percent| <= 10 ** -decimals / 2``: a tie may be rounded either way.
 
+    Raises
+    ------
+    ValueError
+        If percent is not from 0 to 100, n not a whole number of at least 1, or decimals not one of at
+        least 0.
+
     Examples
     --------
     >>> possible_counts(85.21, 1028), possible_counts(85.21, 14)
     ([876], [])
     """
+    _between("percent", percent, 0, 100, ends=True)
+    n, decimals = _whole("n", n, 1), _whole("decimals", decimals, 0)
     half = 0.5 * 10**-decimals + 1e-9
     first = math.ceil((percent - half) * n / 100)
     last = math.floor((percent + half) * n / 100)
@@ -29,6 +63,12 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float,
 
     The bounds solve ``P(K >= k | low) = alpha / 2`` and ``P(K <= k | high) = alpha / 2``.
 
+    Raises
+    ------
+    ValueError
+        If n is not a whole number of at least 1, successes not one from 0 to n, or level not between
+        0 and 1.
+
     Examples
     --------
     >>> [round(each, 4) for each in clopper_pearson(7, 14)]
@@ -36,6 +76,9 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float,
     >>> [round(each, 4) for each in clopper_pearson(0, 10)]
     [0.0, 0.3085]
     """
+    n = _whole("n", n, 1)
+    successes = _part("successes", successes, n)
+    _between("level", level, 0, 1, ends=False)
     tail = (1 - level) / 2
     low = high = None
     if successes == 0:
@@ -72,11 +115,20 @@ def mcnemar_p(first_only: int, second_only: int) -> float:
     ``p = min(1, 2 P(K <= min(first_only, second_only)))``, K binomial over the discordant items
     with probability 1/2 (McNemar 1947); 1 when nothing is discordant.
 
+    Raises
+    ------
+    ValueError
+        If a count is not a whole number of at least 0.
+
     Examples
     --------
     >>> mcnemar_p(0, 6), mcnemar_p(5, 5)
     (0.03125, 1.0)
     """
+    first_only, second_only = (
+        _whole(name, value, 0)
+        for name, value in (("first_only", first_only), ("second_only", second_only))
+    )
     n, k = first_only + second_only, min(first_only, second_only)
     tail = sum(math.comb(n, i) for i in range(k + 1))
     return min(1.0, 2 * tail / 2**n)
@@ -93,7 +145,11 @@ class PairedBounds:
     discordant_high: int
 
     def verdict(self, level: float = 0.05) -> str:
-        """Return what the margins settle: differ, no difference shown, or open."""
+        """Return what the margins settle: differ, no difference shown, or open.
+
+        A level that is not between 0 and 1 is a ``ValueError``.
+        """
+        _between("level", level, 0, 1, ends=False)
         if self.p_high <= level:
             return "differ, whatever the overlap"
         return "not shown, whatever the overlap" if self.p_low > level else "open"
@@ -110,6 +166,11 @@ def paired_difference_bounds(
     each place is a stratum (a category) and the overlaps are bounded stratum by stratum, which
     is sharper.
 
+    Raises
+    ------
+    ValueError
+        If the three differ in length or are empty, or a margin is not a whole number from 0 to n.
+
     Examples
     --------
     >>> bounds = paired_difference_bounds(8, 5, 14)
@@ -118,8 +179,7 @@ def paired_difference_bounds(
     >>> bounds.verdict()
     'not shown, whatever the overlap'
     """
-    strata = list(zip(*(np.atleast_1d(each).tolist() for each in (a, b, n)), strict=True))
-    _check_margins(strata)
+    strata = _strata(*(np.atleast_1d(each).tolist() for each in (a, b, n)))
     first, second, items = (sum(each) for each in zip(*strata, strict=True))
     most = sum(min(i, j) for i, j, _ in strata)
     least = sum(max(0, i + j - m) for i, j, m in strata)
@@ -132,12 +192,17 @@ def paired_difference_bounds(
     )
 
 
-def _check_margins(strata) -> None:
-    for first, second, items in strata:
-        if items < 1 or not (0 <= first <= items and 0 <= second <= items):
-            raise ValueError(
-                f"margins {first} and {second} of {items} items: each must lie between 0 and n"
-            )
+def _strata(a: list, b: list, n: list) -> list[tuple[int, int, int]]:
+    if not len(a) == len(b) == len(n) or not n:
+        raise ValueError(
+            f"{len(a)}, {len(b)} and {len(n)} strata in a, b and n; "
+            "pass the same number in each, at least one"
+        )
+    n = [_whole("n", items, 1) for items in n]
+    return [
+        (_part("a", first, items), _part("b", second, items), items)
+        for first, second, items in zip(a, b, n, strict=True)
+    ]
 
 
 def independent_p(a: int, b: int, n: int) -> float:
@@ -146,11 +211,18 @@ def independent_p(a: int, b: int, n: int) -> float:
     ``z = (a - b) / n / sqrt(2 q (1 - q) / n)`` with ``q = (a + b) / (2 n)``. For comparison only:
     models scored on the same items are not independent.
 
+    Raises
+    ------
+    ValueError
+        If n is not a whole number of at least 1, or a or b not one from 0 to n.
+
     Examples
     --------
     >>> round(independent_p(60, 40, 100), 4)
     0.0047
     """
+    n = _whole("n", n, 1)
+    a, b = _part("a", a, n), _part("b", b, n)
     pooled = (a + b) / (2 * n)
     error = math.sqrt(2 * pooled * (1 - pooled) / n)
     return 1.0 if error == 0 else math.erfc(abs(a - b) / n / error / math.sqrt(2))
@@ -159,11 +231,23 @@ def independent_p(a: int, b: int, n: int) -> float:
 def pearson(x: Sequence[float], y: Sequence[float]) -> float:
     """Return Pearson's correlation.
 
+    Raises ``ValueError`` for fewer than two pairs, for samples of different length, and where all
+    values of one are the same, so that no correlation is defined.
+
     >>> round(pearson([1, 2, 3], [2, 4, 6]), 12)
     1.0
     """
+    _check_pairs(x, y)
     x, y = (np.asarray(each, dtype=float) - np.mean(each) for each in (x, y))
     return float(x @ y / math.sqrt((x @ x) * (y @ y)))
+
+
+def _check_pairs(x: Sequence[float], y: Sequence[float]) -> None:
+    if len(x) != len(y) or len(x) < 2:
+        raise ValueError(f"{len(x)} and {len(y)} values; pass as many in each, at least two")
+    for name, values in (("x", x), ("y", y)):
+        if min(values) == max(values):
+            raise ValueError(f"all values of {name} are the same: no correlation is defined")
 
 
 def ranks(values: Sequence[float]) -> list[float]:
@@ -187,6 +271,8 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float:
 
 def correlation_p(x: Sequence[float], y: Sequence[float], statistic=pearson) -> float:
     """Return the exact two-sided permutation p-value of a correlation: all n! orders of y.
+
+    Raises ``ValueError`` for more than eight pairs, and where the correlation does.
 
     >>> correlation_p([1, 2, 3, 4], [1, 2, 3, 4])
     0.08333333333333333

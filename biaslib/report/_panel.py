@@ -86,10 +86,11 @@ class Panel:
     def _picture(case: dict, ddof: int) -> str:
         from matplotlib import pyplot
 
-        edges = [-2 + 4 * i / BINS for i in range(BINS)]
+        stretch = 1.0 if ddof else case["ratio"]
+        edges = [stretch * (-2 + 4 * i / BINS) for i in range(BINS)]
         figure, axes = pyplot.subplots(figsize=(7.2, 3))
         for key, label in (("relabelled", "targets relabelled"), ("random", "random attributes")):
-            axes.bar(edges, case[key], 4 / BINS, align="edge", alpha=0.5, label=label)
+            axes.bar(edges, case[key], stretch * 4 / BINS, align="edge", alpha=0.5, label=label)
         axes.axvline(case["d" if ddof else "d0"], color="0.2", linestyle="--", label="this test")
         axes.set(xlabel="effect size d", yticks=[], xlim=(-2, 2))
         axes.legend(frameon=False)
@@ -101,14 +102,14 @@ class Panel:
     @staticmethod
     def sentence(case: dict, ddof: int = 1) -> str:
         """Return the results of a case in words."""
-        d = case["d" if ddof else "d0"]
+        d, stretch = (case["d"], 1.0) if ddof else (case["d0"], case["ratio"])
         return (
             f"{case['title']} ({case['level']} level): d = {signed(d)}, 95% interval "
-            f"{signed(case['low'])} to {signed(case['high'])} (with ddof 1), "
+            f"{signed(stretch * case['low'])} to {signed(stretch * case['high'])}, "
             f"{case['n_words']} words a side. Relabelled targets reach this d or more in "
             f"{case['p']:.1%} of partitions (one-sided p). Random attribute words reach its size "
             f"in {case['p_random']:.1%} of {case['sets']:,} sets; 95% of them stay within "
-            f"±{case['q95']:.2f}, and the permutation test calls {case['rejected']:.1%} of them "
+            f"±{stretch * case['q95']:.2f}, and the permutation test calls {case['rejected']:.1%} of them "
             "significant at 5%."
         )
 

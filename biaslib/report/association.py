@@ -214,6 +214,7 @@ def _case(row: dict, embedded, random, seed: int) -> dict:
         "direction": test.direction,
         "d": round(row["value"], 3),
         "d0": round(row["value_ddof0"], 3),
+        "ratio": round(row["value_ddof0"] / row["value"], 6),
         "low": round(row["low"], 3),
         "high": round(row["high"], 3),
         "p": float(f"{row['p_value_words']:.3g}"),

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import pandas
 
-__all__ = ["draw_matched", "draw_uniform", "gendered_words", "word_frequency", "word_pool"]
+__all__ = ["draw_matched", "draw_uniform", "left_out_words", "word_frequency", "word_pool"]
 
 KINDS = {"NOUN": "count noun", "ADJ": "adjective"}
 
@@ -51,8 +51,9 @@ def word_pool(
     """Return ordinary English words with kind, Zipf frequency and length.
 
     Kept are words of three to fourteen letters that the dictionary lists, in their base form, as
-    a noun or else as an adjective. Words that name a gender (``data/gendered_words.txt``, our
-    list) are left out, so that a random set cannot hold the very contrast that is tested.
+    a noun or else as an adjective. A list of ours (``data/left_out_words.txt``) is left out: words
+    that name a gender, so that a random set cannot hold the very contrast that is tested; pronouns
+    and numerals, which the dictionary lists as adjectives; sexual and abusive words.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def word_pool(
     ['table']
     """
     words = _dictionary_words()
-    left_out = {word.lower() for word in exclude} | gendered_words()
+    left_out = {word.lower() for word in exclude} | left_out_words()
     kept = words[(words["frequency"] >= minimum_frequency) & ~words["word"].isin(left_out)]
     if n_words is not None and n_words > len(kept):
         raise ValueError(f"{n_words} words were asked for and the pool has {len(kept)}")
@@ -91,15 +92,15 @@ def word_pool(
     return kept.reset_index(drop=True)
 
 
-def gendered_words() -> frozenset[str]:
-    """Return the words that are kept out of the pool because they name a gender.
+def left_out_words() -> frozenset[str]:
+    """Return the words that are kept out of the pool.
 
     Examples
     --------
-    >>> "waitress" in gendered_words()
+    >>> "waitress" in left_out_words()
     True
     """
-    text = importlib.resources.files("biaslib.stimuli") / "data" / "gendered_words.txt"
+    text = importlib.resources.files("biaslib.stimuli") / "data" / "left_out_words.txt"
     lines = text.read_text(encoding="utf-8").splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 

@@ -156,8 +156,9 @@ def score(
         n_resamples=n_bootstrap,
         rng=seed,
     )
-    items = inference.permutation_test(x, y, n_resamples=n_resamples, rng=seed)
-    words = inference.permutation_test(x_words, y_words, n_resamples=n_resamples, rng=seed)
+    settings = {"n_resamples": n_resamples, "rng": seed}
+    words = inference.permutation_test(x_words, y_words, **settings)
+    items = words if len(x) == len(x_words) else inference.permutation_test(x, y, **settings)
     return {
         "test": embedded.name,
         "level": embedded.level,
@@ -329,7 +330,8 @@ def random_attributes(
     drawn = _draw([*kind_of[0].items(), *kind_of[1].items()], pool, n_sets, matched, rng)
     units = embedded.targets / np.linalg.norm(embedded.targets, axis=1, keepdims=True)
     x, y = np.split(units.astype(float) @ pool.directions.T, [embedded.n_x])
-    null = inference.random_attribute_null(x, y, *(len(each) for each in kind_of), draws=drawn)
+    sizes = [len(each) for each in kind_of]
+    null = inference.random_attribute_null(x, y, *sizes, draws=drawn, rng=rng)
     p_values = inference.permutation_p_values(
         _mean_by_word(null.x_scores, embedded.words["X"]),
         _mean_by_word(null.y_scores, embedded.words["Y"]),
@@ -443,7 +445,7 @@ def _draw(words_and_kinds, pool, n_sets, matched, rng):
 
 
 def _mean_by_word(scores: np.ndarray, words: Sequence[str]) -> np.ndarray:
-    """Return means over the items of each word; items are the last axis: (..., n_words)."""
-    _, owner = np.unique(np.asarray(words), return_inverse=True)
+    """Return means over the items of each word, in their order: (..., n_items) -> (..., n_words)."""
+    owner, _ = pandas.factorize(np.asarray(words))
     membership = np.eye(owner.max() + 1)[owner]
     return scores @ (membership / membership.sum(axis=0))

