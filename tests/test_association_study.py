@@ -168,8 +168,8 @@ def test_the_pool_says_when_it_is_too_small():
 @pytest.fixture(scope="module")
 def chapter(encoder):
     scores, embedded = study.run(encoder, NAMES, seed=2021)
-    words = {word for test in embedded for s in "XYAB" for word in test.words[s]}
-    pools = study.embed_pools(encoder, word_pools.word_pool(1_000, exclude=words, rng=2021))
+    words = word_pools.word_pool(1_000, exclude=stimuli.all_words(), rng=2021)
+    pools = study.embed_pools(encoder, words)
     placed, _ = study.against_random(scores, embedded, pools, n_sets=1_000, seed=2021)
     return scores, placed, pools
 

@@ -405,6 +405,7 @@ def test_an_empty_set_is_refused():
 
 def test_public_names():
     assert sorted(stimuli.__all__, key=str.lower) == [
+        "all_words",
         "association_test",
         "association_tests",
         "AssociationTest",

@@ -109,8 +109,8 @@ class Panel:
             f"{case['n_words']} words a side. Relabelled targets reach this d or more in "
             f"{case['p']:.1%} of partitions (one-sided p). Random attribute words reach its size "
             f"in {case['p_random']:.1%} of {case['sets']:,} sets; 95% of them stay within "
-            f"±{stretch * case['q95']:.2f}, and the permutation test calls {case['rejected']:.1%} of them "
-            "significant at 5%."
+            f"±{stretch * case['q95']:.2f}, and the permutation test calls "
+            f"{case['rejected']:.1%} of them significant at 5%."
         )
 
     def _ipython_display_(self) -> None:

@@ -22,6 +22,7 @@ when they are first read.
 from biaslib.stimuli._association import (
     LEVELS,
     AssociationTest,
+    all_words,
     association_test,
     association_tests,
 )
@@ -31,6 +32,7 @@ from biaslib.stimuli._sentences import sentences, templates
 __all__ = [
     "LEVELS",
     "AssociationTest",
+    "all_words",
     "association_test",
     "association_tests",
     "data_checksum",

@@ -128,6 +128,18 @@ def association_tests(study1: bool | None = None) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
+def all_words() -> frozenset[str]:
+    """Return every word of every test, targets and attributes.
+
+    Examples
+    --------
+    >>> {"John", "nurse", "orchid"} <= all_words()
+    True
+    """
+    tests = catalogue().values()
+    return frozenset(word for row in tests for role in ROLES for word, _ in word_set(row[role]))
+
+
 def _stimuli(set_name: str, level: str) -> list[tuple[str, str, str]]:
     """Return each stimulus of a set with the word it carries and that word's kind."""
     if level == "word":

@@ -5,15 +5,34 @@ common words and hardly any personal names. Both packages come with ``biaslib[mo
 """
 
 import functools
+import importlib.metadata
 import importlib.resources
 from collections.abc import Collection, Sequence
 
 import numpy as np
 import pandas
 
-__all__ = ["draw_matched", "draw_uniform", "left_out_words", "word_frequency", "word_pool"]
+__all__ = [
+    "draw_matched",
+    "draw_uniform",
+    "left_out_words",
+    "sources",
+    "word_frequency",
+    "word_pool",
+]
 
 KINDS = {"NOUN": "count noun", "ADJ": "adjective"}
+
+
+def sources() -> dict[str, str]:
+    """Return the versions of the packages that the pool is made from, for the stamp.
+
+    Examples
+    --------
+    >>> sorted(sources())
+    ['lemminflect', 'wordfreq']
+    """
+    return {name: importlib.metadata.version(name) for name in ("wordfreq", "lemminflect")}
 
 
 def word_frequency(word: str) -> float:

@@ -445,7 +445,7 @@ def _draw(words_and_kinds, pool, n_sets, matched, rng):
 
 
 def _mean_by_word(scores: np.ndarray, words: Sequence[str]) -> np.ndarray:
-    """Return means over the items of each word, in their order: (..., n_items) -> (..., n_words)."""
+    """Return means over the items of each word, in order of appearance: (..., n_words)."""
     owner, _ = pandas.factorize(np.asarray(words))
     membership = np.eye(owner.max() + 1)[owner]
     return scores @ (membership / membership.sum(axis=0))
