@@ -5,9 +5,19 @@ import itertools
 import numpy as np
 import pandas
 
+from biaslib import inference
 from biaslib.metrics import association
 
-__all__ = ["cosine_table", "deals", "deals_table", "vectors"]
+__all__ = [
+    "computed_and_sampled",
+    "cosine_table",
+    "deals",
+    "deals_table",
+    "detectable_effects",
+    "null_quantiles",
+    "power_chart",
+    "vectors",
+]
 
 
 def vectors(sets: dict[str, np.ndarray]):
@@ -82,6 +92,84 @@ def deals_table(x: np.ndarray, y: np.ndarray) -> pandas.DataFrame:
             ],
         }
     )
+
+
+def computed_and_sampled(x: np.ndarray, y: np.ndarray, drawn: np.ndarray):
+    """Draw the null distribution from all deals as a line, and from drawn deals as bars."""
+    import seaborn
+    from matplotlib import pyplot
+
+    differences, observed = _differences(x, y)
+    colours = seaborn.color_palette("colorblind")
+    edges = np.linspace(differences.min(), differences.max(), 42)
+    heights, _ = np.histogram(differences, edges, density=True)
+    figure, axes = pyplot.subplots(figsize=(7.2, 3.2))
+    label = f"{len(drawn):,} deals drawn"
+    axes.hist(drawn, edges, density=True, color=colours[1], alpha=0.55, linewidth=0, label=label)
+    axes.stairs(
+        heights, edges, color=colours[0], linewidth=2, label=f"all {len(differences):,} deals"
+    )
+    axes.axvline(observed, color="0.3", linestyle="--", linewidth=1.2)
+    axes.set(xlabel="difference of means", ylabel="density", yticks=[])
+    axes.legend(frameon=False)
+    pyplot.close(figure)
+    return figure
+
+
+def null_quantiles(x: np.ndarray, y: np.ndarray, drawn: np.ndarray) -> pandas.DataFrame:
+    """Return quantiles of the null distribution from all deals and from drawn deals."""
+    differences, _ = _differences(x, y)
+    shares = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99]
+    return pandas.DataFrame(
+        {
+            "quantile": [f"{share:.0%}" for share in shares],
+            "all deals": np.quantile(differences, shares),
+            "drawn deals": np.quantile(drawn, shares),
+        }
+    )
+
+
+def detectable_effects(
+    sizes: pandas.DataFrame, alphas: tuple[float, float], power: float = 0.8
+) -> pandas.DataFrame:
+    """Return the smallest effect size that each test finds, at a level and at a corrected one.
+
+    ``sizes`` has the columns name, n_X and n_Y.
+    """
+    names = [f"{alphas[0]:.0%}", f"{alphas[1]:.2%} (corrected)"]
+    rows = [
+        {"test": name, "words a side": n_x}
+        | {
+            label: inference.minimum_detectable_effect(n_x, n_y, alpha, power).effect_size
+            for label, alpha in zip(names, alphas, strict=True)
+        }
+        for name, n_x, n_y in sizes.itertuples(index=False, name=None)
+    ]
+    return pandas.DataFrame(rows)
+
+
+def power_chart(detectable: pandas.DataFrame):
+    """Draw the effects that each test would miss, from 0 to the smallest that it finds."""
+    import seaborn
+    from matplotlib import pyplot
+
+    colour = seaborn.color_palette("colorblind")[0]
+    _, _, plain, corrected = detectable.columns
+    rows = np.arange(len(detectable))[::-1]
+    figure, axes = pyplot.subplots(figsize=(7.2, 0.34 * len(detectable) + 1.4))
+    axes.barh(rows, detectable[corrected], color=colour, alpha=0.25, height=0.6)
+    axes.barh(rows, detectable[plain], color=colour, alpha=0.5, height=0.6)
+    for label, mark in ((plain, "o"), (corrected, "s")):
+        axes.plot(detectable[label], rows, mark, color=colour, label=f"found at {label}")
+    axes.set(
+        yticks=rows,
+        yticklabels=[f"{t} ({n})" for t, n in detectable.iloc[:, :2].itertuples(index=False)],
+        xlim=(0, 2),
+        xlabel="effect size d",
+    )
+    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    pyplot.close(figure)
+    return figure
 
 
 def _differences(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
