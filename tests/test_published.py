@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,76 @@ def test_a_missing_column_is_named_with_the_header_wanted(tmp_path):
         published.read_table(path, schema="zhou2022_images")
 
 
+ZHOU = "category,images\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "row 1 (the header): the file is empty; write the header category,images and"),
+        ("\n\n", "row 1 (the header): the file is empty; write the header category,images and"),
+        (ZHOU, "row 2: there is no row under the header; write at least one"),
+        (ZHOU + "gender\n", "row 2: the row has 1 cell and the header 2; add those that are miss"),
+        (
+            ZHOU + "race,7\ngender,3,4\n",
+            "row 3: the row has 3 cells and the header 2; take out those too many, or put a cell",
+        ),
+        (
+            ZHOU + "gender,3\n\nrace,7\ngender,3\n",
+            "row 5: category 'gender' is in row 2 already; take out one of the two rows, or",
+        ),
+        (
+            "category,images,category\ngender,3,race\n",
+            "row 1 (the header), column 'category': the column is there 2 times; keep one of them",
+        ),
+        (ZHOU + "\ngender,x\n", "row 3, column 'images': 'x' is not a whole number"),
+    ],
+)
+def test_a_bad_file_is_one_clear_error(tmp_path, text, complaint):
+    path = tmp_path / "zhou2022_images.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(published.TableError) as caught:
+        published.read_table(path)
+    assert str(caught.value).startswith(f"zhou2022_images.csv, {complaint}")
+
+
+def test_a_good_file_may_have_blank_rows_other_columns_quotes_and_a_byte_order_mark(tmp_path):
+    path = tmp_path / "zhou2022_images.csv"
+    path.write_text('\ufeffnote,images,category\n\n"a, b",3,gender\n', encoding="utf-8")
+    found = published.read_table(path)
+    assert found.to_dict("list") == {"category": ["gender"], "images": [3]}
+
+
+def test_a_key_of_several_columns_is_named_in_full(tmp_path):
+    path = tmp_path / "twice.csv"
+    rows = "source,test,label,images\ngoogle,C1,a,4\ncoco,C1,a,4\ngoogle,C1,b,8\n"
+    path.write_text(rows, encoding="utf-8")
+    with pytest.raises(
+        published.TableError, match=r"row 4: source 'google', test 'C1' is in row 2"
+    ):
+        published.read_table(path, schema="ross2021_images")
+
+
+def test_every_schema_has_a_key_of_its_own_columns():
+    assert set(_schemas.KEYS) == set(_schemas.SCHEMAS)
+    for name, columns in _schemas.SCHEMAS.items():
+        assert set(_schemas.KEYS[name]) <= {column.name for column in columns}
+
+
+def test_the_number_of_a_table_may_be_text():
+    import numpy as np
+
+    wanted = published.table("ross2021", 3)
+    for number in ("3", " 3", np.int64(3)):
+        assert published.table("ross2021", number).equals(wanted)
+
+
+@pytest.mark.parametrize("number", ["three", "Table 3", "", "3.0", 3.5, None])
+def test_the_number_of_a_table_must_be_whole(number):
+    with pytest.raises(ValueError, match="is not the number of a table: pass a whole number"):
+        published.table("ross2021", number)
+
+
 def test_an_unknown_schema_paper_table_or_erratum_suggests_the_known(tmp_path):
     with pytest.raises(UnknownNameError, match="zhou2022_images"):
         published.read_table(tmp_path / "zhou2022_image.csv")
@@ -153,6 +224,8 @@ def test_an_unknown_schema_paper_table_or_erratum_suggests_the_known(tmp_path):
         published.table("ross2012", 3)
     with pytest.raises(UnknownNameError, match=r"unknown table of ross2021 '2'.*1, 3, 4, 5, 6, 7"):
         published.table("ross2021", 2)
+    with pytest.raises(UnknownNameError, match=r"unknown table of ross2021 '2'"):
+        published.table("ross2021", "2")
     with pytest.raises(UnknownNameError, match="Did you mean"):
         published.errata("zhou2021")
     with pytest.raises(UnknownNameError, match="Did you mean"):
@@ -634,9 +707,51 @@ def test_mcnemar_agrees_with_the_binomial_test():
     assert counts.mcnemar_p(0, 0) == 1.0
 
 
-def test_paired_bounds_refuse_margins_beyond_n():
-    with pytest.raises(ValueError, match="between 0 and n"):
-        counts.paired_difference_bounds(5, 2, 4)
+@pytest.mark.parametrize(
+    ("function", "arguments", "complaint"),
+    [
+        ("possible_counts", (50, 0), "n is 0; it must be a whole number of at least 1"),
+        ("possible_counts", (50, 7.5), "n is 7.5; it must be a whole number of at least 1"),
+        ("possible_counts", (150, 7), "percent is 150; it must be a number from 0 to 100"),
+        ("possible_counts", (-1, 7), "percent is -1; it must be a number from 0 to 100"),
+        ("possible_counts", (math.nan, 7), "percent is nan; it must be a number from 0 to 100"),
+        ("possible_counts", ("50", 7), "percent is '50'; it must be a number from 0 to 100"),
+        ("possible_counts", (50, 8, -1), "decimals is -1; it must be a whole number of at least 0"),
+        ("clopper_pearson", (5, 3), "successes is 5 of 3; it must lie between 0 and 3"),
+        ("clopper_pearson", (-1, 3), "successes is -1; it must be a whole number of at least 0"),
+        ("clopper_pearson", (1.5, 3), "successes is 1.5; it must be a whole number"),
+        ("clopper_pearson", (math.nan, 3), "successes is nan; it must be a whole number"),
+        ("clopper_pearson", (0, 0), "n is 0; it must be a whole number of at least 1"),
+        ("clopper_pearson", (1, 3, 95), "level is 95; it must be a number between 0 and 1"),
+        ("mcnemar_p", (-1, 4), "first_only is -1; it must be a whole number of at least 0"),
+        ("mcnemar_p", (1, 0.5), "second_only is 0.5; it must be a whole number of at least 0"),
+        ("independent_p", (1, 2, 0), "n is 0; it must be a whole number of at least 1"),
+        ("independent_p", (1, 9, 4), "b is 9 of 4; it must lie between 0 and 4"),
+        ("paired_difference_bounds", (5, 2, 4), "a is 5 of 4; it must lie between 0 and 4"),
+        ("paired_difference_bounds", (2, -1, 4), "b is -1; it must be a whole number"),
+        ("paired_difference_bounds", (0, 0, 0), "n is 0; it must be a whole number of at least 1"),
+        ("paired_difference_bounds", ((1, 2), 2, 4), "2, 1 and 1 strata in a, b and n"),
+        ("paired_difference_bounds", ((), (), ()), "0, 0 and 0 strata in a, b and n"),
+        ("pearson", ([1, 2], [1, 2, 3]), "2 and 3 values; pass as many in each, at least two"),
+        ("spearman", ([1], [1]), "1 and 1 values; pass as many in each, at least two"),
+        ("pearson", ([1, 2], [3, 3]), "all values of y are the same: no correlation is defined"),
+        ("correlation_p", ([4, 4], [1, 2]), "all values of x are the same"),
+    ],
+)
+def test_counts_that_cannot_be_are_refused_by_name(function, arguments, complaint):
+    with pytest.raises(ValueError, match="^" + re.escape(complaint)):
+        getattr(counts, function)(*arguments)
+
+
+def test_a_verdict_needs_a_level_between_0_and_1():
+    with pytest.raises(ValueError, match="level is 5; it must be a number between 0 and 1"):
+        counts.paired_difference_bounds(8, 5, 14).verdict(level=5)
+
+
+def test_whole_numbers_may_be_numpys_or_decimal():
+    import numpy as np
+
+    assert counts.clopper_pearson(np.int64(7), 14.0) == counts.clopper_pearson(7, 14)
 
 
 def test_the_test_for_independent_samples_is_the_chi_squared_test():

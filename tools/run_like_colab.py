@@ -1,8 +1,8 @@
 """Run every notebook as a Colab user would: no clone, and torch and NumPy left as they are.
 
-For each notebook, installs a wheel of biaslib with the extras that its install cell names into the
-environment that runs this script, and runs it top to bottom in an empty folder; then checks that the
-versions of torch and NumPy have not changed.
+For each notebook, installs a wheel of biaslib with the extras that its install cell names into
+the environment that runs this script, and runs it top to bottom in an empty folder; then checks
+that the versions of torch and NumPy have not changed.
 """
 
 import importlib.metadata

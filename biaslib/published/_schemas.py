@@ -166,9 +166,7 @@ KEYS = {
     "ross2021_effect_sizes": (
         *("table", "experiment", "source", "kind", "test", "level", "model"),
     ),
-    "ross2021_significant_counts": (
-        *("table", "experiment", "source", "kind", "level", "column"),
-    ),
+    "ross2021_significant_counts": (*("table", "experiment", "source", "kind", "level", "column"),),
     "srinivasan2021_methodology": ("source_x",),
     "srinivasan2021_case_study": ("table", "template", "entity", "image"),
     "hamidieh2023_laion_pronouns": ("word",),
@@ -258,7 +256,7 @@ def _check_widths(path: Path, wanted: int, rows: Rows) -> None:
         fix = (
             "add those that are missing (an empty cell still has its comma)"
             if len(cells) < wanted
-            else "take out those that are too many, or put a cell that holds a comma in double quotes"
+            else "take out those too many, or put a cell that holds a comma in double quotes"
         )
         raise TableError(
             f"{path.name}, row {row}: the row has {_counted(len(cells))} and the header "

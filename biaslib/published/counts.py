@@ -42,8 +42,8 @@ def possible_counts(percent: float, n: int, decimals: int = 2) -> list[int]:
     Raises
     ------
     ValueError
-        If percent is not from 0 to 100, n not a whole number of at least 1, or decimals not one of at
-        least 0.
+        If percent is not from 0 to 100, n not a whole number of at least 1, or decimals not one of
+        at least 0.
 
     Examples
     --------
@@ -66,8 +66,8 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float,
     Raises
     ------
     ValueError
-        If n is not a whole number of at least 1, successes not one from 0 to n, or level not between
-        0 and 1.
+        If n is not a whole number of at least 1, successes not one from 0 to n, or level not
+        between 0 and 1.
 
     Examples
     --------
