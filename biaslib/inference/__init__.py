@@ -9,14 +9,24 @@ from biaslib.inference._permutation import (
     permutation_test,
     relabelled_differences,
 )
+from biaslib.inference._proportions import (
+    ProportionInterval,
+    SelectionInterval,
+    bootstrap_selection,
+    proportion_interval,
+)
 
 __all__ = [
     "Interval",
     "PermutationResult",
+    "ProportionInterval",
+    "SelectionInterval",
     "adjust",
     "bootstrap_effect_size",
+    "bootstrap_selection",
     "n_partitions",
     "permutation_p_values",
     "permutation_test",
+    "proportion_interval",
     "relabelled_differences",
 ]
