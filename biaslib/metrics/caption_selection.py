@@ -127,9 +127,7 @@ class Percentage:
         (50.0, 75.0)
         """
         columns = _weights(weights, self.n_rows)[self.rows]
-        effective = columns * self.image_weights[:, None]
-        with np.errstate(invalid="ignore"):
-            values = 100.0 * (self.shares @ effective) / effective.sum(axis=0)
+        values = _weighted_percent(self.shares, columns * self.image_weights[:, None])
         return float(values[0]) if np.ndim(weights) == 1 else values
 
 
@@ -843,7 +841,7 @@ def _percentage(name, all_shares, rows, terms) -> Percentage:
     weights = np.ones(len(rows)) if terms is None else _one_over_size(terms[rows])
     return Percentage(
         name=name,
-        value=float(100.0 * (shares @ weights) / weights.sum()),
+        value=float(_weighted_percent(shares, weights)),
         numerator=float(shares.sum()),
         denominator=len(rows),
         averaged_over="images" if terms is None else "target terms",
@@ -852,6 +850,12 @@ def _percentage(name, all_shares, rows, terms) -> Percentage:
         image_weights=weights,
         n_rows=len(all_shares),
     )
+
+
+def _weighted_percent(shares, weights):
+    with np.errstate(invalid="ignore"):
+        values = 100.0 * (shares @ weights) / weights.sum(axis=0)
+    return np.minimum(values, 100.0)  # thirds and the like can add up to a hair more
 
 
 def _one_over_size(labels: np.ndarray) -> np.ndarray:
