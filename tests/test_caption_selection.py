@@ -426,6 +426,25 @@ def test_the_lift_in_closed_form():
     assert all(np.diff(values) < 0)
 
 
+def test_the_lift_of_vlss():
+    # Neutral scores with the image keep .8 of the original, those with a white image .3.
+    above, below, between = 0.8, 0.3, 0.5
+    covariance = [[1, above, below], [above, 1, between], [below, between, 1]]
+    rng = np.random.default_rng(6)
+    draws = rng.multivariate_normal(np.zeros(3), covariance, size=(60_000, 3))
+    original, with_image, blank = np.moveaxis(draws, 2, 0)
+    selected = metrics.picks(original)[:, 0] == 1
+    shifts = metrics.vlss(
+        metrics.two_way(with_image[:, :2]), metrics.two_way(blank[:, :2]), selected
+    )
+    expected = metrics.percent_positive_without_bias(below, above, between)
+    assert shifts.all_images.percent_positive == pytest.approx(50, abs=1)
+    assert shifts.paper_subset.percent_positive == pytest.approx(expected, abs=1.4)
+    assert expected > 60
+    # Equally correlated with both, a pick says nothing about their difference.
+    assert metrics.percent_positive_without_bias(0.4, 0.4, 0.2) == 50
+
+
 # --- bad input -------------------------------------------------------------------------------
 
 
@@ -458,6 +477,8 @@ def test_the_lift_in_closed_form():
         (lambda: metrics.vlss([], []), r"shape \(0,\)"),
         (lambda: metrics.lmss([0.5], [0.5], [1]), "must be booleans"),
         (lambda: metrics.percent_positive_without_bias(1.0), "below 1"),
+        (lambda: metrics.percent_positive_without_bias(np.nan), "below 1"),
+        (lambda: metrics.percent_positive_without_bias(-0.9, 0.9, 0.9), "no three variables"),
     ],
 )
 def test_bad_input(call, message):
@@ -479,7 +500,7 @@ def test_bad_categories_are_named():
         metrics.selection_scores(scores, opposite, ["overall"] * 4)
     with pytest.raises(ValueError, match="row 2 of categories has no label"):
         metrics.selection_scores(scores, opposite, ["a", "a", "", "b"])
-    for bad, message in (([1] * 3, "have 4 rows"), ([1, 1, 1, -1], "not negative")):
+    for bad, message in (([1] * 3, "there are 4 images"), ([1, 1, 1, -1], "not negative")):
         with pytest.raises(ValueError, match=message):
             metrics.vlrs(scores).reweighted(bad)
 

@@ -180,7 +180,7 @@ def test_other_errors():
     with pytest.raises(ValueError, match="2 images for f and 1 for m"):
         metrics.bias_score(f=score, m=metrics.language_association(-1.0, -1.0))
     for bad, message in (
-        ([1.0], "rests on 2 images"),
+        ([1.0], "there are 2 images"),
         ([1.0, -1.0], "not negative"),
         ([1.0, np.nan], "finite"),
     ):

@@ -72,7 +72,7 @@ def scored(seed=0, n_triplets=40, images=3, spread=1.0, **settings):
 
 def slow_bootstrap(found, triplets, statistic, n_resamples, rng):
     """Redraw triplets by the same generator and count images one by one."""
-    names = sorted(set(triplets.tolist()))
+    names = sorted(set(triplets.tolist()), key=str)
     relevant = dict(zip(found.vlrs.rows, found.vlrs.shares, strict=True))
     biased = dict(zip(found.vlbs.rows, found.vlbs.shares, strict=True))
     rows_of = {name: np.flatnonzero(triplets == name) for name in names}
@@ -157,8 +157,8 @@ def test_resamples_without_an_anti_stereotypical_image_are_left_out():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"triplets": [1, 2]}, "2 triplets; the scores have 120 rows"),
-        ({"triplets": [None] + [1] * 119}, "row 0 has no triplet"),
+        ({"triplets": [1, 2]}, "triplets has 2 labels; there are 120 images"),
+        ({"triplets": [None] + [1] * 119}, "row 0 of triplets has no label"),
         ({"statistic": "lmss"}, "statistic is 'lmss'"),
         ({"confidence": 0.0}, "confidence is 0.0"),
         ({"n_resamples": 0}, "at least one resample"),

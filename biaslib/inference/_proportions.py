@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from biaslib.metrics._inputs import complete_labels
 from biaslib.metrics.caption_selection import SelectionScores
 
 STATISTICS = ("ivlas", "vlrs", "vlbs")
@@ -121,54 +122,56 @@ def bootstrap_selection(
 ) -> SelectionInterval:
     """Return a percentile interval of ivlas, vlrs or vlbs that resamples triplets of captions.
 
-    The images of a triplet are scored with the same three captions, and what is odd about those
-    captions moves all of them. So the triplet is the unit: triplets are drawn anew with
-    replacement, as many as there are, each with all its images.
+        The images of a triplet are scored with the same three captions, and what is odd about those
+        captions moves all of them. So the triplet is the unit: triplets are drawn anew with
+        replacement, as many as there are, each with all its images.
 
-    Parameters
-    ----------
-    scores
-        One entry of :func:`biaslib.metrics.caption_selection.selection_scores`.
-    triplets
-        Triplet of each image, (n,), for the same rows as were given there; for scores averaged
-        over target terms, give the terms.
-    statistic
-        ``"ivlas"``, ``"vlrs"`` or ``"vlbs"``.
-    confidence
-        Level of the interval.
-    n_resamples
-        Number of resamples.
-    rng
-        Generator or seed.
+        Parameters
+        ----------
+        scores
+            One entry of :func:`biaslib.metrics.caption_selection.selection_scores`.
+        triplets
+            Triplet of each image, (n,), for the same rows as were given there; for scores averaged
+            over target terms, give the terms.
+        statistic
+            ``"ivlas"``, ``"vlrs"`` or ``"vlbs"``.
+        confidence
+            Level of the interval.
+        n_resamples
+            Number of resamples.
+        rng
+            Generator or seed.
 
-    Returns
-    -------
-    SelectionInterval
-        Resamples without an anti-stereotypical image are left out of ``ivlas`` and ``vlbs``.
+        Returns
+        -------
+        SelectionInterval
+            Resamples without an anti-stereotypical image are left out of ``ivlas`` and ``vlbs``.
 
-    Raises
-    ------
-    ValueError
-        If the triplets do not fit the scores, the statistic is unknown, the confidence is not
-        between 0 and 1, there are no resamples, or none in which the statistic is defined.
+        Raises
+        ------
+        ValueError
+            If the triplets do not fit the scores, the statistic is unknown, the confidence is not
+            between 0 and 1, there are no resamples, or none in which the statistic is defined.
 
-    Notes
-    -----
-    With few triplets the interval is too narrow; if no pick differs, it has no width at all.
-    :func:`proportion_interval` stays honest there.
+        Notes
+        -----
+        With few triplets the interval is too narrow; if no pick differs, it has no width at all.
+        :func:`proportion_interval` stays honest there.
 
-    Examples
-    --------
-    >>> from biaslib.metrics.caption_selection import selection_scores
-    >>> found = selection_scores([[3, 2, 1], [1, 3, 2], [1, 2, 3], [2, 3, 1]], [True] * 4)
-    >>> interval = bootstrap_selection(found["overall"], ["a", "a", "b", "c"], rng=0)
-    >>> bool(interval.low <= interval.value <= interval.high), interval.n_triplets
-    (True, 3)
+        Examples
+        --------
+        >>> from biaslib.metrics._inputs import complete_labels
+    from biaslib.metrics.caption_selection import selection_scores
+        >>> found = selection_scores([[3, 2, 1], [1, 3, 2], [1, 2, 3], [2, 3, 1]], [True] * 4)
+        >>> interval = bootstrap_selection(found["overall"], ["a", "a", "b", "c"], rng=0)
+        >>> bool(interval.low <= interval.value <= interval.high), interval.n_triplets
+        (True, 3)
     """
     if statistic not in STATISTICS:
         raise ValueError(f"statistic is {statistic!r}; it can be one of {', '.join(STATISTICS)}")
     _check_confidence(confidence)
-    unit = _unit_of_image(triplets, scores)
+    names = complete_labels(triplets, scores.vlrs.n_rows, "triplets")
+    unit = np.unique(names, return_inverse=True)[1]
     drawn = _times_drawn(unit, scores.vlrs.rows, n_resamples, np.random.default_rng(rng))
     values = getattr(scores.reweighted(drawn), statistic)
     values = values[np.isfinite(values)]
@@ -185,17 +188,6 @@ def bootstrap_selection(
         n_resamples=len(values),
         values=values,
     )
-
-
-def _unit_of_image(triplets: Sequence, scores: SelectionScores) -> np.ndarray:
-    names = list(triplets)
-    if len(names) != scores.vlrs.n_rows:
-        raise ValueError(f"{len(names)} triplets; the scores have {scores.vlrs.n_rows} rows")
-    missing = [row for row, each in enumerate(names) if each is None or each != each or each == ""]
-    if missing:
-        raise ValueError(f"row {missing[0]} has no triplet")
-    number = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    return np.array([number[name] for name in names])
 
 
 def _times_drawn(unit, rows, n_resamples: int, rng: np.random.Generator) -> np.ndarray:

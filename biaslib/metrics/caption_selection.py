@@ -34,6 +34,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from biaslib.metrics._inputs import complete_labels, weight_columns
+
 __all__ = [
     "CAPTIONS",
     "TIES",
@@ -126,7 +128,7 @@ class Percentage:
         >>> score.value, score.reweighted([3, 1])
         (50.0, 75.0)
         """
-        columns = _weights(weights, self.n_rows)[self.rows]
+        columns = weight_columns(weights, self.n_rows)[self.rows]
         values = _weighted_percent(self.shares, columns * self.image_weights[:, None])
         return float(values[0]) if np.ndim(weights) == 1 else values
 
@@ -685,7 +687,8 @@ def lmss(
     neutral
         Those of the neutral captions with the same images, (n,).
     selected
-        True where the model picked the stereotype of the three original captions, (n,).
+        True where the model picked the stereotype of the three original captions, (n,): for the
+        images ``vlbs(...).rows``, that is ``vlbs(...).shares == 1``.
 
     Returns
     -------
@@ -747,46 +750,68 @@ def vlss(
     return _shift("vlss", with_image, blank, selected)
 
 
-def percent_positive_without_bias(correlation: float) -> float:
-    r"""Return how many lmss are above 0 without bias, on images where the stereotype was picked.
+def percent_positive_without_bias(
+    below: float, above: float = 1.0, between: float | None = None
+) -> float:
+    r"""Return how many shifts are above 0 without bias, on images where the stereotype was picked.
 
-    What selection on the outcome does by itself. Suppose that the scores of the three captions are
-    independent and normal with the same mean and spread, and that those of the two neutral
-    captions are the same draws over again, correlated with the originals by :math:`\rho`. Nothing
-    favours the stereotype, and half of all images have lmss above 0. Among those with the
-    stereotype highest of three (a third of all), by Sheppard's orthant probability for three
-    normal variables,
+    What selection on the outcome does by itself. Suppose that the scores of the three original
+    captions are independent and normal with the same mean and spread, and so are those of the
+    captions above and below the line of ``lmss`` or ``vlss``, which are correlated with the
+    originals caption by caption. Nothing favours the stereotype, and half of all images have a
+    shift above 0. Among those with the stereotype highest of three (a third of all), by the
+    orthant probability of three normal variables (Sheppard 1899),
 
-    .. math:: P(\mathit{lmss} > 0 \mid \text{picked}) = \frac12 + \frac{3}{4 \pi}
-        \left( \arcsin \sqrt{\tfrac{1 - \rho}{2}} + \arcsin \sqrt{\tfrac{1 - \rho}{8}} \right).
+    .. math:: P(\mathit{shift} > 0 \mid \text{picked}) = \frac12 + \frac{3}{4 \pi} \left(
+        \arcsin \frac{\rho_a - \rho_b}{\sqrt{2 (1 - \rho_{ab})}} +
+        \arcsin \frac{\rho_a - \rho_b}{\sqrt{8 (1 - \rho_{ab})}} \right)
+
+    with the correlations of the original caption's score with the score above, :math:`\rho_a`, and
+    below, :math:`\rho_b`, and of these two, :math:`\rho_{ab}`. In ``lmss`` the original caption
+    itself stands above the line, so that one number is enough. The formula is not in the paper.
 
     The scale of the softmax does not enter. Images that speak against the stereotype, as
-    anti-stereotypical ones should, make it more: a pick then needs more luck.
+    anti-stereotypical ones should, make the share larger: a pick then needs more luck.
 
     Parameters
     ----------
-    correlation
-        Of a caption's score with that of its neutral version, from -1 to below 1.
+    below
+        Correlation of the score of an original caption, with the image, with that of the caption
+        below the line: neutral, with the image for ``lmss`` and a white one for ``vlss``.
+    above
+        The same for the caption above the line: 1 for ``lmss``, the default; for ``vlss`` that of
+        the neutral caption with the image.
+    between
+        Correlation of the two; ``below`` by default, as for ``lmss``.
 
     Returns
     -------
     float
-        In per cent: 77.4 at 0, 68.5 at .5, 58.1 at .9; it falls to 50 as the correlation nears 1.
+        In per cent. For ``lmss`` 77.4 at 0, 68.5 at .5, 58.1 at .9; it falls to 50 as the
+        correlation nears 1.
 
     Raises
     ------
     ValueError
-        If the correlation is not in this range; at 1 every lmss is 0, and none above.
+        If no three variables have these correlations, or ``between`` is 1: every shift is then 0,
+        and none above.
 
     Examples
     --------
     >>> [round(percent_positive_without_bias(each), 1) for each in (0.0, 0.5, 0.9)]
     [77.4, 68.5, 58.1]
+    >>> round(percent_positive_without_bias(below=0.3, above=0.8, between=0.3), 1)
+    65.5
     """
-    if not -1 <= correlation < 1:
-        raise ValueError(f"the correlation is {correlation}; it must be from -1 to below 1")
-    apart = 1.0 - correlation
-    angles = np.arcsin(np.sqrt(apart / 2)) + np.arcsin(np.sqrt(apart / 8))
+    together = below if between is None else between
+    determinant = 1 + 2 * above * below * together - above**2 - below**2 - together**2
+    within = max(abs(above), abs(below), abs(together)) <= 1 and together < 1
+    if not (within and determinant >= -1e-12):
+        raise ValueError(
+            f"no three variables with correlations {above}, {below}, {together} (the last below 1)"
+        )
+    apart = (above - below) / np.sqrt(8 * (1 - together))
+    angles = np.arcsin(np.clip(2 * apart, -1, 1)) + np.arcsin(apart)
     return float(100 * (0.5 + 3 * angles / (4 * np.pi)))
 
 
@@ -925,15 +950,7 @@ def _mask(values: ArrayLike, n: int, name: str) -> np.ndarray:
 
 
 def _labels(labels: Sequence | None, n: int, name: str) -> np.ndarray | None:
-    if labels is None:
-        return None
-    values = list(labels)
-    if len(values) != n:
-        raise ValueError(f"{name} has {len(values)} labels; there are {n} images")
-    missing = [row for row, each in enumerate(values) if each is None or each != each or each == ""]
-    if missing:
-        raise ValueError(f"row {missing[0]} of {name} has no label")
-    return np.array([str(each) for each in values])
+    return None if labels is None else complete_labels(labels, n, name)
 
 
 def _categories(labels: np.ndarray | None, n: int) -> dict[str, np.ndarray]:
@@ -943,12 +960,3 @@ def _categories(labels: np.ndarray | None, n: int) -> dict[str, np.ndarray]:
             raise ValueError("a category is called 'overall', which names all images together")
         groups[name] = np.flatnonzero(labels == name)
     return groups
-
-
-def _weights(weights: ArrayLike, n: int) -> np.ndarray:
-    columns = np.asarray(weights, dtype=np.float64)
-    if columns.ndim not in (1, 2) or len(columns) != n:
-        raise ValueError(f"weights have shape {columns.shape}; the scores have {n} rows")
-    if not np.isfinite(columns).all() or (columns < 0).any():
-        raise ValueError("weights must be finite and not negative")
-    return columns.reshape(n, -1)

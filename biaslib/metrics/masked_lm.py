@@ -38,6 +38,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from biaslib.metrics._inputs import weight_columns
+
 __all__ = [
     "AssociationScore",
     "BiasScore",
@@ -112,7 +114,7 @@ class AssociationScore:
         >>> np.exp(score.reweighted([[1, 0], [0, 2]])).round(3)
         array([2., 4.])
         """
-        columns = _weights(weights, self.n)
+        columns = weight_columns(weights, self.n)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = _AVERAGES[self.name](self.contributions, columns)
         return float(values[0]) if np.ndim(weights) == 1 else values
@@ -364,15 +366,6 @@ def _log_probabilities(values: ArrayLike, name: str) -> np.ndarray:
 def _refuse_rows(bad: np.ndarray, name: str, reason: str) -> None:
     if bad.any():
         raise ValueError(f"row {np.flatnonzero(bad)[0]} of {name} {reason}")
-
-
-def _weights(weights: ArrayLike, n: int) -> np.ndarray:
-    columns = np.asarray(weights, dtype=np.float64)
-    if columns.ndim not in (1, 2) or len(columns) != n:
-        raise ValueError(f"weights have shape {columns.shape}; the score rests on {n} images")
-    if not np.isfinite(columns).all() or (columns < 0).any():
-        raise ValueError("weights must be finite and not negative")
-    return columns.reshape(n, -1)
 
 
 def _weighted_mean(contributions: np.ndarray, weights: np.ndarray) -> np.ndarray:
