@@ -122,50 +122,49 @@ def bootstrap_selection(
 ) -> SelectionInterval:
     """Return a percentile interval of ivlas, vlrs or vlbs that resamples triplets of captions.
 
-        The images of a triplet are scored with the same three captions, and what is odd about those
-        captions moves all of them. So the triplet is the unit: triplets are drawn anew with
-        replacement, as many as there are, each with all its images.
+    The images of a triplet are scored with the same three captions, and what is odd about those
+    captions moves all of them. So the triplet is the unit: triplets are drawn anew with
+    replacement, as many as there are, each with all its images.
 
-        Parameters
-        ----------
-        scores
-            One entry of :func:`biaslib.metrics.caption_selection.selection_scores`.
-        triplets
-            Triplet of each image, (n,), for the same rows as were given there; for scores averaged
-            over target terms, give the terms.
-        statistic
-            ``"ivlas"``, ``"vlrs"`` or ``"vlbs"``.
-        confidence
-            Level of the interval.
-        n_resamples
-            Number of resamples.
-        rng
-            Generator or seed.
+    Parameters
+    ----------
+    scores
+        One entry of :func:`biaslib.metrics.caption_selection.selection_scores`.
+    triplets
+        Triplet of each image, (n,), for the same rows as were given there; for scores averaged
+        over target terms, give the terms.
+    statistic
+        ``"ivlas"``, ``"vlrs"`` or ``"vlbs"``.
+    confidence
+        Level of the interval.
+    n_resamples
+        Number of resamples.
+    rng
+        Generator or seed.
 
-        Returns
-        -------
-        SelectionInterval
-            Resamples without an anti-stereotypical image are left out of ``ivlas`` and ``vlbs``.
+    Returns
+    -------
+    SelectionInterval
+        Resamples without an anti-stereotypical image are left out of ``ivlas`` and ``vlbs``.
 
-        Raises
-        ------
-        ValueError
-            If the triplets do not fit the scores, the statistic is unknown, the confidence is not
-            between 0 and 1, there are no resamples, or none in which the statistic is defined.
+    Raises
+    ------
+    ValueError
+        If the triplets do not fit the scores, the statistic is unknown, the confidence is not
+        between 0 and 1, there are no resamples, or none in which the statistic is defined.
 
-        Notes
-        -----
-        With few triplets the interval is too narrow; if no pick differs, it has no width at all.
-        :func:`proportion_interval` stays honest there.
+    Notes
+    -----
+    With few triplets the interval is too narrow; if no pick differs, it has no width at all.
+    :func:`proportion_interval` stays honest there.
 
-        Examples
-        --------
-        >>> from biaslib.metrics._inputs import complete_labels
-    from biaslib.metrics.caption_selection import selection_scores
-        >>> found = selection_scores([[3, 2, 1], [1, 3, 2], [1, 2, 3], [2, 3, 1]], [True] * 4)
-        >>> interval = bootstrap_selection(found["overall"], ["a", "a", "b", "c"], rng=0)
-        >>> bool(interval.low <= interval.value <= interval.high), interval.n_triplets
-        (True, 3)
+    Examples
+    --------
+    >>> from biaslib.metrics.caption_selection import selection_scores
+    >>> found = selection_scores([[3, 2, 1], [1, 3, 2], [1, 2, 3], [2, 3, 1]], [True] * 4)
+    >>> interval = bootstrap_selection(found["overall"], ["a", "a", "b", "c"], rng=0)
+    >>> bool(interval.low <= interval.value <= interval.high), interval.n_triplets
+    (True, 3)
     """
     if statistic not in STATISTICS:
         raise ValueError(f"statistic is {statistic!r}; it can be one of {', '.join(STATISTICS)}")
