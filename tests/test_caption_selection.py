@@ -133,6 +133,14 @@ def test_ties():
     assert found.vlbs.numerator == pytest.approx(0.5 + 0.5 + 1 / 3 + 1)
 
 
+def test_ties_are_counted_where_they_are():
+    tied = [2.0, 2.0, 1.0]
+    found = metrics.selection_scores(
+        [S, tied, A], [True] * 3, ["a", "b", "a"], ties="anti-stereotype"
+    )
+    assert {name: each.n_tied for name, each in found.items()} == {"overall": 1, "a": 0, "b": 1}
+
+
 def test_scores_that_a_softmax_rounds_to_a_tie_are_told_apart_before_it():
     logits = np.array([[800.0, 801.0, -800.0], [0.0, 1e-17, -1.0]])
     np.testing.assert_array_equal(metrics.picks(logits).argmax(1), [1, 1])
@@ -337,7 +345,9 @@ def test_worked_shifts():
 def test_shifts_are_zero_for_equal_probabilities_and_change_sign(scores):
     first = metrics.two_way(scores)
     second = metrics.two_way(np.array(scores)[:, ::-1])
-    np.testing.assert_array_equal(metrics.lmss(first, first).values, 0)
+    same = metrics.lmss(first, first)
+    np.testing.assert_array_equal(same.values, 0)
+    assert same.all_images.percent_positive == 0  # a shift of 0 is not above 0
     np.testing.assert_array_equal(
         metrics.lmss(first, second).values, -metrics.lmss(second, first).values
     )
