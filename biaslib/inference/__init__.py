@@ -15,6 +15,12 @@ from biaslib.inference._permutation import (
     relabelled_differences,
 )
 from biaslib.inference._power import DetectableEffect, minimum_detectable_effect, power
+from biaslib.inference._proportions import (
+    ProportionInterval,
+    SelectionInterval,
+    bootstrap_selection,
+    proportion_interval,
+)
 from biaslib.inference._random_attributes import (
     RandomAttributeNull,
     RandomAttributeResult,
@@ -26,11 +32,14 @@ __all__ = [
     "ExchangeResult",
     "Interval",
     "PermutationResult",
+    "ProportionInterval",
     "RandomAttributeNull",
     "RandomAttributeResult",
+    "SelectionInterval",
     "adjust",
     "bootstrap",
     "bootstrap_effect_size",
+    "bootstrap_selection",
     "exchange_test",
     "grounded_permutation_test",
     "minimum_detectable_effect",
@@ -38,6 +47,7 @@ __all__ = [
     "permutation_p_values",
     "permutation_test",
     "power",
+    "proportion_interval",
     "random_attribute_null",
     "relabelled_differences",
 ]

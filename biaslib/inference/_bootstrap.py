@@ -72,7 +72,8 @@ def bootstrap(
     Raises
     ------
     ValueError
-        If the method is unknown, a sample is empty, or the statistic is never defined.
+        If the method is unknown, a sample is empty, there are no resamples, the confidence is not
+        between 0 and 1, or the statistic is never defined.
 
     Examples
     --------
@@ -87,6 +88,10 @@ def bootstrap(
         raise ValueError(f"method {method!r} is not one of {', '.join(METHODS)}")
     if not n_units or min(n_units) < 1:
         raise ValueError("every sample needs at least one unit")
+    if n_resamples < 1:
+        raise ValueError("at least one resample is needed")
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
     rng = np.random.default_rng(rng)
     values = np.asarray(statistic(*(_drawn(n, n_resamples, rng) for n in n_units)), dtype=float)
     values = values[np.isfinite(values)]

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from biaslib.inference._permutation import PermutationResult, permutation_test
+from biaslib.inference._proportions import proportion_interval
 from biaslib.metrics.grounded import GroundedResult
 
 NULLS = ("fixed scores", "new attributes")
@@ -159,7 +159,7 @@ def _drawn_exchanges(x, y, observed, tolerance, n_resamples, rng) -> ExchangeRes
     draws = n_resamples - 1
     sums = 0.5 * (_drawn_sums(x, draws, rng) + _drawn_sums(y, draws, rng))
     reached = int(np.count_nonzero(sums >= observed - tolerance))
-    interval = stats.binomtest(reached, draws).proportion_ci(0.95, method="exact")
+    interval = proportion_interval(reached, draws)
     p = (reached + 1) / n_resamples
     total = 2 ** (x.size + y.size)
     return ExchangeResult(p, interval.low, interval.high, "sampled", total, float(observed))

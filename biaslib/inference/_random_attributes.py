@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse, stats
+from scipy import sparse
 
+from biaslib.inference._proportions import proportion_interval
 from biaslib.metrics.association import effect_size_of_scores
 
 
@@ -37,7 +38,7 @@ class RandomAttributeNull:
         """
         n = self.effect_sizes.size
         larger = int((np.abs(self.effect_sizes) >= abs(observed) - 1e-12).sum())
-        interval = stats.binomtest(larger, n).proportion_ci(0.95, method="exact")
+        interval = proportion_interval(larger, n)
         return RandomAttributeResult((1 + larger) / (1 + n), interval.low, interval.high, n)
 
 

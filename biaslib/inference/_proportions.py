@@ -1,0 +1,204 @@
+"""Intervals of percentages: one by one from counts, and of scores that combine them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from biaslib.inference._bootstrap import bootstrap
+from biaslib.metrics._inputs import complete_labels
+from biaslib.metrics.caption_selection import SelectionScores
+
+STATISTICS = ("ivlas", "vlrs", "vlbs")
+
+
+@dataclass(frozen=True)
+class ProportionInterval:
+    """A proportion with its interval.
+
+    Attributes
+    ----------
+    proportion, low, high
+        Between 0 and 1.
+    confidence
+        Level of the interval.
+    method
+        ``"Clopper-Pearson"``.
+    """
+
+    proportion: float
+    low: float
+    high: float
+    confidence: float
+    method: str
+
+
+@dataclass(frozen=True)
+class SelectionInterval:
+    """An interval of vlrs, vlbs or ivlas from resampled triplets.
+
+    Attributes
+    ----------
+    statistic
+        Which of the three.
+    value, low, high
+        In per cent.
+    confidence
+        Level of the interval.
+    n_triplets
+        Number of triplets resampled.
+    n_resamples
+        Number of resamples in which the statistic is defined.
+    values
+        The statistic in each of them, (n_resamples,).
+    """
+
+    statistic: str
+    value: float
+    low: float
+    high: float
+    confidence: float
+    n_triplets: int
+    n_resamples: int
+    values: np.ndarray
+
+
+def proportion_interval(successes: float, n: int, confidence: float = 0.95) -> ProportionInterval:
+    r"""Return the interval of Clopper and Pearson (1934) of a proportion.
+
+    Its bounds solve
+
+    .. math:: P(K \ge k \mid \mathit{low}) = \tfrac{\alpha}{2}, \qquad
+              P(K \le k \mid \mathit{high}) = \tfrac{\alpha}{2}
+
+    for k successes of n with :math:`\alpha` one less the confidence. It holds its level for every
+    proportion if the n are independent; images that share their captions are not, and
+    :func:`bootstrap_selection` is for them.
+
+    Parameters
+    ----------
+    successes
+        Whole number from 0 to n, such as the numerator of vlrs or vlbs.
+    n
+        Number of trials, at least 1.
+    confidence
+        Level of the interval.
+
+    Returns
+    -------
+    ProportionInterval
+
+    Raises
+    ------
+    ValueError
+        If the counts are not whole (as where ties are split), not in range, or not numbers; or if
+        the confidence is not between 0 and 1.
+
+    Examples
+    --------
+    >>> interval = proportion_interval(166, 514)  # ALBEF's vlbs in Zhou et al. (2022), Table 3
+    >>> round(interval.proportion, 4), round(interval.low, 4), round(interval.high, 4)
+    (0.323, 0.2827, 0.3653)
+    """
+    if not (successes % 1 == 0 and n % 1 == 0):
+        raise ValueError(
+            f"{successes} of {n}: the counts must be whole; with ties split, use the bootstrap"
+        )
+    if n < 1 or not 0 <= successes <= n:
+        raise ValueError(f"{successes} of {n}: successes must lie between 0 and n, and n above 0")
+    _check_confidence(confidence)
+    found = stats.binomtest(int(successes), int(n)).proportion_ci(confidence, method="exact")
+    low, high = float(found.low), float(found.high)
+    return ProportionInterval(successes / n, low, high, confidence, "Clopper-Pearson")
+
+
+def bootstrap_selection(
+    scores: SelectionScores,
+    triplets: Sequence,
+    statistic: str = "ivlas",
+    confidence: float = 0.95,
+    n_resamples: int = 2_000,
+    rng: np.random.Generator | int | None = None,
+) -> SelectionInterval:
+    """Return a percentile interval of ivlas, vlrs or vlbs that resamples triplets of captions.
+
+    The images of a triplet are scored with the same three captions, and what is odd about those
+    captions moves all of them. So the triplet is the unit: triplets are drawn anew with
+    replacement, as many as there are, each with all its images.
+
+    Parameters
+    ----------
+    scores
+        One entry of :func:`biaslib.metrics.caption_selection.selection_scores`.
+    triplets
+        Triplet of each image, (n,), for the same rows as were given there; for scores averaged
+        over target terms, give the terms.
+    statistic
+        ``"ivlas"``, ``"vlrs"`` or ``"vlbs"``.
+    confidence
+        Level of the interval.
+    n_resamples
+        Number of resamples.
+    rng
+        Generator or seed.
+
+    Returns
+    -------
+    SelectionInterval
+        Resamples without an anti-stereotypical image are left out of ``ivlas`` and ``vlbs``.
+
+    Raises
+    ------
+    ValueError
+        If the triplets do not fit the scores, the statistic is unknown, the confidence is not
+        between 0 and 1, there are no resamples, or none in which the statistic is defined.
+
+    Notes
+    -----
+    With few triplets the interval is too narrow; if no pick differs, it has no width at all.
+    :func:`proportion_interval` stays honest there.
+
+    Examples
+    --------
+    >>> from biaslib.metrics.caption_selection import selection_scores
+    >>> found = selection_scores([[3, 2, 1], [1, 3, 2], [1, 2, 3], [2, 3, 1]], [True] * 4)
+    >>> interval = bootstrap_selection(found["overall"], ["a", "a", "b", "c"], rng=0)
+    >>> bool(interval.low <= interval.value <= interval.high), interval.n_triplets
+    (True, 3)
+    """
+    if statistic not in STATISTICS:
+        raise ValueError(f"statistic is {statistic!r}; it can be one of {', '.join(STATISTICS)}")
+    _check_confidence(confidence)
+    names = complete_labels(triplets, scores.vlrs.n_rows, "triplets")
+    unit = np.unique(names, return_inverse=True)[1]
+    used, member = np.unique(unit[scores.vlrs.rows], return_inverse=True)
+
+    def of_triplets(weights):
+        of_images = np.zeros((len(unit), weights.shape[1]))
+        of_images[scores.vlrs.rows] = weights[member]
+        return getattr(scores.reweighted(of_images), statistic)
+
+    found = bootstrap(
+        of_triplets, [len(used)], confidence=confidence, n_resamples=n_resamples, rng=rng
+    )
+    return SelectionInterval(
+        statistic=statistic,
+        value=_value(scores, statistic),
+        low=found.low,
+        high=found.high,
+        confidence=confidence,
+        n_triplets=len(used),
+        n_resamples=found.n_resamples,
+        values=found.values,
+    )
+
+
+def _value(scores: SelectionScores, statistic: str) -> float:
+    found = getattr(scores, statistic)
+    return found if statistic == "ivlas" else found.value
+
+
+def _check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"the confidence is {confidence}; it must lie between 0 and 1")

@@ -1,0 +1,526 @@
+"""Study 4's scores against worked examples, slow implementations, and the printed tables."""
+
+import math
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biaslib import published
+from biaslib.metrics import caption_selection as metrics
+from biaslib.published import counts
+
+# The rows (stereotype, anti-stereotype, irrelevant) pick s, a, i in turn.
+S, A, I = [3.0, 2.0, 1.0], [1.0, 3.0, 2.0], [1.0, 2.0, 3.0]  # noqa: E741
+
+small_scores = st.lists(st.tuples(*[st.integers(-3, 3)] * 3), min_size=1, max_size=12).map(
+    lambda rows: np.array(rows, dtype=float)
+)
+
+
+def printed_rows():
+    tables = [published.table("zhou2022", number) for number in (3, 4)]
+    for table in tables:
+        wide = table.pivot(index=["model", "category"], columns="metric", values="value")
+        for (model, category), row in wide.iterrows():
+            yield model, category, row["vlrs"], row["vlbs"], row["ivlas"]
+
+
+def scores_from_counts(relevant, n, biased, n_opposite):
+    """Return scores of a model with these counts, the anti-stereotypical images first."""
+    rows = [S] * biased + [A] * (relevant - biased) + [I] * (n - relevant)
+    # Anti-stereotypical images: all those that picked the stereotype, then the first of the rest.
+    return np.array(rows), np.arange(n) < n_opposite
+
+
+# --- vlrs, vlbs, ivlas -----------------------------------------------------------------------
+
+
+def test_worked_example():
+    opposite = np.array([True, True, True, False, False])
+    scores = np.array([S, A, I, S, A])
+    relevant, biased = metrics.vlrs(scores), metrics.vlbs(scores, opposite)
+    assert (relevant.numerator, relevant.denominator, relevant.value) == (4, 5, 80)
+    assert (biased.numerator, biased.denominator) == (1, 3)
+    assert biased.value == pytest.approx(100 / 3)
+    np.testing.assert_array_equal(biased.rows, [0, 1, 2])
+    np.testing.assert_array_equal(biased.shares, [1, 0, 0])
+    # 2 * 80 * 66.67 / 146.67
+    assert metrics.ivlas(relevant.value, biased.value) == pytest.approx(72.7272727)
+
+
+def slow_percentages(scores, opposite):
+    """Count as Section 3.4 says it, in words: comparisons, no argmax."""
+    relevant = sum(1 for s, a, i in scores if s > i or a > i)
+    biased = sum(
+        1 for (s, a, i), is_a in zip(scores, opposite, strict=True) if is_a and s > a and s > i
+    )
+    return 100 * relevant / len(scores), 100 * biased / sum(opposite)
+
+
+@settings(max_examples=100, deadline=None)
+@given(scores=small_scores, data=st.data())
+def test_agrees_with_slow_counting(scores, data):
+    opposite = np.array([data.draw(st.booleans()) for _ in scores])
+    opposite[0] = True
+    expected = slow_percentages(scores.tolist(), opposite.tolist())
+    assert metrics.vlrs(scores, ties="anti-stereotype").value == pytest.approx(expected[0])
+    assert metrics.vlbs(scores, opposite, ties="anti-stereotype").value == pytest.approx(
+        expected[1]
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(scores=small_scores, ties=st.sampled_from(["anti-stereotype", "split"]))
+def test_bounds_and_ivlas_between_its_two_parts(scores, ties):
+    found = metrics.selection_scores(
+        scores, np.ones(len(scores), bool), ties=ties, require_relevant=False
+    )["overall"]
+    assert 0 <= found.vlrs.value <= 100
+    assert 0 <= found.vlbs.value <= found.vlrs.value + 1e-9
+    parts = sorted([found.vlrs.value, 100 - found.vlbs.value])
+    assert parts[0] - 1e-9 <= found.ivlas <= parts[1] + 1e-9
+
+
+@settings(max_examples=100, deadline=None)
+@given(x=st.floats(0, 100), y=st.floats(0, 100))
+def test_ivlas_is_symmetric_and_bounded(x, y):
+    value = metrics.ivlas(x, y)
+    assert min(x, 100 - y) - 1e-9 <= value <= max(x, 100 - y) + 1e-9
+    assert value == pytest.approx(metrics.ivlas(100 - y, 100 - x), abs=1e-9)
+
+
+def test_ivlas_at_the_corner_is_the_limit():
+    assert metrics.ivlas(0, 100) == 0.0
+    assert metrics.ivlas(1e-9, 100 - 1e-9) == pytest.approx(0, abs=1e-8)
+    np.testing.assert_allclose(metrics.ivlas([100, 100], [0, 100]), [100, 0])
+
+
+@settings(max_examples=50, deadline=None)
+@given(scores=small_scores, scale=st.sampled_from([0.5, 1.0, 8.0]))
+def test_picks_are_invariant_to_the_softmax_and_to_shifts(scores, scale):
+    picked = metrics.picks(scores, ties="split")
+    shifted = metrics.picks(scale * scores + np.arange(len(scores))[:, None], ties="split")
+    np.testing.assert_array_equal(picked, shifted)
+    probabilities = metrics.caption_probabilities(scores, scale)
+    np.testing.assert_allclose(probabilities.sum(1), 1)
+    slow = [[math.exp(scale * v) / sum(math.exp(scale * w) for w in r) for v in r] for r in scores]
+    np.testing.assert_allclose(probabilities, slow, atol=1e-12)
+    np.testing.assert_array_equal(
+        metrics.picks(probabilities, ties="split", tolerance=1e-9), picked
+    )
+
+
+def test_ties():
+    tied = np.array([[2, 2, 1], [2, 1, 2], [1, 2, 2], [2, 2, 2.0]])
+    expected = [[0, 1, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]]
+    np.testing.assert_array_equal(metrics.picks(tied, ties="anti-stereotype"), expected)
+    thirds = [1 / 3] * 3
+    split = [[0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5], thirds]
+    np.testing.assert_allclose(metrics.picks(tied, ties="split"), split)
+    with pytest.raises(ValueError, match="row 1 is a tie of stereotype and irrelevant"):
+        metrics.picks(np.vstack([[S], tied[1:]]))
+    near = [[1.0, 1.0 - 1e-9, 0.0]]
+    np.testing.assert_array_equal(metrics.picks(near), [[1, 0, 0]])
+    with pytest.raises(ValueError, match="row 0 is a tie of stereotype and anti-stereotype"):
+        metrics.picks(near, tolerance=1e-6)
+    found = metrics.selection_scores(np.vstack([tied, [S]]), np.ones(5, bool), ties="split")[
+        "overall"
+    ]
+    assert (found.ties, found.n_tied) == ("split", 4)
+    assert found.vlbs.numerator == pytest.approx(0.5 + 0.5 + 1 / 3 + 1)
+
+
+def test_ties_are_counted_where_they_are():
+    tied = [2.0, 2.0, 1.0]
+    found = metrics.selection_scores(
+        [S, tied, A], [True] * 3, ["a", "b", "a"], ties="anti-stereotype"
+    )
+    assert {name: each.n_tied for name, each in found.items()} == {"overall": 1, "a": 0, "b": 1}
+
+
+def test_scores_that_a_softmax_rounds_to_a_tie_are_told_apart_before_it():
+    logits = np.array([[800.0, 801.0, -800.0], [0.0, 1e-17, -1.0]])
+    np.testing.assert_array_equal(metrics.picks(logits).argmax(1), [1, 1])
+    rounded = metrics.caption_probabilities(logits)
+    assert rounded[1, 0] == rounded[1, 1]
+
+
+def test_categories():
+    scores = np.array([S, A, I, S, A, A])
+    opposite = np.array([True, False, True, True, True, False])
+    categories = ["race", "race", "race", "gender", "gender", "gender"]
+    found = metrics.selection_scores(scores, opposite, categories)
+    assert list(found) == ["overall", "race", "gender"]
+    race, gender = found["race"], found["gender"]
+    assert (race.vlrs.numerator, race.vlrs.denominator) == (2, 3)
+    assert (race.vlbs.numerator, race.vlbs.denominator) == (1, 2)
+    assert (gender.vlbs.numerator, gender.vlbs.denominator) == (1, 2)
+    np.testing.assert_array_equal(gender.vlbs.rows, [3, 4])
+    for key in ("vlrs", "vlbs"):
+        parts = [getattr(found[name], key) for name in ("race", "gender")]
+        whole = getattr(found["overall"], key)
+        assert whole.numerator == sum(each.numerator for each in parts)
+        assert whole.denominator == sum(each.denominator for each in parts)
+
+
+# --- averages over target terms --------------------------------------------------------------
+
+
+def slow_stereoset_average(scores, opposite, targets):
+    relevant, biased, n, n_a = Counter(), Counter(), Counter(), Counter()
+    for (s, a, i), is_a, term in zip(scores, opposite, targets, strict=True):
+        n[term] += 1
+        relevant[term] += max(s, a) > i
+        n_a[term] += is_a
+        biased[term] += is_a and s > a and s > i
+    vlrs = np.mean([100 * relevant[term] / n[term] for term in n])
+    vlbs = np.mean([100 * biased[term] / n_a[term] for term in n_a if n_a[term]])
+    return vlrs, vlbs
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_average_over_target_terms(seed):
+    rng = np.random.default_rng(seed)
+    scores, opposite = rng.normal(size=(60, 3)), rng.random(60) < 0.5
+    targets = rng.choice(["sister", "nurse", "sailor", "chess player"], 60, p=[0.6, 0.2, 0.1, 0.1])
+    found = metrics.selection_scores(scores, opposite, targets=targets)["overall"]
+    expected = slow_stereoset_average(scores.tolist(), opposite, targets)
+    assert found.vlrs.averaged_over == "target terms"
+    assert (found.vlrs.value, found.vlbs.value) == pytest.approx(expected)
+    assert found.ivlas == pytest.approx(metrics.ivlas(*expected))
+    assert metrics.vlrs(scores, targets=targets).value == found.vlrs.value
+    assert metrics.vlbs(scores, opposite, targets=targets).value == found.vlbs.value
+
+
+def test_averages_over_terms_stay_within_100_per_cent():
+    for sizes in ([3, 1], [7, 3, 11], [6, 13, 49, 5]):
+        n = sum(sizes)
+        targets = np.repeat(np.arange(len(sizes)), sizes)
+        found = metrics.selection_scores(np.tile(S, (n, 1)), np.ones(n, bool), targets=targets)
+        scores = found["overall"]
+        assert (scores.vlrs.value, scores.vlbs.value) == pytest.approx((100, 100))
+        assert max(scores.vlrs.value, scores.vlbs.value) <= 100
+        assert scores.ivlas == pytest.approx(0, abs=1e-9)
+
+
+def test_one_image_a_term_is_the_average_over_images():
+    scores, opposite = np.array([S, A, I]), np.ones(3, bool)
+    by_term = metrics.vlbs(scores, opposite, targets=["a", "b", "c"])
+    assert by_term.value == pytest.approx(metrics.vlbs(scores, opposite).value)
+
+
+# --- weights ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_reweighting_is_repeating_images(seed):
+    rng = np.random.default_rng(seed)
+    scores, opposite = rng.normal(size=(60, 3)), rng.random(60) < 0.5
+    categories = rng.choice(["race", "gender"], 60)
+    found = metrics.selection_scores(scores, opposite, categories)
+    times = rng.integers(0, 3, 60)
+    rows = np.repeat(np.arange(60), times)
+    again = metrics.selection_scores(scores[rows], opposite[rows], categories[rows])
+    for name, each in found.items():
+        weighted = each.reweighted(np.column_stack([times, np.ones(60)]))
+        for key in ("vlrs", "vlbs"):
+            expected = [getattr(again[name], key).value, getattr(each, key).value]
+            np.testing.assert_allclose(getattr(weighted, key), expected)
+        np.testing.assert_allclose(weighted.ivlas, [again[name].ivlas, each.ivlas])
+
+
+def test_drawing_a_term_twice_counts_it_twice():
+    scores = np.array([S, A, I, A])
+    found = metrics.vlrs(scores, targets=["x", "x", "y", "x"])
+    assert found.value == pytest.approx(50)
+    assert found.reweighted([2, 2, 1, 2]) == pytest.approx(100 * 2 / 3)
+
+
+def test_no_weight_on_the_anti_stereotypical_images_is_nan():
+    found = metrics.selection_scores([S, A], [True, False])["overall"]
+    weighted = found.reweighted([0, 1])
+    assert weighted.vlrs == 100
+    assert math.isnan(weighted.vlbs)
+    assert math.isnan(weighted.ivlas)
+
+
+# --- the printed tables ----------------------------------------------------------------------
+
+
+def test_ivlas_of_all_33_printed_rows():
+    rows = list(printed_rows())
+    assert len(rows) == 33
+    for model, category, vlrs, vlbs, printed in rows:
+        # Each printed value is within 0.005 of its own; carry that through the formula.
+        corners = [
+            metrics.ivlas(np.clip(vlrs + a, 0, 100), np.clip(vlbs + b, 0, 100))
+            for a in (-0.005, 0.005)
+            for b in (-0.005, 0.005)
+        ]
+        low, high = min(corners) - 0.005 - 1e-9, max(corners) + 0.005 + 1e-9
+        assert low <= printed <= high, (model, category)
+
+
+def test_reference_models_are_the_printed_ones():
+    printed = {
+        model: values for model, category, *values in printed_rows() if category == "overall"
+    }
+    for name, short in (("ideal", "IDM"), ("biased", "BIM"), ("random", "RAM")):
+        found = metrics.reference_scores(name)
+        values = [round(each, 2) for each in (found.vlrs, found.vlbs, found.ivlas)]
+        assert values == printed[short]
+
+
+def test_reference_models_agree_with_models_that_do_as_they_say():
+    n = 30_000
+    opposite = np.arange(n) % 2 == 0
+    right = np.where(opposite[:, None], A, S)
+    picks = {"ideal": right, "biased": np.tile(S, (n, 1))}
+    picks["random"] = np.random.default_rng(0).normal(size=(n, 3))
+    for name, scores in picks.items():
+        found = metrics.selection_scores(scores, opposite)["overall"]
+        expected = metrics.reference_scores(name)
+        # The standard error of a percentage near a third, of 15,000 images, is 0.4.
+        tolerance = 1.6 if name == "random" else 1e-9
+        assert found.vlrs.value == pytest.approx(expected.vlrs, abs=tolerance)
+        assert found.vlbs.value == pytest.approx(expected.vlbs, abs=tolerance)
+        assert found.ivlas == pytest.approx(expected.ivlas, abs=tolerance)
+
+
+SIZES = {"overall": 1028, "gender": 206, "profession": 322, "race": 486, "religion": 14}
+VILT_SIZES = {"overall": 1018, "gender": 204, "profession": 320, "race": 480, "religion": 14}
+
+
+def test_picks_made_from_whole_counts_give_all_printed_scores():
+    checked, differing = 0, []
+    for model, category, vlrs, vlbs, printed in printed_rows():
+        if model in ("IDM", "BIM", "RAM"):
+            continue
+        n = (VILT_SIZES if model == "ViLT" else SIZES)[category]
+        [relevant], [biased] = counts.possible_counts(vlrs, n), counts.possible_counts(vlbs, n // 2)
+        scores, opposite = scores_from_counts(relevant, n, biased, n // 2)
+        found = metrics.selection_scores(scores, opposite)["overall"]
+        assert found.vlrs.value == pytest.approx(vlrs, abs=0.00501)
+        assert found.vlbs.value == pytest.approx(vlbs, abs=0.00501)
+        checked += 1
+        if found.ivlas != pytest.approx(printed, abs=0.00501):
+            differing.append((model, category))
+    assert checked == 30
+    assert differing == []
+
+
+def test_albef_overall():
+    scores, opposite = scores_from_counts(876, 1028, 166, 514)
+    found = metrics.selection_scores(scores, opposite)["overall"]
+    assert (found.vlrs.numerator, found.vlrs.denominator) == (876, 1028)
+    assert (found.vlbs.numerator, found.vlbs.denominator) == (166, 514)
+    values = [round(each, 2) for each in (found.vlrs.value, found.vlbs.value, found.ivlas)]
+    assert values == [85.21, 32.30, 75.46]
+
+
+# --- lmss and vlss ---------------------------------------------------------------------------
+
+
+def test_worked_shifts():
+    original = metrics.two_way([[2.0, 1.0], [0.0, 0.0]])
+    neutral = metrics.two_way([[1.0, 1.0], [1.0, 0.0]])
+    np.testing.assert_allclose(original.probability, [math.e / (1 + math.e), 0.5])
+    shifts = metrics.lmss(original, neutral, selected=[True, False])
+    expected = math.log(2 * math.e / (1 + math.e))
+    np.testing.assert_allclose(shifts.values, [expected, -expected])
+    assert shifts.name == "lmss"
+    assert shifts.scale == 1.0
+    assert shifts.all_images == metrics.ShiftSummary(0.0, 0.0, 50.0, 2)
+    assert shifts.paper_subset.mean == pytest.approx(expected)
+    assert shifts.paper_subset.percent_positive == 100
+    assert metrics.vlss(original, neutral).name == "vlss"
+    np.testing.assert_allclose(metrics.vlss([0.6], [0.3]).values, [math.log(2)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(scores=st.lists(st.tuples(*[st.floats(-5, 5)] * 2), min_size=1, max_size=6))
+def test_shifts_are_zero_for_equal_probabilities_and_change_sign(scores):
+    first = metrics.two_way(scores)
+    second = metrics.two_way(np.array(scores)[:, ::-1])
+    same = metrics.lmss(first, first)
+    np.testing.assert_array_equal(same.values, 0)
+    assert same.all_images.percent_positive == 0  # a shift of 0 is not above 0
+    np.testing.assert_array_equal(
+        metrics.lmss(first, second).values, -metrics.lmss(second, first).values
+    )
+    # Two-way probabilities of a caption and of the other sum to 1.
+    np.testing.assert_allclose(first.probability + second.probability, 1)
+
+
+def test_two_way_is_the_softmax_and_carries_its_scale():
+    cosines = np.array([[0.31, 0.28], [0.2, 0.25]])
+    for scale in (1.0, 100.0):
+        slow = np.exp(scale * cosines)
+        found = metrics.two_way(cosines, scale)
+        np.testing.assert_allclose(found.probability, slow[:, 0] / slow.sum(1))
+        assert found.scale == scale
+    far = metrics.two_way([[-2000.0, 0.0]])
+    assert far.log_probability[0] == -2000  # its probability is 0 as a float
+    with pytest.raises(ValueError, match=r"scale 1.0 above and 100.0 below"):
+        metrics.lmss(metrics.two_way(cosines), metrics.two_way(cosines, 100))
+
+
+def test_raw_cosines_hide_what_the_models_scale_shows():
+    original, neutral = np.array([[0.30, 0.25]]), np.array([[0.26, 0.26]])
+    raw = metrics.lmss(metrics.two_way(original), metrics.two_way(neutral))
+    own = metrics.lmss(metrics.two_way(original, 100), metrics.two_way(neutral, 100))
+    assert raw.values[0] == pytest.approx(math.log(2 / (1 + math.exp(-0.05))))
+    assert own.values[0] > 20 * raw.values[0] > 0
+
+
+def test_no_image_picked_is_nan_and_counted():
+    shifts = metrics.lmss([0.6, 0.4], [0.5, 0.5], selected=[False, False])
+    summary = shifts.paper_subset
+    assert summary.n == 0
+    assert math.isnan(summary.mean)
+    assert math.isnan(summary.median)
+    assert math.isnan(summary.percent_positive)
+    with pytest.raises(ValueError, match="pass selected"):
+        _ = metrics.lmss([0.6], [0.5]).paper_subset
+
+
+def unbiased_model(correlation, n, rng, evidence=0.0):
+    """Return scores of captions and of neutral ones; `evidence` speaks for the anti-stereotype."""
+    original = rng.normal(size=(n, 3))
+    noise = rng.normal(size=(n, 2))
+    neutral = correlation * original[:, :2] + math.sqrt(1 - correlation**2) * noise
+    original[:, 1] += evidence
+    neutral[:, 1] += evidence
+    return original, neutral
+
+
+def shifts_of(original, neutral, scale=1.0):
+    selected = metrics.picks(original)[:, 0] == 1
+    both = (metrics.two_way(each, scale) for each in (original[:, :2], neutral))
+    return metrics.lmss(*both, selected)
+
+
+@pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.5, 0.9])
+def test_selection_lifts_lmss_above_zero_without_bias(correlation):
+    n = 60_000
+    shifts = shifts_of(*unbiased_model(correlation, n, np.random.default_rng(3)))
+    expected = metrics.percent_positive_without_bias(correlation)
+    assert shifts.paper_subset.n == pytest.approx(n / 3, rel=0.03)
+    # Standard error of a percentage of 20,000 images: at most 0.36.
+    assert shifts.all_images.percent_positive == pytest.approx(50, abs=1)
+    assert shifts.paper_subset.percent_positive == pytest.approx(expected, abs=1.4)
+    assert shifts.paper_subset.mean > shifts.all_images.mean + 0.02
+
+
+def test_the_lift_is_the_same_at_any_scale_and_larger_on_anti_stereotypical_images():
+    originals, neutrals = unbiased_model(0.5, 20_000, np.random.default_rng(4))
+    raw, own = shifts_of(originals, neutrals), shifts_of(originals, neutrals, scale=30.0)
+    lift = raw.paper_subset.percent_positive
+    assert own.paper_subset.percent_positive == pytest.approx(lift, abs=0.05)
+    against = shifts_of(*unbiased_model(0.5, 60_000, np.random.default_rng(5), evidence=1.0))
+    assert against.paper_subset.percent_positive > lift + 5
+
+
+def test_the_lift_in_closed_form():
+    lift = metrics.percent_positive_without_bias
+    # Correlations of .5 to .9 give the 58 to 69 per cent seen in earlier simulations.
+    assert lift(0.5) == pytest.approx(68.5, abs=0.05)
+    assert lift(0.9) == pytest.approx(58.1, abs=0.05)
+    assert lift(1 - 1e-12) == pytest.approx(50, abs=1e-3)
+    # At -1 the neutral score is the original with its sign changed: lmss > 0 whenever s > a.
+    assert lift(-1) == pytest.approx(100)
+    values = [lift(each) for each in np.linspace(-1, 0.999, 50)]
+    assert all(np.diff(values) < 0)
+
+
+def test_the_lift_of_vlss():
+    # Neutral scores with the image keep .8 of the original, those with a white image .3.
+    above, below, between = 0.8, 0.3, 0.5
+    covariance = [[1, above, below], [above, 1, between], [below, between, 1]]
+    rng = np.random.default_rng(6)
+    draws = rng.multivariate_normal(np.zeros(3), covariance, size=(60_000, 3))
+    original, with_image, blank = np.moveaxis(draws, 2, 0)
+    selected = metrics.picks(original)[:, 0] == 1
+    shifts = metrics.vlss(
+        metrics.two_way(with_image[:, :2]), metrics.two_way(blank[:, :2]), selected
+    )
+    expected = metrics.percent_positive_without_bias(below, above, between)
+    assert shifts.all_images.percent_positive == pytest.approx(50, abs=1)
+    assert shifts.paper_subset.percent_positive == pytest.approx(expected, abs=1.4)
+    assert expected > 60
+    # Equally correlated with both, a pick says nothing about their difference.
+    assert metrics.percent_positive_without_bias(0.4, 0.4, 0.2) == 50
+
+
+# --- bad input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: metrics.vlrs([[1, 2]]), r"shape \(1, 2\).*\(n, 3\)"),
+        (lambda: metrics.vlrs(np.zeros((0, 3))), r"shape \(0, 3\)"),
+        (lambda: metrics.vlrs([S, [1, np.nan, 2]]), "row 1 of the scores"),
+        (lambda: metrics.vlrs([S, [1, np.inf, 2]]), "row 1 of the scores"),
+        (lambda: metrics.vlrs([S], ties="first"), "ties is 'first'"),
+        (lambda: metrics.vlrs([S], tolerance=-1), "tolerance is -1"),
+        (lambda: metrics.vlrs([S], targets=["a", "b"]), "targets has 2 labels; there are 1"),
+        (lambda: metrics.vlrs([S, A], targets=["a", None]), "row 1 of targets has no label"),
+        (lambda: metrics.vlrs([S, A], targets=[np.nan, "a"]), "row 0 of targets has no label"),
+        (lambda: metrics.vlbs([S], [1]), "must be booleans"),
+        (lambda: metrics.vlbs([S], [True, False]), r"shape \(2,\); there are 1"),
+        (lambda: metrics.vlbs([S], [False]), "'overall' has no anti-stereotypical image"),
+        (lambda: metrics.ivlas(101, 0), "vlrs must be a percentage"),
+        (lambda: metrics.ivlas(50, np.nan), "vlbs must be a percentage"),
+        (lambda: metrics.reference_scores("perfect"), "no reference model 'perfect'"),
+        (lambda: metrics.caption_probabilities([S], scale=0), "scale of the softmax is 0"),
+        (lambda: metrics.two_way([S]), r"shape \(1, 3\).*\(n, 2\)"),
+        (lambda: metrics.two_way([[1, np.nan]]), "row 0 of the scores"),
+        (lambda: metrics.two_way([[1, 2]], scale=np.nan), "scale of the softmax is nan"),
+        (lambda: metrics.lmss([0.5, 1.2], [0.5, 0.5]), "row 1 of the probabilities is 1.2"),
+        (lambda: metrics.lmss([0.5, 0.0], [0.5, 0.5]), "row 1 of the probabilities is 0.0"),
+        (lambda: metrics.vlss([0.5], [np.nan]), "row 0 of the probabilities is nan"),
+        (lambda: metrics.vlss([0.5], [0.5, 0.5]), "1 and 2 probabilities"),
+        (lambda: metrics.vlss([], []), r"shape \(0,\)"),
+        (lambda: metrics.lmss([0.5], [0.5], [1]), "must be booleans"),
+        (lambda: metrics.percent_positive_without_bias(1.0), "below 1"),
+        (lambda: metrics.percent_positive_without_bias(np.nan), "below 1"),
+        (lambda: metrics.percent_positive_without_bias(-0.9, 0.9, 0.9), "no three variables"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_bad_categories_are_named():
+    scores, opposite = [S, A, I, I], [True, False, True, False]
+    with pytest.raises(ValueError, match="'b' has no anti-stereotypical image"):
+        metrics.selection_scores([S, A], [True, False], ["a", "b"])
+    with pytest.raises(ValueError, match="'b' has no relevant pick"):
+        metrics.selection_scores(scores, opposite, ["a", "a", "b", "b"])
+    found = metrics.selection_scores(
+        scores, opposite, ["a", "a", "b", "b"], require_relevant=False
+    )["b"]
+    assert (found.vlrs.value, found.vlbs.value, found.ivlas) == (0, 0, 0)
+    with pytest.raises(ValueError, match="called 'overall'"):
+        metrics.selection_scores(scores, opposite, ["overall"] * 4)
+    with pytest.raises(ValueError, match="row 2 of categories has no label"):
+        metrics.selection_scores(scores, opposite, ["a", "a", "", "b"])
+    for bad, message in (([1] * 3, "there are 4 images"), ([1, 1, 1, -1], "not negative")):
+        with pytest.raises(ValueError, match=message):
+            metrics.vlrs(scores).reweighted(bad)
+
+
+def test_rows_of_categories_partition_the_images():
+    rng = np.random.default_rng(0)
+    categories = rng.choice(list("abc"), 40)
+    found = metrics.selection_scores(rng.normal(size=(40, 3)), np.ones(40, bool), categories)
+    by_name = defaultdict(list)
+    for row, name in enumerate(categories):
+        by_name[name].append(row)
+    for name, rows in by_name.items():
+        np.testing.assert_array_equal(found[name].vlrs.rows, rows)

@@ -1,0 +1,170 @@
+"""Intervals of proportions and of selection scores against scipy, definitions and slow loops."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from biaslib import inference
+from biaslib.metrics.caption_selection import ivlas, selection_scores
+from biaslib.published.counts import clopper_pearson
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(1, 600), share=st.floats(0, 1), confidence=st.sampled_from([0.8, 0.95, 0.99]))
+def test_bounds_solve_the_tail_equations(n, share, confidence):
+    k = round(share * n)
+    found = inference.proportion_interval(k, n, confidence)
+    tail = (1 - confidence) / 2
+    assert 0 <= found.low <= found.proportion <= found.high <= 1
+    assert found.proportion == k / n
+    if k > 0:
+        assert stats.binom.sf(k - 1, n, found.low) == pytest.approx(tail, rel=1e-6)
+    else:
+        assert found.low == 0
+    if k < n:
+        assert stats.binom.cdf(k, n, found.high) == pytest.approx(tail, rel=1e-6)
+    else:
+        assert found.high == 1
+
+
+def test_agrees_with_the_one_for_published_counts():
+    for k, n in ((0, 7), (7, 14), (166, 514), (876, 1028), (14, 14)):
+        found = inference.proportion_interval(k, n)
+        assert (found.low, found.high) == pytest.approx(clopper_pearson(k, n), abs=1e-9)
+        assert found.method == "Clopper-Pearson"
+
+
+def test_holds_its_level_for_every_proportion():
+    n = 30
+    intervals = [inference.proportion_interval(k, n, 0.9) for k in range(n + 1)]
+    for p in np.linspace(0.01, 0.99, 99):
+        covered = [each.low <= p <= each.high for each in intervals]
+        assert stats.binom.pmf(np.arange(n + 1), n, p) @ covered >= 0.9 - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.5, 10), "whole"),
+        ((np.nan, 10), "whole"),
+        ((-1, 10), "between 0 and n"),
+        ((11, 10), "between 0 and n"),
+        ((0, 0), "n above 0"),
+        ((1, 10, 95), "confidence is 95"),
+    ],
+)
+def test_bad_counts(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        inference.proportion_interval(*arguments)
+
+
+def scored(seed=0, n_triplets=40, images=3, spread=1.0, **settings):
+    """Return scores with triplets of captions that share a preference, and the triplets."""
+    rng = np.random.default_rng(seed)
+    triplets = np.repeat(np.arange(n_triplets), images)
+    shared = rng.normal(size=(n_triplets, 3)) * spread
+    scores = shared[triplets] + rng.normal(size=(len(triplets), 3))
+    opposite = rng.random(len(triplets)) < 0.5
+    return selection_scores(scores, opposite, **settings), triplets
+
+
+def slow_bootstrap(found, triplets, statistic, n_resamples, rng):
+    """Redraw triplets by the same generator and count images one by one."""
+    names = sorted(set(triplets.tolist()), key=str)
+    relevant = dict(zip(found.vlrs.rows, found.vlrs.shares, strict=True))
+    biased = dict(zip(found.vlbs.rows, found.vlbs.shares, strict=True))
+    rows_of = {name: np.flatnonzero(triplets == name) for name in names}
+    times = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=n_resamples)
+    values = []
+    for row in times:
+        drawn = [i for name, k in zip(names, row, strict=True) for i in list(rows_of[name]) * k]
+        vlrs = 100 * np.mean([relevant[i] for i in drawn])
+        vlbs = 100 * np.mean([biased[i] for i in drawn if i in biased])
+        values.append({"vlrs": vlrs, "vlbs": vlbs, "ivlas": ivlas(vlrs, vlbs)}[statistic])
+    return values
+
+
+@pytest.mark.parametrize("statistic", ["vlrs", "vlbs", "ivlas"])
+def test_agrees_with_a_slow_bootstrap(statistic):
+    found, triplets = scored()
+    interval = inference.bootstrap_selection(
+        found["overall"], triplets, statistic, n_resamples=200, rng=5
+    )
+    expected = slow_bootstrap(found["overall"], triplets, statistic, 200, np.random.default_rng(5))
+    np.testing.assert_allclose(interval.values, expected)
+    assert (interval.low, interval.high) == pytest.approx(np.quantile(expected, [0.025, 0.975]))
+    assert interval.n_resamples == 200
+    assert interval.n_triplets == 40
+
+
+def test_repeating_images_of_a_triplet_does_not_narrow_the_interval():
+    found, triplets = scored(images=1)
+    one = inference.bootstrap_selection(found["overall"], triplets, n_resamples=500, rng=1)
+    rng = np.random.default_rng(0)
+    base, opposite = rng.normal(size=(40, 3)), rng.random(40) < 0.5
+    single = selection_scores(base, opposite)["overall"]
+    tenfold = selection_scores(np.repeat(base, 10, 0), np.repeat(opposite, 10))["overall"]
+    one = inference.bootstrap_selection(single, np.arange(40), rng=1)
+    ten = inference.bootstrap_selection(tenfold, np.repeat(np.arange(40), 10), rng=1)
+    np.testing.assert_allclose(one.values, ten.values)
+    by_image = inference.bootstrap_selection(tenfold, np.arange(400), rng=1)
+    assert by_image.high - by_image.low < 0.5 * (ten.high - ten.low)
+
+
+def test_near_the_binomial_interval_when_every_image_is_its_own_triplet():
+    rng = np.random.default_rng(2)
+    found = selection_scores(rng.normal(size=(600, 3)), np.ones(600, bool))["overall"]
+    interval = inference.bootstrap_selection(found, range(600), "vlbs", rng=0)
+    exact = inference.proportion_interval(found.vlbs.numerator, found.vlbs.denominator)
+    assert interval.low == pytest.approx(100 * exact.low, abs=0.6)
+    assert interval.high == pytest.approx(100 * exact.high, abs=0.6)
+
+
+def test_reproducible_and_by_category():
+    labels = np.resize(["race", "gender", "race", "race"], 120)
+    found, triplets = scored(categories=labels)
+    first, second = (
+        inference.bootstrap_selection(found["gender"], triplets, rng=9) for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.values, second.values)
+    # Only the triplets that occur in the category are drawn.
+    assert first.n_triplets == len(set(triplets[labels == "gender"]))
+    assert first.value == found["gender"].ivlas
+    assert first.low <= first.value <= first.high
+
+
+def test_terms_as_units_of_an_average_over_terms():
+    rng = np.random.default_rng(3)
+    terms = np.repeat(["a", "b", "c", "d", "e", "f"], [1, 2, 3, 4, 5, 6])
+    found = selection_scores(rng.normal(size=(21, 3)), np.ones(21, bool), targets=terms)["overall"]
+    interval = inference.bootstrap_selection(found, terms, "vlrs", n_resamples=300, rng=0)
+    share = [100 * found.vlrs.shares[terms == each].mean() for each in "abcdef"]
+    times = np.random.default_rng(0).multinomial(6, np.full(6, 1 / 6), size=300)
+    np.testing.assert_allclose(interval.values, times @ share / 6)
+
+
+def test_resamples_without_an_anti_stereotypical_image_are_left_out():
+    scores = [[3, 2, 1], [1, 3, 2], [2, 3, 1]]
+    found = selection_scores(scores, [True, False, False])["overall"]
+    interval = inference.bootstrap_selection(found, "abc", n_resamples=1_000, rng=0)
+    # (2/3)^3 = 29.6% of the resamples miss the only such image.
+    assert interval.n_resamples == pytest.approx(704, abs=45)
+    assert inference.bootstrap_selection(found, "abc", "vlrs", rng=0).n_resamples == 2_000
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"triplets": [1, 2]}, "triplets has 2 labels; there are 120 images"),
+        ({"triplets": [None] + [1] * 119}, "row 0 of triplets has no label"),
+        ({"statistic": "lmss"}, "statistic is 'lmss'"),
+        ({"confidence": 0.0}, "confidence is 0.0"),
+        ({"n_resamples": 0}, "at least one resample"),
+    ],
+)
+def test_bad_input_of_the_bootstrap(change, message):
+    found, triplets = scored()
+    with pytest.raises(ValueError, match=message):
+        inference.bootstrap_selection(**{"scores": found["overall"], "triplets": triplets} | change)
