@@ -9,13 +9,14 @@ PORT ?= 8000
 export PYTHONHASHSEED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test lint serve lab clean constraints wheel repository
+.PHONY: help install book test lint serve lab clean benchmarks constraints wheel repository
 
 help:
 	@echo "make book        run every notebook and build the site into _build/html"
 	@echo "make test        style, layers, tests, notebooks, the site in a browser"
 	@echo "make serve       build the book and show it on http://localhost:$(PORT)"
 	@echo "make lab         open the notebooks in JupyterLab"
+	@echo "make benchmarks  measure against what users would pick instead"
 	@echo "make clean       delete what was built; 'rm -r $(VENV)' deletes the environment too"
 
 install: $(INSTALLED)
@@ -51,6 +52,10 @@ clean:
 	rm -rf _build build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 
 # For maintainers
+
+benchmarks: $(INSTALLED)
+	@echo "== Side by side, on this machine; a quarter of an hour on two idle cores"
+	$(BIN)/python -m benchmarks
 
 wheel: $(INSTALLED)
 	$(BIN)/python -m build --wheel
