@@ -1,0 +1,54 @@
+"""Run every benchmark of this folder and write its records to ``benchmarks/results``."""
+
+import csv
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+NAMES = ("permutation", "caption_association", "bootstrap")
+
+
+def records(name: str) -> list[dict]:
+    """Run one benchmark in a process of its own; return what it printed, and show it."""
+    found = []
+    command = [sys.executable, "-m", f"benchmarks.{name}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=FOLDER.parent) as process:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            found.append(json.loads(line))
+    if process.returncode:
+        raise SystemExit(f"benchmarks.{name} failed")
+    return found
+
+
+def write(name: str, rows: list[dict]) -> None:
+    """Write one table for each measure of a benchmark."""
+    for measure in dict.fromkeys(row["measure"] for row in rows):
+        chosen = [row for row in rows if row["measure"] == measure]
+        columns = dict.fromkeys(key for row in chosen for key in row if key != "measure")
+        path = FOLDER / "results" / f"{name}_{measure}.csv"
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            table = csv.DictWriter(stream, columns, extrasaction="ignore")
+            table.writeheader()
+            table.writerows(chosen)
+
+
+def main() -> None:
+    """Run all and write a note on the machine."""
+    (FOLDER / "results").mkdir(exist_ok=True)
+    for name in NAMES:
+        print(f"== {name}", flush=True)
+        write(name, records(name))
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    machine = [{"measure": "machine", "date": today, "processor": platform.machine()}]
+    machine[0] |= {"cores": os.cpu_count(), "python": platform.python_version()}
+    write("all", machine)
+
+
+if __name__ == "__main__":
+    main()
