@@ -1,5 +1,6 @@
 """Write constraints.txt from the packages of the environment that runs this script."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,12 +14,12 @@ HEADER = """\
 
 def main() -> None:
     frozen = subprocess.run(
-        [sys.executable, "-m", "pip", "freeze", "--exclude-editable"],
+        [sys.executable, "-m", "pip", "freeze", "--exclude-editable", "--all"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout.splitlines()
-    pins = sorted((line for line in frozen if "==" in line), key=str.lower)
+    pins = sorted((line for line in frozen if re.match(r"(?!pip==)\S+==", line)), key=str.lower)
     Path(__file__).parents[1].joinpath("constraints.txt").write_text(
         HEADER + "\n".join(pins) + "\n", encoding="utf-8"
     )
