@@ -36,8 +36,7 @@ __all__ = [
 ]
 
 _LONGEST_CHUNK = 4_096
-_CROWDED = 4
-_SPARE = 16
+_SPARE = 8
 _RESOLUTION = 1e-6
 
 
@@ -225,7 +224,7 @@ def audit(
     >>> women = [[True], [True], [False], [False]]
     >>> result = audit([[1, 0]], image, women, top_k=2, ddof=0)
     >>> result.c_asc.round(3), result.top, result.composition.counts
-    (array([[1.569]]), array([[0, 1]]), array([[2]]))
+    (array([[1.604]]), array([[0, 1]]), array([[2]]))
     """
     captions = _unit_text(text, words)
     images = _table(image, "image")
@@ -378,7 +377,7 @@ def entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndar
     shares = _shares(counts, words)
     if shares.shape[1] < 2:
         raise ValueError("the entropy of one group is not defined: ln 1 = 0")
-    return np.clip(_entropies(shares) / np.log(shares.shape[1]), 0.0, 1.0)
+    return np.clip(_entropies(shares) / np.log(shares.shape[1]), 0.0, 1.0) + 0.0
 
 
 def rank_by_entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndarray:
@@ -508,7 +507,7 @@ def skew_at_k(
     >>> groups = np.repeat([[True, False], [False, True]], 5, axis=0)
     >>> composition = top_k_composition([[0, 1, 2, 3]], groups)
     >>> skew_at_k(composition).round(3), skew_at_k(composition, smoothing=1).round(3)
-    (array([[0.693,  -inf]]), array([[ 0.588, -2.303]]))
+    (array([[0.693,  -inf]]), array([[ 0.588, -1.609]]))
     """
     counts = _possible_counts(composition, names)
     if not 0 <= smoothing < np.inf:
@@ -675,65 +674,77 @@ class _Moments:
 class _Nearest:
     """The images most similar to each word so far; equal similarities go by index.
 
-    Candidates wait in a pool. Once the pool has doubled it is sorted and cut, which raises the
-    floor a later image must exceed: after a few chunks hardly any image does.
+    Candidates are entered in a table three times as wide as wanted. When it is full it is cut to
+    the best, which raises the floor that a later image must exceed: soon hardly any image does.
     """
 
     def __init__(self, n_words: int, wanted: int):
-        self.n_words, self.wanted = n_words, wanted
-        self.floor = None
-        self.waiting = 0
-        self.pool = []
+        self.wanted = wanted
+        self.filled = np.zeros(n_words, np.intp)
+        self.images = np.zeros((n_words, 3 * wanted), np.intp)
+        self.values = np.full((n_words, 3 * wanted), -np.inf)
+        self.floor = np.full((n_words, 1), -np.inf)
 
     def offer(self, similarities: np.ndarray, start: int) -> None:
         """Take in a chunk, (k, c), whose first image has the index ``start``."""
-        chosen = np.flatnonzero(self._candidates(similarities))
-        words, images = np.divmod(chosen, similarities.shape[1])
-        self.pool.append((words, images + start, similarities[words, images]))
-        self.waiting += len(words)
-        if self.waiting >= self.n_words * self.wanted:
-            self._settle()
+        above = similarities > self.floor.astype(similarities.dtype)
+        counts = np.count_nonzero(above, axis=1)
+        if counts.max() > 2 * self.wanted:
+            above &= _best(similarities, self.wanted)
+            counts = np.count_nonzero(above, axis=1)
+        if (self.filled + counts).max() > self.values.shape[1]:
+            self._cut()
+        self._enter(similarities, start, above, counts)
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
         """Return images and their similarities, (k, wanted) each, the most similar first."""
-        self._settle()
-        _, images, values = self.pool[0]
-        shape = self.n_words, self.wanted
-        return images.reshape(shape), values.reshape(shape)
+        self._cut()
+        images, values = self.images[:, : self.wanted], self.values[:, : self.wanted]
+        order = np.argsort(-values, axis=1, kind="stable")
+        return np.take_along_axis(images, order, 1), np.take_along_axis(values, order, 1)
 
-    def _candidates(self, similarities: np.ndarray) -> np.ndarray:
-        if self.floor is None:
-            return similarities >= _nth_largest(similarities, self.wanted)
-        above = similarities > self.floor
-        if np.count_nonzero(above) > _CROWDED * self.n_words * self.wanted:
-            above &= similarities >= _nth_largest(similarities, self.wanted)
-        return above
-
-    def _settle(self) -> None:
-        words, images, values = (np.concatenate(column) for column in zip(*self.pool, strict=True))
-        order = np.lexsort((images, -values, words))
-        counts = np.bincount(words, minlength=self.n_words)
+    def _enter(self, similarities, start: int, above: np.ndarray, counts: np.ndarray) -> None:
+        words, images = np.divmod(np.flatnonzero(above), similarities.shape[1])
         firsts = np.cumsum(counts) - counts
-        kept = order[np.arange(len(order)) - np.repeat(firsts, counts) < self.wanted]
-        self.pool = [(words[kept], images[kept], values[kept])]
-        self.waiting = 0
-        if counts.min() >= self.wanted:
-            self.floor = values[order[firsts + self.wanted - 1], None]
+        places = np.arange(len(words)) + (self.filled - firsts)[words]
+        self.images[words, places] = images + start
+        self.values[words, places] = similarities[words, images]
+        self.filled += counts
+
+    def _cut(self) -> None:
+        """Keep the best of each word, in the order of their indices."""
+        kept = np.flatnonzero(_best(self.values, self.wanted))
+        shape = len(self.values), self.wanted
+        for table, blank in ((self.images, 0), (self.values, -np.inf)):
+            best = table.ravel()[kept].reshape(shape)
+            table[:, : self.wanted] = best
+            table[:, self.wanted :] = blank
+        self.filled = np.minimum(self.filled, self.wanted)
+        self.floor = self.values[:, : self.wanted].min(axis=1, keepdims=True)
 
 
-def _nth_largest(similarities: np.ndarray, n: int) -> np.ndarray:
-    """Return (k, 1), minus infinity where there are no n."""
-    n_words, n_images = similarities.shape
-    if n_images < n:
-        return np.full((n_words, 1), -np.inf)
-    place = n_images - n
-    return np.partition(similarities, place, axis=1)[:, place, None]
+def _best(values: np.ndarray, wanted: int) -> np.ndarray:
+    """Mark the largest values of every row; among equal ones those further left."""
+    if values.shape[1] <= wanted:
+        return np.ones(values.shape, bool)
+    place = values.shape[1] - wanted
+    least = np.partition(values, place, axis=1)[:, place, None]
+    best = values >= least
+    tied = np.flatnonzero(np.count_nonzero(best, axis=1) > wanted)
+    if tied.size:
+        best[tied] = _first_of_the_tied(values[tied], least[tied], wanted)
+    return best
+
+
+def _first_of_the_tied(values: np.ndarray, least: np.ndarray, wanted: int) -> np.ndarray:
+    above, equal = values > least, values == least
+    room = wanted - np.count_nonzero(above, axis=1)
+    return above | (equal & (np.cumsum(equal, axis=1) <= room[:, None]))
 
 
 def _walk(captions, images, members, top_k: int, chunk: int):
     """Return the moments of the similarities and a few more than the top_k nearest images."""
-    spare = _SPARE + top_k // 8
-    nearest = _Nearest(len(captions), min(top_k + spare, len(images)))
+    nearest = _Nearest(len(captions), min(top_k + _SPARE, len(images)))
     moments = _Moments(len(captions), members.shape[1])
     for start, similarities in _chunks_of_similarities(captions, images, chunk):
         nearest.offer(similarities, start)
@@ -750,7 +761,7 @@ def _chunks_of_similarities(captions, images, chunk: int) -> Iterator[tuple[int,
         lengths = _lengths(rows, start)
         similarities = table[:, : len(rows)]
         np.matmul(captions, rows.T, out=similarities)
-        similarities /= lengths
+        similarities *= 1 / lengths
         yield start, similarities
 
 
@@ -779,7 +790,7 @@ def _ranked_again(captions, images, nearest: np.ndarray, top_k: int):
 
 def _chunk_length(text_shape, n_groups: int, top_k: int, max_bytes: int) -> int:
     n_words, n_dimensions = text_shape
-    wanted = top_k + _SPARE + top_k // 8
+    wanted = top_k + _SPARE
     fixed = n_words * (12 * n_dimensions + 64 * wanted + 64 * n_groups) + 24 * wanted * n_dimensions
     each = 64 * n_words + 8 * n_dimensions + 12 * n_groups
     if max_bytes < fixed + each:
