@@ -11,8 +11,11 @@ distribution (entropy, MaxSkew, MinSkew, NDKL) ask for a partition: each image i
 Cosines have no unit; C-ASC is in standard deviations of a word's similarities.
 """
 
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise, repeat
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,8 +38,9 @@ __all__ = [
     "top_k_composition",
 ]
 
-_LONGEST_CHUNK = 4_096
+_LONGEST_CHUNK = 2_048
 _SPARE = 8
+_MOST_THREADS = 4
 _RESOLUTION = 1e-6
 
 
@@ -238,20 +242,18 @@ def audit(
     _require_ddof(ddof, len(images))
     _require_retrievable(top_k, len(images))
     chunk = _chunk_length(captions.shape, members.shape[1], top_k, max_bytes)
-    moments, nearest = _walk(captions, images, members, top_k, chunk)
-    top, top_similarities = _ranked_again(captions, images, nearest, top_k)
-    means, spread = moments.means_and_deviations(ddof)
-    _require_spread(spread, np.full(len(spread), _RESOLUTION), words)
-    inside, outside = moments.two_means(members)
+    found = _walk(captions, images, members, top_k, chunk)
+    _require_spread(found.spread(ddof), np.full(len(captions), _RESOLUTION), words)
+    inside, outside = found.two_means(members)
     return CaptionAudit(
-        c_asc=(inside - outside) / spread[:, None],
+        c_asc=(inside - outside) / found.spread(ddof)[:, None],
         group_means=inside,
         complement_means=outside,
-        means=means,
-        deviations=spread,
-        top=top,
-        top_similarities=top_similarities,
-        composition=top_k_composition(top, members, names=names),
+        means=found.means(),
+        deviations=found.spread(ddof),
+        top=found.top,
+        top_similarities=found.top_similarities,
+        composition=top_k_composition(found.top, members, names=names),
         ddof=ddof,
         n_images=len(images),
     )
@@ -639,36 +641,64 @@ def ndkl(top: ArrayLike, groups: ArrayLike, *, names: Sequence[str] | None = Non
     return np.maximum(np.stack(divergences) @ (discounts / discounts.sum()), 0.0)
 
 
-class _Moments:
-    """Sums over images, by word and group, of similarities centred on a first guess."""
+@dataclass
+class _Found:
+    """What a pass has found of some words: sums of centred similarities, and the nearest images.
 
-    def __init__(self, n_words: int, n_groups: int):
-        self.shift = None
-        self.n_images = 0
-        self.sums = np.zeros((n_words, n_groups))
-        self.totals = np.zeros(n_words)
-        self.squares = np.zeros(n_words)
+    Similarities are centred on ``shift``, a first guess of each word's mean.
+    """
 
-    def add(self, similarities: np.ndarray, members: np.ndarray) -> None:
-        """Take in a chunk, (k, c) and (c, g); the chunk is overwritten."""
-        if self.shift is None:
-            self.shift = similarities.mean(axis=1).astype(np.float64)
-        similarities -= self.shift[:, None].astype(np.float32)
-        everyone = np.ones((len(members), 1), np.float32)
-        sums = similarities @ np.hstack([members.astype(np.float32), everyone])
-        self.sums += sums[:, :-1]
-        self.totals += sums[:, -1]
-        self.squares += np.einsum("ij,ij->i", similarities, similarities)
-        self.n_images += len(members)
+    n_images: int
+    shift: np.ndarray
+    sums: np.ndarray
+    totals: np.ndarray
+    squares: np.ndarray
+    top: np.ndarray
+    top_similarities: np.ndarray
 
-    def means_and_deviations(self, ddof: int) -> tuple[np.ndarray, np.ndarray]:
-        centred = self.totals / self.n_images
-        scatter = np.maximum(self.squares - self.n_images * centred**2, 0.0)
-        return self.shift + centred, np.sqrt(scatter / (self.n_images - ddof))
+    def means(self) -> np.ndarray:
+        return self.shift + self.totals / self.n_images
+
+    def spread(self, ddof: int) -> np.ndarray:
+        scatter = np.maximum(self.squares - self.totals**2 / self.n_images, 0.0)
+        return np.sqrt(scatter / (self.n_images - ddof))
 
     def two_means(self, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         inside, outside = _two_means(self.sums, self.totals, members)
         return inside + self.shift[:, None], outside + self.shift[:, None]
+
+
+class _Pass:
+    """One thread's share of a pass: some of the words, all of the images."""
+
+    def __init__(self, words: slice, captions: np.ndarray, n_groups: int, wanted: int):
+        self.words, self.captions = words, captions[words]
+        self.nearest = _Nearest(len(self.captions), wanted)
+        self.shift = None
+        self.sums = np.zeros((len(self.captions), n_groups + 1))
+        self.squares = np.zeros(len(self.captions))
+
+    def take(self, similarities: np.ndarray, start: int, weights: np.ndarray) -> None:
+        """Take in a chunk: all cosines (k, c), which are overwritten, and groups (c, g + 1)."""
+        own = similarities[self.words]
+        self.nearest.offer(own, start)
+        if self.shift is None:
+            self.shift = own.mean(axis=1)
+        own -= self.shift[:, None]
+        self.sums += own @ weights
+        self.squares += np.einsum("ij,ij->i", own, own)
+
+    def finish(self, images: np.ndarray, top_k: int) -> _Found:
+        top, similarities = _ranked_again(self.captions, images, self.nearest.best()[0], top_k)
+        return _Found(
+            n_images=len(images),
+            shift=self.shift.astype(np.float64),
+            sums=self.sums[:, :-1],
+            totals=self.sums[:, -1],
+            squares=self.squares,
+            top=top,
+            top_similarities=similarities,
+        )
 
 
 class _Nearest:
@@ -742,14 +772,33 @@ def _first_of_the_tied(values: np.ndarray, least: np.ndarray, wanted: int) -> np
     return above | (equal & (np.cumsum(equal, axis=1) <= room[:, None]))
 
 
-def _walk(captions, images, members, top_k: int, chunk: int):
-    """Return the moments of the similarities and a few more than the top_k nearest images."""
-    nearest = _Nearest(len(captions), min(top_k + _SPARE, len(images)))
-    moments = _Moments(len(captions), members.shape[1])
-    for start, similarities in _chunks_of_similarities(captions, images, chunk):
-        nearest.offer(similarities, start)
-        moments.add(similarities, members[start : start + similarities.shape[1]])
-    return moments, nearest.best()[0]
+def _walk(captions, images, members, top_k: int, chunk: int) -> _Found:
+    """Walk through the images once; the words are shared out among threads."""
+    wanted = min(top_k + _SPARE, len(images))
+    shares = _slices(len(captions), min(os.cpu_count() or 1, _MOST_THREADS))
+    passes = [_Pass(words, captions, members.shape[1], wanted) for words in shares]
+    with ThreadPoolExecutor(len(passes)) as pool:
+        for start, similarities in _chunks_of_similarities(captions, images, chunk):
+            weights = _weights(members[start : start + similarities.shape[1]])
+            taken = (passes, repeat(similarities), repeat(start), repeat(weights))
+            list(pool.map(_Pass.take, *taken))
+        return _joined(list(pool.map(_Pass.finish, passes, repeat(images), repeat(top_k))))
+
+
+def _slices(length: int, number: int) -> list[slice]:
+    edges = np.linspace(0, length, min(number, length) + 1).astype(int)
+    return [slice(first, last) for first, last in pairwise(edges)]
+
+
+def _weights(members: np.ndarray) -> np.ndarray:
+    """Return the groups and, in the last column, everyone: (c, g + 1)."""
+    return np.hstack([members, np.ones((len(members), 1), bool)]).astype(np.float32)
+
+
+def _joined(found: list[_Found]) -> _Found:
+    columns = ("shift", "sums", "totals", "squares", "top", "top_similarities")
+    tables = {name: np.concatenate([getattr(part, name) for part in found]) for name in columns}
+    return _Found(found[0].n_images, **tables)
 
 
 def _chunks_of_similarities(captions, images, chunk: int) -> Iterator[tuple[int, np.ndarray]]:
@@ -791,7 +840,9 @@ def _ranked_again(captions, images, nearest: np.ndarray, top_k: int):
 def _chunk_length(text_shape, n_groups: int, top_k: int, max_bytes: int) -> int:
     n_words, n_dimensions = text_shape
     wanted = top_k + _SPARE
-    fixed = n_words * (12 * n_dimensions + 64 * wanted + 64 * n_groups) + 24 * wanted * n_dimensions
+    fixed = (
+        n_words * (12 * n_dimensions + 64 * wanted + 64 * n_groups) + 100 * wanted * n_dimensions
+    )
     each = 64 * n_words + 8 * n_dimensions + 12 * n_groups
     if max_bytes < fixed + each:
         raise ValueError(
