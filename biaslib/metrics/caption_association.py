@@ -38,7 +38,7 @@ __all__ = [
     "top_k_composition",
 ]
 
-_LONGEST_CHUNK = 2_048
+_LONGEST_CHUNK = 8_192
 _SPARE = 8
 _MOST_THREADS = 4
 _RESOLUTION = 1e-6
@@ -242,18 +242,19 @@ def audit(
     _require_ddof(ddof, len(images))
     _require_retrievable(top_k, len(images))
     chunk = _chunk_length(captions.shape, members.shape[1], top_k, max_bytes)
-    found = _walk(captions, images, members, top_k, chunk)
-    _require_spread(found.spread(ddof), np.full(len(captions), _RESOLUTION), words)
-    inside, outside = found.two_means(members)
+    moments, top, top_similarities = _walk(captions, images, members, top_k, chunk)
+    spread = moments.spread(ddof)
+    _require_spread(spread, np.full(len(spread), _RESOLUTION), words)
+    inside, outside = moments.two_means(members)
     return CaptionAudit(
-        c_asc=(inside - outside) / found.spread(ddof)[:, None],
+        c_asc=(inside - outside) / spread[:, None],
         group_means=inside,
         complement_means=outside,
-        means=found.means(),
-        deviations=found.spread(ddof),
-        top=found.top,
-        top_similarities=found.top_similarities,
-        composition=top_k_composition(found.top, members, names=names),
+        means=moments.means(),
+        deviations=spread,
+        top=top,
+        top_similarities=top_similarities,
+        composition=top_k_composition(top, members, names=names),
         ddof=ddof,
         n_images=len(images),
     )
@@ -641,20 +642,18 @@ def ndkl(top: ArrayLike, groups: ArrayLike, *, names: Sequence[str] | None = Non
     return np.maximum(np.stack(divergences) @ (discounts / discounts.sum()), 0.0)
 
 
-@dataclass
-class _Found:
-    """What a pass has found of some words: sums of centred similarities, and the nearest images.
+class _Moments:
+    """Sums over images, by word and group, of similarities centred on a first guess."""
 
-    Similarities are centred on ``shift``, a first guess of each word's mean.
-    """
+    def __init__(self, n_words: int, n_groups: int):
+        self.n_images = 0
+        self.shift = np.zeros(n_words)
+        self.sums = np.zeros((n_words, n_groups + 1))
+        self.squares = np.zeros(n_words)
 
-    n_images: int
-    shift: np.ndarray
-    sums: np.ndarray
-    totals: np.ndarray
-    squares: np.ndarray
-    top: np.ndarray
-    top_similarities: np.ndarray
+    @property
+    def totals(self) -> np.ndarray:
+        return self.sums[:, -1]
 
     def means(self) -> np.ndarray:
         return self.shift + self.totals / self.n_images
@@ -664,41 +663,22 @@ class _Found:
         return np.sqrt(scatter / (self.n_images - ddof))
 
     def two_means(self, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        inside, outside = _two_means(self.sums, self.totals, members)
+        inside, outside = _two_means(self.sums[:, :-1], self.totals, members)
         return inside + self.shift[:, None], outside + self.shift[:, None]
 
+    def centre(self, words: slice, similarities: np.ndarray) -> None:
+        """Centre some words' similarities in place, and take in their squares."""
+        own = similarities[words]
+        if self.n_images == 0:
+            self.shift[words] = own.mean(axis=1)
+        own -= self.shift[words, None].astype(np.float32)
+        self.squares[words] += np.einsum("ij,ij->i", own, own)
 
-class _Pass:
-    """One thread's share of a pass: some of the words, all of the images."""
-
-    def __init__(self, words: slice, captions: np.ndarray, n_groups: int, wanted: int):
-        self.words, self.captions = words, captions[words]
-        self.nearest = _Nearest(len(self.captions), wanted)
-        self.shift = None
-        self.sums = np.zeros((len(self.captions), n_groups + 1))
-        self.squares = np.zeros(len(self.captions))
-
-    def take(self, similarities: np.ndarray, start: int, weights: np.ndarray) -> None:
-        """Take in a chunk: all cosines (k, c), which are overwritten, and groups (c, g + 1)."""
-        own = similarities[self.words]
-        self.nearest.offer(own, start)
-        if self.shift is None:
-            self.shift = own.mean(axis=1)
-        own -= self.shift[:, None]
-        self.sums += own @ weights
-        self.squares += np.einsum("ij,ij->i", own, own)
-
-    def finish(self, images: np.ndarray, top_k: int) -> _Found:
-        top, similarities = _ranked_again(self.captions, images, self.nearest.best()[0], top_k)
-        return _Found(
-            n_images=len(images),
-            shift=self.shift.astype(np.float64),
-            sums=self.sums[:, :-1],
-            totals=self.sums[:, -1],
-            squares=self.squares,
-            top=top,
-            top_similarities=similarities,
-        )
+    def add(self, similarities: np.ndarray, members: np.ndarray) -> None:
+        """Take in a chunk of centred similarities, (k, c), and of groups, (c, g)."""
+        everyone = np.ones((len(members), 1), bool)
+        self.sums += similarities @ np.hstack([members, everyone]).astype(np.float32)
+        self.n_images += len(members)
 
 
 class _Nearest:
@@ -772,33 +752,35 @@ def _first_of_the_tied(values: np.ndarray, least: np.ndarray, wanted: int) -> np
     return above | (equal & (np.cumsum(equal, axis=1) <= room[:, None]))
 
 
-def _walk(captions, images, members, top_k: int, chunk: int) -> _Found:
-    """Walk through the images once; the words are shared out among threads."""
-    wanted = min(top_k + _SPARE, len(images))
+def _walk(captions, images, members, top_k: int, chunk: int):
+    """Walk through the images once: moments, nearest images and their similarities.
+
+    What is not a matrix product is shared out by words among threads. Products stay outside,
+    since a BLAS library brings threads of its own.
+    """
     shares = _slices(len(captions), min(os.cpu_count() or 1, _MOST_THREADS))
-    passes = [_Pass(words, captions, members.shape[1], wanted) for words in shares]
-    with ThreadPoolExecutor(len(passes)) as pool:
+    wanted = min(top_k + _SPARE, len(images))
+    nearest = [_Nearest(words.stop - words.start, wanted) for words in shares]
+    moments = _Moments(len(captions), members.shape[1])
+
+    def take(words: slice, own: _Nearest, similarities: np.ndarray, start: int) -> None:
+        own.offer(similarities[words], start)
+        moments.centre(words, similarities)
+
+    def finish(words: slice, own: _Nearest):
+        return _ranked_again(captions[words], images, own.best()[0], top_k)
+
+    with ThreadPoolExecutor(len(shares)) as pool:
         for start, similarities in _chunks_of_similarities(captions, images, chunk):
-            weights = _weights(members[start : start + similarities.shape[1]])
-            taken = (passes, repeat(similarities), repeat(start), repeat(weights))
-            list(pool.map(_Pass.take, *taken))
-        return _joined(list(pool.map(_Pass.finish, passes, repeat(images), repeat(top_k))))
+            list(pool.map(take, shares, nearest, repeat(similarities), repeat(start)))
+            moments.add(similarities, members[start : start + similarities.shape[1]])
+        top, top_similarities = zip(*pool.map(finish, shares, nearest), strict=True)
+    return moments, np.concatenate(top), np.concatenate(top_similarities)
 
 
 def _slices(length: int, number: int) -> list[slice]:
     edges = np.linspace(0, length, min(number, length) + 1).astype(int)
     return [slice(first, last) for first, last in pairwise(edges)]
-
-
-def _weights(members: np.ndarray) -> np.ndarray:
-    """Return the groups and, in the last column, everyone: (c, g + 1)."""
-    return np.hstack([members, np.ones((len(members), 1), bool)]).astype(np.float32)
-
-
-def _joined(found: list[_Found]) -> _Found:
-    columns = ("shift", "sums", "totals", "squares", "top", "top_similarities")
-    tables = {name: np.concatenate([getattr(part, name) for part in found]) for name in columns}
-    return _Found(found[0].n_images, **tables)
 
 
 def _chunks_of_similarities(captions, images, chunk: int) -> Iterator[tuple[int, np.ndarray]]:
