@@ -218,11 +218,11 @@ def test_chunks_do_not_matter(chunk, monkeypatch):
     np.testing.assert_allclose(parts.c_asc, whole.c_asc, atol=1e-5)
 
 
-def test_threads_do_not_matter(monkeypatch):
+def test_blocks_of_words_do_not_matter(monkeypatch):
     text, image = crowded(4, n=500)
     groups = np.random.default_rng(5).random((500, 3)) < 0.5
     whole = metrics.audit(text, image, groups, top_k=20)
-    monkeypatch.setattr(metrics, "_MOST_THREADS", 1)
+    monkeypatch.setattr(metrics, "_WORDS_AT_ONCE", 4)
     alone = metrics.audit(text, image, groups, top_k=20)
     np.testing.assert_array_equal(alone.top, whole.top)
     np.testing.assert_allclose(alone.c_asc, whole.c_asc, atol=1e-6)

@@ -11,11 +11,9 @@ distribution (entropy, MaxSkew, MinSkew, NDKL) ask for a partition: each image i
 Cosines have no unit; C-ASC is in standard deviations of a word's similarities.
 """
 
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise, repeat
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,9 +36,9 @@ __all__ = [
     "top_k_composition",
 ]
 
-_LONGEST_CHUNK = 8_192
+_LONGEST_CHUNK = 4_096
 _SPARE = 8
-_MOST_THREADS = 4
+_WORDS_AT_ONCE = 64
 _RESOLUTION = 1e-6
 
 
@@ -667,12 +665,11 @@ class _Moments:
         return inside + self.shift[:, None], outside + self.shift[:, None]
 
     def centre(self, words: slice, similarities: np.ndarray) -> None:
-        """Centre some words' similarities in place, and take in their squares."""
-        own = similarities[words]
+        """Centre the similarities of some words in place, and take in their squares."""
         if self.n_images == 0:
-            self.shift[words] = own.mean(axis=1)
-        own -= self.shift[words, None].astype(np.float32)
-        self.squares[words] += np.einsum("ij,ij->i", own, own)
+            self.shift[words] = similarities.mean(axis=1)
+        similarities -= self.shift[words, None].astype(np.float32)
+        self.squares[words] += np.einsum("ij,ij->i", similarities, similarities)
 
     def add(self, similarities: np.ndarray, members: np.ndarray) -> None:
         """Take in a chunk of centred similarities, (k, c), and of groups, (c, g)."""
@@ -697,14 +694,14 @@ class _Nearest:
 
     def offer(self, similarities: np.ndarray, start: int) -> None:
         """Take in a chunk, (k, c), whose first image has the index ``start``."""
-        above = similarities > self.floor.astype(similarities.dtype)
-        counts = np.count_nonzero(above, axis=1)
+        words, images = _places(similarities > self.floor.astype(similarities.dtype))
+        counts = np.bincount(words, minlength=len(self.filled))
         if counts.max() > 2 * self.wanted:
-            above &= _best(similarities, self.wanted)
-            counts = np.count_nonzero(above, axis=1)
+            words, images = _places(_best(similarities, self.wanted))
+            counts = np.bincount(words, minlength=len(self.filled))
         if (self.filled + counts).max() > self.values.shape[1]:
             self._cut()
-        self._enter(similarities, start, above, counts)
+        self._enter(words, images + start, similarities[words, images], counts)
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
         """Return images and their similarities, (k, wanted) each, the most similar first."""
@@ -713,12 +710,11 @@ class _Nearest:
         order = np.argsort(-values, axis=1, kind="stable")
         return np.take_along_axis(images, order, 1), np.take_along_axis(values, order, 1)
 
-    def _enter(self, similarities, start: int, above: np.ndarray, counts: np.ndarray) -> None:
-        words, images = np.divmod(np.flatnonzero(above), similarities.shape[1])
+    def _enter(self, words, images, values, counts: np.ndarray) -> None:
         firsts = np.cumsum(counts) - counts
         places = np.arange(len(words)) + (self.filled - firsts)[words]
-        self.images[words, places] = images + start
-        self.values[words, places] = similarities[words, images]
+        self.images[words, places] = images
+        self.values[words, places] = values
         self.filled += counts
 
     def _cut(self) -> None:
@@ -731,6 +727,11 @@ class _Nearest:
             table[:, self.wanted :] = blank
         self.filled = np.minimum(self.filled, self.wanted)
         self.floor = self.values[:, : self.wanted].min(axis=1, keepdims=True)
+
+
+def _places(marked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and columns of what is marked, faster than numpy.nonzero does."""
+    return np.divmod(np.flatnonzero(marked), marked.shape[1])
 
 
 def _best(values: np.ndarray, wanted: int) -> np.ndarray:
@@ -755,45 +756,44 @@ def _first_of_the_tied(values: np.ndarray, least: np.ndarray, wanted: int) -> np
 def _walk(captions, images, members, top_k: int, chunk: int):
     """Walk through the images once: moments, nearest images and their similarities.
 
-    What is not a matrix product is shared out by words among threads. Products stay outside,
-    since a BLAS library brings threads of its own.
+    What follows a product is done for a few words at a time, which stay in the cache.
     """
-    shares = _slices(len(captions), min(os.cpu_count() or 1, _MOST_THREADS))
+    blocks = _slices(len(captions), -(-len(captions) // _WORDS_AT_ONCE))
     wanted = min(top_k + _SPARE, len(images))
-    nearest = [_Nearest(words.stop - words.start, wanted) for words in shares]
+    nearest = [_Nearest(words.stop - words.start, wanted) for words in blocks]
     moments = _Moments(len(captions), members.shape[1])
-
-    def take(words: slice, own: _Nearest, similarities: np.ndarray, start: int) -> None:
-        own.offer(similarities[words], start)
-        moments.centre(words, similarities)
-
-    def finish(words: slice, own: _Nearest):
-        return _ranked_again(captions[words], images, own.best()[0], top_k)
-
-    with ThreadPoolExecutor(len(shares)) as pool:
-        for start, similarities in _chunks_of_similarities(captions, images, chunk):
-            list(pool.map(take, shares, nearest, repeat(similarities), repeat(start)))
-            moments.add(similarities, members[start : start + similarities.shape[1]])
-        top, top_similarities = zip(*pool.map(finish, shares, nearest), strict=True)
-    return moments, np.concatenate(top), np.concatenate(top_similarities)
+    for start, products, lengths in _chunks_of_products(captions, images, chunk):
+        for words, own in zip(blocks, nearest, strict=True):
+            similarities = products[words]
+            similarities *= 1 / lengths
+            own.offer(similarities, start)
+            moments.centre(words, similarities)
+        moments.add(products, members[start : start + len(lengths)])
+    return moments, *_ranked_again(
+        captions, images, np.concatenate([own.best()[0] for own in nearest]), top_k
+    )
 
 
 def _slices(length: int, number: int) -> list[slice]:
-    edges = np.linspace(0, length, min(number, length) + 1).astype(int)
+    edges = np.linspace(0, length, number + 1).astype(int)
     return [slice(first, last) for first, last in pairwise(edges)]
 
 
-def _chunks_of_similarities(captions, images, chunk: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the first index and the float32 cosines of each chunk, in memory used again."""
+def _chunks_of_products(
+    captions, images, chunk: int
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield each chunk's first index, its float32 products and the lengths of its images.
+
+    The products lie in memory that is used again for the next chunk.
+    """
     captions = captions.astype(np.float32)
     table = np.empty((len(captions), min(chunk, len(images))), np.float32)
     for start in range(0, len(images), chunk):
         rows = np.ascontiguousarray(images[start : start + chunk], dtype=np.float32)
         lengths = _lengths(rows, start)
-        similarities = table[:, : len(rows)]
-        np.matmul(captions, rows.T, out=similarities)
-        similarities *= 1 / lengths
-        yield start, similarities
+        products = table[:, : len(rows)]
+        np.matmul(captions, rows.T, out=products)
+        yield start, products, lengths
 
 
 def _lengths(rows: np.ndarray, start: int) -> np.ndarray:
