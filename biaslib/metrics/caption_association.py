@@ -36,9 +36,10 @@ __all__ = [
     "top_k_composition",
 ]
 
-_LONGEST_CHUNK = 4_096
+_LONGEST_CHUNK = 8_192
 _SPARE = 8
-_WORDS_AT_ONCE = 64
+_WORDS_AT_ONCE = 32
+_NEAR_TIE = 2e-6
 _RESOLUTION = 1e-6
 
 
@@ -186,8 +187,8 @@ def audit(
     The images are walked through in chunks, so that the table of all similarities never exists.
     Products are float32; sums are kept in float64 and centred on each word's mean of the first
     chunk, so that the small spread of cosines far from 0 is not lost. The nearest images are
-    found in float32 with a few to spare, then ranked by cosines computed again in float64; equal
-    cosines go by index.
+    found in float32 with a few to spare; where two lie within 2e-6 their cosines are computed
+    again in float64 to settle the order, and equal cosines go by index.
 
     Parameters
     ----------
@@ -699,6 +700,8 @@ class _Nearest:
         if counts.max() > 2 * self.wanted:
             words, images = _places(_best(similarities, self.wanted))
             counts = np.bincount(words, minlength=len(self.filled))
+            least = similarities[words, images].reshape(-1, self.wanted).min(axis=1, keepdims=True)
+            self.floor = np.maximum(self.floor, least)
         if (self.filled + counts).max() > self.values.shape[1]:
             self._cut()
         self._enter(words, images + start, similarities[words, images], counts)
@@ -769,9 +772,9 @@ def _walk(captions, images, members, top_k: int, chunk: int):
             own.offer(similarities, start)
             moments.centre(words, similarities)
         moments.add(products, members[start : start + len(lengths)])
-    return moments, *_ranked_again(
-        captions, images, np.concatenate([own.best()[0] for own in nearest]), top_k
-    )
+    found = zip(*(own.best() for own in nearest), strict=True)
+    candidates, similarities = (np.concatenate(part) for part in found)
+    return moments, *_settled(captions, images, candidates, similarities, top_k)
 
 
 def _slices(length: int, number: int) -> list[slice]:
@@ -806,17 +809,23 @@ def _lengths(rows: np.ndarray, start: int) -> np.ndarray:
     return np.sqrt(squares)
 
 
-def _ranked_again(captions, images, nearest: np.ndarray, top_k: int):
-    """Rank candidates by float64 cosines: images and similarities, (k, top_k) each."""
-    top = np.empty((len(captions), top_k), np.intp)
-    similarities = np.empty((len(captions), top_k))
-    for word, candidates in enumerate(nearest):
-        rows = np.asarray(images[candidates], np.float64)
-        cosines = np.einsum("ij,j->i", rows, captions[word])
-        cosines /= np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        order = np.lexsort((candidates, -cosines))[:top_k]
-        top[word], similarities[word] = candidates[order], cosines[order]
-    return top, similarities
+def _settled(captions, images, candidates, similarities, top_k: int):
+    """Settle near ties by float64 cosines: images and similarities, (k, top_k) each."""
+    near = -np.diff(similarities, axis=1) <= _NEAR_TIE
+    none = np.zeros((len(near), 1), bool)
+    tied = np.hstack([near, none]) | np.hstack([none, near])
+    for word in np.flatnonzero(tied.any(axis=1)):
+        chosen = candidates[word, tied[word]]
+        similarities[word, tied[word]] = _exact_cosines(captions[word], images[chosen])
+    order = np.lexsort((candidates, -similarities), axis=1)[:, :top_k]
+    ordered = (np.take_along_axis(table, order, 1) for table in (candidates, similarities))
+    return tuple(ordered)
+
+
+def _exact_cosines(caption: np.ndarray, image: np.ndarray) -> np.ndarray:
+    rows = np.asarray(image, np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.einsum("ij,j->i", rows, caption) / lengths
 
 
 def _chunk_length(text_shape, n_groups: int, top_k: int, max_bytes: int) -> int:
