@@ -2,11 +2,13 @@
 
 from biaslib.inference._adjust import adjust
 from biaslib.inference._bootstrap import Interval, bootstrap, bootstrap_effect_size
-from biaslib.inference._exchange import (
-    ExchangeResult,
-    exchange_test,
-    grounded_permutation_test,
+from biaslib.inference._caption_bootstrap import (
+    TableInterval,
+    adjust_table,
+    bootstrap_c_asc,
+    bootstrap_top_k,
 )
+from biaslib.inference._exchange import ExchangeResult, exchange_test, grounded_permutation_test
 from biaslib.inference._permutation import (
     PermutationResult,
     n_partitions,
@@ -36,10 +38,14 @@ __all__ = [
     "RandomAttributeNull",
     "RandomAttributeResult",
     "SelectionInterval",
+    "TableInterval",
     "adjust",
+    "adjust_table",
     "bootstrap",
+    "bootstrap_c_asc",
     "bootstrap_effect_size",
     "bootstrap_selection",
+    "bootstrap_top_k",
     "exchange_test",
     "grounded_permutation_test",
     "minimum_detectable_effect",

@@ -1,0 +1,322 @@
+"""Intervals for caption association that resample people, and a correction for whole tables."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from biaslib.inference._adjust import adjust
+from biaslib.metrics import caption_association
+
+STATISTICS = ("share", "ratio", "entropy")
+_RESAMPLES_AT_ONCE = 50
+
+
+@dataclass(frozen=True)
+class TableInterval:
+    """Percentile intervals for a table of values, one resample after the other.
+
+    ``low`` and ``high`` have the shape of the table; ``values`` has one more axis, the resamples,
+    in front. ``n_defined`` says in how many resamples each value was defined.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    confidence: float
+    n_resamples: int
+    n_defined: np.ndarray
+    values: np.ndarray
+
+
+def bootstrap_c_asc(
+    similarities: ArrayLike,
+    groups: ArrayLike,
+    ddof: int = 1,
+    people: ArrayLike | None = None,
+    confidence: float = 0.95,
+    n_resamples: int = 1_000,
+    rng: np.random.Generator | int | None = None,
+) -> TableInterval:
+    r"""Return percentile intervals of C-ASC (Hamidieh et al. 2023, D.2) that resample people.
+
+    In every resample as many people as there are are drawn with replacement from the whole data
+    set, and C-ASC is computed with each image counted as often as its person was drawn:
+    the means and the standard deviation become weighted ones. Sizes of groups vary with the draw.
+
+    Parameters
+    ----------
+    similarities
+        Cosines of captions and images, (k, n).
+    groups
+        (n, g), true where the image belongs to the group. Groups may overlap.
+    ddof
+        What is taken from n in the divisor of the variance, 0 or 1.
+    people
+        Who is on each image, (n,); images of one person stay together. By default every image is
+        a person of its own.
+    confidence
+        Level of the intervals.
+    n_resamples
+        Number of resamples.
+    rng
+        Generator or seed.
+
+    Returns
+    -------
+    TableInterval
+        ``low`` and ``high`` (k, g). In a resample without a member of the group, without anyone
+        outside it, or without spread, the value is NaN and left out of the interval, which is
+        itself NaN if no resample is left. ``values`` takes 8 k g bytes for each resample, and
+        the working memory is about three times the similarities in float64.
+
+    Raises
+    ------
+    ValueError
+        As :func:`biaslib.metrics.caption_association.c_asc`; if ``people`` does not name one
+        person for every image; or if ``confidence`` or ``n_resamples`` is out of range.
+
+    Examples
+    --------
+    >>> women = np.repeat([[True, False], [False, True]], 20, axis=0)
+    >>> similarities = np.r_[np.linspace(0.2, 0.3, 20), np.linspace(0.1, 0.25, 20)][None]
+    >>> interval = bootstrap_c_asc(similarities, women, n_resamples=200, rng=0)
+    >>> bool(interval.low[0, 0] < 1.42 < interval.high[0, 0])
+    True
+    """
+    scores = np.asarray(similarities, dtype=np.float64)
+    members = np.asarray(groups)
+    caption_association.c_asc(scores, members, ddof)
+    members = members.astype(bool)
+    person = _persons(people, len(members))
+    _require_settings(confidence, n_resamples)
+    patterns, blocks, images = _cells(scores - scores.mean(axis=1, keepdims=True), members)
+    values = [
+        _weighted_c_asc(patterns, blocks, images, weights, ddof)
+        for weights in _draws(person, n_resamples, rng)
+    ]
+    return _interval(np.concatenate(values), confidence)
+
+
+def bootstrap_top_k(
+    ranking: ArrayLike,
+    groups: ArrayLike,
+    k: int = 100,
+    statistic: str = "share",
+    people: ArrayLike | None = None,
+    confidence: float = 0.95,
+    n_resamples: int = 1_000,
+    rng: np.random.Generator | int | None = None,
+) -> TableInterval:
+    r"""Return percentile intervals of a top-k composition that retrieve anew in every resample.
+
+    In every resample as many people as there are are drawn with replacement from the whole data
+    set, and the k images nearest to each caption are retrieved from those drawn. Since the order
+    of the images never changes, it is enough to walk down the one ranking and to count each image
+    as often as its person was drawn, until there are k. Resampling only among the k images first
+    retrieved would hide that another data set would have brought other images.
+
+    Parameters
+    ----------
+    ranking
+        Indices of images, the most similar first, (number of words, depth), as from
+        :func:`biaslib.metrics.caption_association.top_k` or ``audit(...).top``. With
+        ``depth = n`` it never runs out; without repeated people a depth of 2 k + 50 will do.
+    groups
+        (n, g), true where the image belongs to the group. Groups may overlap.
+    k
+        How many images to retrieve.
+    statistic
+        ``"share"`` of each group among the k; its ``"ratio"`` to the group's share in the resample;
+        or the ``"entropy"`` over a partition (:func:`biaslib.metrics.caption_association.entropy`).
+    people
+        Who is on each image, (n,); images of one person stay together. By default every image is
+        a person of its own.
+    confidence
+        Level of the intervals.
+    n_resamples
+        Number of resamples.
+    rng
+        Generator or seed.
+
+    Returns
+    -------
+    TableInterval
+        ``low`` and ``high`` (number of words, g), or (number of words,) for the entropy. A ratio
+        is NaN, and left out, in a resample without any member of the group.
+
+    Raises
+    ------
+    ValueError
+        If the ranking is not deep enough for some resample, names an image twice for a word or
+        one that does not exist; if a group has no image; if ``statistic`` is unknown, or the
+        entropy is asked for groups that are not a partition; or if ``k``, ``people``,
+        ``confidence`` or ``n_resamples`` is out of range.
+
+    Notes
+    -----
+    An image drawn twice is retrieved twice, as two people just like each other would be, so that
+    the interval is a little wide where k is small. Percentile intervals of a share near 0 or 1
+    are too narrow: a group that is absent from the first depth images has the interval [0, 0].
+
+    Examples
+    --------
+    >>> ranking = np.arange(200)[None]
+    >>> women = (np.arange(200) % 4 == 0)[:, None]
+    >>> interval = bootstrap_top_k(ranking, women, k=40, n_resamples=200, rng=0)
+    >>> bool(interval.low[0, 0] < 0.25 < interval.high[0, 0])
+    True
+    """
+    members = np.asarray(groups)
+    caption_association.top_k_composition(ranking, members)
+    members, ranking = members.astype(bool), np.asarray(ranking)
+    person = _persons(people, len(members))
+    _require_settings(confidence, n_resamples)
+    _require_statistic(statistic, members)
+    if not 1 <= k <= ranking.shape[1]:
+        raise ValueError(f"{k} images cannot be retrieved from a ranking of {ranking.shape[1]}")
+    values = [
+        _statistic(_retrieved_again(ranking, members, weights, k), members, weights, k, statistic)
+        for weights in _draws(person, n_resamples, rng)
+    ]
+    return _interval(np.concatenate(values), confidence)
+
+
+def adjust_table(p_values: ArrayLike, method: str = "bh") -> np.ndarray:
+    """Return p-values adjusted for all the tests of a table: see :func:`adjust`.
+
+    For the words and groups of an audit, such as the ``p_value`` of
+    :func:`biaslib.metrics.caption_association.representation`. Counts of one word add up, and
+    similar words retrieve the same people, so that the tests depend on one another: ``"by"`` and
+    ``"holm"`` allow for any dependence, ``"bh"`` does not.
+
+    Parameters
+    ----------
+    p_values
+        (k, g) or any other shape, between 0 and 1.
+    method
+        ``"bh"``, ``"by"`` or ``"holm"``.
+
+    Returns
+    -------
+    numpy.ndarray
+        In the shape given.
+
+    Raises
+    ------
+    ValueError
+        As :func:`adjust`.
+
+    Examples
+    --------
+    >>> adjust_table([[0.01, 0.04], [0.03, 1.0]], method="holm")
+    array([[0.04, 0.09],
+           [0.09, 1.  ]])
+    """
+    table = np.asarray(p_values, dtype=float)
+    return adjust(table.ravel(), method).reshape(table.shape)
+
+
+def _draws(person: np.ndarray, n_resamples: int, rng) -> Iterator[np.ndarray]:
+    """Yield how often each image counts, (resamples, n), some resamples at a time."""
+    rng = np.random.default_rng(rng)
+    n_people = person.max() + 1
+    for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
+        number = min(_RESAMPLES_AT_ONCE, n_resamples - start)
+        drawn = (rng.integers(n_people, size=n_people) for _ in range(number))
+        counts = np.stack([np.bincount(people, minlength=n_people) for people in drawn])
+        yield counts[:, person]
+
+
+def _cells(centred: np.ndarray, members: np.ndarray):
+    """Sort images by the groups they belong to, since all sums are sums over such cells.
+
+    Returns the groups of each cell (cells, g), and for every cell its similarities (k, size) and
+    its images.
+    """
+    patterns, cell = np.unique(members, axis=0, return_inverse=True)
+    order = np.argsort(cell.ravel(), kind="stable")
+    images = np.split(order, np.cumsum(np.bincount(cell.ravel()))[:-1])
+    return patterns.astype(float), [centred[:, chosen] for chosen in images], images
+
+
+def _weighted_c_asc(patterns, blocks, images, weights: np.ndarray, ddof: int) -> np.ndarray:
+    """Return C-ASC of each resample, (resamples, k, g)."""
+    drawn = [weights[:, chosen].T.astype(float) for chosen in images]
+    sizes = np.stack([counts.sum(axis=0) for counts in drawn], axis=-1)
+    pairs = list(zip(blocks, drawn, strict=True))
+    sums = np.stack([(block @ counts).T for block, counts in pairs], axis=-1)
+    squares = sum((block**2 @ counts).T for block, counts in pairs)
+    n, total = sizes.sum(axis=1)[:, None], sums.sum(axis=2)
+    variance = (squares - total**2 / n) / (n - ddof)
+    inside, n_inside = sums @ patterns, (sizes @ patterns)[:, None, :]
+    outside, n_outside = total[:, :, None] - inside, n[:, :, None] - n_inside
+    with np.errstate(divide="ignore", invalid="ignore"):
+        difference = inside / n_inside - outside / n_outside
+        spread = np.sqrt(np.where(variance > 1e-12 * squares / n, variance, np.nan))
+        return difference / spread[:, :, None]
+
+
+def _retrieved_again(ranking, members, weights: np.ndarray, k: int) -> np.ndarray:
+    """Return how many of each group are among the k retrieved, (resamples, words, g)."""
+    counts = np.empty((len(weights), len(ranking), members.shape[1]))
+    for word, images in enumerate(ranking):
+        drawn = weights[:, images]
+        before = np.cumsum(drawn, axis=1) - drawn
+        _require_depth(before[:, -1] + drawn[:, -1], k, word)
+        taken = np.clip(k - before, 0, drawn)
+        counts[:, word] = taken.astype(float) @ members[images].astype(float)
+    return counts
+
+
+def _statistic(counts, members, weights: np.ndarray, k: int, statistic: str) -> np.ndarray:
+    if statistic == "entropy":
+        table = counts.reshape(-1, counts.shape[-1])
+        return caption_association.entropy(table).reshape(counts.shape[:2])
+    if statistic == "share":
+        return counts / k
+    expected = weights @ members.astype(float) / weights.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(expected > 0, 1.0, np.nan)[:, None] * (counts / k) / expected[:, None]
+
+
+def _interval(values: np.ndarray, confidence: float) -> TableInterval:
+    tail = (1.0 - confidence) / 2.0
+    defined = np.isfinite(values).sum(axis=0)
+    quantile = np.quantile if (defined == len(values)).all() else np.nanquantile
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice")
+        low, high = quantile(values, [tail, 1.0 - tail], axis=0)
+    return TableInterval(low, high, confidence, len(values), defined, values)
+
+
+def _persons(people: ArrayLike | None, n: int) -> np.ndarray:
+    if people is None:
+        return np.arange(n)
+    names = np.asarray(people)
+    if names.shape != (n,):
+        raise ValueError(f"people has shape {names.shape}; it must name one person for {n} images")
+    return np.unique(names, return_inverse=True)[1]
+
+
+def _require_settings(confidence: float, n_resamples: int) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence!r}; it must lie between 0 and 1")
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples is {n_resamples!r}; there must be at least one")
+
+
+def _require_statistic(statistic: str, members: np.ndarray) -> None:
+    if statistic not in STATISTICS:
+        raise ValueError(f"statistic {statistic!r} is not one of {', '.join(STATISTICS)}")
+    if statistic == "entropy" and (members.sum(axis=1) != 1).any():
+        raise ValueError("the entropy needs a partition, each image in exactly one group")
+
+
+def _require_depth(found: np.ndarray, k: int, word: int) -> None:
+    if found.min() < k:
+        raise ValueError(
+            f"the ranking of word {word} holds only {found.min()} of {k} images in some resample; "
+            "rank the images deeper"
+        )

@@ -1,0 +1,1051 @@
+r"""Caption association and retrieval: the measures of Hamidieh et al. (2023), and their relatives.
+
+A caption (a word in a template) is compared with the images of a data set of people. C-ASC asks
+whether a group's images lie nearer to the caption than everyone else's do; the retrieval measures
+ask who is among the k nearest images.
+
+Shapes, everywhere: k words, n images, g groups, d dimensions. ``similarities`` (k, n);
+``groups`` (n, g), true where the image shows a member of the group. Groups may overlap, so that
+men, women, races and their intersections go through in one call; measures of a whole
+distribution (entropy, MaxSkew, MinSkew, NDKL) ask for a partition: each image in exactly one group.
+Cosines have no unit; C-ASC is in standard deviations of a word's similarities.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+__all__ = [
+    "CaptionAudit",
+    "Composition",
+    "Representation",
+    "audit",
+    "c_asc",
+    "entropy",
+    "max_skew_at_k",
+    "min_skew_at_k",
+    "ndkl",
+    "rank_by_entropy",
+    "representation",
+    "skew_at_k",
+    "top_k",
+    "top_k_composition",
+]
+
+# Long chunks make for few waits between BLAS threads; 16 words of one are 1 MB, a cache's worth.
+_LONGEST_CHUNK = 16_384
+_WORDS_AT_ONCE = 16
+# Float32 cosines err by a few 1e-7: closer ones are computed again, of some images more than asked.
+_NEAR_TIE = 2e-6
+_SPARE = 8
+_RESOLUTION = 1e-6
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Who is among the images retrieved for each word.
+
+    ``counts`` and ``shares`` are (k, g): retrieved images of each group, as a number and divided
+    by ``n_retrieved``. ``group_sizes`` (g,) and ``n_images`` describe the whole data set, and
+    ``expected_shares`` (g,) is their ratio. Shares of overlapping groups add up to more than 1.
+    """
+
+    counts: np.ndarray
+    n_retrieved: int
+    group_sizes: np.ndarray
+    n_images: int
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of each group among the images retrieved, (k, g)."""
+        return self.counts / self.n_retrieved
+
+    @property
+    def expected_shares(self) -> np.ndarray:
+        """Share of each group in the data set, (g,)."""
+        return self.group_sizes / self.n_images
+
+
+@dataclass(frozen=True)
+class CaptionAudit:
+    """Everything that one pass over the images yields: see :func:`audit`.
+
+    ``c_asc``, ``group_means`` and ``complement_means`` are (k, g); ``means`` and ``deviations``
+    (k,) are over all images, the deviations with ``ddof``. ``top`` and ``top_similarities``
+    (k, top_k) hold the nearest images, nearest first, and ``composition`` says who they show.
+    """
+
+    c_asc: np.ndarray
+    group_means: np.ndarray
+    complement_means: np.ndarray
+    means: np.ndarray
+    deviations: np.ndarray
+    top: np.ndarray
+    top_similarities: np.ndarray
+    composition: Composition
+    ddof: int
+    n_images: int
+
+
+@dataclass(frozen=True)
+class Representation:
+    """Over- and under-representation among the images retrieved: see :func:`representation`.
+
+    All arrays are (k, g): ``shares``, ``ratios`` to the shares in the data set, and one-sided
+    p-values ``p_over`` and ``p_under``; ``p_value`` is two-sided, twice the smaller and at most 1.
+    """
+
+    shares: np.ndarray
+    ratios: np.ndarray
+    p_over: np.ndarray
+    p_under: np.ndarray
+    p_value: np.ndarray
+
+
+def c_asc(
+    similarities: ArrayLike,
+    groups: ArrayLike,
+    ddof: int = 1,
+    *,
+    words: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+) -> np.ndarray:
+    r"""Return how much nearer each caption lies to a group's images than to all others.
+
+    C-ASC of Hamidieh et al. (2023), section 3.2 and appendix D.2, with :math:`D` all images and
+    :math:`\bar G = D \setminus G`:
+
+    .. math:: \text{C-ASC}(c, G) = \frac{
+              \frac{1}{\lvert G \rvert} \sum_{g \in G} d(c, g)
+              - \frac{1}{\lvert \bar G \rvert} \sum_{g' \in \bar G} d(c, g')}
+              {\operatorname{std}_{u \in D} d(c, u)}
+
+    The main text prints :math:`1 / G` before both sums; the appendix has the complement in the
+    second, as it must be for a difference of means. The paper does not say which standard
+    deviation is meant: ``ddof=1`` divides by n - 1, ``ddof=0`` by n, which makes every value
+    larger by the factor :math:`\sqrt{n / (n - 1)}`, 1.000005 for the images of FairFace.
+
+    Parameters
+    ----------
+    similarities
+        Cosines of captions and images, (k, n).
+    groups
+        (n, g), true where the image belongs to the group. Groups may overlap.
+    ddof
+        What is taken from n in the divisor of the variance, 0 or 1.
+    words, names
+        What errors call the k words and the g groups; otherwise their index.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k, g), in standard deviations of the word's similarities. With ``ddof=0`` and p the
+        group's share, :math:`\lvert \text{C-ASC} \rvert \le 1 / \sqrt{p (1 - p)}`. A group and
+        its complement have opposite values. A group of one image is allowed: a mean of one.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together; if a similarity is not finite; if a group has no image or
+        all of them, so that it or its complement has no mean; if a word has the same similarity
+        with every image; if there are fewer than two images; or if ``ddof`` is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> women = [True, True, False, False]
+    >>> men = [False, False, True, True]
+    >>> c_asc([[0.3, 0.3, 0.1, 0.1]], np.transpose([women, men]), ddof=0)
+    array([[ 2., -2.]])
+    """
+    scores = _similarities(similarities, words)
+    members = _groups(groups, scores.shape[1], names)
+    _require_both_sides(members, names)
+    _require_ddof(ddof, len(members))
+    means = scores.mean(axis=1)
+    centred = scores - means[:, None]
+    spread = np.sqrt((centred**2).sum(axis=1) / (len(members) - ddof))
+    _require_spread(spread, 1e-12 * np.abs(scores).max(axis=1), words)
+    inside, outside = _two_means(centred @ members.astype(float), centred.sum(axis=1), members)
+    return (inside - outside) / spread[:, None]
+
+
+def audit(
+    text: ArrayLike,
+    image: ArrayLike,
+    groups: ArrayLike,
+    top_k: int = 100,
+    ddof: int = 1,
+    max_bytes: int = 512 * 2**20,
+    *,
+    words: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+) -> CaptionAudit:
+    r"""Return C-ASC and the top-k composition of many words and groups in one pass.
+
+    The images are walked through in chunks, so that the table of all similarities never exists.
+    Products are float32; sums are kept in float64 and centred on each word's mean of the first
+    chunk, so that the small spread of cosines far from 0 is not lost. The nearest images are
+    found in float32 with a few to spare; where two lie within 2e-6 their cosines are computed
+    again in float64 to settle the order, and equal cosines go by index.
+
+    Parameters
+    ----------
+    text
+        Embeddings of the captions, (k, d).
+    image
+        Embeddings of the images, (n, d), of any length other than zero; float32 and contiguous
+        is fastest, a memory map will do.
+    groups
+        (n, g), true where the image belongs to the group. Groups may overlap.
+    top_k
+        How many images to retrieve for each caption; 100 in the paper.
+    ddof
+        What is taken from n in the divisor of the variance, 0 or 1.
+    max_bytes
+        Cap on the working memory in bytes, beyond the arguments themselves.
+    words, names
+        What errors call the k words and the g groups; otherwise their index.
+
+    Returns
+    -------
+    CaptionAudit
+        C-ASC agrees with :func:`c_asc` on float64 cosines within about 1e-5.
+
+    Raises
+    ------
+    ValueError
+        As :func:`c_asc`; if ``text`` and ``image`` differ in dimensions; if a row of either is
+        all zeros or holds a value that is not finite; if ``top_k`` is below 1 or above the number
+        of images; if a word's spread is below 1e-6, which float32 cannot resolve; or if
+        ``max_bytes`` is too small.
+
+    Examples
+    --------
+    >>> image = [[1, 0], [0.8, 0.6], [0.6, 0.8], [0, 1]]
+    >>> women = [[True], [True], [False], [False]]
+    >>> result = audit([[1, 0]], image, women, top_k=2, ddof=0)
+    >>> result.c_asc.round(3), result.top, result.composition.counts
+    (array([[1.604]]), array([[0, 1]]), array([[2]]))
+    """
+    captions = _unit_text(text, words)
+    images = _table(image, "image")
+    if images.shape[1] != captions.shape[1]:
+        raise ValueError(
+            f"text has {captions.shape[1]} dimensions and image {images.shape[1]}; "
+            "encode both with the same model"
+        )
+    members = _groups(groups, len(images), names)
+    _require_both_sides(members, names)
+    _require_ddof(ddof, len(images))
+    _require_retrievable(top_k, len(images))
+    chunk = _chunk_length(captions.shape, members.shape[1], top_k, max_bytes)
+    moments, top, top_similarities = _walk(captions, images, members, top_k, chunk)
+    spread = moments.spread(ddof)
+    _require_spread(spread, np.full(len(spread), _RESOLUTION), words)
+    inside, outside = moments.two_means(members)
+    return CaptionAudit(
+        c_asc=(inside - outside) / spread[:, None],
+        group_means=inside,
+        complement_means=outside,
+        means=moments.means(),
+        deviations=spread,
+        top=top,
+        top_similarities=top_similarities,
+        composition=top_k_composition(top, members, names=names),
+        ddof=ddof,
+        n_images=len(images),
+    )
+
+
+def top_k(similarities: ArrayLike, k: int, *, words: Sequence[str] | None = None) -> np.ndarray:
+    """Return the k images most similar to each caption, the most similar first.
+
+    The retrieval of Hamidieh et al. (2023), section 3.3 and appendix D.3, with k = 100 there.
+    Equal similarities go by index, the lower first, so that the answer does not depend on how
+    the machine sorts.
+
+    Parameters
+    ----------
+    similarities
+        Cosines of captions and images, (number of words, n).
+    k
+        How many images to retrieve.
+    words
+        What errors call the words; otherwise their index.
+
+    Returns
+    -------
+    numpy.ndarray
+        Indices of images, (number of words, k).
+
+    Raises
+    ------
+    ValueError
+        If ``k`` is below 1 or above n, or a similarity is not finite.
+
+    Examples
+    --------
+    >>> top_k([[0.1, 0.3, 0.2, 0.3]], 3)
+    array([[1, 3, 2]])
+    """
+    scores = _similarities(similarities, words)
+    _require_retrievable(k, scores.shape[1])
+    nearest = _Nearest(len(scores), k)
+    nearest.offer(scores, 0)
+    return nearest.best()[0]
+
+
+def top_k_composition(
+    top: ArrayLike, groups: ArrayLike, *, names: Sequence[str] | None = None
+) -> Composition:
+    """Return how many of the retrieved images show a member of each group.
+
+    Hamidieh et al. (2023), section 3.3 and appendix D.3. The paper compares shares with those of
+    a balanced data set; here the data set's own shares come along.
+
+    Parameters
+    ----------
+    top
+        Indices of the retrieved images, (k, number retrieved), as from :func:`top_k`.
+    groups
+        (n, g), true where the image belongs to the group. Groups may overlap.
+    names
+        What errors call the groups; otherwise their index.
+
+    Returns
+    -------
+    Composition
+        Counts and shares (k, g).
+
+    Raises
+    ------
+    ValueError
+        If ``top`` is not a table of indices below n, names an image twice for one word, or a
+        group has no image.
+
+    Examples
+    --------
+    >>> groups = [[True, False], [True, False], [False, True], [False, True]]
+    >>> top_k_composition([[0, 2], [0, 1]], groups).shares
+    array([[0.5, 0.5],
+           [1. , 0. ]])
+    """
+    members = _groups(groups, None, names)
+    _require_members(members, names)
+    retrieved = _retrieved(top, len(members))
+    return Composition(
+        counts=np.stack([members[row].sum(axis=0) for row in retrieved]),
+        n_retrieved=retrieved.shape[1],
+        group_sizes=members.sum(axis=0),
+        n_images=len(members),
+    )
+
+
+def entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndarray:
+    r"""Return how evenly each word's retrieved images spread over the groups.
+
+    Hamidieh et al. (2023), section 3.3 and appendix D.3, rank words by the entropy of the
+    demographic distribution and print no formula. Ours is Shannon's, divided by its maximum, so
+    that sets of groups of different number can be compared:
+
+    .. math:: H = -\frac{1}{\ln g} \sum_{i=1}^{g} p_i \ln p_i, \qquad 0 \ln 0 = 0
+
+    Parameters
+    ----------
+    counts
+        Counts or shares of the g groups of a partition, (k, g).
+    words
+        What errors call the words; otherwise their index.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k,), 1 when all groups are equally frequent and 0 when only one is there. In a data set
+        with unequal groups a fair draw has less than 1: compare with the entropy of its own sizes.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two groups, or a row holds a negative number, one that is not
+        finite, or nothing.
+
+    Examples
+    --------
+    >>> entropy([[50, 50], [100, 0], [90, 10]]).round(3)
+    array([1.   , 0.   , 0.469])
+    """
+    shares = _shares(counts, words)
+    if shares.shape[1] < 2:
+        raise ValueError("the entropy of one group is not defined: ln 1 = 0")
+    return np.clip(_entropies(shares) / np.log(shares.shape[1]), 0.0, 1.0) + 0.0
+
+
+def rank_by_entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndarray:
+    """Return the order of the words from the lowest entropy to the highest.
+
+    The words whose images are concentrated most on few groups come first (Hamidieh et al. 2023,
+    section 3.3). Equal entropies go by index.
+
+    Parameters
+    ----------
+    counts
+        Counts or shares of the g groups of a partition, (k, g).
+    words
+        What errors call the words; otherwise their index.
+
+    Returns
+    -------
+    numpy.ndarray
+        Indices of words, (k,).
+
+    Raises
+    ------
+    ValueError
+        As :func:`entropy`.
+
+    Examples
+    --------
+    >>> rank_by_entropy([[50, 50], [100, 0], [90, 10]])
+    array([1, 2, 0])
+    """
+    return np.argsort(entropy(counts, words=words).round(12), kind="stable")
+
+
+def representation(
+    composition: Composition, *, names: Sequence[str] | None = None
+) -> Representation:
+    r"""Return whether groups are over- or under-represented among the images retrieved.
+
+    Hamidieh et al. (2023), appendix D.3, call a share "significantly higher or lower" than
+    expected without naming a test. Here the null hypothesis is that the m images retrieved are
+    drawn from the n at random without replacement, so that the count of a group of size K is
+    hypergeometric:
+
+    .. math:: P(X = x) = \binom{K}{x} \binom{n - K}{m - x} \Big/ \binom{n}{m}
+
+    and the one-sided p-values are :math:`P(X \ge x)` and :math:`P(X \le x)`.
+
+    Parameters
+    ----------
+    composition
+        As from :func:`top_k_composition` or :func:`audit`.
+    names
+        What errors call the groups; otherwise their index.
+
+    Returns
+    -------
+    Representation
+        Shares, ratios to the data set's own shares, and p-values, all (k, g). They are not
+        corrected for many words and groups: see :func:`biaslib.inference.adjust_table`.
+
+    Raises
+    ------
+    ValueError
+        If a group has no image in the data set, a count is impossible, or more images were
+        retrieved than there are.
+
+    Notes
+    -----
+    The null treats images as exchangeable. Several images of one person, or near duplicates,
+    are retrieved together, and then these p-values are too small.
+
+    Examples
+    --------
+    >>> groups = np.repeat([[True, False], [False, True]], 5, axis=0)
+    >>> result = representation(top_k_composition([[0, 1, 2, 3]], groups))
+    >>> result.ratios, result.p_over.round(4)
+    (array([[2., 0.]]), array([[0.0238, 1.    ]]))
+    """
+    counts = _possible_counts(composition, names)
+    tails = [
+        _tails(counts[:, group], size, composition)
+        for group, size in enumerate(composition.group_sizes)
+    ]
+    over, under = (np.stack(tail, axis=1) for tail in zip(*tails, strict=True))
+    return Representation(
+        shares=composition.shares,
+        ratios=composition.shares / composition.expected_shares,
+        p_over=over,
+        p_under=under,
+        p_value=np.minimum(2 * np.minimum(over, under), 1.0),
+    )
+
+
+def skew_at_k(
+    composition: Composition, smoothing: float = 0.0, *, names: Sequence[str] | None = None
+) -> np.ndarray:
+    r"""Return the log ratio of each group's share among the k retrieved to its share in the data.
+
+    Skew@k of Geyik, Ambler and Kenthapadi (2019), with the data set's own shares q as the
+    desired ones and an optional pseudo-count:
+
+    .. math:: \text{Skew}_a@k = \ln \frac{p_a}{q_a}, \qquad
+              p_a = \frac{x_a + \alpha q_a}{k + \alpha}
+
+    Parameters
+    ----------
+    composition
+        As from :func:`top_k_composition` or :func:`audit`.
+    smoothing
+        The pseudo-count :math:`\alpha`, in images, shared out as the data set is. With 0, as
+        defined, a group that is absent from the k has minus infinity.
+    names
+        What errors call the groups; otherwise their index.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k words, g), in nats; 0 where the share is as in the data set.
+
+    Raises
+    ------
+    ValueError
+        If ``smoothing`` is negative, or as :func:`representation`.
+
+    Examples
+    --------
+    >>> groups = np.repeat([[True, False], [False, True]], 5, axis=0)
+    >>> composition = top_k_composition([[0, 1, 2, 3]], groups)
+    >>> skew_at_k(composition).round(3), skew_at_k(composition, smoothing=1).round(3)
+    (array([[0.693,  -inf]]), array([[ 0.588, -1.609]]))
+    """
+    counts = _possible_counts(composition, names)
+    if not 0 <= smoothing < np.inf:
+        raise ValueError(f"smoothing is {smoothing!r}; it must be a number of images, 0 or more")
+    expected = composition.expected_shares
+    shares = (counts + smoothing * expected) / (composition.n_retrieved + smoothing)
+    with np.errstate(divide="ignore"):
+        return np.log(shares / expected)
+
+
+def max_skew_at_k(
+    composition: Composition, smoothing: float = 0.0, *, names: Sequence[str] | None = None
+) -> np.ndarray:
+    r"""Return the Skew@k of the group that is most over-represented.
+
+    Geyik, Ambler and Kenthapadi (2019): :math:`\text{MaxSkew}@k = \max_a \text{Skew}_a@k`.
+
+    Parameters
+    ----------
+    composition
+        Of a partition, as from :func:`top_k_composition` or :func:`audit`.
+    smoothing
+        As :func:`skew_at_k`. The measure is finite without.
+    names
+        What errors call the groups; otherwise their index.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k words,), in nats. Never below 0, since the shares of a partition cannot all be too small.
+
+    Raises
+    ------
+    ValueError
+        As :func:`skew_at_k`, and if the groups are not a partition.
+
+    Examples
+    --------
+    >>> groups = np.repeat([[True, False], [False, True]], 5, axis=0)
+    >>> max_skew_at_k(top_k_composition([[0, 1, 2, 3]], groups)).round(3)
+    array([0.693])
+    """
+    _require_partition_counts(composition)
+    return np.maximum(skew_at_k(composition, smoothing, names=names).max(axis=1), 0.0)
+
+
+def min_skew_at_k(
+    composition: Composition, smoothing: float = 0.0, *, names: Sequence[str] | None = None
+) -> np.ndarray:
+    r"""Return the Skew@k of the group that is most under-represented.
+
+    Geyik, Ambler and Kenthapadi (2019): :math:`\text{MinSkew}@k = \min_a \text{Skew}_a@k`.
+
+    Parameters
+    ----------
+    composition
+        Of a partition, as from :func:`top_k_composition` or :func:`audit`.
+    smoothing
+        As :func:`skew_at_k`. With 0, as defined, a word for which some group is absent has minus
+        infinity, which is frequent where groups outnumber images retrieved.
+    names
+        What errors call the groups; otherwise their index.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k words,), in nats. Never above 0.
+
+    Raises
+    ------
+    ValueError
+        As :func:`skew_at_k`, and if the groups are not a partition.
+
+    Examples
+    --------
+    >>> groups = np.repeat([[True, False], [False, True]], 5, axis=0)
+    >>> min_skew_at_k(top_k_composition([[0, 1, 2, 5]], groups)).round(3)
+    array([-0.693])
+    """
+    _require_partition_counts(composition)
+    return np.minimum(skew_at_k(composition, smoothing, names=names).min(axis=1), 0.0)
+
+
+def ndkl(top: ArrayLike, groups: ArrayLike, *, names: Sequence[str] | None = None) -> np.ndarray:
+    r"""Return how far a ranking's groups are from those of the data set, at every depth.
+
+    Normalised discounted cumulative Kullback-Leibler divergence of Geyik, Ambler and Kenthapadi
+    (2019), with the data set's own shares q as the desired ones and p(i) the shares among the
+    first i of m images:
+
+    .. math:: \text{NDKL} = \frac{1}{Z} \sum_{i=1}^{m} \frac{1}{\log_2 (i + 1)}
+              \sum_a p_a(i) \ln \frac{p_a(i)}{q_a}, \qquad
+              Z = \sum_{i=1}^{m} \frac{1}{\log_2 (i + 1)}, \qquad 0 \ln 0 = 0
+
+    Parameters
+    ----------
+    top
+        Indices of the retrieved images, nearest first, (k, m), as from :func:`top_k`.
+    groups
+        A partition, (n, g), true where the image belongs to the group.
+    names
+        What errors call the groups; otherwise their index.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k,), in nats, 0 or more. Never 0 with two groups or more, since the first image alone
+        cannot have the data set's shares; compare with the value of shuffled images.
+
+    Raises
+    ------
+    ValueError
+        As :func:`top_k_composition`, and if the groups are not a partition.
+
+    Examples
+    --------
+    >>> groups = [[True, False], [False, True], [True, False], [False, True]]
+    >>> ndkl([[0, 1], [0, 2]], groups).round(3)
+    array([0.425, 0.693])
+    """
+    members = _groups(groups, None, names)
+    _require_members(members, names)
+    _require_partition(members)
+    retrieved = _retrieved(top, len(members))
+    depths = np.arange(1, retrieved.shape[1] + 1)
+    discounts = 1 / np.log2(depths + 1)
+    expected = members.mean(axis=0)
+    divergences = [_divergences(members[row], depths, expected) for row in retrieved]
+    return np.maximum(np.stack(divergences) @ (discounts / discounts.sum()), 0.0)
+
+
+class _Moments:
+    """Sums over images, by word and group, of similarities centred on a first guess."""
+
+    def __init__(self, n_words: int, n_groups: int):
+        self.n_images = 0
+        self.shift = np.zeros(n_words)
+        self.sums = np.zeros((n_words, n_groups + 1))
+        self.squares = np.zeros(n_words)
+
+    @property
+    def totals(self) -> np.ndarray:
+        return self.sums[:, -1]
+
+    def means(self) -> np.ndarray:
+        return self.shift + self.totals / self.n_images
+
+    def spread(self, ddof: int) -> np.ndarray:
+        scatter = np.maximum(self.squares - self.totals**2 / self.n_images, 0.0)
+        return np.sqrt(scatter / (self.n_images - ddof))
+
+    def two_means(self, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        inside, outside = _two_means(self.sums[:, :-1], self.totals, members)
+        return inside + self.shift[:, None], outside + self.shift[:, None]
+
+    def centre(self, words: slice, similarities: np.ndarray) -> None:
+        """Centre the similarities of some words in place, and take in their squares."""
+        if self.n_images == 0:
+            self.shift[words] = similarities.mean(axis=1)
+        similarities -= self.shift[words, None].astype(np.float32)
+        self.squares[words] += np.einsum("ij,ij->i", similarities, similarities)
+
+    def add(self, members: np.ndarray, similarities: np.ndarray) -> None:
+        """Take in a chunk of groups, (c, g), and of centred similarities, (k, c)."""
+        everyone = np.ones((len(members), 1), bool)
+        self.sums += similarities @ np.hstack([members, everyone]).astype(np.float32)
+        self.n_images += len(members)
+
+
+class _Nearest:
+    """The images most similar to each word so far; equal similarities go by index.
+
+    Candidates are entered in a table three times as wide as wanted. When it is full it is cut to
+    the best, which raises the floor that a later image must exceed: soon hardly any image does.
+    """
+
+    def __init__(self, n_words: int, wanted: int):
+        self.wanted = wanted
+        self.filled = np.zeros(n_words, np.intp)
+        self.images = np.zeros((n_words, 3 * wanted), np.intp)
+        self.values = np.full((n_words, 3 * wanted), -np.inf)
+        self.floor = np.full((n_words, 1), -np.inf)
+
+    def offer(self, similarities: np.ndarray, start: int) -> None:
+        """Take in a chunk, (k, c), whose first image has the index ``start``."""
+        words, images = _places(similarities > self.floor.astype(similarities.dtype))
+        counts = np.bincount(words, minlength=len(self.filled))
+        if counts.max() > 2 * self.wanted:
+            words, images = _places(_best(similarities, self.wanted))
+            counts = np.bincount(words, minlength=len(self.filled))
+            least = similarities[words, images].reshape(-1, self.wanted).min(axis=1, keepdims=True)
+            self.floor = np.maximum(self.floor, least)
+        if (self.filled + counts).max() > self.values.shape[1]:
+            self._cut()
+        self._enter(words, images + start, similarities[words, images], counts)
+
+    def best(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return images and their similarities, (k, wanted) each, the most similar first."""
+        self._cut()
+        images, values = self.images[:, : self.wanted], self.values[:, : self.wanted]
+        order = np.argsort(-values, axis=1, kind="stable")
+        return np.take_along_axis(images, order, 1), np.take_along_axis(values, order, 1)
+
+    def _enter(self, words, images, values, counts: np.ndarray) -> None:
+        firsts = np.cumsum(counts) - counts
+        places = np.arange(len(words)) + (self.filled - firsts)[words]
+        self.images[words, places] = images
+        self.values[words, places] = values
+        self.filled += counts
+
+    def _cut(self) -> None:
+        """Keep the best of each word, in the order of their indices."""
+        kept = np.flatnonzero(_best(self.values, self.wanted))
+        shape = len(self.values), self.wanted
+        for table, blank in ((self.images, 0), (self.values, -np.inf)):
+            best = table.ravel()[kept].reshape(shape)
+            table[:, : self.wanted] = best
+            table[:, self.wanted :] = blank
+        self.filled = np.minimum(self.filled, self.wanted)
+        self.floor = self.values[:, : self.wanted].min(axis=1, keepdims=True)
+
+
+def _places(marked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and columns of what is marked, faster than numpy.nonzero does."""
+    return np.divmod(np.flatnonzero(marked), marked.shape[1])
+
+
+def _best(values: np.ndarray, wanted: int) -> np.ndarray:
+    """Mark the largest values of every row; among equal ones those further left."""
+    if values.shape[1] <= wanted:
+        return np.ones(values.shape, bool)
+    place = values.shape[1] - wanted
+    least = np.partition(values, place, axis=1)[:, place, None]
+    best = values >= least
+    tied = np.flatnonzero(np.count_nonzero(best, axis=1) > wanted)
+    if tied.size:
+        best[tied] = _first_of_the_tied(values[tied], least[tied], wanted)
+    return best
+
+
+def _first_of_the_tied(values: np.ndarray, least: np.ndarray, wanted: int) -> np.ndarray:
+    above, equal = values > least, values == least
+    room = wanted - np.count_nonzero(above, axis=1)
+    return above | (equal & (np.cumsum(equal, axis=1) <= room[:, None]))
+
+
+def _walk(captions, images, members, top_k: int, chunk: int):
+    """Walk through the images once: moments, nearest images and their similarities.
+
+    While one chunk's products are computed, a thread takes in those of the chunk before, a few
+    words at a time, which stay in the cache.
+    """
+    blocks = _slices(len(captions), -(-len(captions) // _WORDS_AT_ONCE))
+    wanted = min(top_k + _SPARE, len(images))
+    nearest = [_Nearest(words.stop - words.start, wanted) for words in blocks]
+    moments = _Moments(len(captions), members.shape[1])
+
+    def take(start: int, rows: np.ndarray, products: np.ndarray):
+        lengths = _lengths(rows, start)
+        for words, own in zip(blocks, nearest, strict=True):
+            similarities = products[words]
+            similarities *= 1 / lengths
+            own.offer(similarities, start)
+            moments.centre(words, similarities)
+        return members[start : start + len(rows)], products
+
+    with ThreadPoolExecutor(1) as pool:
+        taken = None
+        for products in _chunks_of_products(captions, images, chunk):
+            if taken is not None:
+                moments.add(*taken.result())
+            taken = pool.submit(take, *products)
+        moments.add(*taken.result())
+    found = zip(*(own.best() for own in nearest), strict=True)
+    candidates, similarities = (np.concatenate(part) for part in found)
+    return moments, *_settled(captions, images, candidates, similarities, top_k)
+
+
+def _slices(length: int, number: int) -> list[slice]:
+    edges = np.linspace(0, length, number + 1).astype(int)
+    return [slice(first, last) for first, last in pairwise(edges)]
+
+
+def _chunks_of_products(
+    captions, images, chunk: int
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield each chunk's first index, its images and its products, in float32.
+
+    Two tables of products are used in turns, so that one can be read while the other is written.
+    """
+    captions = captions.astype(np.float32)
+    tables = np.empty((2, len(captions), min(chunk, len(images))), np.float32)
+    for number, start in enumerate(range(0, len(images), chunk)):
+        rows = np.ascontiguousarray(images[start : start + chunk], dtype=np.float32)
+        products = tables[number % 2, :, : len(rows)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(captions, rows.T, out=products)
+        yield start, rows, products
+
+
+def _lengths(rows: np.ndarray, start: int) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("ij,ij->i", rows, rows)
+    bad = np.flatnonzero(~(np.isfinite(squares) & (squares > 0)))
+    if bad.size:
+        problem = "is all zeros" if squares[bad[0]] == 0 else "holds a value that is not finite"
+        raise ValueError(f"row {start + bad[0]} of image {problem}: it has no direction in float32")
+    return np.sqrt(squares)
+
+
+def _settled(captions, images, candidates, similarities, top_k: int):
+    """Settle near ties by float64 cosines: images and similarities, (k, top_k) each."""
+    near = -np.diff(similarities, axis=1) <= _NEAR_TIE
+    none = np.zeros((len(near), 1), bool)
+    tied = np.hstack([near, none]) | np.hstack([none, near])
+    for word in np.flatnonzero(tied.any(axis=1)):
+        chosen = candidates[word, tied[word]]
+        similarities[word, tied[word]] = _exact_cosines(captions[word], images[chosen])
+    order = np.lexsort((candidates, -similarities), axis=1)[:, :top_k]
+    ordered = (np.take_along_axis(table, order, 1) for table in (candidates, similarities))
+    return tuple(ordered)
+
+
+def _exact_cosines(caption: np.ndarray, image: np.ndarray) -> np.ndarray:
+    rows = np.asarray(image, np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.einsum("ij,j->i", rows, caption) / lengths
+
+
+def _chunk_length(text_shape, n_groups: int, top_k: int, max_bytes: int) -> int:
+    n_words, n_dimensions = text_shape
+    wanted = top_k + _SPARE
+    fixed = (
+        n_words * (12 * n_dimensions + 64 * wanted + 64 * n_groups) + 100 * wanted * n_dimensions
+    )
+    each = 72 * n_words + 16 * n_dimensions + 12 * n_groups
+    if max_bytes < fixed + each:
+        raise ValueError(
+            f"max_bytes is {max_bytes}; {n_words} words and {top_k} images retrieved for each "
+            f"need at least {fixed + each}. Raise it, or audit fewer words at a time"
+        )
+    return int(min(_LONGEST_CHUNK, (max_bytes - fixed) // each))
+
+
+def _two_means(sums, totals, members):
+    """Return the means over each group and over its complement, (k, g) each."""
+    sizes = members.sum(axis=0)
+    return sums / sizes, (totals[:, None] - sums) / (len(members) - sizes)
+
+
+def _tails(counts: np.ndarray, size: int, composition: Composition):
+    """Return P(X >= count) and P(X <= count) for one group, each summed from its far end."""
+    n_retrieved = composition.n_retrieved
+    null = stats.hypergeom(composition.n_images, size, n_retrieved)
+    probabilities = null.pmf(np.arange(n_retrieved + 1))
+    over = np.cumsum(probabilities[::-1])[::-1]
+    under = np.cumsum(probabilities)
+    return np.minimum(over[counts], 1.0), np.minimum(under[counts], 1.0)
+
+
+def _entropies(shares: np.ndarray) -> np.ndarray:
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    return -(shares * logs).sum(axis=1)
+
+
+def _divergences(members: np.ndarray, depths: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Return the divergence from the expected shares at every depth of one ranking, (m,)."""
+    shares = np.cumsum(members, axis=0) / depths[:, None]
+    logs = np.log(shares / expected, out=np.zeros_like(shares), where=shares > 0)
+    return (shares * logs).sum(axis=1)
+
+
+def _label(kind: str, index: int, names: Sequence[str] | None) -> str:
+    return f"{kind} {index}" if names is None else f"{kind} {index} ({names[index]!r})"
+
+
+def _require_labels(kind: str, names: Sequence[str] | None, number: int) -> None:
+    if names is not None and len(names) != number:
+        raise ValueError(f"{len(names)} names for {number} {kind}s; each needs one")
+
+
+def _table(values: ArrayLike, name: str) -> np.ndarray:
+    table = np.asarray(values)
+    if table.ndim != 2 or table.size == 0:
+        raise ValueError(
+            f"{name} has shape {table.shape}; it must be a table with at least one row and column"
+        )
+    if not (np.issubdtype(table.dtype, np.number) or table.dtype == bool) or np.iscomplexobj(table):
+        raise ValueError(f"{name} holds {table.dtype}; it must hold real numbers")
+    return table
+
+
+def _similarities(similarities: ArrayLike, words: Sequence[str] | None) -> np.ndarray:
+    scores = _table(similarities, "similarities").astype(np.float64)
+    _require_labels("word", words, len(scores))
+    bad = np.argwhere(~np.isfinite(scores))
+    if bad.size:
+        word, image = bad[0]
+        raise ValueError(
+            f"the similarity of {_label('word', word, words)} with image {image} is not finite"
+        )
+    return scores
+
+
+def _unit_text(text: ArrayLike, words: Sequence[str] | None) -> np.ndarray:
+    rows = _table(text, "text").astype(np.float64)
+    _require_labels("word", words, len(rows))
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
+    if bad.size:
+        problem = "is all zeros" if lengths[bad[0]] == 0 else "holds a value that is not finite"
+        raise ValueError(f"the text of {_label('word', bad[0], words)} {problem}: no direction")
+    return rows / lengths
+
+
+def _groups(groups: ArrayLike, n: int | None, names: Sequence[str] | None) -> np.ndarray:
+    members = _table(groups, "groups")
+    _require_labels("group", names, members.shape[1])
+    if n is not None and len(members) != n:
+        raise ValueError(
+            f"groups has {len(members)} rows for {n} images; it needs one row for every image "
+            "and one column for every group"
+        )
+    bad = np.flatnonzero(~np.isin(members, (0, 1)).all(axis=0)) if members.dtype != bool else ()
+    if len(bad):
+        raise ValueError(
+            f"{_label('group', bad[0], names)} holds a value that is not true or false"
+        )
+    return members.astype(bool, copy=False)
+
+
+def _require_members(members: np.ndarray, names: Sequence[str] | None) -> None:
+    empty = np.flatnonzero(~members.any(axis=0))
+    if empty.size:
+        raise ValueError(f"{_label('group', empty[0], names)} has no image")
+
+
+def _require_both_sides(members: np.ndarray, names: Sequence[str] | None) -> None:
+    _require_members(members, names)
+    full = np.flatnonzero(members.all(axis=0))
+    if full.size:
+        raise ValueError(
+            f"{_label('group', full[0], names)} holds every image: its complement is empty"
+        )
+
+
+def _require_partition(members: np.ndarray) -> None:
+    memberships = members.sum(axis=1)
+    bad = np.flatnonzero(memberships != 1)
+    if bad.size:
+        raise ValueError(
+            f"image {bad[0]} is in {memberships[bad[0]]} groups; this measure needs a partition, "
+            "each image in exactly one group"
+        )
+
+
+def _require_partition_counts(composition: Composition) -> None:
+    counts = np.asarray(composition.counts)
+    bad = np.flatnonzero(counts.sum(axis=1) != composition.n_retrieved)
+    if bad.size or np.sum(composition.group_sizes) != composition.n_images:
+        where = f"the counts of word {bad[0]}" if bad.size else "the group sizes"
+        raise ValueError(
+            f"{where} do not add up to all images; this measure needs a partition, each image in "
+            "exactly one group"
+        )
+
+
+def _require_ddof(ddof: int, n: int) -> None:
+    if ddof not in (0, 1):
+        raise ValueError(f"ddof is {ddof!r}; it can be 0 (divide by n) or 1 (divide by n - 1)")
+    if n < 2:
+        raise ValueError("one image has no standard deviation; there must be at least two")
+
+
+def _require_retrievable(k: int, n: int) -> None:
+    if not 1 <= k <= n or k != int(k):
+        raise ValueError(f"{k} images cannot be retrieved from {n}; ask for 1 to {n}")
+
+
+def _require_spread(spread: np.ndarray, least: np.ndarray, words: Sequence[str] | None) -> None:
+    flat = np.flatnonzero(spread <= least)
+    if flat.size:
+        raise ValueError(
+            f"{_label('word', flat[0], words)} has the same similarity with every image: "
+            "its C-ASC is not defined"
+        )
+
+
+def _retrieved(top: ArrayLike, n: int) -> np.ndarray:
+    table = _table(top, "top")
+    if not np.issubdtype(table.dtype, np.integer) or table.min() < 0 or table.max() >= n:
+        raise ValueError(f"top must hold indices of images, 0 to {n - 1}")
+    twice = np.flatnonzero((np.diff(np.sort(table, axis=1), axis=1) == 0).any(axis=1))
+    if twice.size:
+        raise ValueError(f"row {twice[0]} of top names an image twice")
+    return table
+
+
+def _shares(counts: ArrayLike, words: Sequence[str] | None) -> np.ndarray:
+    table = _table(counts, "counts").astype(np.float64)
+    _require_labels("word", words, len(table))
+    totals = table.sum(axis=1, keepdims=True)
+    bad = np.flatnonzero(~((table >= 0) & np.isfinite(table)).all(axis=1) | (totals[:, 0] == 0))
+    if bad.size:
+        raise ValueError(
+            f"the counts of {_label('word', bad[0], words)} must be finite, not negative, "
+            "and not all zero"
+        )
+    return table / totals
+
+
+def _possible_counts(composition: Composition, names: Sequence[str] | None) -> np.ndarray:
+    counts = _table(composition.counts, "counts")
+    sizes = np.asarray(composition.group_sizes)
+    _require_labels("group", names, counts.shape[1])
+    if sizes.shape != counts.shape[1:]:
+        raise ValueError(f"{counts.shape[1]} columns of counts for {sizes.size} group sizes")
+    _require_retrievable(composition.n_retrieved, composition.n_images)
+    _require_sizes(sizes, composition.n_images, names)
+    most = np.minimum(sizes, composition.n_retrieved)
+    least = np.maximum(composition.n_retrieved - (composition.n_images - sizes), 0)
+    bad = np.argwhere(~((counts >= least) & (counts <= most)) | (counts != np.floor(counts)))
+    if bad.size:
+        word, group = bad[0]
+        raise ValueError(
+            f"the count {counts[word, group]} of {_label('group', group, names)} for word {word} "
+            "is impossible"
+        )
+    return counts.astype(np.int64)
+
+
+def _require_sizes(sizes: np.ndarray, n: int, names: Sequence[str] | None) -> None:
+    bad = np.flatnonzero(~((sizes >= 1) & (sizes <= n)))
+    if bad.size:
+        label = _label("group", bad[0], names)
+        raise ValueError(f"{label} has {sizes[bad[0]]} of {n} images; it needs at least one")

@@ -1,0 +1,598 @@
+"""C-ASC and retrieval: worked examples, slow loops, printed numbers, properties, bad input."""
+
+import math
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from biaslib import inference, published
+from biaslib.metrics import caption_association as metrics
+
+NAMES = ("White", "Black", "Indian")
+seeds = st.integers(0, 2**32 - 1)
+
+
+def slow_cosine(u, v):
+    dot = sum(a * b for a, b in zip(u, v, strict=True))
+    return dot / (math.sqrt(sum(a * a for a in u)) * math.sqrt(sum(b * b for b in v)))
+
+
+def slow_c_asc(similarities, group, ddof):
+    inside = [s for s, member in zip(similarities, group, strict=True) if member]
+    outside = [s for s, member in zip(similarities, group, strict=True) if not member]
+    mean = sum(similarities) / len(similarities)
+    variance = sum((s - mean) ** 2 for s in similarities) / (len(similarities) - ddof)
+    return (sum(inside) / len(inside) - sum(outside) / len(outside)) / math.sqrt(variance)
+
+
+def slow_top(similarities, k):
+    return sorted(range(len(similarities)), key=lambda i: (-similarities[i], i))[:k]
+
+
+def slow_ndkl(labels, desired):
+    total = normaliser = 0.0
+    for i in range(1, len(labels) + 1):
+        divergence = 0.0
+        for group, q in enumerate(desired):
+            p = labels[:i].count(group) / i
+            if p > 0:
+                divergence += p * math.log(p / q)
+        total += divergence / math.log2(i + 1)
+        normaliser += 1 / math.log2(i + 1)
+    return total / normaliser
+
+
+def slow_tail(n, size, drawn, count):
+    ways = [math.comb(size, x) * math.comb(n - size, drawn - x) for x in range(drawn + 1)]
+    return Fraction(sum(ways[count:]), math.comb(n, drawn))
+
+
+def partition(labels, g):
+    return np.asarray(labels)[:, None] == np.arange(g)
+
+
+def random_partition(rng, n, g):
+    return partition(rng.permutation(np.arange(n) % g), g)
+
+
+def random_case(seed, k=5, n=60, g=4, d=17):
+    rng = np.random.default_rng(seed)
+    overlapping = rng.random((n, g)) < 0.4
+    overlapping[0], overlapping[1] = True, False
+    return rng.normal(size=(k, d)), rng.normal(size=(n, d)), overlapping
+
+
+def composition_of(seed, n=50, g=4, k=12, words=3):
+    rng = np.random.default_rng(seed)
+    groups = random_partition(rng, n, g)
+    top = metrics.top_k(rng.normal(size=(words, n)), k)
+    return top, groups, metrics.top_k_composition(top, groups)
+
+
+# C-ASC
+
+
+def test_worked_example():
+    # Means 0.3 and 0.1 apart by 0.2; all four lie 0.1 from the mean: std 0.1, or 0.1 sqrt(4/3).
+    women = np.array([[True], [True], [False], [False]])
+    assert metrics.c_asc([[0.3, 0.3, 0.1, 0.1]], women, ddof=0) == pytest.approx(2.0)
+    assert metrics.c_asc([[0.3, 0.3, 0.1, 0.1]], women) == pytest.approx(2 * math.sqrt(3 / 4))
+
+
+def test_the_complement_divides_the_second_sum():
+    # With 1/|G| before both sums, as section 3.2 prints it, three zeros against a one would do
+    # as well; but equal means must give 0 whatever the sizes.
+    group = np.array([[True], [False], [False], [False]])
+    assert metrics.c_asc([[0.2, 0.1, 0.2, 0.3]], group) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+@pytest.mark.parametrize("seed", range(5))
+def test_c_asc_agrees_with_slow_loops(seed, ddof):
+    similarities = np.random.default_rng(seed).normal(0.2, 0.03, size=(5, 60))
+    groups = random_case(seed)[2]
+    expected = [
+        [slow_c_asc(row.tolist(), group.tolist(), ddof) for group in groups.T]
+        for row in similarities
+    ]
+    np.testing.assert_allclose(metrics.c_asc(similarities, groups, ddof), expected, atol=1e-10)
+
+
+@settings(deadline=None, max_examples=50)
+@given(seeds, st.floats(-3, 3), st.floats(0.01, 100))
+def test_c_asc_properties(seed, shift, stretch):
+    rng = np.random.default_rng(seed)
+    similarities, groups = rng.normal(size=(3, 40)), random_case(seed, n=40)[2]
+    values = metrics.c_asc(similarities, groups, ddof=0)
+    np.testing.assert_allclose(metrics.c_asc(similarities, ~groups, ddof=0), -values, atol=1e-9)
+    moved = metrics.c_asc(shift + stretch * similarities, groups, ddof=0)
+    np.testing.assert_allclose(moved, values, atol=1e-6)
+    np.testing.assert_allclose(metrics.c_asc(-similarities, groups, ddof=0), -values, atol=1e-9)
+    share = groups.mean(axis=0)
+    assert (np.abs(values) <= 1 / np.sqrt(share * (1 - share)) + 1e-9).all()
+    with_one = metrics.c_asc(similarities, groups, ddof=1)
+    np.testing.assert_allclose(values, with_one * math.sqrt(40 / 39), atol=1e-9)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seeds, st.integers(2, 6))
+def test_a_partition_adds_up_to_nothing(seed, g):
+    # p (1 - p) C-ASC is the group's share times how far its mean lies from that of all images.
+    rng = np.random.default_rng(seed)
+    groups = random_partition(rng, 42, g)
+    values = metrics.c_asc(rng.normal(size=(2, 42)), groups, ddof=0)
+    p = groups.mean(axis=0)
+    np.testing.assert_allclose((p * (1 - p) * values).sum(axis=1), 0, atol=1e-10)
+    assert ((p * ((1 - p) * values) ** 2).sum(axis=1) <= 1 + 1e-9).all()
+
+
+# The numbers printed in the paper
+
+
+@pytest.mark.parametrize("number", [3, 4, 5, 6])
+def test_printed_gender_tables_agree_with_opposite_values(number):
+    # Female = -Male for every word. So no word can lead both lists with a positive value, and a
+    # word printed for one gender would, with its sign turned, rank below the other's list.
+    table = published.table("hamidieh2023", number)
+    lists = {group: rows.set_index("word")["casc"] for group, rows in table.groupby("group")}
+    for one, other in (("Male", "Female"), ("Female", "Male")):
+        assert not set(lists[one].index) & set(lists[other].index)
+        assert (-lists[one]).max() <= lists[other].min() + 0.005
+
+
+def test_printed_values_are_possible_for_seven_balanced_groups():
+    # For one word in a partition of shares p: sum of p ((1 - p) C-ASC)^2 is at most 1.
+    share = 1 / 7
+    for number in range(7, 19):
+        table = published.table("hamidieh2023", number)
+        for _, rows in table[table.facet == "race"].groupby("word"):
+            values = rows.drop_duplicates("group")["casc"]
+            assert (share * ((1 - share) * values) ** 2).sum() <= 1
+            assert len(values) < 7 or values.min() <= 0.005 * 7
+
+
+# The pass in chunks
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+@pytest.mark.parametrize("seed", range(3))
+def test_audit_agrees_with_slow_loops(seed, ddof):
+    text, image, groups = random_case(seed)
+    result = metrics.audit(text, image, groups, top_k=7, ddof=ddof)
+    for word, caption in enumerate(text.tolist()):
+        cosines = [slow_cosine(caption, row) for row in image.tolist()]
+        expected = [slow_c_asc(cosines, group.tolist(), ddof) for group in groups.T]
+        np.testing.assert_allclose(result.c_asc[word], expected, atol=2e-5)
+        top = slow_top(cosines, 7)
+        assert result.top[word].tolist() == top
+        np.testing.assert_allclose(result.top_similarities[word], np.array(cosines)[top], atol=1e-6)
+        counts = [sum(bool(groups[i, g]) for i in top) for g in range(4)]
+        assert result.composition.counts[word].tolist() == counts
+        assert result.means[word] == pytest.approx(np.mean(cosines), abs=1e-6)
+        assert result.deviations[word] == pytest.approx(np.std(cosines, ddof=ddof), abs=1e-6)
+        inside = [np.mean(np.array(cosines)[group]) for group in groups.T]
+        np.testing.assert_allclose(result.group_means[word], inside, atol=1e-6)
+        outside = [np.mean(np.array(cosines)[~group]) for group in groups.T]
+        np.testing.assert_allclose(result.complement_means[word], outside, atol=1e-6)
+
+
+def crowded(seed, n=3_000, d=33, k=9):
+    """Cosines as CLIP has them: a narrow band far from 0, repeated images, and sorted."""
+    rng = np.random.default_rng(seed)
+    centre = rng.normal(size=d)
+    image = (5 * centre + rng.normal(size=(n, d))).astype(np.float32)
+    image[n // 2 : n // 2 + n // 8] = image[: n // 8]
+    text = centre + rng.normal(size=(k, d))
+    order = np.argsort(image @ text[0], kind="stable")
+    return text, image[order] * rng.uniform(1, 9, size=(n, 1)).astype(np.float32)
+
+
+def test_audit_keeps_float64_accuracy_on_a_narrow_band():
+    text, image = crowded(0)
+    groups = np.random.default_rng(1).random((len(image), 5)) < 0.3
+    result = metrics.audit(text, image, groups, top_k=150)
+    unit = image.astype(float) / np.linalg.norm(image.astype(float), axis=1, keepdims=True)
+    cosines = text / np.linalg.norm(text, axis=1, keepdims=True) @ unit.T
+    np.testing.assert_allclose(result.c_asc, metrics.c_asc(cosines, groups), atol=1e-5)
+    best = -np.sort(-cosines, axis=1)[:, :150]
+    np.testing.assert_allclose(result.top_similarities, best, atol=1e-6)
+    # The order is that of float64, up to ties that differ in the last digit.
+    found = np.take_along_axis(cosines, result.top, axis=1)
+    np.testing.assert_allclose(found, best, atol=1e-13)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 64, 1_000, 2_999])
+def test_chunks_do_not_matter(chunk, monkeypatch):
+    text, image = crowded(2)
+    groups = np.random.default_rng(3).random((len(image), 3)) < 0.5
+    whole = metrics.audit(text, image, groups, top_k=100)
+    if chunk == 1:
+        text, image, groups = text, image[:300], groups[:300]
+        whole = metrics.audit(text, image, groups, top_k=100)
+    monkeypatch.setattr(metrics, "_LONGEST_CHUNK", chunk)
+    parts = metrics.audit(text, image, groups, top_k=100)
+    np.testing.assert_array_equal(parts.top, whole.top)
+    np.testing.assert_allclose(parts.c_asc, whole.c_asc, atol=1e-5)
+
+
+def test_blocks_of_words_do_not_matter(monkeypatch):
+    text, image = crowded(4, n=500)
+    groups = np.random.default_rng(5).random((500, 3)) < 0.5
+    whole = metrics.audit(text, image, groups, top_k=20)
+    monkeypatch.setattr(metrics, "_WORDS_AT_ONCE", 4)
+    alone = metrics.audit(text, image, groups, top_k=20)
+    np.testing.assert_array_equal(alone.top, whole.top)
+    np.testing.assert_allclose(alone.c_asc, whole.c_asc, atol=1e-6)
+
+
+def test_repeated_images_go_by_index():
+    image = np.tile(np.random.default_rng(0).normal(size=(5, 33)), (40, 1))
+    groups = np.arange(200)[:, None] % 2 == 0
+    text = image[2:3]
+    result = metrics.audit(text, image, groups, top_k=30)
+    assert result.top[0].tolist() == list(range(2, 152, 5))
+
+
+def test_the_memory_cap_is_kept():
+    rng = np.random.default_rng(0)
+    text, image = rng.normal(size=(50, 64)), rng.normal(size=(20_000, 64)).astype(np.float32)
+    groups = rng.random((20_000, 4)) < 0.5
+    cap = 2 * 2**20
+    tracemalloc.start()
+    capped = metrics.audit(text, image, groups, top_k=20, max_bytes=cap)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < cap
+    np.testing.assert_array_equal(capped.top, metrics.audit(text, image, groups, top_k=20).top)
+
+
+def test_more_words_than_memory_is_refused():
+    with pytest.raises(ValueError, match=r"max_bytes is 1000; 5 words .* need at least"):
+        metrics.audit(*random_case(0), top_k=3, max_bytes=1000)
+
+
+# Retrieval
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds, st.integers(1, 30), st.integers(1, 8))
+def test_top_k_agrees_with_sorting(seed, n, levels):
+    similarities = np.random.default_rng(seed).integers(levels, size=(3, n)) / 7
+    for k in {1, (n + 1) // 2, n}:
+        expected = [slow_top(row.tolist(), k) for row in similarities]
+        assert metrics.top_k(similarities, k).tolist() == expected
+
+
+def test_composition_counts_overlapping_groups():
+    groups = np.array([[1, 1, 1], [1, 0, 0], [0, 1, 0], [0, 1, 0]], bool)
+    composition = metrics.top_k_composition([[0, 1], [2, 3]], groups)
+    assert composition.counts.tolist() == [[2, 1, 1], [0, 2, 0]]
+    assert composition.shares.tolist() == [[1.0, 0.5, 0.5], [0.0, 1.0, 0.0]]
+    assert composition.expected_shares.tolist() == [0.5, 0.75, 0.25]
+
+
+def test_entropy_of_known_shares():
+    # One quarter and three quarters: (1/4) ln 4 + (3/4) ln(4/3), over ln 2.
+    expected = (math.log(4) / 4 + 0.75 * math.log(4 / 3)) / math.log(2)
+    assert metrics.entropy([[25, 75]]) == pytest.approx(expected)
+    np.testing.assert_allclose(metrics.entropy([[1] * 7, [7] + [0] * 6]), [1, 0], atol=1e-12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 100), min_size=2, max_size=9))
+def test_entropy_properties(counts):
+    assume(sum(counts) > 0)
+    value = metrics.entropy([counts])[0]
+    assert 0 <= value <= 1
+    assert metrics.entropy([counts[::-1]])[0] == pytest.approx(value, abs=1e-12)
+    reference = stats.entropy(counts) / math.log(len(counts))
+    assert value == pytest.approx(reference, abs=1e-12)
+    assert (value > 1 - 1e-12) == (len(set(counts)) == 1)
+    assert (value == 0) == (sum(count > 0 for count in counts) == 1)
+
+
+def test_rank_by_entropy_breaks_ties_by_index():
+    assert metrics.rank_by_entropy([[2, 2], [1, 3], [3, 1], [4, 0]]).tolist() == [3, 1, 2, 0]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(2, 40), st.data())
+def test_hypergeometric_tails(n, data):
+    size, drawn = data.draw(st.integers(1, n)), data.draw(st.integers(1, n))
+    least, most = max(0, drawn - (n - size)), min(size, drawn)
+    counts = np.arange(least, most + 1)[:, None]
+    result = metrics.representation(metrics.Composition(counts, drawn, np.array([size]), n))
+    exact = [float(slow_tail(n, size, drawn, count)) for count in range(least, most + 2)]
+    np.testing.assert_allclose(result.p_over[:, 0], exact[:-1], rtol=1e-9)
+    np.testing.assert_allclose(result.p_under[:, 0], 1 - np.array(exact[1:]), atol=1e-12)
+    mass = stats.hypergeom(n, size, drawn).pmf(counts[:, 0])
+    np.testing.assert_allclose(result.p_over[:, 0] + result.p_under[:, 0], 1 + mass, atol=1e-9)
+    assert (result.p_value <= 1).all()
+
+
+def test_a_far_tail_keeps_its_digits():
+    # All 100 retrieved from 14,000 of 97,698: the product of the shares left at every draw.
+    result = metrics.representation(
+        metrics.Composition(np.array([[100]]), 100, np.array([14_000]), 97_698)
+    )
+    exact = math.prod(Fraction(14_000 - i, 97_698 - i) for i in range(100))
+    assert result.p_over[0, 0] == pytest.approx(float(exact), rel=1e-8)
+    assert result.ratios[0, 0] == pytest.approx(97_698 / 14_000)
+
+
+def test_representation_holds_its_level():
+    rng = np.random.default_rng(0)
+    groups = random_partition(rng, 300, 3)
+    composition = metrics.top_k_composition(metrics.top_k(rng.random((2_000, 300)), 30), groups)
+    rejected = (metrics.representation(composition).p_value <= 0.05).mean()
+    assert 0.01 < rejected <= 0.05
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds, st.integers(2, 5), st.integers(1, 20))
+def test_skew_and_ndkl_properties(seed, g, k):
+    top, groups, composition = composition_of(seed, g=g, k=k)
+    for smoothing in (0.0, 0.5, 3.0):
+        skews = metrics.skew_at_k(composition, smoothing)
+        largest = metrics.max_skew_at_k(composition, smoothing)
+        smallest = metrics.min_skew_at_k(composition, smoothing)
+        assert (largest >= 0).all()
+        assert (smallest <= 0).all()
+        np.testing.assert_allclose(largest, skews.max(axis=1), atol=1e-12)
+        np.testing.assert_allclose(smallest, skews.min(axis=1), atol=1e-12)
+        assert np.isfinite(smallest).all() or smoothing == 0
+    labels, desired = groups.argmax(axis=1), groups.mean(axis=0).tolist()
+    expected = [slow_ndkl(labels[row].tolist(), desired) for row in top]
+    np.testing.assert_allclose(metrics.ndkl(top, groups), expected, atol=1e-12)
+    assert (metrics.ndkl(top, groups) > 0).all()
+
+
+def test_skew_of_known_shares():
+    # Three of four retrieved from a half: ln 1.5; one of four: ln 0.5; none: minus infinity.
+    groups = partition([0] * 5 + [1] * 5, 2)
+    composition = metrics.top_k_composition([[0, 1, 2, 5], [0, 1, 2, 3], [0, 1, 5, 6]], groups)
+    np.testing.assert_allclose(metrics.max_skew_at_k(composition), np.log([1.5, 2, 1]), atol=1e-12)
+    assert metrics.min_skew_at_k(composition).tolist() == [math.log(0.5), -math.inf, 0.0]
+    # Two pseudo-images, one for each group: (0 + 1) / (4 + 2) against 1/2.
+    assert metrics.min_skew_at_k(composition, smoothing=2)[1] == pytest.approx(math.log(1 / 3))
+
+
+def test_ndkl_of_a_known_ranking():
+    # First image: ln 2. Both: the data set's own shares, 0. Discounts 1 and 1 / log2(3).
+    groups = partition([0, 1], 2)
+    assert metrics.ndkl([[0, 1]], groups) == pytest.approx(math.log(2) / (1 + 1 / math.log2(3)))
+
+
+# Intervals that resample people
+
+
+def slow_draws(seed, n, n_resamples):
+    rng = np.random.default_rng(seed)
+    return [rng.integers(n, size=n) for _ in range(n_resamples)]
+
+
+def test_bootstrap_of_c_asc_is_that_of_resampled_columns():
+    similarities = np.random.default_rng(0).normal(size=(3, 40))
+    groups = random_case(1, n=40)[2]
+    interval = inference.bootstrap_c_asc(similarities, groups, n_resamples=60, rng=7)
+    for values, drawn in zip(interval.values, slow_draws(7, 40, 60), strict=True):
+        expected = metrics.c_asc(similarities[:, drawn], groups[drawn])
+        np.testing.assert_allclose(values, expected, atol=1e-9)
+    np.testing.assert_allclose(interval.low, np.quantile(interval.values, 0.025, axis=0))
+    assert (interval.n_defined == 60).all()
+
+
+@pytest.mark.parametrize("statistic", ["share", "ratio", "entropy"])
+def test_bootstrap_retrieves_again(statistic):
+    similarities = np.random.default_rng(2).normal(size=(3, 40))
+    groups = random_partition(np.random.default_rng(3), 40, 2)
+    ranking = metrics.top_k(similarities, 40)
+    interval = inference.bootstrap_top_k(
+        ranking, groups, k=9, statistic=statistic, n_resamples=60, rng=7
+    )
+    for values, drawn in zip(interval.values, slow_draws(7, 40, 60), strict=True):
+        again = metrics.top_k_composition(metrics.top_k(similarities[:, drawn], 9), groups[drawn])
+        expected = {
+            "share": again.shares,
+            "ratio": again.shares / again.expected_shares,
+            "entropy": metrics.entropy(again.counts),
+        }[statistic]
+        np.testing.assert_allclose(values, expected, atol=1e-12)
+
+
+def test_images_of_one_person_stay_together():
+    similarities = np.tile(np.random.default_rng(4).normal(size=(2, 30)), 4)
+    groups = np.tile(np.arange(30) < 12, 4)[:, None]
+    people = np.tile([f"person {i}" for i in range(30)], 4)
+    clustered = inference.bootstrap_c_asc(similarities, groups, 0, people, rng=0)
+    single = inference.bootstrap_c_asc(similarities[:, :30], groups[:30], 0, rng=0)
+    wrong = inference.bootstrap_c_asc(similarities, groups, 0, rng=0)
+    # Four copies of each person know no more than one: pooled as people they would look surer.
+    np.testing.assert_allclose(clustered.high - clustered.low, single.high - single.low, rtol=0.25)
+    assert ((wrong.high - wrong.low) < 0.7 * (clustered.high - clustered.low)).all()
+
+
+def test_a_group_missing_from_a_resample_is_not_a_silent_number():
+    groups = np.arange(20)[:, None] == 0
+    similarities = np.random.default_rng(5).normal(size=(1, 20))
+    interval = inference.bootstrap_c_asc(similarities, groups, n_resamples=300, rng=0)
+    # The one member is missed with probability (1 - 1/20)^20 = 0.358.
+    assert 0.55 < interval.n_defined[0, 0] / 300 < 0.73
+    assert np.isfinite([interval.low, interval.high]).all()
+    ranking = metrics.top_k(similarities, 20)
+    ratios = inference.bootstrap_top_k(
+        ranking, groups, k=5, statistic="ratio", n_resamples=300, rng=0
+    )
+    np.testing.assert_array_equal(ratios.n_defined, interval.n_defined)
+    lost = inference.bootstrap_c_asc(similarities, groups, n_resamples=1, rng=1)
+    drawn = np.random.default_rng(1).integers(20, size=20)
+    assert np.isnan(lost.low[0, 0]) == (0 not in drawn)
+
+
+def test_intervals_cover():
+    # 150 data sets from one population: C-ASC = 0.5 in standard deviations of the mixture.
+    rng = np.random.default_rng(6)
+    groups = np.arange(200)[:, None] < 100
+    truth = 0.5 / math.sqrt(1 + 0.25**2)
+    covered = 0
+    for _ in range(150):
+        scores = rng.normal(size=(1, 200)) + 0.5 * groups.T
+        interval = inference.bootstrap_c_asc(scores, groups, n_resamples=200, rng=rng)
+        covered += bool(interval.low[0, 0] <= truth <= interval.high[0, 0])
+    assert 0.88 <= covered / 150 <= 0.99
+
+
+def test_retrieval_intervals_cover():
+    # The best 10% of a population, half of it shifted by 0.5: the truth is the tail's mixture.
+    rng = np.random.default_rng(8)
+    groups = partition(np.arange(1_000) % 2, 2)
+    grid = np.linspace(-3, 5, 100_001)
+    tails = stats.norm.sf(grid - 0.5), stats.norm.sf(grid)
+    at = np.argmin(np.abs((tails[0] + tails[1]) / 2 - 0.1))
+    truth = tails[0][at] / (tails[0][at] + tails[1][at])
+    scores = rng.normal(size=(200, 1_000)) + 0.5 * groups[:, 0]
+    interval = inference.bootstrap_top_k(
+        metrics.top_k(scores, 400), groups, k=100, n_resamples=200, rng=0
+    )
+    covered = (interval.low[:, 0] <= truth) & (truth <= interval.high[:, 0])
+    assert 0.88 <= covered.mean() <= 0.99
+
+
+def test_adjust_table_adjusts_over_words_and_groups():
+    table = np.random.default_rng(0).random((4, 3)) ** 3
+    for method in ("bh", "by", "holm"):
+        flat = inference.adjust(table.ravel(), method)
+        np.testing.assert_array_equal(inference.adjust_table(table, method).ravel(), flat)
+
+
+# Bad input
+
+GOOD = np.array([[0.1, 0.2, 0.4], [0.3, 0.1, 0.2]])
+GROUPS = np.eye(3, dtype=bool)
+
+
+@pytest.mark.parametrize(
+    ("similarities", "groups", "options", "message"),
+    [
+        (GOOD, GROUPS & [True, False, True], {}, r"group 1 \('Black'\) has no image"),
+        (GOOD, GROUPS | [False, False, True], {}, r"group 2 \('Indian'\) holds every image"),
+        ([[0.1, 0.2, 0.4], [0.3] * 3], GROUPS, {}, r"word 1 \('shy'\) has the same similarity"),
+        ([[0.1, 0.2, 0.4], [0.3, np.nan, 1]], GROUPS, {}, r"word 1 \('shy'\) with image 1 is not"),
+        ([[0.1, np.inf, 0.4], [1, 2, 3]], GROUPS, {}, r"word 0 \('CEO'\) with image 1 is not"),
+        (GOOD, GROUPS[:2], {}, "2 rows for 3 images"),
+        (GOOD, GROUPS * 2, {}, r"group 0 \('White'\) holds a value that is not true or false"),
+        (GOOD, np.where(GROUPS, np.nan, 0), {}, r"group 0 \('White'\) holds a value"),
+        (GOOD, GROUPS[:, 0], {}, "groups has shape"),
+        (GOOD[0], GROUPS, {}, "similarities has shape"),
+        (GOOD, GROUPS, {"ddof": 2}, "ddof is 2"),
+        (GOOD[:, :1], [[True, False, False]], {}, "has no image"),
+        ([["a"] * 3] * 2, GROUPS, {}, "must hold real numbers"),
+    ],
+)
+def test_bad_input_to_c_asc(similarities, groups, options, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.c_asc(similarities, groups, **options, words=("CEO", "shy"), names=NAMES)
+
+
+def test_labels_must_fit():
+    with pytest.raises(ValueError, match="1 names for 2 words"):
+        metrics.c_asc(GOOD, GROUPS, words=["CEO"])
+    with pytest.raises(ValueError, match="2 names for 3 groups"):
+        metrics.c_asc(GOOD, GROUPS, names=["a", "b"])
+
+
+def replaced(table, row, value):
+    changed = table.copy()
+    changed[row] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t, i, g: (replaced(t, 1, 0), i, g), "text of word 1 is all zeros"),
+        (lambda t, i, g: (replaced(t, 1, np.nan), i, g), "text of word 1 holds a value"),
+        (lambda t, i, g: (t, replaced(i, 41, 0), g), "row 41 of image is all zeros"),
+        (lambda t, i, g: (t, replaced(i, 41, np.inf), g), "row 41 of image holds a value"),
+        (lambda t, i, g: (t, replaced(i, 41, np.nan), g), "row 41 of image holds a value"),
+        (lambda t, i, g: (t[:, 1:], i, g), "text has 16 dimensions and image 17"),
+        (lambda t, i, g: (t, i, g[1:]), "59 rows for 60 images"),
+        (lambda t, i, g: (t, i, g & False), "group 0 has no image"),
+        (lambda t, i, g: (t, i, g | True), "group 0 holds every image"),
+        (lambda t, i, g: (t, np.ones_like(i), g), "word 0 has the same similarity"),
+        (lambda t, i, g: (t, i[:3], g[:3]), "7 images cannot be retrieved from 3"),
+    ],
+)
+def test_bad_input_to_audit(change, message, monkeypatch):
+    monkeypatch.setattr(metrics, "_LONGEST_CHUNK", 16)
+    with pytest.raises(ValueError, match=message):
+        metrics.audit(*change(*random_case(0)), top_k=7)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: metrics.top_k(GOOD, 4), "4 images cannot be retrieved from 3"),
+        (lambda: metrics.top_k(GOOD, 0), "0 images cannot be retrieved from 3"),
+        (lambda: metrics.top_k([[np.nan, 1]], 1), "word 0 with image 0 is not finite"),
+        (lambda: metrics.top_k_composition([[0, 3]], GROUPS), "indices of images, 0 to 2"),
+        (lambda: metrics.top_k_composition([[0, 1], [1, 1]], GROUPS), "row 1 of top names"),
+        (lambda: metrics.top_k_composition([[0.5]], GROUPS), "indices of images"),
+        (lambda: metrics.entropy([[3]]), "entropy of one group"),
+        (lambda: metrics.entropy([[3, 1], [0, 0]], words=["a", "b"]), r"word 1 \('b'\)"),
+        (lambda: metrics.entropy([[3, -1]]), "word 0 must be finite, not negative"),
+        (lambda: metrics.entropy([[3, np.nan]]), "word 0 must be finite"),
+        (lambda: metrics.ndkl([[0, 1]], np.c_[GROUPS, GROUPS[:, 0]]), "image 0 is in 2 groups"),
+        (lambda: metrics.ndkl([[0, 1]], GROUPS & [1, 0, 1]), "group 1 has no image"),
+        (lambda: inference.bootstrap_c_asc(GOOD, GROUPS, people=[1, 2]), "one person for 3"),
+        (lambda: inference.bootstrap_c_asc(GOOD, GROUPS, confidence=95), "between 0 and 1"),
+        (lambda: inference.bootstrap_c_asc(GOOD, GROUPS, n_resamples=0), "at least one"),
+        (lambda: inference.bootstrap_c_asc(GOOD, GROUPS[:2]), "2 rows for 3 images"),
+        (lambda: inference.bootstrap_top_k([[0, 1]], GROUPS, k=3), "ranking of 2"),
+        (lambda: inference.bootstrap_top_k([[0, 1]], GROUPS, k=2, rng=0), "rank the images deeper"),
+        (lambda: inference.bootstrap_top_k([[0, 1]], GROUPS, 1, "odds"), "'odds' is not one of"),
+        (
+            lambda: inference.bootstrap_top_k([[0, 1]], GROUPS[:, :2], 1, "entropy"),
+            "entropy needs a partition",
+        ),
+        (lambda: inference.adjust_table([[0.5, np.nan]]), "between 0 and 1"),
+    ],
+)
+def test_bad_input_to_retrieval(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("counts", "sizes", "drawn", "n", "message"),
+    [
+        ([[5, 0]], [4, 6], 5, 10, r"the count 5 of group 0 \('men'\) for word 0 is impossible"),
+        ([[-1, 6]], [4, 6], 5, 10, "the count -1 of group 0"),
+        ([[2.5, 2.5]], [5, 5], 5, 10, "the count 2.5 of group 0"),
+        ([[2, 3]], [0, 10], 5, 10, r"group 0 \('men'\) has 0 of 10 images"),
+        ([[2, 3]], [5, 5], 11, 10, "11 images cannot be retrieved from 10"),
+        ([[2, 3]], [5, 5, 5], 5, 10, "2 columns of counts for 3 group sizes"),
+    ],
+)
+def test_impossible_counts(counts, sizes, drawn, n, message):
+    composition = metrics.Composition(np.array(counts), drawn, np.array(sizes), n)
+    for measure in (metrics.representation, metrics.skew_at_k):
+        with pytest.raises(ValueError, match=message):
+            measure(composition, names=("men", "women"))
+
+
+def test_skews_ask_for_a_partition():
+    overlapping = metrics.Composition(np.array([[2, 4]]), 5, np.array([4, 8]), 10)
+    missing = metrics.Composition(np.array([[2, 3]]), 5, np.array([3, 6]), 10)
+    for measure in (metrics.max_skew_at_k, metrics.min_skew_at_k):
+        with pytest.raises(ValueError, match="counts of word 0 do not add up"):
+            measure(overlapping)
+        with pytest.raises(ValueError, match="group sizes do not add up"):
+            measure(missing)
+    with pytest.raises(ValueError, match="smoothing is -1"):
+        metrics.skew_at_k(missing, smoothing=-1)
