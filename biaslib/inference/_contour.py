@@ -15,7 +15,7 @@ from scipy import special
 from biaslib.inference._saddlepoint import Tilt
 
 # What is left out may be this large in proportion to Q.
-NEGLIGIBLE = 1e-10
+NEGLIGIBLE = 1e-12
 
 
 def rough_value(tilt: Tilt) -> float:
@@ -50,9 +50,8 @@ def count_modulus(tilt: Tilt, probability: float) -> int:
 
 def characteristic(
     drawn: np.ndarray,
-    scores: np.ndarray,
+    waves: np.ndarray,
     size: int,
-    frequencies: np.ndarray,
     spectrum: np.ndarray,
     modulus: int,
     cutoff: float,
@@ -60,7 +59,7 @@ def characteristic(
     r"""Return :math:`E[1\{N = m\} e^{i \theta S}]` for every frequency: (n_frequencies,).
 
     The indicator is a mean over ``modulus`` angles :math:`\varphi` of
-    :math:`e^{i \varphi (N - m)}`. As
+    :math:`e^{i \varphi (N - m)}`; ``waves`` are :math:`e^{i \theta a_i}`, (n, n_frequencies). As
 
     .. math:: |1 - f + f e^{i \psi}| \le e^{-f (1 - f) (1 - \cos \psi)}
 
@@ -69,20 +68,16 @@ def characteristic(
     bounded by ``cutoff`` are skipped.
     """
     total_variance = (drawn * (1.0 - drawn)).sum()
-    values = np.zeros(len(frequencies), dtype=complex)
-    angles = 2.0 * np.pi * np.arange(modulus) / modulus
-    block = max(8, 60_000 // len(scores))
-    for start in range(0, len(frequencies), block):
-        part = slice(start, start + block)
-        waves = drawn[:, None] * np.exp(1j * np.outer(scores, frequencies[part]))
-        for angle in angles:
-            turn = np.exp(1j * angle)
-            bounds = (turn * spectrum[part]).real - total_variance
-            kept = np.flatnonzero(bounds > np.log(cutoff))
-            if kept.size:
-                chosen = waves if kept.size == waves.shape[1] else waves[:, kept]
-                factors = turn * chosen + (1.0 - drawn)[:, None]
-                values[start + kept] += np.exp(-1j * angle * size) * _product(factors)
+    stays = (1.0 - drawn)[:, None]
+    drawn_waves = drawn[:, None] * waves
+    values = np.zeros(len(spectrum), dtype=complex)
+    turns = np.exp(2j * np.pi * np.arange(modulus) / modulus)
+    kept = np.outer(turns, spectrum).real - total_variance > np.log(cutoff)
+    for row in np.flatnonzero(kept.any(axis=1)):
+        chosen = drawn_waves if kept[row].all() else drawn_waves[:, kept[row]]
+        factors = turns[row] * chosen
+        factors += stays
+        values[kept[row]] += turns[row] ** -size * _product(factors)
     return values / modulus
 
 

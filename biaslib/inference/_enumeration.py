@@ -5,10 +5,14 @@ import math
 import numpy as np
 
 
-def n_half_sums(n: int, size: int) -> int:
-    """Return how many sums the larger half of ``n`` scores needs for choices of ``size``."""
-    half = (n + 1) // 2
-    return sum(math.comb(half, k) for k in range(min(half, size) + 1))
+def needs_more_sums(n: int, size: int, limit: int) -> bool:
+    """Say whether choices of ``size`` need more than ``limit`` sums of the larger half of n."""
+    half, total = (n + 1) // 2, 0
+    for taken in range(min(half, size) + 1):
+        total += math.comb(half, taken)
+        if total > limit:
+            return True
+    return False
 
 
 def count_by_halves(scores: np.ndarray, size: int, threshold: float) -> int:

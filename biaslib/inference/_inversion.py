@@ -8,51 +8,59 @@ that, unlike an expansion at the saddlepoint, nothing depends on the scores bein
 import numpy as np
 
 from biaslib.inference._contour import (
-    NEGLIGIBLE,
     characteristic,
     count_modulus,
     magnitude_bound,
     rough_value,
     window_radius,
 )
-from biaslib.inference._saddlepoint import Tilt, log_n_choices, solve_tilt
+from biaslib.inference._saddlepoint import Tilt, log_n_choices
 
-MOST_NODES = 1_024
-BINS = 2**13
+# What is left out may be this large in proportion to the answer.
+SMALL = 1e-7
+# Frequencies are added a batch at a time, until a batch adds nothing.
+BATCH = 16
+MOST_BATCHES = 16
+BINS = 2**12
 
 
-def inverted_log_tail(scores: np.ndarray, size: int, total: float) -> tuple[float, float]:
+def inverted_log_tail(
+    scores: np.ndarray, size: int, total: float, tilt: Tilt | None
+) -> tuple[float, float]:
     """Return log Pr[S >= total] for a random choice, and an estimate of its relative error.
 
     The estimate adds up, with random phases, three times what the characteristic function may
     still hold beyond the end of the integral: it is large when scores lie on a lattice, when few
     of them decide, or when the tail holds few partitions. NaN and infinity if there is no answer.
+    ``tilt`` is that of :func:`solve_tilt`.
     """
-    tilt = solve_tilt(scores, size, total)
     if tilt is None or tilt.spread == 0.0:
         return np.nan, np.inf
     centred = scores - tilt.regression
-    rough = rough_value(tilt)
-    radius = window_radius(tilt, centred, NEGLIGIBLE * rough)
+    small = SMALL * rough_value(tilt)
+    radius = window_radius(tilt, centred, small)
     step = np.pi / radius
-    cutoff = 1e-8 * rough
+    modulus = count_modulus(tilt, small)
+    offset = total - size * tilt.regression
     variances = tilt.drawn * (1.0 - tilt.drawn)
-    spectrum = _spectrum_until_gone(centred, variances, step, cutoff)
-    frequencies = step * np.arange(len(spectrum))
-    modulus = count_modulus(tilt, NEGLIGIBLE * rough)
-    values = characteristic(
-        tilt.drawn, centred, size, frequencies, spectrum, modulus, NEGLIGIBLE * rough
-    )
-    values *= np.exp(-1j * frequencies * (total - size * tilt.regression))
-    decay = tilt.slope + 1j * frequencies
-    kernel = _one_sided_kernel(decay, radius)
-    terms = (kernel * values).real
-    value = step / np.pi * (terms.sum() - 0.5 * terms[0])
+    value = 0.0
+    for batch in range(MOST_BATCHES):
+        frequencies = step * np.arange(batch * BATCH, (batch + 1) * BATCH)
+        waves = np.exp(1j * np.outer(centred, frequencies))
+        spectrum = (variances[:, None] * waves).sum(axis=0)
+        values = characteristic(tilt.drawn, waves, size, spectrum, modulus, small)
+        kernel = _one_sided_kernel(tilt.slope + 1j * frequencies, radius)
+        terms = step / np.pi * (kernel * values * np.exp(-1j * frequencies * offset)).real
+        if batch == 0:
+            terms[0] *= 0.5
+        value += terms.sum()
+        if np.abs(terms[-BATCH // 4 :]).sum() <= 1e-5 * abs(value):
+            break
     if not value > 0.0:
         return np.nan, np.inf
     beyond = _unresolved(centred, variances, tilt, frequencies[-1], step)
     log_p = tilt.log_scale + np.log(value) - log_n_choices(len(scores), size)
-    return float(log_p), float(3.0 * beyond / value + 1e-6)
+    return float(log_p), float(3.0 * beyond / value + 1e-5)
 
 
 def _one_sided_kernel(decay, radius):
@@ -60,20 +68,6 @@ def _one_sided_kernel(decay, radius):
     small = np.abs(decay) * radius < 1e-8
     safe = np.where(small, 1.0, decay)
     return np.where(small, radius, -np.expm1(-safe * radius) / safe)
-
-
-def _spectrum_until_gone(scores, variances, step, cutoff):
-    """Return C at multiples of ``step``, up to where its bound stays under ``cutoff``."""
-    nodes = 32
-    while True:
-        waves = np.exp(1j * np.outer(step * np.arange(nodes), scores))
-        spectrum = waves @ variances
-        alive = np.flatnonzero(magnitude_bound(spectrum, variances.sum()) > cutoff)
-        if alive[-1] < 0.75 * nodes:
-            return spectrum[: alive[-1] + 2]
-        if nodes >= MOST_NODES:
-            return spectrum
-        nodes *= 2
 
 
 def _unresolved(scores, variances, tilt: Tilt, last, step):

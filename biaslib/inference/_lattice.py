@@ -102,13 +102,19 @@ def lattice_tail(
     if tilt is None or tilt.spread == 0.0:
         return None
     radius = window_radius(tilt, scores - tilt.regression, NEGLIGIBLE * rough_value(tilt))
-    if step is None:
-        steepness = max(tilt.slope, 0.8 / tilt.spread)
-        fine = width / (steepness * size * (len(scores) - size) / len(scores))
-        return _tail(scores, size, threshold, tilt, radius, max(fine, 2 * radius / MOST_POINTS))
-    if 2.0 * radius / step > MOST_POINTS:
-        return None
-    return _tail(scores, size, threshold, tilt, radius, step, exact=True)
+    finest = 2.0 * radius / MOST_POINTS
+    if step is not None:
+        if step < finest:
+            return None
+        return _tail(scores, size, threshold, tilt, radius, step, exact=True)
+    steepness = max(tilt.slope, 0.8 / tilt.spread)
+    step = width / (steepness * size * (len(scores) - size) / len(scores))
+    while True:
+        tail = _tail(scores, size, threshold, tilt, radius, max(step, finest))
+        if step <= finest or tail.high - tail.low <= 1.25 * width * tail.p_value:
+            return tail
+        # Steeper at the threshold than its tilt says: scores in clumps.
+        step *= min(0.5, width * tail.p_value / (tail.high - tail.low))
 
 
 def _tail(scores, size, threshold, tilt, radius, step, exact=False):
@@ -143,6 +149,7 @@ class _LatticeSums:
         self.places, self.size, self.tilt, self.points = places, size, tilt, points
         self.rough = rough_value(tilt)
         self.negligible = negligible * self.rough
+        self.cutoff = NEGLIGIBLE * self.rough
 
     def tails(self, starts: np.ndarray) -> tuple[np.ndarray, float]:
         """Return Q for every start (see ``_contour``), and a bound on what was left out."""
@@ -153,22 +160,26 @@ class _LatticeSums:
         frequencies = 2.0 * np.pi * np.arange(len(spectrum)) / self.points
         kernel = _geometric_sum(slope + 1j * frequencies, reach)
         bounds = magnitude_bound(spectrum, variances.sum()) * np.abs(kernel)
-        modulus = count_modulus(self.tilt, NEGLIGIBLE * self.rough)
+        modulus = count_modulus(self.tilt, self.cutoff)
         kept = self._kept(bounds, modulus)
         left_out = 2.0 * (bounds.sum() - bounds[kept].sum()) / self.points
-        values = characteristic(
-            self.tilt.drawn,
-            self.places,
-            self.size,
-            frequencies[kept],
-            spectrum[kept],
-            modulus,
-            NEGLIGIBLE * self.rough,
-        )
+        values = self._values(frequencies[kept], spectrum[kept], modulus)
         weights = np.where((kept == 0) | (2 * kept == self.points), 1.0, 2.0) / self.points
         shifted = np.exp(-1j * np.outer(starts, frequencies[kept]))
         tails = (shifted * (weights * kernel[kept] * values)).real.sum(axis=1)
-        return tails, float(max(left_out, 0.0) + 20.0 * NEGLIGIBLE * self.rough)
+        # What wraps around, and angles that were skipped.
+        return tails, float(max(left_out, 0.0) + 20.0 * self.cutoff)
+
+    def _values(self, frequencies, spectrum, modulus):
+        values = np.zeros(len(frequencies), dtype=complex)
+        block = max(8, 60_000 // len(self.places))
+        for start in range(0, len(frequencies), block):
+            part = slice(start, start + block)
+            waves = np.exp(1j * np.outer(self.places, frequencies[part]))
+            values[part] = characteristic(
+                self.tilt.drawn, waves, self.size, spectrum[part], modulus, self.cutoff
+            )
+        return values
 
     def _kept(self, bounds: np.ndarray, modulus: int) -> np.ndarray:
         """Return the frequencies that matter, as many as can be afforded."""

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from biaslib.inference._enumeration import count_by_halves, n_half_sums
+from biaslib.inference._enumeration import count_by_halves, needs_more_sums
 from biaslib.inference._inversion import inverted_log_tail
 from biaslib.inference._lattice import common_step, lattice_tail
-from biaslib.inference._saddlepoint import saddlepoint_log_tail
+from biaslib.inference._saddlepoint import saddlepoint_log_tail, solve_tilt
 from biaslib.inference._sampling import (
     all_partitions,
     clopper_pearson,
@@ -450,9 +450,7 @@ def _sum(first: _Answer, second: _Answer) -> _Answer:
 def _upper_tail(question: _Question, method: str) -> _Answer:
     if np.abs(question.scores).sum() <= question.tolerance:
         return _exact(question, question.n_partitions, "enumeration")
-    if method == "enumeration" or (
-        method == "auto" and _half_sums(question) <= EASY_HALF_SUMS
-    ):
+    if method == "enumeration" or (method == "auto" and not _needs(question, EASY_HALF_SUMS)):
         return _enumerated(question)
     if question.threshold <= 0.0:
         return _one_minus(question, _far_tail(question.complement(), method))
@@ -468,8 +466,8 @@ def _far_tail(question: _Question, method: str) -> _Answer:
     return answer
 
 
-def _half_sums(question):
-    return n_half_sums(len(question.scores), question.size)
+def _needs(question, limit):
+    return needs_more_sums(len(question.scores), question.size, limit)
 
 
 def _exact(question: _Question, count: int, method: str, listed: int | None = None) -> _Answer:
@@ -483,7 +481,7 @@ def _one_minus(question: _Question, answer: _Answer) -> _Answer:
 
 
 def _enumerated(question: _Question) -> _Answer:
-    if _half_sums(question) > MOST_HALF_SUMS:
+    if _needs(question, MOST_HALF_SUMS):
         raise ValueError(
             f"{question.n_partitions} partitions are too many to enumerate; use method='auto', "
             "which needs no list of them"
@@ -519,8 +517,9 @@ def _smooth(question: _Question) -> tuple[float, float, float]:
     """
     scores, size, observed = question.scores, question.size, question.observed
     half_step = (-0.5 if question.strict else 0.5) / question.n_partitions
-    log_integral, error = inverted_log_tail(scores, size, observed)
-    saddlepoint = math.exp(saddlepoint_log_tail(scores, size, observed))
+    tilt = solve_tilt(scores, size, observed)
+    log_integral, error = inverted_log_tail(scores, size, observed, tilt)
+    saddlepoint = math.exp(saddlepoint_log_tail(scores, size, observed, tilt))
     return saddlepoint + half_step, math.exp(log_integral) + half_step, error
 
 
@@ -548,7 +547,8 @@ def _by_normal(question: _Question) -> _Answer:
     n, size = len(question.scores), question.size
     variance = size * (n - size) / (n * (n - 1)) * (question.scores**2).sum()
     p = float(special.ndtr(-question.observed / np.sqrt(variance)))
-    log_better = saddlepoint_log_tail(question.scores, size, question.observed)
+    tilt = solve_tilt(question.scores, size, question.observed)
+    log_better = saddlepoint_log_tail(question.scores, size, question.observed, tilt)
     better = math.exp(log_better) if np.isfinite(log_better) else p
     return _Answer(p, min(p, better), max(p, better), "normal", "error estimate")
 

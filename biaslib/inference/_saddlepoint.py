@@ -108,8 +108,12 @@ def _descend(scores, size, total, tilt, down, across):
     return None
 
 
-def saddlepoint_log_tail(scores: np.ndarray, size: int, total: float) -> float:
+def saddlepoint_log_tail(
+    scores: np.ndarray, size: int, total: float, tilt: Tilt | None
+) -> float:
     r"""Return log Pr[S >= total] for a random choice of ``size`` scores; NaN if it cannot be had.
+
+    ``tilt`` is that of :func:`solve_tilt`.
 
     The double saddlepoint form of Lugannani and Rice (Skovgaard 1987; Robinson 1982 and Booth and
     Butler 1990 for permutations):
@@ -123,15 +127,16 @@ def saddlepoint_log_tail(scores: np.ndarray, size: int, total: float) -> float:
     """
     spread = _spread_without_tilt(scores, size)
     if abs(total) < 0.1 * spread:
-        left, right = (_signed_root(scores, size, at * spread) for at in (-0.2, 0.2))
-        tilt = solve_tilt(scores, size, total)
+        left, right = (
+            _signed_root(scores, size, solve_tilt(scores, size, at * spread)) for at in (-0.2, 0.2)
+        )
         if left is None or right is None or tilt is None:
             return np.nan
         root = np.sign(total) * _root(scores, size, tilt)
         share = (root - left[0]) / (right[0] - left[0])
         correction = (1.0 - share) * left[1] + share * right[1]
     else:
-        pair = _signed_root(scores, size, total)
+        pair = _signed_root(scores, size, tilt)
         if pair is None:
             return np.nan
         root, correction = pair
@@ -153,9 +158,8 @@ def _root(scores, size, tilt):
     return np.sqrt(max(2.0 * (entropy - tilt.log_scale), 0.0))
 
 
-def _signed_root(scores, size, total):
+def _signed_root(scores, size, tilt):
     """Return w and 1/u - 1/w."""
-    tilt = solve_tilt(scores, size, total)
     if tilt is None or tilt.slope == 0.0 or tilt.spread == 0.0:
         return None
     n = len(scores)
