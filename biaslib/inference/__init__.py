@@ -3,6 +3,7 @@
 from biaslib.inference._adjust import adjust
 from biaslib.inference._bootstrap import Interval, bootstrap_effect_size
 from biaslib.inference._permutation import (
+    METHODS,
     PermutationResult,
     n_partitions,
     permutation_p_values,
@@ -11,6 +12,7 @@ from biaslib.inference._permutation import (
 )
 
 __all__ = [
+    "METHODS",
     "Interval",
     "PermutationResult",
     "adjust",

@@ -49,7 +49,7 @@ def common_step(scores: np.ndarray, tolerance: float) -> float | None:
     """Return the largest step of which all differences of scores are multiples, if there is one.
 
     Euclid's algorithm on all differences at once; None if the step would be less than a millionth
-    of the range, or if the sum of what is left over exceeds ``tolerance``.
+    of the range, or if the sum of what is left over exceeds a quarter of ``tolerance``.
     """
     differences = np.unique(scores) - scores.min()
     differences = differences[1:]
@@ -64,8 +64,9 @@ def common_step(scores: np.ndarray, tolerance: float) -> float | None:
         if rest.max() <= max(least, 1e-7 * step):
             steps = np.rint(differences / step)
             step = float(steps @ differences / (steps @ steps))
-            left_over = np.abs(scores - scores.min() - step * np.rint((scores - scores.min()) / step))
-            return step if left_over.sum() <= tolerance else None
+            above = scores - scores.min()
+            left_over = np.abs(above - step * np.rint(above / step))
+            return step if left_over.sum() <= tolerance / 4 else None
         step = rest[rest > max(least, 1e-7 * step)].min()
     return None
 

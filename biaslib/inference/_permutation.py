@@ -10,7 +10,11 @@ from scipy import special
 from biaslib.inference._enumeration import count_by_halves, needs_more_sums
 from biaslib.inference._inversion import inverted_log_tail
 from biaslib.inference._lattice import common_step, lattice_tail
-from biaslib.inference._saddlepoint import saddlepoint_log_tail, solve_tilt
+from biaslib.inference._saddlepoint import (
+    log_n_choices,
+    saddlepoint_log_tail,
+    solve_tilt,
+)
 from biaslib.inference._sampling import (
     all_partitions,
     clopper_pearson,
@@ -33,8 +37,10 @@ METHODS = (
 # From the firmest to the weakest; a sum of two tails is as firm as the weaker.
 INTERVALS = ("exact", "proven bound", "error estimate", "95% confidence")
 
-# Sums in the larger half of the scores: up to the first "auto" enumerates, up to the second can be.
+# Sums in the larger half of the scores: up to the first "auto" enumerates at once, up to the second
+# if nothing quicker can be trusted, up to the third it can be asked for.
 EASY_HALF_SUMS = 2**18
+HARD_HALF_SUMS = 2**21
 MOST_HALF_SUMS = 2**23
 # Partitions in the tail: up to the first "auto" lists rather than approximates, up to the second
 # it lists rather than take a lattice, up to the third it can be asked for.
@@ -95,11 +101,13 @@ class _Question:
     def n_partitions(self) -> int:
         return math.comb(len(self.scores), self.size)
 
+    @property
+    def log_n_partitions(self) -> float:
+        return log_n_choices(len(self.scores), self.size)
+
     def complement(self) -> "_Question":
         """Return the question whose answer is one minus the answer to this."""
-        return replace(
-            self, scores=-self.scores, observed=-self.observed, strict=not self.strict
-        )
+        return replace(self, scores=-self.scores, observed=-self.observed, strict=not self.strict)
 
 
 @dataclass(frozen=True)
@@ -208,9 +216,9 @@ def permutation_test(
     --------
     >>> permutation_test([3.0, 2.0], [1.0, 0.0]).p_value  # one partition of six
     0.16666666666666666
-    >>> result = permutation_test(range(10, 60), range(40))  # ranks: a lattice
+    >>> result = permutation_test(range(20, 60), range(40))  # whole numbers: a lattice
     >>> result.method, result.interval, f"{result.p_value:.3e}"
-    ('lattice', 'exact', '1.152e-03')
+    ('lattice', 'exact', '2.119e-12')
     >>> words = [list("aabbccdd"), list("eeffgghh")]
     >>> permutation_test(range(8, 16), range(8), clusters_x=words[0], clusters_y=words[1]).p_value
     0.014285714285714285
@@ -516,7 +524,7 @@ def _smooth(question: _Question) -> tuple[float, float, float]:
     Both take the distribution as smooth, which leaves out half of the observed partition.
     """
     scores, size, observed = question.scores, question.size, question.observed
-    half_step = (-0.5 if question.strict else 0.5) / question.n_partitions
+    half_step = (-0.5 if question.strict else 0.5) * math.exp(-question.log_n_partitions)
     tilt = solve_tilt(scores, size, observed)
     log_integral, error = inverted_log_tail(scores, size, observed, tilt)
     saddlepoint = math.exp(saddlepoint_log_tail(scores, size, observed, tilt))
@@ -560,8 +568,8 @@ def _automatic(question: _Question) -> _Answer | None:
         if answer is not None and answer.interval == "exact":
             return answer
     saddlepoint, integral, error = _smooth(question)
-    expected = integral * question.n_partitions if integral > 0.0 else 0.0
-    if expected <= FEW_LISTED and (answer := _listed(question, 20 * FEW_LISTED)):
+    listed = math.log(integral) + question.log_n_partitions if integral > 0.0 else 0.0
+    if listed <= math.log(FEW_LISTED) and (answer := _listed(question, 20 * FEW_LISTED)):
         return answer
     if error <= TRUSTED:
         if abs(saddlepoint - integral) <= TRUSTED * integral:
@@ -569,8 +577,10 @@ def _automatic(question: _Question) -> _Answer | None:
             low, high = low * (1.0 - error), min(1.0, high * (1.0 + error))
             return _Answer(saddlepoint, low, high, "saddlepoint", "error estimate")
         return _integral_answer(integral, error)
-    if expected <= MANY_LISTED and (answer := _listed(question, 2 * MANY_LISTED)):
+    if listed <= math.log(MANY_LISTED) and (answer := _listed(question, 2 * MANY_LISTED)):
         return answer
+    if not _needs(question, HARD_HALF_SUMS):
+        return _enumerated(question)
     return _on_lattice(question) or _by_inversion(question)
 
 

@@ -46,9 +46,7 @@ class Tilt:
 
 def log_n_choices(n: int, size: int) -> float:
     """Return the logarithm of the number of choices of ``size`` out of ``n``."""
-    return float(
-        special.gammaln(n + 1) - special.gammaln(size + 1) - special.gammaln(n - size + 1)
-    )
+    return float(special.gammaln(n + 1) - special.gammaln(size + 1) - special.gammaln(n - size + 1))
 
 
 def tilt_at(scores: np.ndarray, size: int, log_odds: float, slope: float, total: float) -> Tilt:
@@ -108,9 +106,7 @@ def _descend(scores, size, total, tilt, down, across):
     return None
 
 
-def saddlepoint_log_tail(
-    scores: np.ndarray, size: int, total: float, tilt: Tilt | None
-) -> float:
+def saddlepoint_log_tail(scores: np.ndarray, size: int, total: float, tilt: Tilt | None) -> float:
     r"""Return log Pr[S >= total] for a random choice of ``size`` scores; NaN if it cannot be had.
 
     ``tilt`` is that of :func:`solve_tilt`.
