@@ -1,5 +1,8 @@
-"""The permutation test, verified four ways: against full enumeration, against the exact distribution
-of ranks, against long sampled runs, and method against method."""
+"""The permutation test, verified four ways.
+
+Against full enumeration, against the exact distribution of ranks, against long sampled runs, and
+method against method.
+"""
 
 import itertools
 import math
@@ -71,7 +74,7 @@ def test_equals_full_enumeration_for_every_split(n_x, n_y, kind):
     chosen, sums = every_sum(pooled, n_x)
     total, expected_sum = len(sums), n_x * pooled.mean()
     order = np.argsort(sums, kind="stable")
-    for row in order[rows_to_try(total, 924 if (n_x, n_y) in SIZES else 15)]:
+    for number, row in enumerate(order[rows_to_try(total, 924 if (n_x, n_y) in SIZES else 15)]):
         x, y = pooled[chosen[row]], np.delete(pooled, chosen[row])
         counts = {
             "greater": (sums >= sums[row] - 1e-9).sum(),
@@ -85,6 +88,8 @@ def test_equals_full_enumeration_for_every_split(n_x, n_y, kind):
             assert result.p_value == count / total
             assert (result.method, result.interval) == ("enumeration", "exact")
             assert result.n_partitions == result.n_evaluated == total
+        if number % 60:
+            continue
         other = inference.permutation_test(x, y, method="tail")
         assert other.p_value == pytest.approx(counts["greater"] / total, rel=1e-12)
         lattice = inference.permutation_test(x, y, method="lattice")
@@ -220,10 +225,8 @@ def test_few_partitions_in_the_tail_are_listed():
     assert result.p_value == 2 / math.comb(50, 25)
     assert result.n_partitions == math.comb(50, 25)
     # At p = 1e-12 about 126 partitions, where the saddlepoint is off by more than 1%.
-    x, y = (
-        np.append(pooled[:23], pooled[[25, 28]]),
-        np.append(pooled[[23, 24, 26, 27]], pooled[29:]),
-    )
+    x = np.append(pooled[:23], pooled[[25, 28]])
+    y = np.append(pooled[[23, 24, 26, 27]], pooled[29:])
     result = inference.permutation_test(x, y)
     assert result.p_value == pytest.approx(finer_lattice(x, y), rel=ACCURACY)
     assert result.n_evaluated == round(result.p_value * result.n_partitions) < 10_000

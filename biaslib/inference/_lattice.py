@@ -92,7 +92,8 @@ def lattice_tail(
         The step on which the scores lie (:func:`common_step`), or None.
     width
         Without a step: the relative distance of the bounds that the lattice is made for. A finer
-        lattice than can be afforded is not made, and the bounds are then further apart.
+        lattice than can be afforded is not made, and the bounds are then further apart; nor is
+        one that has less than a hundred partitions between its bounds.
 
     Returns
     -------
@@ -110,12 +111,14 @@ def lattice_tail(
         return _tail(scores, size, threshold, tilt, radius, step, exact=True)
     steepness = max(tilt.slope, 0.8 / tilt.spread)
     step = width / (steepness * size * (len(scores) - size) / len(scores))
+    few = 100 * np.exp(-log_n_choices(len(scores), size))
     while True:
         tail = _tail(scores, size, threshold, tilt, radius, max(step, finest))
-        if step <= finest or tail.high - tail.low <= 1.25 * width * tail.p_value:
+        gap = tail.high - tail.low
+        if step <= finest or gap <= max(1.25 * width * tail.p_value, few):
             return tail
         # Steeper at the threshold than its tilt says: scores in clumps.
-        step *= min(0.5, width * tail.p_value / (tail.high - tail.low))
+        step *= min(0.5, width * tail.p_value / gap)
 
 
 def _tail(scores, size, threshold, tilt, radius, step, exact=False):

@@ -118,6 +118,8 @@ class _Answer:
     method: str
     interval: str
     count: int | None = None
+    # Where every partition was judged: how many are in the tail, of how many.
+    share: tuple[int, int] | None = None
 
 
 def n_partitions(n_x: int, n_y: int) -> int:
@@ -442,17 +444,16 @@ def _answer(scores: np.ndarray, n_x: int, method: str, alternative: str) -> _Ans
 
 def _sum(first: _Answer, second: _Answer) -> _Answer:
     weaker = max(first, second, key=lambda each: INTERVALS.index(each.interval))
-    count = None
-    if first.count is not None and second.count is not None:
-        count = first.count if first.method == "enumeration" else first.count + second.count
-    return _Answer(
-        min(1.0, first.p_value + second.p_value),
-        min(1.0, first.low + second.low),
-        min(1.0, first.high + second.high),
-        weaker.method,
-        weaker.interval,
-        count,
-    )
+    if first.share is None or second.share is None:
+        p, low, high = (
+            min(1.0, getattr(first, name) + getattr(second, name))
+            for name in ("p_value", "low", "high")
+        )
+        return _Answer(p, low, high, weaker.method, weaker.interval)
+    count, total = first.share[0] + second.share[0], first.share[1]
+    p = count / total
+    counted = total if "enumeration" in (first.method, second.method) else count
+    return _Answer(p, p, p, weaker.method, "exact", counted, (count, total))
 
 
 def _upper_tail(question: _Question, method: str) -> _Answer:
@@ -479,11 +480,15 @@ def _needs(question, limit):
 
 
 def _exact(question: _Question, count: int, method: str, listed: int | None = None) -> _Answer:
-    p = count / question.n_partitions
-    return _Answer(p, p, p, method, "exact", question.n_partitions if listed is None else listed)
+    total = question.n_partitions
+    counted = total if listed is None else listed
+    return _Answer(*(count / total,) * 3, method, "exact", counted, (count, total))
 
 
 def _one_minus(question: _Question, answer: _Answer) -> _Answer:
+    if answer.share is not None:
+        count, total = answer.share
+        return _exact(question, total - count, answer.method, answer.count)
     low, high = 1.0 - answer.high, 1.0 - answer.low
     return replace(answer, p_value=1.0 - answer.p_value, low=low, high=high)
 
