@@ -46,7 +46,7 @@ MOST_HALF_SUMS = 2**23
 # it lists rather than take a lattice, up to the third it can be asked for.
 FEW_LISTED = 20_000
 MANY_LISTED = 2_000_000
-MOST_LISTED = 20_000_000
+MOST_LISTED = 5_000_000
 # Relative error up to which "auto" trusts an estimate.
 TRUSTED = 0.003
 
@@ -166,7 +166,7 @@ def permutation_test(
             Counts every partition, by sums of halves (Horowitz and Sahni 1974). Exact; up to
             about 23 and 23 targets.
         ``"tail"``
-            Lists the partitions in the tail from its top. Exact; up to 20 million in the tail.
+            Lists the partitions in the tail from its top. Exact; up to five million in the tail.
         ``"lattice"``
             Convolution on a lattice (Pagano and Tritchler 1983), tilted. Exact if the scores are
             multiples of a step, as ranks are; otherwise with proven bounds, 1% apart wherever
