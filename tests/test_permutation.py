@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from biaslib import inference
-from biaslib.inference import _enumeration, _lattice, _tail
+from biaslib.inference import _enumeration, _lattice, _permutation, _saddlepoint, _tail
 
 ACCURACY = 0.01
 
@@ -136,6 +136,25 @@ def test_equals_the_exact_distribution_of_ranks(n_x, n_y):
     assert min(seen) < (1e-30 if n_x == 80 else 1e-10)
 
 
+@pytest.mark.parametrize(("n_x", "n_y"), [(40, 40), (30, 55)])
+def test_whole_numbers_with_ties_equal_a_convolution_of_integers(n_x, n_y):
+    """Counts in Python's integers, nothing rounded, however far out."""
+    pooled = np.random.default_rng(n_x).poisson(6, n_x + n_y)
+    ways = [{0: 1}] + [{} for _ in range(n_x)]
+    for score in pooled.tolist():
+        for size in range(n_x, 0, -1):
+            for total, count in ways[size - 1].items():
+                ways[size][total + score] = ways[size].get(total + score, 0) + count
+    pooled.sort()
+    for start in (0, 5, 12, 25):
+        x = pooled[::-1][start : start + n_x]
+        y = np.concatenate([pooled[::-1][:start], pooled[::-1][start + n_x :]])
+        count = sum(count for total, count in ways[n_x].items() if total >= x.sum())
+        result = inference.permutation_test(x, y)
+        assert result.interval == "exact"
+        assert result.p_value == pytest.approx(count / math.comb(n_x + n_y, n_x), rel=1e-9, abs=0)
+
+
 def test_ranks_in_any_unit_are_a_lattice():
     rng = np.random.default_rng(0)
     ranks = rng.permutation(100) + 1.0
@@ -180,7 +199,7 @@ def finer_lattice(x, y):
 
 
 @pytest.mark.parametrize("kind", KINDS[:-1])
-@pytest.mark.parametrize(("n", "shifts"), [(25, (0.0, 0.5, 0.9)), (80, (0.1, 0.8)), (400, (0.3,))])
+@pytest.mark.parametrize(("n", "shifts"), [(25, (0.0, 0.7)), (80, (0.1, 0.8)), (400, (0.3,))])
 def test_methods_agree_also_on_a_four_times_finer_lattice(kind, n, shifts):
     for shift in shifts:
         x, y = scores_of(kind, n, n, shift, seed=2)
@@ -275,12 +294,9 @@ def test_saddlepoint_passes_smoothly_through_the_middle():
     pooled = rng.exponential(size=60)
     pooled -= pooled.mean()
     shifts = np.linspace(-0.3, 0.3, 41) * pooled.std() * math.sqrt(15)
-    # Move the observed sum by an amount too small to matter to anything but the observed sum.
     p = [
         np.exp(
-            inference._permutation.saddlepoint_log_tail(
-                pooled, 30, s, inference._permutation.solve_tilt(pooled, 30, s)
-            )
+            _saddlepoint.saddlepoint_log_tail(pooled, 30, s, _saddlepoint.solve_tilt(pooled, 30, s))
         )
         for s in shifts
     ]
@@ -371,7 +387,7 @@ def test_p_falls_as_the_statistic_rises(seed, n_x, n_y, kind):
     assert after.p_value <= before.p_value * (1 + ACCURACY)
 
 
-@pytest.mark.parametrize("method", [each for each in inference.METHODS if each != "tail"])
+@pytest.mark.parametrize("method", [each for each in _permutation.METHODS if each != "tail"])
 def test_many_tests_at_once_agree_with_one_after_the_other(method):
     rng = np.random.default_rng(13)
     x, y = rng.normal(0.3, 1, (3, 9)), rng.normal(size=(3, 6))

@@ -3,7 +3,6 @@
 from biaslib.inference._adjust import adjust
 from biaslib.inference._bootstrap import Interval, bootstrap_effect_size
 from biaslib.inference._permutation import (
-    METHODS,
     PermutationResult,
     n_partitions,
     permutation_p_values,
@@ -12,7 +11,6 @@ from biaslib.inference._permutation import (
 )
 
 __all__ = [
-    "METHODS",
     "Interval",
     "PermutationResult",
     "adjust",
