@@ -213,6 +213,17 @@ def test_methods_agree_also_on_a_four_times_finer_lattice(kind, n, shifts):
             assert integral.p_value == pytest.approx(result.p_value, rel=0.005)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_estimated_error_of_the_integral_is_not_exceeded(kind):
+    for seed, shift in itertools.product(range(3), (0.1, 0.5)):
+        x, y = scores_of(kind, 17, 18, shift, seed)
+        exact = inference.permutation_test(x, y)
+        if exact.p_value * exact.n_partitions > 10_000:
+            result = inference.permutation_test(x, y, method="inversion")
+            slack = 2e-5 * exact.p_value
+            assert result.low - slack <= exact.p_value <= result.high + slack
+
+
 def test_auto_notices_where_the_saddlepoint_fails():
     failures = 0
     for kind, shift in itertools.product(("outlier", "cauchy", "skewed", "tied"), (0.0, 0.5)):

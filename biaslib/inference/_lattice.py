@@ -36,12 +36,17 @@ GREATEST_SPAN = 2**20
 
 @dataclass(frozen=True)
 class LatticeTail:
-    """A tail probability with bounds, whether scores lay on the lattice, and how many points."""
+    """A tail probability with bounds.
+
+    ``exact`` says that scores lay on the lattice, ``complete`` that no frequency that could matter
+    was left out to save time (what was left out is in the bounds all the same).
+    """
 
     p_value: float
     low: float
     high: float
     exact: bool
+    complete: bool
     n_points: int
 
 
@@ -115,7 +120,7 @@ def lattice_tail(
     while True:
         tail = _tail(scores, size, threshold, tilt, radius, max(step, finest))
         gap = tail.high - tail.low
-        if step <= finest or gap <= max(1.25 * width * tail.p_value, few):
+        if not tail.complete or step <= finest or gap <= max(1.25 * width * tail.p_value, few):
             return tail
         # Steeper at the threshold than its tilt says: scores in clumps.
         step *= min(0.5, width * tail.p_value / gap)
@@ -140,10 +145,10 @@ def _tail(scores, size, threshold, tilt, radius, step, exact=False):
     slack = scales[0] * doubt
     middle = np.sqrt(max(low, 0.0) * max(high, 0.0))
     if exact and slack <= ROUNDING * high:
-        return LatticeTail(high, high, high, True, points)
+        return LatticeTail(high, high, high, True, True, points)
     low = max(0.0, (low - slack) * (1 - ROUNDING))
     high = min(1.0, (high + slack) * (1 + ROUNDING))
-    return LatticeTail(min(max(middle, low), high), low, high, False, points)
+    return LatticeTail(min(max(middle, low), high), low, high, False, sums.complete, points)
 
 
 class _LatticeSums:
@@ -154,6 +159,7 @@ class _LatticeSums:
         self.rough = rough_value(tilt)
         self.negligible = negligible * self.rough
         self.cutoff = NEGLIGIBLE * self.rough
+        self.complete = True
 
     def tails(self, starts: np.ndarray) -> tuple[np.ndarray, float]:
         """Return Q for every start (see ``_contour``), and a bound on what was left out."""
@@ -189,7 +195,8 @@ class _LatticeSums:
         """Return the frequencies that matter, as many as can be afforded."""
         kept = np.flatnonzero(bounds > self.negligible)
         most = int(MOST_WORK / (modulus * len(self.places))) + 1
-        if len(kept) <= most:
+        self.complete = len(kept) <= most
+        if self.complete:
             return kept
         return np.sort(kept[np.argpartition(bounds[kept], -most)[-most:]])
 
