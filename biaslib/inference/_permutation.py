@@ -40,8 +40,8 @@ INTERVALS = ("exact", "proven bound", "error estimate", "95% confidence")
 # Sums in the larger half of the scores: up to the first "auto" enumerates at once, up to the second
 # if nothing quicker can be trusted, up to the third it can be asked for.
 EASY_HALF_SUMS = 2**18
-HARD_HALF_SUMS = 2**21
-MOST_HALF_SUMS = 2**23
+HARD_HALF_SUMS = 2**23
+MOST_HALF_SUMS = 2**25
 # Partitions in the tail: up to the first "auto" lists rather than approximates, up to the second
 # it lists rather than take a lattice, up to the third it can be asked for.
 FEW_LISTED = 20_000
@@ -165,8 +165,8 @@ def permutation_test(
         Scores s(w, A, B) of the targets, (n_x,) and (n_y,), in any unit; any two numbers.
     method
         ``"enumeration"``
-            Counts every partition, by sums of halves (Horowitz and Sahni 1974). Exact; up to
-            about 23 and 23 targets.
+            Counts every partition, by sums of halves (Horowitz and Sahni 1974). Exact; up to 25
+            and 25 targets, which take some seconds and 1 GB.
         ``"tail"``
             Lists the partitions in the tail from its top. Exact; up to five million in the tail.
         ``"lattice"``
