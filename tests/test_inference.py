@@ -113,7 +113,6 @@ def test_relabelled_differences_have_the_moments_of_the_null():
 
 
 BAD = [
-    (([1.0, 2.0], [1.0]), {}, "2 and 1 scores"),
     (([], []), {}, "empty"),
     (([1.0, np.nan], [0.0, 1.0]), {}, "not finite"),
     (([1.0], [0.0]), {"method": "exact"}, "enumeration"),

@@ -1,24 +1,74 @@
-"""The permutation test of association tests."""
+"""The permutation test of association tests, for sets of any size and without sampling."""
 
-import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
+
+from biaslib.inference._enumeration import count_by_halves, needs_more_sums
+from biaslib.inference._inversion import inverted_log_tail
+from biaslib.inference._lattice import common_step, lattice_tail
+from biaslib.inference._proportions import proportion_interval
+from biaslib.inference._saddlepoint import (
+    log_n_choices,
+    saddlepoint_log_tail,
+    solve_tilt,
+)
+from biaslib.inference._sampling import (
+    all_partitions,
+    count_extreme,
+    drawn_partitions,
+)
+from biaslib.inference._tail import count_listed
 
 ALTERNATIVES = ("greater", "less", "two-sided")
-METHODS = ("auto", "enumeration", "sampled")
+METHODS = (
+    "auto",
+    "enumeration",
+    "tail",
+    "lattice",
+    "saddlepoint",
+    "inversion",
+    "sampled",
+    "normal",
+)
+# From the firmest to the weakest; a sum of two tails is as firm as the weaker.
+INTERVALS = ("exact", "proven bound", "error estimate", "95% confidence")
+
+# Sums in the larger half of the scores: up to the first "auto" enumerates at once, up to the second
+# if nothing quicker can be trusted, up to the third it can be asked for.
+EASY_HALF_SUMS = 2**18
+HARD_HALF_SUMS = 2**23
+MOST_HALF_SUMS = 2**25
+# Partitions in the tail: up to the first "auto" lists rather than approximates, up to the second
+# it lists rather than take a lattice, up to the third it can be asked for.
+FEW_LISTED = 20_000
+MANY_LISTED = 2_000_000
+MOST_LISTED = 5_000_000
+# The least positive number: a p-value is never zero.
+LEAST = 5e-324
+# Relative error up to which "auto" trusts an estimate.
+TRUSTED = 0.003
 
 
 @dataclass(frozen=True)
 class PermutationResult:
     """A p-value with what is needed to judge it.
 
-    ``low`` and ``high`` bound the p-value of full enumeration at 95% (Clopper and Pearson); they
-    equal ``p_value`` when every partition was counted. ``n_partitions`` is the number of
-    partitions there are, ``n_evaluated`` how many were looked at.
+    ``low`` and ``high`` enclose the p-value of full enumeration in the sense that ``interval``
+    states:
+
+    - ``"exact"``: every partition was counted, or the scores lie on a lattice and the p-value is
+      right to 9 digits. ``low`` and ``high`` equal ``p_value``.
+    - ``"proven bound"``: the p-value cannot lie outside.
+    - ``"error estimate"``: it is not expected outside; nothing is proven.
+    - ``"95% confidence"``: Clopper and Pearson's interval of a sampled p-value.
+
+    ``method`` is the method used; ``n_partitions`` how many partitions there are, as a whole number
+    of any length; ``n_evaluated`` how many were counted, listed or drawn (None where partitions
+    are not counted); ``statistic`` the difference of the means, in units of the scores.
     """
 
     p_value: float
@@ -26,8 +76,52 @@ class PermutationResult:
     high: float
     method: str
     n_partitions: int
-    n_evaluated: int
+    n_evaluated: int | None
     statistic: float
+    interval: str
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is the chance that a random choice of ``size`` scores sums up to ``observed`` or more?
+
+    The scores have mean zero and size is at most half their number. With ``strict`` sums that tie
+    with the observed one do not count.
+    """
+
+    scores: np.ndarray
+    size: int
+    observed: float
+    tolerance: float
+    strict: bool = False
+
+    @property
+    def threshold(self) -> float:
+        return self.observed + self.tolerance if self.strict else self.observed - self.tolerance
+
+    @property
+    def n_partitions(self) -> int:
+        return math.comb(len(self.scores), self.size)
+
+    @property
+    def log_n_partitions(self) -> float:
+        return log_n_choices(len(self.scores), self.size)
+
+    def complement(self) -> "_Question":
+        """Return the question whose answer is one minus the answer to this."""
+        return replace(self, scores=-self.scores, observed=-self.observed, strict=not self.strict)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    p_value: float
+    low: float
+    high: float
+    method: str
+    interval: str
+    count: int | None = None
+    # Where every partition was judged: how many are in the tail, of how many.
+    share: tuple[int, int] | None = None
 
 
 def n_partitions(n_x: int, n_y: int) -> int:
@@ -48,59 +142,110 @@ def permutation_test(
     alternative: str = "greater",
     n_resamples: int = 100_000,
     rng: np.random.Generator | int | None = None,
+    clusters_x: ArrayLike | None = None,
+    clusters_y: ArrayLike | None = None,
 ) -> PermutationResult:
     r"""Test whether the scores of X exceed those of Y by more than a relabelling would give.
 
     The targets' labels are exchanged, never the attributes':
 
-    .. math:: p = \Pr\nolimits_{(X', Y')}\bigl[ s(X', Y', A, B) \ge s(X, Y, A, B) \bigr]
+    .. math:: p = \Pr\nolimits_{(X', Y')}\Bigl[
+              \operatorname{mean}_{x \in X'} s(x) - \operatorname{mean}_{y \in Y'} s(y) \ge
+              \operatorname{mean}_{x \in X} s(x) - \operatorname{mean}_{y \in Y} s(y) \Bigr]
 
     over all partitions of the pooled targets into two sets of the given sizes (Caliskan et al.
-    2017). A partition that ties with the observed one counts towards p, as in May et al. (2019);
-    ties are told apart from rounding by a tolerance of 1e-9 of the statistic's greatest value.
+    2017, who have sums; with sets of equal size it is the same). As the pool does not change, the
+    sum over X' says it all. A partition that ties with the observed one counts towards p, as in
+    May et al. (2019); sums tie if they differ by at most 5e-10 of the summed distances of all
+    scores from their mean, or by what rounding can do to them.
 
     Parameters
     ----------
     x, y
-        Scores s(w, A, B) of the targets, (n_x,) and (n_y,), equal in number.
+        Scores s(w, A, B) of the targets, (n_x,) and (n_y,), in any unit; any two numbers.
     method
-        ``"enumeration"`` counts every partition. ``"sampled"`` draws ``n_resamples - 1`` random
-        partitions and adds one to numerator and denominator for the observed one, so that p is
-        never 0 (May et al. 2019). ``"auto"`` enumerates when there are at most ``n_resamples``
-        partitions.
+        ``"enumeration"``
+            Counts every partition, by sums of halves (Horowitz and Sahni 1974). Exact; up to 25
+            and 25 targets, which take some seconds and 1 GB.
+        ``"tail"``
+            Lists the partitions in the tail from its top. Exact; up to five million in the tail.
+        ``"lattice"``
+            Convolution on a lattice (Pagano and Tritchler 1983), tilted. Exact if the scores are
+            multiples of a step, as ranks are; otherwise with proven bounds, 1% apart wherever
+            the work allows.
+        ``"saddlepoint"``
+            The double saddlepoint approximation (Robinson 1982; Booth and Butler 1990). Its error
+            is estimated from ``"inversion"``.
+        ``"inversion"``
+            Numerical integration along the path through the saddlepoint; error estimated.
+        ``"sampled"``
+            Draws ``n_resamples - 1`` random partitions and adds one to numerator and denominator
+            for the observed one, so that p is never 0 (May et al. 2019).
+        ``"normal"``
+            Normal with the variance of sampling without replacement; error estimated from
+            ``"saddlepoint"``.
+        ``"auto"``
+            Never samples. ``"enumeration"`` up to about 18 and 18 targets; ``"lattice"`` where it
+            is exact; ``"tail"`` where it holds few partitions; ``"saddlepoint"`` if the integral
+            confirms it within 0.3% and is itself trusted that far; ``"inversion"`` if only the
+            latter holds; else ``"tail"`` or ``"lattice"``.
     alternative
-        ``"greater"`` (X nearer to A, the papers' choice), ``"less"`` or ``"two-sided"`` (absolute
-        values).
+        ``"greater"`` (X nearer to A, the papers' choice), ``"less"`` or ``"two-sided"`` (the
+        absolute difference of means).
     n_resamples
-        Limit of enumeration, and number of draws plus one of sampling.
+        Number of draws plus one, if sampled.
     rng
         Generator or seed; needed for a result that can be repeated when partitions are sampled.
+    clusters_x, clusters_y
+        Labels of units that move together, (n_x,) and (n_y,), such as the word of each sentence.
+        The mean of each cluster then takes the place of its scores, and partitions deal clusters.
+        Sentences of a word share its embedding's peculiarities: dealing them one by one would
+        count the same evidence many times over, and p would shrink with every template added.
+        The statistic is the difference of the means of cluster means. With clusters of equal size
+        it equals that of the scores; otherwise every cluster weighs the same, not every score.
 
     Returns
     -------
     PermutationResult
-        With ``p_value``, ``low``, ``high``, ``method``, ``n_partitions``.
+        With ``p_value`` in (0, 1], ``low``, ``high`` and ``interval``, which says in what sense
+        they bound it. A p-value below 5e-324 is given as that.
 
     Raises
     ------
     ValueError
-        If a set is empty or the sets differ in number, a score is not finite, or an option is
-        unknown.
+        If a set is empty, a score is not finite, labels do not fit the scores or occur in both
+        sets, an option is unknown, or the method asked for cannot answer.
 
     Examples
     --------
     >>> permutation_test([3.0, 2.0], [1.0, 0.0]).p_value  # one partition of six
     0.16666666666666666
+    >>> result = permutation_test(range(20, 60), range(40))  # whole numbers: a lattice
+    >>> result.method, result.interval, f"{result.p_value:.3e}"
+    ('lattice', 'exact', '5.793e-11')
+    >>> words = [list("aabbccdd"), list("eeffgghh")]
+    >>> permutation_test(range(8, 16), range(8), clusters_x=words[0], clusters_y=words[1]).p_value
+    0.014285714285714285
     """
-    scores = _scores_table(
-        np.atleast_2d(np.asarray(x, dtype=float)), np.atleast_2d(np.asarray(y, dtype=float))
-    )
-    p, counts, used, evaluated, statistic = _p_values(scores, method, alternative, n_resamples, rng)
-    total = n_partitions(scores.shape[1] // 2, scores.shape[1] // 2)
-    exact = used == "enumeration"
-    low, high = (p[0], p[0]) if exact else _clopper_pearson(int(counts[0]) - 1, evaluated - 1)
+    _check_options(method, alternative)
+    x_units = _units(x, clusters_x, "X")
+    y_units = _units(y, clusters_y, "Y")
+    if clusters_x is not None and clusters_y is not None:
+        _refuse_shared_labels(clusters_x, clusters_y)
+    scores = _scores_table(np.atleast_2d(x_units), np.atleast_2d(y_units))
+    n_x = x_units.size
+    if method == "sampled":
+        return _sampled(scores, n_x, alternative, n_resamples, rng)
+    answer = _answer(scores[0], n_x, method, alternative)
     return PermutationResult(
-        float(p[0]), float(low), float(high), used, total, evaluated, float(statistic[0])
+        max(float(answer.p_value), LEAST),
+        float(answer.low),
+        max(float(answer.high), LEAST),
+        answer.method,
+        n_partitions(n_x, scores.shape[1] - n_x),
+        answer.count,
+        _difference(scores[0], n_x),
+        answer.interval,
     )
 
 
@@ -114,14 +259,17 @@ def permutation_p_values(
 ) -> np.ndarray:
     """Return the p-values of many tests of the same targets at once.
 
-    The partitions are drawn once and used for every test, which is much faster than one test
-    after the other; each p-value is what :func:`permutation_test` gives on those partitions.
+    The partitions are listed or drawn once and used for every test, which is much faster than one
+    test after the other where there are thousands.
 
     Parameters
     ----------
     x, y
-        Scores, (n_tests, n_x) and (n_tests, n_y), with n_x equal to n_y.
-    method, alternative, n_resamples, rng
+        Scores, (n_tests, n_x) and (n_tests, n_y).
+    method
+        As for :func:`permutation_test`, except ``"auto"``: every partition is looked at when there
+        are at most ``n_resamples``; otherwise all tests are judged on one sample of them.
+    alternative, n_resamples, rng
         As for :func:`permutation_test`.
 
     Returns
@@ -139,8 +287,18 @@ def permutation_p_values(
     >>> permutation_p_values([[3.0, 2.0], [0.0, 1.0]], [[1.0, 0.0], [2.0, 3.0]]).round(3)
     array([0.167, 1.   ])
     """
-    scores = _scores_table(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
-    return _p_values(scores, method, alternative, n_resamples, rng)[0]
+    _check_options(method, alternative)
+    x_scores = np.asarray(x, dtype=float)
+    scores = _scores_table(x_scores, np.asarray(y, dtype=float))
+    n_x = x_scores.shape[1]
+    few = n_partitions(n_x, scores.shape[1] - n_x) <= n_resamples
+    if method == "auto":
+        method = "enumeration" if few else "sampled"
+    if method == "sampled" or (method == "enumeration" and few):
+        counts, evaluated, _ = _counts(scores, n_x, method, alternative, n_resamples, rng)
+        return counts / evaluated
+    tests = [_answer(row, n_x, method, alternative).p_value for row in scores]
+    return np.maximum(tests, LEAST)
 
 
 def relabelled_differences(
@@ -151,7 +309,7 @@ def relabelled_differences(
     Parameters
     ----------
     x, y
-        Scores of the targets, (n_x,) and (n_y,), equal in number.
+        Scores of the targets, (n_x,) and (n_y,).
     n_resamples
         Number of relabellings drawn.
     rng
@@ -172,94 +330,273 @@ def relabelled_differences(
     >>> sorted(set(relabelled_differences([1.0], [0.0], 50, rng=0).tolist()))
     [-1.0, 1.0]
     """
-    scores = _scores_table(np.atleast_2d(x).astype(float), np.atleast_2d(y).astype(float))
-    n = scores.shape[1]
-    blocks = _drawn_partitions(n, n_resamples, np.random.default_rng(rng))
-    sums = np.concatenate([block @ scores[0] for block in blocks])
-    return (2.0 * sums - scores.sum()) / (n // 2)
+    first = np.atleast_2d(x).astype(float)
+    scores = _scores_table(first, np.atleast_2d(y).astype(float))[0]
+    n_x, n = first.shape[1], scores.size
+    blocks = drawn_partitions(n, n_x, n_resamples, np.random.default_rng(rng))
+    sums = np.concatenate([block @ scores for block in blocks])
+    return sums / n_x - (scores.sum() - sums) / (n - n_x)
+
+
+def _check_options(method, alternative):
+    if method not in METHODS:
+        raise ValueError(f"method {method!r} is not one of {', '.join(METHODS)}")
+    if alternative not in ALTERNATIVES:
+        raise ValueError(f"alternative {alternative!r} is not one of {', '.join(ALTERNATIVES)}")
+
+
+def _units(scores, clusters, name):
+    """Return the scores of what is exchanged: the items, or the means of clusters."""
+    values = np.asarray(scores, dtype=float)
+    if values.ndim != 1 or clusters is None:
+        return values
+    labels = np.asarray(list(clusters))
+    if labels.shape != values.shape:
+        raise ValueError(
+            f"the target set {name} has {values.size} scores and {labels.size} cluster labels; "
+            "give one label for every score"
+        )
+    _, unit = np.unique(labels, return_inverse=True)
+    return np.bincount(unit, values) / np.bincount(unit)
+
+
+def _refuse_shared_labels(clusters_x, clusters_y):
+    shared = sorted(set(map(str, clusters_x)) & set(map(str, clusters_y)))
+    if shared:
+        raise ValueError(
+            f"the cluster {shared[0]!r} has scores in both target sets and cannot change sides as "
+            "a whole; give different labels to different clusters, or use a test of pairs"
+        )
 
 
 def _scores_table(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.ndim != 2 or y.ndim != 2 or x.size == 0 or y.size == 0:
         raise ValueError("a target set is empty; a test needs at least one score on each side")
-    if x.shape != y.shape:
-        raise ValueError(
-            f"the target sets have {x.shape[1]} and {y.shape[1]} scores; the permutation test is "
-            "defined for sets of equal size"
-        )
+    if len(x) != len(y):
+        raise ValueError(f"there are {len(x)} rows of X and {len(y)} of Y; give one for every test")
     scores = np.concatenate([x, y], axis=1)
     if not np.isfinite(scores).all():
         raise ValueError("a score is not finite; look for NaN in the embeddings")
     return scores
 
 
-def _p_values(scores, method, alternative, n_resamples, rng):
-    """Return p-values, counts, the method used, the partitions evaluated and the statistics.
+def _difference(scores, n_x):
+    return float(scores[:n_x].mean() - scores[n_x:].mean())
 
-    The difference of sums is 2 sum(X) - sum(all): relabelling only changes sum(X).
-    """
-    if alternative not in ALTERNATIVES:
-        raise ValueError(f"alternative {alternative!r} is not one of {', '.join(ALTERNATIVES)}")
+
+def _centred(scores):
+    """Return scores of mean zero, (n_tests, n), and by how much sums that tie may differ."""
     centred = scores - scores.mean(axis=1, keepdims=True)
-    n_x = scores.shape[1] // 2
-    used = _choose(method, n_partitions(n_x, n_x), n_resamples)
-    observed = 2.0 * centred[:, :n_x].sum(axis=1)
-    tolerance = 1e-9 * np.abs(centred).sum(axis=1)
+    rounding = 8 * np.finfo(float).eps * np.abs(scores).sum(axis=1)
+    return centred, np.maximum(5e-10 * np.abs(centred).sum(axis=1), rounding)
+
+
+def _counts(scores, n_x, method, alternative, n_resamples, rng):
+    """Count partitions one by one: (n_tests,), and how many were looked at."""
+    n = scores.shape[1]
+    centred, tolerance = _centred(scores)
+    observed = centred[:, :n_x].sum(axis=1)
+    sampled = method == "sampled"
     blocks = (
-        _all_partitions(2 * n_x)
-        if used == "enumeration"
-        else _drawn_partitions(2 * n_x, n_resamples - 1, np.random.default_rng(rng))
+        drawn_partitions(n, n_x, n_resamples - 1, np.random.default_rng(rng))
+        if sampled
+        else all_partitions(n, n_x)
     )
-    counts = np.zeros(len(scores), dtype=np.int64)
-    evaluated = 0
+    counts, evaluated = np.full(len(scores), int(sampled)), int(sampled)
     for block in blocks:
-        statistics = (2.0 * centred) @ block.T
-        counts += _count_extreme(statistics, observed, tolerance, alternative)
+        counts += count_extreme(centred @ block.T, observed, tolerance, alternative)
         evaluated += len(block)
-    if used == "sampled":
-        counts, evaluated = counts + 1, evaluated + 1
-    return counts / evaluated, counts, used, evaluated, observed
+    return counts, evaluated, observed
 
 
-def _choose(method: str, partitions: int, n_resamples: int) -> str:
-    if method not in METHODS:
-        raise ValueError(f"method {method!r} is not one of {', '.join(METHODS)}")
-    if method != "auto":
-        return method
-    return "enumeration" if partitions <= n_resamples else "sampled"
+def _sampled(scores, n_x, alternative, n_resamples, rng):
+    if n_resamples < 2:
+        raise ValueError(f"n_resamples is {n_resamples}; sampling needs at least 2")
+    counts, evaluated, _ = _counts(scores, n_x, "sampled", alternative, n_resamples, rng)
+    count = int(counts[0])
+    interval = proportion_interval(count - 1, evaluated - 1)
+    low, high = interval.low, interval.high
+    total = n_partitions(n_x, scores.shape[1] - n_x)
+    difference = _difference(scores[0], n_x)
+    return PermutationResult(
+        count / evaluated, low, high, "sampled", total, evaluated, difference, INTERVALS[3]
+    )
 
 
-def _count_extreme(statistics, observed, tolerance, alternative):
-    """Count statistics at least as extreme as the observed ones, ties included: (n_tests,)."""
+def _answer(scores: np.ndarray, n_x: int, method: str, alternative: str) -> _Answer:
+    """Turn a test into questions about upper tails of sums over the smaller set."""
+    centred, tolerance = (each[0] for each in _centred(scores[None, :]))
+    observed = centred[:n_x].sum()
+    size = min(n_x, scores.size - n_x)
+    # The sum over X is minus the sum over Y.
+    towards_x = centred if n_x == size else -centred
+    upper = _Question(towards_x, size, float(observed), float(tolerance))
+    lower = _Question(-towards_x, size, float(-observed), float(tolerance))
+    if alternative == "greater":
+        return _upper_tail(upper, method)
     if alternative == "less":
-        reached = statistics <= (observed + tolerance)[:, None]
-    elif alternative == "two-sided":
-        reached = np.abs(statistics) >= (np.abs(observed) - tolerance)[:, None]
-    else:
-        reached = statistics >= (observed - tolerance)[:, None]
-    return np.count_nonzero(reached, axis=1)
+        return _upper_tail(lower, method)
+    if abs(observed) <= tolerance:
+        return _Answer(1.0, 1.0, 1.0, "enumeration", "exact", upper.n_partitions)
+    right = upper if observed > 0 else lower
+    first = _upper_tail(right, method)
+    if 2 * size == scores.size:
+        return _sum(first, first)
+    return _sum(first, _upper_tail(replace(right, scores=-right.scores), method))
 
 
-def _all_partitions(n: int, block_size: int = 4_000):
-    """Yield every choice of half of n items as rows of zeros and ones, in blocks."""
-    choices = itertools.combinations(range(n), n // 2)
-    while block := list(itertools.islice(choices, block_size)):
-        rows = np.zeros((len(block), n))
-        np.put_along_axis(rows, np.array(block), 1.0, axis=1)
-        yield rows
+def _sum(first: _Answer, second: _Answer) -> _Answer:
+    weaker = max(first, second, key=lambda each: INTERVALS.index(each.interval))
+    if first.share is None or second.share is None:
+        p, low, high = (
+            min(1.0, getattr(first, name) + getattr(second, name))
+            for name in ("p_value", "low", "high")
+        )
+        return _Answer(p, low, high, weaker.method, weaker.interval)
+    count, total = first.share[0] + second.share[0], first.share[1]
+    p = count / total
+    counted = total if "enumeration" in (first.method, second.method) else count
+    return _Answer(p, p, p, weaker.method, "exact", counted, (count, total))
 
 
-def _drawn_partitions(n: int, draws: int, rng: np.random.Generator, block_size: int = 4_000):
-    """Yield random halves of n items as rows of zeros and ones, in blocks."""
-    while draws > 0:
-        size = min(block_size, draws)
-        order = rng.random((size, n)).argpartition(n // 2, axis=1)[:, : n // 2]
-        rows = np.zeros((size, n))
-        np.put_along_axis(rows, order, 1.0, axis=1)
-        yield rows
-        draws -= size
+def _upper_tail(question: _Question, method: str) -> _Answer:
+    if np.abs(question.scores).sum() <= question.tolerance:
+        return _exact(question, question.n_partitions, "enumeration")
+    if method == "enumeration" or (method == "auto" and not _needs(question, EASY_HALF_SUMS)):
+        return _enumerated(question)
+    if question.threshold <= 0.0:
+        return _one_minus(question, _far_tail(question.complement(), method))
+    return _far_tail(question, method)
 
 
-def _clopper_pearson(successes: int, trials: int, confidence: float = 0.95):
-    interval = stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
-    return interval.low, interval.high
+def _far_tail(question: _Question, method: str) -> _Answer:
+    answer = _AUTOMATIC[method](question)
+    if answer is None:
+        raise ValueError(
+            f"the method {method!r} has no answer for these scores; 'auto' chooses one that has"
+        )
+    return answer
+
+
+def _needs(question, limit):
+    return needs_more_sums(len(question.scores), question.size, limit)
+
+
+def _exact(question: _Question, count: int, method: str, listed: int | None = None) -> _Answer:
+    total = question.n_partitions
+    counted = total if listed is None else listed
+    return _Answer(*(count / total,) * 3, method, "exact", counted, (count, total))
+
+
+def _one_minus(question: _Question, answer: _Answer) -> _Answer:
+    if answer.share is not None:
+        count, total = answer.share
+        return _exact(question, total - count, answer.method, answer.count)
+    low, high = 1.0 - answer.high, 1.0 - answer.low
+    return replace(answer, p_value=1.0 - answer.p_value, low=low, high=high)
+
+
+def _enumerated(question: _Question) -> _Answer:
+    if _needs(question, MOST_HALF_SUMS):
+        raise ValueError(
+            f"{question.n_partitions} partitions are too many to enumerate; use method='auto', "
+            "which needs no list of them"
+        )
+    count = count_by_halves(question.scores, question.size, question.threshold)
+    return _exact(question, count, "enumeration")
+
+
+def _listed(question: _Question, limit: int = MOST_LISTED) -> _Answer | None:
+    count = count_listed(question.scores, question.size, question.threshold, limit)
+    return None if count is None else _exact(question, count, "tail", listed=count)
+
+
+def _on_lattice(question: _Question, step: float | None = None) -> _Answer | None:
+    if step is None:
+        step = common_step(question.scores, question.tolerance)
+    tail = None
+    if step is not None:
+        tail = lattice_tail(question.scores, question.size, question.threshold, step)
+    if tail is None:
+        tail = lattice_tail(question.scores, question.size, question.threshold)
+    if tail is None:
+        # At the rim of what is possible few partitions are left.
+        return _listed(question)
+    interval = "exact" if tail.exact else "proven bound"
+    return _Answer(tail.p_value, tail.low, tail.high, "lattice", interval)
+
+
+def _smooth(question: _Question) -> tuple[float, float, float]:
+    """Return the p-values of saddlepoint and integral, and the integral's relative error.
+
+    Both take the distribution as smooth, which leaves out half of the observed partition.
+    """
+    scores, size, observed = question.scores, question.size, question.observed
+    half_step = (-0.5 if question.strict else 0.5) * math.exp(-question.log_n_partitions)
+    tilt = solve_tilt(scores, size, observed)
+    log_integral, error = inverted_log_tail(scores, size, observed, tilt)
+    saddlepoint = math.exp(saddlepoint_log_tail(scores, size, observed, tilt))
+    return saddlepoint + half_step, math.exp(log_integral) + half_step, error
+
+
+def _by_saddlepoint(question: _Question) -> _Answer | None:
+    p, integral, error = _smooth(question)
+    if not p > 0.0:
+        return None
+    if not integral > 0.0:
+        return _Answer(p, 0.0, 1.0, "saddlepoint", "error estimate")
+    low, high = min(p, integral * (1.0 - error)), max(p, integral * (1.0 + error))
+    return _Answer(p, max(low, 0.0), min(high, 1.0), "saddlepoint", "error estimate")
+
+
+def _by_inversion(question: _Question) -> _Answer | None:
+    _, p, error = _smooth(question)
+    return _integral_answer(p, error) if p > 0.0 else None
+
+
+def _integral_answer(p, error):
+    low, high = max(0.0, p * (1.0 - error)), min(1.0, p * (1.0 + error))
+    return _Answer(p, low, high, "inversion", "error estimate")
+
+
+def _by_normal(question: _Question) -> _Answer:
+    n, size = len(question.scores), question.size
+    variance = size * (n - size) / (n * (n - 1)) * (question.scores**2).sum()
+    p = float(special.ndtr(-question.observed / np.sqrt(variance)))
+    tilt = solve_tilt(question.scores, size, question.observed)
+    log_better = saddlepoint_log_tail(question.scores, size, question.observed, tilt)
+    better = math.exp(log_better) if np.isfinite(log_better) else p
+    return _Answer(p, min(p, better), max(p, better), "normal", "error estimate")
+
+
+def _automatic(question: _Question) -> _Answer | None:
+    step = common_step(question.scores, question.tolerance)
+    if step is not None:
+        answer = _on_lattice(question, step)
+        if answer is not None and answer.interval == "exact":
+            return answer
+    saddlepoint, integral, error = _smooth(question)
+    listed = math.log(integral) + question.log_n_partitions if integral > 0.0 else 0.0
+    if listed <= math.log(FEW_LISTED) and (answer := _listed(question, 20 * FEW_LISTED)):
+        return answer
+    if error <= TRUSTED:
+        if abs(saddlepoint - integral) <= TRUSTED * integral:
+            low, high = sorted((saddlepoint, integral))
+            low, high = low * (1.0 - error), min(1.0, high * (1.0 + error))
+            return _Answer(saddlepoint, low, high, "saddlepoint", "error estimate")
+        return _integral_answer(integral, error)
+    if listed <= math.log(MANY_LISTED) and (answer := _listed(question, 2 * MANY_LISTED)):
+        return answer
+    if not _needs(question, HARD_HALF_SUMS):
+        return _enumerated(question)
+    return _on_lattice(question) or _by_inversion(question)
+
+
+_AUTOMATIC = {
+    "auto": _automatic,
+    "tail": _listed,
+    "lattice": _on_lattice,
+    "saddlepoint": _by_saddlepoint,
+    "inversion": _by_inversion,
+    "normal": _by_normal,
+}

@@ -138,7 +138,6 @@ def _items(test, each: str) -> list[tuple[str, str]]:
 def score(
     embedded: EmbeddedTest,
     n_bootstrap: int = 2_000,
-    n_resamples: int = 20_000,
     seed: int = 0,
 ) -> dict[str, object]:
     """Return one row of scores: effect size, interval, p-values and their n.
@@ -156,9 +155,8 @@ def score(
         n_resamples=n_bootstrap,
         rng=seed,
     )
-    settings = {"n_resamples": n_resamples, "rng": seed}
-    words = inference.permutation_test(x_words, y_words, **settings)
-    items = words if len(x) == len(x_words) else inference.permutation_test(x, y, **settings)
+    words = inference.permutation_test(x_words, y_words)
+    items = words if len(x) == len(x_words) else inference.permutation_test(x, y)
     return {
         "test": embedded.name,
         "level": embedded.level,

@@ -1,0 +1,41 @@
+"""Partitions as rows of zeros and ones, all of them or drawn at random."""
+
+import itertools
+
+import numpy as np
+
+BLOCK_SIZE = 4_000
+
+
+def all_partitions(n: int, size: int):
+    """Yield every choice of ``size`` of n items as rows of zeros and ones, in blocks."""
+    choices = itertools.combinations(range(n), size)
+    while block := list(itertools.islice(choices, BLOCK_SIZE)):
+        rows = np.zeros((len(block), n))
+        np.put_along_axis(rows, np.array(block), 1.0, axis=1)
+        yield rows
+
+
+def drawn_partitions(n: int, size: int, draws: int, rng: np.random.Generator):
+    """Yield random choices of ``size`` of n items as rows of zeros and ones, in blocks."""
+    while draws > 0:
+        n_rows = min(BLOCK_SIZE, draws)
+        order = rng.random((n_rows, n)).argpartition(size, axis=1)[:, :size]
+        rows = np.zeros((n_rows, n))
+        np.put_along_axis(rows, order, 1.0, axis=1)
+        yield rows
+        draws -= n_rows
+
+
+def count_extreme(sums, observed, tolerance, alternative):
+    """Count sums at least as extreme as the observed ones, ties included: (n_tests,).
+
+    ``sums`` is (n_tests, n_partitions), of scores whose mean is zero; the others are (n_tests,).
+    """
+    if alternative == "less":
+        reached = sums <= (observed + tolerance)[:, None]
+    elif alternative == "two-sided":
+        reached = np.abs(sums) >= (np.abs(observed) - tolerance)[:, None]
+    else:
+        reached = sums >= (observed - tolerance)[:, None]
+    return np.count_nonzero(reached, axis=1)
