@@ -33,9 +33,9 @@ def write(name: str, rows: list[dict]) -> None:
         columns = dict.fromkeys(key for row in chosen for key in row if key != "measure")
         path = FOLDER / "results" / f"{name}_{measure}.csv"
         with path.open("w", encoding="utf-8", newline="") as stream:
-            table = csv.DictWriter(stream, columns, extrasaction="ignore")
-            table.writeheader()
-            table.writerows(chosen)
+            table = csv.writer(stream)
+            table.writerow([column.replace("_", " ") for column in columns])
+            table.writerows([[row.get(column, "") for column in columns] for row in chosen])
 
 
 def main() -> None:

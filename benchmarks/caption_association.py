@@ -72,17 +72,21 @@ def rounds(n_images: int, repeats: int) -> dict[str, list[float]]:
 def timings(n_images: int, repeats: int) -> dict:
     """Return one record of times and of the ratio within each round."""
     times = {name: np.array(values) for name, values in rounds(n_images, repeats).items()}
-    medians = {f"{name}_seconds": float(np.median(values)) for name, values in times.items()}
+    medians = {
+        f"{name}_seconds": round(float(np.median(values)), 4) for name, values in times.items()
+    }
     ratios = times["audit"] / times["product"]
     return {
         "measure": "time",
         "n_images": n_images,
         **medians,
-        "ratio_median": float(np.median(ratios)),
-        "ratio_low": float(ratios.min()),
-        "ratio_high": float(ratios.max()),
-        "ratio_of_fastest": float(times["audit"].min() / times["product"].min()),
-        "ratio_to_reused_median": float(np.median(times["audit"] / times["product_reused"])),
+        "ratio_median": round(float(np.median(ratios)), 2),
+        "ratio_low": round(float(ratios.min()), 2),
+        "ratio_high": round(float(ratios.max()), 2),
+        "ratio_of_fastest": round(float(times["audit"].min() / times["product"].min()), 2),
+        "ratio_to_reused_median": round(
+            float(np.median(times["audit"] / times["product_reused"])), 2
+        ),
         "repeats": repeats,
     }
 
@@ -99,8 +103,8 @@ def loop(n_images: int) -> dict:
         "measure": "loop",
         "n_images": n_images,
         "words_timed": WORDS_OF_THE_LOOP,
-        "seconds_extrapolated": elapsed * WORDS / WORDS_OF_THE_LOOP,
-        "largest_difference_in_c_asc": float(np.abs(scores - result.c_asc).max()),
+        "seconds_extrapolated": round(elapsed * WORDS / WORDS_OF_THE_LOOP, 1),
+        "largest_difference_in_c_asc": float(f"{np.abs(scores - result.c_asc).max():.1e}"),
         "counts_that_differ": int((counts != result.composition.counts).sum()),
     }
 
@@ -129,7 +133,7 @@ def growth(records: list[dict], name: str) -> dict:
     sizes = np.log([record["n_images"] for record in records])
     times = np.log([record[name] for record in records])
     slope = np.polyfit(sizes, times, 1)[0]
-    return {"measure": "growth", "of": name, "exponent": float(slope)}
+    return {"measure": "growth", "of": name, "exponent": round(float(slope), 2)}
 
 
 def main() -> None:

@@ -1,13 +1,12 @@
 """Time the permutation test beside SciPy's and a plain loop, on the same scores in one run.
 
-``python benchmarks/permutation.py`` prints one JSON object: a row for each size, and for each
-method the exponent of its growth with the number of targets.
+Run as ``python -m benchmarks.permutation``. Prints one JSON record a line: one for each size, and
+for each method the exponent of its growth with the number of targets.
 """
 
 import json
 import random
 import statistics
-import sys
 import time
 
 import numpy as np
@@ -77,26 +76,23 @@ def main(sizes=SIZES, n_partitions=N_PARTITIONS):
         loop, loop_p = seconds_of(lambda a, b: plain_loop(a, b, n_partitions), x, y, 1)
         rows.append(
             {
-                "per_side": size,
+                "measure": "time",
+                "targets_a_side": size,
                 "method": result.method,
-                "interval": result.interval,
-                "p": p_value,
+                "p": float(f"{p_value:.4g}"),
                 "p_scipy": scipy_p,
                 "p_loop": loop_p,
-                "seconds": own,
-                "seconds_scipy": scipys,
-                "seconds_loop": loop,
-                "times_faster_than_scipy": scipys / own,
-                "times_faster_than_loop": loop / own,
+                "biaslib_ms": round(1e3 * own, 2),
+                "scipy_ms": round(1e3 * scipys, 1),
+                "loop_ms": round(1e3 * loop, 1),
+                "scipy_ratio": round(scipys / own),
+                "loop_ratio": round(loop / own),
             }
         )
-    exponents = {
-        name: growth(sizes, [row[name] for row in rows])
-        for name in ("seconds", "seconds_scipy", "seconds_loop")
-    }
-    table = {"n_partitions": n_partitions, "rows": rows, "growth_exponent": exponents}
-    json.dump(table, sys.stdout, indent=1)
-    print()
+        print(json.dumps(rows[-1]), flush=True)
+    for name in ("biaslib_ms", "scipy_ms", "loop_ms"):
+        exponent = round(growth(sizes, [row[name] for row in rows]), 2)
+        print(json.dumps({"measure": "growth", "of": name, "exponent": exponent}))
 
 
 if __name__ == "__main__":
