@@ -31,9 +31,9 @@ def unknown_name(kind: str, name: object, known: Iterable[object]) -> UnknownNam
     names = [str(each) for each in known]
     lowered = {each.lower(): each for each in names}
     given = str(name).lower()
-    near = [each for each in lowered if given and given in each][:3]
+    holding = [each for each in lowered if given and given in each]
+    near = difflib.get_close_matches(given, holding or lowered, cutoff=0.0 if holding else 0.5)
     if given in lowered:
         near = [given]
-    near = near or difflib.get_close_matches(given, lowered, cutoff=0.5)
     hint = f" Did you mean {' or '.join(repr(lowered[each]) for each in near)}?" if near else ""
     return UnknownNameError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(names)}.")
