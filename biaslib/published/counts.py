@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from biaslib.inference import proportion_interval
+
 
 def _whole(name: str, value: object, least: int) -> int:
     """Return a count as an int; raise ``ValueError`` if it is no whole number or too small."""
@@ -79,34 +81,8 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float,
     n = _whole("n", n, 1)
     successes = _part("successes", successes, n)
     _between("level", level, 0, 1, ends=False)
-    tail = (1 - level) / 2
-    low = high = None
-    if successes == 0:
-        low = 0.0
-    if successes == n:
-        high = 1.0
-    if low is None:
-        low = _bisect(lambda p: 1 - _binomial_cdf(successes - 1, n, p) - tail)
-    if high is None:
-        high = _bisect(lambda p: tail - _binomial_cdf(successes, n, p))
-    return low, high
-
-
-def _bisect(increasing, low: float = 0.0, high: float = 1.0) -> float:
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (low, middle) if increasing(middle) > 0 else (middle, high)
-    return (low + high) / 2
-
-
-def _binomial_cdf(k: int, n: int, p: float) -> float:
-    if p <= 0 or p >= 1:
-        return 1.0 if p <= 0 or k >= n else 0.0
-    at = np.arange(k + 1)
-    log_choose = math.lgamma(n + 1) - np.array(
-        [math.lgamma(i + 1) + math.lgamma(n - i + 1) for i in at]
-    )
-    return float(np.exp(log_choose + at * math.log(p) + (n - at) * math.log1p(-p)).sum())
+    interval = proportion_interval(successes, n, level)
+    return interval.low, interval.high
 
 
 def mcnemar_p(first_only: int, second_only: int) -> float:
