@@ -1,0 +1,101 @@
+"""The joint distribution of the planted world: log-linear, with fixed margins, enumerable.
+
+A cell says the gender in the picture g, the gender in the caption c, and the tone t: 2 x 2 x 5
+cells, with P(c differs from g) known. The words of a slot and the cells have the joint
+distribution
+
+.. math:: \\log P(w, g, c, t) = u_w + u_{gct} + d \\,
+          [\\beta_w x + \\gamma_w y + 2 \\delta_w x y]
+
+where d is the dose, x = +-1/2 is the mean of the genders of picture and caption (each weighted as
+the world asks), y runs from -1/2 at tone 1 to +1/2 at tone 5, and the terms u are such that every
+word keeps its frequency and every cell its probability at any dose (Deming and Stephan 1940).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+GENDERS = ("woman", "man")
+TONES = (1, 2, 3, 4, 5)
+CELLS = [(picture, caption, tone) for picture in (0, 1) for caption in (0, 1) for tone in TONES]
+"""Picture's gender, caption's gender (0 woman, 1 man) and tone of the 20 cells."""
+
+PICTURE_GENDER, CAPTION_GENDER, TONE = (np.array(values) for values in zip(*CELLS, strict=True))
+SIDE = np.array([0.5, -0.5])
+"""x of a woman and of a man."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is planted: dose, orientation, where, and how often the caption's gender is wrong.
+
+    ``orientation`` is +1, or -1 where women and men, and the ends of the tones, are exchanged.
+    ``caption_share`` is the share of the association that goes with the caption's gender: 0.5 in
+    a world planted in both, 1 in text only, 0 in images only.
+    """
+
+    dose: float
+    orientation: int
+    caption_share: float
+    wrong_gender: float
+
+    @property
+    def log_cells(self) -> np.ndarray:
+        """Log probability of the cells, shape (20,)."""
+        agree = PICTURE_GENDER == CAPTION_GENDER
+        return np.log(np.where(agree, 1 - self.wrong_gender, self.wrong_gender) / 2 / len(TONES))
+
+    @property
+    def gender_axis(self) -> np.ndarray:
+        """x of the cells, shape (20,)."""
+        caption, picture = SIDE[CAPTION_GENDER], SIDE[PICTURE_GENDER]
+        mean = self.caption_share * caption + (1 - self.caption_share) * picture
+        return self.orientation * mean
+
+    @property
+    def tone_axis(self) -> np.ndarray:
+        """y of the cells, shape (20,)."""
+        return self.orientation * (TONE - 3) / 4
+
+
+def log_word_given_cell(
+    design: Design,
+    weights: np.ndarray,
+    gender: np.ndarray,
+    tone: np.ndarray,
+    interaction: np.ndarray,
+) -> np.ndarray:
+    """Return log P(word | cell) of one slot, shape (n words, 20).
+
+    ``weights`` are the words' frequencies up to a factor; the others their log-odds at dose 1.
+    """
+    x, y = design.gender_axis, design.tone_axis
+    strength = np.outer(gender, x) + np.outer(tone, y) + 2 * np.outer(interaction, x * y)
+    log_words = np.log(weights) - np.log(weights.sum())
+    return fit_margins(design.dose * strength, log_words, design.log_cells) - design.log_cells
+
+
+def fit_margins(log_table: np.ndarray, log_rows: np.ndarray, log_columns: np.ndarray) -> np.ndarray:
+    """Return the table with the same odds ratios and the given margins, all as logarithms.
+
+    Iterative proportional fitting (Deming and Stephan 1940), until the rows are within 1e-12.
+
+    Raises
+    ------
+    RuntimeError
+        If 10,000 rounds do not bring the rows within 1e-12 of their margin.
+
+    Examples
+    --------
+    >>> table = fit_margins(np.log([[2.0, 1.0], [1.0, 1.0]]), np.log([0.5, 0.5]), np.log([0.5, 0.5]))
+    >>> np.exp(table).sum(axis=0).round(6).tolist()
+    [0.5, 0.5]
+    """
+    for _ in range(10_000):
+        log_table = log_table + (log_rows - logsumexp(log_table, axis=1))[:, np.newaxis]
+        log_table = log_table + (log_columns - logsumexp(log_table, axis=0))
+        if np.abs(logsumexp(log_table, axis=1) - log_rows).max() < 1e-12:
+            return log_table
+    raise RuntimeError("the margins did not converge; use weaker associations")
