@@ -1,4 +1,4 @@
-"""Word lists and sentence templates of the association tests, with the source of every list.
+"""Word lists and sentence templates of the tests and audits, with the source of every list.
 
 The tests are WEAT 1 to 10 of Caliskan et al. (2017) and the 13 tests of study 1 (Ross et al.,
 2021). The lists are data files in ``data/``: ``words.csv`` (the words of each set, with their
@@ -6,9 +6,13 @@ grammatical kind), ``sets.csv`` (what a set holds, and its source), ``tests.json
 test compares) and ``templates.json`` (our sentences). To add a test, add rows; they are checked
 when they are first read.
 
+The taxonomy SO-B-IT of study 3 (Hamidieh et al., 2023) is :func:`taxonomy`; its words are those of
+:mod:`biaslib.published`, their kinds our own, row by row in ``taxonomy_kinds.csv``.
+
 .. warning:: Content note. The lists repeat stereotypes about women, Black people, old people and
    people with mental illness, and words for violence and death, because the tests measure whether
-   a model associates them. They describe the stereotype and not the people.
+   a model associates them. They describe the stereotype and not the people. The taxonomy adds
+   slurs, and words for crime, poverty, illness and religion.
 
 >>> test = association_test("C6")
 >>> test.title
@@ -28,14 +32,26 @@ from biaslib.stimuli._association import (
 )
 from biaslib.stimuli._data import data_checksum
 from biaslib.stimuli._sentences import sentences, templates
+from biaslib.stimuli._taxonomy import (
+    CAPTION_TEMPLATES,
+    TAXONOMIES,
+    caption,
+    taxonomy,
+    taxonomy_kinds,
+)
 
 __all__ = [
+    "CAPTION_TEMPLATES",
     "LEVELS",
+    "TAXONOMIES",
     "AssociationTest",
     "all_words",
     "association_test",
     "association_tests",
+    "caption",
     "data_checksum",
     "sentences",
+    "taxonomy",
+    "taxonomy_kinds",
     "templates",
 ]

@@ -10,6 +10,8 @@ from biaslib.stimuli._data import read_json
 AN = re.compile(r"[aeiou]|heir|hon(est|ou?r)|hour", re.IGNORECASE)
 A_ALL_THE_SAME = re.compile(r"eu|ewe|one\b|ubi|uni(?![mn])|us[eu]|uti", re.IGNORECASE)
 """Beginnings that are said with a consonant, as in a university, a European, a one-off."""
+INITIALS = re.compile(r"[A-Z](?:[A-Z]{0,2}|[B-DF-HJ-NP-TV-XZ]{3,})(?![A-Za-z])")
+"""Up to three capital letters, or more without a vowel: said letter by letter, as in a CEO."""
 
 
 def sentences(word: str, kind: str) -> list[str]:
@@ -71,13 +73,17 @@ def templates() -> pandas.DataFrame:
 def indefinite_article(word: str) -> str:
     """Return ``a`` or ``an``, by the sound the word begins with.
 
-    Initials that are spelled out (an MP, an X-ray) are not known.
+    Initials are taken to be spelled out (an MP, an X-ray, a US citizen), if they are no more than
+    three or have no vowel after the first (an LGBT group). Longer ones are read as a word (a NASA
+    engineer), and so the few short ones that are said as a word (a SIM card) get it wrong.
 
     Examples
     --------
-    >>> [indefinite_article(word) for word in ("office", "driver", "hour", "university", "CEO")]
-    ['an', 'a', 'an', 'a', 'a']
+    >>> [indefinite_article(word) for word in ("office", "driver", "hour", "university", "HIV")]
+    ['an', 'a', 'an', 'a', 'an']
     """
+    if INITIALS.match(word):
+        return "an" if word[0] in "AEFHILMNORSX" else "a"
     return "an" if AN.match(word) and not A_ALL_THE_SAME.match(word) else "a"
 
 
