@@ -27,6 +27,7 @@ from biaslib.stimuli._association import (
     association_tests,
 )
 from biaslib.stimuli._data import data_checksum
+from biaslib.stimuli._entities import entities
 from biaslib.stimuli._sentences import sentences, templates
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "association_test",
     "association_tests",
     "data_checksum",
+    "entities",
     "sentences",
     "templates",
 ]

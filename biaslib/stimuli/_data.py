@@ -29,13 +29,13 @@ def catalogue() -> dict[str, dict]:
 @functools.cache
 def set_frame() -> pandas.DataFrame:
     """Return what each set holds and its source, by set."""
-    return _read_csv("sets.csv").set_index("set")
+    return read_csv("sets.csv").set_index("set")
 
 
 @functools.cache
 def word_frame() -> pandas.DataFrame:
     """Return the words of all sets: columns set, word, kind."""
-    return _read_csv("words.csv")
+    return read_csv("words.csv")
 
 
 @functools.cache
@@ -124,6 +124,7 @@ def _file(name: str):
     return importlib.resources.files("biaslib.stimuli") / "data" / name
 
 
-def _read_csv(name: str) -> pandas.DataFrame:
+def read_csv(name: str) -> pandas.DataFrame:
+    """Return the content of a CSV file of ``biaslib/stimuli/data``, every cell as text."""
     with _file(name).open(encoding="utf-8") as stream:
         return pandas.read_csv(stream, dtype=str, keep_default_na=False)
