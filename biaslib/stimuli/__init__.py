@@ -30,8 +30,9 @@ from biaslib.stimuli._association import (
     association_test,
     association_tests,
 )
-from biaslib.stimuli._data import data_checksum
-from biaslib.stimuli._sentences import sentences, templates
+from biaslib.stimuli._data import data_checksum, word_frame
+from biaslib.stimuli._entities import entities
+from biaslib.stimuli._sentences import phrases, sentences, templates
 from biaslib.stimuli._taxonomy import (
     CAPTION_TEMPLATES,
     TAXONOMIES,
@@ -50,8 +51,11 @@ __all__ = [
     "association_tests",
     "caption",
     "data_checksum",
+    "entities",
+    "phrases",
     "sentences",
     "taxonomy",
     "taxonomy_kinds",
     "templates",
+    "word_frame",
 ]

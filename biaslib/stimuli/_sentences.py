@@ -70,6 +70,17 @@ def templates() -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
+def phrases() -> dict[str, str]:
+    """Return what stands for a word in a sentence, by the kind of the word.
+
+    Examples
+    --------
+    >>> phrases()["adjective"], phrases()["count noun"]
+    ('being {word}', '{a} {word}')
+    """
+    return dict(read_json("templates.json")["phrases"])
+
+
 def indefinite_article(word: str) -> str:
     """Return ``a`` or ``an``, by the sound the word begins with.
 

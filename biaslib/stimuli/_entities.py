@@ -1,0 +1,87 @@
+"""Entities of the masked-word study, each with a sentence frame."""
+
+import functools
+
+import pandas
+
+from biaslib.stimuli._data import read_csv
+
+COLUMNS = ["entity", "verb", "frame", "set", "stereotype", "pictured", "source"]
+STEREOTYPES = ("women", "men")
+
+
+def entities() -> pandas.DataFrame:
+    """Return the entities of the masked-word study and the sentence frame of each.
+
+    The set ``"case study"`` holds the six entities of Srinivasan and Bisk (2021), Table 2, with
+    the verbs printed there. The paper's list of forty gendered entities is legible only in a
+    figure, and only *cat* and *cigar* are named in its caption; so the set ``"gendered"`` holds
+    forty of ours: twenty that stereotypes in common use give to women and twenty that they give
+    to men, chosen for having a picture and, nearly all, for being one count noun. Nobody was
+    asked about them: the column *stereotype* is our reading and no measurement.
+
+    .. warning:: Content note. The list repeats stereotypes about women and men. It describes the
+       stereotypes and not the people.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per entity; in pairs, the stereotype about women first. Columns *entity*; *verb*;
+        *frame*, a sentence with the places ``{agent}`` and ``{entity}``, its article fitting the
+        entity; *set*; *stereotype*, ``"women"`` or ``"men"``; *pictured*, whether
+        :func:`biaslib.planted.draw` can draw it; *source*.
+
+    Raises
+    ------
+    ValueError
+        If the data file holds an entity twice or an unknown stereotype.
+
+    Examples
+    --------
+    >>> frame = entities().set_index("entity")
+    >>> frame.loc["apron", "frame"].format(agent="person", entity="apron")
+    'The person is wearing an apron.'
+    >>> frame.loc["wine", "frame"]
+    'The {agent} is drinking {entity}.'
+    >>> entities().groupby("set").size().to_dict()
+    {'case study': 6, 'gendered': 40}
+    """
+    return _entities().copy()
+
+
+@functools.cache
+def _entities() -> pandas.DataFrame:
+    rows = read_csv("entities.csv")
+    check_entities(rows)
+    article = rows["article"].where(rows["article"] == "", rows["article"] + " ")
+    rows["frame"] = "The {agent} " + rows["verb"] + " " + article + "{entity}."
+    rows["pictured"] = rows["pictured"] == "yes"
+    return rows[COLUMNS]
+
+
+def check_entities(rows: pandas.DataFrame) -> None:
+    """Check that no entity stands twice and that every stereotype is known.
+
+    Raises
+    ------
+    ValueError
+        If a check fails; the text names the entity.
+
+    Examples
+    --------
+    >>> check_entities(pandas.DataFrame({"entity": ["cat", "cat"], "stereotype": ["men", "men"]}))
+    Traceback (most recent call last):
+    ValueError: entities.csv holds the entity 'cat' twice; keep one of the rows
+    """
+    twice = rows.loc[rows["entity"].duplicated(), "entity"]
+    if len(twice):
+        raise ValueError(
+            f"entities.csv holds the entity {twice.iloc[0]!r} twice; keep one of the rows"
+        )
+    unknown = rows.loc[~rows["stereotype"].isin(STEREOTYPES)]
+    if len(unknown):
+        row = unknown.iloc[0]
+        raise ValueError(
+            f"entities.csv gives {row['entity']!r} the stereotype {row['stereotype']!r}; "
+            f"write one of {', '.join(STEREOTYPES)}"
+        )

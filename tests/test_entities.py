@@ -1,0 +1,52 @@
+"""Entities of the masked-word study."""
+
+import re
+
+import pandas
+import pytest
+
+from biaslib import published, stimuli
+from biaslib.stimuli._entities import check_entities
+from biaslib.stimuli._sentences import indefinite_article
+
+
+def test_the_case_study_is_the_papers():
+    printed = published.table("srinivasan2021", 2).set_index("entity")["template"]
+    ours = stimuli.entities().query("set == 'case study'")
+    assert ours["entity"].tolist() == printed.index.tolist()
+    for entity, verb in zip(ours["entity"], ours["verb"], strict=True):
+        assert f" {verb} " in printed[entity]
+    assert ours["source"].unique().tolist() == ["Srinivasan and Bisk 2021, Table 2"]
+
+
+def test_forty_of_ours_are_balanced_within_every_verb():
+    ours = stimuli.entities().query("set == 'gendered'")
+    assert len(ours) == 40
+    assert (ours["source"] == "ours").all()
+    counts = ours.groupby("verb")["stereotype"].value_counts().unstack()
+    assert (counts["women"] == counts["men"]).all()
+
+
+def test_entities_are_single_words_and_stand_once():
+    words = stimuli.entities()["entity"]
+    assert words.is_unique
+    assert words.str.fullmatch("[a-z]+").all()
+
+
+@pytest.mark.parametrize("row", list(stimuli.entities().itertuples()), ids=lambda row: row.entity)
+def test_the_article_fits_the_entity(row):
+    sentence = row.frame.format(agent="person", entity=row.entity)
+    assert re.fullmatch(r"The person is \w+ing (an? )?[a-z]+\.", sentence)
+    article = re.search(r"\b(an?) " + row.entity, sentence)
+    assert article is None or article[1] == indefinite_article(row.entity)
+
+
+def test_what_is_returned_may_be_changed():
+    stimuli.entities().loc[:, "entity"] = "changed"
+    assert "purse" in set(stimuli.entities()["entity"])
+
+
+def test_an_unknown_stereotype_is_refused():
+    rows = pandas.DataFrame({"entity": ["cat"], "stereotype": ["people"]})
+    with pytest.raises(ValueError, match="'cat' the stereotype 'people'; write one of women, men"):
+        check_entities(rows)
