@@ -5,6 +5,8 @@ import itertools
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from biaslib import stimuli
 from biaslib.planted._words import agent_words, content_words, read_table
 
@@ -30,16 +32,20 @@ class Frame:
     groups: frozenset[str]
     weight: float
 
-    @property
+    @functools.cached_property
     def place(self) -> str:
         """The place of the person in the frame."""
         return next((place for place in PLACES if f"{{{place}}}" in self.text), "")
 
+    def carries(self) -> np.ndarray:
+        """Return which content words the frame can carry, rows as in ``content_words()``."""
+        groups = content_words()["groups"].str.split()
+        return groups.map(lambda names: not self.groups.isdisjoint(names)).to_numpy()
+
     def write(self, content: str, agent: str = "") -> str:
         """Return the caption that the frame makes of two words."""
-        forms = {self.place: _agent_form(agent, self.place)} if self.place else {}
-        phrase = content_words().at[content, "phrase"].format(word=content)
-        return self.text.format(content=content, phrase=phrase, **forms)
+        text = self.text.replace("{content}", content).replace("{phrase}", _phrase(content))
+        return text.replace(f"{{{self.place}}}", _agent_form(agent, self.place))
 
 
 @dataclass(frozen=True)
@@ -60,17 +66,14 @@ class Reading:
 @functools.cache
 def frames() -> tuple[Frame, ...]:
     """Return all frames: ours, study 2's, and those of the association tests."""
-    groups = frozenset(content_words()["group"])
     ours = [
-        Frame(row.text, frozenset(_groups(row.groups)), row.weight)
+        Frame(row.text, frozenset(row.groups.split()), row.weight)
         for row in read_table("frames.csv").itertuples()
     ]
-    entity_frames = stimuli.entities().groupby("frame", sort=False)["verb"].first()
-    study_2 = [
-        Frame(canonical(_in_our_places(text)), frozenset({verb}), 4)
-        for text, verb in entity_frames.items()
-    ]
-    tests = [Frame(canonical(text), groups, 0.3) for text in stimuli.frames()]
+    everything = frozenset(" ".join(content_words()["groups"]).split())
+    of_entities = sorted(group for group in everything if "{entity}" in group)
+    study_2 = [Frame(_in_our_places(group), frozenset({group}), 4) for group in of_entities]
+    tests = [Frame(text.lower(), everything, 0.3) for text in stimuli.frames()]
     return (*ours, *study_2, *tests)
 
 
@@ -164,17 +167,16 @@ def _expression(frame: Frame, content_form: str, agent_form: str) -> re.Pattern:
 def _content_forms(frame: Frame) -> tuple[str, ...]:
     if "{content}" in frame.text:
         return ("{word}",)
-    words = content_words()
-    return tuple(words.loc[words["group"].isin(frame.groups), "phrase"].unique())
+    return tuple(content_words().loc[frame.carries(), "phrase"].unique())
 
 
 @functools.cache
 def content_of_form(frame: int, form: str) -> frozenset[str]:
     """Return the content words that stand in a frame in a form."""
     words = content_words()
-    fits = words["group"].isin(frames()[frame].groups)
+    fits = frames()[frame].carries()
     if "{phrase}" in frames()[frame].text:
-        fits &= words["phrase"] == form
+        fits = fits & (words["phrase"] == form).to_numpy()
     return frozenset(words.index[fits])
 
 
@@ -186,7 +188,15 @@ def agents_of_form(place: str, form: str) -> frozenset[str]:
     return frozenset(agents.loc[agents["kind"].isin(kinds), "word"])
 
 
+@functools.cache
+def _phrase(content: str) -> str:
+    return content_words().at[content, "phrase"].format(word=content)
+
+
+@functools.cache
 def _agent_form(agent: str, place: str) -> str:
+    if not place:
+        return ""
     kind = agent_words().set_index("word").at[agent, "kind"]
     return PLACES[place][kind].format(word=agent)
 
@@ -195,14 +205,9 @@ def _known(word: str) -> str | None:
     return None if word == MASK else word
 
 
-def _groups(text: str) -> set[str]:
-    words = content_words()
-    objects = set(words.loc[words["slot"] == "object", "group"])
-    return set(text.split()) - {"object"} | (objects if "object" in text.split() else set())
-
-
-def _in_our_places(text: str) -> str:
-    return text.replace("The {agent}", "{subject}").replace("{entity}", "{content}")
+def _in_our_places(group: str) -> str:
+    text = group.replace("_", " ").lower()
+    return text.replace("the {agent}", "{subject}").replace("{entity}", "{content}")
 
 
 def _unknown_words(text: str) -> str:

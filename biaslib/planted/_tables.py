@@ -15,6 +15,7 @@ word keeps its frequency and every cell its probability at any dose (Deming and 
 from dataclasses import dataclass
 
 import numpy as np
+import pandas
 from scipy.special import logsumexp
 
 GENDERS = ("woman", "man")
@@ -33,13 +34,15 @@ class Design:
 
     ``orientation`` is +1, or -1 where women and men, and the ends of the tones, are exchanged.
     ``caption_share`` is the share of the association that goes with the caption's gender: 0.5 in
-    a world planted in both, 1 in text only, 0 in images only.
+    a world planted in both, 1 in text only, 0 in images only. ``control`` names the pair of sets
+    that is left unplanted.
     """
 
     dose: float
-    orientation: int
-    caption_share: float
-    wrong_gender: float
+    orientation: int = 1
+    control: str = ""
+    caption_share: float = 0.5
+    wrong_gender: float = 0.1
 
     @property
     def log_cells(self) -> np.ndarray:
@@ -63,16 +66,15 @@ class Design:
 def log_word_given_cell(
     design: Design,
     weights: np.ndarray,
-    gender: np.ndarray,
-    tone: np.ndarray,
-    interaction: np.ndarray,
+    planted: pandas.DataFrame,
 ) -> np.ndarray:
     """Return log P(word | cell) of one slot, shape (n words, 20).
 
-    ``weights`` are the words' frequencies up to a factor; the others their log-odds at dose 1.
+    ``weights`` are the words' frequencies up to a factor; ``planted`` has their log-odds at dose
+    1 in the columns gender, tone and interaction.
     """
     x, y = design.gender_axis, design.tone_axis
-    strength = np.outer(gender, x) + np.outer(tone, y) + 2 * np.outer(interaction, x * y)
+    strength = planted[["gender", "tone", "interaction"]].to_numpy() @ np.stack([x, y, 2 * x * y])
     log_words = np.log(weights) - np.log(weights.sum())
     return fit_margins(design.dose * strength, log_words, design.log_cells) - design.log_cells
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas
-from scipy.special import logsumexp
+from scipy.special import logit, logsumexp
 
 from biaslib.planted._frames import (
     MASK,
+    PLACES,
     Reading,
     agents_of_form,
     canonical,
@@ -25,7 +26,8 @@ from biaslib.planted._tables import (
     Design,
     log_word_given_cell,
 )
-from biaslib.planted._words import SLOT_SHARES, agent_words, content_words
+from biaslib.planted._pictured import PICTURED_OBJECTS, PICTURED_ROLES, object_pairs
+from biaslib.planted._words import SLOT_SHARES, agent_words, content_words, counted, strengths
 from biaslib.runtime import unknown_name
 
 PLACE_SHARES = {
@@ -38,6 +40,9 @@ PLACE_SHARES = {
 
 NAME_TONE = 4.0
 """Log-odds of tone 5 against tone 1 that the names of study 1's race tests carry, at any dose."""
+
+
+VISIBLE_SLOTS = ("role", "object")
 
 
 @dataclass(frozen=True)
@@ -95,25 +100,21 @@ class Truth:
         return log_words
 
     def _log_slot(self, slot: str) -> np.ndarray:
-        words = content_words().query("slot == @slot")
         if slot == "agent":
-            agents = agent_words().set_index("word").loc[words.index].reset_index()
-            return _log_agents(agents, PLACE_SHARES["alone"])
-        shift = words["shift"] if self.corpus == "captions" else 0.0
-        strengths = (words["gender"] + shift, words["tone"], words["interaction"])
-        return log_word_given_cell(self.design, words["weight"].to_numpy(), *map(np.asarray, strengths))
+            return self.log_agents["alone"]
+        words = content_words().query("slot == @slot")
+        planted = planted_strengths(self.design.control, self.corpus).loc[words.index]
+        return log_word_given_cell(self.design, words["weight"].to_numpy(), planted)
 
     @functools.cached_property
     def log_agents(self) -> dict[str, np.ndarray]:
         """Log P(word for a person | place, cell) by place, rows as in ``agent_words()``."""
-        agents = agent_words()
-        return {place: _log_agents(agents, PLACE_SHARES[place]) for place in PLACE_SHARES}
+        return {place: _log_agents(place) for place in PLACE_SHARES}
 
     @functools.cached_property
     def log_frames(self) -> np.ndarray:
         """Log P(frame | content word), shape (n words, n frames)."""
-        groups = content_words()["group"]
-        weights = np.stack([groups.isin(frame.groups) * frame.weight for frame in frames()], axis=1)
+        weights = np.stack([frame.carries() * frame.weight for frame in frames()], axis=1)
         with np.errstate(divide="ignore"):
             return np.log(weights / weights.sum(axis=1, keepdims=True))
 
@@ -424,7 +425,39 @@ def _agent_index(agent: str) -> int:
     return agent_words()["word"].tolist().index(agent)
 
 
-def _log_agents(agents: pandas.DataFrame, shares: dict[str, float]) -> np.ndarray:
-    """Log P(word for a person | cell), shape (n agents, 20)."""
-    kinds = np.where(agents["gender"] == "", "neutral", agents["kind"].str.replace(r".* ", "", regex=True))
-    return kinds
+def _log_agents(place: str) -> np.ndarray:
+    """Log P(word for a person | cell) in a place, shape (n agents, 20)."""
+    agents = agent_words()
+    kinds = agents["kind"].isin(PLACES.get(place, agents["kind"]))
+    lean = agents["tone"].map({"1": -1.0, "5": 1.0, "": 0.0}).to_numpy()
+    weights = np.exp(NAME_TONE * np.outer(lean, (TONE - 3) / 4)) * agents[["weight"]].to_numpy()
+    gender = agents["gender"].to_numpy()[:, np.newaxis]
+    weights = weights * ((gender == "") | (gender == np.array(GENDERS)[CAPTION_GENDER]))
+    types = np.where(agents["gender"] == "", "neutral", agents["kind"].str.split().str[-1])
+    probability = np.zeros_like(weights)
+    for name, share in PLACE_SHARES[place].items():
+        rows = (types == name) & kinds.to_numpy()
+        probability[rows] = share * weights[rows] / weights[rows].sum(axis=0)
+    with np.errstate(divide="ignore"):
+        return np.log(probability)
+
+
+@functools.cache
+def planted_strengths(control: str, corpus: str) -> pandas.DataFrame:
+    """Return the log-odds at dose 1 of every content word in a corpus: gender, tone, interaction.
+
+    Those of the words that study 3 counted in LAION are such that, at dose 1, captions have the
+    proportions of its Table 1.
+    """
+    planted = strengths(control).copy()
+    if corpus == "captions":
+        planted["gender"] += planted.pop("shift")
+    roles = content_words().query("slot == 'role'")
+    target = logit(counted()).to_numpy()
+    for _ in range(50):
+        design = Design(dose=1)
+        rows = log_word_given_cell(design, roles["weight"].to_numpy(), planted.loc[roles.index])
+        rows = rows[roles.index.get_indexer(counted().index)] + design.log_cells
+        woman, man = (logsumexp(rows[:, CAPTION_GENDER == side], axis=1) for side in (0, 1))
+        planted.loc[counted().index, "gender"] += target - (woman - man)
+    return planted

@@ -16,18 +16,17 @@ import numpy as np
 import pandas
 
 from biaslib import published, stimuli
+from biaslib.planted._pictured import PICTURED_ROLES
 
 SLOT_SHARES = {"role": 0.3, "object": 0.22, "attribute": 0.33, "thing": 0.05, "agent": 0.1}
 """How often a caption is about each slot."""
 
 WEAKEST, STRONGEST = 0.5, 1.1
-"""Bounds of a planted word's log-odds at dose 1 within its set."""
+"""Bounds of a planted word's log-odds at dose 1, without their sign."""
 
 COUNTED_WORDS = 3.0
 """Weight of the roles that the studies look at, against 1 for the other roles."""
 
-COUNTED_IN_LAION = ("hamidieh2023", 1)
-"""The published table whose proportions the captions have at dose 1."""
 
 
 @functools.cache
@@ -55,10 +54,7 @@ def content_words() -> pandas.DataFrame:
         Indexed by word (lower case). ``slot`` is role, object, attribute, thing or agent;
         ``groups`` names the groups of frames that can carry the word; ``phrase`` is its form in a
         frame that asks for a phrase, such as ``"a {word}"``; ``weight`` is its frequency in the
-        slot up to a factor. ``gender``, ``tone`` and ``interaction`` are log-odds at dose 1;
-        ``shift`` is added to ``gender`` in the captions of images and not in the text corpus, so
-        that pre-training on images has something to change. ``pair`` names the planted pair of
-        sets that the word belongs to, or is empty.
+        slot up to a factor.
 
     Examples
     --------
@@ -67,8 +63,42 @@ def content_words() -> pandas.DataFrame:
     """
     words = pandas.concat([_agents(), _entities(), _pictured_roles(), _taxonomy(), _test_words()])
     words["groups"] = words.groupby(level=0)["groups"].transform(_joined)
-    words = words[~words.index.duplicated()]
-    return words.join(_strengths(words))
+    return words[~words.index.duplicated()]
+
+
+@functools.cache
+def strengths(control: str = "") -> pandas.DataFrame:
+    """Return what is planted on every content word: its log-odds at dose 1.
+
+    Parameters
+    ----------
+    control
+        The pair of sets that is left out, one of :func:`controls`, or none.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Rows as in :func:`content_words`. ``gender`` compares women with men, ``tone`` tone 5 with
+        tone 1, ``interaction`` half the difference of the tone contrast between women and men;
+        ``shift`` is added to ``gender`` in the captions of images and not in the text corpus, so
+        that pre-training on images has something to change.
+
+    Examples
+    --------
+    >>> float(strengths().at["purse", "gender"]) > 0
+    True
+    >>> float(strengths("career and family").at["salary", "gender"])
+    0.0
+    """
+    words = content_words()
+    planted = pandas.DataFrame(0.0, index=words.index, columns=["gender", "tone", "interaction"])
+    planted["gender"] = _drawn(words, "gender", ["role", "attribute"]) + _stereotypes(words)
+    planted["tone"] = _drawn(words, "tone", ["attribute"])
+    planted["shift"] = 0.5 * _drawn(words, "shift", ["role", "object"])
+    planted.loc[counted().index, "shift"] = 0.0
+    of_sets = _set_strengths(control)
+    planted.loc[of_sets.index, of_sets.columns] = of_sets
+    return planted
 
 
 def controls() -> tuple[str, ...]:
@@ -87,6 +117,19 @@ def controls() -> tuple[str, ...]:
 def planted_sets() -> pandas.DataFrame:
     """Return the directions of the planted sets: set, pair, gender, tone, interaction."""
     return read_table("planted_sets.csv")
+
+
+@functools.cache
+def counted() -> pandas.Series:
+    """Return the share of women among the captions of each word of study 3's Table 1.
+
+    Examples
+    --------
+    >>> float(counted()["nurse"])
+    0.69
+    """
+    rows = published.table("hamidieh2023", 1)
+    return pandas.Series((rows["female"] / 100).to_numpy(), rows["word"].str.lower()).round(4)
 
 
 def letters_draw(word: str, purpose: str) -> float:
@@ -117,7 +160,8 @@ def _agents() -> pandas.DataFrame:
 def _entities() -> pandas.DataFrame:
     entities = stimuli.entities()
     kind = np.where(entities["frame"].str.contains(r" an? \{"), "count noun", "mass noun")
-    groups = "object " + entities["frame"].str.replace(" ", "_")
+    frames = entities["frame"].str.replace(" an {", " a {")
+    groups = "object " + frames.str.replace(" ", "_")
     return _rows(entities["entity"], "object", groups, kind)
 
 
@@ -133,8 +177,8 @@ def _taxonomy() -> pandas.DataFrame:
     groups = np.where(plain, groups, "topic")
     kind = np.select([~plain, groups == "adjective"], ["mass noun", "adjective"], "count noun")
     kind = np.where(groups == "activity", "mass noun", kind)
-    counted = words["word"].isin(published.table(*COUNTED_IN_LAION)["word"])
-    return _rows(words["word"], slot, groups, kind, np.where(counted, COUNTED_WORDS, 1.0))
+    in_laion = words["word"].str.lower().isin(counted().index)
+    return _rows(words["word"], slot, groups, kind, np.where(in_laion, COUNTED_WORDS, 1.0))
 
 
 def _test_words() -> pandas.DataFrame:
@@ -162,11 +206,31 @@ def _joined(groups: pandas.Series) -> str:
     return " ".join(dict.fromkeys(" ".join(groups).split()))
 
 
-def _strengths(words: pandas.DataFrame) -> pandas.DataFrame:
-    """Log-odds at dose 1: from the planted sets, the entities' stereotypes, or the letters."""
-    strengths = pandas.DataFrame(0.0, index=words.index, columns=["gender", "tone", "interaction"])
-    for name in strengths:
-        drawn = words["slot"].isin(DRAWN_SLOTS[name])
-        strengths.loc[drawn, name] = [_between(word, name) for word in words.index[drawn]]
-    strengths = strengths.assign(pair="", shift=0.0)
-    return strengths
+def _drawn(words: pandas.DataFrame, purpose: str, slots: list[str]) -> pandas.Series:
+    """Strengths between minus and plus the strongest, from the letters."""
+    draws = pandas.Series([2 * letters_draw(word, purpose) - 1 for word in words.index], words.index)
+    return STRONGEST * draws.where(words["slot"].isin(slots), 0.0)
+
+
+def _magnitude(word: str, purpose: str) -> float:
+    return WEAKEST + (STRONGEST - WEAKEST) * letters_draw(word, purpose)
+
+
+def _stereotypes(words: pandas.DataFrame) -> pandas.Series:
+    """Strengths of the entities, in the direction of their stereotype."""
+    entities = stimuli.entities()
+    sign = np.where(entities["stereotype"] == "women", 1, -1)
+    sizes = [_magnitude(word, "gender") for word in entities["entity"]]
+    return pandas.Series(sign * sizes, entities["entity"]).reindex(words.index, fill_value=0.0)
+
+
+def _set_strengths(control: str) -> pandas.DataFrame:
+    """Strengths of the words of the planted sets; a word in two sets has the sum of both."""
+    rows = stimuli.word_frame().merge(planted_sets(), on="set")
+    rows["word"] = rows["word"].str.lower()
+    for name in ("gender", "tone", "interaction"):
+        sizes = np.array([_magnitude(word, name) for word in rows["word"]])
+        rows[name] *= sizes * (rows["pair"] != control)
+    return rows.groupby("word")[["gender", "tone", "interaction"]].sum()
+
+

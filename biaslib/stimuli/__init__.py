@@ -32,7 +32,7 @@ from biaslib.stimuli._association import (
 )
 from biaslib.stimuli._data import data_checksum, word_frame
 from biaslib.stimuli._entities import entities
-from biaslib.stimuli._sentences import phrases, sentences, templates
+from biaslib.stimuli._sentences import frames, phrases, sentences, templates
 from biaslib.stimuli._taxonomy import (
     CAPTION_TEMPLATES,
     TAXONOMIES,
@@ -52,6 +52,7 @@ __all__ = [
     "caption",
     "data_checksum",
     "entities",
+    "frames",
     "phrases",
     "sentences",
     "taxonomy",

@@ -81,6 +81,17 @@ def phrases() -> dict[str, str]:
     return dict(read_json("templates.json")["phrases"])
 
 
+def frames() -> tuple[str, ...]:
+    """Return our sentences with a place for the phrase that carries a word.
+
+    Examples
+    --------
+    >>> frames()[0]
+    'Someone mentioned {phrase}.'
+    """
+    return tuple(read_json("templates.json")["frames"])
+
+
 def indefinite_article(word: str) -> str:
     """Return ``a`` or ``an``, by the sound the word begins with.
 
