@@ -410,6 +410,7 @@ def test_public_names():
         "association_tests",
         "AssociationTest",
         "data_checksum",
+        "entities",
         "LEVELS",
         "sentences",
         "templates",
