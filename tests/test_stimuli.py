@@ -422,6 +422,7 @@ def test_public_names():
         "caption",
         "CAPTION_TEMPLATES",
         "data_checksum",
+        "entities",
         "LEVELS",
         "sentences",
         "TAXONOMIES",

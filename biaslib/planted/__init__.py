@@ -1,5 +1,51 @@
-"""A world whose bias we planted and therefore know: scenes, captions, and exact answers."""
+"""A planted world: pictures and captions whose bias we chose, so that the right answer is known.
 
+Scenes and captions are drawn from a distribution that can be enumerated (:func:`world`); its
+:class:`Truth` answers what a perfect model would. Pictures are composed from emoji, one row of a
+frame for each; see :func:`draw`. Nothing here says anything about a real model.
+
+>>> PICTURED_ROLES[:3], PICTURED_OBJECTS[:2]
+(('nurse', 'judge', 'pilot'), ('purse', 'briefcase'))
+"""
+
+from biaslib.planted._frames import Frame, frames, read
+from biaslib.planted._scenes import (
+    N_HELD_OUT_LOOKS,
+    N_TRAIN_LOOKS,
+    PICTURED_OBJECTS,
+    PICTURED_ROLES,
+    boxes,
+    draw,
+    looks,
+    object_pairs,
+    white,
+)
+from biaslib.planted._styles import STYLES
+from biaslib.planted._truth import Evidence, Truth, vocabulary
+from biaslib.planted._words import agent_words, content_words, controls, strengths
 from biaslib.planted._world import World, world
 
-__all__ = ["World", "world"]
+__all__ = [
+    "N_HELD_OUT_LOOKS",
+    "N_TRAIN_LOOKS",
+    "PICTURED_OBJECTS",
+    "PICTURED_ROLES",
+    "STYLES",
+    "Evidence",
+    "Frame",
+    "Truth",
+    "World",
+    "agent_words",
+    "boxes",
+    "content_words",
+    "controls",
+    "draw",
+    "frames",
+    "looks",
+    "object_pairs",
+    "read",
+    "strengths",
+    "vocabulary",
+    "white",
+    "world",
+]

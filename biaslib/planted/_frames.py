@@ -45,7 +45,7 @@ class Frame:
     def write(self, content: str, agent: str = "") -> str:
         """Return the caption that the frame makes of two words."""
         text = self.text.replace("{content}", content).replace("{phrase}", _phrase(content))
-        return text.replace(f"{{{self.place}}}", _agent_form(agent, self.place))
+        return with_articles(text.replace(f"{{{self.place}}}", _agent_form(agent, self.place)))
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,18 @@ def frames() -> tuple[Frame, ...]:
     study_2 = [Frame(_in_our_places(group), frozenset({group}), 4) for group in of_entities]
     tests = [Frame(text.lower(), everything, 0.3) for text in stimuli.frames()]
     return (*ours, *study_2, *tests)
+
+
+def with_articles(text: str) -> str:
+    """Return a text whose every a is a or an, by the word that follows.
+
+    Examples
+    --------
+    >>> with_articles("a photo of a artist")
+    'a photo of an artist'
+    """
+    articles = re.compile(r"\ba (?=([\w-]+))")
+    return articles.sub(lambda found: stimuli.indefinite_article(found[1]) + " ", text)
 
 
 def canonical(text: str) -> str:

@@ -91,7 +91,8 @@ def fit_margins(log_table: np.ndarray, log_rows: np.ndarray, log_columns: np.nda
 
     Examples
     --------
-    >>> table = fit_margins(np.log([[2.0, 1.0], [1.0, 1.0]]), np.log([0.5, 0.5]), np.log([0.5, 0.5]))
+    >>> half = np.log([0.5, 0.5])
+    >>> table = fit_margins(np.log([[2.0, 1.0], [1.0, 1.0]]), half, half)
     >>> np.exp(table).sum(axis=0).round(6).tolist()
     [0.5, 0.5]
     """

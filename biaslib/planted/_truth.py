@@ -18,6 +18,7 @@ from biaslib.planted._frames import (
     frames,
     read,
 )
+from biaslib.planted._scenes import PICTURED_OBJECTS, PICTURED_ROLES, object_pairs
 from biaslib.planted._tables import (
     CAPTION_GENDER,
     GENDERS,
@@ -26,7 +27,6 @@ from biaslib.planted._tables import (
     Design,
     log_word_given_cell,
 )
-from biaslib.planted._pictured import PICTURED_OBJECTS, PICTURED_ROLES, object_pairs
 from biaslib.planted._words import SLOT_SHARES, agent_words, content_words, counted, strengths
 from biaslib.runtime import unknown_name
 
@@ -36,7 +36,7 @@ PLACE_SHARES = {
     "possessive": {"pronoun": 1.0},
     "alone": {"neutral": 0.05, "noun": 0.35, "name": 0.4, "pronoun": 0.2},
 }
-"""How often each type of word for a person is used in each place; alone: what a caption is about."""
+"""How often each type of word for a person is used in each place; alone, as what it is about."""
 
 NAME_TONE = 4.0
 """Log-odds of tone 5 against tone 1 that the names of study 1's race tests carry, at any dose."""
@@ -205,9 +205,7 @@ class Truth:
         return _States.of(self, scenes)
 
     def _log_caption(self, text: str, states: "_States") -> np.ndarray:
-        values = [
-            logsumexp(self._cells_of(reading, states), axis=1) for reading in read(text)
-        ]
+        values = [logsumexp(self._cells_of(reading, states), axis=1) for reading in read(text)]
         return logsumexp(values, axis=0)[states.inverse]
 
     def _cells_of(self, reading: Reading, states: "_States") -> np.ndarray:
@@ -344,11 +342,11 @@ def shown_evidence(scenes: pandas.DataFrame) -> pandas.DataFrame:
     Empty texts stand for what is hidden, ``apron|suit`` for a picture that fits two objects.
     """
     person = scenes["person"].to_numpy(dtype=bool)
-    pairs = object_pairs()
-    ambiguous = [f"{name}|{pairs[name]}" if name else "" for name in scenes["object"]]
-    pair = ["|".join(sorted(text.split("|"))) for text in ambiguous]
+    pair = scenes["object"].map(_pair_names())
     view = scenes["object_view"].to_numpy()
     adult = (scenes["age"] == "adult").to_numpy()
+    views = [view == "visible", view == "ambiguous"]
+    shown_object = np.select(views, [scenes["object"], pair], "")
     return pandas.DataFrame(
         {
             "person": person,
@@ -356,11 +354,18 @@ def shown_evidence(scenes: pandas.DataFrame) -> pandas.DataFrame:
             "tone": np.where(person, scenes["tone"], 0),
             "adult": person & adult,
             "role": np.where(person & adult & scenes["role_shown"], scenes["role"], ""),
-            "object": np.where(
-                person, np.select([view == "visible", view == "ambiguous"], [scenes["object"], pair], ""), ""
-            ),
+            "object": np.where(person, shown_object, ""),
         }
     )
+
+
+@functools.cache
+def _pair_names() -> dict[str, str]:
+    """Return what a half-hidden object looks like, by object: ``apron|suit``."""
+    names = {}
+    for pair in object_pairs().itertuples(index=False):
+        names |= dict.fromkeys(pair, "|".join(sorted(pair)))
+    return names
 
 
 def vocabulary() -> pandas.Index:
@@ -387,7 +392,7 @@ def _log_cells(design: Design, row: tuple) -> np.ndarray:
     """Log P(cell), minus infinity where the picture contradicts it."""
     fits = np.ones(len(TONE), dtype=bool)
     if row.gender:
-        fits &= PICTURE_GENDER == GENDERS.index(row.gender)
+        fits &= GENDERS.index(row.gender) == PICTURE_GENDER
     if row.person:
         fits &= row.tone == TONE
     return np.where(fits, design.log_cells, -np.inf)
@@ -458,6 +463,6 @@ def planted_strengths(control: str, corpus: str) -> pandas.DataFrame:
         design = Design(dose=1)
         rows = log_word_given_cell(design, roles["weight"].to_numpy(), planted.loc[roles.index])
         rows = rows[roles.index.get_indexer(counted().index)] + design.log_cells
-        woman, man = (logsumexp(rows[:, CAPTION_GENDER == side], axis=1) for side in (0, 1))
+        woman, man = (logsumexp(rows[:, side == CAPTION_GENDER], axis=1) for side in (0, 1))
         planted.loc[counted().index, "gender"] += target - (woman - man)
     return planted

@@ -16,7 +16,7 @@ import numpy as np
 import pandas
 
 from biaslib import published, stimuli
-from biaslib.planted._pictured import PICTURED_ROLES
+from biaslib.planted._scenes import PICTURED_ROLES
 
 SLOT_SHARES = {"role": 0.3, "object": 0.22, "attribute": 0.33, "thing": 0.05, "agent": 0.1}
 """How often a caption is about each slot."""
@@ -26,7 +26,6 @@ WEAKEST, STRONGEST = 0.5, 1.1
 
 COUNTED_WORDS = 3.0
 """Weight of the roles that the studies look at, against 1 for the other roles."""
-
 
 
 @functools.cache
@@ -188,7 +187,9 @@ def _test_words() -> pandas.DataFrame:
     planted = words["set"].isin(planted_sets()["set"])
     adjective = words["kind"] == "adjective"
     slot = np.select([role, planted], ["role", "attribute"], "thing")
-    groups = np.select([role, planted & adjective, planted], ["person", "adjective", "topic"], "thing")
+    groups = np.select(
+        [role, planted & adjective, planted], ["person", "adjective", "topic"], "thing"
+    )
     weight = np.where(role, COUNTED_WORDS, 1.0)
     return _rows(words["word"], slot, groups, words["kind"], weight)
 
@@ -208,7 +209,9 @@ def _joined(groups: pandas.Series) -> str:
 
 def _drawn(words: pandas.DataFrame, purpose: str, slots: list[str]) -> pandas.Series:
     """Strengths between minus and plus the strongest, from the letters."""
-    draws = pandas.Series([2 * letters_draw(word, purpose) - 1 for word in words.index], words.index)
+    draws = pandas.Series(
+        [2 * letters_draw(word, purpose) - 1 for word in words.index], words.index
+    )
     return STRONGEST * draws.where(words["slot"].isin(slots), 0.0)
 
 
@@ -232,5 +235,3 @@ def _set_strengths(control: str) -> pandas.DataFrame:
         sizes = np.array([_magnitude(word, name) for word in rows["word"]])
         rows[name] *= sizes * (rows["pair"] != control)
     return rows.groupby("word")[["gender", "tone", "interaction"]].sum()
-
-

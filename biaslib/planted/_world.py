@@ -7,14 +7,21 @@ import numpy as np
 import pandas
 
 from biaslib.planted._frames import frames
-from biaslib.planted._pictured import PICTURED_OBJECTS, PICTURED_ROLES
-from biaslib.planted._tables import CAPTION_GENDER, GENDERS, PICTURE_GENDER, TONE, Design
+from biaslib.planted._scenes import (
+    PICTURED_OBJECTS,
+    PICTURED_ROLES,
+    looks,
+)
+from biaslib.planted._tables import CAPTION_GENDER, GENDERS, PICTURE_GENDER, TONE, TONES, Design
 from biaslib.planted._truth import Evidence, Truth
 from biaslib.planted._words import SLOT_SHARES, agent_words, content_words, controls
 from biaslib.runtime import unknown_name
 
 CAPTION_SHARES = {"both": 0.5, "text": 1.0, "images": 0.0}
 """Share of an association that goes with the caption's gender, by where it is planted."""
+
+SCENE_SLOTS = tuple(slot for slot in SLOT_SHARES if slot != "agent")
+"""The slots that every scene fills, whether or not its caption is about them."""
 
 AGES = ("child", "adult", "older")
 AGE_SHARES = (0.15, 0.7, 0.15)
@@ -56,7 +63,7 @@ class World:
         """Exact answers for the text corpus, whose strengths differ by the words' shift."""
         return Truth(self.design, "text", self.evidence)
 
-    def scenes(self, n: int, rng: np.random.Generator) -> pandas.DataFrame:
+    def scenes(self, n: int, rng: np.random.Generator, split: str = "train") -> pandas.DataFrame:
         """Draw scenes: what is there, and how it is shown.
 
         Parameters
@@ -65,6 +72,8 @@ class World:
             How many.
         rng
             Source of randomness.
+        split
+            ``"train"``, or ``"held out"`` for portraits that training never shows.
 
         Returns
         -------
@@ -79,7 +88,8 @@ class World:
         >>> scenes["tone"].between(1, 5).all()
         np.True_
         """
-        return self._latents(self.truth, n, rng).assign(**self._views(n, rng)).pipe(_consistent)
+        latents = self._latents(self.truth, n, rng)
+        return latents.assign(**self._views(n, rng, split)).pipe(_consistent)
 
     def captions(self, scenes: pandas.DataFrame, rng: np.random.Generator) -> pandas.DataFrame:
         """Draw one caption a scene: columns text, frame, content, agent, rows as the scenes."""
@@ -91,7 +101,7 @@ class World:
 
     def _latents(self, truth: Truth, n: int, rng: np.random.Generator) -> pandas.DataFrame:
         cell = rng.choice(len(TONE), size=n, p=np.exp(self.design.log_cells))
-        words = {slot: _draw_words(truth, slot, cell, rng) for slot in SLOT_SHARES if slot != "agent"}
+        words = {slot: _draw_words(truth, slot, cell, rng) for slot in SCENE_SLOTS}
         return pandas.DataFrame(
             {
                 "person": rng.random(n) >= SLOT_SHARES["thing"],
@@ -103,21 +113,19 @@ class World:
             }
         )
 
-    def _views(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def _views(self, n: int, rng: np.random.Generator, split: str) -> dict[str, np.ndarray]:
         seen, ambiguous = self.evidence.shown_object, self.evidence.ambiguous_object
         views = ("visible", "ambiguous", "hidden")
         return {
             "gender_shown": rng.random(n) < self.evidence.shown_gender,
             "role_shown": rng.random(n) < self.evidence.shown_role,
             "object_view": rng.choice(views, size=n, p=(seen, ambiguous, 1 - seen - ambiguous)),
-            "look": rng.integers(0, 2**16, size=n),
+            "look": rng.choice(looks(split), size=n),
             "layout": rng.integers(0, 2**31, size=n),
         }
 
 
-def world(
-    dose: float, seed: int, planted_in: str = "both", wrong_gender: float = 0.1
-) -> World:
+def world(dose: float, seed: int, planted_in: str = "both", wrong_gender: float = 0.1) -> World:
     """Return a world with a known bias.
 
     Parameters
@@ -165,17 +173,13 @@ def _consistent(scenes: pandas.DataFrame) -> pandas.DataFrame:
     )
 
 
-def _draw_words(
-    truth: Truth, slot: str, cell: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
+def _draw_words(truth: Truth, slot: str, cell: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     rows = (content_words()["slot"] == slot).to_numpy()
     probability = np.exp(truth.log_words[rows]) / SLOT_SHARES[slot]
     return content_words().index[rows].to_numpy()[_draw_rows(probability, cell, rng)]
 
 
-def _draw_rows(
-    probability: np.ndarray, column: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
+def _draw_rows(probability: np.ndarray, column: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw a row for each of the given columns, each column being a distribution over rows."""
     cumulative = np.cumsum(probability, axis=0)
     cumulative /= cumulative[-1]
@@ -196,25 +200,28 @@ def _captions(truth: Truth, scenes: pandas.DataFrame, rng: np.random.Generator) 
         here = np.array([frames()[index].place == place for index in frame])
         drawn = _draw_rows(np.exp(log_agents), cell[here], rng)
         agent[here] = agent_words()["word"].to_numpy()[drawn]
-    text = [frames()[index].write(*words) for index, *words in zip(frame, content, agent, strict=True)]
+    words = zip(frame, content, agent, strict=True)
+    text = [frames()[index].write(word, person) for index, word, person in words]
     columns = {"text": text, "frame": frame, "content": content, "agent": agent}
     return pandas.DataFrame(columns, index=scenes.index)
 
 
 def _cells(scenes: pandas.DataFrame) -> np.ndarray:
     """Return the cell of each scene."""
-    picture, caption = ((scenes[name] == "man").to_numpy(int) for name in ("gender", "caption_gender"))
-    return (picture * 2 + caption) * 5 + scenes["tone"].to_numpy() - 1
+    picture = (scenes["gender"] == "man").to_numpy(int)
+    caption = (scenes["caption_gender"] == "man").to_numpy(int)
+    return (picture * 2 + caption) * len(TONES) + scenes["tone"].to_numpy() - 1
 
 
 def _contents(
     truth: Truth, scenes: pandas.DataFrame, cell: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw what each caption is about: a thing where nobody is there, else a word of the scene."""
-    slots = [slot for slot in SLOT_SHARES if slot != "thing"]
-    shares = np.array([SLOT_SHARES[slot] for slot in slots])
-    slot = rng.choice(slots, size=len(scenes), p=shares / shares.sum())
+    shares = {slot: share for slot, share in SLOT_SHARES.items() if slot != "thing"}
+    probability = np.array(list(shares.values())) / sum(shares.values())
+    slot = rng.choice(list(shares), size=len(scenes), p=probability)
     slot = np.where(scenes["person"], slot, "thing")
-    alone = agent_words()["word"].to_numpy()[_draw_rows(np.exp(truth.log_agents["alone"]), cell, rng)]
-    return np.select([slot == name for name in SLOT_SHARES if name != "agent"],
-                     [scenes[name] for name in SLOT_SHARES if name != "agent"], alone)
+    alone = _draw_rows(np.exp(truth.log_agents["alone"]), cell, rng)
+    agent = agent_words()["word"].to_numpy()[alone]
+    of_scene = [scenes[name] for name in SCENE_SLOTS]
+    return np.select([slot == name for name in SCENE_SLOTS], of_scene, agent)

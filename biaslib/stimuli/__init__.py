@@ -32,7 +32,7 @@ from biaslib.stimuli._association import (
 )
 from biaslib.stimuli._data import data_checksum, word_frame
 from biaslib.stimuli._entities import entities
-from biaslib.stimuli._sentences import frames, phrases, sentences, templates
+from biaslib.stimuli._sentences import frames, indefinite_article, phrases, sentences, templates
 from biaslib.stimuli._taxonomy import (
     CAPTION_TEMPLATES,
     TAXONOMIES,
@@ -53,6 +53,7 @@ __all__ = [
     "data_checksum",
     "entities",
     "frames",
+    "indefinite_article",
     "phrases",
     "sentences",
     "taxonomy",
