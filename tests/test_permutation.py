@@ -37,19 +37,17 @@ def yardstick():
 
 
 def idle_seconds_of(call, repeats=1):
-    """Return how long a call takes, as if the machine were idle, and what it returns.
+    """Return how long a call takes, as if the machine were idle, and what it returned.
 
     The fastest of the calls, divided by the slowness of the fastest yardstick; for one call, which
     cannot be fast by chance, by the average slowness around it.
     """
-    before, calls, after = [], [], []
-    for _ in range(repeats):
-        before += [yardstick() for _ in range(10)]
-        calls.append(seconds_of(call))
-        after += [yardstick() for _ in range(10)]
-    slowness = np.mean(before + after) if repeats == 1 else min(before + after)
-    fastest, result = min(calls, key=lambda each: each[0])
-    return fastest / slowness, result
+    if repeats == 1:
+        before = [yardstick() for _ in range(10)]
+        seconds, result = seconds_of(call)
+        return seconds / np.mean(before + [yardstick() for _ in range(10)]), result
+    turns = [(yardstick(), *seconds_of(call)) for _ in range(repeats)]
+    return min(turn[1] for turn in turns) / min(turn[0] for turn in turns), turns[-1][2]
 
 
 def scores_of(kind, n_x, n_y, shift, seed=0):
@@ -312,7 +310,7 @@ def test_listing_equals_counting_by_halves(size):
 @pytest.mark.parametrize("kind", ["normal", "skewed", "heavy", "exponential", "mixture"])
 def test_takes_milliseconds_where_the_saddlepoint_applies(kind, n):
     x, y = scores_of(kind, n, n, 0.4, seed=8)
-    seconds, result = idle_seconds_of(lambda: inference.permutation_test(x, y), repeats=15)
+    seconds, result = idle_seconds_of(lambda: inference.permutation_test(x, y), repeats=60)
     # Where the integral corrects the saddlepoint it takes no longer.
     assert result.method in ({"saddlepoint"} if kind == "normal" else {"saddlepoint", "inversion"})
     assert seconds < 0.005
