@@ -154,6 +154,21 @@ def test_grounded_experiments_ignore_lengths_and_order(seed, experiment, scale):
     assert found.effect_size >= 0 or experiment < 3
 
 
+@property_of(grounded, seed=seeds)
+def test_exchanging_the_categories_of_attributes_exchanges_own_and_other(seed):
+    rng = np.random.default_rng(seed)
+    X, Y, Ax, Ay, Bx, By = (rng.normal(size=(size, 6)) for size in (5, 4, 3, 4, 4, 3))
+    pooled = grounded(X, Y, Ax, Ay, Bx, By, 1).effect_size
+    assert grounded(X, Y, Ay, Ax, Bx, By, 1).effect_size == pytest.approx(pooled, abs=1e-12)
+    for experiment in (2, 3):
+        found = grounded(X, Y, Ax, Ay, Bx, By, experiment)
+        exchanged = grounded(X, Y, Ay, Ax, By, Bx, experiment)
+        np.testing.assert_array_equal(exchanged.x_scores, found.x_other)
+        np.testing.assert_array_equal(exchanged.y_scores, found.y_other)
+        np.testing.assert_array_equal(exchanged.x_other, found.x_scores)
+        np.testing.assert_array_equal(exchanged.y_other, found.y_scores)
+
+
 # Masked language modelling
 
 
@@ -361,6 +376,8 @@ def test_skews_are_bounded_and_shrink_with_smoothing(seed, g, smoothing):
     assert (np.abs(smooth) <= np.abs(skews) + 1e-12).all()
     largest = caption_association.max_skew_at_k(composition)
     smallest = caption_association.min_skew_at_k(composition, smoothing)
+    assert (largest[:, None] >= skews - 1e-12).all()
+    assert (smallest[:, None] <= smooth + 1e-12).all()
     assert ((largest >= 0) & (largest <= -np.log(expected.min()) + 1e-12)).all()
     # A group that is absent has the share of its pseudo-count alone.
     lowest = np.log(smoothing / (8 + smoothing))
@@ -830,6 +847,10 @@ def test_random_attributes_ignore_scale_and_place_larger_effects_further_out(see
     np.testing.assert_array_equal(null(x, y).effect_sizes, found.effect_sizes)
     moved = null(shift + stretch * x, shift + stretch * y).effect_sizes
     np.testing.assert_allclose(moved, found.effect_sizes, atol=1e-6)
+    # What a target has in common with every word says nothing about A against B.
+    common = np.arange(5.0)[:, None]
+    moved = null(x + common, y - common).effect_sizes
+    np.testing.assert_allclose(moved, found.effect_sizes, atol=1e-9)
     np.testing.assert_allclose(null(y, x).effect_sizes, -found.effect_sizes, atol=1e-9)
     placed = [found.p_value(each).p_value for each in np.linspace(0, 3, 7)]
     assert placed[0] == 1
