@@ -141,6 +141,15 @@ def test_power_agrees_with_simulated_permutation_tests(shift, n):
     assert inference.power(shift, n, n) == pytest.approx(simulated_power(shift, n, 0.05), abs=0.03)
 
 
+def test_power_agrees_with_the_manual_of_r():
+    """The examples of power.t.test, which leaves out the far tail of its two-sided tests."""
+    assert inference.power(1.0, 20, 20, alpha=0.025) == pytest.approx(0.8689528, abs=5e-8)
+    smaller, larger = (inference.power(1.0, n, n, alpha=0.025) for n in (22, 23))
+    # It prints n = 22.02110 for a power of .90.
+    assert smaller < 0.9 < larger
+    assert (0.9 - smaller) / (larger - smaller) == pytest.approx(0.0211, abs=0.002)
+
+
 @pytest.mark.parametrize("n", [4, 8, 15, 32, 200])
 def test_the_detectable_effect_has_the_wanted_power(n):
     found = inference.minimum_detectable_effect(n, n)

@@ -9,6 +9,7 @@ import inspect
 import math
 import pkgutil
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,6 +60,101 @@ def public_functions():
 def test_every_public_function_has_a_property():
     unchecked = public_functions() - CHECKED
     assert sorted(f"{each.__module__}.{each.__name__}" for each in unchecked) == []
+
+
+# A number printed in a paper or a manual, a closed form, an independent or a slow implementation.
+EVIDENCE = {
+    "test_association_metrics": {
+        association.association: "test_worked_example",
+        association.cosines: "test_cosines_agree_with_slow_ones",
+        association.effect_size: "test_agrees_with_slow_implementation",
+        association.effect_size_of_scores: "test_worked_effect_size_of_scores",
+        association.test_statistic: "test_worked_effect_size",
+    },
+    "test_caption_association": {
+        caption_association.audit: "test_audit_agrees_with_slow_loops",
+        caption_association.c_asc: "test_c_asc_agrees_with_slow_loops",
+        caption_association.entropy: "test_entropy_of_known_shares",
+        caption_association.max_skew_at_k: "test_skew_of_known_shares",
+        caption_association.min_skew_at_k: "test_skew_of_known_shares",
+        caption_association.ndkl: "test_ndkl_of_a_known_ranking",
+        caption_association.rank_by_entropy: "test_rank_by_entropy_breaks_ties_by_index",
+        caption_association.representation: "test_hypergeometric_tails",
+        caption_association.top_k: "test_top_k_agrees_with_sorting",
+        caption_association.top_k_composition: "test_composition_counts_overlapping_groups",
+        inference.adjust_table: "test_adjust_table_adjusts_over_words_and_groups",
+        inference.bootstrap_c_asc: "test_bootstrap_of_c_asc_is_that_of_resampled_columns",
+        inference.bootstrap_top_k: "test_bootstrap_retrieves_again",
+    },
+    "test_properties": {
+        caption_association.skew_at_k: "test_skews_are_bounded_and_shrink_with_smoothing",
+    },
+    "test_caption_selection": {
+        caption_selection.caption_probabilities: (
+            "test_picks_are_invariant_to_the_softmax_and_to_shifts"
+        ),
+        caption_selection.ivlas: "test_ivlas_of_all_33_printed_rows",
+        caption_selection.lmss: "test_worked_shifts",
+        caption_selection.percent_positive_without_bias: (
+            "test_selection_lifts_lmss_above_zero_without_bias"
+        ),
+        caption_selection.picks: "test_ties",
+        caption_selection.reference_scores: "test_reference_models_are_the_printed_ones",
+        caption_selection.selection_scores: (
+            "test_picks_made_from_whole_counts_give_all_printed_scores"
+        ),
+        caption_selection.two_way: "test_two_way_is_the_softmax_and_carries_its_scale",
+        caption_selection.two_way_from_probabilities: "test_worked_shifts",
+        caption_selection.vlbs: "test_agrees_with_slow_counting",
+        caption_selection.vlrs: "test_agrees_with_slow_counting",
+        caption_selection.vlss: "test_worked_shifts",
+    },
+    "test_grounded": {
+        grounded: "test_experiment_3_as_printed_and_as_released",
+        inference.exchange_test: "test_exchange_agrees_with_all_sign_patterns",
+        inference.grounded_permutation_test: (
+            "test_new_attributes_agree_with_recomputing_every_relabelling"
+        ),
+    },
+    "test_masked_lm": {
+        masked_lm.bias_score: "test_worked_pretraining_shift_and_bias",
+        masked_lm.language_association: "test_agrees_with_slow_implementation",
+        masked_lm.pretraining_shift: "test_agrees_with_slow_implementation",
+        masked_lm.visual_association: "test_agrees_with_slow_implementation",
+    },
+    "test_inference": {
+        inference.adjust: "test_corrections_agree_with_slow_ones",
+        inference.bootstrap_effect_size: "test_bootstrap_agrees_with_a_slow_one_that_copies_rows",
+        inference.n_partitions: "test_perfect_separation_has_the_smallest_p",
+        inference.permutation_p_values: "test_many_at_once_agree_with_one_after_the_other",
+        inference.permutation_test: "test_enumeration_is_exact_ties_included",
+        inference.relabelled_differences: (
+            "test_relabelled_differences_have_the_moments_of_the_null"
+        ),
+    },
+    "test_bootstrap_and_power": {
+        inference.bootstrap: "test_two_samples_agree_with_scipy",
+        inference.minimum_detectable_effect: "test_effect_size_that_goes_with_a_shift",
+        inference.power: "test_power_agrees_with_the_manual_of_r",
+    },
+    "test_proportions": {
+        inference.bootstrap_selection: "test_agrees_with_a_slow_bootstrap",
+        inference.proportion_interval: "test_bounds_solve_the_tail_equations",
+    },
+    "test_random_attributes": {
+        inference.random_attribute_null: "test_agrees_with_one_set_after_the_other",
+    },
+}
+
+
+def test_every_formula_has_been_checked_against_something_else():
+    checked = {function for tests in EVIDENCE.values() for function in tests}
+    unchecked = public_functions() - checked
+    assert sorted(f"{each.__module__}.{each.__name__}" for each in unchecked) == []
+    for file, tests in EVIDENCE.items():
+        source = (Path(__file__).parent / f"{file}.py").read_text()
+        for test in tests.values():
+            assert f"\ndef {test}(" in source, f"{file} has no {test}"
 
 
 # Association: equations 1 to 3
@@ -371,6 +467,14 @@ def test_skews_are_bounded_and_shrink_with_smoothing(seed, g, smoothing):
     expected = composition.expected_shares
     skews = caption_association.skew_at_k(composition)
     smooth = caption_association.skew_at_k(composition, smoothing)
+    defined = [
+        [
+            math.log((count + smoothing * q) / (8 + smoothing) / q)
+            for count, q in zip(row, expected, strict=True)
+        ]
+        for row in composition.counts
+    ]
+    np.testing.assert_allclose(smooth, defined, atol=1e-12)
     for each in (skews, smooth):
         np.testing.assert_allclose(np.exp(each) @ expected, 1, atol=1e-12)
     assert (np.abs(smooth) <= np.abs(skews) + 1e-12).all()
