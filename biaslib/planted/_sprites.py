@@ -7,6 +7,7 @@ colour of the other drawings, and hair and clothes are kept as separate layers t
 """
 
 import csv
+import dataclasses
 import functools
 import importlib.resources
 import importlib.util
@@ -73,19 +74,26 @@ PIXELATED = 8
 Array = numpy.ndarray
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sheet:
+    """An image of 72 by 72 pixels that can be a key; two sheets are never the same."""
+
+    image: Image.Image
+
+
 class Layers(NamedTuple):
     """A sprite taken apart: what keeps its colour, and how much hair and clothes are where.
 
     Attributes
     ----------
     fixed
-        Image of mode RGBX, 72 by 72: colours times opacity, and opacity, without hair and clothes.
+        Mode RGBX: colours times opacity, and opacity, without hair and clothes.
     tinted
-        Image of mode RGB, 72 by 72: shade times opacity of hair, of clothes, and 0.
+        Mode RGB: shade times opacity of hair, of clothes, and 0; 255 stands for 1.25.
     """
 
-    fixed: Image.Image
-    tinted: Image.Image
+    fixed: Sheet
+    tinted: Sheet
 
 
 def read_rows(name: str) -> list[dict[str, str]]:
@@ -163,7 +171,7 @@ def portrait(age: str, split: str, look: int, gender: str, tone: int) -> Layers:
 
 
 @functools.cache
-def thing(name: str, pixelated: bool) -> Image.Image:
+def thing(name: str, pixelated: bool) -> Sheet:
     """Return an object's sprite, mode RGBX with colours times opacity.
 
     Pixelated, it is the average of the object and its partner in 8 by 8 blocks: one image for
@@ -319,8 +327,8 @@ def _premultiplied(pixels: Array) -> Array:
     return numpy.concatenate([pixels[..., :3] * pixels[..., 3:] / 255, pixels[..., 3:]], axis=-1)
 
 
-def _image(pixels: Array, mode: str = "RGBX") -> Image.Image:
+def _image(pixels: Array, mode: str = "RGBX") -> Sheet:
     """Return an image whose fourth channel Pillow leaves alone, unlike that of RGBA."""
     values = numpy.clip(numpy.rint(pixels), 0, 255).astype(numpy.uint8)
     size = (values.shape[1], values.shape[0])
-    return Image.frombytes(mode, size, numpy.ascontiguousarray(values).tobytes())
+    return Sheet(Image.frombytes(mode, size, numpy.ascontiguousarray(values).tobytes()))
