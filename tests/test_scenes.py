@@ -136,10 +136,24 @@ def test_tones_differ():
     assert len({picture.tobytes() for picture in pictures}) == 5
 
 
-def test_lips_are_not_red():
-    for age, gender in (("adult", "woman"), ("child", "woman"), ("older", "woman")):
-        fixed = numpy.asarray(_sprites.portrait(age, "train", 0, gender, 1).fixed.image).astype(int)
-        assert not ((fixed[..., 0] > 200) & (fixed[..., 1] < 60)).any()
+@pytest.mark.parametrize("age", _sprites.AGES)
+@pytest.mark.parametrize("split", _sprites.SPLITS)
+def test_lips_are_not_red(age, split):
+    for look in range(len(_sprites.look_rows(age, split))):
+        sheet = _sprites.portrait(age, split, look, "woman", 1).fixed
+        red, green, blue, _ = numpy.moveaxis(numpy.asarray(sheet.image).astype(int), -1, 0)
+        assert not ((red > 200) & (green < 70) & (blue < 90)).any()
+
+
+@pytest.mark.parametrize("gender", _sprites.GENDERS)
+@pytest.mark.parametrize("split", _sprites.SPLITS)
+def test_no_portrait_keeps_the_clothes_colours_of_its_gender(split, gender):
+    for look, row in enumerate(_sprites.look_rows("adult", split)):
+        layers = _sprites.portrait("adult", split, look, gender, 1)
+        fixed = numpy.asarray(layers.fixed.image).astype(float)
+        for code in (*_sprites.FOLDS.keys(), *_sprites.FOLDS.values()):
+            distance = numpy.linalg.norm(fixed[..., :3] - _sprites.rgb(code), axis=-1)
+            assert (distance < 12).sum() <= 8, (row["note"], code)
 
 
 # Splits

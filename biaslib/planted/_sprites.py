@@ -59,6 +59,13 @@ GREY_HAIRED = ("2696-fe0f", "1f9d9", "1f9b3", OLDER_WOMAN)
 FLAT = 60
 """A colour of so many pixels or more is a surface and no edge."""
 
+PRESENT = 20
+"""A colour of so many pixels in all three drawings stands for none of them."""
+
+FOLDS = {"9268CA": "7450A8", "4289C1": "2A6797", "FA743E": "DD551F"}
+"""The clothes colours of Twemoji's women, men and persons, and the folds in them, too small to be
+surfaces."""
+
 DARK = 110
 """A surface with no colour channel above this is a shadow or black cloth, and keeps its colour."""
 
@@ -259,27 +266,30 @@ def _lip_code(code: str) -> str:
 
 
 def _own_surfaces(row: dict[str, str], gender: str, hair: list[Array]) -> list[Array]:
-    """Return the surface colours that woman, man and person do not share, hair and skin apart."""
-    surfaces = {each: _surfaces(person_code(row, each, MIDDLE)) for each in GENDERS}
-    shared = [
-        *hair,
-        *(rgb(each) for each in (SKIN[MIDDLE - 1], MOUTH[MIDDLE - 1], EYES, *LIPS[:1])),
-    ]
-    return [
+    """Return the surface colours that woman, man and person do not share, and folds in them.
+
+    Hair, face and near-black cloth are left out.
+    """
+    present = [_surfaces(person_code(row, each, MIDDLE), PRESENT) for each in GENDERS]
+    face = (SKIN[MIDDLE - 1], MOUTH[MIDDLE - 1], EYES, LIPS[0])
+    shared = [*hair, *(rgb(each) for each in face)]
+    own = [
         colour
-        for colour in surfaces[gender]
+        for colour in _surfaces(person_code(row, gender, MIDDLE), FLAT)
         if colour.max() > DARK
         and not _is_in(colour, shared)
-        and not all(_is_in(colour, surfaces[each]) for each in GENDERS)
+        and not all(_is_in(colour, each) for each in present)
     ]
+    folds = [rgb(fold) for cloth, fold in FOLDS.items() if _is_in(rgb(cloth), own)]
+    return own + folds
 
 
 @functools.cache
-def _surfaces(code: str) -> tuple[Array, ...]:
+def _surfaces(code: str, least: int) -> tuple[Array, ...]:
     pixels = _emoji_pixels(code).astype(numpy.uint8)
     opaque = pixels[pixels[..., 3] == 255][:, :3]
     colours, counts = numpy.unique(opaque, axis=0, return_counts=True)
-    return tuple(colours[counts >= FLAT].astype(float))
+    return tuple(colours[counts >= least].astype(float))
 
 
 def _is_in(colour: Array, colours) -> bool:
