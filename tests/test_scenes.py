@@ -124,6 +124,13 @@ def test_woman_man_and_person_differ_in_every_look(look):
         assert (abs(one - other).max(-1) > 20).sum() >= 40
 
 
+def test_things_that_all_three_drawings_hold_are_not_tinted():
+    star = _sprites.rgb("9266CC")
+    for gender in _sprites.GENDERS:
+        fixed = numpy.asarray(_sprites.costume("astronaut", gender, 1).fixed.image).astype(float)
+        assert (numpy.linalg.norm(fixed[..., :3] - star, axis=-1) < 12).sum() > 60
+
+
 def test_without_gender_women_and_men_are_one_picture():
     women, men = planted.draw(
         frame({"gender_shown": False}, {"gender_shown": False, "gender": "man"})

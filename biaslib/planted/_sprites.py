@@ -59,6 +59,9 @@ GREY_HAIRED = ("2696-fe0f", "1f9d9", "1f9b3", OLDER_WOMAN)
 FLAT = 60
 """A colour of so many pixels or more is a surface and no edge."""
 
+OPAQUE = 250
+"""Opacity, of 255, that counts as full: some files round it."""
+
 PRESENT = 20
 """A colour of so many pixels in all three drawings stands for none of them."""
 
@@ -287,7 +290,7 @@ def _own_surfaces(row: dict[str, str], gender: str, hair: list[Array]) -> list[A
 @functools.cache
 def _surfaces(code: str, least: int) -> tuple[Array, ...]:
     pixels = _emoji_pixels(code).astype(numpy.uint8)
-    opaque = pixels[pixels[..., 3] == 255][:, :3]
+    opaque = pixels[pixels[..., 3] >= OPAQUE][:, :3]
     colours, counts = numpy.unique(opaque, axis=0, return_counts=True)
     return tuple(colours[counts >= least].astype(float))
 
