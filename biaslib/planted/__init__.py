@@ -20,8 +20,16 @@ from biaslib.planted._scenes import (
     object_pairs,
     white,
 )
+from biaslib.planted._sets import (
+    agents_with_entities,
+    blank,
+    caption_choices,
+    depictions,
+    faces,
+    grounded_sets,
+)
 from biaslib.planted._styles import STYLES
-from biaslib.planted._truth import Evidence, Truth, vocabulary
+from biaslib.planted._truth import Evidence, Truth, shown_evidence, vocabulary
 from biaslib.planted._words import agent_words, content_words, controls, strengths
 from biaslib.planted._world import World, world
 
@@ -36,14 +44,21 @@ __all__ = [
     "Truth",
     "World",
     "agent_words",
+    "agents_with_entities",
+    "blank",
     "boxes",
+    "caption_choices",
     "content_words",
     "controls",
+    "depictions",
     "draw",
+    "faces",
     "frames",
+    "grounded_sets",
     "looks",
     "object_pairs",
     "read",
+    "shown_evidence",
     "strengths",
     "vocabulary",
     "white",

@@ -18,7 +18,7 @@ from biaslib.planted._frames import (
     frames,
     read,
 )
-from biaslib.planted._scenes import PICTURED_OBJECTS, PICTURED_ROLES, object_pairs
+from biaslib.planted._scenes import PICTURED_OBJECTS, PICTURED_ROLES, blank_rows, object_pairs
 from biaslib.planted._tables import (
     CAPTION_GENDER,
     GENDERS,
@@ -339,9 +339,12 @@ class _States:
 def shown_evidence(scenes: pandas.DataFrame) -> pandas.DataFrame:
     """Return what the images show, apart from looks and layout: person, gender, tone, role, object.
 
-    Empty texts stand for what is hidden, ``apron|suit`` for a picture that fits two objects.
+    Empty texts stand for what is hidden, ``apron|suit`` for a picture that fits two objects. A
+    white picture, where the scenes have a column ``blank`` that says so, shows nothing: not even
+    whether a person is there.
     """
-    person = scenes["person"].to_numpy(dtype=bool)
+    blank = blank_rows(scenes)
+    person = scenes["person"].to_numpy(dtype=bool) & ~blank
     pair = scenes["object"].map(_pair_names())
     view = scenes["object_view"].to_numpy()
     adult = (scenes["age"] == "adult").to_numpy()
@@ -349,6 +352,7 @@ def shown_evidence(scenes: pandas.DataFrame) -> pandas.DataFrame:
     shown_object = np.select(views, [scenes["object"], pair], "")
     return pandas.DataFrame(
         {
+            "blank": blank,
             "person": person,
             "gender": np.where(person & scenes["gender_shown"], scenes["gender"], ""),
             "tone": np.where(person, scenes["tone"], 0),
@@ -423,7 +427,7 @@ def _log_likelihood(evidence: Evidence, row: tuple) -> np.ndarray:
 def _log_allowed(row: tuple) -> np.ndarray:
     """0 for the words that a caption of the image may be about, minus infinity for the others."""
     things = content_words()["slot"].to_numpy() == "thing"
-    return np.where(things == (not row.person), 0.0, -np.inf)
+    return np.where(row.blank | (things == (not row.person)), 0.0, -np.inf)
 
 
 def _agent_index(agent: str) -> int:
