@@ -11,6 +11,7 @@ from biaslib.runtime import PROFILES, unknown_name
 if TYPE_CHECKING:
     import pandas
 
+    from biaslib.models.oracle import Oracle
     from biaslib.models.text import TextEncoder
 
 
@@ -87,6 +88,18 @@ REGISTRY = {
             licence="MIT",
             note="Cased, with another tokenizer: a check that the adapter is not tied to BERT's.",
         ),
+        Entry(
+            name="oracle",
+            source="planted world",
+            pooling="",
+            profiles=PROFILES,
+            parameters=0,
+            licence="MIT",
+            note="Exact inference on a planted world, untrained. Options: dose, seed, planted_in, "
+            "wrong_gender, corpus, mislabelled.",
+            capabilities="embed text, with images or without; encode text and images; fill masks; "
+            "match images and texts",
+        ),
     )
 }
 
@@ -113,8 +126,9 @@ def load(
     profile: str | None = None,
     checkpoint: str | Path | None = None,
     device: str | None = None,
-) -> "TextEncoder":
-    """Load a text encoder.
+    **options: object,
+) -> "TextEncoder | Oracle":
+    """Load a model.
 
     Parameters
     ----------
@@ -127,10 +141,12 @@ def load(
         must be of the kind that ``name`` is, since pooling is taken from its entry.
     device
         A torch device; ``None`` takes the best there is.
+    **options
+        For ``oracle`` alone: those of :func:`biaslib.models.oracle.load`, such as dose and seed.
 
     Returns
     -------
-    biaslib.models.text.TextEncoder
+    biaslib.models.text.TextEncoder or biaslib.models.oracle.Oracle
 
     Raises
     ------
@@ -140,14 +156,24 @@ def load(
         If the model needs the hub and the profile is ``planted``, which never downloads.
     RuntimeError
         If pinned weights do not have the expected SHA-256.
+    TypeError
+        If the model does not take an option.
 
     Examples
     --------
     >>> load("all-MiniLM-L6-v2").embed(["apron"], level="word").shape
     (1, 384)
+    >>> load("oracle", dose=1, seed=0).mask_log_prob(["the person is a [MASK]."], ["nurse"]).shape
+    (1, 1)
     """
     if name not in REGISTRY:
         raise unknown_name("model", name, REGISTRY)
+    if name == "oracle":
+        from biaslib.models import oracle
+
+        return oracle.load(**options)
+    if options:
+        raise TypeError(f"the model {name!r} takes no option {sorted(options)[0]!r}; leave it out")
     entry = REGISTRY[name]
     chosen = runtime.profile(profile)
     local = entry.name_of_package if checkpoint is None else Path(checkpoint).is_dir()

@@ -29,7 +29,7 @@ from biaslib.planted._sets import (
     grounded_sets,
 )
 from biaslib.planted._styles import STYLES
-from biaslib.planted._truth import Evidence, Truth, shown_evidence, vocabulary
+from biaslib.planted._truth import Evidence, Truth, shown_evidence, vocabulary, word_indices
 from biaslib.planted._words import agent_words, content_words, controls, strengths
 from biaslib.planted._world import World, world
 
@@ -62,5 +62,6 @@ __all__ = [
     "strengths",
     "vocabulary",
     "white",
+    "word_indices",
     "world",
 ]
