@@ -42,6 +42,20 @@ def test_worked_example():
     np.testing.assert_allclose(scores, [1 - 0.6, 0 - 0.8], atol=1e-15)
 
 
+def test_cosines_agree_with_slow_ones():
+    X, Y, *_ = (rows.tolist() for rows in random_sets(4))
+    expected = [[slow_cosine(u, v) for v in Y] for u in X]
+    np.testing.assert_allclose(metrics.cosines(X, Y), expected, atol=1e-14)
+    # 3-4-5: (3, 4) lies 3/5 along the first axis and 4/5 along the second.
+    np.testing.assert_allclose(metrics.cosines([[3, 4]], [[2, 0], [0, -1]]), [[0.6, -0.8]])
+
+
+def test_worked_effect_size_of_scores():
+    # Means 2 and 0; the four scores lie 2, 0, 0 and 2 from their mean: variance 8/4 or 8/3.
+    assert metrics.effect_size_of_scores([3, 1], [1, -1], ddof=0) == pytest.approx(2 / math.sqrt(2))
+    assert metrics.effect_size_of_scores([3, 1], [1, -1]) == pytest.approx(math.sqrt(3 / 2))
+
+
 def test_worked_effect_size():
     # Scores 0.4 and -0.8: means differ by 1.2; the spread is 0.6 with n and 0.6 sqrt(2) with n - 1.
     sets = [[1, 0]], [[0, 2]], [[1, 0]], [[3, 4]]

@@ -71,8 +71,44 @@ def test_undefined_resamples_are_left_out_and_counted():
         return np.where(weights[0] > 0, weights[0], np.nan)
 
     interval = inference.bootstrap(sometimes, [5], n_resamples=1_000, rng=0)
-    assert interval.n_resamples == len(interval.values)
-    assert interval.n_resamples == pytest.approx(1_000 * (1 - 0.8**5), abs=60)
+    assert interval.n_resamples == len(interval.values) == 1_000
+    assert interval.n_defined == np.isfinite(interval.values).sum()
+    assert interval.n_defined == pytest.approx(1_000 * (1 - 0.8**5), abs=60)
+
+
+def mean_and_first(values):
+    """A table of two statistics; the second is not defined where the first unit is not drawn."""
+
+    def statistic(weights):
+        first = np.where(weights[0] > 0, weights[0], np.nan)
+        return np.stack([(values @ weights) / weights.sum(0), first], axis=1)
+
+    return statistic
+
+
+def test_a_table_of_statistics_is_the_statistics_one_by_one():
+    values = np.random.default_rng(0).normal(size=6)
+    table = inference.bootstrap(mean_and_first(values), [6], n_resamples=700, rng=3)
+    for column in range(2):
+
+        def one(weights, column=column):
+            return mean_and_first(values)(weights)[:, column]
+
+        alone = inference.bootstrap(one, [6], n_resamples=700, rng=3)
+        np.testing.assert_array_equal(table.values[:, column], alone.values)
+        for name in ("estimate", "low", "high", "n_defined"):
+            assert getattr(table, name)[column] == getattr(alone, name)
+    with pytest.raises(ValueError, match="'bca' is for one number"):
+        inference.bootstrap(mean_and_first(values), [6], "bca", rng=3)
+
+
+def test_a_few_at_once_is_all_at_once():
+    values = np.random.default_rng(1).normal(size=7)
+    whole, parts = (
+        inference.bootstrap(mean_and_first(values), [7], n_resamples=100, rng=5, at_once=at_once)
+        for at_once in (None, 30)
+    )
+    np.testing.assert_array_equal(whole.values, parts.values)
 
 
 BAD = [
@@ -103,6 +139,15 @@ def simulated_power(shift, n, alpha, runs=4_000):
 @pytest.mark.parametrize(("shift", "n"), [(0.0, 8), (1.0, 8), (1.3, 8), (0.7, 15)])
 def test_power_agrees_with_simulated_permutation_tests(shift, n):
     assert inference.power(shift, n, n) == pytest.approx(simulated_power(shift, n, 0.05), abs=0.03)
+
+
+def test_power_agrees_with_the_manual_of_r():
+    """The examples of power.t.test, which leaves out the far tail of its two-sided tests."""
+    assert inference.power(1.0, 20, 20, alpha=0.025) == pytest.approx(0.8689528, abs=5e-8)
+    smaller, larger = (inference.power(1.0, n, n, alpha=0.025) for n in (22, 23))
+    # It prints n = 22.02110 for a power of .90.
+    assert smaller < 0.9 < larger
+    assert (0.9 - smaller) / (larger - smaller) == pytest.approx(0.0211, abs=0.002)
 
 
 @pytest.mark.parametrize("n", [4, 8, 15, 32, 200])

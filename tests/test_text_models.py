@@ -1,6 +1,7 @@
 """Text encoders against an independent computation, and what they refuse."""
 
-import math
+import functools
+import statistics
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ import transformers
 from biaslib import models, runtime, stimuli
 from biaslib.metrics.association import effect_size
 from biaslib.models import text
+from biaslib.studies import association as study
 
 NAME = "all-MiniLM-L6-v2"
+TESTS = stimuli.association_tests(study1=True)["name"].tolist()
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +30,7 @@ def independent():
     model.load_state_dict(load_file(str(folder / "model.safetensors")), strict=False)
     tokenizer = transformers.BertTokenizerFast.from_pretrained(str(folder))
 
+    @functools.cache
     def states(sentence):
         inputs = tokenizer(sentence, return_tensors="pt")
         with torch.no_grad():
@@ -36,7 +40,7 @@ def independent():
 
 
 def mean_pooled(states, sentence):
-    return states(sentence)[0].mean(0).tolist()
+    return states(sentence)[0].mean(0)
 
 
 def first_piece_of(states, sentence, word):
@@ -45,44 +49,43 @@ def first_piece_of(states, sentence, word):
     pieces = tokenizer.tokenize(sentence)
     wanted = tokenizer.tokenize(word)
     at = next(i for i in range(len(pieces)) if pieces[i : i + len(wanted)] == wanted)
-    return hidden[at + 1].tolist()
+    return hidden[at + 1]
 
 
 def slow_effect_size(X, Y, A, B):
-    def cosine(u, v):
-        return sum(a * b for a, b in zip(u, v, strict=True)) / math.sqrt(
-            sum(a * a for a in u) * sum(b * b for b in v)
-        )
+    """Score one target after the other, with torch's cosine and the standard library's spread."""
 
     def score(w):
-        return sum(cosine(w, a) for a in A) / len(A) - sum(cosine(w, b) for b in B) / len(B)
+        to_a, to_b = (torch.nn.functional.cosine_similarity(w[None], each) for each in (A, B))
+        return (to_a.mean() - to_b.mean()).item()
 
     x, y = [score(w) for w in X], [score(w) for w in Y]
-    both = x + y
-    mean = sum(both) / len(both)
-    spread = math.sqrt(sum((s - mean) ** 2 for s in both) / (len(both) - 1))
-    return (sum(x) / len(x) - sum(y) / len(y)) / spread
+    return (statistics.mean(x) - statistics.mean(y)) / statistics.stdev(x + y)
 
 
-CASES = [(name, "word") for name in stimuli.association_tests(study1=True)["name"]]
-CASES += [(n, level) for n in ("C6", "occupation-gender") for level in ("sentence", "contextual")]
+@pytest.fixture(scope="session")
+def embedded(encoder):
+    """All tests at all levels as the study embeds them, each text once a level."""
+    levels = {level: study.embed_tests(encoder, TESTS, level) for level in study.LEVELS}
+    return {(each.name, level): each for level, tests in levels.items() for each in tests}
 
 
-@pytest.mark.parametrize(("name", "level"), CASES)
-def test_effect_sizes_agree_with_an_independent_computation(encoder, independent, name, level):
-    test = stimuli.association_test(name, level)
-    expected, found = {}, {}
+@pytest.mark.parametrize("level", study.LEVELS)
+@pytest.mark.parametrize("name", TESTS)
+def test_effect_sizes_agree_with_an_independent_computation(embedded, independent, name, level):
+    test, expected = stimuli.association_test(name, level), {}
     for each in "XYAB":
-        texts, words = list(getattr(test, each)), list(test.words[each])
-        found[each] = encoder.embed(texts, level, words if level == "contextual" else None)
-        expected[each] = [
-            first_piece_of(independent, item, word)
-            if level == "contextual"
-            else mean_pooled(independent, item)
-            for item, word in zip(texts, words, strict=True)
-        ]
-    assert effect_size(*(found[e] for e in "XYAB")) == pytest.approx(
-        slow_effect_size(*(expected[e] for e in "XYAB")), abs=1e-4
+        pairs = zip(getattr(test, each), test.words[each], strict=True)
+        expected[each] = torch.stack(
+            [
+                first_piece_of(independent, item, word)
+                if level == "contextual"
+                else mean_pooled(independent, item)
+                for item, word in pairs
+            ]
+        )
+    assert effect_size(*embedded[name, level].embeddings.values()) == pytest.approx(
+        slow_effect_size(*(expected[each] for each in "XYAB")), abs=1e-4
     )
 
 

@@ -3,7 +3,6 @@
 from biaslib.inference._adjust import adjust
 from biaslib.inference._bootstrap import Interval, bootstrap, bootstrap_effect_size
 from biaslib.inference._caption_bootstrap import (
-    TableInterval,
     adjust_table,
     bootstrap_c_asc,
     bootstrap_top_k,
@@ -19,7 +18,6 @@ from biaslib.inference._permutation import (
 from biaslib.inference._power import DetectableEffect, minimum_detectable_effect, power
 from biaslib.inference._proportions import (
     ProportionInterval,
-    SelectionInterval,
     bootstrap_selection,
     proportion_interval,
 )
@@ -37,8 +35,6 @@ __all__ = [
     "ProportionInterval",
     "RandomAttributeNull",
     "RandomAttributeResult",
-    "SelectionInterval",
-    "TableInterval",
     "adjust",
     "adjust_table",
     "bootstrap",

@@ -1,5 +1,6 @@
 """Intervals that resample the true unit: the word, the image, the person."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,12 +15,37 @@ Statistic = Callable[..., np.ndarray]
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval with its level and method, how many resamples it rests on, and their values."""
+    """A bootstrap interval of one statistic, or of a whole table of them.
 
-    low: float
-    high: float
+    Attributes
+    ----------
+    estimate
+        The statistic of the data themselves: a number or an array, and so are ``low``, ``high``
+        and ``n_defined``.
+    low, high
+        Bounds of the interval; NaN in a table where no resample defines the statistic.
+    n_defined
+        In how many resamples the statistic is defined.
+    confidence
+        Level of the interval.
+    method
+        ``"percentile"`` or ``"bca"``.
+    n_units
+        Number of units resampled in each sample, such as words, triplets or people.
+    n_resamples
+        Number of resamples.
+    values
+        The statistic in each resample, (n_resamples,) and the shape of the estimate; NaN where it
+        is not defined.
+    """
+
+    estimate: float | np.ndarray
+    low: float | np.ndarray
+    high: float | np.ndarray
+    n_defined: int | np.ndarray
     confidence: float
     method: str
+    n_units: tuple[int, ...]
     n_resamples: int
     values: np.ndarray
 
@@ -31,6 +57,7 @@ def bootstrap(
     confidence: float = 0.95,
     n_resamples: int = 2_000,
     rng: np.random.Generator | int | None = None,
+    at_once: int | None = None,
 ) -> Interval:
     r"""Return a bootstrap interval of a statistic of one or several samples of units.
 
@@ -47,23 +74,27 @@ def bootstrap(
                              {6 \bigl( \sum_k \sum_i U_{ki}^2 / n_k^2 \bigr)^{3/2}},
 
     where :math:`U_{ki}` is :math:`n_k - 1` times the mean of the leave-one-out values of sample k
-    minus the one without unit i.
+    minus the one without unit i. A share of 0 or 1 counts as half a resample, since its quantile
+    is infinite.
 
     Parameters
     ----------
     statistic
-        Called with one array of weights a sample, (n_k, r) each, returns r values; NaN where it
-        is not defined.
+        Called with one array of weights a sample, (n_k, r) each, returns r values, or (r, ...) for
+        a table of statistics; NaN where it is not defined.
     n_units
         Number of units in each sample.
     method
-        ``"percentile"`` or ``"bca"``.
+        ``"percentile"``, or ``"bca"`` for a statistic that is one number.
     confidence
         Level of the interval.
     n_resamples
         Number of resamples. Those for which the statistic is not defined are left out.
     rng
         Generator or seed.
+    at_once
+        How many resamples the statistic is given at a time, to keep its memory small; by default
+        all. With several samples the draws depend on it.
 
     Returns
     -------
@@ -73,7 +104,8 @@ def bootstrap(
     ------
     ValueError
         If the method is unknown, a sample is empty, there are no resamples, the confidence is not
-        between 0 and 1, or the statistic is never defined.
+        between 0 and 1, or a statistic that is one number is never defined; and for ``"bca"`` of a
+        table, or where leaving out one unit leaves the statistic undefined.
 
     Examples
     --------
@@ -81,8 +113,8 @@ def bootstrap(
     >>> def mean(weights):
     ...     return (values @ weights) / weights.sum(axis=0)
     >>> interval = bootstrap(mean, [4], rng=0)
-    >>> interval.low, interval.high
-    (1.5, 3.5)
+    >>> interval.estimate, interval.low, interval.high
+    (2.5, 1.5, 3.5)
     """
     if method not in METHODS:
         raise ValueError(f"method {method!r} is not one of {', '.join(METHODS)}")
@@ -92,17 +124,21 @@ def bootstrap(
         raise ValueError("at least one resample is needed")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
-    rng = np.random.default_rng(rng)
-    values = np.asarray(statistic(*(_drawn(n, n_resamples, rng) for n in n_units)), dtype=float)
-    values = values[np.isfinite(values)]
-    if values.size == 0:
+    estimate = np.asarray(statistic(*(np.ones((n, 1)) for n in n_units)), dtype=float)[0]
+    values = _resampled(statistic, n_units, n_resamples, rng, at_once or n_resamples)
+    n_defined = np.isfinite(values).sum(axis=0)
+    if values.ndim == 1 and n_defined == 0:
         raise ValueError("the statistic is not defined in any resample")
     tail = (1.0 - confidence) / 2.0
     levels = np.array([tail, 1.0 - tail])
     if method == "bca":
-        levels = _bca_levels(statistic, n_units, values, levels)
-    low, high = np.quantile(values, levels)
-    return Interval(float(low), float(high), confidence, method, len(values), values)
+        levels = _bca_levels(statistic, n_units, estimate, values, levels)
+    low, high = _quantiles(values, levels)
+    summary = (estimate, low, high, n_defined)
+    if values.ndim == 1:
+        summary = (each.item() for each in summary)
+    sizes = tuple(int(n) for n in n_units)
+    return Interval(*summary, confidence, method, sizes, n_resamples, values)
 
 
 def bootstrap_effect_size(
@@ -171,16 +207,40 @@ def bootstrap_effect_size(
     return bootstrap(statistic, [owner.max() + 1 for owner in owners], **settings)
 
 
+def _resampled(statistic, n_units, n_resamples: int, rng, at_once: int) -> np.ndarray:
+    """Return the statistic of every resample, (n_resamples, ...)."""
+    rng = np.random.default_rng(rng)
+    blocks = []
+    for start in range(0, n_resamples, at_once):
+        number = min(at_once, n_resamples - start)
+        blocks.append(statistic(*(_drawn(n, number, rng) for n in n_units)))
+    return np.concatenate(blocks).astype(float, copy=False)
+
+
 def _drawn(n_units: int, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
     """Return how often each unit is drawn: (n_units, n_resamples)."""
-    shares = np.full(n_units, 1.0 / n_units)
-    return rng.multinomial(n_units, shares, size=n_resamples).T.astype(float)
+    drawn = rng.integers(n_units, size=(n_resamples, n_units))
+    drawn += n_units * np.arange(n_resamples)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=drawn.size)
+    return counts.reshape(n_resamples, n_units).T.astype(float)
 
 
-def _bca_levels(statistic, n_units, values, levels) -> np.ndarray:
-    estimate = statistic(*(np.ones((n, 1)) for n in n_units))[0]
+def _quantiles(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return quantiles over the resamples in which the statistic is defined: (2, ...)."""
+    if np.isfinite(values).all():
+        return np.quantile(values, levels, axis=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice")
+        return np.nanquantile(np.where(np.isfinite(values), values, np.nan), levels, axis=0)
+
+
+def _bca_levels(statistic, n_units, estimate, values, levels) -> np.ndarray:
+    if values.ndim > 1:
+        raise ValueError("method 'bca' is for one number; a table has 'percentile'")
+    values = values[np.isfinite(values)]
     below = (np.mean(values < estimate) + np.mean(values <= estimate)) / 2.0
-    shift = stats.norm.ppf(below)
+    least = 0.5 / values.size
+    shift = stats.norm.ppf(np.clip(below, least, 1.0 - least))
     moved = shift + stats.norm.ppf(levels)
     return stats.norm.cdf(shift + moved / (1.0 - _acceleration(statistic, n_units) * moved))
 
@@ -191,6 +251,8 @@ def _acceleration(statistic, n_units) -> float:
         weights = [np.ones((other, n)) for other in n_units]
         weights[k] = 1.0 - np.eye(n)
         left_out = np.asarray(statistic(*weights), dtype=float) if n > 1 else np.zeros(1)
+        if not np.isfinite(left_out).all():
+            raise ValueError("without one unit the statistic is not defined: use 'percentile'")
         influence = (n - 1) * (left_out.mean() - left_out)
         cubes += (influence**3).sum() / n**3
         squares += (influence**2).sum() / n**2

@@ -1,33 +1,14 @@
 """Intervals for caption association that resample people, and a correction for whole tables."""
 
-import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from biaslib.inference._adjust import adjust
+from biaslib.inference._bootstrap import Interval, bootstrap
 from biaslib.metrics import caption_association
 
 STATISTICS = ("share", "ratio", "entropy")
 _RESAMPLES_AT_ONCE = 50
-
-
-@dataclass(frozen=True)
-class TableInterval:
-    """Percentile intervals for a table of values, one resample after the other.
-
-    ``low`` and ``high`` have the shape of the table; ``values`` has one more axis, the resamples,
-    in front. ``n_defined`` says in how many resamples each value was defined.
-    """
-
-    low: np.ndarray
-    high: np.ndarray
-    confidence: float
-    n_resamples: int
-    n_defined: np.ndarray
-    values: np.ndarray
 
 
 def bootstrap_c_asc(
@@ -38,7 +19,7 @@ def bootstrap_c_asc(
     confidence: float = 0.95,
     n_resamples: int = 1_000,
     rng: np.random.Generator | int | None = None,
-) -> TableInterval:
+) -> Interval:
     r"""Return percentile intervals of C-ASC (Hamidieh et al. 2023, D.2) that resample people.
 
     In every resample as many people as there are are drawn with replacement from the whole data
@@ -65,7 +46,7 @@ def bootstrap_c_asc(
 
     Returns
     -------
-    TableInterval
+    Interval
         ``low`` and ``high`` (k, g). In a resample without a member of the group, without anyone
         outside it, or without spread, the value is NaN and left out of the interval, which is
         itself NaN if no resample is left. ``values`` takes 8 k g bytes for each resample, and
@@ -90,13 +71,12 @@ def bootstrap_c_asc(
     caption_association.c_asc(scores, members, ddof)
     members = members.astype(bool)
     person = _persons(people, len(members))
-    _require_settings(confidence, n_resamples)
     patterns, blocks, images = _cells(scores - scores.mean(axis=1, keepdims=True), members)
-    values = [
-        _weighted_c_asc(patterns, blocks, images, weights, ddof)
-        for weights in _draws(person, n_resamples, rng)
-    ]
-    return _interval(np.concatenate(values), confidence)
+
+    def statistic(weights):
+        return _weighted_c_asc(patterns, blocks, images, weights[person], ddof)
+
+    return _bootstrap_people(statistic, person, confidence, n_resamples, rng)
 
 
 def bootstrap_top_k(
@@ -108,7 +88,7 @@ def bootstrap_top_k(
     confidence: float = 0.95,
     n_resamples: int = 1_000,
     rng: np.random.Generator | int | None = None,
-) -> TableInterval:
+) -> Interval:
     r"""Return percentile intervals of a top-k composition that retrieve anew in every resample.
 
     In every resample as many people as there are are drawn with replacement from the whole data
@@ -142,7 +122,7 @@ def bootstrap_top_k(
 
     Returns
     -------
-    TableInterval
+    Interval
         ``low`` and ``high`` (number of words, g), or (number of words,) for the entropy. A ratio
         is NaN, and left out, in a resample without any member of the group.
 
@@ -172,15 +152,16 @@ def bootstrap_top_k(
     caption_association.top_k_composition(ranking, members)
     members, ranking = members.astype(bool), np.asarray(ranking)
     person = _persons(people, len(members))
-    _require_settings(confidence, n_resamples)
     _require_statistic(statistic, members)
     if not 1 <= k <= ranking.shape[1]:
         raise ValueError(f"{k} images cannot be retrieved from a ranking of {ranking.shape[1]}")
-    values = [
-        _statistic(_retrieved_again(ranking, members, weights, k), members, weights, k, statistic)
-        for weights in _draws(person, n_resamples, rng)
-    ]
-    return _interval(np.concatenate(values), confidence)
+
+    def composition(weights):
+        of_images = weights[person]
+        counts = _retrieved_again(ranking, members, of_images, k)
+        return _statistic(counts, members, of_images, k, statistic)
+
+    return _bootstrap_people(composition, person, confidence, n_resamples, rng)
 
 
 def adjust_table(p_values: ArrayLike, method: str = "bh") -> np.ndarray:
@@ -218,15 +199,15 @@ def adjust_table(p_values: ArrayLike, method: str = "bh") -> np.ndarray:
     return adjust(table.ravel(), method).reshape(table.shape)
 
 
-def _draws(person: np.ndarray, n_resamples: int, rng) -> Iterator[np.ndarray]:
-    """Yield how often each image counts, (resamples, n), some resamples at a time."""
-    rng = np.random.default_rng(rng)
-    n_people = person.max() + 1
-    for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
-        number = min(_RESAMPLES_AT_ONCE, n_resamples - start)
-        drawn = (rng.integers(n_people, size=n_people) for _ in range(number))
-        counts = np.stack([np.bincount(people, minlength=n_people) for people in drawn])
-        yield counts[:, person]
+def _bootstrap_people(statistic, person: np.ndarray, confidence, n_resamples, rng) -> Interval:
+    return bootstrap(
+        statistic,
+        [person.max() + 1],
+        confidence=confidence,
+        n_resamples=n_resamples,
+        rng=rng,
+        at_once=_RESAMPLES_AT_ONCE,
+    )
 
 
 def _cells(centred: np.ndarray, members: np.ndarray):
@@ -242,8 +223,8 @@ def _cells(centred: np.ndarray, members: np.ndarray):
 
 
 def _weighted_c_asc(patterns, blocks, images, weights: np.ndarray, ddof: int) -> np.ndarray:
-    """Return C-ASC of each resample, (resamples, k, g)."""
-    drawn = [weights[:, chosen].T.astype(float) for chosen in images]
+    """Return C-ASC of each resample, (resamples, k, g), for weights (n, resamples)."""
+    drawn = [weights[chosen] for chosen in images]
     sizes = np.stack([counts.sum(axis=0) for counts in drawn], axis=-1)
     pairs = list(zip(blocks, drawn, strict=True))
     sums = np.stack([(block @ counts).T for block, counts in pairs], axis=-1)
@@ -260,13 +241,13 @@ def _weighted_c_asc(patterns, blocks, images, weights: np.ndarray, ddof: int) ->
 
 def _retrieved_again(ranking, members, weights: np.ndarray, k: int) -> np.ndarray:
     """Return how many of each group are among the k retrieved, (resamples, words, g)."""
-    counts = np.empty((len(weights), len(ranking), members.shape[1]))
+    counts = np.empty((weights.shape[1], len(ranking), members.shape[1]))
     for word, images in enumerate(ranking):
-        drawn = weights[:, images]
-        before = np.cumsum(drawn, axis=1) - drawn
-        _require_depth(before[:, -1] + drawn[:, -1], k, word)
+        drawn = weights[images]
+        before = np.cumsum(drawn, axis=0) - drawn
+        _require_depth(before[-1] + drawn[-1], k, word)
         taken = np.clip(k - before, 0, drawn)
-        counts[:, word] = taken.astype(float) @ members[images].astype(float)
+        counts[:, word] = taken.T @ members[images].astype(float)
     return counts
 
 
@@ -276,19 +257,9 @@ def _statistic(counts, members, weights: np.ndarray, k: int, statistic: str) -> 
         return caption_association.entropy(table).reshape(counts.shape[:2])
     if statistic == "share":
         return counts / k
-    expected = weights @ members.astype(float) / weights.sum(axis=1, keepdims=True)
+    expected = weights.T @ members.astype(float) / weights.sum(axis=0)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(expected > 0, 1.0, np.nan)[:, None] * (counts / k) / expected[:, None]
-
-
-def _interval(values: np.ndarray, confidence: float) -> TableInterval:
-    tail = (1.0 - confidence) / 2.0
-    defined = np.isfinite(values).sum(axis=0)
-    quantile = np.quantile if (defined == len(values)).all() else np.nanquantile
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "All-NaN slice")
-        low, high = quantile(values, [tail, 1.0 - tail], axis=0)
-    return TableInterval(low, high, confidence, len(values), defined, values)
 
 
 def _persons(people: ArrayLike | None, n: int) -> np.ndarray:
@@ -298,13 +269,6 @@ def _persons(people: ArrayLike | None, n: int) -> np.ndarray:
     if names.shape != (n,):
         raise ValueError(f"people has shape {names.shape}; it must name one person for {n} images")
     return np.unique(names, return_inverse=True)[1]
-
-
-def _require_settings(confidence: float, n_resamples: int) -> None:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence is {confidence!r}; it must lie between 0 and 1")
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples is {n_resamples!r}; there must be at least one")
 
 
 def _require_statistic(statistic: str, members: np.ndarray) -> None:
@@ -317,6 +281,6 @@ def _require_statistic(statistic: str, members: np.ndarray) -> None:
 def _require_depth(found: np.ndarray, k: int, word: int) -> None:
     if found.min() < k:
         raise ValueError(
-            f"the ranking of word {word} holds only {found.min()} of {k} images in some resample; "
-            "rank the images deeper"
+            f"the ranking of word {word} holds only {found.min():.0f} of {k} images in some "
+            "resample; rank the images deeper"
         )

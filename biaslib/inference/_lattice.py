@@ -12,7 +12,7 @@ convolution of n two-point distributions, tilted so that the observed sum lies i
 cannot matter are known beforehand and left out; a bound on them widens the interval.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import fft, special
@@ -38,8 +38,8 @@ GREATEST_SPAN = 2**20
 class LatticeTail:
     """A tail probability with bounds.
 
-    ``exact`` says that scores lay on the lattice, ``complete`` that no frequency that could matter
-    was left out to save time (what was left out is in the bounds all the same).
+    ``exact`` says that scores lay on the lattice, ``complete`` that to save time neither was a
+    frequency left out that could matter nor the lattice made coarser (the bounds hold either way).
     """
 
     p_value: float
@@ -138,6 +138,10 @@ def _tail(scores, size, threshold, tilt, radius, step, exact=False):
     lattice_tilt = tilt_at(places, size, tilt.log_odds + tilt.slope * origin, tilt.slope * step, 0)
     points = fft.next_fast_len(int(2 * radius / step + furthest - nearest) + 2, real=True)
     sums = _LatticeSums(places, size, lattice_tilt, points, NEGLIGIBLE if exact else 1e-6)
+    steepness = max(lattice_tilt.slope, 0.8 / lattice_tilt.spread)
+    if not exact and 2.0 * sums.left_out > steepness * (furthest - nearest) * sums.rough:
+        # What cannot be afforded of so fine a lattice would cost more than rounding to a coarser.
+        return replace(_tail(scores, size, threshold, tilt, radius, 2.0 * step), complete=False)
     log_scale = lattice_tilt.log_scale - log_n_choices(len(scores), size)
     values, doubt = sums.tails(np.array([nearest, furthest]))
     scales = np.exp(log_scale - lattice_tilt.slope * np.array([nearest, furthest]))
@@ -159,26 +163,26 @@ class _LatticeSums:
         self.rough = rough_value(tilt)
         self.negligible = negligible * self.rough
         self.cutoff = NEGLIGIBLE * self.rough
-        self.complete = True
+        variances = tilt.drawn * (1.0 - tilt.drawn)
+        residues = places.astype(np.int64) % points
+        self.spectrum = np.conj(fft.rfft(np.bincount(residues, variances, points)))
+        self.frequencies = 2.0 * np.pi * np.arange(len(self.spectrum)) / points
+        self.kernel = _geometric_sum(tilt.slope + 1j * self.frequencies, points // 2)
+        bounds = magnitude_bound(self.spectrum, variances.sum()) * np.abs(self.kernel)
+        self.modulus = count_modulus(tilt, self.cutoff)
+        self.kept, self.complete = self._affordable(bounds)
+        self.left_out = max(2.0 * (bounds.sum() - bounds[self.kept].sum()) / points, 0.0)
 
     def tails(self, starts: np.ndarray) -> tuple[np.ndarray, float]:
         """Return Q for every start (see ``_contour``), and a bound on what was left out."""
-        slope, reach = self.tilt.slope, self.points // 2
-        variances = self.tilt.drawn * (1.0 - self.tilt.drawn)
-        residues = self.places.astype(np.int64) % self.points
-        spectrum = np.conj(fft.rfft(np.bincount(residues, variances, self.points)))
-        frequencies = 2.0 * np.pi * np.arange(len(spectrum)) / self.points
-        kernel = _geometric_sum(slope + 1j * frequencies, reach)
-        bounds = magnitude_bound(spectrum, variances.sum()) * np.abs(kernel)
-        modulus = count_modulus(self.tilt, self.cutoff)
-        kept = self._kept(bounds, modulus)
-        left_out = 2.0 * (bounds.sum() - bounds[kept].sum()) / self.points
-        values = self._values(frequencies[kept], spectrum[kept], modulus)
+        kept = self.kept
+        frequencies = self.frequencies[kept]
+        values = self._values(frequencies, self.spectrum[kept], self.modulus)
         weights = np.where((kept == 0) | (2 * kept == self.points), 1.0, 2.0) / self.points
-        shifted = np.exp(-1j * np.outer(starts, frequencies[kept]))
-        tails = (shifted * (weights * kernel[kept] * values)).real.sum(axis=1)
+        shifted = np.exp(-1j * np.outer(starts, frequencies))
+        tails = (shifted * (weights * self.kernel[kept] * values)).real.sum(axis=1)
         # What wraps around, and angles that were skipped.
-        return tails, float(max(left_out, 0.0) + 20.0 * self.cutoff)
+        return tails, float(self.left_out + 20.0 * self.cutoff)
 
     def _values(self, frequencies, spectrum, modulus):
         values = np.zeros(len(frequencies), dtype=complex)
@@ -191,14 +195,13 @@ class _LatticeSums:
             )
         return values
 
-    def _kept(self, bounds: np.ndarray, modulus: int) -> np.ndarray:
-        """Return the frequencies that matter, as many as can be afforded."""
+    def _affordable(self, bounds: np.ndarray) -> tuple[np.ndarray, bool]:
+        """Return the frequencies that matter, as many as can be afforded, and if these are all."""
         kept = np.flatnonzero(bounds > self.negligible)
-        most = int(MOST_WORK / (modulus * len(self.places))) + 1
-        self.complete = len(kept) <= most
-        if self.complete:
-            return kept
-        return np.sort(kept[np.argpartition(bounds[kept], -most)[-most:]])
+        most = int(MOST_WORK / (self.modulus * len(self.places))) + 1
+        if len(kept) <= most:
+            return kept, True
+        return np.sort(kept[np.argpartition(bounds[kept], -most)[-most:]]), False
 
 
 def _geometric_sum(decay: np.ndarray, n_terms: int) -> np.ndarray:

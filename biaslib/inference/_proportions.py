@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from biaslib.inference._bootstrap import bootstrap
+from biaslib.inference._bootstrap import Interval, bootstrap
 from biaslib.metrics._inputs import complete_labels
 from biaslib.metrics.caption_selection import SelectionScores
 
@@ -32,36 +32,6 @@ class ProportionInterval:
     high: float
     confidence: float
     method: str
-
-
-@dataclass(frozen=True)
-class SelectionInterval:
-    """An interval of vlrs, vlbs or ivlas from resampled triplets.
-
-    Attributes
-    ----------
-    statistic
-        Which of the three.
-    value, low, high
-        In per cent.
-    confidence
-        Level of the interval.
-    n_triplets
-        Number of triplets resampled.
-    n_resamples
-        Number of resamples in which the statistic is defined.
-    values
-        The statistic in each of them, (n_resamples,).
-    """
-
-    statistic: str
-    value: float
-    low: float
-    high: float
-    confidence: float
-    n_triplets: int
-    n_resamples: int
-    values: np.ndarray
 
 
 def proportion_interval(successes: float, n: int, confidence: float = 0.95) -> ProportionInterval:
@@ -120,8 +90,9 @@ def bootstrap_selection(
     confidence: float = 0.95,
     n_resamples: int = 2_000,
     rng: np.random.Generator | int | None = None,
-) -> SelectionInterval:
-    """Return a percentile interval of ivlas, vlrs or vlbs that resamples triplets of captions.
+    method: str = "percentile",
+) -> Interval:
+    """Return an interval of ivlas, vlrs or vlbs that resamples triplets of captions.
 
     The images of a triplet are scored with the same three captions, and what is odd about those
     captions moves all of them. So the triplet is the unit: triplets are drawn anew with
@@ -142,17 +113,20 @@ def bootstrap_selection(
         Number of resamples.
     rng
         Generator or seed.
+    method
+        ``"percentile"`` or ``"bca"``, as :func:`bootstrap`.
 
     Returns
     -------
-    SelectionInterval
-        Resamples without an anti-stereotypical image are left out of ``ivlas`` and ``vlbs``.
+    Interval
+        In per cent. Resamples without an anti-stereotypical image are left out of ``ivlas`` and
+        ``vlbs``.
 
     Raises
     ------
     ValueError
-        If the triplets do not fit the scores, the statistic is unknown, the confidence is not
-        between 0 and 1, there are no resamples, or none in which the statistic is defined.
+        If the triplets do not fit the scores or the statistic is unknown; and as
+        :func:`bootstrap`.
 
     Notes
     -----
@@ -164,12 +138,11 @@ def bootstrap_selection(
     >>> from biaslib.metrics.caption_selection import selection_scores
     >>> found = selection_scores([[3, 2, 1], [1, 3, 2], [1, 2, 3], [2, 3, 1]], [True] * 4)
     >>> interval = bootstrap_selection(found["overall"], ["a", "a", "b", "c"], rng=0)
-    >>> bool(interval.low <= interval.value <= interval.high), interval.n_triplets
-    (True, 3)
+    >>> bool(interval.low <= interval.estimate <= interval.high), interval.n_units
+    (True, (3,))
     """
     if statistic not in STATISTICS:
         raise ValueError(f"statistic is {statistic!r}; it can be one of {', '.join(STATISTICS)}")
-    _check_confidence(confidence)
     names = complete_labels(triplets, scores.vlrs.n_rows, "triplets")
     unit = np.unique(names, return_inverse=True)[1]
     used, member = np.unique(unit[scores.vlrs.rows], return_inverse=True)
@@ -179,24 +152,7 @@ def bootstrap_selection(
         of_images[scores.vlrs.rows] = weights[member]
         return getattr(scores.reweighted(of_images), statistic)
 
-    found = bootstrap(
-        of_triplets, [len(used)], confidence=confidence, n_resamples=n_resamples, rng=rng
-    )
-    return SelectionInterval(
-        statistic=statistic,
-        value=_value(scores, statistic),
-        low=found.low,
-        high=found.high,
-        confidence=confidence,
-        n_triplets=len(used),
-        n_resamples=found.n_resamples,
-        values=found.values,
-    )
-
-
-def _value(scores: SelectionScores, statistic: str) -> float:
-    found = getattr(scores, statistic)
-    return found if statistic == "ivlas" else found.value
+    return bootstrap(of_triplets, [len(used)], method, confidence, n_resamples, rng)
 
 
 def _check_confidence(confidence: float) -> None:

@@ -111,8 +111,8 @@ def saddlepoint_log_tail(scores: np.ndarray, size: int, total: float, tilt: Tilt
 
     ``tilt`` is that of :func:`solve_tilt`.
 
-    The double saddlepoint form of Lugannani and Rice (Skovgaard 1987; Robinson 1982 and Booth and
-    Butler 1990 for permutations):
+    The formula of Lugannani and Rice (1980) in its double saddlepoint form, which is Skovgaard's.
+    For saddlepoints of permutations see Robinson (1982) and Booth and Butler (1990).
 
     .. math:: p = 1 - \Phi(w) + \phi(w) \left(\frac{1}{u} - \frac{1}{w}\right), \quad
               w^2 = 2 \bigl[K_0 - K(\hat\tau, \hat s) + \hat\tau m + \hat s x\bigr], \quad

@@ -12,7 +12,6 @@ Cosines have no unit; C-ASC is in standard deviations of a word's similarities.
 """
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -341,7 +340,7 @@ def top_k_composition(
     return Composition(
         counts=np.stack([members[row].sum(axis=0) for row in retrieved]),
         n_retrieved=retrieved.shape[1],
-        group_sizes=members.sum(axis=0),
+        group_sizes=np.count_nonzero(members, axis=0),
         n_images=len(members),
     )
 
@@ -698,13 +697,14 @@ class _Nearest:
 
     def offer(self, similarities: np.ndarray, start: int) -> None:
         """Take in a chunk, (k, c), whose first image has the index ``start``."""
-        words, images = _places(similarities > self.floor.astype(similarities.dtype))
-        counts = np.bincount(words, minlength=len(self.filled))
+        above = similarities > self.floor.astype(similarities.dtype)
+        counts = np.array([np.count_nonzero(row) for row in above])
         if counts.max() > 2 * self.wanted:
-            words, images = _places(_best(similarities, self.wanted))
-            counts = np.bincount(words, minlength=len(self.filled))
-            least = similarities[words, images].reshape(-1, self.wanted).min(axis=1, keepdims=True)
+            above = _best(similarities, self.wanted)
+            counts = np.full(len(above), self.wanted)
+            least = similarities[above].reshape(-1, self.wanted).min(axis=1, keepdims=True)
             self.floor = np.maximum(self.floor, least)
+        words, images = _places(above)
         if (self.filled + counts).max() > self.values.shape[1]:
             self._cut()
         self._enter(words, images + start, similarities[words, images], counts)
@@ -762,30 +762,21 @@ def _first_of_the_tied(values: np.ndarray, least: np.ndarray, wanted: int) -> np
 def _walk(captions, images, members, top_k: int, chunk: int):
     """Walk through the images once: moments, nearest images and their similarities.
 
-    While one chunk's products are computed, a thread takes in those of the chunk before, a few
-    words at a time, which stay in the cache.
+    A chunk's products are taken in a few words at a time, which stay in the cache. Threads of our
+    own would not help: they would compete with those of BLAS, which go on spinning after a product.
     """
     blocks = _slices(len(captions), -(-len(captions) // _WORDS_AT_ONCE))
     wanted = min(top_k + _SPARE, len(images))
     nearest = [_Nearest(words.stop - words.start, wanted) for words in blocks]
     moments = _Moments(len(captions), members.shape[1])
-
-    def take(start: int, rows: np.ndarray, products: np.ndarray):
-        lengths = _lengths(rows, start)
+    for start, rows, products in _chunks_of_products(captions, images, chunk):
+        inverse_lengths = 1 / _lengths(rows, start)
         for words, own in zip(blocks, nearest, strict=True):
             similarities = products[words]
-            similarities *= 1 / lengths
+            similarities *= inverse_lengths
             own.offer(similarities, start)
             moments.centre(words, similarities)
-        return members[start : start + len(rows)], products
-
-    with ThreadPoolExecutor(1) as pool:
-        taken = None
-        for products in _chunks_of_products(captions, images, chunk):
-            if taken is not None:
-                moments.add(*taken.result())
-            taken = pool.submit(take, *products)
-        moments.add(*taken.result())
+        moments.add(members[start : start + len(rows)], products)
     found = zip(*(own.best() for own in nearest), strict=True)
     candidates, similarities = (np.concatenate(part) for part in found)
     return moments, *_settled(captions, images, candidates, similarities, top_k)
@@ -799,15 +790,12 @@ def _slices(length: int, number: int) -> list[slice]:
 def _chunks_of_products(
     captions, images, chunk: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yield each chunk's first index, its images and its products, in float32.
-
-    Two tables of products are used in turns, so that one can be read while the other is written.
-    """
+    """Yield each chunk's first index, its images and its products, in float32, in one table."""
     captions = captions.astype(np.float32)
-    tables = np.empty((2, len(captions), min(chunk, len(images))), np.float32)
-    for number, start in enumerate(range(0, len(images), chunk)):
+    table = np.empty((len(captions), min(chunk, len(images))), np.float32)
+    for start in range(0, len(images), chunk):
         rows = np.ascontiguousarray(images[start : start + chunk], dtype=np.float32)
-        products = tables[number % 2, :, : len(rows)]
+        products = table[:, : len(rows)]
         with np.errstate(over="ignore", invalid="ignore"):
             np.matmul(captions, rows.T, out=products)
         yield start, rows, products
@@ -815,7 +803,7 @@ def _chunks_of_products(
 
 def _lengths(rows: np.ndarray, start: int) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.einsum("ij,ij->i", rows, rows)
+        squares = np.matmul(rows[:, None, :], rows[:, :, None])[:, 0, 0]
     bad = np.flatnonzero(~(np.isfinite(squares) & (squares > 0)))
     if bad.size:
         problem = "is all zeros" if squares[bad[0]] == 0 else "holds a value that is not finite"
@@ -859,7 +847,7 @@ def _chunk_length(text_shape, n_groups: int, top_k: int, max_bytes: int) -> int:
 
 def _two_means(sums, totals, members):
     """Return the means over each group and over its complement, (k, g) each."""
-    sizes = members.sum(axis=0)
+    sizes = np.count_nonzero(members, axis=0)
     return sums / sizes, (totals[:, None] - sums) / (len(members) - sizes)
 
 

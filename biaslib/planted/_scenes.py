@@ -9,7 +9,7 @@ from PIL import Image
 
 from biaslib.planted import _sprites
 from biaslib.planted._sprites import SIDE
-from biaslib.planted._styles import STYLES, restyled
+from biaslib.planted._styles import STYLES, ground_in, restyled
 
 PICTURED_ROLES: tuple[str, ...] = tuple(_sprites.role_rows())
 """The roles that have a costume, as caption nouns."""
@@ -64,7 +64,7 @@ GAIN = (0.85, 1.1)
 HIDDEN_BELOW = 16
 """Opacity, of 255, below which a pixel does not count as part of a box."""
 
-PATCH_RADIUS = (0.0, 0.35)
+PATCH_RADIUS = (0.0, 0.24)
 """Range of the radius of a patch, as a part of the picture's side."""
 
 PATCHES = 3
@@ -146,7 +146,7 @@ def draw(scenes: pandas.DataFrame, size: int = UNIT, style: str = "twemoji") -> 
     for index, row in enumerate(_rows(scenes)):
         person, thing = _placed(row, chance[index], size)
         colours = {name: values[index] for name, values in palettes.items()}
-        picture = _ground(row, chance[index], colours, size)
+        picture = ground_in(style, _ground(row, chance[index], colours, size))
         for sprite in (person, thing):
             if sprite is not None:
                 _paint(picture, sprite, _hair(row, colours), colours["clothes"])
@@ -273,7 +273,7 @@ def _check(scenes: pandas.DataFrame, size: int) -> None:
             _check_whole(scenes[column])
         else:
             shown = scenes[scenes["role_shown"].astype(bool)] if column == "role" else scenes
-            for value in shown[column].unique():
+            for value in shown[column].unique().tolist():
                 _sprites.known(column, value, values)
 
 
@@ -334,7 +334,10 @@ def _hair(row, colours: dict[str, Array]) -> Array:
 
 
 def _ground(row, chance: Array, colours: dict[str, Array], size: int) -> Array:
-    """Return a ground of two colours with discs, some of the person's skin and hair colours."""
+    """Return a ground of two colours with discs, some of the person's skin and hair colours.
+
+    Where there is no person, the layout says whose colours.
+    """
     across, down = _grid(size)
     angle = 2 * numpy.pi * chance[16]
     along = across * numpy.float32(numpy.cos(angle)) + down * numpy.float32(numpy.sin(angle))
@@ -344,8 +347,10 @@ def _ground(row, chance: Array, colours: dict[str, Array], size: int) -> Array:
         reach = numpy.float32(_between(PATCH_RADIUS, radius))
         inside = (across[:1] - (x - 0.5)) ** 2 + (down[:, :1] - (y - 0.5)) ** 2 < reach**2
         painted[inside] = patch + 2
-    skin = _sprites.rgb(_sprites.SKIN[row.tone - 1])
-    paints = [colours["near"], colours["far"], colours["patch"], skin, _hair(row, colours)]
+    tone = row.tone if row.person else 1 + int(len(_sprites.TONES) * chance[37])
+    hair = _hair(row, colours) if row.person else colours["hair"]
+    skin = _sprites.rgb(_sprites.SKIN[tone - 1])
+    paints = [colours["near"], colours["far"], colours["patch"], skin, hair]
     return numpy.array(paints, dtype=numpy.float32)[painted]
 
 
@@ -365,7 +370,7 @@ def _person(row, chance: Array, size: int) -> Placed | None:
     if not row.person:
         return None
     layers, costumed = _layers(row)
-    side = round(_between(PERSON_SIDE, chance[0]) * size / UNIT)
+    side = round(2 * round(_between(PERSON_SIDE, chance[0]) / 2) * size / UNIT)
     turn = _between((-PERSON_TURN, PERSON_TURN), chance[3])
     fixed, tinted = (_turned(layer, side, turn) for layer in layers)
     rows, columns = _extent(fixed)
@@ -403,10 +408,21 @@ def _object(row, chance: Array, size: int) -> Placed | None:
     return Placed(left, size - height - down, fixed, None)
 
 
-def _turned(image: Image.Image, side: int, degrees: float) -> Array:
+def _turned(sheet: _sprites.Sheet, side: int, degrees: float) -> Array:
+    resize = _reduced if side <= SIDE else _resized
+    turned = resize(sheet, side).rotate(degrees, Image.Resampling.BILINEAR, expand=True)
+    return numpy.asarray(turned)
+
+
+def _resized(sheet: _sprites.Sheet, side: int) -> Image.Image:
     filters = Image.Resampling
-    resized = image.resize((side, side), filters.HAMMING if side < SIDE else filters.BICUBIC)
-    return numpy.asarray(resized.rotate(degrees, filters.BILINEAR, expand=True))
+    return sheet.image.resize((side, side), filters.HAMMING if side <= SIDE else filters.BICUBIC)
+
+
+@functools.lru_cache(maxsize=6000)
+def _reduced(sheet: _sprites.Sheet, side: int) -> Image.Image:
+    """Return a small copy, remembered: 6,000 of about 10 kB at size 64."""
+    return _resized(sheet, side)
 
 
 def _extent(fixed: Array) -> tuple[slice, slice]:

@@ -7,6 +7,7 @@ colour of the other drawings, and hair and clothes are kept as separate layers t
 """
 
 import csv
+import dataclasses
 import functools
 import importlib.resources
 import importlib.util
@@ -58,6 +59,16 @@ GREY_HAIRED = ("2696-fe0f", "1f9d9", "1f9b3", OLDER_WOMAN)
 FLAT = 60
 """A colour of so many pixels or more is a surface and no edge."""
 
+OPAQUE = 250
+"""Opacity, of 255, that counts as full: some files round it."""
+
+PRESENT = 20
+"""A colour of so many pixels in all three drawings stands for none of them."""
+
+FOLDS = {"9268CA": "7450A8", "4289C1": "2A6797", "FA743E": "DD551F"}
+"""The clothes colours of Twemoji's women, men and persons, and the folds in them, too small to be
+surfaces."""
+
 DARK = 110
 """A surface with no colour channel above this is a shadow or black cloth, and keeps its colour."""
 
@@ -73,19 +84,26 @@ PIXELATED = 8
 Array = numpy.ndarray
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sheet:
+    """An image of 72 by 72 pixels that can be a key; two sheets are never the same."""
+
+    image: Image.Image
+
+
 class Layers(NamedTuple):
     """A sprite taken apart: what keeps its colour, and how much hair and clothes are where.
 
     Attributes
     ----------
     fixed
-        Image of mode RGBX, 72 by 72: colours times opacity, and opacity, without hair and clothes.
+        Mode RGBX: colours times opacity, and opacity, without hair and clothes.
     tinted
-        Image of mode RGB, 72 by 72: shade times opacity of hair, of clothes, and 0.
+        Mode RGB: shade times opacity of hair, of clothes, and 0; 255 stands for 1.25.
     """
 
-    fixed: Image.Image
-    tinted: Image.Image
+    fixed: Sheet
+    tinted: Sheet
 
 
 def read_rows(name: str) -> list[dict[str, str]]:
@@ -163,7 +181,7 @@ def portrait(age: str, split: str, look: int, gender: str, tone: int) -> Layers:
 
 
 @functools.cache
-def thing(name: str, pixelated: bool) -> Image.Image:
+def thing(name: str, pixelated: bool) -> Sheet:
     """Return an object's sprite, mode RGBX with colours times opacity.
 
     Pixelated, it is the average of the object and its partner in 8 by 8 blocks: one image for
@@ -251,27 +269,30 @@ def _lip_code(code: str) -> str:
 
 
 def _own_surfaces(row: dict[str, str], gender: str, hair: list[Array]) -> list[Array]:
-    """Return the surface colours that woman, man and person do not share, hair and skin apart."""
-    surfaces = {each: _surfaces(person_code(row, each, MIDDLE)) for each in GENDERS}
-    shared = [
-        *hair,
-        *(rgb(each) for each in (SKIN[MIDDLE - 1], MOUTH[MIDDLE - 1], EYES, *LIPS[:1])),
-    ]
-    return [
+    """Return the surface colours that woman, man and person do not share, and folds in them.
+
+    Hair, face and near-black cloth are left out.
+    """
+    present = [_surfaces(person_code(row, each, MIDDLE), PRESENT) for each in GENDERS]
+    face = (SKIN[MIDDLE - 1], MOUTH[MIDDLE - 1], EYES, LIPS[0])
+    shared = [*hair, *(rgb(each) for each in face)]
+    own = [
         colour
-        for colour in surfaces[gender]
+        for colour in _surfaces(person_code(row, gender, MIDDLE), FLAT)
         if colour.max() > DARK
         and not _is_in(colour, shared)
-        and not all(_is_in(colour, surfaces[each]) for each in GENDERS)
+        and not all(_is_in(colour, each) for each in present)
     ]
+    folds = [rgb(fold) for cloth, fold in FOLDS.items() if _is_in(rgb(cloth), own)]
+    return own + folds
 
 
 @functools.cache
-def _surfaces(code: str) -> tuple[Array, ...]:
+def _surfaces(code: str, least: int) -> tuple[Array, ...]:
     pixels = _emoji_pixels(code).astype(numpy.uint8)
-    opaque = pixels[pixels[..., 3] == 255][:, :3]
+    opaque = pixels[pixels[..., 3] >= OPAQUE][:, :3]
     colours, counts = numpy.unique(opaque, axis=0, return_counts=True)
-    return tuple(colours[counts >= FLAT].astype(float))
+    return tuple(colours[counts >= least].astype(float))
 
 
 def _is_in(colour: Array, colours) -> bool:
@@ -319,8 +340,8 @@ def _premultiplied(pixels: Array) -> Array:
     return numpy.concatenate([pixels[..., :3] * pixels[..., 3:] / 255, pixels[..., 3:]], axis=-1)
 
 
-def _image(pixels: Array, mode: str = "RGBX") -> Image.Image:
+def _image(pixels: Array, mode: str = "RGBX") -> Sheet:
     """Return an image whose fourth channel Pillow leaves alone, unlike that of RGBA."""
     values = numpy.clip(numpy.rint(pixels), 0, 255).astype(numpy.uint8)
     size = (values.shape[1], values.shape[0])
-    return Image.frombytes(mode, size, numpy.ascontiguousarray(values).tobytes())
+    return Sheet(Image.frombytes(mode, size, numpy.ascontiguousarray(values).tobytes()))

@@ -9,15 +9,19 @@ from biaslib.runtime import unknown_name
 STYLES = ("twemoji", "hatched")
 """Twemoji's flat colours, and the same scenes as black lines and hatching on white.
 
-Both are the same sprites: the second changes colour and texture and not the shapes.
+Both are the same sprites: the second changes colour and texture and not the shapes. Tones differ
+in it by how densely a face is hatched.
 """
 
 INK, PAPER = 25.0, 250.0
-EDGE = 70.0
-"""Sum of the steps to the next pixels, in any one colour channel, from which a line is drawn."""
+EDGE = 42.0
+"""Sum of the steps to the pixels right and below from which a line is drawn."""
 
-SHADES = (60.0, 110.0, 160.0)
+SHADES = (125.0, 80.0, 40.0)
 """Brightness below which a first, a second and a third set of lines is laid."""
+
+FAINT = 0.25
+"""How much of the ground's colour is left under hatching, so that figures stand out."""
 
 Array = numpy.ndarray
 
@@ -49,8 +53,19 @@ def restyled(picture: Array, style: str) -> Array:
     raise unknown_name("style", style, STYLES)
 
 
+def ground_in(style: str, ground: Array) -> Array:
+    """Return a ground as a style has it before anything is painted on it; arguments as above.
+
+    Examples
+    --------
+    >>> ground_in("hatched", numpy.zeros((1, 1, 3)))[0, 0].tolist()
+    [191.25, 191.25, 191.25]
+    """
+    return 255 - FAINT * (255 - ground) if style == "hatched" else ground
+
+
 def _hatched(picture: Array) -> Array:
-    grey = picture.mean(axis=-1)
+    grey = picture @ numpy.full(3, 1 / 3, dtype=picture.dtype)
     ink = _edges(picture)
     for shade, lines in zip(SHADES, _hatches(len(picture)), strict=True):
         ink |= lines & (grey < shade)
@@ -58,9 +73,14 @@ def _hatched(picture: Array) -> Array:
 
 
 def _edges(picture: Array) -> Array:
-    across = numpy.abs(numpy.diff(picture, axis=1, append=picture[:, -1:])).max(-1)
-    down = numpy.abs(numpy.diff(picture, axis=0, append=picture[-1:])).max(-1)
+    across = _largest(numpy.abs(numpy.diff(picture, axis=1, append=picture[:, -1:])))
+    down = _largest(numpy.abs(numpy.diff(picture, axis=0, append=picture[-1:])))
     return across + down > EDGE
+
+
+def _largest(steps: Array) -> Array:
+    """Return the largest of the three channels; quicker than a reduction over them."""
+    return numpy.maximum(numpy.maximum(steps[..., 0], steps[..., 1]), steps[..., 2])
 
 
 @functools.cache

@@ -18,7 +18,7 @@ import pandas
 from biaslib import published, stimuli
 from biaslib.planted._scenes import PICTURED_ROLES
 
-SLOT_SHARES = {"role": 0.3, "object": 0.22, "attribute": 0.33, "thing": 0.05, "agent": 0.1}
+SLOT_SHARES = {"role": 0.28, "object": 0.2, "attribute": 0.32, "thing": 0.05, "agent": 0.15}
 """How often a caption is about each slot."""
 
 WEAKEST, STRONGEST = 0.5, 1.1

