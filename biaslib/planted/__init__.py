@@ -20,9 +20,17 @@ from biaslib.planted._scenes import (
     object_pairs,
     white,
 )
+from biaslib.planted._sets import (
+    agents_with_entities,
+    blank,
+    caption_choices,
+    depictions,
+    faces,
+    grounded_sets,
+)
 from biaslib.planted._styles import STYLES
 from biaslib.planted._tables import GENDERS, TONES
-from biaslib.planted._truth import Evidence, Truth, shown_evidence, vocabulary
+from biaslib.planted._truth import Evidence, Truth, shown_evidence, vocabulary, word_indices
 from biaslib.planted._words import agent_words, content_words, controls, strengths
 from biaslib.planted._world import AGES, World, world
 
@@ -40,11 +48,17 @@ __all__ = [
     "Truth",
     "World",
     "agent_words",
+    "agents_with_entities",
+    "blank",
     "boxes",
+    "caption_choices",
     "content_words",
     "controls",
+    "depictions",
     "draw",
+    "faces",
     "frames",
+    "grounded_sets",
     "looks",
     "object_pairs",
     "read",
@@ -52,5 +66,6 @@ __all__ = [
     "strengths",
     "vocabulary",
     "white",
+    "word_indices",
     "world",
 ]

@@ -224,6 +224,8 @@ def _in_our_places(group: str) -> str:
 
 def _unknown_words(text: str) -> str:
     known = {part for word in content_words().index for part in word.split()}
-    known |= {part for frame in frames() for part in re.findall(r"[\w'-]+", frame.text)}
+    forms = [form for place in PLACES.values() for form in place.values()]
+    texts = [*forms, *content_words()["phrase"].unique(), *(frame.text for frame in frames())]
+    known |= {part for text in texts for part in re.findall(r"[\w'-]+", text)}
     unknown = [word for word in re.findall(r"[\w'-]+", canonical(text)) if word not in known]
     return f" (unknown: {', '.join(unknown)})" if unknown else ""

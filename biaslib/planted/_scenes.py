@@ -109,7 +109,8 @@ def draw(scenes: pandas.DataFrame, size: int = UNIT, style: str = "twemoji") -> 
         :data:`PICTURED_ROLES`, or any text where it is not shown); *role_shown* (in costume;
         adults only, others keep their portrait); *object* (one of :data:`PICTURED_OBJECTS`, or
         ``""``); *object_view* (one of ``"visible"``, ``"ambiguous"``, ``"hidden"``); *layout*
-        (a whole number from 0, the seed of ground, colours, places, sizes and rotations).
+        (a whole number from 0, the seed of ground, colours, places, sizes and rotations). A
+        column *blank*, if there is one, is True for scenes that are the white picture.
     size
         Pixels along one side, at least 32. Sprites have 72 pixels and are enlarged beyond that.
     style
@@ -151,6 +152,7 @@ def draw(scenes: pandas.DataFrame, size: int = UNIT, style: str = "twemoji") -> 
                 _paint(picture, sprite, _hair(row, colours), colours["clothes"])
         picture *= _between(GAIN, chance[index, 9])
         pictures[index] = restyled(numpy.clip(picture, 0, 255), style)
+    pictures[blank_rows(scenes)] = white(1)
     return pictures
 
 
@@ -194,6 +196,7 @@ def boxes(scenes: pandas.DataFrame, size: int = UNIT) -> pandas.DataFrame:
         for region, sprite in enumerate(_placed(row, chance[index], size)):
             if sprite is not None:
                 corners[index, region] = sprite.box()
+    corners[blank_rows(scenes)] = numpy.nan
     corners[:, 2] = (0, 0, size, size)
     columns = pandas.MultiIndex.from_product([REGIONS, ("x0", "y0", "x1", "y1")])
     return pandas.DataFrame(corners.reshape(len(scenes), -1), scenes.index, columns)
@@ -250,6 +253,11 @@ def white(size: int = UNIT) -> Array:
     255
     """
     return numpy.full((size, size, 3), 255, dtype=numpy.uint8)
+
+
+def blank_rows(scenes: pandas.DataFrame) -> Array:
+    """Return which scenes are the white picture, shape (scenes,): none without a column *blank*."""
+    return scenes.get("blank", pandas.Series(False, scenes.index)).to_numpy(dtype=bool)
 
 
 def _check(scenes: pandas.DataFrame, size: int) -> None:

@@ -18,7 +18,7 @@ from biaslib.planted._frames import (
     frames,
     read,
 )
-from biaslib.planted._scenes import PICTURED_OBJECTS, PICTURED_ROLES, object_pairs
+from biaslib.planted._scenes import PICTURED_OBJECTS, PICTURED_ROLES, blank_rows, object_pairs
 from biaslib.planted._tables import (
     CAPTION_GENDER,
     GENDERS,
@@ -141,20 +141,44 @@ class Truth:
         """
         return self.log_joint(texts, scenes) - self.log_joint(texts) - self.log_image(scenes)
 
+    def log_cells_of_captions(self, texts: list[str]) -> np.ndarray:
+        """Return log P(cell | caption), without an image, shape (n texts, 20).
+
+        Raises
+        ------
+        ValueError
+            If the grammar has no reading of a text.
+        """
+        states = self._states(None)
+        rows = [[self._cells_of(reading, states)[0] for reading in read(text)] for text in texts]
+        joint = np.stack([logsumexp(row, axis=0) for row in rows])
+        return joint - logsumexp(joint, axis=1, keepdims=True)
+
+    def log_cells_of_images(self, scenes: pandas.DataFrame) -> np.ndarray:
+        """Return log P(cell | what the image shows), shape (n images, 20)."""
+        states = self._states(scenes)
+        joint = states.log_cells + sum(states.log_slots.values())
+        return (joint - logsumexp(joint, axis=1, keepdims=True))[states.inverse]
+
     def match(
-        self, scenes: pandas.DataFrame, texts: list[list[str]], swapped: float = 0.5
+        self,
+        scenes: pandas.DataFrame,
+        texts: list[list[str]],
+        swapped: float = 0.5,
+        mislabelled: float = 0.0,
     ) -> np.ndarray:
         """Return the log-odds that a caption belongs to its image, shape (n images, c captions).
 
         One pair in two is a match. Of the others, a share ``swapped`` has the caption's content
-        word exchanged for one drawn by its frequency in the same frame and form; the rest has the
-        caption of another scene.
+        word exchanged for one drawn by its frequency in the same frame and form (perhaps the same
+        word again); the rest has the caption of another scene. A share ``mislabelled`` of all
+        pairs has the wrong label: with none, a caption that the image rules out has minus infinity.
         """
         rows = [
             self._match_row(captions, scenes.iloc[[index]], swapped)
             for index, captions in enumerate(texts)
         ]
-        return np.stack(rows)
+        return _with_wrong_labels(np.stack(rows), mislabelled)
 
     def mask_log_prob(
         self,
@@ -339,9 +363,12 @@ class _States:
 def shown_evidence(scenes: pandas.DataFrame) -> pandas.DataFrame:
     """Return what the images show, apart from looks and layout: person, gender, tone, role, object.
 
-    Empty texts stand for what is hidden, ``apron|suit`` for a picture that fits two objects.
+    Empty texts stand for what is hidden, ``apron|suit`` for a picture that fits two objects. A
+    white picture, where the scenes have a column ``blank`` that says so, shows nothing: not even
+    whether a person is there.
     """
-    person = scenes["person"].to_numpy(dtype=bool)
+    blank = blank_rows(scenes)
+    person = scenes["person"].to_numpy(dtype=bool) & ~blank
     pair = scenes["object"].map(_pair_names())
     view = scenes["object_view"].to_numpy()
     adult = (scenes["age"] == "adult").to_numpy()
@@ -349,6 +376,7 @@ def shown_evidence(scenes: pandas.DataFrame) -> pandas.DataFrame:
     shown_object = np.select(views, [scenes["object"], pair], "")
     return pandas.DataFrame(
         {
+            "blank": blank,
             "person": person,
             "gender": np.where(person & scenes["gender_shown"], scenes["gender"], ""),
             "tone": np.where(person, scenes["tone"], 0),
@@ -423,7 +451,14 @@ def _log_likelihood(evidence: Evidence, row: tuple) -> np.ndarray:
 def _log_allowed(row: tuple) -> np.ndarray:
     """0 for the words that a caption of the image may be about, minus infinity for the others."""
     things = content_words()["slot"].to_numpy() == "thing"
-    return np.where(things == (not row.person), 0.0, -np.inf)
+    return np.where(row.blank | (things == (not row.person)), 0.0, -np.inf)
+
+
+def _with_wrong_labels(log_odds: np.ndarray, share: float) -> np.ndarray:
+    """Return the log-odds of a label that is wrong in a share of all cases."""
+    with np.errstate(divide="ignore"):
+        wrong, right = np.log([share, 1 - share])
+    return np.logaddexp(log_odds + right, wrong) - np.logaddexp(log_odds + wrong, right)
 
 
 def _agent_index(agent: str) -> int:

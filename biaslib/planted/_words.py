@@ -72,7 +72,8 @@ def strengths(control: str = "") -> pandas.DataFrame:
     Parameters
     ----------
     control
-        The pair of sets that is left out, one of :func:`controls`, or none.
+        The pair of sets that is left out, one of :func:`controls`, or none. Its words carry
+        nothing at all, also where another set holds them.
 
     Returns
     -------
@@ -95,8 +96,9 @@ def strengths(control: str = "") -> pandas.DataFrame:
     planted["tone"] = _drawn(words, "tone", ["attribute"])
     planted["shift"] = 0.5 * _drawn(words, "shift", ["role", "object"])
     planted.loc[counted().index, "shift"] = 0.0
-    of_sets = _set_strengths(control)
+    of_sets = _set_strengths()
     planted.loc[of_sets.index, of_sets.columns] = of_sets
+    planted.loc[_words_of_pair(control)] = 0.0
     return planted
 
 
@@ -227,11 +229,19 @@ def _stereotypes(words: pandas.DataFrame) -> pandas.Series:
     return pandas.Series(sign * sizes, entities["entity"]).reindex(words.index, fill_value=0.0)
 
 
-def _set_strengths(control: str) -> pandas.DataFrame:
+def _set_strengths() -> pandas.DataFrame:
     """Strengths of the words of the planted sets; a word in two sets has the sum of both."""
-    rows = stimuli.word_frame().merge(planted_sets(), on="set")
-    rows["word"] = rows["word"].str.lower()
+    rows = _words_of_sets()
     for name in ("gender", "tone", "interaction"):
-        sizes = np.array([_magnitude(word, name) for word in rows["word"]])
-        rows[name] *= sizes * (rows["pair"] != control)
+        rows[name] *= np.array([_magnitude(word, name) for word in rows["word"]])
     return rows.groupby("word")[["gender", "tone", "interaction"]].sum()
+
+
+def _words_of_pair(pair: str) -> list[str]:
+    """The words of a pair of sets, those that another set holds as well included."""
+    return _words_of_sets().query("pair == @pair")["word"].unique().tolist()
+
+
+def _words_of_sets() -> pandas.DataFrame:
+    rows = stimuli.word_frame().merge(planted_sets(), on="set")
+    return rows.assign(word=rows["word"].str.lower())

@@ -168,9 +168,12 @@ def world(dose: float, seed: int, planted_in: str = "both", wrong_gender: float 
 
 
 def _consistent(scenes: pandas.DataFrame) -> pandas.DataFrame:
-    """Show a role only on adults whose role can be drawn, an object only if it can be drawn."""
-    role = scenes["role"].isin(PICTURED_ROLES) & (scenes["age"] == "adult")
-    drawn = scenes["object"].isin(PICTURED_OBJECTS)
+    """Show a role only on adults whose role can be drawn, an object only if it can be drawn.
+
+    A picture without a person shows neither.
+    """
+    role = scenes["role"].isin(PICTURED_ROLES) & (scenes["age"] == "adult") & scenes["person"]
+    drawn = scenes["object"].isin(PICTURED_OBJECTS) & scenes["person"]
     return scenes.assign(
         role_shown=scenes["role_shown"] & role,
         object_view=scenes["object_view"].where(drawn, "hidden"),

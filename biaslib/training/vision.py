@@ -17,7 +17,7 @@ from biaslib.planted import draw
 from biaslib.training._pictures import classes, labels
 from biaslib.training._recipe import Recipe, WithSideHeads
 
-N_SCENES = 60_000
+N_SCENES = 48_000
 N_HELD_OUT = 1_500
 SIZE = 64
 GENDER_EXTRA = 2.0
@@ -38,7 +38,7 @@ class VisionRecipe(Recipe):
     """A vision transformer of three layers and width 64 on patches of 8 pixels."""
 
     family = "vision"
-    epochs = 10
+    epochs = 8
     learning_rate = 2e-3
     n_scenes = N_SCENES
 
