@@ -216,9 +216,9 @@ def test_unknown_names_suggest_the_nearest(encoder):
 
 
 def test_the_planted_profile_never_downloads():
-    for checkpoint in (None, "google-bert/bert-base-uncased"):
+    for name, checkpoint in (("roberta", None), ("bert", "google-bert/bert-base-uncased")):
         with pytest.raises(ValueError, match="BIASLIB_PROFILE=paper"):
-            models.load("bert", profile="planted", checkpoint=checkpoint)
+            models.load(name, profile="planted", checkpoint=checkpoint)
 
 
 def test_weights_that_are_not_the_pinned_ones_are_refused(tmp_path, monkeypatch):

@@ -85,6 +85,10 @@ class Bert(TextEncoder):
         ]
         return np.concatenate(rows)
 
+    def _require_tokens(self, texts: list[str]) -> None:
+        super()._require_tokens(texts)
+        require_known_words(self.tokenizer, texts)
+
     def _with_mask(self, text: str) -> str:
         if text.count(MASK) != 1:
             raise ValueError(f"{text!r} should have one {MASK}, and no more")

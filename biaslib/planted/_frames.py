@@ -171,8 +171,8 @@ def _expression(frame: Frame, content_form: str, agent_form: str) -> re.Pattern:
     if frame.place:
         text = text.replace(f"{{{frame.place}}}", agent_form.replace("{word}", "<agent>"))
     text = re.escape(text)
-    for name in ("content", "agent"):
-        text = text.replace(f"<{name}>", rf"(?P<{name}>[^.]+)")
+    text = text.replace("<content>", "(?P<content>[^.]+)")
+    text = text.replace("<agent>", r"(?P<agent>[^.\s]+)")
     return re.compile(text)
 
 

@@ -88,7 +88,7 @@ class ClipRecipe(Recipe):
             initializer_factor=2.0,
         )
         model = CLIPModel(config)
-        model.vision_model.load_state_dict(self.tower.vision_model.state_dict())
+        model.vision_model.load_state_dict(self.tower.state_dict())
         model.vision_model.requires_grad_(False)
         return WithSideHeads(model, WIDTH, {})
 

@@ -60,7 +60,7 @@ class OpenClipRecipe(ClipRecipe):
     def build(self) -> WithSideHeads:
         """Return the model with the vision tower in its place."""
         model = open_clip.CLIP(**self.model_config)
-        tower = converted_tower(self.tower.vision_model.state_dict())
+        tower = converted_tower(self.tower.state_dict())
         model.visual.load_state_dict({"proj": model.visual.proj, **tower})
         for name, weight in model.visual.named_parameters():
             weight.requires_grad_(name == "proj")
