@@ -101,8 +101,6 @@ def load(path: str | Path, name: str, revision: str, device: str | None) -> Bert
     """Load BERT with its masked-word head from a folder or the hub; no remote code is run."""
     options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
     transformers.utils.logging.disable_progress_bar()
-    model = transformers.AutoModelForMaskedLM.from_pretrained(
-        path, dtype=torch.float32, **options
-    )
+    model = transformers.AutoModelForMaskedLM.from_pretrained(path, dtype=torch.float32, **options)
     tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
     return Bert(model, tokenizer, name, revision, best_device(device))

@@ -171,9 +171,8 @@ def _expression(frame: Frame, content_form: str, agent_form: str) -> re.Pattern:
     if frame.place:
         text = text.replace(f"{{{frame.place}}}", agent_form.replace("{word}", "<agent>"))
     text = re.escape(text)
-    for name in ("content", "agent"):
-        text = text.replace(f"<{name}>", rf"(?P<{name}>[^.]+)")
-    return re.compile(text)
+    text = text.replace("<content>", r"(?P<content>[^.]+)")
+    return re.compile(text.replace("<agent>", r"(?P<agent>[^ .]+)"))
 
 
 def _content_forms(frame: Frame) -> tuple[str, ...]:
