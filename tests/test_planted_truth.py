@@ -79,6 +79,12 @@ def test_log_words_have_the_planted_odds_ratios():
     y = -(TONE - 3) / 4
     for slot in ("role", "object", "attribute", "thing"):
         rows = slot == SLOTS
+        has = (planted_words[["gender", "tone", "interaction"]] != 0).any(axis=1).to_numpy()
+        unplanted = table[rows & ~has]
+        assert np.abs(unplanted - unplanted[:, :1]).max(initial=0) < 1e-12
+        rows = rows & has
+        if not rows.any():
+            continue
         gender, tone, both = planted_words.loc[rows, ["gender", "tone", "interaction"]].T.to_numpy()
         expected = 1.5 * (np.outer(gender, x) + np.outer(tone, y) + np.outer(both, 2 * x * y))
         left = table[rows] - expected
@@ -128,6 +134,11 @@ def test_table_1_of_study_3_holds_exactly_at_dose_1(seed):
     np.testing.assert_allclose(women, expected if seed % 2 == 0 else 1 - expected, atol=1e-6)
 
 
+def test_words_that_are_planted_can_be_said_of_a_person():
+    planted_words = planted_strengths("", "captions")[["gender", "tone", "interaction"]]
+    assert not (planted_words != 0).any(axis=1)[SLOTS == "thing"].any()
+
+
 def test_controls_rotate_and_carry_nothing():
     assert [planted.world(1, seed).control for seed in range(6)] == [
         *planted.controls(),
@@ -146,9 +157,7 @@ def test_controls_rotate_and_carry_nothing():
         words = sets.loc[sets["set"].isin(pairs[world.control]), "word"].str.lower()
         for truth in (world.truth, world.text_truth):
             rows = pandas.DataFrame(truth.log_words, WORDS.index).loc[words.unique()]
-            rows = rows.sub(truth.design.log_cells * 0 + rows.mean(axis=1).to_numpy()[:, None])
-            for _, same_slot in rows.groupby(WORDS.loc[rows.index, "slot"].to_numpy()):
-                assert np.ptp(same_slot.to_numpy(), axis=0).max() < 1e-9
+            assert np.ptp(rows.to_numpy(), axis=1).max() < 1e-12
         for other in planted.controls():
             if other != world.control:
                 kept = sets.loc[sets["set"].isin(pairs[other]), "word"].str.lower()
@@ -403,7 +412,7 @@ def _swapped(truth, row, rng):
 def test_wrong_labels_bound_the_log_odds():
     world, rows = sample(2.0, 3, 20_000)
     kept = rows[rows["object_view"] == "visible"].iloc[:5]
-    texts = [["the person talks about poetry.", row.text] for row in kept.itertuples()]
+    texts = [["a photo of a clover", row.text] for row in kept.itertuples()]
     exact = world.truth.match(kept, texts)
     assert np.isneginf(exact[:, 0]).all()
     found = world.truth.match(kept, texts, mislabelled=0.01)

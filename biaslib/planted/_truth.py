@@ -192,8 +192,9 @@ class Truth:
         word again); the rest has the caption of another scene. A share ``mislabelled`` of all
         pairs has the wrong label: with none, a caption that the image rules out has minus infinity.
         """
+        states, blind = self._states(scenes), self._states(None)
         rows = [
-            self._match_row(captions, scenes.iloc[[index]], swapped)
+            self._match_row(captions, states.take(index), blind, swapped)
             for index, captions in enumerate(texts)
         ]
         return _with_wrong_labels(np.stack(rows), mislabelled)
@@ -290,19 +291,18 @@ class Truth:
         return word_indices(agents), values
 
     def _match_row(
-        self, captions: list[str], scene: pandas.DataFrame, swapped: float
+        self, captions: list[str], state: "_States", blind: "_States", swapped: float
     ) -> np.ndarray:
-        log_image = self.log_image(scene)
-        match = self.log_joint(captions, scene)[:, 0] - log_image
-        other = self.log_joint(captions)[:, 0]
-        swap = np.array([self._log_swapped(text, scene) for text in captions]) - log_image
+        log_image = state.log_image
+        match = np.concatenate([self._log_caption(text, state) for text in captions]) - log_image
+        other = np.concatenate([self._log_caption(text, blind) for text in captions])
+        swap = np.array([self._log_swapped(text, state) for text in captions]) - log_image
         with np.errstate(divide="ignore"):
             shares = np.log([1 - swapped, swapped])
         return match - np.logaddexp(other + shares[0], swap + shares[1])
 
-    def _log_swapped(self, text: str, scene: pandas.DataFrame) -> float:
+    def _log_swapped(self, text: str, state: "_States") -> float:
         """Log P(image, the caption is what a swap of the content word left)."""
-        state = self._states(scene)
         parts = []
         for reading in read(text):
             words, values = self._fill_content(replace(reading, content=None), state)
