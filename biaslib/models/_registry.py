@@ -1,16 +1,20 @@
 """Which models there are, where they come from, and how to load them."""
 
+import importlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from biaslib import runtime
+from biaslib.models.planted_checkpoints import checkpoint as planted_checkpoint
 from biaslib.runtime import PROFILES, unknown_name
 
 if TYPE_CHECKING:
     import pandas
 
+    from biaslib.models.bert import Bert
+    from biaslib.models.dual import DualEncoder
     from biaslib.models.oracle import Oracle
     from biaslib.models.text import TextEncoder
 
@@ -21,7 +25,9 @@ class Entry:
 
     ``pooling`` says what stands for a word or a sentence: the ``cls`` token's last hidden state,
     or the ``mean`` of all tokens where the model was trained so. ``sha256`` is the checksum of
-    ``model.safetensors`` where the source is pinned by one.
+    ``model.safetensors`` where the source is pinned by one. ``family`` is the module of
+    ``biaslib.models`` that loads it; ``has_planted`` tells whether it has tiny checkpoints of the
+    planted world.
     """
 
     name: str
@@ -35,6 +41,8 @@ class Entry:
     sha256: str = ""
     papers: str = ""
     capabilities: str = "embed text: word, sentence, contextual"
+    family: str = "text"
+    has_planted: bool = False
 
     @property
     def name_of_package(self) -> str:
@@ -63,7 +71,10 @@ REGISTRY = {
             name="bert",
             source="hub google-bert/bert-base-uncased",
             pooling="cls",
-            profiles=("paper",),
+            profiles=PROFILES,
+            family="bert",
+            has_planted=True,
+            capabilities="embed text: word, sentence, contextual; fill masks",
             parameters=109_482_240,
             licence="Apache-2.0",
             note="The text encoder that the grounded models of study 1 started from.",
@@ -89,7 +100,34 @@ REGISTRY = {
             note="Cased, with another tokenizer: a check that the adapter is not tied to BERT's.",
         ),
         Entry(
+            name="clip",
+            source="hub openai/clip-vit-base-patch32",
+            pooling="",
+            profiles=PROFILES,
+            parameters=151_277_313,
+            licence="MIT",
+            note="Any dual encoder that transformers loads goes through checkpoint=.",
+            papers="Zhou et al. 2022",
+            capabilities="encode text and images",
+            family="clip",
+            has_planted=True,
+        ),
+        Entry(
+            name="open-clip",
+            source="hub laion/CLIP-ViT-H-14-laion2B-s32B-b79K",
+            pooling="",
+            profiles=PROFILES,
+            parameters=986_109_441,
+            licence="MIT",
+            note="OpenCLIP ViT-H/14 trained on LAION-2B.",
+            papers="Hamidieh et al. 2023",
+            capabilities="encode text and images",
+            family="open_clip",
+            has_planted=True,
+        ),
+        Entry(
             name="oracle",
+            family="oracle",
             source="planted world",
             pooling="",
             profiles=PROFILES,
@@ -126,8 +164,10 @@ def load(
     profile: str | None = None,
     checkpoint: str | Path | None = None,
     device: str | None = None,
+    dose: float = 3,
+    seed: int = 0,
     **options: object,
-) -> "TextEncoder | Oracle":
+) -> "TextEncoder | Bert | DualEncoder | Oracle":
     """Load a model.
 
     Parameters
@@ -135,23 +175,30 @@ def load(
     name
         A name of :func:`available`.
     profile
-        ``planted`` or ``paper``; ``None`` takes that of the run.
+        ``planted`` or ``paper``; ``None`` takes that of the run. In ``planted``, the models that
+        have tiny checkpoints of the planted world are those checkpoints.
     checkpoint
         A folder or a name on the model hub to use instead of the registered source; the model
         must be of the kind that ``name`` is, since pooling is taken from its entry.
     device
         A torch device; ``None`` takes the best there is.
+    dose, seed
+        Of a planted checkpoint or the oracle: which world.
     **options
-        For ``oracle`` alone: those of :func:`biaslib.models.oracle.load`, such as dose and seed.
+        For ``oracle`` alone: those of :func:`biaslib.models.oracle.load`.
 
     Returns
     -------
-    biaslib.models.text.TextEncoder or biaslib.models.oracle.Oracle
+    TextEncoder, Bert, DualEncoder or Oracle
+        With the capabilities that the registry lists; each in its module of ``biaslib.models``.
 
     Raises
     ------
     UnknownNameError
         If no such model is registered; the message gives the nearest names.
+    FileNotFoundError
+        If no planted checkpoint is shipped for the dose and seed; the message lists those that
+        are, and gives the command that trains one.
     ValueError
         If the model needs the hub and the profile is ``planted``, which never downloads.
     RuntimeError
@@ -168,20 +215,24 @@ def load(
     """
     if name not in REGISTRY:
         raise unknown_name("model", name, REGISTRY)
-    if name == "oracle":
+    entry = REGISTRY[name]
+    if entry.family == "oracle":
         from biaslib.models import oracle
 
-        return oracle.load(**options)
+        return oracle.load(dose=dose, seed=seed, **options)
     if options:
         raise TypeError(f"the model {name!r} takes no option {sorted(options)[0]!r}; leave it out")
-    entry = REGISTRY[name]
-    chosen = runtime.profile(profile)
+    if checkpoint is None and entry.has_planted and runtime.profile(profile) == "planted":
+        checkpoint = planted_checkpoint(entry.family, dose, seed)
+    _refuse_downloads(entry, checkpoint, profile)
+    family = importlib.import_module(f"biaslib.models.{entry.family}")
+    return family.load(entry, checkpoint, device)
+
+
+def _refuse_downloads(entry: Entry, checkpoint: str | Path | None, profile: str | None) -> None:
     local = entry.name_of_package if checkpoint is None else Path(checkpoint).is_dir()
-    if chosen == "planted" and not local:
+    if runtime.profile(profile) == "planted" and not local:
         raise ValueError(
-            f"{checkpoint or name} comes from the model hub and the profile 'planted' never "
+            f"{checkpoint or entry.name} comes from the model hub and the profile 'planted' never "
             "downloads. Set BIASLIB_PROFILE=paper, or pass checkpoint= with a folder"
         )
-    from biaslib.models import text
-
-    return text.load(entry, checkpoint, device)

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 import transformers
 
+from biaslib.models._registry import Entry
 from biaslib.models._words import require_known_words, single_tokens
-from biaslib.models.text import TextEncoder
+from biaslib.models.text import TextEncoder, revision_of
 from biaslib.runtime import device as best_device
 
 __all__ = ["MASK", "Bert", "load"]
@@ -97,10 +98,11 @@ class Bert(TextEncoder):
         return logits.log_softmax(-1).cpu().numpy().astype(np.float64)
 
 
-def load(path: str | Path, name: str, revision: str, device: str | None) -> Bert:
+def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Bert:
     """Load BERT with its masked-word head from a folder or the hub; no remote code is run."""
+    path = checkpoint or entry.source.removeprefix("hub ")
     options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
     transformers.utils.logging.disable_progress_bar()
     model = transformers.AutoModelForMaskedLM.from_pretrained(path, dtype=torch.float32, **options)
     tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
-    return Bert(model, tokenizer, name, revision, best_device(device))
+    return Bert(model, tokenizer, entry.name, revision_of(path, model), best_device(device))

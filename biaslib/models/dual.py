@@ -1,17 +1,13 @@
-"""Dual encoders: CLIP and its kin, through transformers."""
+"""Dual encoders: texts and images in one space."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
-import transformers
 
-from biaslib.models._words import require_known_words
-from biaslib.runtime import device as best_device
 from biaslib.runtime import progress
 
-__all__ = ["DualEncoder", "load"]
+__all__ = ["DualEncoder"]
 
 
 class DualEncoder:
@@ -82,31 +78,3 @@ class DualEncoder:
         ]
         vectors = torch.cat(batches).float()
         return torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()
-
-
-def load(path: str | Path, name: str, revision: str, device: str | None) -> DualEncoder:
-    """Load a dual encoder from a folder or the hub through transformers; no remote code is run."""
-    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
-    where = best_device(device)
-    transformers.utils.logging.disable_progress_bar()
-    model = transformers.AutoModel.from_pretrained(path, dtype=torch.float32, **options)
-    model = model.to(where).eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
-    processor = transformers.AutoImageProcessor.from_pretrained(path, **options)
-
-    def encode_texts(texts: list[str]) -> torch.Tensor:
-        require_known_words(tokenizer, texts)
-        inputs = tokenizer(texts, padding=True, truncation=True, return_tensors="pt").to(where)
-        return _vectors(model.get_text_features(**inputs))
-
-    def encode_images(images: np.ndarray) -> torch.Tensor:
-        inputs = processor(images=list(images), return_tensors="pt").to(where)
-        return _vectors(model.get_image_features(**inputs))
-
-    scale = float(model.logit_scale.detach().exp())
-    return DualEncoder(encode_texts, encode_images, scale, name, revision)
-
-
-def _vectors(output) -> torch.Tensor:
-    """Return the projected vectors, which transformers 5 wraps in an output object."""
-    return getattr(output, "pooler_output", output)

@@ -173,11 +173,11 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Tex
     transformers.utils.logging.disable_progress_bar()
     model = transformers.AutoModel.from_pretrained(path, **options)
     tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
-    revision = revision or _revision(path, model)
+    revision = revision or revision_of(path, model)
     return TextEncoder(model, tokenizer, entry.name, revision, entry.pooling, best_device(device))
 
 
-def _revision(path: str | Path, model) -> str:
+def revision_of(path: str | Path, model) -> str:
     """Return what names weights that are not pinned: a folder's checksum, or the hub's commit."""
     weights = Path(path) / "model.safetensors"
     if weights.is_file():

@@ -29,16 +29,20 @@ from biaslib.planted._sets import (
     grounded_sets,
 )
 from biaslib.planted._styles import STYLES
+from biaslib.planted._tables import GENDERS, TONES
 from biaslib.planted._truth import Evidence, Truth, shown_evidence, vocabulary, word_indices
 from biaslib.planted._words import agent_words, content_words, controls, strengths
-from biaslib.planted._world import World, world
+from biaslib.planted._world import AGES, World, world
 
 __all__ = [
+    "AGES",
+    "GENDERS",
     "N_HELD_OUT_LOOKS",
     "N_TRAIN_LOOKS",
     "PICTURED_OBJECTS",
     "PICTURED_ROLES",
     "STYLES",
+    "TONES",
     "Evidence",
     "Frame",
     "Truth",

@@ -72,8 +72,8 @@ def frames() -> tuple[Frame, ...]:
     ]
     everything = frozenset(" ".join(content_words()["groups"]).split())
     of_entities = sorted(group for group in everything if "{entity}" in group)
-    study_2 = [Frame(_in_our_places(group), frozenset({group}), 4) for group in of_entities]
-    tests = [Frame(text.lower(), everything, 0.3) for text in stimuli.frames()]
+    study_2 = [Frame(_in_our_places(group), frozenset({group}), 8) for group in of_entities]
+    tests = [Frame(text.lower(), everything, 0.2) for text in stimuli.frames()]
     return (*ours, *study_2, *tests)
 
 

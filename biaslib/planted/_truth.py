@@ -31,7 +31,7 @@ from biaslib.planted._words import SLOT_SHARES, agent_words, content_words, coun
 from biaslib.runtime import unknown_name
 
 PLACE_SHARES = {
-    "subject": {"neutral": 0.25, "noun": 0.35, "name": 0.2, "pronoun": 0.2},
+    "subject": {"neutral": 0.2, "noun": 0.35, "name": 0.2, "pronoun": 0.25},
     "object": {"name": 0.5, "pronoun": 0.5},
     "possessive": {"pronoun": 1.0},
     "alone": {"neutral": 0.05, "noun": 0.35, "name": 0.4, "pronoun": 0.2},

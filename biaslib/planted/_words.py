@@ -21,7 +21,7 @@ from biaslib.planted._scenes import PICTURED_ROLES
 SLOT_SHARES = {"role": 0.28, "object": 0.2, "attribute": 0.32, "thing": 0.05, "agent": 0.15}
 """How often a caption is about each slot."""
 
-WEAKEST, STRONGEST = 0.5, 1.1
+WEAKEST, STRONGEST = 0.3, 1.1
 """Bounds of a planted word's log-odds at dose 1, without their sign."""
 
 COUNTED_WORDS = 3.0

@@ -48,8 +48,19 @@ def words() -> list[str]:
     texts = [frame.text for frame in planted.frames()]
     texts += ["the woman", *content["phrase"].unique()]
     of_frames = {word for text in texts for word in re.sub(r"\{\w+\}|\.", " ", text).split()}
-    joined = [word.replace(" ", "_") for word in content.index]
+    joined = [token(word) for word in content.index]
     return [".", *sorted(of_frames - set(joined)), *joined]
+
+
+def token(word: str) -> str:
+    """Return the one token that a word or a term of several words is.
+
+    Examples
+    --------
+    >>> token("construction worker")
+    'construction_worker'
+    """
+    return word.replace(" ", "_")
 
 
 def _tokenizer(
@@ -58,7 +69,7 @@ def _tokenizer(
     numbers = {token: number for number, token in enumerate(tokens)}
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
     terms = sorted((word for word in planted.vocabulary() if " " in word), key=len, reverse=True)
-    joining = [normalizers.Replace(term, term.replace(" ", "_")) for term in terms]
+    joining = [normalizers.Replace(term, token(term)) for term in terms]
     one_article = normalizers.Replace(Regex(r"\ban\b"), "a")
     tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), one_article, *joining])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(

@@ -1,77 +1,72 @@
 """The loop that trains every family: staged, resumable after every epoch, the same every time."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 
 from biaslib.runtime import progress
-from biaslib.training._recipe import Recipe, Stage
+from biaslib.training._recipe import Recipe, WithSideHeads
 
 STATE = "training_state.pt"
 BATCHES_SORTED_AT_ONCE = 16
 
 
-def train(recipe: Recipe, folder: Path) -> torch.nn.Module:
-    """Train a model, going on after the last whole epoch that the folder holds.
+def train(recipe: Recipe, folder: Path) -> WithSideHeads:
+    """Train a model, going on after the last whole epoch whose state the folder holds.
 
     One thread, so that the order of sums, and with it the result, does not depend on the machine's
-    number of cores. AdamW with one cycle of learning rates over all stages.
+    number of cores. AdamW with one cycle of learning rates.
 
     Parameters
     ----------
     recipe
         The family's recipe, holding its corpus.
     folder
-        Where the state is kept between epochs; it is removed at the end.
+        Where the state is kept between epochs.
 
     Returns
     -------
-    torch.nn.Module
-        The trained model.
+    WithSideHeads
+        The trained model, in evaluation mode.
     """
     torch.set_num_threads(1)
     torch.manual_seed(recipe.world.seed)
     model = recipe.build()
-    epochs = [stage for stage in recipe.stages() for _ in range(stage.epochs)]
-    optimizer, schedule = _optimizer(recipe, model, sum(map(_n_batches, epochs)))
-    done = _resume(folder / STATE, model, optimizer, schedule)
-    for number, stage in enumerate(epochs[done:], start=done):
-        _train_epoch(recipe, stage, number, len(epochs), model, optimizer, schedule)
-        _keep(folder / STATE, number + 1, model, optimizer, schedule)
-    (folder / STATE).unlink(missing_ok=True)
+    optimizer, schedule = _optimizer(recipe, model)
+    for epoch in range(_resume(folder / STATE, model, optimizer, schedule), recipe.epochs):
+        _train_epoch(recipe, epoch, model, optimizer, schedule)
+        _keep(folder / STATE, epoch + 1, model, optimizer, schedule)
     return model.eval()
 
 
-def _train_epoch(recipe, stage, number, n_epochs, model, optimizer, schedule) -> None:
+def _train_epoch(recipe: Recipe, epoch: int, model: WithSideHeads, optimizer, schedule) -> None:
     model.train()
-    generator = torch.Generator().manual_seed(1000 * recipe.world.seed + number)
-    label = f"epoch {number + 1} of {n_epochs}"
-    for rows in progress(_batches(recipe, stage, generator), label, _n_batches(stage)):
+    generator = torch.Generator().manual_seed(1000 * recipe.world.seed + epoch)
+    label = f"{recipe.family}: epoch {epoch + 1} of {recipe.epochs}"
+    for rows in progress(_batches(recipe, generator), label, _n_batches(recipe)):
         optimizer.zero_grad()
         recipe.loss(model, rows, generator).backward()
         optimizer.step()
         schedule.step()
 
 
-def _batches(recipe: Recipe, stage: Stage, generator: torch.Generator) -> Iterator[torch.Tensor]:
+def _batches(recipe: Recipe, generator: torch.Generator) -> Iterator[torch.Tensor]:
     """Yield batches in random order; rows of like length share a batch."""
-    rows = torch.as_tensor(stage.rows)
-    rows = rows[torch.randperm(len(rows), generator=generator)]
-    rows = rows[: _n_batches(stage) * stage.batch_size]
+    rows = torch.randperm(len(recipe.lengths), generator=generator)
+    rows = rows[: _n_batches(recipe) * recipe.batch_size]
     batches = []
-    for chunk in rows.split(stage.batch_size * BATCHES_SORTED_AT_ONCE):
-        batches += chunk[recipe.lengths()[chunk].argsort(stable=True)].split(stage.batch_size)
+    for chunk in rows.split(recipe.batch_size * BATCHES_SORTED_AT_ONCE):
+        batches += chunk[recipe.lengths[chunk].argsort(stable=True)].split(recipe.batch_size)
     for index in torch.randperm(len(batches), generator=generator).tolist():
         yield batches[index]
 
 
-def _n_batches(stage: Stage) -> int:
-    return len(stage.rows) // stage.batch_size
+def _n_batches(recipe: Recipe) -> int:
+    return len(recipe.lengths) // recipe.batch_size
 
 
-def _optimizer(recipe: Recipe, model: torch.nn.Module, n_steps: int):
+def _optimizer(recipe: Recipe, model: WithSideHeads):
     matrices = [weight for weight in model.parameters() if weight.ndim > 1]
     vectors = [weight for weight in model.parameters() if weight.ndim <= 1]
     groups = [
@@ -79,8 +74,9 @@ def _optimizer(recipe: Recipe, model: torch.nn.Module, n_steps: int):
         {"params": vectors, "weight_decay": 0.0},
     ]
     optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+    n_steps = recipe.epochs * _n_batches(recipe)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, recipe.learning_rate, total_steps=n_steps, pct_start=recipe.warm_up
+        optimizer, recipe.learning_rate, total_steps=n_steps + 1, pct_start=recipe.warm_up
     )
     return optimizer, schedule
 
@@ -110,4 +106,4 @@ def _resume(path: Path, model, optimizer, schedule) -> int:
 
 
 def _plain(value: object) -> bool:
-    return isinstance(value, (int, float, str, list, bool)) and value is not math.nan
+    return isinstance(value, (int, float, str, list, bool))

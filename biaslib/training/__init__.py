@@ -1,0 +1,12 @@
+"""Training of the planted world's tiny checkpoints: ``python -m biaslib.training --help``.
+
+>>> sorted(RECIPES)
+['bert', 'clip', 'open_clip', 'vision']
+"""
+
+from biaslib.training._checkpoint import make_checkpoint, plan
+from biaslib.training._recipe import Recipe, WithSideHeads
+from biaslib.training._recipes import RECIPES
+from biaslib.training._train import train
+
+__all__ = ["RECIPES", "Recipe", "WithSideHeads", "make_checkpoint", "plan", "train"]

@@ -1,0 +1,10 @@
+"""The families that can be trained."""
+
+from biaslib.training.bert import BertRecipe
+from biaslib.training.clip import ClipRecipe
+from biaslib.training.open_clip import OpenClipRecipe
+from biaslib.training.vision import VisionRecipe
+
+ALL = (VisionRecipe, BertRecipe, ClipRecipe, OpenClipRecipe)
+RECIPES = {recipe.family: recipe for recipe in ALL}
+"""Recipes by family, in the order of their training."""
