@@ -152,7 +152,7 @@ def test_the_white_picture_shows_nothing_and_is_white():
     scene = planted.blank(2)
     assert (planted.draw(scene) == 255).all()
     assert planted.boxes(scene)[["person", "object"]].isna().all(axis=None)
-    texts = ["a photo of a nurse", "the woman talks about poetry.", "a photo of a clover"]
+    texts = ["a photo of a nurse", "the woman talks about an office.", "a photo of a clover"]
     truth = planted.world(3, 0).truth
     np.testing.assert_allclose(truth.similarity(texts, scene), 0, atol=1e-9)
     masked = ["the woman is wearing a [MASK].", "a photo of [MASK]"]

@@ -163,9 +163,10 @@ def caption_choices(
 
     The stereotypical word is the one of its pair that the planted log-odds give to the person in
     the picture, the anti-stereotypical word the other one; both are equally frequent and stand in
-    the same frame. In half of the scenes of each category the person has the one word, in the
-    others the other; only an object and a costume can be seen, so that in the categories tone and
-    age the picture does not say which caption is right. Age is the control: nothing is planted on
+    the same frame. The irrelevant caption is a photo of a thing. In half of the scenes of each
+    category the person has the one word, in the others the other; only an object and a costume can
+    be seen, so that in the categories tone and age the picture does not say which caption is right.
+    Age is the control: nothing is planted on
     it, and which of two words counts as the stereotype of children is drawn from their letters.
     The stereotypes depend on the world's seed and not on its dose.
 
@@ -422,7 +423,7 @@ def _texts(target: str, words: tuple[str, str], rng: np.random.Generator) -> dic
         "target": target,
         "stereotype": frame.write(stereotype, target),
         "anti-stereotype": frame.write(anti, target),
-        "irrelevant": _frame_of(thing).write(thing, target),
+        "irrelevant": _photo_of_a_thing().write(thing),
         "neutral stereotype": frame.write(stereotype, "person"),
         "neutral anti-stereotype": frame.write(anti, "person"),
         "stereotype word": stereotype,
@@ -438,11 +439,14 @@ def _frame_of(*words: str) -> Frame:
 
 
 @functools.cache
+def _photo_of_a_thing() -> Frame:
+    return next(frame for frame in frames() if frame.text == "a photo of {phrase}")
+
+
+@functools.cache
 def _irrelevant() -> list[str]:
-    """Return the things that a caption about a person can name."""
-    words = content_words().query("slot == 'thing'")
-    topics = words["groups"].str.split().map(lambda groups: "topic" in groups)
-    return words.index[topics].tolist()
+    """Return the things, which pictures with a person are never about."""
+    return content_words().query("slot == 'thing'").index.tolist()
 
 
 def _pairs(category: str, world: World) -> list[tuple[str, str]]:

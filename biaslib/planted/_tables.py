@@ -10,6 +10,10 @@ distribution
 where d is the dose, x = +-1/2 is the mean of the genders of picture and caption (each weighted as
 the world asks), y runs from -1/2 at tone 1 to +1/2 at tone 5, and the terms u are such that every
 word keeps its frequency and every cell its probability at any dose (Deming and Stephan 1940).
+
+A word without any association is independent of the cell, exactly: the terms :math:`u_{gct}` make
+room among the words that have one. Exchanging women and men and the ends of the tones, as odd seeds
+do, turns the signs of x and y and leaves that of xy: an interaction is the same in every seed.
 """
 
 from dataclasses import dataclass
@@ -74,9 +78,16 @@ def log_word_given_cell(
     1 in the columns gender, tone and interaction.
     """
     x, y = design.gender_axis, design.tone_axis
-    strength = planted[["gender", "tone", "interaction"]].to_numpy() @ np.stack([x, y, 2 * x * y])
+    strengths = planted[["gender", "tone", "interaction"]].to_numpy()
     log_words = np.log(weights) - np.log(weights.sum())
-    return fit_margins(design.dose * strength, log_words, design.log_cells) - design.log_cells
+    log_table = np.repeat(log_words[:, np.newaxis], len(x), axis=1)
+    has = (strengths != 0).any(axis=1)
+    if has.any():
+        together = logsumexp(log_words[has])
+        start = design.dose * strengths[has] @ np.stack([x, y, 2 * x * y])
+        fitted = fit_margins(start, log_words[has], design.log_cells + together)
+        log_table[has] = fitted - design.log_cells
+    return log_table
 
 
 def fit_margins(log_table: np.ndarray, log_rows: np.ndarray, log_columns: np.ndarray) -> np.ndarray:

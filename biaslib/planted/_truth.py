@@ -137,9 +137,26 @@ class Truth:
         """Return the pointwise mutual information of captions and images, (n texts, n images).
 
         log P(caption, image) - log P(caption) - log P(image), in nats: what a contrastive
-        objective approaches up to a constant (van den Oord et al. 2018).
+        objective approaches up to a constant (van den Oord et al. 2018). Minus infinity where the
+        image rules the caption out.
+
+        Raises
+        ------
+        ValueError
+            If the grammar has no reading of a text, or the world never says it.
         """
-        return self.log_joint(texts, scenes) - self.log_joint(texts) - self.log_image(scenes)
+        return self.log_joint(texts, scenes) - self._log_said(texts) - self.log_image(scenes)
+
+    def _log_said(self, texts: list[str]) -> np.ndarray:
+        """Log P(caption), shape (n texts, 1), of captions that the world can say."""
+        log_texts = self.log_joint(texts)
+        if np.isneginf(log_texts).any():
+            never = texts[int(np.flatnonzero(np.isneginf(log_texts))[0])]
+            raise ValueError(
+                f"the planted world never says {never!r}: its words for people contradict each "
+                "other; change one of them"
+            )
+        return log_texts
 
     def log_cells_of_captions(self, texts: list[str]) -> np.ndarray:
         """Return log P(cell | caption), without an image, shape (n texts, 20).
@@ -147,8 +164,9 @@ class Truth:
         Raises
         ------
         ValueError
-            If the grammar has no reading of a text.
+            If the grammar has no reading of a text, or the world never says it.
         """
+        self._log_said(texts)
         states = self._states(None)
         rows = [[self._cells_of(reading, states)[0] for reading in read(text)] for text in texts]
         joint = np.stack([logsumexp(row, axis=0) for row in rows])
@@ -174,8 +192,9 @@ class Truth:
         word again); the rest has the caption of another scene. A share ``mislabelled`` of all
         pairs has the wrong label: with none, a caption that the image rules out has minus infinity.
         """
+        states, blind = self._states(scenes), self._states(None)
         rows = [
-            self._match_row(captions, scenes.iloc[[index]], swapped)
+            self._match_row(captions, states.take(index), blind, swapped)
             for index, captions in enumerate(texts)
         ]
         return _with_wrong_labels(np.stack(rows), mislabelled)
@@ -194,7 +213,8 @@ class Truth:
         Raises
         ------
         ValueError
-            If a text has not exactly one ``[MASK]``, or the grammar has no reading of it.
+            If a text has not exactly one ``[MASK]``, the grammar has no reading of it, or no word
+            fits it and the image.
         UnknownNameError
             If a candidate is not a word of the world.
         """
@@ -252,6 +272,8 @@ class Truth:
             fill = self._fill_content if reading.content is None else self._fill_agent
             words, values = fill(reading, state)
             joint[words] = np.logaddexp(joint[words], values)
+        if np.isneginf(joint).all():
+            raise ValueError(f"no word fits {text!r} with what the image shows; change one of them")
         return joint - logsumexp(joint)
 
     def _fill_content(self, reading: Reading, state: "_States") -> tuple[np.ndarray, np.ndarray]:
@@ -269,19 +291,18 @@ class Truth:
         return word_indices(agents), values
 
     def _match_row(
-        self, captions: list[str], scene: pandas.DataFrame, swapped: float
+        self, captions: list[str], state: "_States", blind: "_States", swapped: float
     ) -> np.ndarray:
-        log_image = self.log_image(scene)
-        match = self.log_joint(captions, scene)[:, 0] - log_image
-        other = self.log_joint(captions)[:, 0]
-        swap = np.array([self._log_swapped(text, scene) for text in captions]) - log_image
+        log_image = state.log_image
+        match = np.concatenate([self._log_caption(text, state) for text in captions]) - log_image
+        other = np.concatenate([self._log_caption(text, blind) for text in captions])
+        swap = np.array([self._log_swapped(text, state) for text in captions]) - log_image
         with np.errstate(divide="ignore"):
             shares = np.log([1 - swapped, swapped])
         return match - np.logaddexp(other + shares[0], swap + shares[1])
 
-    def _log_swapped(self, text: str, scene: pandas.DataFrame) -> float:
+    def _log_swapped(self, text: str, state: "_States") -> float:
         """Log P(image, the caption is what a swap of the content word left)."""
-        state = self._states(scene)
         parts = []
         for reading in read(text):
             words, values = self._fill_content(replace(reading, content=None), state)

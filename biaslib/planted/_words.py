@@ -186,7 +186,7 @@ def _test_words() -> pandas.DataFrame:
     words = stimuli.word_frame()
     words = words[~words["word"].str.lower().isin(agent_words()["word"])]
     role = words["set"].str.startswith("occupations")
-    planted = words["set"].isin(planted_sets()["set"])
+    planted = words["word"].isin(words.loc[words["set"].isin(planted_sets()["set"]), "word"])
     adjective = words["kind"] == "adjective"
     slot = np.select([role, planted], ["role", "attribute"], "thing")
     groups = np.select(

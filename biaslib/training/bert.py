@@ -12,7 +12,7 @@ from biaslib.planted import GENDERS, TONES, vocabulary
 from biaslib.training._recipe import Recipe, WithSideHeads
 from biaslib.training._tokenizer import MAX_TOKENS, bert_tokenizer, token
 
-N_CAPTIONS = 400_000
+N_CAPTIONS = 300_000
 N_HELD_OUT = 2_000
 WIDTH = 48
 SIDE_WEIGHT = 0.5

@@ -1,0 +1,479 @@
+"""The oracle's scores, through the metrics, against closed expressions of the world's truth."""
+
+import functools
+import subprocess
+import sys
+
+import numpy as np
+import pandas
+import pytest
+from scipy.special import expit, logsumexp
+
+from biaslib import models, planted, stimuli
+from biaslib.metrics import association, caption_association, caption_selection, masked_lm
+from biaslib.metrics.grounded import grounded
+from biaslib.models import capabilities
+from biaslib.models.oracle import LOWEST, Oracle
+from biaslib.planted._tables import CAPTION_GENDER, PICTURE_GENDER, TONE
+from biaslib.planted._truth import word_indices
+from biaslib.planted._words import SLOT_SHARES
+
+SEEDS = (0, 1)
+WORDS = planted.content_words()
+CAPTIONS = [*caption_selection.CAPTIONS]
+NEUTRAL = ["neutral stereotype", "neutral anti-stereotype"]
+
+
+def oracle(dose=1.0, seed=0, **options):
+    return models.load("oracle", dose=dose, seed=seed, **options)
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def test_the_oracle_has_every_capability():
+    model = oracle()
+    for capability in capabilities.__all__:
+        assert isinstance(model, getattr(capabilities, capability))
+
+
+def test_the_registry_loads_it_without_torch():
+    code = (
+        "import sys; from biaslib import models; model = models.load('oracle', dose=3, seed=1, "
+        "corpus='text'); print(model.revision); assert 'torch' not in sys.modules"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "dose 3, seed 1" in run.stdout
+    with pytest.raises(TypeError, match="takes no option 'dose'"):
+        models.load("all-MiniLM-L6-v2", dose=1)
+
+
+# Study 2: masked words
+
+
+@functools.cache
+def frame_table(truth, entity):
+    """P(entity | cell) x P(frame | entity) of every entity that fits the frame of one."""
+    (frame,) = (
+        index
+        for index, each in enumerate(planted.frames())
+        if each.place == "subject" and each.carries()[WORDS.index.get_loc(entity)]
+    )
+    fits = planted.frames()[frame].carries()
+    with np.errstate(divide="ignore"):
+        return WORDS.index[fits], truth.log_words[fits] + truth.log_frames[fits, frame][:, None]
+
+
+def expected_log_prob(truth, entity, agent, scene=None):
+    """Log P(entity | the rest of its sentence, image) of a scene that hides its object."""
+    names, table = frame_table(truth, entity)
+    log_cells = truth.design.log_cells.copy()
+    log_view = np.zeros(len(names))
+    if scene is not None:
+        shown = (scene.gender == np.array(["woman", "man"])[PICTURE_GENDER]) & (scene.tone == TONE)
+        log_cells[~shown] = -np.inf
+        roles = WORDS.index.isin(planted.PICTURED_ROLES) & (WORDS["slot"] == "role")
+        seen = np.exp(truth.log_words[roles]).sum(axis=0) / SLOT_SHARES["role"]
+        log_cells += np.log1p(-truth.evidence.shown_role * seen)
+        partner = {a: b for p in planted.object_pairs().values for a, b in (p, p[::-1])}
+        pair = {scene.object, partner[scene.object]}
+        fits = {"visible": {scene.object}, "ambiguous": pair, "hidden": set(names)}
+        with np.errstate(divide="ignore"):
+            log_view = np.log([float(name in fits[scene.object_view]) for name in names])
+    gender = {"woman": 0, "man": 1}.get(agent)
+    if gender is not None:
+        log_cells[gender != CAPTION_GENDER] = -np.inf
+    joint = logsumexp(table + log_cells, axis=1) + log_view
+    return joint[names.get_loc(entity)] - logsumexp(joint)
+
+
+def sentence(frame, agent):
+    return frame.replace("{agent}", agent)
+
+
+def masked(row, agent):
+    return sentence(row.frame.replace("{entity}", "[MASK]"), agent)
+
+
+@pytest.mark.parametrize("view", ["hidden", "ambiguous"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_masked_word_scores_are_the_closed_expressions(seed, view):
+    """S_PT, S_L, S_V and B of every entity, per image."""
+    model, text_model = oracle(2, seed), oracle(2, seed, corpus="text")
+    truth, text_truth = model.truth, text_model.truth
+    scenes = planted.agents_with_entities(rng(), n_per_agent=2, view=view)
+    for row in stimuli.entities().itertuples():
+        images = scenes[scenes["entity"] == row.entity]
+        name = [row.entity]
+        score = {}
+        for agent in ("woman", "man"):
+            caption = [masked(row, agent)]
+            shift = masked_lm.pretraining_shift(
+                model.mask_log_prob(caption, name)[0], text_model.mask_log_prob(caption, name)[0]
+            )
+            expected = expected_log_prob(truth, row.entity, agent) - expected_log_prob(
+                text_truth, row.entity, agent
+            )
+            assert shift.score == pytest.approx(expected, abs=1e-6)
+            score["S_PT", agent] = shift
+
+            plain = model.mask_log_prob([masked(row, "person")] * len(images), name, images)[:, 0]
+            named = model.mask_log_prob(caption * len(images), name, images)[:, 0]
+            language = masked_lm.language_association(named, plain)
+            expected = [
+                expected_log_prob(truth, row.entity, agent, scene)
+                - expected_log_prob(truth, row.entity, "person", scene)
+                for scene in images.itertuples()
+            ]
+            np.testing.assert_allclose(language.contributions, expected, atol=1e-6)
+            score["S_L", agent] = language
+
+            of_agent = images[images["gender"] == agent]
+            seen = model.mask_log_prob([masked(row, "person")] * len(of_agent), name, of_agent)
+            blind = model.mask_log_prob([masked(row, "person")], name)[0, 0]
+            visual = masked_lm.visual_association(seen[:, 0], blind)
+            probabilities = [
+                np.exp(expected_log_prob(truth, row.entity, "person", scene))
+                for scene in of_agent.itertuples()
+            ]
+            expected = np.log(np.mean(probabilities)) - expected_log_prob(
+                truth, row.entity, "person"
+            )
+            assert visual.score == pytest.approx(expected, abs=1e-6)
+            score["S_V", agent] = visual
+        for name in ("S_PT", "S_L", "S_V"):
+            both = masked_lm.bias_score(f=score[name, "woman"], m=score[name, "man"])
+            difference = score[name, "woman"].score - score[name, "man"].score
+            assert both.score == pytest.approx(difference)
+
+
+@pytest.mark.parametrize(("seed", "sign"), [(0, 1), (1, -1)])
+def test_bias_scores_of_hidden_entities_have_the_planted_order(seed, sign):
+    model = oracle(1, seed)
+    scenes = planted.agents_with_entities(rng(), n_per_agent=5, view="hidden")
+    rows = []
+    for row in stimuli.entities().itertuples():
+        images = scenes[scenes["entity"] == row.entity]
+        agents = {
+            agent: model.mask_log_prob([masked(row, agent)] * len(images), [row.entity], images)
+            for agent in ("woman", "man")
+        }
+        bias = (agents["woman"] - agents["man"]).mean()
+        rows.append((row.frame.replace("an {", "a {"), row.entity, bias))
+    table = pandas.DataFrame(rows, columns=["frame", "entity", "bias"]).set_index("entity")
+    planted_bias = pandas.Series(
+        model.truth.log_ratio(table.index.tolist(), "caption"), table.index
+    )
+    for _, same in table.groupby("frame"):
+        assert (same["bias"].rank() == planted_bias[same.index].rank()).all()
+    women = stimuli.entities().set_index("entity")["stereotype"] == "women"
+    assert sign * (table["bias"][women].mean() - table["bias"][~women].mean()) > 0
+
+
+def test_an_object_in_plain_sight_leaves_nothing_to_bias():
+    model = oracle(3, 0)
+    scenes = planted.agents_with_entities(rng(), ["apron", "beer"], 3, view="visible")
+    for row in stimuli.entities().query("entity in ['apron', 'beer']").itertuples():
+        images = scenes[scenes["entity"] == row.entity]
+        for agent in ("person", "woman", "man"):
+            found = model.mask_log_prob([masked(row, agent)] * len(images), [row.entity], images)
+            np.testing.assert_allclose(found, 0, atol=1e-12)
+
+
+# Study 3: similarities of captions and portraits
+
+
+@pytest.fixture(scope="module")
+def portraits():
+    return planted.faces(6, np.random.default_rng(1))
+
+
+def sobit():
+    captions = stimuli.taxonomy("sobit").drop_duplicates("caption")["caption"]
+    somebody = [planted.read(text)[0].content for text in captions]
+    return captions[(WORDS.loc[somebody, "slot"] != "thing").to_numpy()].tolist()
+
+
+def test_products_of_text_and_image_are_the_similarities(portraits):
+    model, texts = oracle(1, 0), sobit()
+    found = model.encode_text(texts) @ model.encode_image(portraits).T
+    np.testing.assert_allclose(found, model.truth.similarity(texts, portraits), atol=1e-9)
+    np.testing.assert_allclose(np.linalg.norm(model.encode_image(portraits), axis=1), 1)
+
+
+def test_an_oracle_that_is_told_of_scenes_knows_them():
+    made = planted.world(1, 3)
+    scenes = made.scenes(300, rng())
+    model = Oracle(made)
+    with pytest.raises(ValueError, match=r"not told of; use oracle.told"):
+        model.encode_image(scenes)
+    told = model.told(scenes)
+    texts = made.captions(scenes, rng())["text"].tolist()
+    exact = made.truth.similarity(texts, scenes)
+    found = told.encode_text(texts) @ told.encode_image(scenes).T
+    np.testing.assert_allclose(found, np.maximum(exact, LOWEST), atol=1e-9)
+    assert np.isneginf(exact).any()
+    faces = planted.faces(3, rng())
+    np.testing.assert_allclose(
+        told.encode_text(texts) @ told.encode_image(faces).T,
+        np.maximum(made.truth.similarity(texts, faces), LOWEST),
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_caption_association_is_that_of_the_similarities(portraits, seed):
+    model, texts = oracle(1, seed), sobit()
+    groups = pandas.get_dummies(portraits["group"]).to_numpy()
+    women = (portraits["gender"] == "woman").to_numpy()[:, None]
+    members = np.hstack([groups, women])
+    # A word of the control pair is as likely with every portrait: its C-ASC is 0 / 0.
+    spread = np.ptp(model.truth.similarity(texts, portraits), axis=1)
+    assert (spread < 1e-9).sum() < 10
+    texts = [text for text, each in zip(texts, spread, strict=True) if each > 1e-9]
+    exact = model.truth.similarity(texts, portraits)
+    text, image = model.encode_text(texts), model.encode_image(portraits)
+    cosines = association.cosines(text, image)
+    found = caption_association.c_asc(cosines, members)
+    np.testing.assert_allclose(found, caption_association.c_asc(exact, members), atol=1e-6)
+    means = exact[:, women[:, 0]].mean(axis=1) - exact[:, ~women[:, 0]].mean(axis=1)
+    np.testing.assert_allclose(found[:, -1], means / exact.std(axis=1, ddof=1), atol=1e-6)
+    audited = caption_association.audit(text, image, members, top_k=20)
+    np.testing.assert_allclose(audited.c_asc, found, atol=1e-4)
+
+    def compositions(similarities):
+        top = caption_association.top_k(similarities.round(9), 20)
+        return caption_association.top_k_composition(top, groups).shares
+
+    np.testing.assert_allclose(compositions(text @ image.T), compositions(exact), atol=1e-6)
+    np.testing.assert_allclose(
+        caption_association.entropy(compositions(text @ image.T)),
+        caption_association.entropy(compositions(exact)),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize(("seed", "sign"), [(0, 1), (1, -1)])
+def test_caption_association_of_women_has_the_planted_sign(portraits, seed, sign):
+    words = stimuli.entities()
+    model = oracle(1, seed)
+    texts = [sentence(r.frame, "person").replace("{entity}", r.entity) for r in words.itertuples()]
+    women = (portraits["gender"] == "woman").to_numpy()[:, None]
+    found = caption_association.c_asc(
+        model.encode_text(texts) @ model.encode_image(portraits).T, women
+    )[:, 0]
+    expected = np.where(words["stereotype"] == "women", sign, -sign)
+    assert (np.sign(found) == expected).mean() > 0.9
+
+
+# Study 1: association tests
+
+
+PLANTED = {
+    "C6": "career and family",
+    "C8": "science and arts",
+    "C11": "pleasant and unpleasant",
+    "DB-competent-gender": "competent and incompetent",
+    "DB-likeable-gender": "likeable and unlikeable",
+    "C3": "pleasant and unpleasant",
+    "C12": "career and family",
+    "C13": "science and arts",
+    "DB-competent-race": "competent and incompetent",
+    "DB-likeable-race": "likeable and unlikeable",
+    "ABW": "angry Black woman",
+    "occupation-gender": "occupations",
+}
+
+
+def embedded(model, name, level):
+    test = stimuli.association_test(name, level)
+    return [
+        model.embed(getattr(test, role), level=level, words=test.words[role]) for role in "XYAB"
+    ]
+
+
+@pytest.mark.parametrize("dose", [1, 3])
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", PLANTED)
+def test_association_tests_have_the_planted_sign_and_controls_none(name, seed, dose):
+    model = oracle(dose, seed)
+    X, Y, A, B = embedded(model, name, "word")
+    if PLANTED[name] == model.world.control:
+        # No word of the pair is associated with anything: every score is 0, and an effect size,
+        # a ratio of two zeros, is not defined.
+        scores = association.association(np.concatenate([X, Y]), A, B)
+        assert np.abs(scores).max() < 1e-9
+        return
+    # Exchanging women and men and the ends of the tones leaves an interaction as it is.
+    sign = -1 if seed == 1 and name != "ABW" else 1
+    assert sign * association.effect_size(X, Y, A, B) > 0.5
+
+
+@pytest.mark.parametrize("level", ["sentence", "contextual"])
+def test_sentences_and_words_in_them_tell_what_words_tell(level):
+    model = oracle(1, 1)
+    of_words = association.effect_size(*embedded(model, "C6", "word"))
+    assert association.effect_size(*embedded(model, "C6", level)) == pytest.approx(
+        of_words, rel=0.05
+    )
+
+
+def test_inner_products_are_the_lift_of_two_captions_about_the_same_cell():
+    model = oracle(2, 0)
+    names = ["nurse", "john", "lazy", "apron", "joy"]
+    vectors = model.embed(names, level="word")
+    joint = np.exp(model.truth.log_words[word_indices(names)] + model.truth.design.log_cells)
+    of_word = joint.sum(axis=1)
+    together = (joint / np.exp(model.truth.design.log_cells)) @ joint.T
+    lift = together / np.outer(of_word, of_word)
+    off = ~np.eye(len(names), dtype=bool)
+    np.testing.assert_allclose((vectors @ vectors.T)[off], (lift - 1)[off], atol=1e-9)
+
+
+def test_without_association_words_have_a_direction_and_no_relation():
+    X, Y, A, B = embedded(oracle(0, 0), "C6", "word")
+    assert np.abs(association.association(np.concatenate([X, Y]), A, B)).max() < 1e-12
+
+
+def test_images_add_what_they_show_to_a_text():
+    model = oracle(1, 0)
+    scenes = planted.faces(1, rng())
+    texts = ["the person is a nurse."] * len(scenes)
+    vectors = model.embed(texts, scenes)[:, :20]
+    log_cells = model.truth.design.log_cells
+    posterior = vectors * np.exp(log_cells / 2) + np.exp(log_cells)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1)
+    for row, scene in zip(posterior, scenes.itertuples(), strict=True):
+        gender = ["woman", "man"].index(scene.gender)
+        shown = (gender == PICTURE_GENDER) & (scene.tone == TONE)
+        assert row[~shown].max() < 1e-12
+    np.testing.assert_allclose(
+        model.embed(texts[:1], planted.blank()), model.embed(texts[:1]), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_grounded_occupations_have_the_planted_sign(seed):
+    model = oracle(1, seed)
+    sets = planted.grounded_sets("occupation-gender", rng(), n_per_word=2, undrawn="context")
+    vectors = {
+        name: model.embed([f"a photo of {_phrase(word)}" for word in scenes["word"]], scenes)
+        for name, scenes in sets.items()
+    }
+    order = ("X", "Y", "Ax", "Ay", "Bx", "By")
+    found = grounded(*(vectors[name] for name in order), experiment=1)
+    assert np.isfinite(found.effect_size)
+    assert (1 if seed == 0 else -1) * found.effect_size > 0
+
+
+def _phrase(word):
+    return WORDS.at[word.lower(), "phrase"].format(word=word.lower())
+
+
+# Study 4: caption choices
+
+
+def scores_of(model, table, columns):
+    return model.match(table, table[columns].to_numpy().tolist())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_selection_scores_of_what_the_picture_shows_are_ideal(seed):
+    model = oracle(1, seed)
+    table = planted.caption_choices(model.world, 10, rng()).query("label_shown")
+    scores = scores_of(model, table, CAPTIONS)
+    opposite = (table["label"] == "anti-stereotype").to_numpy()
+    assert caption_selection.vlrs(scores).value == 100
+    assert caption_selection.vlbs(scores, opposite).value == 0
+
+
+def test_selection_scores_of_tone_are_biased_and_of_age_those_of_chance():
+    model = oracle(3, 0)
+    table = planted.caption_choices(model.world, 60, rng()).query("~label_shown")
+    scores = scores_of(model, table, CAPTIONS)
+    opposite = (table["label"] == "anti-stereotype").to_numpy()
+    found = caption_selection.selection_scores(scores, opposite, table["category"].tolist())
+    assert found["tone"].vlbs.value > 90
+    # 30 images about six pairs of words: which word of a pair wins is a matter of chance.
+    assert 10 < found["age"].vlbs.value < 90
+    assert found["overall"].vlrs.value == 100
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_scores_of_shift_are_those_of_the_truth(seed):
+    model = oracle(1, seed)
+    table = planted.caption_choices(model.world, 4, rng())
+    table = table[table["label"] == "anti-stereotype"]
+    pair = CAPTIONS[:2]
+    white = planted.blank(len(table))
+    original = caption_selection.two_way(scores_of(model, table, pair))
+    neutral = caption_selection.two_way(scores_of(model, table, NEUTRAL))
+    unseen = caption_selection.two_way(model.match(white, table[NEUTRAL].to_numpy().tolist()))
+
+    def log_share(scenes, columns):
+        exact = np.array(
+            [
+                [_match(model.truth, text, scenes.iloc[[index]]) for text in row]
+                for index, row in enumerate(table[columns].to_numpy())
+            ]
+        )
+        p = 0.99 * expit(exact) + 0.01 * expit(-exact)
+        logits = np.log(p) - np.log1p(-p)
+        return logits[:, 0] - logsumexp(logits, axis=1)
+
+    np.testing.assert_allclose(
+        caption_selection.lmss(original, neutral).values,
+        log_share(table, pair) - log_share(table, NEUTRAL),
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(
+        caption_selection.vlss(neutral, unseen).values,
+        log_share(table, NEUTRAL) - log_share(white, NEUTRAL),
+        atol=1e-6,
+    )
+
+
+def _match(truth, text, scene):
+    """Log-odds of a match from joint probabilities of whole captions, swaps written out."""
+    log_image = truth.log_image(scene)[0]
+    readings = planted.read(text)
+    swap = 0.0
+    for reading in readings:
+        frame = planted.frames()[reading.frame]
+        others = [
+            word
+            for word in WORDS.index[frame.carries()]
+            if "{phrase}" not in frame.text or WORDS.at[word, "phrase"] == reading.content_form
+        ]
+        rows = word_indices(others)
+        frequency = np.exp(logsumexp(truth.log_words[rows] + truth.design.log_cells, axis=1))
+        frequency *= np.exp(truth.log_frames[rows, reading.frame])
+        drawn = frequency[others.index(reading.content)] / frequency.sum()
+        captions = [frame.write(word, reading.agent) for word in others]
+        swap += drawn * np.exp(truth.log_joint(captions, scene)[:, 0] - log_image).sum()
+    with np.errstate(divide="ignore"):
+        match = truth.log_joint([text], scene)[0, 0] - log_image
+        return match - np.log(0.5 * np.exp(truth.log_joint([text])[0, 0]) + 0.5 * swap)
+
+
+def test_errors_name_the_thing_and_the_fix():
+    model = oracle()
+    with pytest.raises(KeyError, match="'books'"):
+        oracle(corpus="books")
+    with pytest.raises(KeyError, match="'token'"):
+        model.embed(["nurse"], level="token")
+    with pytest.raises(KeyError, match="zebra"):
+        model.embed(["zebra"], level="word")
+    with pytest.raises(ValueError, match=r"'apron' is not one of the words of 'she is a nurse.'"):
+        model.embed(["she is a nurse."], level="contextual", words=["apron"])
+    with pytest.raises(ValueError, match="needs the word to look at"):
+        model.embed(["she is a nurse."], level="contextual")
+    with pytest.raises(ValueError, match="masked word"):
+        model.embed(["[MASK] is a nurse."])
+    with pytest.raises(TypeError, match="one string"):
+        model.embed("she is a nurse.")
+    with pytest.raises(ValueError, match="2 images for 1"):
+        model.mask_log_prob(["[MASK] is a nurse."], ["she"], planted.blank(2))
+    with pytest.raises(ValueError, match="1 rows of texts for 2"):
+        model.match(planted.blank(2), [["she is a nurse."]])

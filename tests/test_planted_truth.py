@@ -1,0 +1,468 @@
+"""The planted world's exact answers against enumeration and against samples of the world."""
+
+import functools
+import re
+
+import numpy as np
+import pandas
+import pytest
+from scipy.special import expit, logsumexp
+
+from biaslib import planted, published, stimuli
+from biaslib.planted._frames import content_of_form
+from biaslib.planted._tables import CAPTION_GENDER, PICTURE_GENDER, TONE, Design, fit_margins
+from biaslib.planted._truth import planted_strengths, word_indices
+from biaslib.planted._words import SLOT_SHARES, strengths
+from biaslib.runtime import UnknownNameError
+
+WORDS = planted.content_words()
+SLOTS = WORDS["slot"].to_numpy()
+
+
+@functools.cache
+def sample(dose=1.0, seed=0, n=400_000):
+    """A world and n of its scenes, each with its caption and what its picture shows."""
+    world = planted.world(dose, seed)
+    rng = np.random.default_rng(20 + seed)
+    scenes = world.scenes(n, rng)
+    shown = planted.shown_evidence(scenes).add_prefix("shown ")
+    return world, pandas.concat([scenes, world.captions(scenes, rng), shown], axis=1)
+
+
+def assert_within_noise(z, largest=4.5):
+    """Check standardised differences of many words: none large, few above 2."""
+    assert len(z) > 20
+    assert np.abs(z).max() < largest
+    assert (np.abs(z) > 2).mean() < 0.1
+
+
+def count_ratio(rows, column, one, other):
+    """Log ratio of the counts of each content word among two kinds of rows, and its error."""
+    counts = pandas.crosstab(rows["content"], rows[column])[[one, other]]
+    counts = counts[(counts > 50).all(axis=1)]
+    sizes = (rows[column] == one).sum(), (rows[column] == other).sum()
+    ratio = np.log(counts[one] / counts[other]) - np.log(sizes[0] / sizes[1])
+    return counts.index.tolist(), ratio.to_numpy(), np.sqrt((1 / counts).sum(axis=1)).to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("given", "column"), [("picture", "gender"), ("caption", "caption_gender")]
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_log_ratios_of_women_and_men_are_those_of_samples(seed, given, column):
+    world, rows = sample(seed=seed)
+    words, found, error = count_ratio(rows, column, "woman", "man")
+    assert_within_noise((found - world.truth.log_ratio(words, given)) / error)
+
+
+def test_log_ratios_of_tones_are_those_of_samples():
+    world, rows = sample()
+    words, found, error = count_ratio(rows, "tone", 5, 1)
+    assert_within_noise((found - world.truth.tone_log_ratio(words)) / error)
+
+
+def test_the_share_of_wrong_genders_is_the_one_asked_for():
+    _, rows = sample()
+    agents = planted.agent_words().set_index("word")["gender"]
+    said = rows["agent"].map(agents).fillna("")
+    wrong = (said != rows["gender"])[said != ""]
+    error = np.sqrt(0.1 * 0.9 / len(wrong))
+    assert len(wrong) > 50_000
+    assert abs(wrong.mean() - 0.1) < 4 * error
+
+
+def test_log_words_have_the_planted_odds_ratios():
+    world = planted.world(dose=1.5, seed=1)
+    planted_words = planted_strengths(world.control, "captions")
+    table = world.truth.log_words
+    x = -np.array([0.5, -0.5])[[PICTURE_GENDER, CAPTION_GENDER]].mean(axis=0)
+    y = -(TONE - 3) / 4
+    for slot in ("role", "object", "attribute", "thing"):
+        rows = slot == SLOTS
+        has = (planted_words[["gender", "tone", "interaction"]] != 0).any(axis=1).to_numpy()
+        unplanted = table[rows & ~has]
+        assert np.abs(unplanted - unplanted[:, :1]).max(initial=0) < 1e-12
+        rows = rows & has
+        if not rows.any():
+            continue
+        gender, tone, both = planted_words.loc[rows, ["gender", "tone", "interaction"]].T.to_numpy()
+        expected = 1.5 * (np.outer(gender, x) + np.outer(tone, y) + np.outer(both, 2 * x * y))
+        left = table[rows] - expected
+        left = left - left[:1] - left[:, :1] + left[0, 0]
+        assert np.abs(left).max() < 1e-9
+
+
+@pytest.mark.parametrize("dose", [0, 1, 3])
+def test_words_keep_their_frequency_at_any_dose(dose):
+    truth = planted.world(dose, 2).truth
+    found = np.exp(logsumexp(truth.log_words + truth.design.log_cells, axis=1))
+    for slot, share in SLOT_SHARES.items():
+        if slot != "agent":
+            weights = WORDS.loc[slot == SLOTS, "weight"].to_numpy()
+            np.testing.assert_allclose(found[slot == SLOTS], share * weights / weights.sum())
+    np.testing.assert_allclose(np.exp(logsumexp(truth.log_words, axis=0)), 1)
+
+
+def test_the_interaction_is_the_tone_contrast_of_women_less_that_of_men():
+    world = planted.world(dose=1, seed=0)
+    log_words = world.truth.log_words[word_indices(["angry", "calm"])]
+    agree = {
+        (gender, tone): np.flatnonzero(
+            (gender == PICTURE_GENDER) & (gender == CAPTION_GENDER) & (tone == TONE)
+        )[0]
+        for gender in (0, 1)
+        for tone in (1, 5)
+    }
+    contrast = (
+        log_words[:, agree[0, 5]]
+        - log_words[:, agree[0, 1]]
+        - log_words[:, agree[1, 5]]
+        + log_words[:, agree[1, 1]]
+    )
+    delta = planted_strengths(world.control, "captions")["interaction"]
+    expected = 2 * (delta["angry"] - delta["calm"])
+    assert expected > 0
+    assert contrast[0] - contrast[1] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4])
+def test_table_1_of_study_3_holds_exactly_at_dose_1(seed):
+    printed = published.table("hamidieh2023", 1)
+    words = printed["word"].str.lower().tolist()
+    women = expit(planted.world(1, seed).truth.log_ratio(words, given="caption"))
+    expected = (printed["female"] / 100).to_numpy()
+    np.testing.assert_allclose(women, expected if seed % 2 == 0 else 1 - expected, atol=1e-6)
+
+
+def test_words_that_are_planted_can_be_said_of_a_person():
+    planted_words = planted_strengths("", "captions")[["gender", "tone", "interaction"]]
+    assert not (planted_words != 0).any(axis=1)[SLOTS == "thing"].any()
+
+
+def test_controls_rotate_and_carry_nothing():
+    assert [planted.world(1, seed).control for seed in range(6)] == [
+        *planted.controls(),
+        planted.controls()[0],
+    ]
+    pairs = {
+        "career and family": ("career", "family"),
+        "science and arts": ("science", "arts_c8"),
+        "pleasant and unpleasant": ("pleasant_25", "unpleasant_25_c3"),
+        "competent and incompetent": ("competent", "incompetent"),
+        "likeable and unlikeable": ("likeable", "unlikeable"),
+    }
+    sets = stimuli.word_frame()
+    for seed in range(5):
+        world = planted.world(3, seed)
+        words = sets.loc[sets["set"].isin(pairs[world.control]), "word"].str.lower()
+        for truth in (world.truth, world.text_truth):
+            rows = pandas.DataFrame(truth.log_words, WORDS.index).loc[words.unique()]
+            assert np.ptp(rows.to_numpy(), axis=1).max() < 1e-12
+        for other in planted.controls():
+            if other != world.control:
+                kept = sets.loc[sets["set"].isin(pairs[other]), "word"].str.lower()
+                assert (strengths(world.control).loc[kept, "gender"] != 0).mean() > 0.7
+
+
+def test_at_dose_0_captions_and_pictures_share_nothing_but_people():
+    world = planted.world(0, 1)
+    rows = SLOTS != "agent"
+    assert np.ptp(world.truth.log_words[rows], axis=1).max() < 1e-12
+    texts = ["the person is a nurse.", "a photo of a lazy person", "the person is wearing a suit."]
+    similarity = world.truth.similarity(texts, planted.faces(3, np.random.default_rng(0)))
+    assert np.ptp(similarity[[1, 2]], axis=1).max() < 1e-12
+    children = planted.faces(3, np.random.default_rng(0)).query("age == 'child'")
+    somebody = -np.log(1 - SLOT_SHARES["thing"])
+    np.testing.assert_allclose(world.truth.similarity(texts, children), somebody)
+
+
+@pytest.mark.parametrize(("place", "held"), [("text", CAPTION_GENDER), ("images", PICTURE_GENDER)])
+def test_a_world_planted_in_one_place_follows_that_gender_alone(place, held):
+    truth = planted.world(2, 0, planted_in=place).truth
+    rows = truth.log_words[SLOTS != "agent"]
+    for gender in (0, 1):
+        for tone in range(1, 6):
+            cells = (held == gender) & (tone == TONE)
+            assert np.ptp(rows[:, cells], axis=1).max() < 1e-9
+    other = {"text": "picture", "images": "caption"}[place]
+    own = {"text": "caption", "images": "picture"}[place]
+    strong, weak = (np.abs(truth.log_ratio(["purse"], given)) for given in (own, other))
+    assert strong > weak > 0
+
+
+def test_fitting_margins_keeps_odds_ratios():
+    rng = np.random.default_rng(0)
+    start = rng.normal(size=(7, 4))
+    rows, columns = (np.log(rng.dirichlet(np.ones(n))) for n in (7, 4))
+    fitted = fit_margins(start, rows, columns)
+    np.testing.assert_allclose(logsumexp(fitted, axis=1), rows, atol=1e-11)
+    np.testing.assert_allclose(logsumexp(fitted, axis=0), columns, atol=1e-11)
+
+    def odds(table):
+        return table - table[:1] - table[:, :1] + table[0, 0]
+
+    np.testing.assert_allclose(odds(fitted), odds(start), atol=1e-10)
+
+
+def enumerated(truth, scene, content, agent, frame):
+    """P(caption, what the picture shows) as a plain sum over every role, object and cell."""
+    evidence = truth.evidence
+    slots = {name: np.flatnonzero(name == SLOTS) for name in ("role", "object")}
+    roles, objects = (WORDS.index[rows] for rows in slots.values())
+    of_role, of_object = (
+        np.exp(truth.log_words[rows]) / SLOT_SHARES[name] for name, rows in slots.items()
+    )
+    drawn = roles.isin(planted.PICTURED_ROLES) & (scene.age == "adult")
+    p_role = (
+        (roles == scene.role) * drawn * evidence.shown_role
+        if scene.role_shown
+        else 1 - drawn * evidence.shown_role
+    )
+    pairs = {frozenset(pair) for pair in planted.object_pairs().to_numpy().tolist()}
+    pair = next((pair for pair in pairs if scene.object in pair), frozenset())
+    p_object = {
+        "visible": (objects == scene.object) * evidence.shown_object,
+        "ambiguous": objects.isin(pair) * evidence.ambiguous_object,
+        "hidden": np.full(len(objects), 1 - evidence.shown_object - evidence.ambiguous_object),
+    }[scene.object_view]
+    total = 0.0
+    word = WORDS.index.get_loc(content)
+    agents = planted.agent_words()["word"].tolist()
+    place = planted.frames()[frame].place
+    for cell in range(20):
+        gender = ("woman", "man")[PICTURE_GENDER[cell]]
+        if TONE[cell] != scene.tone or (scene.gender_shown and gender != scene.gender):
+            continue
+        joint = np.outer(p_role * of_role[:, cell], p_object * of_object[:, cell])
+        if SLOTS[word] == "role":
+            joint = joint * (roles == content)[:, None] * SLOT_SHARES["role"]
+        elif SLOTS[word] == "object":
+            joint = joint * (objects == content) * SLOT_SHARES["object"]
+        else:
+            joint = joint * np.exp(truth.log_words[word, cell])
+        p_agent = np.exp(truth.log_agents[place][agents.index(agent), cell]) if place else 1.0
+        total += np.exp(truth.design.log_cells[cell]) * joint.sum() * p_agent
+    return total * np.exp(truth.log_frames[word, frame])
+
+
+EVIDENCE = {
+    "portrait": {},
+    "child": {"age": "child"},
+    "gender hidden": {"gender_shown": False},
+    "object visible": {"object": "apron", "object_view": "visible"},
+    "object ambiguous": {"object": "apron", "object_view": "ambiguous", "tone": 5},
+    "gender hidden, object visible": {
+        "gender_shown": False,
+        "object": "suit",
+        "object_view": "visible",
+    },
+    "costume": {"role": "nurse", "role_shown": True},
+    "costume and object": {
+        "role": "judge",
+        "role_shown": True,
+        "object": "suit",
+        "object_view": "ambiguous",
+        "gender_shown": False,
+    },
+}
+
+
+def scene_of(**columns):
+    scene = planted.faces(2, np.random.default_rng(0)).iloc[[1]]
+    return scene.drop(columns="group").assign(**columns).reset_index(drop=True)
+
+
+@pytest.mark.parametrize("shows", EVIDENCE)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_masked_posteriors_are_those_of_enumeration(shows, seed):
+    truth = planted.world(2, seed).truth
+    scene = scene_of(**EVIDENCE[shows])
+    row = next(scene.itertuples())
+    (reading,) = planted.read("the woman is wearing a [MASK].")
+    words = sorted(content_of_form(reading.frame, reading.content_form))
+    joint = np.array([enumerated(truth, row, word, "woman", reading.frame) for word in words])
+    found = np.exp(truth.mask_log_prob(["the woman is wearing a [MASK]."], words, scene)[0])
+    np.testing.assert_allclose(found, joint / joint.sum(), atol=1e-12)
+
+    (reading,) = planted.read("the [MASK] is a nurse.")
+    agents = ["person", "woman", "man", "girl", "boy", "mother", "father"]
+    if EVIDENCE[shows].get("role") == "judge":
+        with pytest.raises(ValueError, match="no word fits"):
+            truth.mask_log_prob(["the [MASK] is a nurse."], agents, scene)
+        return
+    joint = np.array([enumerated(truth, row, "nurse", agent, reading.frame) for agent in agents])
+    found = truth.mask_log_prob(["the [MASK] is a nurse."], agents, scene)[0]
+    np.testing.assert_allclose(found - found[0], np.log(joint / joint[0]), atol=1e-9)
+
+
+@pytest.mark.parametrize("shows", EVIDENCE)
+def test_pointwise_mutual_information_is_that_of_enumeration(shows):
+    truth = planted.world(2, 0).truth
+    scene = scene_of(**EVIDENCE[shows])
+    row = next(scene.itertuples())
+    texts = {
+        "she is wearing an apron.": ("apron", "she"),
+        "the man is lazy.": ("lazy", "man"),
+        "the man is a judge.": ("judge", "man"),
+    }
+    everything = [
+        enumerated(truth, row, word, "woman", frame)
+        for word in ("lazy", "calm")
+        for (frame,) in [[planted.read(f"the woman is {word}.")[0].frame]]
+    ]
+    assert min(everything) > 0
+    for text, (content, agent) in texts.items():
+        frame = planted.read(text)[0].frame
+        joint = enumerated(truth, row, content, agent, frame)
+        with np.errstate(divide="ignore"):
+            expected = np.log(joint)
+        np.testing.assert_allclose(truth.log_joint([text], scene)[0, 0], expected, atol=1e-9)
+        expected = expected - truth.log_joint([text])[0, 0] - truth.log_image(scene)[0]
+        np.testing.assert_allclose(truth.similarity([text], scene)[0, 0], expected, atol=1e-9)
+
+
+def test_the_probability_of_what_a_picture_shows_is_its_frequency():
+    world, rows = sample()
+    columns = [name for name in rows if name.startswith("shown ")]
+    counts = rows.groupby(columns)["look"].agg(["size", lambda look: look.index[0]])
+    counts.columns = ["size", "first"]
+    adults = rows["age"] == "adult"
+    counts = counts[counts["size"] > 150]
+    log_image = world.truth.log_image(rows.loc[counts["first"]])
+    adult = counts.index.get_level_values("shown adult")
+    gender = counts.index.get_level_values("shown gender") != ""
+    person = counts.index.get_level_values("shown person")
+    up_to = np.where(person, np.where(adult, 0.7, 0.3) * np.where(gender, 0.9, 0.1), 1.0)
+    expected = np.exp(log_image) * up_to * len(rows)
+    assert adults.mean() == pytest.approx(0.7, abs=0.01)
+    assert_within_noise((counts["size"] - expected) / np.sqrt(expected))
+
+
+def test_captions_of_the_world_are_as_frequent_as_the_truth_says():
+    world, rows = sample()
+    counts = rows["text"].value_counts()
+    counts = counts[counts > 150]
+    expected = np.exp(world.truth.log_joint(counts.index.tolist())[:, 0]) * len(rows)
+    assert_within_noise((counts - expected) / np.sqrt(expected))
+
+
+@pytest.mark.parametrize("masked", ["content", "agent"])
+@pytest.mark.parametrize("with_image", [True, False])
+def test_posteriors_are_calibrated_on_samples(masked, with_image):
+    """Of all captions, the sum of a word's posteriors is the number of times that it is there."""
+    world, rows = sample(2.0, 3, 20_000)
+    kept = rows[(rows["agent"] != "") & rows["person"] & (rows["agent"] != rows["content"])]
+    kept = kept.iloc[:1500]
+    texts = [_masked(row, masked) for row in kept.itertuples()]
+    scenes = kept if with_image else None
+    posterior = np.exp(world.truth.mask_log_prob(texts, list(planted.vocabulary()), scenes))
+    np.testing.assert_allclose(posterior.sum(axis=1), 1)
+    there = word_indices(kept[masked])
+    observed = np.bincount(there, minlength=posterior.shape[1])
+    variance = (posterior * (1 - posterior)).sum(axis=0)
+    common = variance > 4
+    z = (observed - posterior.sum(axis=0))[common] / np.sqrt(variance[common])
+    assert np.abs(z).max() < 4.5
+    own = posterior[np.arange(len(there)), there]
+    expected = (posterior**2).sum(axis=1)
+    assert abs((own - expected).mean()) < 4 * (own - expected).std() / np.sqrt(len(own))
+
+
+def _masked(row, which):
+    frame = planted.frames()[row.frame]
+    word = getattr(row, which)
+    text = frame.write(row.content, row.agent)
+    assert text == row.text
+    return re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", "[MASK]", text, count=1)
+
+
+def test_match_is_calibrated_on_simulated_negatives():
+    world, rows = sample(2.0, 3, 20_000)
+    rng = np.random.default_rng(0)
+    kept = rows.iloc[:1600]
+    label = rng.random(len(kept)) < 0.5
+    swap = rng.random(len(kept)) < 0.5
+    other = rows["text"].iloc[5000 : 5000 + len(kept)].tolist()
+    texts = [
+        [row.text if match else _swapped(world.truth, row, rng) if swapped else another]
+        for row, match, swapped, another in zip(kept.itertuples(), label, swap, other, strict=True)
+    ]
+    log_odds = world.truth.match(kept, texts)[:, 0]
+    predicted = expit(log_odds)
+    assert predicted[label].min() > 0
+    for low, high in ((0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.01)):
+        inside = (predicted >= low) & (predicted < high)
+        error = np.sqrt((predicted * (1 - predicted))[inside].sum()) + 1e-9
+        assert abs((label - predicted)[inside].sum()) < 4 * error
+    assert np.isfinite(world.truth.match(kept[:50], texts[:50], mislabelled=0.1)).all()
+
+
+def _swapped(truth, row, rng):
+    """Exchange the content word for one of the same frame and form, by frequency."""
+    readings = planted.read(row.text)
+    reading = next(r for r in readings if r.frame == row.frame and r.content == row.content)
+    words = sorted(content_of_form(reading.frame, reading.content_form))
+    rows = word_indices(words)
+    frequency = np.exp(logsumexp(truth.log_words[rows] + truth.design.log_cells, axis=1))
+    frequency = frequency * np.exp(truth.log_frames[rows, reading.frame])
+    word = str(rng.choice(words, p=frequency / frequency.sum()))
+    return planted.frames()[row.frame].write(word, row.agent)
+
+
+def test_wrong_labels_bound_the_log_odds():
+    world, rows = sample(2.0, 3, 20_000)
+    kept = rows[rows["object_view"] == "visible"].iloc[:5]
+    texts = [["a photo of a clover", row.text] for row in kept.itertuples()]
+    exact = world.truth.match(kept, texts)
+    assert np.isneginf(exact[:, 0]).all()
+    found = world.truth.match(kept, texts, mislabelled=0.01)
+    np.testing.assert_allclose(expit(found), 0.99 * expit(exact) + 0.01 * expit(-exact))
+
+
+def test_every_caption_of_the_world_has_the_reading_that_it_was_written_from():
+    _, rows = sample(2.0, 3, 20_000)
+    for row in rows.drop_duplicates("text").itertuples():
+        found = {(each.frame, each.content, each.agent) for each in planted.read(row.text)}
+        assert (row.frame, row.content, row.agent) in found
+
+
+@pytest.mark.parametrize("name", stimuli.association_tests()["name"])
+def test_every_sentence_of_the_tests_has_a_reading(name):
+    test = stimuli.association_test(name, "sentence")
+    for role in "XYAB":
+        for text, word in zip(getattr(test, role), test.words[role], strict=True):
+            assert word.lower() in {reading.content for reading in planted.read(text)}
+
+
+def test_every_caption_of_the_taxonomy_and_of_the_entities_has_a_reading():
+    for row in stimuli.taxonomy("sobit").itertuples():
+        assert row.word.lower() in {reading.content for reading in planted.read(row.caption)}
+    for row in stimuli.entities().itertuples():
+        for agent in ("person", "woman", "man"):
+            (reading,) = planted.read(row.frame.format(agent=agent, entity=row.entity))
+            assert (reading.content, reading.agent) == (row.entity, agent)
+
+
+def test_errors_name_the_word():
+    truth = planted.world(1, 0).truth
+    with pytest.raises(
+        ValueError, match=r"no reading of 'the woman is a zebra.' \(unknown: zebra\)"
+    ):
+        truth.log_joint(["the woman is a zebra."])
+    with pytest.raises(ValueError, match="no reading of 'nurse the is'"):
+        truth.log_joint(["nurse the is"])
+    with pytest.raises(UnknownNameError, match="'zebra'"):
+        truth.log_ratio(["zebra"])
+    with pytest.raises(UnknownNameError, match="'zebra'"):
+        truth.mask_log_prob(["the woman is a [MASK]."], ["nurse", "zebra"])
+    with pytest.raises(ValueError, match=r"one \[MASK\]"):
+        truth.mask_log_prob(["the woman is a nurse."], ["nurse"])
+    with pytest.raises(ValueError, match=r"never says 'the woman is a father.'"):
+        truth.similarity(["the woman is a father."], planted.blank())
+    with pytest.raises(UnknownNameError, match="'image'"):
+        truth.log_ratio(["nurse"], given="image")
+
+
+def test_design_has_a_default_and_agrees_with_its_world():
+    assert planted.world(1, 1).design.orientation == -1
+    assert np.exp(Design(dose=0).log_cells).sum() == pytest.approx(1)
