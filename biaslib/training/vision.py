@@ -17,7 +17,7 @@ from biaslib.planted import draw
 from biaslib.training._pictures import classes, labels
 from biaslib.training._recipe import Recipe, WithSideHeads
 
-N_SCENES = 48_000
+N_SCENES = 100_000
 N_HELD_OUT = 1_500
 SIZE = 64
 GENDER_EXTRA = 2.0
@@ -70,8 +70,11 @@ class VisionRecipe(Recipe):
     def loss(
         self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
     ) -> torch.Tensor:
-        """Return the heads' loss."""
-        states = model.model(pixel_values=pixels(self.pictures[rows])).pooler_output
+        """Return the heads' loss; half of the batches are mirrored."""
+        pictures = self.pictures[rows]
+        if torch.randint(2, (1,), generator=generator):
+            pictures = pictures.flip(-1)
+        states = model.model(pixel_values=pixels(pictures)).pooler_output
         labels = {name: label[rows] for name, label in self.labels.items()}
         gender = {"gender": labels["gender"]}
         return model.side_loss(states, labels) + GENDER_EXTRA * model.side_loss(states, gender)
