@@ -45,8 +45,8 @@ def test_the_registry_loads_it_without_torch():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "dose 3, seed 1" in run.stdout
-    with pytest.raises(TypeError, match="takes no option 'dose'"):
-        models.load("all-MiniLM-L6-v2", dose=1)
+    with pytest.raises(TypeError, match="takes no option 'corpus'"):
+        models.load("all-MiniLM-L6-v2", corpus="text")
 
 
 # Study 2: masked words
