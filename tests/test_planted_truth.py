@@ -86,7 +86,7 @@ def test_log_words_have_the_planted_odds_ratios():
         if not rows.any():
             continue
         gender, tone, both = planted_words.loc[rows, ["gender", "tone", "interaction"]].T.to_numpy()
-        expected = 1.5 * (np.outer(gender, x) + np.outer(tone, y) + np.outer(both, 2 * x * y))
+        expected = 1.5 * (np.outer(gender, x) + np.outer(tone, y) + np.outer(both, -2 * x * y))
         left = table[rows] - expected
         left = left - left[:1] - left[:, :1] + left[0, 0]
         assert np.abs(left).max() < 1e-9

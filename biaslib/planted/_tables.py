@@ -4,16 +4,16 @@ A cell says the gender in the picture g, the gender in the caption c, and the to
 cells, with P(c differs from g) known. The words of a slot and the cells have the joint
 distribution
 
-.. math:: \\log P(w, g, c, t) = u_w + u_{gct} + d \\,
+.. math:: \\log P(w, g, c, t) = u_w + u_{gct} + d \\, o \\,
           [\\beta_w x + \\gamma_w y + 2 \\delta_w x y]
 
-where d is the dose, x = +-1/2 is the mean of the genders of picture and caption (each weighted as
-the world asks), y runs from -1/2 at tone 1 to +1/2 at tone 5, and the terms u are such that every
-word keeps its frequency and every cell its probability at any dose (Deming and Stephan 1940).
+where d is the dose, o is +1 in even seeds and -1 in odd ones, x = +-1/2 is the mean of the
+genders of picture and caption (each weighted as the world asks), y runs from -1/2 at tone 1 to
++1/2 at tone 5, and the terms u are such that every word keeps its frequency and every cell its
+probability at any dose (Deming and Stephan 1940).
 
 A word without any association is independent of the cell, exactly: the terms :math:`u_{gct}` make
-room among the words that have one. Exchanging women and men and the ends of the tones, as odd seeds
-do, turns the signs of x and y and leaves that of xy: an interaction is the same in every seed.
+room among the words that have one.
 """
 
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def log_word_given_cell(
     has = (strengths != 0).any(axis=1)
     if has.any():
         together = logsumexp(log_words[has])
-        start = design.dose * strengths[has] @ np.stack([x, y, 2 * x * y])
+        start = design.dose * strengths[has] @ np.stack([x, y, 2 * design.orientation * x * y])
         fitted = fit_margins(start, log_words[has], design.log_cells + together)
         log_table[has] = fitted - design.log_cells
     return log_table
