@@ -1,5 +1,6 @@
 """The loop that trains every family: staged, resumable after every epoch, the same every time."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,14 +31,22 @@ def train(recipe: Recipe, folder: Path) -> WithSideHeads:
     WithSideHeads
         The trained model, in evaluation mode.
     """
-    torch.set_num_threads(1)
-    torch.manual_seed(recipe.world.seed)
-    model = recipe.build()
-    optimizer, schedule = _optimizer(recipe, model)
-    for epoch in range(_resume(folder / STATE, model, optimizer, schedule), recipe.epochs):
-        _train_epoch(recipe, epoch, model, optimizer, schedule)
-        _keep(folder / STATE, epoch + 1, model, optimizer, schedule)
+    with _one_thread():
+        torch.manual_seed(recipe.world.seed)
+        model = recipe.build()
+        optimizer, schedule = _optimizer(recipe, model)
+        for epoch in range(_resume(folder / STATE, model, optimizer, schedule), recipe.epochs):
+            _train_epoch(recipe, epoch, model, optimizer, schedule)
+            _keep(folder / STATE, epoch + 1, model, optimizer, schedule)
     return model.eval()
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def _train_epoch(recipe: Recipe, epoch: int, model: WithSideHeads, optimizer, schedule) -> None:
