@@ -24,6 +24,7 @@ __all__ = [
     "MEASURES",
     "TARGETS",
     "VERDICT_SEEDS",
+    "control_scores",
     "corpus_counts",
     "dose_zero",
     "in_costume",
@@ -48,7 +49,7 @@ VERDICT_SEEDS = (0, 1, 2, 3, 4)
 """Worlds for verdicts; recipes were tuned on seeds 100 and 101."""
 
 MEASURES = {
-    "masked": "masked words: B(E), no image",
+    "masked": "masked words: B(E)",
     "logit": "similarity: scaled difference",
     "c_asc": "similarity: C-ASC",
     "top_k": "retrieval: share of women",
@@ -73,7 +74,8 @@ def words() -> pandas.DataFrame:
     pandas.DataFrame
         ``word``; ``slot``: role, object or attribute; ``taxonomy``: whether study 3's list has it;
         ``caption``, which names nobody; ``masked``, a sentence with a place for ``{agent}`` and a
-        masked word, for roles and objects.
+        masked word, for roles, objects and the words of the five pairs; ``pair``, the pair of sets
+        that a word belongs to.
 
     Examples
     --------
@@ -92,11 +94,39 @@ def words() -> pandas.DataFrame:
     others = [word for word in slots.index[slots == "role"] if word not in set(listed["word"])]
     captions = [f"a photo of {stimuli.indefinite_article(word)} {word}" for word in others]
     roles = pandas.DataFrame({"word": others, "slot": "role", "caption": captions})
-    table = pandas.concat([objects, roles, listed], ignore_index=True)
+    table = pandas.concat([objects, roles, listed, _of_pairs()], ignore_index=True)
     table["taxonomy"] = table["word"].isin(listed["word"])
     table["masked"] = table["masked"].mask(table["slot"] == "role", "the {agent} is a [MASK].")
+    pairs = _of_pairs().set_index("word")
+    for column in ("masked", "pair"):
+        table[column] = table[column].fillna(table["word"].map(pairs[column]))
     kept = table["slot"].isin(["object", "role", "attribute"])
     return table[kept].drop_duplicates("word").reset_index(drop=True)
+
+
+def _of_pairs() -> pandas.DataFrame:
+    """The words of the five pairs of sets of which a seed leaves out one."""
+    sets = stimuli.word_frame().merge(planted.planted_sets(), on="set")
+    sets = sets[sets["pair"].isin(planted.controls())]
+    pairs = sets.assign(word=sets["word"].str.lower()).drop_duplicates("word")
+    content = planted.content_words()
+    pairs = pairs[pairs["word"].map(content["slot"]) == "attribute"]
+    rows = [_sentences(word, content.loc[word]) for word in pairs["word"]]
+    return pandas.DataFrame(rows).assign(slot="attribute", pair=pairs["pair"].to_numpy())
+
+
+def _sentences(word: str, content: pandas.Series) -> dict[str, str]:
+    """Caption and masked sentence of an attribute word."""
+    if "adjective" in content["groups"].split():
+        caption = f"a photo of {stimuli.indefinite_article(word)} {word} person"
+        return {"word": word, "caption": caption, "masked": "the {agent} is [MASK]."}
+    phrase = content["phrase"].replace("a {word}", f"{stimuli.indefinite_article(word)} {word}")
+    sentence = "the {agent} talks about " + content["phrase"].replace("{word}", "[MASK]") + "."
+    return {
+        "word": word,
+        "caption": f"a photo of {phrase.replace('{word}', word)}",
+        "masked": sentence,
+    }
 
 
 def _phrase(entity: str, frame: str) -> str:
@@ -105,7 +135,7 @@ def _phrase(entity: str, frame: str) -> str:
 
 
 def masked_scores(model, dose: float, seed: int) -> pandas.DataFrame:
-    """Return the bias score B(E) of study 2 without an image, for every role and object.
+    """Return the bias score B(E) of study 2 without an image, for every word with a sentence.
 
     .. math:: B(E) = S_L(E, f) - S_L(E, m) = \\ln P(E | \\text{woman}) - \\ln P(E | \\text{man})
 
@@ -120,7 +150,8 @@ def masked_scores(model, dose: float, seed: int) -> pandas.DataFrame:
     -------
     pandas.DataFrame
         One row a word: measure, model, style, dose, seed, word, slot, taxonomy, value, truth (that
-        of the text corpus), planted (the truth at dose 1), frame (the sentence).
+        of the text corpus), planted (the truth at dose 1), frame (the sentence); paired and
+        control, whether the word is in one of the five pairs, and in the one that is left out.
     """
     rows = words().dropna(subset="masked")
     values = _bias_scores(model, rows)
@@ -128,7 +159,7 @@ def masked_scores(model, dose: float, seed: int) -> pandas.DataFrame:
         _bias_scores(models.load("oracle", dose=each, seed=seed, corpus="text"), rows)
         for each in (dose, 1)
     )
-    table = rows[["word", "slot", "taxonomy"]].assign(value=values, truth=truth, planted=unit)
+    table = _described(rows, seed).assign(value=values, truth=truth, planted=unit)
     labels = {"measure": "masked", "model": model.name, "style": "", "dose": dose, "seed": seed}
     return table.assign(**labels, frame=rows["masked"])
 
@@ -272,8 +303,15 @@ def _with_truth(rows: pandas.DataFrame, dose: float, seed: int) -> pandas.DataFr
         planted.world(each, seed).truth.log_ratio(rows["word"].tolist(), given="picture")
         for each in (dose, 1)
     )
-    table = rows[["word", "slot", "taxonomy"]].assign(truth=truth, planted=unit)
+    table = _described(rows, seed).assign(truth=truth, planted=unit)
     return table.assign(dose=dose, seed=seed)
+
+
+def _described(rows: pandas.DataFrame, seed: int) -> pandas.DataFrame:
+    """What a row of scores says of its word; ``control`` where this seed plants nothing on it."""
+    left_out = planted.controls()[seed % len(planted.controls())]
+    table = rows[["word", "slot", "taxonomy"]]
+    return table.assign(paired=rows["pair"].notna(), control=rows["pair"] == left_out)
 
 
 def _scored(base: pandas.DataFrame, model: str, style: str, found: dict) -> list[pandas.DataFrame]:
@@ -397,6 +435,7 @@ def summarise(scores: pandas.DataFrame) -> pandas.DataFrame:
         The keys; ``n`` words; ``rank``, Spearman's correlation with the truth, and ``slope``, that
         of the least-squares line of scores on truths (at dose 0, where the truth is 0 for every
         word, both with the truth at dose 1: what it would look like if there were a bias);
+        ``response``, the slope on the truth at dose 1, whatever the dose;
         ``mean`` and ``rms`` of the scores, ``signs``, the share with the sign of the truth among
         words whose truth exceeds :data:`EQUIVALENCE`, and ``q95``, the 95th percentile of their
         sizes.
@@ -417,6 +456,7 @@ def _summary(group: pandas.DataFrame, dose: float) -> dict:
         "n": len(group),
         "rank": stats.spearmanr(value, against).statistic if spread else np.nan,
         "slope": np.polyfit(against, value, 1)[0],
+        "response": np.polyfit(group["planted"], value, 1)[0],
         "signs": np.mean(np.sign(value[strong]) == np.sign(against[strong])),
         "mean": value.mean(),
         "rms": np.sqrt(np.mean(value**2)),
@@ -448,6 +488,26 @@ def over_seeds(summary: pandas.DataFrame, column: str) -> pandas.DataFrame:
     rows = [
         dict(zip(keys, key, strict=True)) | mean_over_seeds(group[column])
         for key, group in summary.groupby(keys, sort=False)
+    ]
+    return pandas.DataFrame(rows)
+
+
+def control_scores(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the size of scores on the pair of sets that a seed leaves out, and on the others.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a measure, model, dose and kind of words (``words``: left out, planted): the root
+        mean square of the scores, its ``mean`` over seeds with ``low``, ``high`` and ``n``.
+    """
+    kept = scores[scores["paired"] & scores["style"].isin(["", "twemoji"])].dropna(subset="value")
+    kept = kept.assign(words=np.where(kept["control"], "left out", "planted"))
+    keys = ["measure", "model", "dose", "words"]
+    sizes = kept.groupby([*keys, "seed"])["value"].agg(lambda v: np.sqrt(np.mean(v**2)))
+    rows = [
+        dict(zip(keys, key, strict=True)) | mean_over_seeds(group)
+        for key, group in sizes.groupby(level=keys)
     ]
     return pandas.DataFrame(rows)
 
