@@ -9,19 +9,26 @@ from biaslib.report._text import signed
 from biaslib.studies import planted as study
 
 __all__ = [
+    "MODELS",
     "contact_sheet",
     "contact_table",
     "control_table",
     "dose_response",
+    "floor_stated",
     "panel",
+    "plain_verdicts",
     "planted_words",
     "rank_table",
     "ranks",
     "recovery",
     "recovery_table",
+    "response_table",
     "sheet",
+    "stated",
     "strengths",
+    "verdict_sentence",
     "verdict_table",
+    "views_table",
     "zero_histograms",
     "zero_table",
 ]
@@ -60,7 +67,9 @@ def contact_sheet(columns: list[dict], captions: list[str]):
             each.axis("off")
         for each, picture in zip(line, pictures, strict=False):
             each.imshow(picture)
-        line[0].set_title(caption, loc="left", fontsize=8.5, color="0.15", pad=3)
+        place = {"transform": line[0].transAxes, "va": "bottom", "in_layout": False}
+        line[0].text(0, 1.04, caption, fontsize=8.5, color="0.15", **place)
+    figure.set_layout_engine("constrained", h_pad=0.11)
     return _marked(figure)
 
 
@@ -302,6 +311,119 @@ def zero_table(zero: pandas.DataFrame, floor: pandas.DataFrame) -> pandas.DataFr
             "noise floor": table["noise floor"],
         }
     )
+
+
+def response_table(summary: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the slope on the directions planted at dose 1, by measure, model, style and dose."""
+    means = study.over_seeds(summary, "response")
+    return pandas.DataFrame(
+        {
+            "measure": means["measure"].map(study.MEASURES),
+            "model": means["model"].map(MODELS),
+            "pictures": means["style"].map(STYLES),
+            "dose": means["dose"],
+            "slope": means["mean"],
+            "95% interval": _intervals(means),
+            "seeds": means["n"],
+        }
+    )
+
+
+def views_table(seen: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how study 2's scores of entities go with what is planted, by view.
+
+    Rank correlations are with the planted log-odds; that of ``S_PT`` is with the planted shift
+    between the corpora as well. A score without any spread has none.
+    """
+    rows = []
+    for view, group in seen.groupby("view", sort=False):
+        for score in ("S_L", "S_V", "S_PT"):
+            flat = np.ptp(group[score]) < 1e-9
+            ranks = {
+                name: None if flat else group[score].corr(group[column], method="spearman")
+                for name, column in (("with the truth", "truth"), ("with the shift", "shift"))
+            }
+            spread = {"spread (standard deviation)": round(group[score].std(), 9)}
+            rows.append({"view": view, "score, women less men": score} | spread | ranks)
+    return pandas.DataFrame(rows)
+
+
+def stated(
+    summary: pandas.DataFrame,
+    measure: str,
+    model: str,
+    dose: float,
+    statistic: str,
+    style: str | None = None,
+) -> str:
+    """Return a mean over seeds for a sentence, with its interval and the number of seeds."""
+    found = study.mean_over_seeds(_rows(summary, measure, model, dose, style)[statistic])
+    if not found["n"]:
+        return "(no checkpoint shipped)"
+    seeds = f"{found['n']} seed{'s' if found['n'] > 1 else ''}"
+    if np.isnan(found["low"]):
+        return f"{signed(found['mean'])} ({seeds})"
+    interval = f"95% interval {signed(found['low'])} to {signed(found['high'])}"
+    return f"{signed(found['mean'])} ({interval}, {seeds})"
+
+
+def floor_stated(floor: pandas.DataFrame, measure: str, model: str) -> str:
+    """Return a noise floor for a sentence: its mean over seeds."""
+    values = _rows(floor, measure, model)["floor"].dropna()
+    return f"{values.mean():.2f}" if len(values) else "(no checkpoint shipped)"
+
+
+def verdict_sentence(verdict: pandas.DataFrame) -> str:
+    """Return how many targets were reached, and by how much the others were missed."""
+    judged = verdict[verdict["reached"].notna()]
+    reached = judged["reached"].astype(bool)
+    missed = [_missed(row) for row in judged[~reached].itertuples()]
+    text = f"**{reached.sum()} of {len(judged)}** targets with checkpoints are reached."
+    if missed:
+        text += f" Missed: {'; '.join(missed)}."
+    absent = len(verdict) - len(judged)
+    return text + (f" {absent} have no checkpoint to judge by yet." if absent else "")
+
+
+def _missed(row) -> str:
+    name = f"{study.MEASURES[row.measure]} ({row.words}, dose {row.dose:g}), {row.statistic}"
+    if row.dose == 0:
+        by = max(row.high - row.most, row.least - row.low)
+        return f"{name}: the interval leaves the bound by {by:.3f}"
+    by = max(row.least - row.mean, row.mean - row.most)
+    return f"{name}: {signed(row.mean, 3)}, off by {by:.3f}"
+
+
+def plain_verdicts(summary: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
+    """Return what each measure gives back: sign, order, size, for the oracle and trained models.
+
+    Sign: at least 95% of the words with a planted log-odds above the bound have it. Order: rank
+    correlation at least .9. Size: slope between .75 and 1.25, in log-odds alone.
+    """
+    rows = []
+    for measure, trained in zip(study.MEASURES, ("bert", "clip", "clip", "clip"), strict=True):
+        for model in ("oracle", trained):
+            found = _rows(summary, measure, model, dose)
+            if len(found):
+                rows.append(_plain(measure, model, found))
+    return pandas.DataFrame(rows)
+
+
+def _plain(measure: str, model: str, found: pandas.DataFrame) -> dict:
+    signs, rank, slope = (found[column].mean() for column in ("signs", "rank", "slope"))
+    in_log_odds = measure in ("masked", "logit")
+    sized = (0.75 <= slope <= 1.25) if in_log_odds else None
+    return {
+        "measure": study.MEASURES[measure],
+        "asked": MODELS[model],
+        "signs right": f"{signs:.0%}",
+        "sign": signs >= 0.95,
+        "rank correlation": rank,
+        "order": rank >= 0.9,
+        "slope": slope if in_log_odds else None,
+        "size": "no unit" if sized is None else ("yes" if sized else "no"),
+        "seeds": len(found),
+    }
 
 
 def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:

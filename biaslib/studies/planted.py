@@ -5,6 +5,9 @@ exact inference; the shipped checkpoints, which are trained models; and a count 
 checkpoints' size, which says how much of an error is the corpus's own sampling noise.
 """
 
+import functools
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -15,6 +18,7 @@ from scipy.special import logsumexp
 from biaslib import models, planted, stimuli
 from biaslib.metrics import caption_association, masked_lm
 from biaslib.models import planted_checkpoints
+from biaslib.models.oracle import Oracle
 from biaslib.runtime import progress
 
 __all__ = [
@@ -41,6 +45,7 @@ __all__ = [
     "similarity_scores",
     "summarise",
     "verdict",
+    "weights",
     "words",
 ]
 
@@ -154,14 +159,23 @@ def masked_scores(model, dose: float, seed: int) -> pandas.DataFrame:
         control, whether the word is in one of the five pairs, and in the one that is left out.
     """
     rows = words().dropna(subset="masked")
+    truth, unit = (_exact_bias_scores(each, seed) for each in (float(dose), 1.0))
     values = _bias_scores(model, rows)
-    truth, unit = (
-        _bias_scores(models.load("oracle", dose=each, seed=seed, corpus="text"), rows)
-        for each in (dose, 1)
-    )
     table = _described(rows, seed).assign(value=values, truth=truth, planted=unit)
     labels = {"measure": "masked", "model": model.name, "style": "", "dose": dose, "seed": seed}
     return table.assign(**labels, frame=rows["masked"])
+
+
+@functools.lru_cache(maxsize=32)
+def _exact_bias_scores(dose: float, seed: int) -> np.ndarray:
+    oracle = Oracle(_world(dose, seed), corpus="text")
+    return _bias_scores(oracle, words().dropna(subset="masked"))
+
+
+@functools.lru_cache(maxsize=32)
+def _world(dose: float, seed: int) -> planted.World:
+    """A world that keeps what it worked out."""
+    return planted.world(dose, seed)
 
 
 def _bias_scores(model, rows: pandas.DataFrame) -> np.ndarray:
@@ -182,8 +196,7 @@ def run_masked(seeds: Iterable[int] = VERDICT_SEEDS) -> pandas.DataFrame:
     shipped = _shipped("bert", seeds)
     tables = []
     for dose, seed in progress(_worlds(seeds), "masked words"):
-        oracle = models.load("oracle", dose=dose, seed=seed, corpus="text")
-        exact = masked_scores(oracle, dose, seed)
+        exact = masked_scores(Oracle(_world(dose, seed), corpus="text"), dose, seed)
         tables += [exact, corpus_counts(exact, "text")]
         if (dose, seed) in shipped:
             bert = models.load("bert", profile="planted", dose=dose, seed=seed)
@@ -285,7 +298,7 @@ def run_similarity(
     tables = []
     for dose, seed in progress(_worlds(seeds), "similarities"):
         base = _with_truth(rows, dose, seed)
-        oracle = models.load("oracle", dose=dose, seed=seed).told(scenes)
+        oracle = Oracle(_world(dose, seed), scenes=scenes)
         exact = oracle.encode_text(captions) @ oracle.encode_image(scenes).T
         tables += _scored(base, "oracle", "twemoji", similarity_scores(exact, 1.0, women))
         tables.append(corpus_counts(tables[-3], "captions"))
@@ -300,7 +313,7 @@ def run_similarity(
 
 def _with_truth(rows: pandas.DataFrame, dose: float, seed: int) -> pandas.DataFrame:
     truth, unit = (
-        planted.world(each, seed).truth.log_ratio(rows["word"].tolist(), given="picture")
+        _world(each, seed).truth.log_ratio(rows["word"].tolist(), given="picture")
         for each in (dose, 1)
     )
     table = _described(rows, seed).assign(truth=truth, planted=unit)
@@ -335,7 +348,7 @@ def corpus_counts(scores: pandas.DataFrame, corpus: str) -> pandas.DataFrame:
         or the picture's.
     """
     dose, seed = scores[["dose", "seed"]].iloc[0]
-    made = planted.world(float(dose), int(seed))
+    made = _world(float(dose), int(seed))
     truth, given = CORPORA[corpus](made)
     ratios = truth.log_ratio(planted.vocabulary().tolist(), given=given)
     frequency = np.exp(logsumexp(truth.log_words + truth.design.log_cells, axis=1))
@@ -355,6 +368,18 @@ CORPORA = {
 MEASURE_OF_CORPUS = {"text": "masked", "captions": "logit"}
 
 
+def weights(seeds: Iterable[int] = VERDICT_SEEDS) -> dict[str, str]:
+    """Return what the stamp says of the checkpoints: one fingerprint a family and dose."""
+    found = planted_checkpoints.shipped()
+    found = found[found["seed"].isin(list(seeds)) & found["family"].isin(["bert", "clip"])]
+    prints = {}
+    for (family, dose), rows in found.groupby(["family", "dose"]):
+        cards = [json.loads((path / "card.json").read_text())["sha256"] for path in rows["path"]]
+        name = f"{family} dose {dose:g}, seeds {', '.join(map(str, rows['seed']))}"
+        prints[name] = hashlib.sha256("".join(cards).encode()).hexdigest()[:12]
+    return prints
+
+
 def _worlds(seeds: Iterable[int]) -> list[tuple[float, int]]:
     return [(dose, seed) for dose in DOSES for seed in seeds]
 
@@ -365,7 +390,13 @@ def _shipped(family: str, seeds: Iterable[int]) -> set[tuple[float, int]]:
     return set(zip(found["dose"], found["seed"], strict=True))
 
 
-def masked_with_images(dose: float, seed: int, view: str, n_per_agent: int = 1) -> pandas.DataFrame:
+def masked_with_images(
+    dose: float,
+    seed: int,
+    view: str,
+    entities: Sequence[str] | None = None,
+    n_per_agent: int = 1,
+) -> pandas.DataFrame:
     """Return the scores of study 2 that need images, for the oracle, one row an entity.
 
     Parameters
@@ -374,6 +405,8 @@ def masked_with_images(dose: float, seed: int, view: str, n_per_agent: int = 1) 
         Of the world.
     view
         How the entity is shown: ``"visible"``, ``"ambiguous"`` or ``"hidden"``.
+    entities
+        Names of :func:`biaslib.stimuli.entities`; ``None`` takes all 46.
     n_per_agent
         Scenes of a woman, and of a man, for each entity.
 
@@ -385,12 +418,9 @@ def masked_with_images(dose: float, seed: int, view: str, n_per_agent: int = 1) 
         ``shift``, that truth less the text corpus's.
     """
     scenes = planted.agents_with_entities(
-        np.random.default_rng([seed, 7]), n_per_agent=n_per_agent, view=view
+        np.random.default_rng([seed, 7]), entities, n_per_agent=n_per_agent, view=view
     )
-    oracle, before = (
-        models.load("oracle", dose=dose, seed=seed, corpus=corpus)
-        for corpus in ("captions", "text")
-    )
+    oracle, before = (Oracle(_world(dose, seed), corpus) for corpus in ("captions", "text"))
     sentences = words().set_index("word")["masked"]
     rows = [
         {"entity": entity, "view": view}
@@ -475,10 +505,10 @@ def mean_over_seeds(values: Sequence[float], confidence: float = 0.95) -> dict[s
     values = np.asarray(values, dtype=float)
     values = values[~np.isnan(values)]
     n = len(values)
-    mean = values.mean() if n else np.nan
+    mean = float(values.mean()) if n else np.nan
     if n < 2:
         return {"mean": mean, "low": np.nan, "high": np.nan, "n": n}
-    half = stats.t.ppf((1 + confidence) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n)
+    half = float(stats.t.ppf((1 + confidence) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return {"mean": mean, "low": mean - half, "high": mean + half, "n": n}
 
 
@@ -489,7 +519,7 @@ def over_seeds(summary: pandas.DataFrame, column: str) -> pandas.DataFrame:
         dict(zip(keys, key, strict=True)) | mean_over_seeds(group[column])
         for key, group in summary.groupby(keys, sort=False)
     ]
-    return pandas.DataFrame(rows)
+    return pandas.DataFrame(rows, columns=[*keys, "mean", "low", "high", "n"])
 
 
 def control_scores(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -543,14 +573,14 @@ def oracle_errors(
     rows = []
     exact = masked[masked["model"] == "oracle"]
     for (dose, seed), group in exact.groupby(["dose", "seed"]):
-        truth = planted.world(dose, seed).text_truth.log_ratio(group["word"].tolist(), "caption")
+        truth = _world(dose, seed).text_truth.log_ratio(group["word"].tolist(), "caption")
         errors = group["value"] - truth
         errors -= errors.groupby(group["frame"]).transform("mean")
         rows.append({"measure": "masked", "dose": dose, "seed": seed, "error": errors.abs().max()})
     exact = similarity.query("model == 'oracle' and measure == 'logit' and slot == 'attribute'")
     women = (scenes["gender"] == "woman").to_numpy()
     for (dose, seed), group in exact.groupby(["dose", "seed"]):
-        truth = planted.world(dose, seed).truth
+        truth = _world(dose, seed).truth
         of_words = truth.log_words[planted.word_indices(group["word"].tolist())]
         cells = truth.log_cells_of_images(scenes)
         log_p = logsumexp(of_words[:, np.newaxis] + cells, axis=2)
