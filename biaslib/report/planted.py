@@ -10,6 +10,7 @@ from biaslib.studies import planted as study
 
 __all__ = [
     "MODELS",
+    "better_than_exact",
     "contact_sheet",
     "contact_table",
     "control_table",
@@ -40,7 +41,7 @@ STYLES = {
     "hatched": "hatched, never trained",
     "costumed": "people in costume",
 }
-SHOWN_WORDS = ("nurse", "mechanic", "teacher", "pilot", "necklace", "briefcase")
+SHOWN_WORDS = ("nurse", "mechanic", "pilot", "necklace", "briefcase")
 """Words that are written beside their points: harmless ones."""
 
 SENTENCE = "planted world"
@@ -365,6 +366,23 @@ def stated(
         return f"{signed(found['mean'])} ({seeds})"
     interval = f"95% interval {signed(found['low'])} to {signed(found['high'])}"
     return f"{signed(found['mean'])} ({interval}, {seeds})"
+
+
+def better_than_exact(summary: pandas.DataFrame) -> str:
+    """Return how the C-ASC of CLIP ranks words beside that of the oracle, which knows them."""
+    means = {}
+    for model in ("clip", "oracle"):
+        for dose in (1, 3):
+            found = study.mean_over_seeds(_rows(summary, "c_asc", model, dose)["rank"])
+            means[model, dose] = found["mean"]
+    better = [dose for dose in (1, 3) if means["clip", dose] > means["oracle", dose]]
+    if not better:
+        return "In this run no trained model ranks words better by C-ASC than the oracle does."
+    doses = " and ".join(f"dose {dose}" for dose in better)
+    return (
+        f"At {doses}, CLIP's C-ASC even ranks the words *better* than that of the oracle, which "
+        "knows the answer: its noise keeps the scores away from the bound."
+    )
 
 
 def floor_stated(floor: pandas.DataFrame, measure: str, model: str) -> str:
