@@ -31,6 +31,7 @@ __all__ = [
     "verdict_table",
     "views_table",
     "zero_histograms",
+    "zero_quantiles",
     "zero_table",
 ]
 
@@ -292,6 +293,19 @@ def zero_histograms(scores: pandas.DataFrame, pairs: list[tuple[str, str]]):
         if each.has_data():
             each.legend(frameon=False, fontsize=8, loc="upper right")
     return _marked(figure)
+
+
+def zero_quantiles(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return quantiles of the scores at dose 0, by measure and model, on ordinary pictures."""
+    kept = scores[(scores["dose"] == 0) & scores["style"].isin(["", "twemoji"])]
+    kept = kept[kept["model"] != "oracle"]
+    shares = [0.025, 0.25, 0.5, 0.75, 0.975]
+    rows = [
+        {"measure": study.MEASURES[measure], "model": MODELS[model], "scores": len(values)}
+        | {f"{share:.1%}": values.quantile(share) for share in shares}
+        for (measure, model), values in kept.groupby(["measure", "model"], sort=False)["value"]
+    ]
+    return pandas.DataFrame(rows)
 
 
 def zero_table(zero: pandas.DataFrame, floor: pandas.DataFrame) -> pandas.DataFrame:

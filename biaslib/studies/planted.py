@@ -67,6 +67,7 @@ EQUIVALENCE = 0.15
 CORPUS_SIZES = {"text": 400_000, "captions": 60_000}
 """Captions of which a checkpoint was trained: BERT on the text corpus, CLIP on that of images."""
 
+STATISTICS = ["n", "rank", "slope", "response", "signs", "mean", "rms", "q95"]
 KEYS = ["measure", "model", "style", "dose", "seed"]
 SHARE_RETRIEVED = 0.1
 
@@ -474,7 +475,7 @@ def summarise(scores: pandas.DataFrame) -> pandas.DataFrame:
         dict(zip(KEYS, key, strict=True)) | _summary(group, key[3])
         for key, group in scores.dropna(subset="value").groupby(KEYS, sort=False)
     ]
-    return pandas.DataFrame(rows)
+    return pandas.DataFrame(rows, columns=[*KEYS, *STATISTICS])
 
 
 def _summary(group: pandas.DataFrame, dose: float) -> dict:
@@ -614,7 +615,8 @@ def dose_zero(scores: pandas.DataFrame) -> pandas.DataFrame:
             judged = key[0] in ("masked", "logit") and found["n"] > 1
             inside = max(-found["low"], found["high"]) < EQUIVALENCE if judged else None
             rows.append(labels | {"statistic": statistic} | found | {"within": inside})
-    return pandas.DataFrame(rows)
+    columns = ["measure", "model", "style", "statistic", "mean", "low", "high", "n", "within"]
+    return pandas.DataFrame(rows, columns=columns)
 
 
 TARGETS = (
