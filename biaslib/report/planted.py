@@ -462,25 +462,29 @@ def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
     """Return targets and what was measured, with headings for the reader."""
     answers = {True: "reached", False: "missed", None: "not shipped"}
     names = {"rank": "rank correlation", "slope": "slope", "mean": "mean of the scores"}
+    measured = [
+        f"{signed(mean, 3)} ({interval})" if n else "–"
+        for mean, interval, n in zip(
+            verdict["mean"], _intervals(verdict), verdict["n"], strict=True
+        )
+    ]
     return pandas.DataFrame(
         {
-            "measure": verdict["measure"].map(study.MEASURES),
-            "model": verdict["model"].map(MODELS),
+            "verdict": [answers[None if pandas.isna(r) else bool(r)] for r in verdict["reached"]],
+            "measure": verdict["measure"].map(study.MEASURES) + ", " + verdict["model"].map(MODELS),
             "words": verdict["words"],
             "dose": verdict["dose"],
             "statistic": verdict["statistic"].map(names),
             "target": [_target(row) for row in verdict.itertuples()],
-            "mean over seeds": verdict["mean"],
-            "interval": _intervals(verdict),
+            "mean over seeds (interval)": measured,
             "seeds": verdict["n"],
-            "verdict": [answers[None if pandas.isna(r) else bool(r)] for r in verdict["reached"]],
         }
     )
 
 
 def _target(row) -> str:
     if row.dose == 0:
-        return f"90% interval within ±{row.most:.2f}"
+        return f"within ±{row.most:.2f}"
     if np.isinf(row.most):
         return f"at least {row.least:.2f}"
     return f"{row.least:.2f} to {row.most:.2f}"
