@@ -38,9 +38,10 @@ __all__ = [
 MODELS = {"oracle": "oracle", "bert": "BERT", "clip": "CLIP", "count": "count of the corpus"}
 STYLES = {
     "": "no picture",
-    "twemoji": "flat colours, as trained",
-    "hatched": "hatched, never trained",
-    "costumed": "people in costume",
+    "twemoji": "new looks",
+    "seen": "looks of the training",
+    "hatched": "new looks, hatched",
+    "costumed": "new looks, in costume",
 }
 SHOWN_WORDS = ("nurse", "mechanic", "pilot", "necklace", "briefcase")
 """Words that are written beside their points: harmless ones."""
@@ -421,9 +422,9 @@ def _missed(row) -> str:
     name = f"{study.MEASURES[row.measure]} ({row.words}, dose {row.dose:g}), {row.statistic}"
     if row.dose == 0:
         by = max(row.high - row.most, row.least - row.low)
-        return f"{name}: the interval leaves the bound by {by:.3f}"
+        return f"{name}: the interval leaves the bound by {by:.2g}"
     by = max(row.least - row.mean, row.mean - row.most)
-    return f"{name}: {signed(row.mean, 3)}, off by {by:.3f}"
+    return f"{name}: {signed(row.mean, 3)}, off by {by:.2g}"
 
 
 def plain_verdicts(summary: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:

@@ -205,9 +205,12 @@ def run_masked(seeds: Iterable[int] = VERDICT_SEEDS) -> pandas.DataFrame:
     return pandas.concat(tables, ignore_index=True)
 
 
-def portraits(n_per_cell: int = 20, seed: int = 0) -> pandas.DataFrame:
-    """Return neutral portraits with looks that no training shows: women and men in five tones."""
-    return planted.faces(n_per_cell, np.random.default_rng(seed), "held out")
+def portraits(n_per_cell: int = 20, seed: int = 0, split: str = "held out") -> pandas.DataFrame:
+    """Return neutral portraits of women and men in five tones, all in the same order.
+
+    Held out looks of adults and older people are in no training; children have one drawing each.
+    """
+    return planted.faces(n_per_cell, np.random.default_rng(seed), split)
 
 
 def similarity_scores(
@@ -282,7 +285,8 @@ def run_similarity(
     scenes
         Portraits, as of :func:`portraits`: what the oracle reads.
     pictures
-        The same portraits drawn, by style: what CLIP sees.
+        The same portraits drawn, by style: what CLIP sees. Row i shows a person of the gender of
+        row i of the scenes.
     seeds
         Of the worlds.
 
