@@ -31,7 +31,7 @@ from biaslib.planted._sets import (
 from biaslib.planted._styles import STYLES
 from biaslib.planted._tables import GENDERS, TONES
 from biaslib.planted._truth import Evidence, Truth, shown_evidence, vocabulary, word_indices
-from biaslib.planted._words import agent_words, content_words, controls, strengths
+from biaslib.planted._words import agent_words, content_words, controls, planted_sets, strengths
 from biaslib.planted._world import AGES, World, world
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "grounded_sets",
     "looks",
     "object_pairs",
+    "planted_sets",
     "read",
     "shown_evidence",
     "strengths",

@@ -1,0 +1,373 @@
+"""The planted world's chapter: its parts against slow ones, its claims as values."""
+
+import json
+import re
+
+import numpy as np
+import pandas
+import pytest
+from scipy import stats
+
+from biaslib import models, planted, stimuli
+from biaslib.models import planted_checkpoints
+from biaslib.models.oracle import Oracle
+from biaslib.report import planted as plots
+from biaslib.studies import planted as study
+
+
+class NoisyClip:
+    """The oracle with noise behind the interface of a dual encoder: it counts pictures."""
+
+    scale, name = 4.0, "clip"
+
+    def __init__(self, dose, seed, scenes):
+        self.oracle = Oracle(planted.world(dose, seed), scenes=scenes)
+        self.scenes, self.rng = scenes, np.random.default_rng([int(dose), seed])
+
+    def encode_text(self, texts):
+        exact = self.oracle.encode_text(texts) / self.scale
+        return exact + self.rng.normal(0, 0.02, exact.shape)
+
+    def encode_image(self, pictures):
+        assert pictures.dtype == np.uint8
+        return self.oracle.encode_image(self.scenes.iloc[: len(pictures)])
+
+
+@pytest.fixture(scope="module")
+def people():
+    return study.portraits(3)
+
+
+@pytest.fixture(scope="module")
+def masked():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study, "_shipped", lambda family, seeds: set())
+        return study.run_masked([0, 1])
+
+
+@pytest.fixture(scope="module")
+def similarity(people):
+    pictures = {"twemoji": planted.draw(people)}
+    load = models.load
+
+    def noisy(name, **options):
+        if name != "clip":
+            return load(name, **options)
+        return NoisyClip(options["dose"], options["seed"], people)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study, "_shipped", lambda family, seeds: set(study._worlds(seeds)))
+        patch.setattr(models, "load", noisy)
+        return study.run_similarity(people, pictures, [0, 1])
+
+
+@pytest.fixture(scope="module")
+def scores(masked, similarity):
+    return pandas.concat([masked, similarity], ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def summary(scores):
+    return study.summarise(study.of_words(scores, "roles and objects"))
+
+
+def value(summary, measure, model, dose, column, style=("", "twemoji")):
+    rows = summary.query("measure == @measure and model == @model and dose == @dose")
+    return rows[rows["style"].isin(style)][column].mean()
+
+
+# The words
+
+
+def test_every_word_has_a_caption_that_the_world_can_read():
+    table = study.words()
+    assert table["word"].is_unique
+    assert set(table["word"]) >= set(stimuli.entities()["entity"])
+    assert set(table["word"]) >= set(stimuli.taxonomy("sobit")["word"].str.lower())
+    for row in table.itertuples():
+        assert row.word in {reading.content for reading in planted.read(row.caption)}
+
+
+def test_masked_sentences_take_their_word_and_name_the_person():
+    table = study.words().dropna(subset="masked")
+    assert table["slot"].isin(["role", "object"]).sum() > 200
+    for row in table.itertuples():
+        readings = planted.read(row.masked.format(agent="woman").replace("[MASK]", row.word))
+        assert (row.word, "woman") in {(each.content, each.agent) for each in readings}
+
+
+def test_the_pairs_of_which_one_is_left_out_have_words():
+    table = study.words().dropna(subset="pair")
+    assert set(table["pair"]) == set(planted.controls())
+    assert table.groupby("pair").size().min() >= 8
+
+
+# The measures
+
+
+def test_the_oracle_is_right_to_a_millionth_where_the_measure_is_exact(masked, similarity, people):
+    errors = study.oracle_errors(masked, similarity, people)
+    assert set(errors["measure"]) == {"masked", "logit"}
+    assert errors["error"].max() < 1e-6
+
+
+def test_the_bias_score_is_the_difference_of_log_probabilities():
+    oracle = models.load("oracle", dose=3, seed=1, corpus="text")
+    table = study.masked_scores(oracle, 3, 1).set_index("word")
+    texts = ["the woman is a [MASK].", "the man is a [MASK]."]
+    woman, man = oracle.mask_log_prob(texts, ["nurse"])[:, 0]
+    assert table.at["nurse", "value"] == pytest.approx(woman - man, abs=1e-12)
+    np.testing.assert_allclose(table["value"], table["truth"], atol=1e-12)
+
+
+def test_retrieval_shares_out_ties():
+    women = np.array([True, False, False, True, *[False] * 16])
+    similar = np.array([[2.0, 1, 1, 1, *[0] * 16]])
+    found = study.similarity_scores(similar, 1, women)["top_k"]
+    assert found[0] == pytest.approx((1 + 1 / 3) / 2 - 0.5)
+
+
+def test_a_word_without_spread_has_no_c_asc():
+    women = np.array([True, True, False, False])
+    found = study.similarity_scores(np.full((1, 4), 0.3), 1, women)
+    assert np.isnan(found["c_asc"][0])
+    assert found["logit"][0] == pytest.approx(0)
+
+
+def test_people_in_costume_have_equal_roles():
+    dressed = study.in_costume(study.portraits(22))
+    counts = dressed.groupby(["role", "gender"]).size()
+    assert len(counts) == 2 * len(planted.PICTURED_ROLES)
+    assert counts.nunique() == 1
+
+
+# The statistics
+
+
+def test_corpora_have_the_sizes_of_training():
+    from biaslib.training import bert, clip
+
+    assert study.CORPUS_SIZES == {"text": bert.N_CAPTIONS, "captions": clip.N_PAIRS}
+
+
+def test_intervals_over_seeds_are_student_s():
+    values = [0.8, 0.9, 1.0, 0.95]
+    found = study.mean_over_seeds(values)
+    expected = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
+    assert (found["low"], found["high"]) == pytest.approx(expected)
+    assert np.isnan(study.mean_over_seeds([1.0])["low"])
+    assert study.mean_over_seeds([])["n"] == 0
+
+
+def test_a_summary_says_rank_slope_and_sign():
+    truth = np.array([-2.0, -1, 0, 1, 2])
+    rows = pandas.DataFrame({"value": truth / 4, "truth": truth, "planted": truth / 2})
+    labels = {"measure": "logit", "model": "m", "style": "", "dose": 2, "seed": 0}
+    found = study.summarise(rows.assign(**labels)).iloc[0]
+    assert found[["rank", "slope", "response", "signs", "mean"]].tolist() == pytest.approx(
+        [1, 0.25, 0.5, 1, 0]
+    )
+
+
+def test_equivalence_needs_the_whole_interval_within_the_bound():
+    truth = np.linspace(-1, 1, 21)
+    rng = np.random.default_rng(0)
+
+    def zero(slopes):
+        tables = [
+            pandas.DataFrame({"value": slope * truth, "truth": 0.0, "planted": truth}).assign(
+                measure="logit", model="m", style="", dose=0, seed=seed
+            )
+            for seed, slope in enumerate(slopes)
+        ]
+        found = study.dose_zero(pandas.concat(tables)).set_index("statistic")
+        return found.loc["slope", "within"]
+
+    assert zero(rng.normal(0, 0.02, 5))
+    assert not zero([-0.9, 0.8, 0.4, -0.6, 0.5])
+    assert not zero([0.14, 0.15, 0.16, 0.14, 0.15])
+    assert zero([0.0]) is None
+
+
+def test_the_noise_floor_leaves_its_own_seed_out():
+    tables = [
+        pandas.DataFrame({"value": [size] * 10, "dose": 0, "seed": seed}).assign(
+            measure="logit", model="m", style=""
+        )
+        for seed, size in enumerate([9.0, 1, 1, 1, 1])
+    ]
+    floor = study.noise_floor(pandas.concat(tables)).set_index("seed")["floor"]
+    assert floor[0] == 1
+    assert floor[1] > 1
+
+
+def test_a_target_without_a_checkpoint_is_neither_reached_nor_missed(masked):
+    found = study.verdict(masked)
+    assert found["reached"].isna().all()
+    assert set(plots.verdict_table(found)["verdict"]) == {"not shipped"}
+
+
+# What the chapter says
+
+
+def test_odd_seeds_exchange_women_and_men(masked):
+    truth = masked.query("model == 'oracle' and dose == 3 and slot == 'role'")
+    by_seed = truth.pivot(index="word", columns="seed", values="truth")
+    assert by_seed[0].corr(by_seed[1]) < -0.99
+
+
+def test_c_asc_saturates_for_the_oracle_itself(scores, summary):
+    exact = scores.query("model == 'oracle' and measure == 'c_asc' and dose == 3")
+    exact = study.of_words(exact, "roles and objects")
+    assert (exact["value"].abs() > 1.8).mean() > 0.8
+    assert value(summary, "c_asc", "oracle", 3, "rank") < 0.95
+    assert value(summary, "logit", "oracle", 3, "rank") > 0.999
+    growth = [value(summary, "c_asc", "oracle", dose, "response") for dose in (1, 3)]
+    assert growth[1] / growth[0] < 1.1
+    growth = [value(summary, "logit", "oracle", dose, "response") for dose in (1, 3)]
+    assert growth[1] / growth[0] > 2.5
+
+
+def test_c_asc_hardly_tells_control_words_from_planted_ones(scores):
+    sizes = study.control_scores(scores).query("model == 'oracle' and dose == 1")
+    sizes = sizes.set_index(["measure", "words"])["mean"]
+    assert sizes["logit", "planted"] > 5 * sizes["logit", "left out"]
+    assert sizes["c_asc", "planted"] < 1.3 * sizes["c_asc", "left out"]
+
+
+def test_a_visible_entity_leaves_nothing_to_measure():
+    entities = ["purse", "briefcase", "wine", "beer"]
+    seen = study.masked_with_images(3, 0, "visible", entities)
+    assert seen[["S_L", "S_V"]].abs().max().max() < 1e-9
+    hidden = study.masked_with_images(3, 0, "hidden", entities)
+    assert hidden[["S_L", "S_V"]].abs().min().min() > 0.01
+    assert np.sign(hidden["S_L"]).tolist() == np.sign(hidden["truth"]).tolist()
+
+
+def test_a_count_has_noise_and_no_bias_at_dose_0(summary):
+    for measure, floor in (("masked", 0.05), ("logit", 0.1)):
+        assert value(summary, measure, "count", 0, "rms") > floor
+        assert abs(value(summary, measure, "count", 0, "slope")) < 0.05
+        assert value(summary, measure, "count", 3, "slope") == pytest.approx(1, abs=0.05)
+    # Words of the image corpus are noisier than the bound whatever the model.
+    assert value(summary, "logit", "count", 0, "rms") > study.EQUIVALENCE
+
+
+def test_noise_of_the_model_shows_in_its_scores_and_not_in_the_oracle_s(summary):
+    assert value(summary, "logit", "clip", 3, "slope") == pytest.approx(1, abs=0.05)
+    assert value(summary, "logit", "clip", 0, "rms") > 0.005
+    assert value(summary, "logit", "oracle", 0, "rms") < 1e-9
+
+
+def test_the_verdict_judges_what_is_there(scores):
+    found = study.verdict(scores)
+    clip = found[found["model"] == "clip"]
+    assert clip["n"].eq(2).all()
+    assert clip["reached"].notna().all()
+    text = plots.verdict_sentence(found)
+    assert f"{clip['reached'].sum()} of {len(clip)}" in text
+    for row in clip[~clip["reached"].astype(bool)].itertuples():
+        assert f"{study.MEASURES[row.measure]} ({row.words}" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dose", study.DOSES)
+def test_the_shipped_berts_reach_their_targets(dose):
+    shipped = planted_checkpoints.shipped("bert").query("dose == @dose")
+    shipped = shipped[shipped["seed"].isin(study.VERDICT_SEEDS)]
+    if len(shipped) < len(study.VERDICT_SEEDS):
+        pytest.skip("not all checkpoints are shipped")
+    tables = [
+        study.masked_scores(
+            models.load("bert", profile="planted", dose=dose, seed=seed), dose, seed
+        )
+        for seed in shipped["seed"]
+    ]
+    found = study.verdict(pandas.concat(tables)).query("model == 'bert' and dose == @dose")
+    assert found["reached"].all(), found.to_string()
+
+
+# Pictures and panel
+
+
+def test_every_figure_says_planted_world(scores, summary):
+    figures = [
+        plots.contact_sheet(*plots.sheet()),
+        plots.strengths([1, 3], 0),
+        plots.recovery(scores, ["logit", "c_asc"], ["clip", "oracle"]),
+        plots.dose_response(summary, [("masked", "bert"), ("logit", "clip")]),
+        plots.ranks(summary, [("C-ASC", "c_asc", "clip", "twemoji")]),
+        plots.zero_histograms(scores, [("masked", "bert"), ("logit", "clip")]),
+    ]
+    for figure in figures:
+        assert figure.get_suptitle() == "planted world"
+
+
+def test_tables_of_missing_checkpoints_are_empty_and_say_so(summary):
+    kept = summary[summary["model"] == "bert"]
+    assert kept.empty
+    assert plots.recovery_table(kept, ["bert"]).empty
+    assert plots.stated(summary, "masked", "bert", 3, "rank") == "(no checkpoint shipped)"
+
+
+def test_only_harmless_words_are_written_into_pictures():
+    entities = set(stimuli.entities()["entity"])
+    assert set(plots.SHOWN_WORDS) <= {*planted.PICTURED_ROLES, *entities}
+    assert set(plots.planted_words(1, 0)["word"]) <= {*planted.PICTURED_ROLES, *entities}
+
+
+@pytest.fixture(scope="module")
+def panel(scores):
+    return plots.panel(scores)
+
+
+def test_the_page_of_the_panel_carries_the_scores(panel, scores):
+    found = re.search(r'data-part="data">(.*?)</script>', panel.page(), re.S)
+    data = json.loads(found.group(1))
+    assert data == panel.cases
+    case = panel.case(study.MEASURES["logit"], 1)
+    rows = scores.query("measure == 'logit' and model == 'clip' and seed == 1 and dose == 3")
+    rows = rows.set_index("word").loc[case["words"]]
+    np.testing.assert_allclose(case["doses"][2]["model"], rows["value"], atol=0.0051)
+    np.testing.assert_allclose(case["doses"][2]["truth"], rows["truth"], atol=0.0051)
+    assert case["doses"][0]["truth"] == [0.0] * len(case["words"])
+
+
+def test_the_widget_of_the_panel_turns_the_dose(panel):
+    widget = panel.widget()
+    measure, seed, dose = widget.children[0].children
+    measure.value, seed.value = study.MEASURES["logit"], 1
+    shown = []
+    for each in dose.options:
+        dose.value = each
+        shown.append(widget.children[1].value)
+    assert len(set(shown)) == len(study.DOSES)
+    case = panel.case(measure.value, 1)
+    assert panel.sentence(case, case["doses"][2]) in shown[2]
+    assert "planted world" in shown[2] or "<svg" in shown[2]
+
+
+def test_a_world_without_checkpoint_is_said_to_have_none(panel):
+    case = panel.case(study.MEASURES["masked"], 0)
+    assert "No BERT is shipped" in panel.sentence(case, case["doses"][2])
+
+
+@pytest.mark.site
+def test_the_dose_moves_the_dots_without_a_kernel(panel, browser, tmp_path):
+    (tmp_path / "page.html").write_text(
+        f'<!doctype html><html lang="en"><meta charset="utf-8">{panel.page()}</html>',
+        encoding="utf-8",
+    )
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    page.select_option("[data-choice=measure]", study.MEASURES["logit"])
+    case = panel.case(study.MEASURES["logit"], 0)
+    places = []
+    for step, found in enumerate(case["doses"]):
+        page.locator("[data-choice=dose]").fill(str(step))
+        assert page.inner_text("[data-part=text]") == panel.sentence(case, found)
+        assert page.locator("circle.planted-model").count() == len(case["words"])
+        places.append(page.locator("circle.planted-model").first.get_attribute("cx"))
+        assert "planted world" in page.locator("[data-part=plot]").text_content()
+    assert len(set(places)) == len(places)
+    page.close()
