@@ -228,11 +228,13 @@ def test_c_asc_saturates_for_the_oracle_itself(scores, summary):
     assert growth[1] / growth[0] > 2.5
 
 
-def test_c_asc_hardly_tells_control_words_from_planted_ones(scores):
+def test_the_oracle_finds_nothing_in_control_words_and_has_no_c_asc_for_most(scores):
     sizes = study.control_scores(scores).query("model == 'oracle' and dose == 1")
     sizes = sizes.set_index(["measure", "words"])["mean"]
-    assert sizes["logit", "planted"] > 5 * sizes["logit", "left out"]
-    assert sizes["c_asc", "planted"] < 1.3 * sizes["c_asc", "left out"]
+    assert sizes["logit", "planted"] > 0.5
+    assert sizes["logit", "left out"] < 0.01
+    of_control = scores.query("model == 'oracle' and dose == 1 and control and paired")
+    assert of_control.query("measure == 'c_asc'")["value"].isna().mean() > 0.9
 
 
 def test_a_visible_entity_leaves_nothing_to_measure():
