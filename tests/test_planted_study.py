@@ -277,8 +277,7 @@ def test_the_verdict_judges_what_is_there(scores):
 def test_the_shipped_berts_reach_their_targets(dose):
     shipped = planted_checkpoints.shipped("bert").query("dose == @dose")
     shipped = shipped[shipped["seed"].isin(study.VERDICT_SEEDS)]
-    if len(shipped) < len(study.VERDICT_SEEDS):
-        pytest.skip("not all checkpoints are shipped")
+    assert len(shipped) == len(study.VERDICT_SEEDS)
     tables = [
         study.masked_scores(
             models.load("bert", profile="planted", dose=dose, seed=seed), dose, seed
@@ -287,6 +286,24 @@ def test_the_shipped_berts_reach_their_targets(dose):
     ]
     found = study.verdict(pandas.concat(tables)).query("model == 'bert' and dose == @dose")
     assert found["reached"].all(), found.to_string()
+
+
+@pytest.mark.slow
+def test_the_shipped_clips_reach_the_targets_of_order_and_miss_the_size_on_new_looks():
+    people, seen = study.portraits(20), study.portraits(20, split="train")
+    pictures = {"twemoji": planted.draw(people), "seen": planted.draw(seen)}
+    scores = study.run_similarity(people, pictures)
+    found = study.verdict(scores).query("model == 'clip'").set_index(["statistic", "words", "dose"])
+    assert found["n"].eq(len(study.VERDICT_SEEDS)).all()
+    reached = found["reached"].astype(bool)
+    assert reached.loc["rank"].all(), found.to_string()
+    assert reached.loc["slope", :, 0].all(), found.to_string()
+    assert reached.loc["mean", :, 0].all(), found.to_string()
+    slopes = found["mean"].loc["slope", "roles and objects"]
+    assert slopes[[1, 3]].between(0.5, 0.75).all()
+    summary = study.summarise(study.of_words(scores, "roles and objects"))
+    for dose in (1, 3):
+        assert 0.75 < value(summary, "logit", "clip", dose, "slope", ["seen"]) < 1.25
 
 
 # Pictures and panel

@@ -64,7 +64,7 @@ MEASURES = {
 EQUIVALENCE = 0.15
 """Log-odds below which a score counts as none: half of the weakest that the tests' sets carry."""
 
-CORPUS_SIZES = {"text": 300_000, "captions": 30_000}
+CORPUS_SIZES = {"text": 300_000, "captions": 45_000}
 """Captions of which a checkpoint was trained: BERT on the text corpus, CLIP on that of images."""
 
 STATISTICS = ["n", "rank", "slope", "response", "signs", "mean", "rms", "q95"]

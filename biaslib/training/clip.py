@@ -14,7 +14,7 @@ from biaslib.training._recipe import Recipe, WithSideHeads
 from biaslib.training._tokenizer import MAX_TOKENS, clip_tokenizer
 from biaslib.training.vision import SIZE, VISION, WIDTH, drawn
 
-N_PAIRS = 30_000
+N_PAIRS = 45_000
 N_HELD_OUT = 100
 TEXT_WIDTH = 48
 FIRST_SCALE = 10.0
