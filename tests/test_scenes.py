@@ -1,5 +1,7 @@
 """Pictures of the planted world."""
 
+import time
+
 import numpy
 import pandas
 import pytest
@@ -449,3 +451,11 @@ def at_a_fixed_place(scenes: pandas.DataFrame) -> numpy.ndarray:
         colours = [palettes[name][index] for name in ("hair", "clothes")]
         _scenes._paint(pictures[index], _scenes.Placed(0, 0, fixed, tinted), *colours)
     return pictures
+
+
+def test_a_thousand_scenes_open_in_under_two_seconds():
+    scenes = planted.world(dose=1, seed=0).scenes(1_000, numpy.random.default_rng(0))
+    started = time.process_time()
+    pictures = planted.draw(scenes)
+    assert time.process_time() - started < 2.0
+    assert pictures.shape == (1_000, 64, 64, 3)
