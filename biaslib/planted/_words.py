@@ -45,7 +45,7 @@ def agent_words() -> pandas.DataFrame:
 
 @functools.cache
 def content_words() -> pandas.DataFrame:
-    """Return every content word: its slot, the frames that carry it, and what is planted.
+    """Return every content word: its slot, the frames that carry it, and how frequent it is.
 
     Returns
     -------
