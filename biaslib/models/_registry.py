@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas
 
     from biaslib.models.bert import Bert
-    from biaslib.models.dual import DualEncoder
+    from biaslib.models.dual import ContrastiveEncoder
     from biaslib.models.oracle import Oracle
     from biaslib.models.text import TextEncoder
 
@@ -167,7 +167,7 @@ def load(
     dose: float = 3,
     seed: int = 0,
     **options: object,
-) -> "TextEncoder | Bert | DualEncoder | Oracle":
+) -> "TextEncoder | Bert | ContrastiveEncoder | Oracle":
     """Load a model.
 
     Parameters
@@ -189,7 +189,7 @@ def load(
 
     Returns
     -------
-    TextEncoder, Bert, DualEncoder or Oracle
+    TextEncoder, Bert, ContrastiveEncoder or Oracle
         With the capabilities that the registry lists; each in its module of ``biaslib.models``.
 
     Raises

@@ -8,14 +8,14 @@ import transformers
 
 from biaslib.models._registry import Entry
 from biaslib.models._words import require_known_words
-from biaslib.models.dual import DualEncoder
+from biaslib.models.dual import ContrastiveEncoder
 from biaslib.models.text import revision_of
 from biaslib.runtime import device as best_device
 
 __all__ = ["load"]
 
 
-def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> DualEncoder:
+def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> ContrastiveEncoder:
     """Load a dual encoder from a folder or the hub through transformers; no remote code is run."""
     path = checkpoint or entry.source.removeprefix("hub ")
     options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
@@ -36,7 +36,9 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Dua
         return _vectors(model.get_image_features(**inputs))
 
     scale = float(model.logit_scale.detach().exp())
-    return DualEncoder(encode_texts, encode_images, scale, entry.name, revision_of(path, model))
+    return ContrastiveEncoder(
+        encode_texts, encode_images, scale, entry.name, revision_of(path, model)
+    )
 
 
 def _vectors(output) -> torch.Tensor:

@@ -7,10 +7,10 @@ import torch
 
 from biaslib.runtime import progress
 
-__all__ = ["DualEncoder"]
+__all__ = ["ContrastiveEncoder"]
 
 
-class DualEncoder:
+class ContrastiveEncoder:
     """Texts and images to unit vectors whose inner product says how well they fit.
 
     Parameters

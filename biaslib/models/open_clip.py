@@ -9,14 +9,14 @@ from PIL import Image
 
 from biaslib.models._registry import Entry
 from biaslib.models._words import require_known_words
-from biaslib.models.dual import DualEncoder
+from biaslib.models.dual import ContrastiveEncoder
 from biaslib.models.text import revision_of
 from biaslib.runtime import device as best_device
 
 __all__ = ["load"]
 
 
-def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> DualEncoder:
+def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> ContrastiveEncoder:
     """Load an OpenCLIP model from a folder in the layout of its hub repositories, or the hub."""
     path = checkpoint or entry.source.removeprefix("hub ")
     name = f"local-dir:{path}" if Path(path).is_dir() else f"hf-hub:{path}"
@@ -35,4 +35,6 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Dua
         return model.encode_image(batch.to(where))
 
     scale = float(model.logit_scale.detach().exp())
-    return DualEncoder(encode_texts, encode_images, scale, entry.name, revision_of(path, model))
+    return ContrastiveEncoder(
+        encode_texts, encode_images, scale, entry.name, revision_of(path, model)
+    )
