@@ -294,6 +294,7 @@ def test_the_shipped_clips_reach_the_targets_of_order_and_miss_the_size_on_new_l
     pictures = {"twemoji": planted.draw(people), "seen": planted.draw(seen)}
     scores = study.run_similarity(people, pictures)
     found = study.verdict(scores).query("model == 'clip'").set_index(["statistic", "words", "dose"])
+    found = found.sort_index()
     assert found["n"].eq(len(study.VERDICT_SEEDS)).all()
     reached = found["reached"].astype(bool)
     assert reached.loc["rank"].all(), found.to_string()

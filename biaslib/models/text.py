@@ -179,10 +179,11 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Tex
 
 def revision_of(path: str | Path, model) -> str:
     """Return what names weights that are not pinned: a folder's checksum, or the hub's commit."""
-    weights = Path(path) / "model.safetensors"
-    if weights.is_file():
-        return f"{Path(path).name}, sha256 {file_sha256(weights)[:12]}"
-    return getattr(model.config, "_commit_hash", None) or f"{Path(path).name}, unhashed"
+    weights = sorted(Path(path).glob("*.safetensors"))
+    if weights:
+        return f"{Path(path).name}, sha256 {file_sha256(weights[0])[:12]}"
+    config = getattr(model, "config", None)
+    return getattr(config, "_commit_hash", None) or f"{Path(path).name}, unhashed"
 
 
 def _packaged_model(entry: Entry) -> Path:

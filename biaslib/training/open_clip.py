@@ -14,6 +14,9 @@ from biaslib.training.clip import TEXT_WIDTH, ClipRecipe
 from biaslib.training.vision import SIZE, VISION, WIDTH
 
 CONFIG_FILE = "open_clip_config.json"
+TOKENIZER_IN_THE_FOLDER = "local"
+"""Any name: OpenCLIP takes the files beside the configuration if there is a name at all."""
+
 WEIGHTS_FILE = "open_clip_model.safetensors"
 
 
@@ -49,6 +52,7 @@ class OpenClipRecipe(ClipRecipe):
             },
             "text_cfg": {
                 "context_length": MAX_TOKENS,
+                "hf_tokenizer_name": TOKENIZER_IN_THE_FOLDER,
                 "vocab_size": len(self.tokenizer),
                 "width": TEXT_WIDTH,
                 "heads": 4,
