@@ -118,10 +118,12 @@ class Oracle:
         nothing is planted. Cosines divide by the vectors' lengths, and the coordinate of the
         word, of length 1, sees to it that a word without association has a direction too.
 
-        Text and image are taken as two independent witnesses of one cell,
-        :math:`P(z \mid \text{text, image}) \propto P(z \mid \text{text}) P(z \mid
-        \text{image}) / P(z)`: what a text leaves open about its own picture does not matter, and
-        a picture that rules out its caption has an embedding too.
+        Text and image are taken as two independent witnesses of one cell: what a text leaves open
+        about its own picture does not matter, and a picture that rules out its caption has an
+        embedding too.
+
+        .. math:: P(z \mid \text{text, image})
+                  \propto P(z \mid \text{text}) \, P(z \mid \text{image}) / P(z)
 
         Parameters
         ----------

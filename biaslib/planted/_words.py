@@ -201,7 +201,7 @@ def _rows(word, slot, groups, kind, weight=1.0) -> pandas.DataFrame:
     columns = {"slot": slot, "groups": groups, "kind": kind, "weight": weight}
     frame = pandas.DataFrame({"word": pandas.Series(word).str.lower().to_numpy()})
     for name, values in columns.items():
-        frame[name] = np.asarray(values)
+        frame[name] = np.asarray(values).tolist()
     return frame.assign(phrase=frame.pop("kind").map(forms)).set_index("word")
 
 
