@@ -6,7 +6,10 @@ from pathlib import Path
 import pandas
 
 CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
-"""Folder of the shipped checkpoints, one folder each."""
+"""Folder of the shipped checkpoints, one folder each.
+
+:meta hide-value:
+"""
 
 FOLDER = re.compile(r"(?P<family>[a-z_-]+?)-dose(?P<dose>[\d.]+)-seed(?P<seed>\d+)")
 
