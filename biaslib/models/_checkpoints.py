@@ -114,7 +114,7 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
     >>> from biaslib.models.planted_checkpoints import checkpoint
     >>> weights = read_weights(checkpoint("bert", 3, 0) / "model.safetensors")
     >>> weights["cls.predictions.transform.dense.bias"].shape
-    torch.Size([64])
+    torch.Size([48])
     """
     path = Path(path)
     weights = _read(path)
