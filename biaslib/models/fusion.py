@@ -4,7 +4,6 @@ A family says in a few lines how its network is called (:class:`FusionModel`); t
 batches and the places to read from are the same for all and are here.
 """
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from biaslib.models._batches import run_in_batches
+from biaslib.models._batches import autocast, batch_order, run_in_batches
+from biaslib.models._tokens import Tokens, tokenized
 from biaslib.models._words import require_fitting_length, require_known_words, single_tokens
 from biaslib.models.bert import MASK
 from biaslib.models.text import LEVELS
@@ -31,26 +31,37 @@ class Mask:
     Parameters
     ----------
     words
-        The test's contextual words. Every whole-word occurrence in a text is hidden: each of its
-        word pieces becomes the mask token.
+        The test's contextual words. Every whole-word occurrence in a text is hidden, in either
+        case: each of its word pieces becomes the mask token.
     persons
-        Whether the regions that show a person are hidden, in the way of the family.
+        Whether the regions that show a person are hidden, in the way of the family. The paper
+        hides the regions that bear the name of a contextual word or of a person; here whoever
+        makes the regions says which those are.
     as_released
-        Hide as the authors' released code does: only the first occurrence of the longest matching
-        word, all of its pieces together as one mask token.
+        Hide words as the authors' released code does: only the first occurrence of one word, the
+        one with the longest string of token numbers, and all its pieces together as one mask token.
+
+    Examples
+    --------
+    >>> Mask(words=["nurse", "judge"], persons=True)
+    Mask(words=['nurse', 'judge'], persons=True, as_released=False)
     """
 
     words: Sequence[str] = ()
     persons: bool = False
     as_released: bool = False
 
+    def __post_init__(self) -> None:
+        if isinstance(self.words, str):
+            raise TypeError(f"words is one string; pass a list of words: [{self.words!r}]")
+
 
 class Output(NamedTuple):
     """What a network says of a batch of n texts with images.
 
     ``text`` are the last hidden states of the text's tokens, (n, tokens, d); ``image`` the first
-    one of the visual stream, (n, d), where there is one; ``match`` the logit, matching less not
-    matching, (n,), where there is a head.
+    one of the visual stream, (n, d), where there are two streams; ``match`` the logit of a match
+    less that of none, (n,), where there is a head.
     """
 
     text: torch.Tensor
@@ -68,7 +79,7 @@ class FusionModel(ABC):
     Parameters
     ----------
     network
-        A torch module.
+        A torch module. Its ``config.max_position_embeddings`` says how many tokens it reads.
     tokenizer
         Its fast tokenizer.
     name, revision
@@ -77,18 +88,18 @@ class FusionModel(ABC):
         Where it runs.
     """
 
-    max_tokens = 512
-    """Tokens that the model reads at most, special ones included."""
-
     batch_size = 64
-    """Texts a forward pass; halved where memory does not suffice."""
+    """Texts a forward pass; halved where memory does not suffice. It changes results by rounding
+    alone."""
 
     has_two_streams = False
+    """Whether text and image have states of their own up to the end, so that both can be read."""
 
     def __init__(self, network: torch.nn.Module, tokenizer, name: str, revision: str, device: str):
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.name, self.revision, self.device = name, revision, device
+        self.max_tokens = network.config.max_position_embeddings
 
     @abstractmethod
     def prepare(self, images: Any) -> Any:
@@ -98,9 +109,27 @@ class FusionModel(ABC):
         does not.
         """
 
+    def ahead(self, prepared: Any, rows: np.ndarray) -> Any:
+        """Return prepared images, knowing in which order :meth:`visual` will ask for their rows.
+
+        A family that decodes images while the network runs starts here; others leave this as it
+        is. The same row may follow itself, and rows of a batch that found no memory come again.
+        """
+        return prepared
+
     @abstractmethod
     def visual(self, prepared: Any, rows: np.ndarray, mask: Mask | None) -> dict[str, torch.Tensor]:
-        """Return what the network takes of the given images; none of them where ``None``."""
+        """Return what the network takes of some images, on any device.
+
+        Parameters
+        ----------
+        prepared
+            What :meth:`ahead` returned; ``None`` for no images.
+        rows
+            (n,), which image goes with each text of the batch.
+        mask
+            What to hide.
+        """
 
     @abstractmethod
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
@@ -123,20 +152,20 @@ class FusionModel(ABC):
 
         Following Ross, Katz and Barbu (2021, section 4): at the levels ``word`` and ``sentence``
         the last hidden state of ``[CLS]`` in the text stream, at the level ``contextual`` that of
-        the first sub-word of the given word.
+        the first sub-word of the given word, where it first stands in the text.
 
         Parameters
         ----------
         texts
             n words or sentences.
         images
-            n images, in any form of the package's; ``None`` for none.
+            n images, in any form that the family takes; ``None`` for none.
         level
             ``word``, ``sentence`` or ``contextual``.
         words
             For ``contextual``: the n words to look at, each a whole word of its text.
         mask
-            What to hide: see :class:`Mask`.
+            What to hide: see :class:`Mask`. A word that is hidden is read at its mask token.
         stream
             ``text``, as the paper says; ``both`` joins the first state of the visual stream to
             it, as the released code does for models of two streams.
@@ -154,22 +183,16 @@ class FusionModel(ABC):
             If texts, images and words differ in number, a word is missing from its text, a text is
             longer than the model reads, or the model has one stream only and both are asked for.
         """
-        texts = _listed(texts)
         self._require_level(level, stream)
-        rows, places = self._token_rows(texts, words if level == "contextual" else None, level)
-        if mask is not None:
-            hidden = [self._hide(text, ids, mask) for text, ids in zip(texts, rows, strict=True)]
-            places = np.array(
-                [kept[place] for (_, kept), place in zip(hidden, places, strict=True)]
-            )
-            rows = [ids for ids, _ in hidden]
-        prepared = self._prepared(images, len(texts))
+        rows = [self._hidden(tokens, mask) for tokens in self._tokens(texts)]
+        places = _places(rows, words) if level == "contextual" else np.zeros(len(rows), dtype=int)
 
         def read(output: Output, batch: np.ndarray) -> torch.Tensor:
-            states = output.text[torch.arange(len(batch)), torch.as_tensor(places[batch])]
+            states = _at(output.text, places[batch])
             return states if stream == "text" else torch.cat([states, output.image], dim=1)
 
-        return self._run(rows, prepared, np.arange(len(texts)), read, mask).astype(np.float32)
+        prepared = self._prepared(images, len(rows))
+        return self._run(rows, prepared, read, mask=mask)
 
     def mask_log_prob(
         self, texts: Sequence[str], candidates: Sequence[str], images: Any = None
@@ -198,16 +221,14 @@ class FusionModel(ABC):
             If a text has not exactly one ``[MASK]``, or a candidate is unknown or splits.
         """
         columns = single_tokens(self.tokenizer, candidates)
-        masked = [self._with_mask(text) for text in _listed(texts)]
-        rows, _ = self._token_rows(masked, None, "sentence")
-        places = np.array([ids.index(self.tokenizer.mask_token_id) for ids in rows])
+        rows = self._tokens([self._with_mask(text) for text in _listed(texts)])
+        places = np.array([row.ids.index(self.tokenizer.mask_token_id) for row in rows])
 
         def read(output: Output, batch: np.ndarray) -> torch.Tensor:
-            states = output.text[torch.arange(len(batch)), torch.as_tensor(places[batch])]
-            return self.word_logits(states).float().log_softmax(-1)[:, columns]
+            logits = self.word_logits(_at(output.text, places[batch]))
+            return logits.float().log_softmax(-1)[:, columns]
 
-        prepared = self._prepared(images, len(masked))
-        return self._run(rows, prepared, np.arange(len(masked)), read).astype(np.float64)
+        return self._run(rows, self._prepared(images, len(rows)), read).astype(np.float64)
 
     def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
         """Return how well c captions fit each of n images: logit of a match less that of none.
@@ -227,79 +248,81 @@ class FusionModel(ABC):
         Raises
         ------
         ValueError
-            If there is not one row of captions for each image, the rows differ in length, or a
-            caption is longer than the model reads.
+            If there is not one row of captions for each image, the rows differ in length, a
+            caption is longer than the model reads, or the model has no matching head.
         """
         texts = [_listed(row) for row in _listed(texts)]
-        counts = {len(row) for row in texts}
-        if len(counts) != 1:
-            raise ValueError(f"every image needs the same number of captions, not {sorted(counts)}")
-        rows, _ = self._token_rows([text for row in texts for text in row], None, "sentence")
+        n_captions = sorted({len(row) for row in texts})
+        if len(n_captions) != 1:
+            raise ValueError(f"every image needs the same number of captions, not {n_captions}")
+        rows = self._tokens([text for row in texts for text in row])
         prepared = self._prepared(images, len(texts))
-        of_image = np.repeat(np.arange(len(texts)), counts.pop())
-        logits = self._run(rows, prepared, of_image, lambda output, _: output.match)
+        of_image = np.repeat(np.arange(len(texts)), n_captions[0])
+        logits = self._run(rows, prepared, self._match_of, of_image)
         return logits.reshape(len(texts), -1).astype(np.float64)
+
+    def _match_of(self, output: Output, batch: np.ndarray) -> torch.Tensor:
+        if output.match is None:
+            raise ValueError(f"{self.name} ({self.revision}) has no head that matches captions")
+        return output.match
 
     def _run(
         self,
-        rows: list[list[int]],
+        rows: list[Tokens],
         prepared: Any,
-        of_image: np.ndarray,
         read: Callable[[Output, np.ndarray], torch.Tensor],
+        of_image: np.ndarray | None = None,
         mask: Mask | None = None,
     ) -> np.ndarray:
-        """Run the network over texts of like length together; ``read`` picks what is wanted."""
+        """Run the network over texts of like length together; ``read`` picks what is wanted.
+
+        Captions of one image count as long as the longest of them, so that they stay together.
+        """
+        of_image = np.arange(len(rows)) if of_image is None else of_image
+        longest = np.zeros(of_image.max() + 1, dtype=int)
+        np.maximum.at(longest, of_image, [len(row.ids) for row in rows])
+        lengths = longest[of_image]
+        prepared = self.ahead(prepared, of_image[batch_order(lengths)])
 
         @torch.inference_mode()
         def run(batch: np.ndarray) -> np.ndarray:
-            tokens = self.tokenizer.pad(
-                {"input_ids": [rows[i] for i in batch]}, return_tensors="pt"
-            )
-            visual = self.visual(prepared, of_image[batch], mask)
-            output = self.forward(dict(tokens.to(self.device)), visual)
-            return read(output, batch).float().cpu().numpy()
+            tokens = self._on_device(self._padded([rows[i].ids for i in batch]))
+            visual = self._on_device(self.visual(prepared, of_image[batch], mask))
+            with autocast(self.device):
+                found = read(self.forward(tokens, visual), batch)
+            return found.float().cpu().numpy()
 
-        lengths = [len(ids) for ids in rows]
         return run_in_batches(lengths, run, self.batch_size, f"{self.name}: {len(rows):,} texts")
+
+    def _padded(self, rows: list[tuple[int, ...]]) -> dict[str, torch.Tensor]:
+        lengths = torch.tensor([len(ids) for ids in rows])
+        ids = torch.full((len(rows), int(lengths.max())), self.tokenizer.pad_token_id)
+        for row, numbers in zip(ids, rows, strict=True):
+            row[: len(numbers)] = torch.tensor(numbers)
+        mask = torch.arange(ids.shape[1]) < lengths[:, None]
+        return {"input_ids": ids, "attention_mask": mask.long()}
+
+    def _on_device(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {name: each.to(self.device) for name, each in inputs.items()}
+
+    def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        texts = _listed(texts)
+        rows = tokenized(self.tokenizer, texts)
+        require_known_words(self.tokenizer, texts)
+        require_fitting_length(self.tokenizer, texts, self.max_tokens, self.name)
+        return rows
+
+    def _hidden(self, tokens: Tokens, mask: Mask | None) -> Tokens:
+        if mask is None:
+            return tokens
+        hide = tokens.hiding_first if mask.as_released else tokens.hiding
+        return hide(mask.words, self.tokenizer.mask_token_id)
 
     def _prepared(self, images: Any, n: int) -> Any:
         prepared = self.prepare(images)
         if prepared is not None and len(prepared) != n:
             raise ValueError(f"there are {len(prepared)} images for {n} texts; give one for each")
         return prepared
-
-    def _token_rows(self, texts: list[str], words: Sequence[str] | None, level: str):
-        """Return each text's tokens, and the place to read: that of ``[CLS]`` or of its word."""
-        if not texts:
-            raise ValueError("there are no texts to encode: the set is empty")
-        require_known_words(self.tokenizer, texts)
-        require_fitting_length(self.tokenizer, texts, self.max_tokens, self.name)
-        encoded = self.tokenizer(texts, return_offsets_mapping=True)
-        rows = encoded["input_ids"]
-        if level != "contextual":
-            return rows, np.zeros(len(rows), dtype=int)
-        if words is None or len(words) != len(texts):
-            raise ValueError("the contextual level needs the word to look at for every text")
-        triples = zip(texts, words, encoded["offset_mapping"], strict=True)
-        return rows, np.array([_place_of(text, word, offsets) for text, word, offsets in triples])
-
-    def _hide(self, text: str, ids: list[int], mask: Mask) -> tuple[list[int], list[int]]:
-        """Return the tokens with words hidden, and the new place of every old token."""
-        offsets = self.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
-        spans = _spans(text, mask.words)
-        if mask.as_released:
-            spans = [
-                span for span in spans if span == max(spans, key=lambda s: (s[1] - s[0], -s[0]))
-            ]
-        hidden, places = [], []
-        previous = None
-        for number, (low, high) in zip(ids, offsets, strict=True):
-            span = next((s for s in spans if s[0] < high and low < s[1]), None)
-            if span is None or not mask.as_released or span != previous:
-                hidden.append(number if span is None else self.tokenizer.mask_token_id)
-            places.append(len(hidden) - 1)
-            previous = span
-        return hidden, places
 
     def _with_mask(self, text: str) -> str:
         if text.count(MASK) != 1:
@@ -321,18 +344,13 @@ def _listed(texts: Sequence) -> list:
     return list(texts)
 
 
-def _spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where the words stand in a text, as whole words in either case, longest first."""
-    if not words:
-        return []
-    longest_first = sorted(words, key=len, reverse=True)
-    pattern = "|".join(re.escape(word) for word in longest_first)
-    return [found.span() for found in re.finditer(rf"(?<!\w)(?:{pattern})(?!\w)", text, re.I)]
+def _at(states: torch.Tensor, places: np.ndarray) -> torch.Tensor:
+    """Return the state at one place of every row: (n, tokens, d) -> (n, d)."""
+    return states[torch.arange(len(places)), torch.as_tensor(places)]
 
 
-def _place_of(text: str, word: str, offsets: list[tuple[int, int]]) -> int:
-    """Return the index of the first token of a word."""
-    found = _spans(text, [word])
-    if not found:
-        raise ValueError(f"the word {word!r} is not a whole word of the text {text!r}")
-    return next(i for i, (low, high) in enumerate(offsets) if low <= found[0][0] < high)
+def _places(rows: list[Tokens], words: Sequence[str] | None) -> np.ndarray:
+    """Return the index of the first token of each row's word."""
+    if words is None or len(words) != len(rows):
+        raise ValueError("the contextual level needs the word to look at for every text")
+    return np.array([row.place_of(word) for row, word in zip(rows, words, strict=True)])
