@@ -66,7 +66,7 @@ def test_the_plan_of_a_run_that_fits_is_recorded_without_a_warning():
 
 
 def test_a_single_row_without_memory_ends_the_run_and_says_what_helps():
-    with pytest.raises(MemoryError, match="single row.*smaller model"):
+    with pytest.raises(MemoryError, match=r"single row.*smaller model"):
         run_in_batches([1, 1], Memory(0, MemoryError()), 2)
 
 
