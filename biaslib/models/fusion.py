@@ -79,7 +79,8 @@ class FusionModel(ABC):
     Parameters
     ----------
     network
-        A torch module. Its ``config.max_position_embeddings`` says how many tokens it reads.
+        A network of transformers. ``max_position_embeddings`` of its configuration, or of the part
+        on texts, says how many tokens it reads.
     tokenizer
         Its fast tokenizer.
     name, revision
@@ -99,7 +100,7 @@ class FusionModel(ABC):
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.name, self.revision, self.device = name, revision, device
-        self.max_tokens = network.config.max_position_embeddings
+        self.max_tokens = network.config.get_text_config().max_position_embeddings
 
     @abstractmethod
     def prepare(self, images: Any) -> Any:
