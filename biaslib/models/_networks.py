@@ -1,6 +1,7 @@
 """Networks and tokenizers from folders, from the hub, or from the original authors' files."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,11 +76,23 @@ def read_network(
         )
     for setting, value in changes.items():
         setattr(config, setting, value)
-    model, info = network.from_pretrained(
-        path, config=config, dtype=torch.float32, output_loading_info=True, **options
-    )
+    with _quiet():
+        model, info = network.from_pretrained(
+            path, config=config, dtype=torch.float32, output_loading_info=True, **options
+        )
     require_complete(info, name, allowed_missing=optional, allowed_unexpected=ignored)
     return model, set(info["missing_keys"])
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers from reporting weights, which are checked here."""
+    before = transformers.utils.logging.get_verbosity()
+    transformers.utils.logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers.utils.logging.set_verbosity(before)
 
 
 def read_tokenizer(path: str | Path):
