@@ -3,8 +3,8 @@
 It speaks what huggingface_hub asks for (model information, file tree, files with ETag, commit and
 ranges) and serves single files under ``/files``, as other hosts do. Faults are switched on by name.
 
-From the command line: ``python -m tests.support.hub --folder repositories``, then set ``HF_ENDPOINT``
-to the address it prints. ``--build`` fills the folder with tiny repositories of every family first.
+From the command line: ``python -m tests.support.hub --folder repositories``. Set ``HF_ENDPOINT``
+to the address it prints. ``--build`` first fills the folder with tiny repositories.
 """
 
 import argparse
@@ -220,7 +220,7 @@ def main() -> None:
     parser.add_argument("--build", action="store_true", help="fill it with tiny ones first")
     arguments = parser.parse_args()
     if arguments.build:
-        from tests.support import repositories
+        from . import repositories
 
         repositories.build_all(arguments.folder)
     with serving(arguments.folder) as hub, contextlib.suppress(KeyboardInterrupt):
