@@ -158,7 +158,11 @@ def _on_this_disk(
     if checkpoint is None:
         return fetch(entry)
     source, _, revision = _source(entry, str(checkpoint)).partition("@")
-    return fetch(dataclasses.replace(entry, source=source, revision=revision, sha256=""))
+    chosen = dataclasses.replace(entry, source=source, revision=revision, sha256="")
+    if not source.startswith("hub "):
+        # Files of the authors come alone: the tokenizer is that of the registered source.
+        chosen = dataclasses.replace(chosen, companion=entry.companion or entry.source)
+    return fetch(chosen)
 
 
 def _source(entry: Entry, checkpoint: str) -> str:

@@ -47,6 +47,9 @@ OPEN_CLIP_WEIGHTS = (("open_clip_model.safetensors",), ("open_clip_pytorch_model
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 BY_HAND = "by-hand"
+FOR_A_PERSON = (401, 403, 404, 410)
+"""Answers of a server that a person may be able to do something about."""
+
 SITE = "https://huggingface.co"
 
 
@@ -97,13 +100,21 @@ def fetch(
     """
     text = getattr(source, "source", source)
     root, lock = Path(folder or cache_folder()), Lock(lock)
-    kind, _, address = str(text).partition(" ")
+    path = _fetched(str(text), source, revision, root, lock)
+    if companion := getattr(source, "companion", ""):
+        folder = path if path.is_dir() else path.parent
+        _add_companion(companion.removeprefix("hub "), folder, root, lock)
+    return path
+
+
+def _fetched(text: str, source: object, revision: str | None, root: Path, lock: Lock) -> Path:
+    kind, _, address = text.partition(" ")
     if kind == "hub":
         return _fetch_repository(source, address, revision, root, lock)
     if kind == "url":
         return _fetch_file(address, getattr(source, "sha256", ""), root, lock)
-    if found := re.fullmatch(r"by hand (\S+) from (\S+)", str(text)):
-        return _placed_by_hand(str(text), *found.groups(), root, lock)
+    if found := re.fullmatch(r"by hand (\S+) from (\S+)", text):
+        return _placed_by_hand(text, *found.groups(), root, lock)
     raise ValueError(
         f"{text!r} is not a source that can be fetched; write 'hub owner/name', 'url https://...' "
         "or 'by hand file from https://...'"
@@ -169,8 +180,6 @@ def _fetch_repository(
     revision = revision or lock.revision(repository.source) or getattr(source, "revision", "")
     folder = _kept(repository, revision, root) or _downloaded(repository, revision, root, lock)
     _check_again(repository, folder, lock)
-    if companion := getattr(source, "companion", ""):
-        _add_companion(companion.removeprefix("hub "), folder, root, lock)
     return folder
 
 
@@ -294,8 +303,9 @@ def _refuse_other(name: str, expected: str, found: str, who: str) -> None:
     if expected and expected != found:
         raise ChecksumError(
             f"{name} arrived damaged, or is another file: {who} the checksum {expected}, and "
-            f"what arrived has {found}. It was removed; run the same call again. If it happens "
-            "again, something between this machine and the server changes the file"
+            f"what arrived has {found}. It is not used; remove it if it was placed by hand, and "
+            "run the same call again. If it happens again, something between this machine and the "
+            "server changes the file"
         )
 
 
@@ -327,12 +337,15 @@ def _fetch_file(url: str, sha256: str, root: Path, lock: Lock) -> Path:
     path = root / "url" / (address.hostname or "") / address.path.lstrip("/")
     expected = sha256 or lock.sha256(source, path.name)
     if not path.is_file():
-        check = functools.partial(_require_expected, name=path.name, expected=expected)
         try:
-            download(url, path, check=check)
+            download(url, path, check=lambda part: _require_expected(part, path.name, expected))
         except DownloadError as error:
+            if error.status not in FOR_A_PERSON:
+                raise
             steps = _steps(url, path.name, path.parent, lock)
             raise DownloadError(f"{error}\n{steps}", error.status) from error
+    elif sha256:
+        _require_expected(path, path.name, sha256)
     lock.verify(source, "", {path.name: path})
     return path
 
@@ -359,7 +372,7 @@ def _with_steps(
     error: DownloadError, repository: _Repository, root: Path, lock: Lock
 ) -> DownloadError:
     """Return the error with what a person can do, where the hub refuses a program."""
-    if error.status not in (401, 403, 404):
+    if error.status not in FOR_A_PERSON:
         return error
     page = f"{SITE}/{repository.name}"
     place = repository.folder(root) / BY_HAND

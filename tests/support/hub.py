@@ -39,8 +39,12 @@ class Hub:
         Name of a file of which one byte is changed on the way.
     refuse
         Status to answer with instead, such as 401, 403, 404 or 500; or None.
+    redirect_files_to
+        Address that every file is redirected to, or an empty string.
     requests
         Method, path and Range header of every request, in order.
+    tokens
+        Authorization headers that came with requests.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -51,6 +55,7 @@ class Hub:
         self.refuse: int | None = None
         self.redirect_files_to = ""
         self.requests: list[tuple[str, str, str]] = []
+        self.tokens: set[str] = set()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.address = f"http://127.0.0.1:{self.server.server_port}"
 
@@ -64,10 +69,6 @@ class Hub:
     def files(self, name: str) -> list[Path]:
         """Return the repository's files."""
         return sorted(path for path in (self.folder / name).iterdir() if path.is_file())
-
-    def downloads(self, file: str = "") -> list[tuple[str, str, str]]:
-        """Return the requests for bodies of files."""
-        return [r for r in self.requests if "/resolve/" in r[1] and r[1].endswith(file)]
 
 
 @contextlib.contextmanager
@@ -103,6 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, with_body: bool) -> None:
         path = unquote(urlsplit(self.path).path)
         self.hub.requests.append((self.command, path, self.headers.get("Range", "")))
+        self.hub.tokens.add(self.headers.get("Authorization", ""))
         if self.hub.refuse:
             return self._refuse(self.hub.refuse)
         parts = path.strip("/").split("/")
