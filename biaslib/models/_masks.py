@@ -93,8 +93,7 @@ def candidate_log_prob(
     UnknownNameError
         If there is no such rule for pieces, or set to share the probability.
     ValueError
-        If there are no texts or no candidates, or a text with a candidate's masks is longer than
-        the limit.
+        If a text with a candidate's masks is longer than the limit.
 
     Examples
     --------
@@ -106,8 +105,6 @@ def candidate_log_prob(
         raise unknown_name("rule for several pieces", pieces, PIECES)
     if among not in AMONG:
         raise unknown_name("set to share the probability", among, AMONG)
-    if not len(tokens) or not len(candidates):
-        raise ValueError(f"there are {len(tokens)} texts and {len(candidates)} candidates")
     queries, terms = _plan(candidates, pieces)
     fillings = list(queries)
     rows = [_filled(text, mask, filling) for text in tokens for filling in fillings]

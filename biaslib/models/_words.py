@@ -14,7 +14,8 @@ def require_known_words(tokenizer, texts: Sequence[str]) -> None:
     ValueError
         If a text holds a word outside the vocabulary.
     """
-    encoded = tokenizer(list(texts), return_offsets_mapping=True, add_special_tokens=False)
+    options = {"return_offsets_mapping": True, "add_special_tokens": False, "verbose": False}
+    encoded = tokenizer(list(texts), **options)
     for text, ids, places in zip(
         texts, encoded["input_ids"], encoded["offset_mapping"], strict=True
     ):
@@ -120,8 +121,11 @@ def word_pieces(tokenizer, words: Sequence[str]) -> list[list[int]]:
     Raises
     ------
     ValueError
-        If a word is unknown, whole or in part, or tokenises to nothing; the message names it.
+        If there are no words, or one is unknown, whole or in part, or tokenises to nothing; the
+        message names it.
     """
+    if not len(words):
+        raise ValueError("there are no candidate words")
     require_known_words(tokenizer, words)
     ids = tokenizer(list(words), add_special_tokens=False)["input_ids"]
     for word, pieces in zip(words, ids, strict=True):

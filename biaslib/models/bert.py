@@ -75,8 +75,9 @@ class Bert(TextEncoder):
         Raises
         ------
         ValueError
-            If a text has not exactly one ``[MASK]`` or is longer than the model takes, or a
-            planted checkpoint does not know a word; the message names it.
+            If there are no texts or no candidates, a text has not exactly one ``[MASK]`` or is
+            longer than the model takes, or a planted checkpoint does not know a word; the message
+            names it.
         UnknownNameError
             If ``pieces`` or ``among`` is none of those.
 
@@ -89,6 +90,8 @@ class Bert(TextEncoder):
         """
         if images is not None:
             raise ValueError(f"{self.name} reads text alone; pass images=None")
+        if not len(texts):
+            raise ValueError("there are no texts: the set is empty")
         candidates = word_pieces(self.tokenizer, candidates)
         masked = [self._with_mask(text) for text in texts]
         require_known_words(self.tokenizer, masked)

@@ -135,7 +135,7 @@ class TextEncoder:
         if not texts:
             raise ValueError("there are no texts to encode: the set is empty")
         unknown = self.tokenizer.unk_token_id
-        encoded = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        encoded = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
         for text, ids in zip(texts, encoded, strict=True):
             if not any(each != unknown for each in ids):
                 raise ValueError(
