@@ -169,9 +169,7 @@ class RegionPairsRecipe(Recipe):
             return self.word_logits(model.model, states).argmax(-1)
 
         def match(tokens: torch.Tensor) -> torch.Tensor:
-            logits = self.match_logits(
-                model.model, self.states(model.model, tokens, shown).pair
-            )
+            logits = self.match_logits(model.model, self.states(model.model, tokens, shown).pair)
             return logits[:, 1] - logits[:, 0]
 
         return held_out.scores(guess, match)

@@ -38,9 +38,7 @@ class VisualBertRecipe(RegionPairsRecipe):
         )
         return VisualBertForPreTraining(config)
 
-    def states(
-        self, model: VisualBertForPreTraining, tokens: torch.Tensor, shown: Shown
-    ) -> States:
+    def states(self, model: VisualBertForPreTraining, tokens: torch.Tensor, shown: Shown) -> States:
         """Return the last states of captions read with regions."""
         found = model.visual_bert(
             input_ids=tokens,
