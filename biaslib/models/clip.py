@@ -50,8 +50,9 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Con
     def encode_texts(batch: list[str]) -> torch.Tensor:
         return _vectors(model.get_text_features(**texts.inputs(batch).to(where)))
 
-    def encode_images(batch: dict[str, np.ndarray]) -> torch.Tensor:
-        inputs = {name: torch.as_tensor(each).to(where) for name, each in batch.items()}
+    def encode_images(batch: list[dict[str, np.ndarray]]) -> torch.Tensor:
+        stacked = {name: np.stack([image[name] for image in batch]) for name in batch[0]}
+        inputs = {name: torch.as_tensor(each).to(where) for name, each in stacked.items()}
         return _vectors(model.get_image_features(**inputs))
 
     return ContrastiveEncoder(

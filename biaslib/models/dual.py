@@ -20,8 +20,7 @@ class ContrastiveEncoder:
     encode_batch_of_texts
         A list of texts -> tensor (n, d).
     encode_batch_of_images
-        What ``prepare`` made of images, stacked, (n, ...), under its names if it gave names ->
-        tensor (n, d).
+        A list of what ``prepare`` made of images -> tensor (n, d).
     scale
         What the model multiplies cosines with, exp(logit scale).
     name, revision
@@ -30,8 +29,8 @@ class ContrastiveEncoder:
         What the model adds to scaled cosines before it takes their sigmoid; 0 for models that
         compare captions by a softmax.
     prepare
-        A picture, uint8 (height, width, 3) -> array or a dictionary of arrays, made by worker
-        processes; None leaves pictures, which must then be of one size, as they are.
+        A picture, uint8 (height, width, 3) -> what the model takes of it, made by worker
+        processes; None leaves pictures as they are.
     token_counts
         Texts -> the tokens of each, (n,), which puts texts of like length together, and raises an
         error if a text is longer than the model takes.
@@ -118,7 +117,7 @@ class ContrastiveEncoder:
         ahead = Ahead(loaded(found, self._prepare, rows, n_workers), rows)
 
         def run(batch: np.ndarray) -> np.ndarray:
-            return self._unit_vectors(self._images, _stacked(ahead(batch)))
+            return self._unit_vectors(self._images, ahead(batch))
 
         label = f"{self.name}: {len(found):,} images"
         return run_in_batches(np.ones(len(found)), run, batch_size, label)
@@ -128,9 +127,3 @@ class ContrastiveEncoder:
         with autocast(self.device):
             vectors = encode(batch)
         return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
-
-
-def _stacked(images: list) -> Any:
-    if isinstance(images[0], dict):
-        return {name: np.stack([image[name] for image in images]) for name in images[0]}
-    return np.stack(images)

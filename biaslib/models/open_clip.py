@@ -45,8 +45,8 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Con
     def encode_texts(texts: list[str]) -> torch.Tensor:
         return model.encode_text(tokenizer(texts).to(where))
 
-    def encode_images(pixels: np.ndarray) -> torch.Tensor:
-        return model.encode_image(torch.as_tensor(pixels).to(where))
+    def encode_images(pixels: list[np.ndarray]) -> torch.Tensor:
+        return model.encode_image(torch.as_tensor(np.stack(pixels)).to(where))
 
     return ContrastiveEncoder(
         encode_texts,
