@@ -332,13 +332,19 @@ class FusionModel(ABC):
         mask: Mask | None = None,
     ) -> np.ndarray:
         """Run the network on a batch; ``read`` takes its output and the tokens as one tensor."""
-        filled, real = padded(ids, self.tokenizer.pad_token_id)
-        tokens = {"input_ids": filled, "attention_mask": real.astype(np.int64)}
-        tokens = self._on_device({name: torch.as_tensor(each) for name, each in tokens.items()})
+        tokens = self._on_device(self._padded(ids))
         visual = self._on_device(self.visual(prepared, images, mask))
         with autocast(self.device):
             found = read(self.forward(tokens, visual), tokens["input_ids"])
         return found.float().cpu().numpy()
+
+    def _padded(self, ids: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
+        """Return rows of tokens as the network takes them: input_ids and attention_mask."""
+        filled, real = padded(ids, self.tokenizer.pad_token_id)
+        return {
+            "input_ids": torch.as_tensor(filled),
+            "attention_mask": torch.as_tensor(real.astype(np.int64)),
+        }
 
     def _on_device(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         return {name: each.to(self.device) for name, each in inputs.items()}
