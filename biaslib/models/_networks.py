@@ -14,7 +14,7 @@ from biaslib.models._registry import Entry
 from biaslib.models.text import revision_of
 from biaslib.runtime import file_sha256
 
-__all__ = ["Loaded", "read_network", "read_network_and_tokenizer", "read_tokenizer"]
+__all__ = ["Loaded", "quiet", "read_network", "read_network_and_tokenizer", "read_tokenizer"]
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
 
@@ -75,7 +75,7 @@ def read_network(
         )
     for setting, value in changes.items():
         setattr(config, setting, value)
-    with _quiet():
+    with quiet():
         model, info = network.from_pretrained(
             path, config=config, dtype=torch.float32, output_loading_info=True, **options
         )
@@ -84,8 +84,8 @@ def read_network(
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers from reporting weights, which are checked here."""
+def quiet() -> Iterator[None]:
+    """Keep transformers from reporting weights, which the caller checks."""
     before = transformers.utils.logging.get_verbosity()
     transformers.utils.logging.set_verbosity_error()
     try:
