@@ -81,7 +81,7 @@ def candidate_log_prob(
     limit, name
         Tokens that the model takes, and what an error calls it.
     batch_size
-        Rows of tokens a pass.
+        Rows of tokens a pass. Those of a text come one after the other, the longest text first.
 
     Returns
     -------
@@ -108,15 +108,15 @@ def candidate_log_prob(
     queries, terms = _plan(candidates, pieces)
     fillings = list(queries)
     rows = [_filled(text, mask, filling) for text in tokens for filling in fillings]
-    lengths = np.array([len(row) for row in rows])
+    longest = np.array([len(row) for row in rows]).reshape(len(tokens), -1).max(axis=1)
     if limit is not None:
-        longest = lengths.reshape(len(tokens), -1).max(axis=1)
         require_fitting(longest, limit, name, counted="with the masks of the longest candidate")
 
     def run(batch: np.ndarray) -> np.ndarray:
         found = log_probabilities(batch // len(fillings), [rows[row] for row in batch])
         return _read(found, [fillings[row % len(fillings)] for row in batch], queries)
 
+    lengths = np.repeat(longest, len(fillings))
     read = run_in_batches(lengths, run, batch_size, f"{name}: {len(rows):,} masked texts")
     return _scores(read.reshape(len(tokens), len(fillings), -1), terms, pieces, among)
 

@@ -16,8 +16,7 @@ from biaslib.runtime import file_sha256
 
 __all__ = ["Loaded", "quiet", "read_network", "read_network_and_tokenizer", "read_tokenizer"]
 
-BERT_TOKENIZER = "google-bert/bert-base-uncased"
-"""What the original checkpoint files, which bring no tokenizer, were trained with."""
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
 
 
 class Loaded(NamedTuple):
@@ -117,22 +116,31 @@ def read_network_and_tokenizer(
         Of the registry.
     checkpoint
         A folder, a name on the hub, or a file in a layout of the original authors (see
-        :mod:`biaslib.models._originals`); ``None`` takes the entry's source. A file's tokenizer is
-        the one in its folder, or else that of uncased BERT from the hub.
+        :mod:`biaslib.models._originals`), with a tokenizer beside it in its folder; ``None`` takes
+        the entry's source.
     optional
         Patterns, as of a shell, of weights that may be missing.
 
     Raises
     ------
     CheckpointError
-        If the checkpoint is of another architecture, damaged, or lacks weights or has others.
+        If the checkpoint is of another architecture, damaged, or lacks weights or has others; or a
+        file has no tokenizer beside it.
     """
     path = checkpoint or entry.source.removeprefix("hub ")
     if not Path(path).is_file():
         model, _ = read_network(network, path, entry.name, optional, ["*.position_ids"])
         return Loaded(model, read_tokenizer(path), revision_of(path, model))
     path = Path(path)
+    _require_tokenizer(path)
     model, _ = _originals.read(path, network, entry.name, optional)
-    beside = (path.parent / "tokenizer_config.json").is_file()
-    tokenizer = read_tokenizer(path.parent if beside else BERT_TOKENIZER)
-    return Loaded(model, tokenizer, f"{path.name}, sha256 {file_sha256(path)[:12]}")
+    revision = f"{path.name}, sha256 {file_sha256(path)[:12]}"
+    return Loaded(model, read_tokenizer(path.parent), revision)
+
+
+def _require_tokenizer(path: Path) -> None:
+    if not any((path.parent / name).is_file() for name in TOKENIZER_FILES):
+        raise CheckpointError(
+            f"there is no tokenizer beside {path}, and files of the authors bring none: put "
+            "vocab.txt and tokenizer_config.json of google-bert/bert-base-uncased in its folder"
+        )
