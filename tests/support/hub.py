@@ -3,8 +3,8 @@
 It speaks what huggingface_hub asks for (model information, file tree, files with ETag, commit and
 ranges) and serves single files under ``/files``, as other hosts do. Faults are switched on by name.
 
-From the command line: ``python -m tests.support.hub --folder repositories``. Set ``HF_ENDPOINT``
-to the address it prints. ``--build`` first fills the folder with tiny repositories.
+From the command line, in the folder ``tests``: ``python -m support.hub --folder repositories``. Set
+``HF_ENDPOINT`` to the address it prints. ``--build`` first fills the folder with tiny repositories.
 """
 
 import argparse
@@ -246,12 +246,12 @@ def _listed(path: Path) -> dict:
 
 def main() -> None:
     """Serve a folder until interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m tests.support.hub", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m support.hub", description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="repositories at owner/name")
     parser.add_argument("--build", action="store_true", help="fill it with tiny ones first")
     arguments = parser.parse_args()
     if arguments.build:
-        from . import repositories
+        from support import repositories
 
         repositories.build_all(arguments.folder)
     with serving(arguments.folder) as hub, contextlib.suppress(KeyboardInterrupt):
