@@ -30,6 +30,7 @@ ONCE = [(0, 1000, "both")]
 
 WORLDS = {
     "vision": ONCE,
+    "vit": ONCE,
     "regions": ONCE,
     "open_clip": [(3, 0, "both")],
     "visualbert": CALIBRATED,
@@ -42,8 +43,11 @@ WORLDS = {
 STARTS_FROM = {
     "clip": "vision",
     "open_clip": "vision",
+    "vit": "vision",
     "visualbert": "regions",
     "lxmert": "regions",
+    "vilt": "vit",
+    "flava": "vit",
 }
 """The family of the encoder that a family starts from, or reads the features of."""
 
