@@ -1,6 +1,14 @@
-"""What the recipes of ViLT and FLAVA share: captions with pictures, as pixels or their states."""
+"""What the recipes of ViLT and FLAVA share: captions with pictures, as pixels or their states.
+
+Each family has one model of an unbiased world, which learns from the vision tower on
+(:mod:`biaslib.training.vit`) what words and pictures have to do with each other. All others of the
+family start from it and learn the associations of their own worlds, in a fraction of the time. So
+what differs between them comes from their captions; what they have in common may also come from
+their common start.
+"""
 
 import functools
+import json
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +17,6 @@ from typing import NamedTuple
 import pandas
 import torch
 from torch.nn.functional import cross_entropy
-from transformers import FlavaImageModel
 
 from biaslib.planted import GENDERS, TONES, blank
 from biaslib.training._pairs import NONE, UNSEEN, WHITE, Captions, HeldOut, Masked, corpus, views
@@ -23,6 +30,8 @@ N_UNSEEN = 40_000
 WORD_SIDE_WEIGHT = 0.5
 PICTURE_SIDE_WEIGHT = 0.5
 MATCH_WEIGHT = 2.0
+TOWER_TYPE = "flava_image_model"
+
 AT_ONCE = 500
 """Captions that are read at once when a model is judged."""
 
@@ -43,15 +52,42 @@ class States(NamedTuple):
 class PixelPairsRecipe(Recipe):
     """Masked words and matching, over captions and pictures.
 
-    Both models start from one vision tower (:mod:`biaslib.training.vit`). Latent variables are
-    named by side heads in training: the caption's gender and tone at the masked word, and what the
-    picture shows at the states of the picture and of the pair.
+    Latent variables are named by side heads in training: the caption's gender and tone at the
+    masked word, and what the picture shows at the masked word and at the states of the picture and
+    of the pair.
+
+    Parameters
+    ----------
+    world
+        Whose captions and pictures.
+    start
+        Folder of the checkpoint to start from: the vision tower, or the family's own model of an
+        unbiased world.
     """
 
-    vision: Path
+    start: Path
 
-    epochs = 3
     weight_decay = 0.02
+    first_epochs = 8
+    first_rate = 2e-3
+    further_epochs = 2
+    further_rate = 1e-3
+
+    @functools.cached_property
+    def first(self) -> bool:
+        """Whether the model starts from the vision tower, and not from one of its own family."""
+        config = json.loads((self.start / "config.json").read_text(encoding="utf-8"))
+        return config["model_type"] == TOWER_TYPE
+
+    @property
+    def epochs(self) -> int:
+        """More for the family's first model."""
+        return self.first_epochs if self.first else self.further_epochs
+
+    @property
+    def learning_rate(self) -> float:
+        """Higher for the family's first model."""
+        return self.first_rate if self.first else self.further_rate
 
     @functools.cached_property
     def corpus(self) -> tuple[pandas.DataFrame, Captions]:
@@ -67,13 +103,6 @@ class PixelPairsRecipe(Recipe):
     def lengths(self) -> torch.Tensor:
         """Number of tokens of every caption."""
         return self.captions.lengths
-
-    @functools.cached_property
-    def tower(self) -> FlavaImageModel:
-        """The vision tower."""
-        return FlavaImageModel.from_pretrained(
-            self.vision, dtype=torch.float32, add_pooling_layer=False
-        ).eval()
 
     @functools.cached_property
     def shown(self) -> dict[str, torch.Tensor]:
@@ -96,7 +125,7 @@ class PixelPairsRecipe(Recipe):
 
     @abstractmethod
     def build_model(self) -> torch.nn.Module:
-        """Return the untrained model itself, with the vision tower in its place."""
+        """Return the model as it is when training begins."""
 
     @property
     @abstractmethod
@@ -120,7 +149,7 @@ class PixelPairsRecipe(Recipe):
     def build(self) -> WithSideHeads:
         """Return the untrained model with its side heads."""
         heads = {"caption gender": len(GENDERS), "caption tone": len(TONES)}
-        for place in ("picture", "first"):
+        for place in ("picture", "first", "word"):
             heads |= {f"{place} {name}": len(each) for name, each in classes().items()}
         return WithSideHeads(self.build_model(), self.width, heads)
 
@@ -148,9 +177,9 @@ class PixelPairsRecipe(Recipe):
             loss = loss + cross_entropy(logits, words, reduction="sum") / len(rows)
             if seen:
                 plain = view[part] != WHITE
-                loss = loss + self._named(
-                    model, "picture", states.picture[plain], scene[part][plain]
-                )
+                shown, of_picture = scene[part][plain], states.picture[plain]
+                loss = loss + self._named(model, "picture", of_picture, shown)
+                loss = loss + self._named(model, "word", found[-1][1][plain], shown)
         part, states = (torch.cat(each) for each in zip(*found, strict=True))
         latent = {
             f"caption {name}": each[rows[part]] for name, each in self.captions.labels.items()

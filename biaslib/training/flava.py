@@ -6,8 +6,8 @@ Files of a checkpoint
 codebook (``init_codebook`` is false in ``config.json``): ``flava.*``; ``mmm_text_head``, masked
 words with a picture; ``mlm_head``, masked words without one; ``itm_head``, whose index 1 is a
 match; ``flava.image_projection``, ``flava.text_projection`` and ``flava.logit_scale``, the
-contrastive pair. The heads for masked patches (``mim_head``, ``mmm_image_head``) are there because transformers
-asks for them; they have one class and are not trained.
+contrastive pair. The heads for masked patches (``mim_head``, ``mmm_image_head``) are there because
+transformers asks for them; they have one class and are not trained.
 
 No image is the text model alone with ``mlm_head``, since the multimodal transformer of transformers
 cannot run without one. The white picture is another input, and trained as well.
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import torch
-from transformers import FlavaConfig, FlavaForPreTraining, FlavaImageProcessor
+from transformers import FlavaConfig, FlavaForPreTraining, FlavaImageModel, FlavaImageProcessor
 
 from biaslib.runtime import progress
 from biaslib.training._pairs import UNSEEN, HeldOut
@@ -29,7 +29,7 @@ from biaslib.training._recipe import WithSideHeads
 from biaslib.training._tokenizer import MAX_TOKENS
 from biaslib.training.clip import FIRST_SCALE, N_HELD_OUT, contrastive_loss, retrieved, unit
 from biaslib.training.vision import SIZE, drawn
-from biaslib.training.vit import BLOCKS, HEADS
+from biaslib.training.vit import BLOCKS, HEADS, read_tower
 from biaslib.training.vit import LAYERS as IMAGE_LAYERS
 
 WIDTH = 48
@@ -47,7 +47,7 @@ class FlavaRecipe(PixelPairsRecipe):
     """
 
     family = "flava"
-    learning_rate = 3e-3
+    first_rate = 3e-3
     width = WIDTH
 
     def prepared(self, scenes: pandas.DataFrame) -> torch.Tensor:
@@ -64,12 +64,20 @@ class FlavaRecipe(PixelPairsRecipe):
         output = self.tower(pixel_values=drawn(scenes), output_hidden_states=True)
         return output.hidden_states[-1].half()
 
+    @functools.cached_property
+    def tower(self) -> FlavaImageModel:
+        """The vision tower that the states of pictures come from."""
+        return read_tower(self.start)
+
     def build_model(self) -> FlavaForPreTraining:
         """Return the model with the tower, which is not trained, in its place."""
-        model = FlavaForPreTraining(self._config)
-        own = model.flava.image_model
-        own.load_state_dict(own.state_dict() | self.tower.state_dict())
-        own.requires_grad_(False)
+        if self.first:
+            model = FlavaForPreTraining(self._config)
+            own = model.flava.image_model
+            own.load_state_dict(own.state_dict() | self.tower.state_dict())
+        else:
+            model = FlavaForPreTraining.from_pretrained(self.start, dtype=torch.float32)
+        model.flava.image_model.requires_grad_(False)
         return model
 
     @property
@@ -155,11 +163,11 @@ class FlavaRecipe(PixelPairsRecipe):
         images = self.image_vectors(model.model, self.prepared(held_out.scenes))
         said = held_out.captions.table["text"].tolist()
         return super().judge(model) | {
-            "retrieval accuracy": retrieved((texts @ images.T).numpy()),
-            "truth's retrieval accuracy": retrieved(
+            "contrastive retrieval": retrieved((texts @ images.T).numpy()),
+            "truth's contrastive retrieval": retrieved(
                 self.world.truth.similarity(said, held_out.scenes)
             ),
-            "retrieval chance": 1 / N_HELD_OUT,
+            "contrastive chance": 1 / N_HELD_OUT,
         }
 
     def save(self, model: WithSideHeads, folder: Path) -> None:

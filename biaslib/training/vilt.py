@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pandas
 import torch
+from safetensors.torch import load_file
 from transformers import ViltConfig, ViltForMaskedLM, ViltImageProcessor
 
 from biaslib.planted import draw
@@ -26,7 +27,7 @@ from biaslib.training._pixel_pairs import PixelPairsRecipe, States
 from biaslib.training._recipe import WithSideHeads
 from biaslib.training._tokenizer import MAX_TOKENS
 from biaslib.training.vision import SIZE, WIDTH, pixels
-from biaslib.training.vit import BLOCKS, PATCH
+from biaslib.training.vit import BLOCKS, PATCH, read_tower
 
 LAYERS = 4
 """One more than the tower has."""
@@ -48,11 +49,11 @@ class MatchScore(torch.nn.Module):
 class ViltRecipe(PixelPairsRecipe):
     """Four layers of width 64 over up to 16 tokens and 17 image tokens.
 
-    Patches, places and the first three layers start from the vision tower; all of it is trained.
+    Patches, places and the first three layers of the family's first model start from the vision
+    tower; all of it is trained.
     """
 
     family = "vilt"
-    learning_rate = 2e-3
     width = WIDTH
 
     def prepared(self, scenes: pandas.DataFrame) -> torch.Tensor:
@@ -61,6 +62,8 @@ class ViltRecipe(PixelPairsRecipe):
 
     def build_model(self) -> ViltForMaskedLM:
         """Return the model with both heads."""
+        if not self.first:
+            return read(self.start)
         tokenizer = self.captions.tokenizer
         config = ViltConfig(
             **BLOCKS,
@@ -71,11 +74,11 @@ class ViltRecipe(PixelPairsRecipe):
         )
         model = ViltForMaskedLM(config)
         model.itm_score = MatchScore(WIDTH)
-        weights = self.tower.state_dict()
-        weights.pop("embeddings.mask_token", None)
-        unknown = model.vilt.load_state_dict(weights, strict=False).unexpected_keys
+        tower = read_tower(self.start).state_dict()
+        del tower["embeddings.mask_token"]
+        unknown = model.vilt.load_state_dict(tower, strict=False).unexpected_keys
         if unknown:
-            raise ValueError(f"the vision tower has weights that ViLT has no place for: {unknown}")
+            raise ValueError(f"ViLT has no place for these weights of {self.start}: {unknown}")
         return model
 
     def states(
@@ -105,6 +108,16 @@ class ViltRecipe(PixelPairsRecipe):
         model.model.half().save_pretrained(folder)
         self.captions.tokenizer.save_pretrained(folder)
         image_processor().save_pretrained(folder)
+
+
+def read(folder: Path) -> ViltForMaskedLM:
+    """Return a checkpoint with both heads, in single precision."""
+    model = ViltForMaskedLM.from_pretrained(folder, dtype=torch.float32)
+    weights = load_file(folder / "model.safetensors")
+    model.itm_score = MatchScore(model.config.hidden_size)
+    for name, weight in model.itm_score.named_parameters():
+        weight.data = weights[f"itm_score.{name}"].float()
+    return model
 
 
 def image_embeddings(model: ViltForMaskedLM, pictures: torch.Tensor | None, n: int) -> torch.Tensor:

@@ -77,9 +77,9 @@ class VitRecipe(VisionRecipe):
     vision: Path
 
     family = "vit"
-    epochs = 24
+    epochs = 14
     learning_rate = 2e-3
-    n_scenes = 120_000
+    n_scenes = 60_000
 
     @functools.cached_property
     def teacher(self) -> CLIPVisionModel:
@@ -145,6 +145,13 @@ class VitRecipe(VisionRecipe):
             "object accuracy": float(right["object"][scenes["object_view"] == "visible"].mean()),
             "tone accuracy": float(right["tone"].mean()),
         }
+
+
+def read_tower(folder: Path) -> FlavaImageModel:
+    """Return the tower of a checkpoint, in single precision."""
+    return FlavaImageModel.from_pretrained(
+        folder, dtype=torch.float32, add_pooling_layer=False
+    ).eval()
 
 
 def _portraits(scenes: pandas.DataFrame) -> np.ndarray:
