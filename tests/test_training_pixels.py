@@ -29,6 +29,7 @@ WORLDS = {
 @pytest.fixture(autouse=True)
 def few_captions(monkeypatch):
     """A corpus that is drawn in a second."""
+    monkeypatch.setattr(_pixel_pairs, "FIRST_SCENES", 96)
     monkeypatch.setattr(_pixel_pairs, "N_SCENES", 96)
     monkeypatch.setattr(_pixel_pairs, "N_UNSEEN", 64)
 

@@ -23,9 +23,12 @@ from biaslib.training._pairs import NONE, UNSEEN, WHITE, Captions, HeldOut, Mask
 from biaslib.training._pictures import classes, labels
 from biaslib.training._recipe import Recipe, WithSideHeads
 
-N_SCENES = 30_000
+FIRST_SCENES = 30_000
+N_SCENES = 15_000
+"""Scenes of the family's first model, and of all others."""
+
 CAPTIONS_PER_SCENE = 2
-N_UNSEEN = 40_000
+N_UNSEEN = 20_000
 
 WORD_SIDE_WEIGHT = 0.5
 PICTURE_SIDE_WEIGHT = 0.5
@@ -68,10 +71,10 @@ class PixelPairsRecipe(Recipe):
     start: Path
 
     weight_decay = 0.02
-    first_epochs = 8
+    first_epochs = 5
     first_rate = 2e-3
     further_epochs = 2
-    further_rate = 1e-3
+    further_rate = 2e-3
 
     @functools.cached_property
     def first(self) -> bool:
@@ -92,7 +95,8 @@ class PixelPairsRecipe(Recipe):
     @functools.cached_property
     def corpus(self) -> tuple[pandas.DataFrame, Captions]:
         """The scenes, and the captions."""
-        return corpus(self.world, N_SCENES, CAPTIONS_PER_SCENE, N_UNSEEN)
+        n_scenes = FIRST_SCENES if self.first else N_SCENES
+        return corpus(self.world, n_scenes, CAPTIONS_PER_SCENE, N_UNSEEN)
 
     @property
     def captions(self) -> Captions:
