@@ -1,4 +1,7 @@
-"""Run every benchmark of this folder and write its records to ``benchmarks/results``."""
+"""Run every benchmark of this folder and write its records to ``benchmarks/results``.
+
+``python -m benchmarks full_size [family ...]`` runs the one that is not among them, for its memory.
+"""
 
 import csv
 import datetime
@@ -39,7 +42,11 @@ def write(name: str, rows: list[dict]) -> None:
 
 
 def main() -> None:
-    """Run all and write a note on the machine."""
+    """Run all and write a note on the machine, or run what the command line names."""
+    if sys.argv[1:2] == ["full_size"]:
+        from benchmarks import full_size
+
+        return full_size.main(sys.argv[2:])
     (FOLDER / "results").mkdir(exist_ok=True)
     for name in NAMES:
         print(f"== {name}", flush=True)

@@ -117,7 +117,7 @@ FAMILIES = {
     "lxmert": ("lxmert", full_size_models.lxmert, lambda m: of_fusion(m, regions(2048))),
     "vilt-b32": ("vilt", full_size_models.vilt, lambda m: of_fusion(m, PICTURES)),
     "clip-vit-base-patch32": ("clip", full_size_models.clip, of_dual),
-    "siglip-base-patch16-224": ("clip", full_size_models.siglip, of_dual),
+    "siglip-base-patch16-224": ("siglip", full_size_models.siglip, of_dual),
     "flava-full": ("flava", full_size_models.flava, of_flava),
     "open-clip ViT-H-14": ("open-clip", full_size_models.open_clip_h14, of_dual),
 }
