@@ -6,6 +6,7 @@ authors' files.
 """
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -400,6 +401,58 @@ def test_sizes_are_read_off_the_tensors(tmp_path, build, network, expected):
     }
     for name, value in (common | expected).items():
         assert getattr(config, name) == value, name
+
+
+def volta_lxmert_of_full_size():
+    """Return the names in the file of full size, after those of the small one."""
+    weights, *_ = golden("volta_original_lxmert")
+    small = {**dict(enumerate([0, 1] * 5)), **dict(enumerate([4, 5] * 4, start=10))}
+    small |= dict(enumerate([6, 7, 8] * 5, start=18))
+    begin = "bert.encoder.layer."
+    names = {name: each for name, each in weights.items() if not name.startswith(begin)}
+    for number, template in small.items():
+        for name in (name for name in weights if name.startswith(f"{begin}{template}.")):
+            names[name.replace(f"{begin}{template}.", f"{begin}{number}.")] = weights[name]
+    return names
+
+
+def volta_visualbert_of_full_size():
+    weights, *_ = golden("volta_ctrl_visualbert")
+    begin = re.compile(r"bert\.encoder\.layer\.([01])\.")
+    names = {name: each for name, each in weights.items() if ".layer." not in name}
+    for name, each in weights.items():
+        if found := begin.match(name):
+            for number in range(int(found[1]), 24, 2):
+                names[begin.sub(f"bert.encoder.layer.{number}.", name)] = each
+    return names
+
+
+def named(shapes):
+    return {name: torch.zeros(1).expand(1) for name in shapes}
+
+
+@pytest.mark.parametrize(
+    ("names", "n_names", "network", "config", "left_out"),
+    [
+        (named(plain.visualbert_shapes(12)), 211, VISUALBERT, transformers.VisualBertConfig(), ()),
+        (named(plain.lxmert_shapes(9, 5, 5)), 473, LXMERT, transformers.LxmertConfig(), ()),
+        (volta_lxmert_of_full_size(), 523, LXMERT, transformers.LxmertConfig(), ()),
+        (
+            volta_visualbert_of_full_size(),
+            411,
+            VISUALBERT,
+            transformers.VisualBertConfig(),
+            ("visual_bert.pooler.", "cls.seq_relationship."),
+        ),
+    ],
+    ids=["VisualBERT", "LXMERT", "VOLTA's LXMERT", "VOLTA's VisualBERT"],
+)
+def test_names_of_full_size_are_those_of_transformers(names, n_names, network, config, left_out):
+    with torch.device("meta"):
+        needed = network(config).state_dict()
+    found = _originals.convert(names).weights
+    assert len(names) == n_names
+    assert set(found) == {name for name in needed if not name.startswith(left_out)}
 
 
 def test_missing_and_left_over_tensors_are_named(tmp_path):
