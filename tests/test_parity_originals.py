@@ -7,6 +7,8 @@ authors' files.
 
 import json
 import re
+import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 
@@ -480,6 +482,42 @@ def test_a_file_that_holds_objects_is_not_run(tmp_path):
     torch.save({"weights": Path("x")}, path)
     with pytest.raises(CheckpointError, match="which are never run"):
         read_weights(path)
+
+
+def written_by(module, tmp_path, weights):
+    """Write a file in which a module's classes lie beside the weights, and forget the module."""
+    name, parent = module.__name__, module.__name__.partition(".")[0]
+    for each in (module.Callback, module.Settings):
+        each.__module__ = name
+    sys.modules |= {parent: types.ModuleType(parent), name: module}
+    objects = {"callbacks": {module.Callback: {"best": 1}}, "settings": module.Settings(seed=0)}
+    torch.save({"state_dict": weights, **objects}, tmp_path / "weights.ckpt")
+    del sys.modules[parent], sys.modules[name]
+    return tmp_path / "weights.ckpt"
+
+
+def module_named(name):
+    module = types.ModuleType(name)
+    module.Callback = type("Callback", (), {})
+    module.Settings = type("Settings", (dict,), {})
+    return module
+
+
+def test_what_lightning_wrote_beside_the_weights_is_read_as_plain_dictionaries(tmp_path):
+    weights = plain.vilt_weights()
+    path = written_by(module_named("pytorch_lightning.callbacks"), tmp_path, weights)
+    network, _ = _originals.read(path, vilt.ViltNetwork, "vilt", vilt.OPTIONAL)
+    assert torch.equal(network.itm_score.fc.bias, weights["itm_score.fc.bias"])
+    path = written_by(module_named("another_program.callbacks"), tmp_path, weights)
+    with pytest.raises(CheckpointError, match="which are never run"):
+        _originals.read(path, vilt.ViltNetwork, "vilt", vilt.OPTIONAL)
+
+
+def test_the_wrapper_of_voltas_training_is_taken_off(tmp_path):
+    weights, *_ = golden("volta_ctrl_visualbert")
+    torch.save({"model_state_dict": weights, "epoch_id": 9}, tmp_path / "volta.tar")
+    found = _originals.convert(read_weights(tmp_path / "volta.tar"))
+    assert found.layout == "VOLTA's VisualBERT"
 
 
 def test_layers_that_text_and_image_should_share_and_do_not_are_refused():
