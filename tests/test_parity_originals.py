@@ -6,6 +6,9 @@ authors' files.
 """
 
 import json
+import re
+import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 
@@ -402,6 +405,58 @@ def test_sizes_are_read_off_the_tensors(tmp_path, build, network, expected):
         assert getattr(config, name) == value, name
 
 
+def volta_lxmert_of_full_size():
+    """Return the names in the file of full size, after those of the small one."""
+    weights, *_ = golden("volta_original_lxmert")
+    small = {**dict(enumerate([0, 1] * 5)), **dict(enumerate([4, 5] * 4, start=10))}
+    small |= dict(enumerate([6, 7, 8] * 5, start=18))
+    begin = "bert.encoder.layer."
+    names = {name: each for name, each in weights.items() if not name.startswith(begin)}
+    for number, template in small.items():
+        for name in (name for name in weights if name.startswith(f"{begin}{template}.")):
+            names[name.replace(f"{begin}{template}.", f"{begin}{number}.")] = weights[name]
+    return names
+
+
+def volta_visualbert_of_full_size():
+    weights, *_ = golden("volta_ctrl_visualbert")
+    begin = re.compile(r"bert\.encoder\.layer\.([01])\.")
+    names = {name: each for name, each in weights.items() if ".layer." not in name}
+    for name, each in weights.items():
+        if found := begin.match(name):
+            for number in range(int(found[1]), 24, 2):
+                names[begin.sub(f"bert.encoder.layer.{number}.", name)] = each
+    return names
+
+
+def named(shapes):
+    return {name: torch.zeros(1).expand(1) for name in shapes}
+
+
+@pytest.mark.parametrize(
+    ("names", "n_names", "network", "config", "left_out"),
+    [
+        (named(plain.visualbert_shapes(12)), 211, VISUALBERT, transformers.VisualBertConfig(), ()),
+        (named(plain.lxmert_shapes(9, 5, 5)), 473, LXMERT, transformers.LxmertConfig(), ()),
+        (volta_lxmert_of_full_size(), 523, LXMERT, transformers.LxmertConfig(), ()),
+        (
+            volta_visualbert_of_full_size(),
+            411,
+            VISUALBERT,
+            transformers.VisualBertConfig(),
+            ("visual_bert.pooler.", "cls.seq_relationship."),
+        ),
+    ],
+    ids=["VisualBERT", "LXMERT", "VOLTA's LXMERT", "VOLTA's VisualBERT"],
+)
+def test_names_of_full_size_are_those_of_transformers(names, n_names, network, config, left_out):
+    with torch.device("meta"):
+        needed = network(config).state_dict()
+    found = _originals.convert(names).weights
+    assert len(names) == n_names
+    assert set(found) == {name for name in needed if not name.startswith(left_out)}
+
+
 def test_missing_and_left_over_tensors_are_named(tmp_path):
     weights = plain.visualbert_weights()
     del weights["bert.bert.encoder.layer.1.output.dense.bias"]
@@ -427,6 +482,42 @@ def test_a_file_that_holds_objects_is_not_run(tmp_path):
     torch.save({"weights": Path("x")}, path)
     with pytest.raises(CheckpointError, match="which are never run"):
         read_weights(path)
+
+
+def written_by(module, tmp_path, weights):
+    """Write a file in which a module's classes lie beside the weights, and forget the module."""
+    name, parent = module.__name__, module.__name__.partition(".")[0]
+    for each in (module.Callback, module.Settings):
+        each.__module__ = name
+    sys.modules |= {parent: types.ModuleType(parent), name: module}
+    objects = {"callbacks": {module.Callback: {"best": 1}}, "settings": module.Settings(seed=0)}
+    torch.save({"state_dict": weights, **objects}, tmp_path / "weights.ckpt")
+    del sys.modules[parent], sys.modules[name]
+    return tmp_path / "weights.ckpt"
+
+
+def module_named(name):
+    module = types.ModuleType(name)
+    module.Callback = type("Callback", (), {})
+    module.Settings = type("Settings", (dict,), {})
+    return module
+
+
+def test_what_lightning_wrote_beside_the_weights_is_read_as_plain_dictionaries(tmp_path):
+    weights = plain.vilt_weights()
+    path = written_by(module_named("pytorch_lightning.callbacks"), tmp_path, weights)
+    network, _ = _originals.read(path, vilt.ViltNetwork, "vilt", vilt.OPTIONAL)
+    assert torch.equal(network.itm_score.fc.bias, weights["itm_score.fc.bias"])
+    path = written_by(module_named("another_program.callbacks"), tmp_path, weights)
+    with pytest.raises(CheckpointError, match="which are never run"):
+        _originals.read(path, vilt.ViltNetwork, "vilt", vilt.OPTIONAL)
+
+
+def test_the_wrapper_of_voltas_training_is_taken_off(tmp_path):
+    weights, *_ = golden("volta_ctrl_visualbert")
+    torch.save({"model_state_dict": weights, "epoch_id": 9}, tmp_path / "volta.tar")
+    found = _originals.convert(read_weights(tmp_path / "volta.tar"))
+    assert found.layout == "VOLTA's VisualBERT"
 
 
 def test_layers_that_text_and_image_should_share_and_do_not_are_refused():

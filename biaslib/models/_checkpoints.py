@@ -150,8 +150,8 @@ def _require_safe_torch(path: Path) -> None:
 def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
     """Return the tensors of a weights file, by name; no code in it is run.
 
-    Files of training programs that keep the weights under ``state_dict`` or ``model``, and names
-    that begin with ``module.``, are unwrapped.
+    Files of training programs that keep the weights under ``state_dict``, ``model`` or
+    ``model_state_dict``, and names that begin with ``module.``, are unwrapped.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
     """
     path = Path(path)
     weights = _read(path)
-    for wrapper in ("state_dict", "model"):
+    for wrapper in ("state_dict", "model", "model_state_dict"):
         weights = weights[wrapper] if isinstance(weights.get(wrapper), dict) else weights
     tensors = {key: value for key, value in weights.items() if isinstance(value, torch.Tensor)}
     if not tensors:

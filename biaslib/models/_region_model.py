@@ -76,12 +76,10 @@ class RegionModel(FusionModel):
         """
         if prepared is None:
             return {}
+        features, boxes = prepared.features[rows], prepared.boxes[rows]
         real = prepared.real[rows]
         seen = real & ~prepared.persons[rows] if mask is not None and mask.persons else real
-        placed = seen if self.hides_boxes else real
-        found = {
-            "features": np.where(seen[..., np.newaxis], prepared.features[rows], np.float32(0)),
-            "boxes": np.where(placed[..., np.newaxis], prepared.boxes[rows], np.float32(0)),
-            "real": real,
-        }
+        features[~seen] = 0
+        boxes[~seen if self.hides_boxes else ~real] = 0
+        found = {"features": features, "boxes": boxes, "real": real}
         return {name: torch.as_tensor(each) for name, each in found.items()}

@@ -352,7 +352,8 @@ class FusionModel(ABC):
     def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
         texts = _listed(texts)
         rows = tokenized(self.tokenizer, texts)
-        require_known_words(self.tokenizer, texts)
+        if unknown := [row.text for row in rows if self.tokenizer.unk_token_id in row.ids]:
+            require_known_words(self.tokenizer, unknown)
         counts = np.array([len(row.ids) for row in rows])
         require_fitting(counts, self.max_tokens, self.name, texts)
         return rows

@@ -169,7 +169,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (SafetensorError, zipfile.BadZipFile, EOFError, ValueError) as error:
         raise ValueError(f"{path} is damaged ({error}); copy or make it again") from error

@@ -1,0 +1,382 @@
+"""VisualBERT and LXMERT against direct calls of transformers, and the features that they read."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from support import small_models
+
+from biaslib import models, planted
+from biaslib.models._checkpoints import CheckpointError
+from biaslib.models.capabilities import GroundedEncoder, ImageTextMatcher, MaskedLM
+from biaslib.models.fusion import Mask
+from biaslib.models.lxmert import no_regions
+from biaslib.models.planted_regions import regions_of
+from biaslib.models.regions import RegionFeatures
+
+WIDTH = 67
+"""That of the planted world's regions, so that its scenes can be read, too."""
+
+SIZES = {
+    "vocab_size": len(small_models.VOCABULARY),
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 16,
+    "initializer_range": 0.3,
+    "pad_token_id": 0,
+}
+TEXTS = ["the woman is carrying a nurse.", "old", "a man is here.", "the pilot is a tall woman."]
+MASKED = ["the [MASK] is a nurse.", "[MASK]", "a man is [MASK] here.", "the tall [MASK]."]
+CANDIDATES = ["woman", "man", "nurse"]
+CAPTIONS = [[text, "the nurse is here.", "a man"] for text in TEXTS]
+WORDS = ["carrying", "old", "man", "woman"]
+
+
+def visualbert():
+    config = transformers.VisualBertConfig(**SIZES, num_hidden_layers=2, visual_embedding_dim=WIDTH)
+    return transformers.VisualBertForPreTraining(config)
+
+
+def lxmert():
+    layers = {"l_layers": 2, "x_layers": 2, "r_layers": 1}
+    heads = {"num_qa_labels": 5, "num_object_labels": 6, "num_attr_labels": 7}
+    config = transformers.LxmertConfig(**SIZES, **layers, **heads, visual_feat_dim=WIDTH)
+    return transformers.LxmertForPreTraining(config)
+
+
+def regions(n=4, k=5, width=WIDTH, seed=0):
+    """Return random regions; the later a picture, the fewer."""
+    rng = np.random.default_rng(seed)
+    corners = np.sort(rng.random((n, k, 2, 2)), axis=2).reshape(n, k, 4)
+    real = np.arange(k) < k - np.arange(n)[:, None]
+    features = rng.normal(size=(n, k, width))
+    features[~real] = np.nan
+    persons = rng.random((n, k)) < 0.5
+    persons[:, 0] = True
+    return RegionFeatures(features, corners, real, persons, np.full((n, 2), 64))
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory):
+    """The two networks and the folders in which they lie."""
+    found = {}
+    for name, build in {"visualbert": visualbert, "lxmert": lxmert}.items():
+        torch.manual_seed(0)
+        network = small_models.random_parameters(build())
+        folder = tmp_path_factory.mktemp(name)
+        network.save_pretrained(folder)
+        small_models.tokenizer().save_pretrained(folder)
+        found[name] = (network, folder)
+    return found
+
+
+@pytest.fixture(params=["visualbert", "lxmert"])
+def pair(request, networks):
+    """A loaded model, and a direct call of its network for one row."""
+    network, folder = networks[request.param]
+    model = models.load(request.param, checkpoint=folder, device="cpu")
+    direct = {"visualbert": direct_visualbert, "lxmert": direct_lxmert}[request.param]
+    return model, lambda text, row=None: direct(network, text, row)
+
+
+def tokens_of(text):
+    return small_models.tokenizer()(text, return_tensors="pt")["input_ids"]
+
+
+def direct_visualbert(network, text, row):
+    """Return the states of a text, log-probabilities of words and the matching logits."""
+    ids, visual = tokens_of(text), {}
+    if row is not None:
+        features, _ = there(row)
+        types = torch.zeros(features.shape[:2], dtype=torch.long)
+        visual = {"visual_embeds": features, "visual_token_type_ids": types}
+    with torch.inference_mode():
+        found = network(input_ids=ids, output_hidden_states=True, **visual)
+    states = found.hidden_states[-1][0, : ids.shape[1]]
+    words = found.prediction_logits[0, : ids.shape[1]].log_softmax(-1)
+    return states, None, words, found.seq_relationship_logits[0]
+
+
+def direct_lxmert(network, text, row):
+    features, boxes = (
+        (torch.zeros(1, 1, WIDTH), torch.zeros(1, 1, 4)) if row is None else there(row)
+    )
+    with torch.inference_mode():
+        found = network(
+            input_ids=tokens_of(text),
+            visual_feats=features,
+            visual_pos=boxes,
+            output_hidden_states=True,
+        )
+    states = (found.language_hidden_states[-1][0], found.vision_hidden_states[-1][0, 0])
+    words = found.prediction_logits[0].log_softmax(-1)
+    return *states, words, found.cross_relationship_score[0]
+
+
+def there(row):
+    """Return features and boxes of the real regions of one picture, as tensors."""
+    real = row.real[0]
+    return torch.tensor(row.features[0, real])[None], torch.tensor(row.boxes[0, real])[None]
+
+
+def near(found, expected):
+    np.testing.assert_allclose(found, np.array(expected), atol=1e-5, rtol=0)
+
+
+# Values
+
+
+def test_the_models_do_what_the_registry_says(pair):
+    model, _ = pair
+    for capability in (GroundedEncoder, MaskedLM, ImageTextMatcher):
+        assert isinstance(model, capability)
+
+
+def test_embeddings_are_the_states_that_transformers_gives(pair):
+    model, direct = pair
+    images = regions()
+    states = [direct(text, images[i])[0] for i, text in enumerate(TEXTS)]
+    near(model.embed(TEXTS, images), [each[0] for each in states])
+    near(model.embed(TEXTS, images, "word"), [each[0] for each in states])
+    places = [4, 1, 2, 6]
+    contextual = [each[place] for each, place in zip(states, places, strict=True)]
+    near(model.embed(TEXTS, images, "contextual", WORDS), contextual)
+
+
+def test_masked_words_are_the_probabilities_that_transformers_gives(pair):
+    model, direct = pair
+    images = regions()
+    columns = small_models.tokenizer().convert_tokens_to_ids(CANDIDATES)
+    places = [2, 1, 4, 3]
+    logs = [direct(text, images[i])[2][places[i], columns] for i, text in enumerate(MASKED)]
+    near(model.mask_log_prob(MASKED, CANDIDATES, images), logs)
+
+
+def test_index_1_is_a_match(pair):
+    model, direct = pair
+    images = regions()
+    logits = [[direct(text, images[i])[3] for text in row] for i, row in enumerate(CAPTIONS)]
+    near(model.match(images, CAPTIONS), [[each[1] - each[0] for each in row] for row in logits])
+
+
+def test_without_an_image_the_words_alone_are_read(pair):
+    model, direct = pair
+    found = [direct(text) for text in TEXTS]
+    near(model.embed(TEXTS), [each[0][0] for each in found])
+    columns = small_models.tokenizer().convert_tokens_to_ids(CANDIDATES)
+    near(model.mask_log_prob(MASKED[:1], CANDIDATES), [direct(MASKED[0])[2][2, columns]])
+    nothing = regions()
+    nothing = RegionFeatures(
+        nothing.features, nothing.boxes, nothing.real & False, nothing.persons, nothing.sizes
+    )
+    near(model.embed(TEXTS, nothing), [each[0][0] for each in found])
+
+
+def test_lxmert_has_a_visual_stream_and_visualbert_has_not(networks):
+    images = regions()
+    network, folder = networks["lxmert"]
+    model = models.load("lxmert", checkpoint=folder, device="cpu")
+    both = model.embed(TEXTS, images, stream="both")
+    rows = [direct_lxmert(network, text, images[i]) for i, text in enumerate(TEXTS)]
+    near(both, [torch.cat([text[0], vision]) for text, vision, *_ in rows])
+    model = models.load("visualbert", checkpoint=networks["visualbert"][1], device="cpu")
+    with pytest.raises(ValueError, match="visualbert has one stream; use stream='text'"):
+        model.embed(TEXTS, images, stream="both")
+
+
+def test_any_number_of_regions_that_are_not_there_is_no_image_for_lxmert(networks):
+    model = models.load("lxmert", checkpoint=networks["lxmert"][1], device="cpu")
+    tokens = {"input_ids": tokens_of(TEXTS[0])}
+    tokens["attention_mask"] = torch.ones_like(tokens["input_ids"])
+    one = no_regions(tokens["input_ids"], WIDTH)
+    many = {name: each.repeat_interleave(7, dim=1) for name, each in one.items()}
+    with torch.inference_mode():
+        near(model.forward(tokens, many).text, model.forward(tokens, one).text.numpy())
+
+
+# Hiding
+
+
+def test_hidden_persons_have_features_of_zero_and_keep_their_box(pair):
+    model, direct = pair
+    images = regions()
+    features = np.where(images.persons[..., None], 0, images.features)
+    hidden = RegionFeatures(features, images.boxes, images.real, images.persons, images.sizes)
+    states = [direct(text, hidden[i])[0][0] for i, text in enumerate(TEXTS)]
+    found = model.embed(TEXTS, images, mask=Mask(persons=True))
+    near(found, states)
+    assert np.abs(found - model.embed(TEXTS, images)).max() > 1e-3
+
+
+def test_hidden_words_are_mask_tokens_for_the_network(pair):
+    model, direct = pair
+    images = regions()
+    texts = ["the [MASK] is [MASK][MASK][MASK] a nurse.", TEXTS[1], TEXTS[2]]
+    texts.append("the pilot is a tall [MASK].")
+    states = [direct(text, images[i])[0] for i, text in enumerate(texts)]
+    mask = Mask(words=["woman", "carrying"])
+    near(model.embed(TEXTS, images, mask=mask), [each[0] for each in states])
+    contextual = model.embed(TEXTS, images, "contextual", ["nurse", *WORDS[1:]], mask=mask)
+    places = [8, 1, 2, 6]
+    near(contextual, [each[place] for each, place in zip(states, places, strict=True)])
+    released = Mask(words=["woman", "carrying"], as_released=True)
+    one = direct("the woman is [MASK] a nurse.", images[0])[0]
+    near(model.embed(TEXTS[:1], images[[0]], mask=released), [one[0]])
+
+
+# Batches
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_results_do_not_depend_on_batches_or_order(pair, batch_size, monkeypatch):
+    model, _ = pair
+    images, order = regions(), [2, 0, 3, 1]
+    some = images[order]
+
+    def results(rows, shown):
+        texts, masked = [TEXTS[i] for i in rows], [MASKED[i] for i in rows]
+        return (
+            model.embed(texts, shown, "contextual", [WORDS[i] for i in rows]),
+            model.mask_log_prob(masked, ["woman", "carrying"], shown),
+            model.match(shown, [CAPTIONS[i] for i in rows]),
+        )
+
+    expected = results(range(4), images)
+    monkeypatch.setattr(model, "batch_size", batch_size)
+    for found, whole in zip(results(order, some), expected, strict=True):
+        near(found, whole[order])
+
+
+# Images of each kind
+
+
+def test_planted_scenes_are_read_by_their_regions(pair):
+    model, _ = pair
+    scenes = planted.world(dose=3, seed=0).scenes(4, np.random.default_rng(0))
+    shown = regions_of(scenes)
+    near(model.embed(TEXTS, scenes), model.embed(TEXTS, shown))
+    assert shown.width == WIDTH
+
+
+@pytest.mark.parametrize("images", [["a.jpg"] * 4, np.zeros((4, 8, 8, 3), np.uint8)])
+def test_pictures_need_a_detector(pair, images):
+    with pytest.raises(TypeError, match="the detector that makes them is not part of this version"):
+        pair[0].embed(TEXTS, images)
+
+
+def test_features_of_another_width_are_refused(pair):
+    with pytest.raises(ValueError, match="reads 67 numbers a region, and these features have 64"):
+        pair[0].embed(TEXTS, regions(width=64))
+
+
+def test_as_many_images_as_texts_are_needed(pair):
+    with pytest.raises(ValueError, match="there are 3 images for 4 texts"):
+        pair[0].embed(TEXTS, regions(3))
+
+
+# Checkpoints
+
+
+def test_weights_that_are_missing_or_left_over_are_named(networks, tmp_path):
+    network, folder = networks["visualbert"]
+    shutil.copytree(folder, tmp_path / "less")
+    weights = dict(network.state_dict())
+    del weights["visual_bert.encoder.layer.1.attention.self.key.bias"]
+    weights["visual_bert.detector.bias"] = torch.zeros(3)
+    network.save_pretrained(tmp_path / "less", state_dict=weights)
+    with pytest.raises(CheckpointError) as told:
+        models.load("visualbert", checkpoint=tmp_path / "less", device="cpu")
+    assert "visual_bert.encoder.layer.1.attention.self.key.bias" in str(told.value)
+    assert "visual_bert.detector.bias" in str(told.value)
+
+
+def test_lxmert_may_be_without_the_heads_that_nothing_reads(networks, tmp_path):
+    network, folder = networks["lxmert"]
+    shutil.copytree(folder, tmp_path / "less")
+    unread = ("answer_head", "obj_predict_head")
+    weights = {
+        key: each for key, each in network.state_dict().items() if not key.startswith(unread)
+    }
+    network.save_pretrained(tmp_path / "less", state_dict=weights)
+    less = models.load("lxmert", checkpoint=tmp_path / "less", device="cpu")
+    whole = models.load("lxmert", checkpoint=folder, device="cpu")
+    assert np.array_equal(less.embed(TEXTS, regions()), whole.embed(TEXTS, regions()))
+
+
+def test_a_checkpoint_of_another_architecture_is_named(networks):
+    with pytest.raises(CheckpointError, match=r"'lxmert'.*and 'visualbert' is loaded from"):
+        models.load("visualbert", checkpoint=networks["lxmert"][1], device="cpu")
+
+
+def test_an_original_file_needs_its_tokenizer_beside_it(networks, tmp_path):
+    path = tmp_path / "weights.th"
+    torch.save(networks["visualbert"][0].state_dict(), path)
+    with pytest.raises(CheckpointError, match="there is no tokenizer beside"):
+        models.load("visualbert", checkpoint=path, device="cpu")
+
+
+# Features
+
+
+@pytest.mark.parametrize("ending", ["npz", "safetensors"])
+def test_regions_survive_a_file(tmp_path, ending):
+    whole = regions()
+    whole.save(tmp_path / f"regions.{ending}")
+    again = RegionFeatures.load(tmp_path / f"regions.{ending}")
+    for name in ("features", "boxes", "real", "persons", "sizes"):
+        before, after = getattr(whole, name), getattr(again, name)
+        assert before.dtype == after.dtype
+        assert np.array_equal(before, after, equal_nan=name == "features")
+
+
+def test_rows_of_regions_can_be_taken():
+    whole = regions()
+    some = whole[[2, 0]]
+    assert np.array_equal(some.boxes, whole.boxes[[2, 0]])
+    assert len(whole[1]) == 1
+    assert len(whole[1:3]) == 2
+
+
+WHOLE = {
+    "features": np.zeros((2, 1, 8)),
+    "boxes": np.tile([0.0, 0.0, 1.0, 1.0], (2, 1, 1)),
+    "real": np.ones((2, 1)),
+    "persons": np.zeros((2, 1)),
+    "sizes": [[64, 48], [64, 64]],
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("features", np.zeros((2, 8)), r"features have the shape \(2, 8\), not \(n, k, d\)"),
+        ("features", np.full((2, 1, 8), [[[0]], [[np.nan]]]), "region 0 of picture 1 has a feat"),
+        ("boxes", np.tile([0.0, 0.0, 1.0, 2.0], (2, 1, 1)), "region 0 of picture 0 has a box"),
+        ("boxes", np.tile([0.5, 0.0, 0.5, 1.0], (2, 1, 1)), "is empty or leaves the picture"),
+        ("boxes", np.zeros((2, 2, 4)), r"boxes have the shape \(2, 2, 4\); the features call for"),
+        ("persons", np.zeros(2), r"persons have the shape \(2,\)"),
+        ("sizes", [[64, 48], [0, 64]], r"picture 1 has the size \[0, 64\]"),
+    ],
+)
+def test_wrong_regions_are_named_by_row(tmp_path, part, value, message):
+    with pytest.raises(ValueError, match=message):
+        RegionFeatures(**WHOLE | {part: value})
+    np.savez(tmp_path / "regions.npz", **WHOLE | {part: value})
+    with pytest.raises(ValueError, match=rf"regions\.npz: .*{message}"):
+        RegionFeatures.load(tmp_path / "regions.npz")
+
+
+def test_files_that_hold_no_regions_are_named(tmp_path):
+    np.savez(tmp_path / "less.npz", features=np.zeros((1, 1, 8)))
+    with pytest.raises(ValueError, match=r"less\.npz lacks boxes, real, persons, sizes: it holds"):
+        RegionFeatures.load(tmp_path / "less.npz")
+    for name in ("cut.npz", "cut.safetensors"):
+        (tmp_path / name).write_bytes(b"PK\x03\x04 cut short")
+        with pytest.raises(ValueError, match=r"cut\.\w+ is damaged"):
+            RegionFeatures.load(tmp_path / name)
+    for name in ("regions.pt", "regions"):
+        with pytest.raises(ValueError, match=r"named as one of \.npz, \.safetensors"):
+            RegionFeatures.load(tmp_path / name)
