@@ -1,12 +1,14 @@
-"""Where a run happens and what it ran: profile, device, progress, provenance stamp."""
+"""Where a run happens and what it ran: profile, device, progress, store, provenance stamp."""
 
 from biaslib.runtime._errors import UnknownNameError, unknown_name
 from biaslib.runtime._profile import PROFILES, device, in_book, profile, progress
 from biaslib.runtime._stamp import Provenance, file_sha256, source_hash, start
+from biaslib.runtime._store import Store
 
 __all__ = [
     "PROFILES",
     "Provenance",
+    "Store",
     "UnknownNameError",
     "device",
     "file_sha256",
