@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load
 
 from biaslib.runtime import Store
 
@@ -88,7 +89,9 @@ def test_rows_of_any_type_and_shape_come_back_as_they_were(store, dtype):
 
 
 def flip(data):
-    return data[:-1] + bytes([data[-1] ^ 1])
+    """Change one bit of the last row; the hashes of the ids come after it."""
+    at = len(data) - load(data)["ids"].size - 1
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
 @pytest.mark.parametrize(
@@ -106,6 +109,14 @@ def test_a_damaged_shard_is_named_set_aside_and_computed_again(full, damage):
     assert [len(which) for which in model.asked] in ([4], [2])
     assert {path: path.read_bytes() for path in shards(full)} == before
     assert full.table()["damaged"].tolist() == [1]
+
+
+def test_a_damaged_id_is_no_other_id(full):
+    bad = shards(full)[1]
+    data = bad.read_bytes()
+    bad.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.warns(UserWarning, match=f"{bad.name} is damaged"):
+        np.testing.assert_array_equal(full.rows(KEY, IDS, Model()), TABLE)
 
 
 def test_a_disk_that_damages_what_it_is_given_is_given_up(store, monkeypatch):

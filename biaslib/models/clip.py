@@ -14,24 +14,31 @@ from biaslib.models.dual import ContrastiveEncoder
 from biaslib.models.text import revision_of
 from biaslib.runtime import device as best_device
 
-__all__ = ["load"]
+__all__ = ["encoder_of", "load"]
 
 
 def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> ContrastiveEncoder:
     """Load a dual encoder from a folder or the hub through transformers; no remote code is run."""
     path = checkpoint or entry.source.removeprefix("hub ")
     options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
-    where = best_device(device)
     transformers.utils.logging.disable_progress_bar()
     model = transformers.AutoModel.from_pretrained(path, dtype=torch.float32, **options)
-    model = model.to(where).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
     processor = transformers.AutoImageProcessor.from_pretrained(path, **options)
+    return encoder_of(model, tokenizer, processor, entry.name, revision_of(path, model), device)
+
+
+def encoder_of(
+    model, tokenizer, processor, name: str, revision: str, device: str | None = None
+) -> ContrastiveEncoder:
+    """Return the adapter of a dual encoder of transformers, with its tokenizer and processor."""
+    where = best_device(device)
+    model = model.to(where).eval()
     limit = token_limit(tokenizer, model.config)
 
     def token_counts(texts: list[str]) -> np.ndarray:
         require_known_words(tokenizer, texts)
-        return require_fitting_length(tokenizer, texts, limit, entry.name)
+        return require_fitting_length(tokenizer, texts, limit, name)
 
     def encode_texts(texts: list[str]) -> torch.Tensor:
         inputs = tokenizer(texts, padding=True, return_tensors="pt").to(where)
@@ -44,8 +51,8 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Con
         encode_texts,
         encode_images,
         float(model.logit_scale.detach().exp()),
-        entry.name,
-        revision_of(path, model),
+        name,
+        revision,
         prepare=Pixels(processor),
         token_counts=token_counts,
         device=where,
