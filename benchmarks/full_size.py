@@ -5,12 +5,13 @@ from the configuration that its official repository has, saved in that repositor
 loaded with ``biaslib.models.load(name, profile="paper", checkpoint=folder)``; then every capability
 runs on one small batch, twice, from two loads. Shapes are checked, that numbers are finite, and
 that both loads give the same. Each family is built in one process and loaded in another, so that
-the peak memory is that of loading and running it alone. Needs no network.
+the peak memory is that of loading and running it alone, on one thread. Needs no network.
 """
 
 import argparse
 import csv
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -184,7 +185,8 @@ def in_a_process(step: str, family: str, folder: Path) -> str:
     """Run one step of a family in a process of its own, and return what it printed last."""
     command = [sys.executable, "-m", "benchmarks.full_size", family]
     command += ["--step", step, "--folder", str(folder)]
-    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=RESULTS.parents[2])
+    where = {"cwd": RESULTS.parents[2], "env": os.environ | {"OMP_NUM_THREADS": "1"}}
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, **where)
     if run.returncode:
         raise SystemExit(f"benchmarks.full_size: {step} of {family} failed")
     return run.stdout.splitlines()[-1]
