@@ -6,11 +6,13 @@ tested and not the official files, of which none was at hand.
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import torch
 import transformers
@@ -179,6 +181,30 @@ def test_the_registry_is_complete_and_consistent():
     assert table.loc["bert", "revision"] == "main, recorded at first download"
     assert table.loc["lxmert", "features"] == "36 regions of 2,048 numbers, with boxes"
     assert table.loc["oracle", "revision"] == ""
+
+
+def test_the_book_shows_the_registry_as_it_is(tmp_path, monkeypatch):
+    """After a change of the registry: ``python tools/registry.py``."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "tools")
+    import registry
+
+    shown = registry.TABLE.read_text(encoding="utf-8")
+    assert shown == registry.page_table().to_csv(index=False, lineterminator="\n")
+
+
+def test_evidence_names_models_and_tests_that_there_are():
+    proven = pandas.read_csv(Path(models.__file__).parent / "data" / "proven.csv")
+    assert list(proven.columns) == ["model", "claim", "how", "where"]
+    assert proven.notna().all(axis=None)
+    for model in proven["model"]:
+        named = re.findall("`(.+?)`", model)
+        assert set(named) <= set(models.REGISTRY)
+        assert named or model == "every model from the hub"
+    root = Path(__file__).parents[1]
+    for row in proven.itertuples():
+        places = re.findall("`(.+?)`", row[4])
+        assert all((root / place).is_file() for place in places)
+        assert bool(places) != row.how.startswith("not shown: ")
 
 
 LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
