@@ -14,41 +14,37 @@ TABLE = ROOT / "biaslib" / "models" / "data" / "registry.csv"
 
 
 def page_table() -> pandas.DataFrame:
-    """Return the registry as the book shows it: one row a model."""
+    """Return the registry as the book shows it: one row a model, three columns for a phone."""
     sys.path.insert(0, str(ROOT))
     from biaslib import models
 
-    found = models.available()
-    return pandas.DataFrame(
-        {
-            "Model": "`" + found["name"] + "`",
-            "Can": found["capabilities"],
-            "Needs of a picture": found["features"].where(found["features"] != "", _pixels(found)),
-            "Papers": found["papers"].replace("", "–"),
-            "Source": found["source"].map(_in_code),
-            "Revision": found["revision"].map(_short),
-            "Licence": found["licence"],
-            "Parameters (millions)": (found["parameters"] / 1e6).round().astype(int),
-            "Memory (MB)": found["megabytes"],
-            "Note": found["note"],
-        }
-    )
+    rows = [(_size(row), _use(row), _origin(row)) for row in models.available().itertuples()]
+    return pandas.DataFrame(rows, columns=["Model", "What it does", "Where it comes from"])
 
 
-def _pixels(found: pandas.DataFrame) -> pandas.Series:
-    return found["capabilities"].str.contains("image").map({True: "pixels", False: "–"})
+def _size(row) -> str:
+    if not row.parameters:
+        return f"`{row.name}`"
+    millions = round(row.parameters / 1e6)
+    return f"`{row.name}`, {millions:,} million parameters, {row.megabytes:,} MB"
 
 
-def _in_code(source: str) -> str:
-    """Set the address in a source as code: ``hub owner/name`` -> hub `owner/name`."""
-    kind, _, address = source.partition(" ")
-    return f"{kind} `{address}`" if kind in ("hub", "url", "package") else source
+def _use(row) -> str:
+    """Return capabilities, what is read of a picture, the papers and the note, as sentences."""
+    reads = row.features or ("pixels" if "image" in row.capabilities else "")
+    capabilities = f"{row.capabilities[0].upper()}{row.capabilities[1:]}."
+    parts = [capabilities, f"Reads {reads}." if reads else ""]
+    parts += [f"Used by {row.papers}." if row.papers else "", row.note]
+    return " ".join(part for part in parts if part)
 
 
-def _short(revision: str) -> str:
-    if not revision:
-        return "–"
-    return f"`{revision[:12]}`" if len(revision) == 40 else revision
+def _origin(row) -> str:
+    """Return source, revision and licence."""
+    kind, _, address = row.source.partition(" ")
+    source = f"{kind} `{address}`" if kind in ("hub", "url", "package") else row.source
+    revision = f"`{row.revision[:12]}`" if len(row.revision) == 40 else row.revision
+    revision = "" if kind == "package" or not revision else f"; revision {revision}"
+    return f"{source}{revision}; {row.licence}"
 
 
 def main() -> None:
