@@ -362,5 +362,6 @@ def test_a_source_of_no_known_kind():
 
 def test_downloads_are_kept_at_home_unless_told_otherwise(monkeypatch, tmp_path):
     monkeypatch.delenv("BIASLIB_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert downloads.cache_folder() == tmp_path / ".cache" / "biaslib"
+    assert downloads.cache_folder() == tmp_path / ".cache" / "biaslib" / "checkpoints"

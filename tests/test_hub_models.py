@@ -6,7 +6,9 @@ tested and not the official files, of which none was at hand.
 
 import importlib.util
 import json
+import pickle
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -157,6 +159,60 @@ def test_pickled_weights_and_an_old_torch(hub, official, monkeypatch):
     monkeypatch.setattr("biaslib.models._checkpoints.torch.__version__", "2.5.0")
     with pytest.raises(CheckpointError, match=r"pytorch_model.bin is a pickled file.*torch 2.6"):
         models.load("clip", checkpoint=folder)
+
+
+class Intruder:
+    def __reduce__(self):
+        return (print, ("code in a checkpoint was run",))
+
+
+@pytest.fixture
+def broken_clip(official, tmp_path):
+    """CLIP's folder, for a test to spoil."""
+    return shutil.copytree(official / "openai" / "clip-vit-base-patch32", tmp_path / "clip")
+
+
+def test_code_in_a_checkpoint_is_not_run(broken_clip, capfd):
+    (broken_clip / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Intruder()}, protocol=2))
+    with pytest.raises(CheckpointError, match=r"clip is damaged, or holds objects and not only"):
+        models.load("clip", checkpoint=broken_clip)
+    assert "was run" not in capfd.readouterr().out
+
+
+def test_a_truncated_file_of_weights(official, broken_clip, tmp_path):
+    whole = (broken_clip / "pytorch_model.bin").read_bytes()
+    (broken_clip / "pytorch_model.bin").write_bytes(whole[:-2_000])
+    with pytest.raises(CheckpointError, match=r"clip is damaged .* download it again"):
+        models.load("clip", checkpoint=broken_clip)
+    bert = shutil.copytree(official / "google-bert" / "bert-base-uncased", tmp_path / "bert")
+    whole = (bert / "model.safetensors").read_bytes()
+    (bert / "model.safetensors").write_bytes(whole[:-2_000])
+    with pytest.raises(CheckpointError, match=r"bert is damaged .* download it again"):
+        models.load("bert", checkpoint=bert)
+
+
+def test_missing_and_left_over_weights_are_named(official, tmp_path):
+    folder = shutil.copytree(official / "google-bert" / "bert-large-uncased", tmp_path / "bert")
+    (folder / "model.safetensors").unlink()
+    weights = torch.load(folder / "pytorch_model.bin", weights_only=True)
+    name = "bert.encoder.layer.1.output.dense.bias"
+    weights["adapter.weight"] = weights.pop(name)
+    torch.save(weights, folder / "pytorch_model.bin")
+    for model, missing in (("bert-large", name.removeprefix("bert.")), ("bert", name)):
+        with pytest.raises(CheckpointError, match=rf"'{model}' lacks 1 weight.*{missing}.*adapter"):
+            models.load(model, checkpoint=folder)
+
+
+def test_a_bert_without_its_masked_word_head_embeds_and_fills_in_nothing(official, tmp_path):
+    folder = shutil.copytree(official / "google-bert" / "bert-base-uncased", tmp_path / "bert")
+    (folder / "model.safetensors").unlink()
+    weights = torch.load(folder / "pytorch_model.bin", weights_only=True)
+    body = {name: each for name, each in weights.items() if name.startswith("bert.")}
+    torch.save(body, folder / "pytorch_model.bin")
+    bert = models.load("bert", checkpoint=folder)
+    assert bert.embed(TEXTS).shape == (2, 16)
+    with pytest.raises(ValueError, match="has no masked-word head; load one"):
+        bert.mask_log_prob(["the [MASK] is here"], ["nurse"])
 
 
 def test_a_precision_that_a_family_does_not_take(official):
