@@ -5,6 +5,8 @@ import errno
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 from support import repositories
@@ -235,6 +237,25 @@ def test_a_disk_that_fills_up(hub, monkeypatch):
     monkeypatch.setattr("biaslib.runtime._transfer._save", full)
     with pytest.raises(DownloadError, match=r"is full. Make room"):
         fetch(BERT)
+
+
+FETCH = """
+import sys
+from biaslib.models.downloads import fetch
+print(fetch(sys.argv[1]).read_bytes().count(b"x"))
+"""
+
+
+def test_processes_that_want_the_same_file_at_once_get_it(hub):
+    """One downloads it, the others wait for it; the lock file has every source."""
+    sources = [f"url {hub.address}/files/{name}.ckpt" for name in "ab"]
+    for name in "ab":
+        (hub.folder / f"{name}.ckpt").write_bytes(b"x" * 3_000_000)
+    commands = [[sys.executable, "-c", FETCH, source] for source in sources * 2]
+    running = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True) for each in commands]
+    assert [process.communicate()[0].strip() for process in running] == ["3000000"] * 4
+    assert set(Lock().entries()) == set(sources)
+    assert sorted(path for _, path, _ in hub.requests) == ["/files/a.ckpt", "/files/b.ckpt"]
 
 
 # Hosts that need a person
