@@ -5,7 +5,8 @@ from the configuration that its official repository has, saved in that repositor
 loaded with ``biaslib.models.load(name, profile="paper", checkpoint=folder)``; then every capability
 runs on one small batch, twice, from two loads. Shapes are checked, that numbers are finite, and
 that both loads give the same. Each family is built in one process and loaded in another, so that
-the peak memory is that of loading and running it alone, on one thread. Needs no network.
+the peak memory is that of loading and running it alone. Seconds are those of the processor, on one
+thread, so that what else runs on the machine matters little. Needs no network.
 """
 
 import argparse
@@ -158,12 +159,12 @@ def measure(family: str, folder: Path) -> dict:
 
 
 def loaded(name: str, folder: Path):
-    """Return the model, loaded on the public path, and the seconds that it took."""
+    """Return the model, loaded on the public path, and the processor's seconds."""
     from biaslib import models
 
-    start = time.perf_counter()
+    start = time.process_time()
     model = models.load(name, profile="paper", checkpoint=folder, device="cpu")
-    return model, time.perf_counter() - start
+    return model, time.process_time() - start
 
 
 def n_parameters(folder: Path) -> int:
@@ -176,12 +177,12 @@ def n_parameters(folder: Path) -> int:
 
 
 def answers(asked: dict) -> tuple[dict, dict]:
-    """Return what each capability gives, and the seconds that it took."""
+    """Return what each capability gives, and the processor's seconds."""
     found, seconds = {}, {}
     for capability, ask in asked.items():
-        start = time.perf_counter()
+        start = time.process_time()
         found[capability] = ask()
-        seconds[capability] = time.perf_counter() - start
+        seconds[capability] = time.process_time() - start
     return found, seconds
 
 
