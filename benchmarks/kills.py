@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from biaslib.runtime import Store
+from biaslib.runtime import Store, _store
 
 SHARD = 16
 KEY = {"model": "a test", "revision": "1", "output": "rows"}
@@ -178,7 +178,11 @@ def record(name: str, extraction: Extraction, found: Findings) -> dict:
 
 
 def main(n_kills: int, names: list[str]) -> None:
-    """Print a record for each extraction."""
+    """Print a record for each extraction.
+
+    There is no progress bar: forked processes share its lock, and one that is killed keeps it.
+    """
+    _store.progress = lambda items, label: items
     for name in names:
         extraction = {"writing": writing, "clip": clip}[name]()
         print(json.dumps(record(name, extraction, proof(extraction, n_kills))), flush=True)
