@@ -1,4 +1,8 @@
-"""Run every benchmark of this folder and write its records to ``benchmarks/results``."""
+"""Run the benchmarks of this folder and write their records to ``benchmarks/results``.
+
+``python -m benchmarks`` runs all, ``python -m benchmarks kills encoders`` those named.
+``python -m benchmarks full_size [family ...]`` runs the one that is not among them, for its memory.
+"""
 
 import csv
 import datetime
@@ -7,10 +11,11 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NAMES = ("permutation", "caption_association", "bootstrap")
+NAMES = ("permutation", "caption_association", "bootstrap", "encoders", "kills")
 
 
 def records(name: str) -> list[dict]:
@@ -38,10 +43,17 @@ def write(name: str, rows: list[dict]) -> None:
             table.writerows([[row.get(column, "") for column in columns] for row in chosen])
 
 
-def main() -> None:
-    """Run all and write a note on the machine."""
+def main(names: Sequence[str] = NAMES) -> None:
+    """Run benchmarks and write a note on the machine."""
+    if names[0] == "full_size":
+        from benchmarks import full_size
+
+        return full_size.main(list(names[1:]))
+    unknown = set(names) - set(NAMES)
+    if unknown:
+        raise SystemExit(f"unknown benchmarks {', '.join(unknown)}; known: {', '.join(NAMES)}")
     (FOLDER / "results").mkdir(exist_ok=True)
-    for name in NAMES:
+    for name in names:
         print(f"== {name}", flush=True)
         write(name, records(name))
     today = datetime.datetime.now(datetime.timezone.utc).date()
@@ -51,4 +63,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or NAMES)

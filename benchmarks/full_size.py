@@ -5,12 +5,15 @@ from the configuration that its official repository has, saved in that repositor
 loaded with ``biaslib.models.load(name, profile="paper", checkpoint=folder)``; then every capability
 runs on one small batch, twice, from two loads. Shapes are checked, that numbers are finite, and
 that both loads give the same. Each family is built in one process and loaded in another, so that
-the peak memory is that of loading and running it alone. Needs no network.
+the peak memory is that of loading and running it alone, on one thread. Needs no network.
 """
 
 import argparse
 import csv
+import gc
 import json
+import math
+import os
 import resource
 import subprocess
 import sys
@@ -19,8 +22,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-
-from benchmarks import full_size_models
 
 RESULTS = Path(__file__).parent / "results" / "full_size.csv"
 COLUMNS = (
@@ -106,22 +107,31 @@ def of_flava(model) -> dict:
 
 
 FAMILIES = {
-    "bert-base": ("bert", full_size_models.bert_base, of_text),
-    "bert-large": ("bert-large", full_size_models.bert_large, of_text),
-    "roberta-base": ("roberta", full_size_models.roberta_base, of_text),
+    "bert-base": ("bert", "bert_base", of_text),
+    "bert-large": ("bert-large", "bert_large", of_text),
+    "roberta-base": ("roberta", "roberta_base", of_text),
     "visualbert": (
         "visualbert",
-        full_size_models.visualbert,
+        "visualbert",
         lambda m: of_fusion(m, regions(2048)),
     ),
-    "lxmert": ("lxmert", full_size_models.lxmert, lambda m: of_fusion(m, regions(2048))),
-    "vilt-b32": ("vilt", full_size_models.vilt, lambda m: of_fusion(m, PICTURES)),
-    "clip-vit-base-patch32": ("clip", full_size_models.clip, of_dual),
-    "siglip-base-patch16-224": ("clip", full_size_models.siglip, of_dual),
-    "flava-full": ("flava", full_size_models.flava, of_flava),
-    "open-clip ViT-H-14": ("open-clip", full_size_models.open_clip_h14, of_dual),
+    "lxmert": ("lxmert", "lxmert", lambda m: of_fusion(m, regions(2048))),
+    "vilt-b32": ("vilt", "vilt", lambda m: of_fusion(m, PICTURES)),
+    "clip-vit-base-patch32": ("clip", "clip", of_dual),
+    "siglip-base-patch16-224": ("siglip", "siglip", of_dual),
+    "flava-full": ("flava", "flava", of_flava),
+    "open-clip ViT-H-14": ("open-clip", "open_clip_h14", of_dual),
 }
-"""By family: the name to load it by, what builds it in a folder, what it is asked."""
+"""By family: the name to load it by, the function of full_size_models that builds it, what it is
+asked."""
+
+
+def build(family: str, folder: Path) -> None:
+    """Write a family's repository, with random weights."""
+    from benchmarks import full_size_models
+
+    getattr(full_size_models, FAMILIES[family][1])(folder)
+    print("built")
 
 
 def measure(family: str, folder: Path) -> dict:
@@ -130,6 +140,7 @@ def measure(family: str, folder: Path) -> dict:
     model, seconds_to_load = loaded(name, folder)
     found, seconds = answers(asked(model))
     del model
+    gc.collect()
     again, seconds_again = answers(asked(loaded(name, folder)[0]))
     quicker = [min(seconds[each], seconds_again[each]) for each in seconds]
     for capability, numbers in found.items():
@@ -137,7 +148,7 @@ def measure(family: str, folder: Path) -> dict:
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return {
         "family": family,
-        "parameters": full_size_models.n_parameters(folder),
+        "parameters": n_parameters(folder),
         "GB on disk": round(size / 1e9, 2),
         "seconds to load": round(seconds_to_load, 1),
         "capabilities": len(found),
@@ -153,6 +164,15 @@ def loaded(name: str, folder: Path):
     start = time.perf_counter()
     model = models.load(name, profile="paper", checkpoint=folder, device="cpu")
     return model, time.perf_counter() - start
+
+
+def n_parameters(folder: Path) -> int:
+    """Return how many numbers the weights of a repository are, those of its heads included."""
+    from safetensors import safe_open
+
+    (path,) = folder.glob("*.safetensors")
+    with safe_open(path, "np") as file:
+        return sum(math.prod(file.get_slice(name).get_shape()) for name in list(file.keys()))
 
 
 def answers(asked: dict) -> tuple[dict, dict]:
@@ -184,7 +204,8 @@ def in_a_process(step: str, family: str, folder: Path) -> str:
     """Run one step of a family in a process of its own, and return what it printed last."""
     command = [sys.executable, "-m", "benchmarks.full_size", family]
     command += ["--step", step, "--folder", str(folder)]
-    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=RESULTS.parents[2])
+    where = {"cwd": RESULTS.parents[2], "env": os.environ | {"OMP_NUM_THREADS": "1"}}
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, **where)
     if run.returncode:
         raise SystemExit(f"benchmarks.full_size: {step} of {family} failed")
     return run.stdout.splitlines()[-1]
@@ -214,8 +235,7 @@ def main(arguments: list[str] | None = None) -> None:
     if unknown:
         parser.error(f"no family {', '.join(sorted(unknown))}; there are {', '.join(FAMILIES)}")
     if chosen.step == "build":
-        FAMILIES[chosen.family[0]][1](chosen.folder)
-        print("built")
+        build(chosen.family[0], chosen.folder)
     elif chosen.step == "measure":
         print(json.dumps(measure(chosen.family[0], chosen.folder)))
     else:

@@ -9,7 +9,6 @@ from pathlib import Path
 import open_clip
 import torch
 import transformers
-from safetensors import safe_open
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
@@ -97,14 +96,6 @@ def open_clip_h14(folder: Path) -> None:
     save_file(model.state_dict(), folder / "open_clip_model.safetensors")
     written = {"model_cfg": config, "preprocess_cfg": open_clip.get_model_preprocess_cfg(model)}
     (folder / "open_clip_config.json").write_text(json.dumps(written), encoding="utf-8")
-
-
-def n_parameters(folder: Path) -> int:
-    """Return how many numbers the weights of a repository are, those of its heads included."""
-    (path,) = folder.glob("*.safetensors")
-    with safe_open(path, "pt") as file:
-        shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
-    return sum(torch.Size(shape).numel() for shape in shapes)
 
 
 def _save(folder: Path, network, config, tokenizer, image_processor=None) -> None:

@@ -5,6 +5,8 @@ import errno
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 from support import repositories
@@ -237,6 +239,25 @@ def test_a_disk_that_fills_up(hub, monkeypatch):
         fetch(BERT)
 
 
+FETCH = """
+import sys
+from biaslib.models.downloads import fetch
+print(fetch(sys.argv[1]).read_bytes().count(b"x"))
+"""
+
+
+def test_processes_that_want_the_same_file_at_once_get_it(hub):
+    """One downloads it, the others wait for it; the lock file has every source."""
+    sources = [f"url {hub.address}/files/{name}.ckpt" for name in "ab"]
+    for name in "ab":
+        (hub.folder / f"{name}.ckpt").write_bytes(b"x" * 3_000_000)
+    commands = [[sys.executable, "-c", FETCH, source] for source in sources * 2]
+    running = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True) for each in commands]
+    assert [process.communicate()[0].strip() for process in running] == ["3000000"] * 4
+    assert set(Lock().entries()) == set(sources)
+    assert sorted(path for _, path, _ in hub.requests) == ["/files/a.ckpt", "/files/b.ckpt"]
+
+
 # Hosts that need a person
 
 
@@ -362,5 +383,6 @@ def test_a_source_of_no_known_kind():
 
 def test_downloads_are_kept_at_home_unless_told_otherwise(monkeypatch, tmp_path):
     monkeypatch.delenv("BIASLIB_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert downloads.cache_folder() == tmp_path / ".cache" / "biaslib"
+    assert downloads.cache_folder() == tmp_path / ".cache" / "biaslib" / "checkpoints"

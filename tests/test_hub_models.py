@@ -6,11 +6,15 @@ tested and not the official files, of which none was at hand.
 
 import importlib.util
 import json
+import pickle
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import torch
 import transformers
@@ -157,6 +161,60 @@ def test_pickled_weights_and_an_old_torch(hub, official, monkeypatch):
         models.load("clip", checkpoint=folder)
 
 
+class Intruder:
+    def __reduce__(self):
+        return (print, ("code in a checkpoint was run",))
+
+
+@pytest.fixture
+def broken_clip(official, tmp_path):
+    """CLIP's folder, for a test to spoil."""
+    return shutil.copytree(official / "openai" / "clip-vit-base-patch32", tmp_path / "clip")
+
+
+def test_code_in_a_checkpoint_is_not_run(broken_clip, capfd):
+    (broken_clip / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Intruder()}, protocol=2))
+    with pytest.raises(CheckpointError, match=r"clip is damaged, or holds objects and not only"):
+        models.load("clip", checkpoint=broken_clip)
+    assert "was run" not in capfd.readouterr().out
+
+
+def test_a_truncated_file_of_weights(official, broken_clip, tmp_path):
+    whole = (broken_clip / "pytorch_model.bin").read_bytes()
+    (broken_clip / "pytorch_model.bin").write_bytes(whole[:-2_000])
+    with pytest.raises(CheckpointError, match=r"clip is damaged .* download it again"):
+        models.load("clip", checkpoint=broken_clip)
+    bert = shutil.copytree(official / "google-bert" / "bert-base-uncased", tmp_path / "bert")
+    whole = (bert / "model.safetensors").read_bytes()
+    (bert / "model.safetensors").write_bytes(whole[:-2_000])
+    with pytest.raises(CheckpointError, match=r"bert is damaged .* download it again"):
+        models.load("bert", checkpoint=bert)
+
+
+def test_missing_and_left_over_weights_are_named(official, tmp_path):
+    folder = shutil.copytree(official / "google-bert" / "bert-large-uncased", tmp_path / "bert")
+    (folder / "model.safetensors").unlink()
+    weights = torch.load(folder / "pytorch_model.bin", weights_only=True)
+    name = "bert.encoder.layer.1.output.dense.bias"
+    weights["adapter.weight"] = weights.pop(name)
+    torch.save(weights, folder / "pytorch_model.bin")
+    for model, missing in (("bert-large", name.removeprefix("bert.")), ("bert", name)):
+        with pytest.raises(CheckpointError, match=rf"'{model}' lacks 1 weight.*{missing}.*adapter"):
+            models.load(model, checkpoint=folder)
+
+
+def test_a_bert_without_its_masked_word_head_embeds_and_fills_in_nothing(official, tmp_path):
+    folder = shutil.copytree(official / "google-bert" / "bert-base-uncased", tmp_path / "bert")
+    (folder / "model.safetensors").unlink()
+    weights = torch.load(folder / "pytorch_model.bin", weights_only=True)
+    body = {name: each for name, each in weights.items() if name.startswith("bert.")}
+    torch.save(body, folder / "pytorch_model.bin")
+    bert = models.load("bert", checkpoint=folder)
+    assert bert.embed(TEXTS).shape == (2, 16)
+    with pytest.raises(ValueError, match="has no masked-word head; load one"):
+        bert.mask_log_prob(["the [MASK] is here"], ["nurse"])
+
+
 def test_a_precision_that_a_family_does_not_take(official):
     folder = official / "FacebookAI" / "roberta-base"
     with pytest.raises(TypeError, match="'roberta' takes no precision"):
@@ -179,6 +237,30 @@ def test_the_registry_is_complete_and_consistent():
     assert table.loc["bert", "revision"] == "main, recorded at first download"
     assert table.loc["lxmert", "features"] == "36 regions of 2,048 numbers, with boxes"
     assert table.loc["oracle", "revision"] == ""
+
+
+def test_the_book_shows_the_registry_as_it_is(tmp_path, monkeypatch):
+    """After a change of the registry: ``python tools/registry.py``."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "tools")
+    import registry
+
+    shown = registry.TABLE.read_text(encoding="utf-8")
+    assert shown == registry.page_table().to_csv(index=False, lineterminator="\n")
+
+
+def test_evidence_names_models_and_tests_that_there_are():
+    proven = pandas.read_csv(Path(models.__file__).parent / "data" / "proven.csv")
+    assert list(proven.columns) == ["model", "claim", "how", "where"]
+    assert proven.notna().all(axis=None)
+    for model in proven["model"]:
+        named = re.findall("`(.+?)`", model)
+        assert set(named) <= set(models.REGISTRY)
+        assert named or model == "every model from the hub"
+    root = Path(__file__).parents[1]
+    for row in proven.itertuples():
+        places = re.findall("`(.+?)`", row[4])
+        assert all((root / place).is_file() for place in places)
+        assert bool(places) != row.how.startswith("not shown: ")
 
 
 LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}

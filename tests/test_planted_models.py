@@ -197,14 +197,14 @@ def test_a_lack_of_memory_does_not_change_vectors(clip, pictures, monkeypatch, w
         "texts": (clip.encode_text, CAPTIONS * 3),
         "images": (clip.encode_image, pictures[:12]),
     }[what]
-    expected, pass_over = encode(items), getattr(clip, f"_{what}")
+    expected, pass_over = encode(items), getattr(clip, f"encode_batch_of_{what}")
 
     def small(batch):
         if len(batch) > 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return pass_over(batch)
 
-    monkeypatch.setattr(clip, f"_{what}", small)
+    monkeypatch.setattr(clip, f"encode_batch_of_{what}", small)
     with pytest.warns(UserWarning, match="12 rows a batch did not fit in memory; went on with 3"):
         found = encode(items, batch_size=12)
     np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -1,8 +1,10 @@
 """Checks of a checkpoint before and after it is loaded: its kind, its files, its weights."""
 
+import contextlib
 import fnmatch
 import json
-from collections.abc import Collection, Iterable
+import pickle
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import torch
@@ -10,6 +12,7 @@ import torch
 __all__ = [
     "CheckpointError",
     "read_weights",
+    "reading",
     "require_complete",
     "require_family",
     "require_keys",
@@ -181,22 +184,38 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
 
 
 def _read(path: Path) -> dict:
-    import pickle
-
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    try:
+    with reading(path):
         if path.suffix == ".safetensors":
             return load_file(path)
         _require_safe_torch(path)
         return torch.load(path, map_location="cpu", weights_only=True)
+
+
+@contextlib.contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Say of a file or folder that is read in the block what is wrong with its weights.
+
+    Raises
+    ------
+    CheckpointError
+        If it is damaged, or holds anything but tensors and plain values.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
     except pickle.UnpicklingError as error:
         raise CheckpointError(
             f"{path} is damaged, or holds objects and not only weights, which are never run: "
             f"{str(error).splitlines()[0]}"
         ) from error
-    except (SafetensorError, EOFError, RuntimeError) as error:
+    except (SafetensorError, EOFError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); download it again") from error
+    except RuntimeError as error:
+        if "PytorchStreamReader" not in str(error):
+            raise
         raise CheckpointError(f"{path} is damaged ({error}); download it again") from error
 
 

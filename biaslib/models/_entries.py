@@ -265,6 +265,7 @@ ENTRIES = (
         name="oracle",
         family="oracle",
         source="planted world",
+        features="planted scenes",
         pooling="",
         profiles=PROFILES,
         parameters=0,

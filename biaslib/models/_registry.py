@@ -129,7 +129,10 @@ def load(
     path = _on_this_disk(entry, checkpoint, profile)
     _require_right_kind(entry, path)
     family = importlib.import_module(f"biaslib.models.{entry.family}")
-    return family.load(entry, path, device, **_precision(entry, family.load, precision))
+    from biaslib.models._checkpoints import reading
+
+    with reading(path):
+        return family.load(entry, path, device, **_precision(entry, family.load, precision))
 
 
 def _precision(entry: Entry, loader: Any, precision: str | None) -> dict[str, str]:

@@ -8,16 +8,20 @@ import torch
 import transformers
 
 from biaslib.models._batches import autocast
+from biaslib.models._checkpoints import require_complete
 from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._registry import Entry
 from biaslib.models._words import require_known_words, word_pieces
-from biaslib.models.text import TextEncoder, revision_of
+from biaslib.models.text import HEADS, TextEncoder, revision_of
 from biaslib.runtime import device as best_device
 
 __all__ = ["MASK", "Bert", "load"]
 
 MASK = "[MASK]"
 """What stands for the word to be filled in, whatever the tokenizer's own mask token."""
+
+WORDS = ("cls.*", "lm_head.*", "vocab_*", "predictions.*", "generator_*")
+"""Weights of masked-word heads: a file without them embeds, and fills in nothing."""
 
 
 class Bert(TextEncoder):
@@ -29,11 +33,16 @@ class Bert(TextEncoder):
         A transformers model for masked words.
     tokenizer, name, revision, device
         As of :class:`TextEncoder`; the ``[CLS]`` state stands for a word or a sentence.
+    has_words
+        Whether the checkpoint had a masked-word head.
     """
 
-    def __init__(self, model, tokenizer, name: str, revision: str, device: str):
+    def __init__(
+        self, model, tokenizer, name: str, revision: str, device: str, has_words: bool = True
+    ):
         super().__init__(model.base_model, tokenizer, name, revision, "cls", device)
         self.masked_lm = model.to(device).eval()
+        self.has_words = has_words
 
     def mask_log_prob(
         self,
@@ -77,7 +86,7 @@ class Bert(TextEncoder):
         ValueError
             If there are no texts or no candidates, a text has not exactly one ``[MASK]`` or is
             longer than the model takes, or a planted checkpoint does not know a word; the message
-            names it.
+            names it. If the checkpoint has no masked-word head.
         UnknownNameError
             If ``pieces`` or ``among`` is none of those.
 
@@ -90,6 +99,11 @@ class Bert(TextEncoder):
         """
         if images is not None:
             raise ValueError(f"{self.name} reads text alone; pass images=None")
+        if not self.has_words:
+            raise ValueError(
+                f"the checkpoint {self.revision} of {self.name} has no masked-word head; load one "
+                "that has, such as google-bert/bert-base-uncased"
+            )
         if not len(texts):
             raise ValueError("there are no texts: the set is empty")
         candidates = word_pieces(self.tokenizer, candidates)
@@ -134,6 +148,11 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Ber
     path = checkpoint or entry.source.removeprefix("hub ")
     options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
     transformers.utils.logging.disable_progress_bar()
-    model = transformers.AutoModelForMaskedLM.from_pretrained(path, dtype=torch.float32, **options)
+    model, info = transformers.AutoModelForMaskedLM.from_pretrained(
+        path, dtype=torch.float32, output_loading_info=True, **options
+    )
+    require_complete(info, entry.name, allowed_missing=WORDS, allowed_unexpected=HEADS)
     tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
-    return Bert(model, tokenizer, entry.name, revision_of(path, model), best_device(device))
+    where, revision = best_device(device), revision_of(path, model)
+    has_words = not info["missing_keys"]
+    return Bert(model, tokenizer, entry.name, revision, where, has_words)

@@ -11,6 +11,7 @@ What differs between them, and is seen to here:
   ALIGN projects all tokens, of which the first stands for the text.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from biaslib.models.dual import ContrastiveEncoder
 from biaslib.models.text import revision_of
 from biaslib.runtime import device as best_device
 
-__all__ = ["load"]
+__all__ = ["encoder_of", "load"]
 
 PADDING_IS_READ = ("siglip", "siglip2")
 """Kinds of models that read a text's padding."""
@@ -43,26 +44,34 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Con
         If the checkpoint is not of a dual encoder, or weights are missing or left over.
     """
     path = checkpoint or entry.source.removeprefix("hub ")
+    model = _network(path, entry.name)
+    tokenizer, processor = read_tokenizer(path), read_image_processor(path)
+    return encoder_of(model, tokenizer, processor, entry.name, revision_of(path, model), device)
+
+
+def encoder_of(
+    model, tokenizer, processor, name: str, revision: str, device: str | None = None
+) -> ContrastiveEncoder:
+    """Return the adapter of a dual encoder of transformers, with its tokenizer and processor."""
     where = best_device(device)
-    model = _network(path, entry.name).to(where).eval()
-    texts = Texts(read_tokenizer(path), model.config, entry.name)
+    model = model.to(where).eval()
+    texts = Texts(tokenizer, model.config, name)
 
     def encode_texts(batch: list[str]) -> torch.Tensor:
         return _vectors(model.get_text_features(**texts.inputs(batch).to(where)))
 
-    def encode_images(batch: list[dict[str, np.ndarray]]) -> torch.Tensor:
-        stacked = {name: np.stack([image[name] for image in batch]) for name in batch[0]}
-        inputs = {name: torch.as_tensor(each).to(where) for name, each in stacked.items()}
+    def encode_images(batch: Sequence) -> torch.Tensor:
+        inputs = {key: torch.as_tensor(each).to(where) for key, each in _stacked(batch).items()}
         return _vectors(model.get_image_features(**inputs))
 
     return ContrastiveEncoder(
         encode_texts,
         encode_images,
         _scale(model),
-        entry.name,
-        revision_of(path, model),
+        name,
+        revision,
         bias=float(getattr(model, "logit_bias", torch.zeros(1)).detach()),
-        prepare=Pixels(read_image_processor(path)),
+        prepare=Pixels(processor),
         token_counts=texts.token_counts,
         device=where,
     )
@@ -136,10 +145,17 @@ class Pixels:
 
     processor: Any
 
-    def __call__(self, picture: np.ndarray) -> dict[str, np.ndarray]:
-        """Return what the model takes of a picture, uint8 (h, w, 3), by its names for it."""
+    def __call__(self, picture: np.ndarray) -> np.ndarray | dict[str, np.ndarray]:
+        """Return the pixels of a picture, uint8 (h, w, 3), or all that the model takes, by name."""
         inputs = self.processor(images=[picture], return_tensors="pt")
-        return {name: each[0].numpy() for name, each in inputs.items()}
+        found = {name: each[0].numpy() for name, each in inputs.items()}
+        return found["pixel_values"] if len(found) == 1 else found
+
+
+def _stacked(batch: Sequence) -> dict[str, np.ndarray]:
+    if isinstance(batch[0], dict):
+        return {name: np.stack([image[name] for image in batch]) for name in batch[0]}
+    return {"pixel_values": np.asarray(batch)}
 
 
 def _vectors(output: Any) -> torch.Tensor:

@@ -54,8 +54,9 @@ SITE = "https://huggingface.co"
 
 
 def cache_folder() -> Path:
-    """Return the folder of downloads: ``BIASLIB_CACHE``, or ``.cache/biaslib`` at home."""
-    return Path(os.environ.get("BIASLIB_CACHE") or Path.home() / ".cache" / "biaslib")
+    """Return the folder of downloads: ``BIASLIB_CACHE``, or one in the user's cache folder."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("BIASLIB_CACHE") or Path(caches) / "biaslib" / "checkpoints")
 
 
 def fetch(

@@ -51,8 +51,9 @@ class ContrastiveEncoder:
         token_counts: Callable | None = None,
         device: str = "cpu",
     ) -> None:
-        self._texts, self._images = encode_batch_of_texts, encode_batch_of_images
-        self._prepare, self._token_counts = prepare or np.asarray, token_counts
+        self.encode_batch_of_texts = encode_batch_of_texts
+        self.encode_batch_of_images = encode_batch_of_images
+        self.prepare, self.token_counts = prepare or np.asarray, token_counts
         self.scale, self.bias = scale, bias
         self.name, self.revision = name, revision
         self.device = device
@@ -80,10 +81,10 @@ class ContrastiveEncoder:
         texts = list(texts)
         if not texts:
             raise ValueError("there are no texts to encode: the set is empty")
-        lengths = self._token_counts(texts) if self._token_counts else np.ones(len(texts))
+        lengths = self.token_counts(texts) if self.token_counts else np.ones(len(texts))
 
         def run(rows: np.ndarray) -> np.ndarray:
-            return self._unit_vectors(self._texts, [texts[row] for row in rows])
+            return self._unit_vectors(self.encode_batch_of_texts, [texts[row] for row in rows])
 
         return run_in_batches(lengths, run, batch_size, f"{self.name}: {len(texts):,} texts")
 
@@ -114,10 +115,10 @@ class ContrastiveEncoder:
         if not len(found):
             raise ValueError("there are no images to encode: the set is empty")
         rows = np.arange(len(found))
-        ahead = Ahead(loaded(found, self._prepare, rows, n_workers), rows)
+        ahead = Ahead(loaded(found, self.prepare, rows, n_workers), rows)
 
         def run(batch: np.ndarray) -> np.ndarray:
-            return self._unit_vectors(self._images, ahead(batch))
+            return self._unit_vectors(self.encode_batch_of_images, ahead(batch))
 
         label = f"{self.name}: {len(found):,} images"
         return run_in_batches(np.ones(len(found)), run, batch_size, label)

@@ -11,12 +11,24 @@ import torch
 import transformers
 
 from biaslib.models._batches import autocast, run_in_batches
+from biaslib.models._checkpoints import require_complete
 from biaslib.models._registry import Entry
 from biaslib.models._words import require_fitting_length, token_limit
 from biaslib.runtime import device as best_device
 from biaslib.runtime import file_sha256, unknown_name
 
 __all__ = ["TextEncoder", "load"]
+
+UNREAD = ("pooler.*", "*.pooler.*")
+"""Weights that nothing here reads: files without them are taken."""
+
+HEADS = (
+    *UNREAD,
+    *("*position_ids", "cls.*", "lm_head.*", "vocab_*", "predictions.*", "sop_classifier.*"),
+    *("discriminator_predictions.*", "generator_*", "lm_predictions.*", "mask_predictions.*"),
+    *("classifier.*", "qa_outputs.*"),
+)
+"""Weights of tasks that encoders were trained for: files with them are taken."""
 
 LEVELS = ("word", "sentence", "contextual")
 
@@ -167,7 +179,8 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Tex
         path, revision = checkpoint or entry.source.removeprefix("hub "), None
     options = {"trust_remote_code": False, "local_files_only": os.path.isdir(path)}
     transformers.utils.logging.disable_progress_bar()
-    model = transformers.AutoModel.from_pretrained(path, **options)
+    model, info = transformers.AutoModel.from_pretrained(path, output_loading_info=True, **options)
+    require_complete(info, entry.name, allowed_missing=UNREAD, allowed_unexpected=HEADS)
     tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
     revision = revision or revision_of(path, model)
     return TextEncoder(model, tokenizer, entry.name, revision, entry.pooling, best_device(device))

@@ -1,9 +1,10 @@
-"""Where a run happens and what it ran: profile, device, progress, provenance stamp."""
+"""Where a run happens and what it ran: profile, device, progress, store, provenance stamp."""
 
 from biaslib.runtime._errors import UnknownNameError, unknown_name
 from biaslib.runtime._lock import ChecksumError, DownloadError, Lock
 from biaslib.runtime._profile import PROFILES, device, in_book, profile, progress
 from biaslib.runtime._stamp import Provenance, file_sha256, source_hash, start
+from biaslib.runtime._store import Store
 from biaslib.runtime._transfer import download
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "DownloadError",
     "Lock",
     "Provenance",
+    "Store",
     "UnknownNameError",
     "device",
     "download",

@@ -1,9 +1,12 @@
 """The lock file: which files a result was made with, by the SHA-256 that was seen first."""
 
+import contextlib
 import datetime
+import hashlib
 import json
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from biaslib.runtime._stamp import file_sha256
@@ -24,6 +27,16 @@ class DownloadError(RuntimeError):
 
 class ChecksumError(DownloadError):
     """A file that is not the one that was downloaded, or recorded, before."""
+
+
+@contextlib.contextmanager
+def one_at_a_time(path: str | Path) -> Iterator[None]:
+    """Let one process of this machine at a time work on a file; the others wait."""
+    from filelock import FileLock
+
+    name = hashlib.sha256(str(Path(path).absolute()).encode()).hexdigest()[:16]
+    with FileLock(Path(tempfile.gettempdir()) / f"biaslib-{name}.lock"):
+        yield
 
 
 class Lock:
@@ -127,6 +140,10 @@ class Lock:
         return f"delete the entry {source!r} from {self.path.name} to accept the new one"
 
     def _record(self, source: str, revision: str, seen: dict[str, dict]) -> None:
+        with one_at_a_time(self.path):
+            self._write(source, revision, seen)
+
+    def _write(self, source: str, revision: str, seen: dict[str, dict]) -> None:
         entries = self.entries()
         entry = entries.setdefault(source, {"revision": revision, "date": "", "files": {}})
         entry["date"] = entry["date"] or f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}"

@@ -7,6 +7,7 @@ resumes inside one call and keeps nothing when the process ends.
 import errno
 import os
 import shutil
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping
 from http.client import HTTPException
 from pathlib import Path
 
-from biaslib.runtime._lock import DownloadError
+from biaslib.runtime._lock import DownloadError, one_at_a_time
 from biaslib.runtime._profile import in_book
 
 BLOCK = 1 << 20
@@ -33,7 +34,7 @@ def download(
     """Download a file, or what is still missing of it.
 
     What has arrived is kept beside the file, under its name and ``.part``, until it is complete
-    and checked.
+    and checked. If another process is at it, this one waits and takes its file.
 
     Parameters
     ----------
@@ -56,6 +57,16 @@ def download(
     _require_encryption(url)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    begun = time.time()
+    with one_at_a_time(path):
+        if path.is_file() and path.stat().st_mtime > begun:
+            return path
+        return _download(url, path, headers, check)
+
+
+def _download(
+    url: str, path: Path, headers: Mapping[str, str] | None, check: Callable[[Path], None] | None
+) -> Path:
     part = path.with_name(f"{path.name}.part")
     try:
         _receive(url, part, dict(headers or {}))
