@@ -184,6 +184,11 @@ def test_both_streams_are_joined_as_the_released_code_does(model):
     one = model.embed(["the man.", "nurse"], [2.0, 4.0])
     both = model.embed(["the man.", "nurse"], [2.0, 4.0], stream="both")
     assert np.array_equal(both, np.column_stack([one, [2.0, 4.0]]))
+    words = {"level": "contextual", "words": ["man", "nurse"]}
+    one = model.embed(["the man.", "nurse"], [2.0, 4.0], **words)
+    assert np.array_equal(
+        model.embed(["the man.", "nurse"], [2.0, 4.0], stream="both", **words), one
+    )
     model.has_two_streams = False
     with pytest.raises(ValueError, match="has one stream; use stream='text'"):
         model.embed(["the man."], [2.0], stream="both")

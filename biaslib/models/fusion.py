@@ -169,13 +169,14 @@ class FusionModel(ABC):
         mask
             What to hide: see :class:`Mask`. A word that is hidden is read at its mask token.
         stream
-            ``text``, as the paper says; ``both`` joins the first state of the visual stream to
-            it, as the released code does for models of two streams.
+            ``text``, as the paper says; ``both``, as the released code does for models of two
+            streams: at the levels ``word`` and ``sentence``, the first state of the visual stream
+            is joined to it.
 
         Returns
         -------
         numpy.ndarray
-            (n, d), float32; (n, d text + d visual) for both streams.
+            (n, d), float32; (n, d text + d visual) where both streams are read.
 
         Raises
         ------
@@ -187,11 +188,13 @@ class FusionModel(ABC):
         """
         self._require_level(level, stream)
         rows = [self._hidden(tokens, mask) for tokens in self._tokens(texts)]
-        places = _places(rows, words) if level == "contextual" else np.zeros(len(rows), dtype=int)
+        contextual = level == "contextual"
+        places = _places(rows, words) if contextual else np.zeros(len(rows), dtype=int)
 
         def read(output: Output, batch: np.ndarray) -> torch.Tensor:
             states = _at(output.text, places[batch])
-            return states if stream == "text" else torch.cat([states, output.image], dim=1)
+            one = stream == "text" or contextual
+            return states if one else torch.cat([states, output.image], dim=1)
 
         prepared = self._prepared(images, len(rows))
         return self._run(rows, prepared, read, mask=mask)

@@ -1,26 +1,45 @@
 """VisualBERT, LXMERT and ViLT in plain torch, from their papers and original file layouts.
 
 Written without transformers, to compare it with: each takes tensors under the names that the
-authors' files use. ``shapes`` of a model lists those names with small sizes. Widths are multiples
-of 64, since every head is 64 wide.
+authors' files use. ``*_shapes`` lists those names. Every head of attention is 64 numbers wide.
 """
+
+from typing import NamedTuple
 
 import torch
 from torch.nn import functional
 
-WIDTH, FEED, VOCABULARY, POSITIONS = 128, 160, 50, 24
-N_HEADS = WIDTH // 64
-FEATURES, PATCH, GRID = 20, 4, 3
+
+class Sizes(NamedTuple):
+    """Sizes of a network: layers of one stream, or LXMERT's of language, across and of vision."""
+
+    width: int = 128
+    feed: int = 160
+    vocabulary: int = 50
+    positions: int = 24
+    features: int = 20
+    patch: int = 4
+    grid: int = 3
+    n_layers: int = 2
+    streams: tuple[int, int, int] = (2, 2, 1)
+
+
+SMALL = Sizes()
+FULL = Sizes(768, 3072, 30522, 512, 2048, 32, 12, 12, (9, 5, 5))
+"""Those of the published models; ViLT has 40 positions instead of 512."""
 
 
 def random_weights(shapes: dict[str, tuple[int, ...]], seed: int = 0) -> dict[str, torch.Tensor]:
-    """Return random tensors; scales of layer norms are around one."""
+    """Return random tensors; scales of layer norms are around one.
+
+    Matrices are such that states neither vanish nor drown in one another.
+    """
     generator = torch.Generator().manual_seed(seed)
     weights = {}
     for name, shape in shapes.items():
         noise = torch.randn(shape, generator=generator)
         scales = len(shape) == 1 and name.endswith("weight")
-        weights[name] = 1 + 0.2 * noise if scales else 0.15 * noise
+        weights[name] = 1 + 0.2 * noise if scales else noise * 1.5 / max(100, shape[-1]) ** 0.5
     return weights
 
 
@@ -28,42 +47,43 @@ def linear(name, to, of):
     return {f"{name}.weight": (to, of), f"{name}.bias": (to,)}
 
 
-def norm(name, width=WIDTH):
+def norm(name, width):
     return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
 
 
-def attention_shapes(inner, output):
+def attention_shapes(inner, output, width):
     shapes = {}
     for part in ("query", "key", "value"):
-        shapes |= linear(f"{inner}.{part}", WIDTH, WIDTH)
-    return shapes | linear(f"{output}.dense", WIDTH, WIDTH) | norm(f"{output}.LayerNorm")
+        shapes |= linear(f"{inner}.{part}", width, width)
+    return shapes | linear(f"{output}.dense", width, width) | norm(f"{output}.LayerNorm", width)
 
 
-def feed_shapes(inner, output):
-    shapes = linear(f"{inner}.dense", FEED, WIDTH) | linear(f"{output}.dense", WIDTH, FEED)
-    return shapes | norm(f"{output}.LayerNorm")
+def feed_shapes(inner, output, sizes):
+    shapes = linear(f"{inner}.dense", sizes.feed, sizes.width)
+    shapes |= linear(f"{output}.dense", sizes.width, sizes.feed)
+    return shapes | norm(f"{output}.LayerNorm", sizes.width)
 
 
-def layer_shapes(name):
-    shapes = attention_shapes(f"{name}.attention.self", f"{name}.attention.output")
-    return shapes | feed_shapes(f"{name}.intermediate", f"{name}.output")
+def layer_shapes(name, sizes):
+    shapes = attention_shapes(f"{name}.attention.self", f"{name}.attention.output", sizes.width)
+    return shapes | feed_shapes(f"{name}.intermediate", f"{name}.output", sizes)
 
 
-def word_embedding_shapes(name):
+def word_embedding_shapes(name, sizes):
     return {
-        f"{name}.word_embeddings.weight": (VOCABULARY, WIDTH),
-        f"{name}.position_embeddings.weight": (POSITIONS, WIDTH),
-        f"{name}.token_type_embeddings.weight": (2, WIDTH),
-        **norm(f"{name}.LayerNorm"),
+        f"{name}.word_embeddings.weight": (sizes.vocabulary, sizes.width),
+        f"{name}.position_embeddings.weight": (sizes.positions, sizes.width),
+        f"{name}.token_type_embeddings.weight": (2, sizes.width),
+        **norm(f"{name}.LayerNorm", sizes.width),
     }
 
 
-def word_head_shapes(name):
+def word_head_shapes(name, sizes):
     return {
-        f"{name}.bias": (VOCABULARY,),
-        **linear(f"{name}.transform.dense", WIDTH, WIDTH),
-        **norm(f"{name}.transform.LayerNorm"),
-        f"{name}.decoder.weight": (VOCABULARY, WIDTH),
+        f"{name}.bias": (sizes.vocabulary,),
+        **linear(f"{name}.transform.dense", sizes.width, sizes.width),
+        **norm(f"{name}.transform.LayerNorm", sizes.width),
+        f"{name}.decoder.weight": (sizes.vocabulary, sizes.width),
     }
 
 
@@ -83,7 +103,7 @@ def gelu(x):
 
 def attended(query, key, value, real):
     """Return what each query takes from the values of the real keys, (n, queries, width)."""
-    split = [x.unflatten(-1, (N_HEADS, 64)).transpose(1, 2) for x in (query, key, value)]
+    split = [x.unflatten(-1, (-1, 64)).transpose(1, 2) for x in (query, key, value)]
     scores = split[0] @ split[1].mT / 8 + (1 - real[:, None, None, :].float()) * -10000
     return (scores.softmax(-1) @ split[2]).transpose(1, 2).flatten(2)
 
@@ -126,27 +146,27 @@ def pooled(weights, name, x):
 # VisualBERT
 
 
-def visualbert_shapes(n_layers=2):
+def visualbert_shapes(sizes=SMALL):
     embeddings = "bert.bert.embeddings"
-    shapes = word_embedding_shapes(embeddings) | {
-        f"{embeddings}.token_type_embeddings_visual.weight": (2, WIDTH),
-        f"{embeddings}.position_embeddings_visual.weight": (POSITIONS, WIDTH),
-        **linear(f"{embeddings}.projection", WIDTH, FEATURES),
+    shapes = word_embedding_shapes(embeddings, sizes) | {
+        f"{embeddings}.token_type_embeddings_visual.weight": (2, sizes.width),
+        f"{embeddings}.position_embeddings_visual.weight": (sizes.positions, sizes.width),
+        **linear(f"{embeddings}.projection", sizes.width, sizes.features),
     }
-    for number in range(n_layers):
-        shapes |= layer_shapes(f"bert.bert.encoder.layer.{number}")
-    shapes |= linear("bert.bert.pooler.dense", WIDTH, WIDTH)
-    shapes |= word_head_shapes("bert.cls.predictions")
-    return shapes | linear("bert.cls.seq_relationship", 2, WIDTH)
+    for number in range(sizes.n_layers):
+        shapes |= layer_shapes(f"bert.bert.encoder.layer.{number}", sizes)
+    shapes |= linear("bert.bert.pooler.dense", sizes.width, sizes.width)
+    shapes |= word_head_shapes("bert.cls.predictions", sizes)
+    return shapes | linear("bert.cls.seq_relationship", 2, sizes.width)
 
 
-def visualbert_weights(seed=0):
-    weights = random_weights(visualbert_shapes(), seed)
+def visualbert_weights(sizes=SMALL):
+    weights = random_weights(visualbert_shapes(sizes))
     words = weights["bert.bert.embeddings.word_embeddings.weight"]
     return weights | {"bert.cls.predictions.decoder.weight": words}
 
 
-def visualbert(weights, ids, text_real, features, image_real, n_layers=2):
+def visualbert(weights, ids, text_real, features, image_real, sizes=SMALL):
     """Return embeddings, last states, word logits and matching logits; regions have type 0."""
     name = "bert.bert.embeddings"
     regions = mapped(weights, f"{name}.projection", features)
@@ -155,7 +175,7 @@ def visualbert(weights, ids, text_real, features, image_real, n_layers=2):
     x = torch.cat([summed_words(weights, name, ids), regions], dim=1)
     embedded = x = normed(weights, f"{name}.LayerNorm", x)
     real = torch.cat([text_real, image_real], dim=1)
-    for number in range(n_layers):
+    for number in range(sizes.n_layers):
         x = layer(weights, f"bert.bert.encoder.layer.{number}", x, real)
     words = word_logits(weights, "bert.cls.predictions", x[:, : ids.shape[1]])
     pair = pooled(weights, "bert.bert.pooler", x)
@@ -165,49 +185,53 @@ def visualbert(weights, ids, text_real, features, image_real, n_layers=2):
 # LXMERT
 
 
-def lxmert_shapes(n_language=2, n_cross=2, n_vision=1, n_answers=7):
-    encoder = "bert.encoder"
-    shapes = word_embedding_shapes("bert.embeddings")
-    shapes |= linear(f"{encoder}.visn_fc.visn_fc", WIDTH, FEATURES)
-    shapes |= norm(f"{encoder}.visn_fc.visn_layer_norm")
-    shapes |= linear(f"{encoder}.visn_fc.box_fc", WIDTH, 4)
-    shapes |= norm(f"{encoder}.visn_fc.box_layer_norm")
+def lxmert_shapes(sizes=SMALL):
+    encoder, width = "bert.encoder", sizes.width
+    n_language, n_cross, n_vision = sizes.streams
+    shapes = word_embedding_shapes("bert.embeddings", sizes)
+    shapes |= linear(f"{encoder}.visn_fc.visn_fc", width, sizes.features)
+    shapes |= norm(f"{encoder}.visn_fc.visn_layer_norm", width)
+    shapes |= linear(f"{encoder}.visn_fc.box_fc", width, 4)
+    shapes |= norm(f"{encoder}.visn_fc.box_layer_norm", width)
     for number in range(n_language):
-        shapes |= layer_shapes(f"{encoder}.layer.{number}")
+        shapes |= layer_shapes(f"{encoder}.layer.{number}", sizes)
     for number in range(n_cross):
-        shapes |= cross_layer_shapes(f"{encoder}.x_layers.{number}")
+        shapes |= cross_layer_shapes(f"{encoder}.x_layers.{number}", sizes)
     for number in range(n_vision):
-        shapes |= layer_shapes(f"{encoder}.r_layers.{number}")
-    shapes |= linear("bert.pooler.dense", WIDTH, WIDTH) | word_head_shapes("cls.predictions")
-    shapes |= linear("cls.seq_relationship", 2, WIDTH)
+        shapes |= layer_shapes(f"{encoder}.r_layers.{number}", sizes)
+    shapes |= linear("bert.pooler.dense", width, width) | word_head_shapes("cls.predictions", sizes)
+    shapes |= linear("cls.seq_relationship", 2, width)
     head = "obj_predict_head"
-    shapes |= linear(f"{head}.transform.dense", WIDTH, WIDTH) | norm(f"{head}.transform.LayerNorm")
-    for name, size in {"obj": 9, "attr": 6, "feat": FEATURES}.items():
-        shapes |= linear(f"{head}.decoder_dict.{name}", size, WIDTH)
-    shapes |= linear("answer_head.logit_fc.0", 2 * WIDTH, WIDTH)
-    shapes |= norm("answer_head.logit_fc.2", 2 * WIDTH)
-    return shapes | linear("answer_head.logit_fc.3", n_answers, 2 * WIDTH)
+    shapes |= linear(f"{head}.transform.dense", width, width) | norm(
+        f"{head}.transform.LayerNorm", width
+    )
+    for name, size in {"obj": 9, "attr": 6, "feat": sizes.features}.items():
+        shapes |= linear(f"{head}.decoder_dict.{name}", size, width)
+    shapes |= linear("answer_head.logit_fc.0", 2 * width, width)
+    shapes |= norm("answer_head.logit_fc.2", 2 * width)
+    return shapes | linear("answer_head.logit_fc.3", 7, 2 * width)
 
 
-def cross_layer_shapes(name):
-    shapes = attention_shapes(f"{name}.visual_attention.att", f"{name}.visual_attention.output")
+def cross_layer_shapes(name, sizes):
+    both = f"{name}.visual_attention"
+    shapes = attention_shapes(f"{both}.att", f"{both}.output", sizes.width)
     for stream in ("lang", "visn"):
         own = f"{name}.{stream}_self_att"
-        shapes |= attention_shapes(f"{own}.self", f"{own}.output")
-        shapes |= feed_shapes(f"{name}.{stream}_inter", f"{name}.{stream}_output")
+        shapes |= attention_shapes(f"{own}.self", f"{own}.output", sizes.width)
+        shapes |= feed_shapes(f"{name}.{stream}_inter", f"{name}.{stream}_output", sizes)
     return shapes
 
 
-def lxmert_weights(seed=0):
-    weights = random_weights(lxmert_shapes(), seed)
+def lxmert_weights(sizes=SMALL):
+    weights = random_weights(lxmert_shapes(sizes))
     return weights | {
         "cls.predictions.decoder.weight": weights["bert.embeddings.word_embeddings.weight"]
     }
 
 
-def lxmert(weights, ids, text_real, features, boxes, image_real, sizes=(2, 2, 1)):
+def lxmert(weights, ids, text_real, features, boxes, image_real, sizes=SMALL):
     """Return language states, vision states, word logits and matching logits."""
-    n_language, n_cross, n_vision = sizes
+    n_language, n_cross, n_vision = sizes.streams
     text = normed(
         weights, "bert.embeddings.LayerNorm", summed_words(weights, "bert.embeddings", ids)
     )
@@ -242,30 +266,32 @@ def cross_layer(weights, name, text, text_real, image, image_real):
 # ViLT
 
 
-def vilt_shapes(n_layers=2):
-    shapes = word_embedding_shapes("text_embeddings") | {
-        "token_type_embeddings.weight": (2, WIDTH),
-        "transformer.cls_token": (1, 1, WIDTH),
-        "transformer.pos_embed": (1, GRID**2 + 1, WIDTH),
-        "transformer.patch_embed.proj.weight": (WIDTH, 3, PATCH, PATCH),
-        "transformer.patch_embed.proj.bias": (WIDTH,),
+def vilt_shapes(sizes=SMALL):
+    width = sizes.width
+    shapes = word_embedding_shapes("text_embeddings", sizes) | {
+        "token_type_embeddings.weight": (2, width),
+        "transformer.cls_token": (1, 1, width),
+        "transformer.pos_embed": (1, sizes.grid**2 + 1, width),
+        "transformer.patch_embed.proj.weight": (width, 3, sizes.patch, sizes.patch),
+        "transformer.patch_embed.proj.bias": (width,),
     }
-    for number in range(n_layers):
+    for number in range(sizes.n_layers):
         name = f"transformer.blocks.{number}"
-        shapes |= norm(f"{name}.norm1") | norm(f"{name}.norm2")
-        shapes |= linear(f"{name}.attn.qkv", 3 * WIDTH, WIDTH)
-        shapes |= linear(f"{name}.attn.proj", WIDTH, WIDTH)
-        shapes |= linear(f"{name}.mlp.fc1", FEED, WIDTH) | linear(f"{name}.mlp.fc2", WIDTH, FEED)
-    shapes |= norm("transformer.norm") | linear("pooler.dense", WIDTH, WIDTH)
-    return shapes | word_head_shapes("mlm_score") | linear("itm_score.fc", 2, WIDTH)
+        shapes |= norm(f"{name}.norm1", width) | norm(f"{name}.norm2", width)
+        shapes |= linear(f"{name}.attn.qkv", 3 * width, width)
+        shapes |= linear(f"{name}.attn.proj", width, width)
+        shapes |= linear(f"{name}.mlp.fc1", sizes.feed, width)
+        shapes |= linear(f"{name}.mlp.fc2", width, sizes.feed)
+    shapes |= norm("transformer.norm", width) | linear("pooler.dense", width, width)
+    return shapes | word_head_shapes("mlm_score", sizes) | linear("itm_score.fc", 2, width)
 
 
 STREAM = ("token_type_embeddings.weight", "transformer.cls_token", "transformer.pos_embed")
 
 
-def vilt_weights(seed=0):
+def vilt_weights(sizes=SMALL):
     """Return random tensors, those that write states so small that an epsilon of 1e-6 is seen."""
-    weights = random_weights(vilt_shapes(), seed)
+    weights = random_weights(vilt_shapes(sizes))
     for name in weights:
         writes = ("LayerNorm", "patch_embed", "attn.proj", "mlp.fc2")
         before_blocks = not name.startswith("mlm_score")
@@ -274,7 +300,7 @@ def vilt_weights(seed=0):
     return weights
 
 
-def vilt(weights, ids, text_real, pixels, shown, n_layers=2):
+def vilt(weights, ids, text_real, pixels, shown, sizes=SMALL):
     """Return last states of the text, word logits and matching logits.
 
     Layer norms come before attention and before the feed-forward part, with an epsilon of 1e-6;
@@ -288,7 +314,7 @@ def vilt(weights, ids, text_real, pixels, shown, n_layers=2):
     image, image_real = vilt_patches(weights, pixels, shown)
     x = torch.cat([text + kinds[0], image + kinds[1]], dim=1)
     real = torch.cat([text_real, image_real], dim=1)
-    for number in range(n_layers):
+    for number in range(sizes.n_layers):
         x = vilt_block(weights, f"transformer.blocks.{number}", x, real)
     x = normed(weights, "transformer.norm", x, 1e-6)
     words = word_logits(weights, "mlm_score", x[:, : ids.shape[1]])
@@ -306,13 +332,15 @@ def vilt_block(weights, name, x, real):
 def vilt_patches(weights, pixels, shown):
     """Return the tokens of pictures, (n, 1 + patches, width), and which are of the picture."""
     n, _, height, width = pixels.shape
-    rows, columns = height // PATCH, width // PATCH
-    cut = pixels.reshape(n, 3, rows, PATCH, columns, PATCH).permute(0, 2, 4, 1, 3, 5)
-    kernel = weights["transformer.patch_embed.proj.weight"].flatten(1)
-    grid = cut.reshape(n, rows, columns, -1) @ kernel.T
+    kernel = weights["transformer.patch_embed.proj.weight"]
+    patch = kernel.shape[-1]
+    rows, columns = height // patch, width // patch
+    cut = pixels.reshape(n, 3, rows, patch, columns, patch).permute(0, 2, 4, 1, 3, 5)
+    grid = cut.reshape(n, rows, columns, -1) @ kernel.flatten(1).T
     grid = grid + weights["transformer.patch_embed.proj.bias"]
     places = weights["transformer.pos_embed"]
-    square = places[:, 1:].mT.unflatten(2, (GRID, GRID))
+    side = round((places.shape[1] - 1) ** 0.5)
+    square = places[:, 1:].mT.unflatten(2, (side, side))
     real = torch.zeros(n, rows, columns)
     for picture, (down, across) in enumerate(shown):
         stretched = functional.interpolate(
