@@ -153,8 +153,8 @@ class ViLBERTOutput(NamedTuple):
 
     text: torch.Tensor
     image: torch.Tensor
-    pooled_text: torch.Tensor
-    pooled_image: torch.Tensor
+    pooled_text: torch.Tensor | None
+    pooled_image: torch.Tensor | None
     embedded_text: torch.Tensor
     embedded_image: torch.Tensor
 
