@@ -43,3 +43,11 @@ def single_tokens(tokenizer, words: Sequence[str]) -> np.ndarray:
     if split:
         raise ValueError(f"candidates must be one token each, and these split: {', '.join(split)}")
     return np.array([pieces[0] for pieces in ids])
+
+
+def require_fitting_length(tokenizer, texts: Sequence[str], limit: int, name: str) -> None:
+    """Stand-in until the one of branch store is here."""
+    for text in texts:
+        count = len(tokenizer(text)["input_ids"])
+        if count > limit:
+            raise ValueError(f"{text!r} has {count} tokens, and {name} reads {limit} at most")

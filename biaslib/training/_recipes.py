@@ -3,8 +3,9 @@
 from biaslib.training.bert import BertRecipe
 from biaslib.training.clip import ClipRecipe
 from biaslib.training.open_clip import OpenClipRecipe
+from biaslib.training.regions import RegionRecipe
 from biaslib.training.vision import VisionRecipe
 
-ALL = (VisionRecipe, BertRecipe, ClipRecipe, OpenClipRecipe)
+ALL = (VisionRecipe, RegionRecipe, BertRecipe, ClipRecipe, OpenClipRecipe)
 RECIPES = {recipe.family: recipe for recipe in ALL}
 """Recipes by family, in the order of their training."""

@@ -1,0 +1,202 @@
+"""What the fusion models share that read pixels: pictures in, and loading through transformers."""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from biaslib.models._checkpoints import CheckpointError, require_complete
+from biaslib.models.fusion import FusionModel, Mask
+from biaslib.models.images import Ahead, Pictures, loaded, pictures
+
+__all__ = ["PixelModel", "read_network", "read_processors"]
+
+
+class PixelModel(FusionModel):
+    """A fusion model that takes whole pictures, prepared by its own image processor.
+
+    Parameters
+    ----------
+    network, tokenizer, name, revision, device
+        As of :class:`biaslib.models.fusion.FusionModel`.
+    processor
+        The image processor of the checkpoint.
+    """
+
+    def __init__(self, network, tokenizer, processor, name: str, revision: str, device: str):
+        super().__init__(network, tokenizer, name, revision, device)
+        self.processor = processor
+
+    def prepare(self, images: Any) -> Pictures | None:
+        """Return the images as a lazy sequence of pictures; None for none."""
+        return None if images is None else pictures(images)
+
+    def ahead(self, prepared: Pictures | None, rows: np.ndarray) -> Ahead | None:
+        """Have workers prepare the pictures in the order in which batches will ask for them."""
+        if prepared is None:
+            return None
+        order = list(dict.fromkeys(rows.tolist()))
+        return Ahead(loaded(prepared, OnePicture(self.processor), order), order)
+
+    def visual(
+        self, prepared: Ahead | None, rows: np.ndarray, mask: Mask | None
+    ) -> dict[str, torch.Tensor]:
+        """Return the pixels of the given pictures, smaller ones with zeros around.
+
+        A picture that several texts of the batch share is prepared once.
+        """
+        if mask is not None and mask.persons:
+            raise ValueError(
+                f"{self.name} reads whole pictures and has no regions to hide; hide persons with a "
+                "model of region features, or pass pictures without them"
+            )
+        if prepared is None:
+            return {}
+        different = list(dict.fromkeys(rows.tolist()))
+        place = {row: number for number, row in enumerate(different)}
+        pixels, shown = padded(prepared(different))
+        places = [place[row] for row in rows.tolist()]
+        return {"pixel_values": pixels[places], "pixel_mask": shown[places]}
+
+    def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
+        """Return how well c captions fit each of n images, (n, c).
+
+        See :meth:`biaslib.models.fusion.FusionModel.match`.
+
+        Raises
+        ------
+        ValueError
+            If there are no images; and as the method above.
+        """
+        if images is None:
+            raise ValueError("matching needs an image for every row of captions")
+        return super().match(images, texts)
+
+
+class OnePicture:
+    """A picture, uint8 (h, w, 3), as a checkpoint's image processor makes it: (3, height, width).
+
+    Parameters
+    ----------
+    processor
+        An image processor of transformers.
+    """
+
+    def __init__(self, processor: Any) -> None:
+        self.processor = processor
+
+    def __call__(self, picture: np.ndarray) -> np.ndarray:
+        """Prepare a picture, alone."""
+        return self.processor(images=[picture], return_tensors="np")["pixel_values"][0]
+
+
+def padded(images: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return pictures of any sizes as one tensor, and where they are in it.
+
+    Parameters
+    ----------
+    images
+        n arrays (3, h, w).
+
+    Returns
+    -------
+    tuple of torch.Tensor
+        Pixels (n, 3, height, width), each picture at the upper left with zeros around, and a mask
+        (n, height, width), 1 where the picture is.
+
+    Examples
+    --------
+    >>> pixels, mask = padded([np.ones((3, 1, 2), np.float32), np.ones((3, 2, 1), np.float32)])
+    >>> pixels.shape, mask.tolist()
+    (torch.Size([2, 3, 2, 2]), [[[1, 1], [0, 0]], [[1, 0], [1, 0]]])
+    """
+    height, width = (max(image.shape[side] for image in images) for side in (1, 2))
+    pixels = torch.zeros(len(images), 3, height, width)
+    shown = torch.zeros(len(images), height, width, dtype=torch.long)
+    for row, image in enumerate(images):
+        pixels[row, :, : image.shape[1], : image.shape[2]] = torch.as_tensor(image)
+        shown[row, : image.shape[1], : image.shape[2]] = 1
+    return pixels, shown
+
+
+def read_network(
+    network: type[transformers.PreTrainedModel],
+    path: str | Path,
+    name: str,
+    optional: Iterable[str] = (),
+    ignored: Iterable[str] = (),
+    **changes: Any,
+) -> tuple[transformers.PreTrainedModel, set[str]]:
+    """Load a network's weights in float32, and say which of the optional ones were not there.
+
+    No remote code is run.
+
+    Parameters
+    ----------
+    network
+        A class of transformers, or one that is made from such a class.
+    path
+        A folder or a name on the hub.
+    name
+        The model that was asked for, for errors.
+    optional, ignored
+        Patterns, as of a shell, of weights that may be missing, and of weights in the file that
+        nothing reads.
+    **changes
+        Settings of the configuration to replace.
+
+    Returns
+    -------
+    tuple
+        The network and the names of the missing weights.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint is of another architecture, or other weights are missing or left over.
+    """
+    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
+    transformers.utils.logging.disable_progress_bar()
+    kind = network.config_class.model_type
+    config = transformers.AutoConfig.from_pretrained(path, **options)
+    if config.model_type != kind:
+        architectures = ", ".join(config.architectures or []) or "no architecture named"
+        raise CheckpointError(
+            f"{path} is a checkpoint of {config.model_type!r} ({architectures}), and {name!r} is "
+            f"loaded from {kind!r}. Load it under the name of its own family"
+        )
+    for setting, value in changes.items():
+        setattr(config, setting, value)
+    with _quiet():
+        model, info = network.from_pretrained(
+            path, config=config, dtype=torch.float32, output_loading_info=True, **options
+        )
+    require_complete(info, name, allowed_missing=optional, allowed_unexpected=ignored)
+    return model, set(info["missing_keys"])
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers from reporting weights, which are checked here."""
+    before = transformers.utils.logging.get_verbosity()
+    transformers.utils.logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers.utils.logging.set_verbosity(before)
+
+
+def read_processors(path: str | Path) -> tuple[Any, Any]:
+    """Return a checkpoint's fast tokenizer and its image processor, the latter Pillow's.
+
+    The published models were trained and scored on pictures that Pillow made smaller; torchvision's
+    resizing gives slightly other pixels.
+    """
+    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
+    processor = transformers.AutoImageProcessor.from_pretrained(path, backend="pil", **options)
+    return tokenizer, processor
