@@ -21,7 +21,7 @@ from biaslib.models.networks.bert_parts import (
     BertEmbeddings,
     BertEncoder,
     LayerShape,
-    WordHead,
+    WordPredictions,
     additive_mask,
     attend,
     initialise,
@@ -33,8 +33,8 @@ __all__ = [
     "PIXEL_MEANS",
     "PIXEL_STDS",
     "VARIANTS",
-    "ALBEF",
-    "ALBEFConfig",
+    "AlbefConfig",
+    "AlbefNetwork",
     "load_official",
     "resized_positions",
 ]
@@ -53,7 +53,7 @@ MATCH = 1
 
 
 @dataclass(frozen=True)
-class ALBEFConfig:
+class AlbefConfig:
     """Sizes and parts of an ALBEF; the defaults are those of the published pre-trained one.
 
     Parameters
@@ -109,13 +109,13 @@ class ALBEFConfig:
 
 
 VARIANTS = {
-    "pretrained": ALBEFConfig(),
-    "retrieval": ALBEFConfig(image_size=384, masked_words=False),
+    "pretrained": AlbefConfig(),
+    "retrieval": AlbefConfig(image_size=384, masked_words=False),
 }
 """The published networks: ALBEF.pth and ALBEF_4M.pth; flickr30k.pth and mscoco.pth."""
 
 
-class ALBEF(nn.Module):
+class AlbefNetwork(nn.Module):
     """ALBEF with the heads for contrast, matching and, if it has one, masked words.
 
     Parameters
@@ -125,17 +125,17 @@ class ALBEF(nn.Module):
 
     Examples
     --------
-    >>> tiny = ALBEFConfig(image_size=32, vision_width=8, vision_layers=1, vision_heads=2,
+    >>> tiny = AlbefConfig(image_size=32, vision_width=8, vision_layers=1, vision_heads=2,
     ...                    vocab_size=9, hidden_size=8, num_hidden_layers=2, num_attention_heads=2,
     ...                    intermediate_size=8, fusion_layer=1, embed_dim=4)
-    >>> network = ALBEF(tiny).eval()
+    >>> network = AlbefNetwork(tiny).eval()
     >>> ids, patches = torch.tensor([[2, 5, 3]]), network.encode_image(torch.zeros(1, 3, 32, 32))
     >>> fused = network.fuse(network.encode_text(ids, ids > 0), ids > 0, patches)
     >>> network.match_logits(fused).shape
     torch.Size([1, 2])
     """
 
-    def __init__(self, config: ALBEFConfig = VARIANTS["pretrained"]):
+    def __init__(self, config: AlbefConfig = VARIANTS["pretrained"]):
         super().__init__()
         self.config = config
         self.visual_encoder = _VisionTransformer(config)
@@ -265,16 +265,14 @@ def resized_positions(table: torch.Tensor, grid: int) -> torch.Tensor:
     if side == grid:
         return table
     square = patches.reshape(1, side, side, -1).permute(0, 3, 1, 2)
-    square = functional.interpolate(
-        square, size=(grid, grid), mode="bicubic", align_corners=False
-    )
+    square = functional.interpolate(square, size=(grid, grid), mode="bicubic", align_corners=False)
     return torch.cat([first, square.flatten(2).transpose(1, 2)], dim=1)
 
 
 class _Patches(nn.Module):
     """Cuts an image into patches and describes each by a linear map."""
 
-    def __init__(self, config: ALBEFConfig):
+    def __init__(self, config: AlbefConfig):
         super().__init__()
         side = config.patch_size
         self.proj = nn.Conv2d(3, config.vision_width, side, stride=side)
@@ -328,7 +326,7 @@ class _Block(nn.Module):
 class _VisionTransformer(nn.Module):
     """ViT (Dosovitskiy et al. 2021), all of whose last states are used."""
 
-    def __init__(self, config: ALBEFConfig):
+    def __init__(self, config: AlbefConfig):
         super().__init__()
         width = config.vision_width
         self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
@@ -352,7 +350,7 @@ class _VisionTransformer(nn.Module):
 class _Bert(nn.Module):
     """BERT whose upper layers look at the image as well."""
 
-    def __init__(self, config: ALBEFConfig):
+    def __init__(self, config: AlbefConfig):
         super().__init__()
         self.embeddings = BertEmbeddings(
             config.vocab_size,
@@ -367,22 +365,14 @@ class _Bert(nn.Module):
         )
 
 
-class _WordPredictions(nn.Module):
-    """Holds the masked-word head under the name that it has in the files."""
-
-    def __init__(self, config: ALBEFConfig):
-        super().__init__()
-        self.predictions = WordHead(config.hidden_size, config.vocab_size)
-
-
 class _TextEncoder(nn.Module):
     """The text encoder with its masked-word head, if it has one."""
 
-    def __init__(self, config: ALBEFConfig):
+    def __init__(self, config: AlbefConfig):
         super().__init__()
         self.bert = _Bert(config)
         if config.masked_words:
-            self.cls = _WordPredictions(config)
+            self.cls = WordPredictions(config.hidden_size, config.vocab_size)
 
 
 LAYOUT = Layout(
@@ -407,9 +397,9 @@ WITHOUT_WORDS = replace(LAYOUT, copies=(), unused=[*LAYOUT.unused, r"^text_encod
 
 def load_official(
     weights: str | Path | Mapping[str, torch.Tensor],
-    variant: str | ALBEFConfig,
+    variant: str | AlbefConfig,
     image_size: int | None = None,
-) -> ALBEF:
+) -> AlbefNetwork:
     """Load a published file of ALBEF.
 
     Position embeddings of another resolution than the config's are interpolated.
@@ -426,14 +416,14 @@ def load_official(
 
     Returns
     -------
-    ALBEF
+    AlbefNetwork
         In evaluation mode, in float32.
 
     Raises
     ------
     UnknownNameError
         If there is no such variant.
-    WrongCheckpointError
+    CheckpointError
         If the file holds another variant, or tensors are missing, of another shape, or unknown;
         the message names them.
     """
@@ -449,7 +439,7 @@ def load_official(
     table = "visual_encoder.pos_embed"
     if table in state:
         state[table] = resized_positions(state[table], config.grid)
-    return built(ALBEF, config, state, LAYOUT if config.masked_words else WITHOUT_WORDS)
+    return built(AlbefNetwork, config, state, LAYOUT if config.masked_words else WITHOUT_WORDS)
 
 
 def _variant_of(state: Mapping[str, torch.Tensor]) -> str:

@@ -24,8 +24,10 @@ __all__ = [
     "FeedForward",
     "LayerShape",
     "Pooler",
+    "RegionHead",
     "Transform",
     "WordHead",
+    "WordPredictions",
     "additive_mask",
     "attend",
     "initialise",
@@ -339,6 +341,27 @@ class WordHead(nn.Module):
     def forward(self, states: torch.Tensor, words: nn.Embedding) -> torch.Tensor:
         """Return (..., vocabulary) for states (..., d)."""
         return functional.linear(self.transform(states), words.weight, self.bias)
+
+
+class WordPredictions(nn.Module):
+    """Holds a masked-word head under the name that it has in the files."""
+
+    def __init__(self, hidden_size: int, vocab_size: int):
+        super().__init__()
+        self.predictions = WordHead(hidden_size, vocab_size)
+
+
+class RegionHead(nn.Module):
+    """Logits of the classes of regions."""
+
+    def __init__(self, size: int, classes: int, norm: bool = True):
+        super().__init__()
+        self.transform = Transform(size, norm)
+        self.decoder = nn.Linear(size, classes)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """Return (..., classes) for states (..., size)."""
+        return self.decoder(self.transform(states))
 
 
 def initialise(module: nn.Module) -> None:

@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import pickle
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -10,42 +9,36 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 
+from biaslib.models._checkpoints import (
+    CheckpointError,
+    read_weights,
+    require_complete,
+    unwrapped,
+)
 from biaslib.runtime import unknown_name
 
 __all__ = [
     "Layout",
-    "WrongCheckpointError",
     "built",
-    "count_layers",
     "load_converted",
     "read_official",
     "require_variant",
     "save_converted",
 ]
 
-WRAPPERS = ("state_dict", "model", "model_state_dict")
-"""Names under which the authors' scripts put the weights beside the optimiser's state."""
-
 MODULES = {
-    "ALBEF": "albef",
-    "MultiTaskViLBERT": "vilbert",
-    "VLBert": "vl_bert",
-    "ViLBERT": "vilbert",
-    "VoltaVLBert": "volta",
+    "Albef": "albef",
+    "MultiTaskVilbert": "vilbert",
+    "Vilbert": "vilbert",
+    "VlBert": "vl_bert",
+    "VoltaVlBert": "volta",
 }
 """Which module of this folder holds each network that can be converted."""
 
-NAMED = 6
-"""How many tensors an error names at most."""
-
 Network = TypeVar("Network", bound=nn.Module)
-
-
-class WrongCheckpointError(ValueError):
-    """The weights are not those of the network that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,7 @@ class Layout:
 
         Raises
         ------
-        WrongCheckpointError
+        CheckpointError
             If a copy differs from what it should be a copy of.
 
         Examples
@@ -94,9 +87,9 @@ class Layout:
             if not torch.equal(original, tensor):
                 differing.append(f"{name} and {self._original(name)}")
         if differing:
-            raise WrongCheckpointError(
-                f"tensors that should be the same one differ: {_listed(differing)}; the file was "
-                "not written by the authors' code for this network"
+            raise CheckpointError(
+                f"tensors that should be the same one differ: {', '.join(differing[:3])}; the file "
+                "was not written by the authors' code for this network"
             )
         return kept
 
@@ -115,9 +108,8 @@ class Layout:
 def read_official(weights: str | Path | Mapping) -> dict[str, torch.Tensor]:
     """Return the tensors of a published file by their names, in float32.
 
-    What wraps them is taken off: the dictionary around them (``state_dict``, ``model``,
-    ``model_state_dict``) and the prefix ``module.``; the old names ``gamma`` and ``beta`` become
-    ``weight`` and ``bias``. Nothing but tensors and plain values is unpickled.
+    What wraps them is taken off, as :func:`biaslib.models._checkpoints.unwrapped` says; the old
+    names ``gamma`` and ``beta`` become ``weight`` and ``bias``.
 
     Parameters
     ----------
@@ -127,30 +119,21 @@ def read_official(weights: str | Path | Mapping) -> dict[str, torch.Tensor]:
     Returns
     -------
     dict
-        Copies; the mapping that was passed stays as it is.
+        Copies; a mapping that was passed stays as it is.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
-    WrongCheckpointError
-        If the file cannot be read, or holds something else than tensors.
+    CheckpointError
+        If the file is damaged, or holds anything but tensors and plain values.
 
     Examples
     --------
     >>> list(read_official({"state_dict": {"module.LayerNorm.gamma": torch.ones(2)}}))
     ['LayerNorm.weight']
     """
-    state = weights if isinstance(weights, Mapping) else _read(Path(weights))
-    for wrapper in WRAPPERS:
-        if isinstance(state.get(wrapper), Mapping):
-            state = state[wrapper]
-    others = [str(name) for name, value in state.items() if not isinstance(value, torch.Tensor)]
-    if others or not state:
-        raise WrongCheckpointError(
-            f"weights should be tensors by name, or such a mapping under {' or '.join(WRAPPERS)}; "
-            f"these are not tensors: {_listed(others) or 'the mapping is empty'}"
-        )
+    state = unwrapped(weights) if isinstance(weights, Mapping) else read_weights(weights)
     return {_plain(name): _single(tensor) for name, tensor in state.items()}
 
 
@@ -175,14 +158,13 @@ def built(
 
     Raises
     ------
-    WrongCheckpointError
+    CheckpointError
         If tensors are missing, unknown or of another shape; the message names them.
     """
     with torch.device("meta"):
         empty = network(config)
     tensors = layout.apply(state)
-    wanted = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
-    _require_same(network.__name__, wanted, {n: tuple(t.shape) for n, t in tensors.items()})
+    _require_same(network.__name__, tensors, empty.state_dict())
     empty.load_state_dict(tensors, assign=True)
     return empty.eval()
 
@@ -201,32 +183,20 @@ def require_variant(found: str, wanted: str, known: Sequence[str]) -> None:
 
     Raises
     ------
-    WrongCheckpointError
+    CheckpointError
         If the two differ.
 
     Examples
     --------
     >>> require_variant("large-prec", "base-prec", ["base-prec", "large-prec"])
     Traceback (most recent call last):
-    biaslib.models.networks.files.WrongCheckpointError: these are the weights of 'large-prec', \
+    biaslib.models._checkpoints.CheckpointError: these are the weights of 'large-prec', \
 not of 'base-prec'; ask for the variant 'large-prec'
     """
     if found == wanted:
         return
     fix = f"ask for the variant {found!r}" if found in known else f"there are {', '.join(known)}"
-    raise WrongCheckpointError(f"these are the weights of {found!r}, not of {wanted!r}; {fix}")
-
-
-def count_layers(state: Mapping[str, torch.Tensor], prefix: str) -> int:
-    """Return how many numbered layers have names that begin so.
-
-    Examples
-    --------
-    >>> count_layers({"layer.0.a": None, "layer.0.b": None, "layer.1.a": None}, "layer.")
-    2
-    """
-    start = re.compile(re.escape(prefix) + r"(\d+)\.")
-    return len({found.group(1) for name in state if (found := start.match(name))})
+    raise CheckpointError(f"these are the weights of {found!r}, not of {wanted!r}; {fix}")
 
 
 def save_converted(
@@ -253,7 +223,7 @@ def save_converted(
     tensors = {n: t.detach().to("cpu", dtype) for n, t in network.state_dict().items()}
     tensors = {name: tensor.contiguous().clone() for name, tensor in tensors.items()}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    written = {"network": type(network).__name__, **asdict(network.config)}
+    written = {"network": type(network).__name__.removesuffix("Network"), **asdict(network.config)}
     text = json.dumps(written, indent=2) + "\n"
     (folder / "config.json").write_text(text, encoding="utf-8")
     return folder
@@ -273,7 +243,7 @@ def load_converted(folder: str | Path) -> nn.Module:
         If the folder lacks a file.
     UnknownNameError
         If its configuration names a network or a setting that is not known.
-    WrongCheckpointError
+    CheckpointError
         If weights and configuration do not fit each other.
     """
     folder = Path(folder)
@@ -282,39 +252,13 @@ def load_converted(folder: str | Path) -> nn.Module:
     if name not in MODULES:
         raise unknown_name("network", name, MODULES)
     module = importlib.import_module(f"biaslib.models.networks.{MODULES[name]}")
-    network = getattr(module, name)
+    network = getattr(module, f"{name}Network")
     config = getattr(module, f"{name}Config")
     known = [field.name for field in fields(config)]
     for setting in settings.keys() - set(known):
         raise unknown_name("setting", setting, known)
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
     return built(network, config(**settings), read_official(folder / "model.safetensors"))
-
-
-def _read(path: Path) -> Mapping:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    try:
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        if "Unsupported" in str(error) or "GLOBAL" in str(error):
-            raise WrongCheckpointError(
-                f"{path} holds Python objects beside tensors, which could run code when read. If "
-                "you trust it, write its tensors alone into another file: "
-                "torch.save(torch.load(old, weights_only=False)['state_dict'], new)"
-            ) from error
-        raise WrongCheckpointError(_unreadable(path)) from error
-    except Exception as error:
-        raise WrongCheckpointError(_unreadable(path)) from error
-
-
-def _unreadable(path: Path) -> str:
-    return (
-        f"{path} cannot be read as weights; it may be half of a download, or a web page that was "
-        "saved in place of the file. Fetch it again"
-    )
 
 
 def _plain(name: str) -> str:
@@ -326,22 +270,15 @@ def _single(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to("cpu", torch.float32 if tensor.is_floating_point() else None).clone()
 
 
-def _require_same(what: str, wanted: dict[str, tuple], found: dict[str, tuple]) -> None:
+def _require_same(name: str, found: Mapping, needed: Mapping) -> None:
     shapes = [
-        f"{name} has the shape {found[name]} and not {wanted[name]}"
-        for name in wanted
-        if name in found and found[name] != wanted[name]
+        (key, found[key].shape, needed[key].shape)
+        for key in found.keys() & needed.keys()
+        if found[key].shape != needed[key].shape
     ]
-    problems = {
-        "missing": [name for name in wanted if name not in found],
-        "unknown": [name for name in found if name not in wanted],
-        "of another shape": shapes,
+    info = {
+        "missing_keys": needed.keys() - found.keys(),
+        "unexpected_keys": found.keys() - needed.keys(),
+        "mismatched_keys": shapes,
     }
-    told = [f"{kind}: {_listed(names)}" for kind, names in problems.items() if names]
-    if told:
-        raise WrongCheckpointError(f"these are not the weights of this {what}. {'; '.join(told)}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    require_complete(info, name)

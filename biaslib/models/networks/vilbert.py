@@ -1,8 +1,9 @@
 """ViLBERT (Lu et al. 2019) and its 12-in-1 successor (Lu et al. 2020): two streams of BERT.
 
 Matches facebookresearch/vilbert-multi-task, commit f22b84a (MIT), vilbert/vilbert.py, classes
-BertForMultiModalPreTraining and VILBertForVLTasks, in evaluation. The ViLBERT and the controlled ViLBERT
-of VOLTA are the same network with other names and sizes: :mod:`biaslib.models.networks.volta`.
+BertForMultiModalPreTraining and VILBertForVLTasks, in evaluation. VOLTA's ViLBERT and
+controlled ViLBERT are the same network with other names and sizes; see
+:mod:`biaslib.models.networks.volta`.
 
 Throughout: n rows of a batch, t tokens of d numbers, k regions of v numbers. Region 0 of a row is
 the whole image.
@@ -26,7 +27,7 @@ from biaslib.models.networks.bert_parts import (
     FeedForward,
     LayerShape,
     Pooler,
-    Transform,
+    RegionHead,
     WordHead,
     additive_mask,
     attend,
@@ -43,11 +44,11 @@ from biaslib.runtime import unknown_name
 __all__ = [
     "VARIANTS",
     "MultiTaskOutput",
-    "MultiTaskViLBERT",
-    "MultiTaskViLBERTConfig",
-    "ViLBERT",
-    "ViLBERTConfig",
-    "ViLBERTOutput",
+    "MultiTaskVilbertConfig",
+    "MultiTaskVilbertNetwork",
+    "VilbertConfig",
+    "VilbertNetwork",
+    "VilbertOutput",
     "load_official",
     "locations",
 ]
@@ -57,7 +58,7 @@ LOCATIONS = 5
 
 
 @dataclass(frozen=True)
-class ViLBERTConfig:
+class VilbertConfig:
     """Sizes of a ViLBERT; the defaults are those of the published one.
 
     Parameters
@@ -123,7 +124,7 @@ class ViLBERTConfig:
 
 
 @dataclass(frozen=True)
-class MultiTaskViLBERTConfig(ViLBERTConfig):
+class MultiTaskVilbertConfig(VilbertConfig):
     """Sizes of the 12-in-1 model.
 
     Parameters
@@ -139,11 +140,11 @@ class MultiTaskViLBERTConfig(ViLBERTConfig):
     n_gqa_answers: int = 1533
 
 
-VARIANTS = {"pretrained": ViLBERTConfig(), "12-in-1": MultiTaskViLBERTConfig()}
+VARIANTS = {"pretrained": VilbertConfig(), "12-in-1": MultiTaskVilbertConfig()}
 """The published networks: pretrained_model.bin and multi_task_model.bin."""
 
 
-class ViLBERTOutput(NamedTuple):
+class VilbertOutput(NamedTuple):
     """What ViLBERT says of a batch.
 
     ``text`` (n, t, d) and ``image`` (n, k, v) are the last states; ``pooled_text`` and
@@ -180,7 +181,7 @@ class MultiTaskOutput(NamedTuple):
     token_score: torch.Tensor
 
 
-class ViLBERT(nn.Module):
+class VilbertNetwork(nn.Module):
     """The pre-training network of ViLBERT.
 
     Parameters
@@ -190,11 +191,11 @@ class ViLBERT(nn.Module):
 
     Examples
     --------
-    >>> tiny = ViLBERTConfig(vocab_size=9, hidden_size=8, num_hidden_layers=2, intermediate_size=8,
+    >>> tiny = VilbertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=2, intermediate_size=8,
     ...                      num_attention_heads=2, v_feature_size=4, v_hidden_size=8,
     ...                      v_num_hidden_layers=1, v_num_attention_heads=2, bi_hidden_size=8,
     ...                      bi_num_attention_heads=2, t_biattention_id=(1,), v_biattention_id=(0,))
-    >>> network = ViLBERT(tiny).eval()
+    >>> network = VilbertNetwork(tiny).eval()
     >>> ids, features = torch.tensor([[2, 5, 3]]), torch.zeros(1, 1, 4)
     >>> whole = locations(torch.tensor([[[0.0, 0.0, 1.0, 1.0]]]))
     >>> output = network(ids, ids > 0, features, whole, torch.ones(1, 1))
@@ -202,7 +203,7 @@ class ViLBERT(nn.Module):
     torch.Size([1, 2])
     """
 
-    def __init__(self, config: ViLBERTConfig = VARIANTS["pretrained"]):
+    def __init__(self, config: VilbertConfig = VARIANTS["pretrained"]):
         super().__init__()
         self.config = config
         self.bert = _TwoStreams(config)
@@ -218,7 +219,7 @@ class ViLBERT(nn.Module):
         real: torch.Tensor,
         token_type_ids: torch.Tensor | None = None,
         task_ids: torch.Tensor | None = None,
-    ) -> ViLBERTOutput:
+    ) -> VilbertOutput:
         """Run the network.
 
         Parameters
@@ -239,7 +240,7 @@ class ViLBERT(nn.Module):
 
         Returns
         -------
-        ViLBERTOutput
+        VilbertOutput
             States of both streams.
 
         Raises
@@ -264,12 +265,12 @@ class ViLBERT(nn.Module):
         """Return region-class logits (..., classes) of region states (..., v)."""
         return self.cls.imagePredictions(states)
 
-    def match_logits(self, output: ViLBERTOutput) -> torch.Tensor:
+    def match_logits(self, output: VilbertOutput) -> torch.Tensor:
         """Return (n, 2): index 0 for a text that belongs to its image, 1 for one that does not."""
         return self.cls.bi_seq_relationship(output.pooled_text * output.pooled_image)
 
 
-class MultiTaskViLBERT(ViLBERT):
+class MultiTaskVilbertNetwork(VilbertNetwork):
     """The 12-in-1 network: ViLBERT with a token for the task and a head for each kind of task.
 
     Parameters
@@ -278,7 +279,7 @@ class MultiTaskViLBERT(ViLBERT):
         Its sizes.
     """
 
-    def __init__(self, config: MultiTaskViLBERTConfig = VARIANTS["12-in-1"]):
+    def __init__(self, config: MultiTaskVilbertConfig = VARIANTS["12-in-1"]):
         super().__init__(config)
         pooled = config.pooled_size
         self.bert.embeddings.task_embeddings = nn.Embedding(config.n_tasks, config.hidden_size)
@@ -291,7 +292,7 @@ class MultiTaskViLBERT(ViLBERT):
         self.linguisic_logit = nn.Linear(config.hidden_size, 1)
         self.apply(initialise)
 
-    def heads(self, output: ViLBERTOutput, real: torch.Tensor) -> MultiTaskOutput:
+    def heads(self, output: VilbertOutput, real: torch.Tensor) -> MultiTaskOutput:
         """Return what every head says.
 
         Parameters
@@ -315,7 +316,7 @@ class MultiTaskViLBERT(ViLBERT):
             token_score=self.linguisic_logit(output.text),
         )
 
-    def retrieval_score(self, output: ViLBERTOutput) -> torch.Tensor:
+    def retrieval_score(self, output: VilbertOutput) -> torch.Tensor:
         """Return (n, 1): the higher, the better text and image fit."""
         return self.vil_logit(output.pooled_text * output.pooled_image)
 
@@ -369,7 +370,7 @@ class _TextEmbeddings(BertEmbeddings):
 class _RegionEmbeddings(nn.Module):
     """What a region looks like and where it is."""
 
-    def __init__(self, config: ViLBERTConfig):
+    def __init__(self, config: VilbertConfig):
         super().__init__()
         self.image_embeddings = nn.Linear(config.v_feature_size, config.v_hidden_size)
         self.image_location_embeddings = nn.Linear(LOCATIONS, config.v_hidden_size)
@@ -385,7 +386,7 @@ class _RegionEmbeddings(nn.Module):
 class _CoAttention(nn.Module):
     """Each stream asks the other. Suffix 1 is the visual stream, 2 the text."""
 
-    def __init__(self, config: ViLBERTConfig):
+    def __init__(self, config: VilbertConfig):
         super().__init__()
         self.heads, self.dropout = config.bi_num_attention_heads, config.dropout
         for suffix, size in (("1", config.v_hidden_size), ("2", config.hidden_size)):
@@ -407,7 +408,7 @@ class _CoAttention(nn.Module):
 class _CoOutput(nn.Module):
     """Adds what was gathered to each stream, and normalises."""
 
-    def __init__(self, config: ViLBERTConfig):
+    def __init__(self, config: VilbertConfig):
         super().__init__()
         self.dense1 = nn.Linear(config.bi_hidden_size, config.v_hidden_size)
         self.LayerNorm1 = nn.LayerNorm(config.v_hidden_size, eps=EPS)
@@ -425,7 +426,7 @@ class _CoOutput(nn.Module):
 class _CoLayer(nn.Module):
     """Co-attention, then the feed-forward part of each stream (Lu et al. 2019, figure 2b)."""
 
-    def __init__(self, config: ViLBERTConfig):
+    def __init__(self, config: VilbertConfig):
         super().__init__()
         visual, text = config.visual_shape, config.text_shape
         self.biattention = _CoAttention(config)
@@ -446,7 +447,7 @@ class _CoLayer(nn.Module):
 class _Encoder(nn.Module):
     """Layers of both streams, with co-attention in between."""
 
-    def __init__(self, config: ViLBERTConfig):
+    def __init__(self, config: VilbertConfig):
         super().__init__()
         if len(config.t_biattention_id) != len(config.v_biattention_id):
             raise ValueError(
@@ -456,9 +457,7 @@ class _Encoder(nn.Module):
             )
         text, visual = config.text_shape, config.visual_shape
         self.layer = nn.ModuleList([BertLayer(text) for _ in range(config.num_hidden_layers)])
-        self.v_layer = nn.ModuleList(
-            [BertLayer(visual) for _ in range(config.v_num_hidden_layers)]
-        )
+        self.v_layer = nn.ModuleList([BertLayer(visual) for _ in range(config.v_num_hidden_layers)])
         self.c_layer = nn.ModuleList([_CoLayer(config) for _ in config.t_biattention_id])
         self.meetings = list(zip(config.t_biattention_id, config.v_biattention_id, strict=True))
 
@@ -483,7 +482,7 @@ def _through(layers: nn.ModuleList, states: torch.Tensor, mask: torch.Tensor) ->
 class _TwoStreams(nn.Module):
     """Embeddings, encoder and poolers."""
 
-    def __init__(self, config: ViLBERTConfig):
+    def __init__(self, config: VilbertConfig):
         super().__init__()
         self.embeddings = _TextEmbeddings(
             config.vocab_size,
@@ -499,8 +498,8 @@ class _TwoStreams(nn.Module):
 
     def forward(
         self, input_ids, attention_mask, features, places, real, token_type_ids, task_ids
-    ) -> ViLBERTOutput:
-        """Run both streams; see :meth:`ViLBERT.forward`."""
+    ) -> VilbertOutput:
+        """Run both streams; see :meth:`VilbertNetwork.forward`."""
         if task_ids is not None:
             attention_mask = functional.pad(attention_mask.long(), (1, 0), value=1)
         embedded_text = self.embeddings(input_ids, token_type_ids, task_ids)
@@ -508,31 +507,19 @@ class _TwoStreams(nn.Module):
         text, image = self.encoder(
             embedded_text, additive_mask(attention_mask), embedded_image, additive_mask(real)
         )
-        return ViLBERTOutput(
+        return VilbertOutput(
             text, image, self.t_pooler(text), self.v_pooler(image), embedded_text, embedded_image
         )
-
-
-class _RegionHead(nn.Module):
-    """Logits of region classes."""
-
-    def __init__(self, size: int, classes: int):
-        super().__init__()
-        self.transform = Transform(size)
-        self.decoder = nn.Linear(size, classes)
-
-    def forward(self, states: torch.Tensor) -> torch.Tensor:
-        return self.decoder(self.transform(states))
 
 
 class _Heads(nn.Module):
     """Heads of pre-training, under the names that they have in the files."""
 
-    def __init__(self, config: ViLBERTConfig):
+    def __init__(self, config: VilbertConfig):
         super().__init__()
         self.predictions = WordHead(config.hidden_size, config.vocab_size)
         self.bi_seq_relationship = nn.Linear(config.pooled_size, 2)
-        self.imagePredictions = _RegionHead(config.v_hidden_size, config.v_target_size)
+        self.imagePredictions = RegionHead(config.v_hidden_size, config.v_target_size)
 
 
 LAYOUT = Layout(
@@ -543,8 +530,8 @@ LAYOUT = Layout(
 
 
 def load_official(
-    weights: str | Path | Mapping[str, torch.Tensor], variant: str | ViLBERTConfig
-) -> ViLBERT:
+    weights: str | Path | Mapping[str, torch.Tensor], variant: str | VilbertConfig
+) -> VilbertNetwork:
     """Load a published file of ViLBERT.
 
     Parameters
@@ -556,14 +543,14 @@ def load_official(
 
     Returns
     -------
-    ViLBERT or MultiTaskViLBERT
+    VilbertNetwork or MultiTaskVilbertNetwork
         In evaluation mode, in float32.
 
     Raises
     ------
     UnknownNameError
         If there is no such variant.
-    WrongCheckpointError
+    CheckpointError
         If the file holds another variant, or tensors are missing, of another shape, or unknown;
         the message names them.
 
@@ -571,7 +558,7 @@ def load_official(
     --------
     >>> load_official({"bert.pooler.dense.weight": torch.zeros(1)}, "pretrained")
     Traceback (most recent call last):
-    biaslib.models.networks.files.WrongCheckpointError: these are the weights of 'another family \
+    biaslib.models._checkpoints.CheckpointError: these are the weights of 'another family \
 of models', not of 'pretrained'; there are pretrained, 12-in-1
     """
     state = read_official(weights)
@@ -580,7 +567,9 @@ of models', not of 'pretrained'; there are pretrained, 12-in-1
             raise unknown_name("variant of ViLBERT", variant, VARIANTS)
         require_variant(_variant_of(state), variant, list(VARIANTS))
     config = VARIANTS[variant] if isinstance(variant, str) else variant
-    network = MultiTaskViLBERT if isinstance(config, MultiTaskViLBERTConfig) else ViLBERT
+    network = (
+        MultiTaskVilbertNetwork if isinstance(config, MultiTaskVilbertConfig) else VilbertNetwork
+    )
     return built(network, config, state, LAYOUT)
 
 

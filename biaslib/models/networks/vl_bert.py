@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from biaslib.models.networks.bert_parts import (
     EPS,
     BertEncoder,
     LayerShape,
-    Transform,
-    WordHead,
+    RegionHead,
+    WordPredictions,
     additive_mask,
     initialise,
 )
@@ -29,9 +30,10 @@ from biaslib.models.networks.files import Layout, built, read_official, require_
 from biaslib.models.networks.resnet_roi import ResNetBody, cut_regions, region_stage
 from biaslib.runtime import unknown_name
 
-__all__ = ["VARIANTS", "VLBert", "VLBertConfig", "VLBertOutput", "load_official"]
+__all__ = ["VARIANTS", "VlBertConfig", "VlBertNetwork", "VlBertOutput", "load_official"]
 
 LAYOUT = Layout(
+    renames=[(r"\.region_cls_pred\.", ".decoder.")],
     copies=[
         (r"^vlbert\.mlm_head\.predictions\.decoder\.weight$", "vlbert.word_embeddings.weight"),
         (
@@ -51,7 +53,7 @@ IMAGE_TYPE = 2
 
 
 @dataclass(frozen=True)
-class VLBertConfig:
+class VlBertConfig:
     """Sizes and parts of a VL-BERT; the defaults are the published base model's.
 
     Parameters
@@ -105,16 +107,16 @@ LARGE = {
 }
 
 VARIANTS = {
-    "base-prec": VLBertConfig(),
-    "base-prec-withouttextonly": VLBertConfig(text_only=False),
-    "base-e2e": VLBertConfig(end_to_end=True),
-    "large-prec": VLBertConfig(**LARGE),
-    "large-e2e": VLBertConfig(**LARGE, end_to_end=True),
+    "base-prec": VlBertConfig(),
+    "base-prec-withouttextonly": VlBertConfig(text_only=False),
+    "base-e2e": VlBertConfig(end_to_end=True),
+    "large-prec": VlBertConfig(**LARGE),
+    "large-e2e": VlBertConfig(**LARGE, end_to_end=True),
 }
 """The published pre-trained networks: features computed beforehand (prec) or from pixels (e2e)."""
 
 
-class VLBertOutput(NamedTuple):
+class VlBertOutput(NamedTuple):
     """What VL-BERT says of a batch.
 
     ``sequence`` (n, s, d) are the last states of the packed rows, ``embedded`` (n, s, d) what went
@@ -134,7 +136,7 @@ class VLBertOutput(NamedTuple):
     regions: torch.Tensor
 
 
-class VLBert(nn.Module):
+class VlBertNetwork(nn.Module):
     """The pre-training network of VL-BERT.
 
     Parameters
@@ -144,16 +146,16 @@ class VLBert(nn.Module):
 
     Examples
     --------
-    >>> tiny = VLBertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, intermediate_size=8,
+    >>> tiny = VlBertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, intermediate_size=8,
     ...                     num_attention_heads=2, feature_size=4)
-    >>> network = VLBert(tiny).eval()
+    >>> network = VlBertNetwork(tiny).eval()
     >>> ids = torch.tensor([[2, 5, 3]])
     >>> states = network(ids, ids > 0).text
     >>> network.word_logits(states).shape
     torch.Size([1, 3, 9])
     """
 
-    def __init__(self, config: VLBertConfig = VARIANTS["base-prec"]):
+    def __init__(self, config: VlBertConfig = VARIANTS["base-prec"]):
         super().__init__()
         self.config = config
         width = config.hidden_size
@@ -166,6 +168,7 @@ class VLBert(nn.Module):
             self.aux_text_visual_embedding = nn.Embedding(1, width)
         self.vlbert = _PackedBert(config)
         self.apply(initialise)
+        self._silence_images()
 
     def forward(
         self,
@@ -177,7 +180,7 @@ class VLBert(nn.Module):
         images: torch.Tensor | None = None,
         hidden: torch.Tensor | None = None,
         real: torch.Tensor | None = None,
-    ) -> VLBertOutput:
+    ) -> VlBertOutput:
         """Run the network.
 
         Parameters
@@ -202,7 +205,7 @@ class VLBert(nn.Module):
 
         Returns
         -------
-        VLBertOutput
+        VlBertOutput
             States of tokens and regions.
 
         Raises
@@ -218,7 +221,11 @@ class VLBert(nn.Module):
             features = self._features(boxes, features, images, hidden, real)
             regions = self.image_feature_extractor(boxes, sizes, features, real)
         return self.vlbert(
-            input_ids, attention_mask.bool(), regions, real, *self._visual_words(regions, real, hidden)
+            input_ids,
+            attention_mask.bool(),
+            regions,
+            real,
+            *self._visual_words(regions, real, hidden),
         )
 
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
@@ -228,6 +235,13 @@ class VLBert(nn.Module):
     def class_logits(self, states: torch.Tensor) -> torch.Tensor:
         """Return region-class logits (..., classes) of region states (..., d)."""
         return self.vlbert.mvrc_head(states)
+
+    def _silence_images(self) -> None:
+        """Let images say nothing before training finds a use for them, as the authors do."""
+        nn.init.zeros_(self.vlbert.visual_ln_text.weight)
+        nn.init.zeros_(self.vlbert.visual_ln_object.weight)
+        if not self.config.end_to_end:
+            nn.init.zeros_(self.object_mask_visual_embedding.weight)
 
     @property
     def _dtype(self) -> torch.dtype:
@@ -266,9 +280,7 @@ class VLBert(nn.Module):
         return torch.where(hidden[..., None], self.object_mask_visual_embedding.weight, features)
 
     def _visual_words(self, regions, real, hidden) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return what stands for the image beside each token (n, d), and for the word beside each
-        region (n, k, d).
-        """
+        """Return what stands for the image beside tokens (n, d) and for words beside regions."""
         words = torch.where(
             hidden[..., None],
             self.object_mask_word_embedding.weight,
@@ -288,7 +300,7 @@ class RegionEncoder(nn.Module):
     With an end-to-end network it also holds the ResNet that describes pixels.
     """
 
-    def __init__(self, config: VLBertConfig):
+    def __init__(self, config: VlBertConfig):
         super().__init__()
         features = config.feature_size
         if config.end_to_end:
@@ -321,11 +333,13 @@ class RegionEncoder(nn.Module):
         return features
 
 
-def coordinate_embedding(boxes: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
-    """Return 2048 numbers for where each box is.
+def coordinate_embedding(
+    boxes: torch.Tensor, sizes: torch.Tensor, n_waves: int = 256
+) -> torch.Tensor:
+    """Return the numbers that say where each box is.
 
-    Centre x, centre y, width and height, as hundredths of the image; of each value v, 256 sines
-    and then 256 cosines of v / 1000^(j / 256), j = 0..255.
+    Centre x, centre y, width and height, as hundredths of the image; of each value v, sines and
+    then cosines of v / 1000^(j / n_waves), j = 0 ... n_waves - 1.
 
     Parameters
     ----------
@@ -333,11 +347,13 @@ def coordinate_embedding(boxes: torch.Tensor, sizes: torch.Tensor) -> torch.Tens
         (n, k, 4): x0, y0, x1, y1 in pixels.
     sizes
         (n, 2): width and height of the images in pixels.
+    n_waves
+        Sines, and as many cosines, for each value.
 
     Returns
     -------
     torch.Tensor
-        (n, k, 2048).
+        (n, k, 8 n_waves).
 
     Examples
     --------
@@ -348,40 +364,15 @@ def coordinate_embedding(boxes: torch.Tensor, sizes: torch.Tensor) -> torch.Tens
     low, high = boxes[..., :2], boxes[..., 2:]
     sizes = sizes[:, None].to(boxes.dtype)
     values = 100 * torch.cat([(low + high) / 2 / sizes, (high - low) / sizes], dim=-1)
-    return sines_and_cosines(values, COORDINATES // 8)
-
-
-def sines_and_cosines(values: torch.Tensor, n_waves: int) -> torch.Tensor:
-    """Return sines, then cosines, of v / 1000^(j / n_waves), value by value: (..., 2 n_waves v)."""
     waves = torch.arange(n_waves, dtype=values.dtype, device=values.device) / n_waves
     angles = values[..., None] / 1000**waves
     return torch.cat([angles.sin(), angles.cos()], dim=-1).flatten(-2)
 
 
-class _WordPredictions(nn.Module):
-    """Holds the masked-word head under the name that it has in the files."""
-
-    def __init__(self, config: VLBertConfig):
-        super().__init__()
-        self.predictions = WordHead(config.hidden_size, config.vocab_size)
-
-
-class _RegionHead(nn.Module):
-    """Logits of region classes."""
-
-    def __init__(self, hidden_size: int, classes: int):
-        super().__init__()
-        self.transform = Transform(hidden_size, norm=False)
-        self.region_cls_pred = nn.Linear(hidden_size, classes)
-
-    def forward(self, states: torch.Tensor) -> torch.Tensor:
-        return self.region_cls_pred(self.transform(states))
-
-
 class _PackedBert(nn.Module):
     """BERT over rows of tokens, regions and one closing element, without gaps."""
 
-    def __init__(self, config: VLBertConfig):
+    def __init__(self, config: VlBertConfig):
         super().__init__()
         width = config.hidden_size
         self.word_embeddings = nn.Embedding(config.vocab_size, width)
@@ -393,11 +384,11 @@ class _PackedBert(nn.Module):
         self.visual_ln_object = nn.LayerNorm(width, eps=EPS)
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = BertEncoder(config.shape, config.num_hidden_layers)
-        self.mlm_head = _WordPredictions(config)
-        self.mvrc_head = _RegionHead(width, config.visual_region_classes)
+        self.mlm_head = WordPredictions(config.hidden_size, config.vocab_size)
+        self.mvrc_head = RegionHead(width, config.visual_region_classes, norm=False)
 
     def forward(self, input_ids, is_token, regions, has_region, image, object_words):
-        """Run the packed rows; see :class:`VLBertOutput`.
+        """Run the packed rows; see :class:`VlBertOutput`.
 
         ``image`` (n, d) stands for the image beside each token, ``object_words`` (n, k, d) for the
         word beside each region.
@@ -416,8 +407,8 @@ class _PackedBert(nn.Module):
         sequence = self.encoder(embedded, additive_mask(rows.real))
         found = torch.zeros_like(regions)
         found[has_region] = sequence[rows.is_object].to(found.dtype)
-        return VLBertOutput(
-            text=sequence[:, : input_ids.shape[1]],
+        return VlBertOutput(
+            text=_first(sequence, input_ids.shape[1]),
             objects=found,
             sequence=sequence,
             embedded=embedded,
@@ -430,7 +421,14 @@ class _PackedBert(nn.Module):
     def _require_fitting(self, rows: "_Rows") -> None:
         most, longest = self.position_embeddings.num_embeddings, int(rows.positions.max()) + 1
         if longest > most:
-            raise ValueError(f"a row needs {longest} positions and the network has {most}; shorten it")
+            raise ValueError(
+                f"a row needs {longest} positions and the network has {most}; shorten it"
+            )
+
+
+def _first(states: torch.Tensor, length: int) -> torch.Tensor:
+    """Return the first positions (n, length, d), with zeros where rows are shorter."""
+    return functional.pad(states[:, :length], (0, 0, 0, max(0, length - states.shape[1])))
 
 
 class _Rows(NamedTuple):
@@ -463,8 +461,8 @@ class _Rows(NamedTuple):
 
 
 def load_official(
-    weights: str | Path | Mapping[str, torch.Tensor], variant: str | VLBertConfig
-) -> VLBert:
+    weights: str | Path | Mapping[str, torch.Tensor], variant: str | VlBertConfig
+) -> VlBertNetwork:
     """Load a published file of VL-BERT.
 
     Parameters
@@ -476,14 +474,14 @@ def load_official(
 
     Returns
     -------
-    VLBert
+    VlBertNetwork
         In evaluation mode, in float32.
 
     Raises
     ------
     UnknownNameError
         If there is no such variant.
-    WrongCheckpointError
+    CheckpointError
         If the file holds another variant, or tensors are missing, of another shape, or unknown;
         the message names them.
     """
@@ -493,7 +491,7 @@ def load_official(
             raise unknown_name("variant of VL-BERT", variant, VARIANTS)
         require_variant(_variant_of(state), variant, list(VARIANTS))
     config = VARIANTS[variant] if isinstance(variant, str) else variant
-    return built(VLBert, config, state, LAYOUT)
+    return built(VlBertNetwork, config, state, LAYOUT)
 
 
 def _variant_of(state: Mapping[str, torch.Tensor]) -> str:

@@ -19,22 +19,22 @@ from biaslib.models.networks.bert_parts import (
     BertEncoder,
     LayerShape,
     Pooler,
-    Transform,
+    RegionHead,
     WordHead,
     additive_mask,
     initialise,
 )
 from biaslib.models.networks.files import Layout, built, read_official, require_variant
 from biaslib.models.networks.vilbert import LAYOUT as VILBERT_LAYOUT
-from biaslib.models.networks.vilbert import ViLBERT, ViLBERTConfig, ViLBERTOutput
-from biaslib.models.networks.vl_bert import IMAGE_TYPE, sines_and_cosines
+from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork, VilbertOutput
+from biaslib.models.networks.vl_bert import IMAGE_TYPE, coordinate_embedding
 from biaslib.runtime import unknown_name
 
-__all__ = ["VARIANTS", "VoltaVLBert", "VoltaVLBertConfig", "load_official"]
+__all__ = ["VARIANTS", "VoltaVlBertConfig", "VoltaVlBertNetwork", "load_official"]
 
 
 @dataclass(frozen=True)
-class VoltaVLBertConfig:
+class VoltaVlBertConfig:
     """Sizes and parts of VOLTA's VL-BERT; the defaults are those of the controlled one.
 
     Parameters
@@ -80,8 +80,8 @@ class VoltaVLBertConfig:
 
 
 VARIANTS = {
-    "vilbert": ViLBERTConfig(),
-    "ctrl_vilbert": ViLBERTConfig(
+    "vilbert": VilbertConfig(),
+    "ctrl_vilbert": VilbertConfig(
         v_hidden_size=768,
         v_num_attention_heads=12,
         v_intermediate_size=3072,
@@ -89,13 +89,13 @@ VARIANTS = {
         bi_num_attention_heads=12,
         pooler_size=1024,
     ),
-    "vl-bert": VoltaVLBertConfig(pooler_size=None, masked_word=True),
-    "ctrl_vl-bert": VoltaVLBertConfig(),
+    "vl-bert": VoltaVlBertConfig(pooler_size=None, masked_word=True),
+    "ctrl_vl-bert": VoltaVlBertConfig(),
 }
 """The published networks that are loaded here, by VOLTA's names."""
 
 
-class VoltaVLBert(nn.Module):
+class VoltaVlBertNetwork(nn.Module):
     """VL-BERT as VOLTA has it: one BERT over a block of text and a block of regions.
 
     The LAST region row of the tensor stands for the whole image, also where the row is padding and
@@ -108,7 +108,7 @@ class VoltaVLBert(nn.Module):
         Its sizes and parts.
     """
 
-    def __init__(self, config: VoltaVLBertConfig = VARIANTS["ctrl_vl-bert"]):
+    def __init__(self, config: VoltaVlBertConfig = VARIANTS["ctrl_vl-bert"]):
         super().__init__()
         self.config = config
         self.bert = _OneStream(config)
@@ -124,7 +124,7 @@ class VoltaVLBert(nn.Module):
         real: torch.Tensor,
         token_type_ids: torch.Tensor | None = None,
         as_released: bool = False,
-    ) -> ViLBERTOutput:
+    ) -> VilbertOutput:
         """Run the network.
 
         Parameters
@@ -146,7 +146,7 @@ class VoltaVLBert(nn.Module):
 
         Returns
         -------
-        ViLBERTOutput
+        VilbertOutput
             States of text and regions; ``None`` for what the network does not pool.
 
         Raises
@@ -171,7 +171,7 @@ class VoltaVLBert(nn.Module):
         """Return region-class logits (..., classes) of region states (..., d)."""
         return self.cls.imagePredictions(states)
 
-    def match_logits(self, output: ViLBERTOutput) -> torch.Tensor:
+    def match_logits(self, output: VilbertOutput) -> torch.Tensor:
         """Return (n, 2): index 0 for a text that belongs to its image, 1 for one that does not.
 
         Raises
@@ -187,7 +187,7 @@ class VoltaVLBert(nn.Module):
 class _Embeddings(nn.Module):
     """Words with the whole image beside them; regions with what stands for their word."""
 
-    def __init__(self, config: VoltaVLBertConfig):
+    def __init__(self, config: VoltaVlBertConfig):
         super().__init__()
         self.n_waves = config.n_waves
         width, inputs = config.hidden_size, 8 * config.n_waves + config.feature_size
@@ -214,9 +214,8 @@ class _Embeddings(nn.Module):
         """Return embedded tokens (n, t, d) and regions (n, k, d)."""
         masked = (features == 0).all(dim=-1, keepdim=True)
         features = torch.where(masked, self.object_mask_visual_embedding.weight, features)
-        low, high = places[..., :2], places[..., 2:4]
-        centred = torch.cat([(low + high) / 2, high - low], dim=-1)
-        where = sines_and_cosines(100 * centred, self.n_waves)
+        sizes = torch.ones_like(places[:, 0, :2])
+        where = coordinate_embedding(places[..., :4], sizes, self.n_waves)
         regions = self.obj_downsample(torch.cat([where, features], dim=-1))
         text = self.word_embeddings(input_ids) + self.visual_ln_text(regions[:, -1:])
         image = self._words_of_regions(masked) + self.visual_ln_object(regions)
@@ -259,7 +258,7 @@ def _positions(
 class _OneStream(nn.Module):
     """Embeddings, encoder and, where there are, poolers."""
 
-    def __init__(self, config: VoltaVLBertConfig):
+    def __init__(self, config: VoltaVlBertConfig):
         super().__init__()
         self.embeddings = _Embeddings(config)
         self.encoder = BertEncoder(config.shape, config.num_hidden_layers)
@@ -268,34 +267,24 @@ class _OneStream(nn.Module):
             self.v_pooler = Pooler(config.hidden_size, config.pooler_size)
         self.pools = config.pooler_size is not None
 
-    def forward(self, embedded_text, embedded_image, real) -> ViLBERTOutput:
+    def forward(self, embedded_text, embedded_image, real) -> VilbertOutput:
         """Run the layers over tokens (n, t, d) and regions (n, k, d); ``real`` is (n, t + k)."""
         states = torch.cat([embedded_text, embedded_image], dim=1)
         states = self.encoder(states, additive_mask(real))
         text, image = states.split([embedded_text.shape[1], embedded_image.shape[1]], dim=1)
         pooled = (self.t_pooler(text), self.v_pooler(image)) if self.pools else (None, None)
-        return ViLBERTOutput(text, image, *pooled, embedded_text, embedded_image)
-
-
-class _RegionHead(nn.Module):
-    """Logits of region classes."""
-
-    def __init__(self, size: int, classes: int):
-        super().__init__()
-        self.transform = Transform(size, norm=False)
-        self.decoder = nn.Linear(size, classes)
-
-    def forward(self, states: torch.Tensor) -> torch.Tensor:
-        return self.decoder(self.transform(states))
+        return VilbertOutput(text, image, *pooled, embedded_text, embedded_image)
 
 
 class _Heads(nn.Module):
     """Heads of pre-training, under the names that they have in the files."""
 
-    def __init__(self, config: VoltaVLBertConfig):
+    def __init__(self, config: VoltaVlBertConfig):
         super().__init__()
         self.predictions = WordHead(config.hidden_size, config.vocab_size)
-        self.imagePredictions = _RegionHead(config.hidden_size, config.visual_region_classes)
+        self.imagePredictions = RegionHead(
+            config.hidden_size, config.visual_region_classes, norm=False
+        )
         if config.pooler_size is not None:
             self.bi_seq_relationship = nn.Linear(config.pooler_size, 2)
 
@@ -319,8 +308,8 @@ VL_BERT_LAYOUT = Layout(
 
 def load_official(
     weights: str | Path | Mapping[str, torch.Tensor],
-    variant: str | ViLBERTConfig | VoltaVLBertConfig,
-) -> ViLBERT | VoltaVLBert:
+    variant: str | VilbertConfig | VoltaVlBertConfig,
+) -> VilbertNetwork | VoltaVlBertNetwork:
     """Load a file that VOLTA published.
 
     Parameters
@@ -332,14 +321,14 @@ def load_official(
 
     Returns
     -------
-    ViLBERT or VoltaVLBert
+    VilbertNetwork or VoltaVlBertNetwork
         In evaluation mode, in float32.
 
     Raises
     ------
     UnknownNameError
         If there is no such variant.
-    WrongCheckpointError
+    CheckpointError
         If the file holds another variant, or tensors are missing, of another shape, or unknown;
         the message names them.
     """
@@ -349,10 +338,12 @@ def load_official(
             raise unknown_name("variant of VOLTA", variant, VARIANTS)
         require_variant(_variant_of(state), variant, list(VARIANTS))
     config = VARIANTS[variant] if isinstance(variant, str) else variant
-    if isinstance(config, ViLBERTConfig):
+    if isinstance(config, VilbertConfig):
         before = 2 * config.t_biattention_id[0]
-        return built(ViLBERT, config, _renamed(state, _two_stream_name, before), VILBERT_LAYOUT)
-    return built(VoltaVLBert, config, _renamed(state, _one_stream_name, 0), VL_BERT_LAYOUT)
+        return built(
+            VilbertNetwork, config, _renamed(state, _two_stream_name, before), VILBERT_LAYOUT
+        )
+    return built(VoltaVlBertNetwork, config, _renamed(state, _one_stream_name, 0), VL_BERT_LAYOUT)
 
 
 def _variant_of(state: Mapping[str, torch.Tensor]) -> str:
