@@ -11,6 +11,7 @@ __all__ = [
     "CheckpointError",
     "read_weights",
     "require_complete",
+    "require_family",
     "require_keys",
     "require_kind",
     "require_readable",
@@ -26,6 +27,54 @@ OLDEST_SAFE_TORCH = (2, 6)
 
 class CheckpointError(ValueError):
     """A checkpoint that is not what the model needs; its text says what is wrong and what to do."""
+
+
+KINDS = {
+    "visualbert": ("visual_bert",),
+    "lxmert": ("lxmert",),
+    "vilt": ("vilt",),
+    "flava": ("flava",),
+}
+"""``model_type`` of the families that are loaded from one kind; others ask transformers."""
+
+
+def require_family(folder: str | Path, family: str, name: str) -> None:
+    """Refuse a folder that a family of models is not loaded from.
+
+    Parameters
+    ----------
+    folder
+        A checkpoint in the layout of transformers or OpenCLIP.
+    family
+        Module of ``biaslib.models``.
+    name
+        The model that was asked for, for the error.
+
+    Raises
+    ------
+    CheckpointError
+        If it is of another architecture; the message names it.
+    """
+    if family == "open_clip":
+        return _require_open_clip(Path(folder), name)
+    require_kind(folder, KINDS.get(family) or _kinds_of_transformers(family), name)
+
+
+def _kinds_of_transformers(family: str) -> Collection[str]:
+    from transformers.models.auto import modeling_auto
+
+    if family == "clip":
+        return modeling_auto.MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING_NAMES
+    return modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+
+def _require_open_clip(folder: Path, name: str) -> None:
+    if not (folder / "open_clip_config.json").is_file():
+        kind = _config(folder, name).get("model_type", "no kind")
+        raise CheckpointError(
+            f"{folder} is a checkpoint of {kind!r} without an open_clip_config.json, and {name!r} "
+            "is loaded in the layout of OpenCLIP. If transformers has the model, load it as 'clip'"
+        )
 
 
 def require_kind(folder: str | Path, kinds: Collection[str], name: str) -> None:
@@ -52,9 +101,14 @@ def require_kind(folder: str | Path, kinds: Collection[str], name: str) -> None:
         architectures = ", ".join(found.get("architectures") or []) or "no architecture named"
         raise CheckpointError(
             f"{folder} is a checkpoint of {kind!r} ({architectures}), "
-            f"and {name!r} is loaded from {' or '.join(sorted(kinds))}. Pass another folder as "
-            "checkpoint=, or load it under the name of its own family"
+            f"and {name!r} is loaded from {_some(kinds)}. Pass another folder as checkpoint=, or "
+            "load it under the name of its own family"
         )
+
+
+def _some(kinds: Collection[str]) -> str:
+    names = sorted(kinds)
+    return " or ".join(names[:LISTED]) + (" or another of its kind" if len(names) > LISTED else "")
 
 
 def _config(folder: Path, name: str) -> dict:

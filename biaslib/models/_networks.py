@@ -1,6 +1,7 @@
 """Networks and tokenizers from folders, from the hub, or from the original authors' files."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,10 +14,9 @@ from biaslib.models._registry import Entry
 from biaslib.models.text import revision_of
 from biaslib.runtime import file_sha256
 
-__all__ = ["Loaded", "read_network", "read_network_and_tokenizer", "read_tokenizer"]
+__all__ = ["Loaded", "quiet", "read_network", "read_network_and_tokenizer", "read_tokenizer"]
 
-BERT_TOKENIZER = "google-bert/bert-base-uncased"
-"""What the original checkpoint files, which bring no tokenizer, were trained with."""
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
 
 
 class Loaded(NamedTuple):
@@ -75,11 +75,23 @@ def read_network(
         )
     for setting, value in changes.items():
         setattr(config, setting, value)
-    model, info = network.from_pretrained(
-        path, config=config, dtype=torch.float32, output_loading_info=True, **options
-    )
+    with quiet():
+        model, info = network.from_pretrained(
+            path, config=config, dtype=torch.float32, output_loading_info=True, **options
+        )
     require_complete(info, name, allowed_missing=optional, allowed_unexpected=ignored)
     return model, set(info["missing_keys"])
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers from reporting weights, which the caller checks."""
+    before = transformers.utils.logging.get_verbosity()
+    transformers.utils.logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers.utils.logging.set_verbosity(before)
 
 
 def read_tokenizer(path: str | Path):
@@ -104,22 +116,31 @@ def read_network_and_tokenizer(
         Of the registry.
     checkpoint
         A folder, a name on the hub, or a file in a layout of the original authors (see
-        :mod:`biaslib.models._originals`); ``None`` takes the entry's source. A file's tokenizer is
-        the one in its folder, or else that of uncased BERT from the hub.
+        :mod:`biaslib.models._originals`), with a tokenizer beside it in its folder; ``None`` takes
+        the entry's source.
     optional
         Patterns, as of a shell, of weights that may be missing.
 
     Raises
     ------
     CheckpointError
-        If the checkpoint is of another architecture, damaged, or lacks weights or has others.
+        If the checkpoint is of another architecture, damaged, or lacks weights or has others; or a
+        file has no tokenizer beside it.
     """
     path = checkpoint or entry.source.removeprefix("hub ")
     if not Path(path).is_file():
         model, _ = read_network(network, path, entry.name, optional, ["*.position_ids"])
         return Loaded(model, read_tokenizer(path), revision_of(path, model))
     path = Path(path)
+    _require_tokenizer(path)
     model, _ = _originals.read(path, network, entry.name, optional)
-    beside = (path.parent / "tokenizer_config.json").is_file()
-    tokenizer = read_tokenizer(path.parent if beside else BERT_TOKENIZER)
-    return Loaded(model, tokenizer, f"{path.name}, sha256 {file_sha256(path)[:12]}")
+    revision = f"{path.name}, sha256 {file_sha256(path)[:12]}"
+    return Loaded(model, read_tokenizer(path.parent), revision)
+
+
+def _require_tokenizer(path: Path) -> None:
+    if not any((path.parent / name).is_file() for name in TOKENIZER_FILES):
+        raise CheckpointError(
+            f"there is no tokenizer beside {path}, and files of the authors bring none: put "
+            "vocab.txt and tokenizer_config.json of google-bert/bert-base-uncased in its folder"
+        )

@@ -1,7 +1,6 @@
-"""What the fusion models share that read pixels: pictures in, and loading through transformers."""
+"""What the fusion models share that read pixels: how pictures come in."""
 
-import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,10 @@ import numpy as np
 import torch
 import transformers
 
-from biaslib.models._checkpoints import CheckpointError, require_complete
 from biaslib.models.fusion import FusionModel, Mask
 from biaslib.models.images import Ahead, Pictures, loaded, pictures
 
-__all__ = ["PixelModel", "read_network", "read_processors"]
+__all__ = ["OnePicture", "PixelModel", "padded", "read_image_processor"]
 
 
 class PixelModel(FusionModel):
@@ -123,80 +121,11 @@ def padded(images: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
     return pixels, shown
 
 
-def read_network(
-    network: type[transformers.PreTrainedModel],
-    path: str | Path,
-    name: str,
-    optional: Iterable[str] = (),
-    ignored: Iterable[str] = (),
-    **changes: Any,
-) -> tuple[transformers.PreTrainedModel, set[str]]:
-    """Load a network's weights in float32, and say which of the optional ones were not there.
-
-    No remote code is run.
-
-    Parameters
-    ----------
-    network
-        A class of transformers, or one that is made from such a class.
-    path
-        A folder or a name on the hub.
-    name
-        The model that was asked for, for errors.
-    optional, ignored
-        Patterns, as of a shell, of weights that may be missing, and of weights in the file that
-        nothing reads.
-    **changes
-        Settings of the configuration to replace.
-
-    Returns
-    -------
-    tuple
-        The network and the names of the missing weights.
-
-    Raises
-    ------
-    CheckpointError
-        If the checkpoint is of another architecture, or other weights are missing or left over.
-    """
-    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
-    transformers.utils.logging.disable_progress_bar()
-    kind = network.config_class.model_type
-    config = transformers.AutoConfig.from_pretrained(path, **options)
-    if config.model_type != kind:
-        architectures = ", ".join(config.architectures or []) or "no architecture named"
-        raise CheckpointError(
-            f"{path} is a checkpoint of {config.model_type!r} ({architectures}), and {name!r} is "
-            f"loaded from {kind!r}. Load it under the name of its own family"
-        )
-    for setting, value in changes.items():
-        setattr(config, setting, value)
-    with _quiet():
-        model, info = network.from_pretrained(
-            path, config=config, dtype=torch.float32, output_loading_info=True, **options
-        )
-    require_complete(info, name, allowed_missing=optional, allowed_unexpected=ignored)
-    return model, set(info["missing_keys"])
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers from reporting weights, which are checked here."""
-    before = transformers.utils.logging.get_verbosity()
-    transformers.utils.logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        transformers.utils.logging.set_verbosity(before)
-
-
-def read_processors(path: str | Path) -> tuple[Any, Any]:
-    """Return a checkpoint's fast tokenizer and its image processor, the latter Pillow's.
+def read_image_processor(path: str | Path) -> Any:
+    """Return the image processor of a folder or of a name on the hub, the one made with Pillow.
 
     The published models were trained and scored on pictures that Pillow made smaller; torchvision's
     resizing gives slightly other pixels.
     """
     options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
-    tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
-    processor = transformers.AutoImageProcessor.from_pretrained(path, backend="pil", **options)
-    return tokenizer, processor
+    return transformers.AutoImageProcessor.from_pretrained(path, backend="pil", **options)

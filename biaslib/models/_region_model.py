@@ -71,15 +71,17 @@ class RegionModel(FusionModel):
     ) -> dict[str, torch.Tensor]:
         """Return features (n, k, d), boxes (n, k, 4) and which regions are real (n, k).
 
-        Hidden persons have features of zero, and a box of zero where the family says so.
+        Regions that are not real are zero throughout, whatever was in them. Hidden persons have
+        features of zero, and a box of zero where the family says so.
         """
         if prepared is None:
             return {}
-        features, boxes = prepared.features[rows], prepared.boxes[rows]
-        if mask is not None and mask.persons:
-            seen = ~prepared.persons[rows][..., np.newaxis]
-            features = np.where(seen, features, np.float32(0))
-            boxes = np.where(seen, boxes, np.float32(0)) if self.hides_boxes else boxes
         real = prepared.real[rows]
-        found = {"features": features, "boxes": boxes, "real": real}
+        seen = real & ~prepared.persons[rows] if mask is not None and mask.persons else real
+        placed = seen if self.hides_boxes else real
+        found = {
+            "features": np.where(seen[..., np.newaxis], prepared.features[rows], np.float32(0)),
+            "boxes": np.where(placed[..., np.newaxis], prepared.boxes[rows], np.float32(0)),
+            "real": real,
+        }
         return {name: torch.as_tensor(each) for name, each in found.items()}

@@ -95,7 +95,7 @@ def tokenized(tokenizer, texts: Sequence[str]) -> list[Tokens]:
     """
     if not len(texts):
         raise ValueError("there are no texts to encode: the set is empty")
-    encoded = tokenizer(list(texts), return_offsets_mapping=True)
+    encoded = tokenizer(list(texts), return_offsets_mapping=True, verbose=False)
     triples = zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True)
     found = [Tokens(text, tuple(ids), tuple(offsets)) for text, ids, offsets in triples]
     for tokens in found:

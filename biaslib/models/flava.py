@@ -27,7 +27,8 @@ import torch
 import transformers
 
 from biaslib.models._batches import autocast, run_in_batches
-from biaslib.models._pixels import PixelModel, read_network, read_processors
+from biaslib.models._networks import read_network, read_tokenizer
+from biaslib.models._pixels import PixelModel, read_image_processor
 from biaslib.models._registry import Entry
 from biaslib.models.fusion import Output
 from biaslib.models.images import pictures
@@ -211,6 +212,6 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Fla
     network, missing = read_network(
         transformers.FlavaForPreTraining, path, entry.name, OPTIONAL, IGNORED, init_codebook=False
     )
-    tokenizer, processor = read_processors(path)
+    tokenizer, processor = read_tokenizer(path), read_image_processor(path)
     where, revision = best_device(device), revision_of(path, network)
     return Flava(network, tokenizer, processor, entry.name, revision, where, missing)

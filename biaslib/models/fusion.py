@@ -13,8 +13,9 @@ import numpy as np
 import torch
 
 from biaslib.models._batches import autocast, batch_order, run_in_batches
+from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._tokens import Tokens, tokenized
-from biaslib.models._words import require_fitting_length, require_known_words, single_tokens
+from biaslib.models._words import require_fitting, require_known_words, token_limit, word_pieces
 from biaslib.models.bert import MASK
 from biaslib.models.text import LEVELS
 from biaslib.runtime import unknown_name
@@ -79,10 +80,10 @@ class FusionModel(ABC):
     Parameters
     ----------
     network
-        A network of transformers. ``max_position_embeddings`` of its configuration, or of the part
-        on texts, says how many tokens it reads.
+        A network of transformers.
     tokenizer
-        Its fast tokenizer.
+        Its fast tokenizer. ``max_tokens``, how many tokens a text may have, is the tokenizer's
+        limit or the network's number of positions, whichever is less.
     name, revision
         What the stamp says of it.
     device
@@ -100,7 +101,7 @@ class FusionModel(ABC):
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.name, self.revision, self.device = name, revision, device
-        self.max_tokens = network.config.get_text_config().max_position_embeddings
+        self.max_tokens = token_limit(tokenizer, network.config)
 
     @abstractmethod
     def prepare(self, images: Any) -> Any:
@@ -196,20 +197,32 @@ class FusionModel(ABC):
         return self._run(rows, prepared, read, mask=mask)
 
     def mask_log_prob(
-        self, texts: Sequence[str], candidates: Sequence[str], images: Any = None
+        self,
+        texts: Sequence[str],
+        candidates: Sequence[str],
+        images: Any = None,
+        pieces: str = "chain",
+        among: str = "vocabulary",
     ) -> np.ndarray:
         """Return log P(word | rest of the text, image) of candidates at each text's ``[MASK]``.
 
-        The softmax runs over the whole vocabulary (Srinivasan and Bisk 2021, section 3).
+        Unless it is to be shared among the candidates, the softmax runs over the whole vocabulary
+        (Srinivasan and Bisk 2021, section 3).
 
         Parameters
         ----------
         texts
             n texts with one ``[MASK]`` each.
         candidates
-            k words that are one token each.
+            k words, each of one or several word pieces.
         images
             n images, or ``None``.
+        pieces
+            How a word of several pieces is scored, all of them masked together: ``chain``, the sum
+            of log P(piece | pieces before it, the rest masked), in as many passes; or ``mean``,
+            the mean of log P(piece | all masked), in one pass. The same for words of one piece.
+        among
+            ``vocabulary``, or ``candidates``: renormalised over the candidates of a text.
 
         Returns
         -------
@@ -219,17 +232,33 @@ class FusionModel(ABC):
         Raises
         ------
         ValueError
-            If a text has not exactly one ``[MASK]``, or a candidate is unknown or splits.
+            If a text has not exactly one ``[MASK]``, or a candidate is unknown.
+        UnknownNameError
+            If ``pieces`` or ``among`` is none of those.
         """
-        columns = single_tokens(self.tokenizer, candidates)
+        words = word_pieces(self.tokenizer, candidates)
         rows = self._tokens([self._with_mask(text) for text in _listed(texts)])
-        places = np.array([row.ids.index(self.tokenizer.mask_token_id) for row in rows])
+        prepared = self._prepared(images, len(rows))
+        prepared = self.ahead(prepared, batch_order([len(row.ids) for row in rows]))
+        mask = self.tokenizer.mask_token_id
 
-        def read(output: Output, batch: np.ndarray) -> torch.Tensor:
-            logits = self.word_logits(_at(output.text, places[batch]))
-            return logits.float().log_softmax(-1)[:, columns]
+        def log_probabilities(batch: np.ndarray, filled: list[list[int]]) -> np.ndarray:
+            def at_masks(output: Output, ids: torch.Tensor) -> torch.Tensor:
+                return self.word_logits(output.text[ids == mask]).float().log_softmax(-1)
 
-        return self._run(rows, self._prepared(images, len(rows)), read).astype(np.float64)
+            return self._read(filled, prepared, batch, at_masks).astype(np.float64)
+
+        return candidate_log_prob(
+            [row.ids for row in rows],
+            words,
+            mask,
+            log_probabilities,
+            pieces=pieces,
+            among=among,
+            limit=self.max_tokens,
+            name=self.name,
+            batch_size=self.batch_size,
+        )
 
     def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
         """Return how well c captions fit each of n images: logit of a match less that of none.
@@ -285,23 +314,37 @@ class FusionModel(ABC):
         lengths = longest[of_image]
         prepared = self.ahead(prepared, of_image[batch_order(lengths)])
 
-        @torch.inference_mode()
         def run(batch: np.ndarray) -> np.ndarray:
-            tokens = self._on_device(self._padded([rows[i].ids for i in batch]))
-            visual = self._on_device(self.visual(prepared, of_image[batch], mask))
-            with autocast(self.device):
-                found = read(self.forward(tokens, visual), batch)
-            return found.float().cpu().numpy()
+            ids = [rows[i].ids for i in batch]
+            return self._read(
+                ids, prepared, of_image[batch], lambda output, _: read(output, batch), mask
+            )
 
         return run_in_batches(lengths, run, self.batch_size, f"{self.name}: {len(rows):,} texts")
 
-    def _padded(self, rows: list[tuple[int, ...]]) -> dict[str, torch.Tensor]:
-        lengths = torch.tensor([len(ids) for ids in rows])
-        ids = torch.full((len(rows), int(lengths.max())), self.tokenizer.pad_token_id)
-        for row, numbers in zip(ids, rows, strict=True):
-            row[: len(numbers)] = torch.tensor(numbers)
-        mask = torch.arange(ids.shape[1]) < lengths[:, None]
-        return {"input_ids": ids, "attention_mask": mask.long()}
+    @torch.inference_mode()
+    def _read(
+        self,
+        ids: Sequence[Sequence[int]],
+        prepared: Any,
+        images: np.ndarray,
+        read: Callable[[Output, torch.Tensor], torch.Tensor],
+        mask: Mask | None = None,
+    ) -> np.ndarray:
+        """Run the network on a batch; ``read`` takes its output and the tokens as one tensor."""
+        tokens = self._on_device(self._padded(ids))
+        visual = self._on_device(self.visual(prepared, images, mask))
+        with autocast(self.device):
+            found = read(self.forward(tokens, visual), tokens["input_ids"])
+        return found.float().cpu().numpy()
+
+    def _padded(self, ids: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
+        """Return rows of tokens as the network takes them: input_ids and attention_mask."""
+        filled, real = padded(ids, self.tokenizer.pad_token_id)
+        return {
+            "input_ids": torch.as_tensor(filled),
+            "attention_mask": torch.as_tensor(real.astype(np.int64)),
+        }
 
     def _on_device(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         return {name: each.to(self.device) for name, each in inputs.items()}
@@ -310,7 +353,8 @@ class FusionModel(ABC):
         texts = _listed(texts)
         rows = tokenized(self.tokenizer, texts)
         require_known_words(self.tokenizer, texts)
-        require_fitting_length(self.tokenizer, texts, self.max_tokens, self.name)
+        counts = np.array([len(row.ids) for row in rows])
+        require_fitting(counts, self.max_tokens, self.name, texts)
         return rows
 
     def _hidden(self, tokens: Tokens, mask: Mask | None) -> Tokens:

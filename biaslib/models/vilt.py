@@ -22,11 +22,14 @@ from pathlib import Path
 import torch
 import transformers
 
-from biaslib.models._pixels import PixelModel, read_network, read_processors
+from biaslib.models import _originals
+from biaslib.models._networks import BERT_TOKENIZER, read_network, read_tokenizer
+from biaslib.models._pixels import PixelModel, read_image_processor
 from biaslib.models._registry import Entry
 from biaslib.models.fusion import Output
 from biaslib.models.text import revision_of
 from biaslib.runtime import device as best_device
+from biaslib.runtime import file_sha256
 
 __all__ = ["Vilt", "ViltNetwork", "load"]
 
@@ -199,7 +202,10 @@ def _places(embeddings, shown: torch.Tensor, height: int, width: int) -> torch.T
 
 
 def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Vilt:
-    """Load ViLT from a folder or the hub, with the heads that its file has.
+    """Load ViLT from a folder, the hub or a file of the original code, with the heads that it has.
+
+    A file brings neither tokenizer nor image settings: they are taken from its folder, or else are
+    those of uncased BERT and of the published models.
 
     Raises
     ------
@@ -207,12 +213,30 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Vil
         If the checkpoint is of another architecture, or weights other than those of heads are
         missing or left over.
     """
-    path = checkpoint or entry.source.removeprefix("hub ")
-    network, missing = read_network(ViltNetwork, path, entry.name, OPTIONAL, IGNORED)
+    path = Path(checkpoint or entry.source.removeprefix("hub "))
+    if path.is_file():
+        network, missing = _originals.read(path, ViltNetwork, entry.name, OPTIONAL)
+        tokenizer, processor = _beside(path, network.config)
+        revision = f"{path.name}, sha256 {file_sha256(path)[:12]}"
+    else:
+        network, missing = read_network(ViltNetwork, str(path), entry.name, OPTIONAL, IGNORED)
+        tokenizer, processor = read_tokenizer(path), read_image_processor(path)
+        revision = revision_of(path, network)
     missing = complete_words(network, missing)
-    tokenizer, processor = read_processors(path)
-    where, revision = best_device(device), revision_of(path, network)
+    where = best_device(device)
     return Vilt(network, tokenizer, processor, entry.name, revision, where, missing)
+
+
+def _beside(path: Path, config: transformers.ViltConfig):
+    """Return the tokenizer and the image processor that go with a file."""
+    has_tokenizer = (path.parent / "tokenizer_config.json").is_file()
+    tokenizer = read_tokenizer(path.parent if has_tokenizer else BERT_TOKENIZER)
+    if (path.parent / "preprocessor_config.json").is_file():
+        return tokenizer, read_image_processor(path.parent)
+    half, size = [0.5, 0.5, 0.5], {"shortest_edge": config.image_size}
+    pillows = getattr(transformers, "ViltImageProcessorPil", transformers.ViltImageProcessor)
+    processor = pillows(size=size, size_divisor=config.patch_size, image_mean=half, image_std=half)
+    return tokenizer, processor
 
 
 def complete_words(network: ViltNetwork, missing: set[str]) -> set[str]:

@@ -1,7 +1,7 @@
 """Training of the planted world's tiny checkpoints: ``python -m biaslib.training --help``.
 
->>> sorted(RECIPES)
-['bert', 'clip', 'open_clip', 'vision']
+>>> list(RECIPES)
+['vision', 'regions', 'bert', 'clip', 'open_clip', 'visualbert', 'lxmert']
 """
 
 from biaslib.training._checkpoint import make_checkpoint, plan

@@ -2,10 +2,20 @@
 
 from biaslib.training.bert import BertRecipe
 from biaslib.training.clip import ClipRecipe
+from biaslib.training.lxmert import LxmertRecipe
 from biaslib.training.open_clip import OpenClipRecipe
 from biaslib.training.regions import RegionRecipe
 from biaslib.training.vision import VisionRecipe
+from biaslib.training.visualbert import VisualBertRecipe
 
-ALL = (VisionRecipe, RegionRecipe, BertRecipe, ClipRecipe, OpenClipRecipe)
+ALL = (
+    VisionRecipe,
+    RegionRecipe,
+    BertRecipe,
+    ClipRecipe,
+    OpenClipRecipe,
+    VisualBertRecipe,
+    LxmertRecipe,
+)
 RECIPES = {recipe.family: recipe for recipe in ALL}
 """Recipes by family, in the order of their training."""
