@@ -5,11 +5,10 @@ import errno
 import hashlib
 import json
 import shutil
-import socket
 
 import pytest
 from support import repositories
-from support.hub import serving
+from support.hub import instead_of_the_real_one, serving
 
 from biaslib import models, runtime
 from biaslib.models import downloads
@@ -32,29 +31,11 @@ def official(tmp_path_factory):
 
 
 @pytest.fixture
-def hub(official, tmp_path, monkeypatch):
-    """A hub on the loopback that the library asks instead of the real one; nothing else answers."""
+def hub(official, tmp_path):
+    """A hub on the loopback, of a copy that a test may change; nothing else answers."""
     shutil.copytree(official, tmp_path / "served")
-    with serving(tmp_path / "served") as running:
-        monkeypatch.setenv("HF_ENDPOINT", running.address)
-        monkeypatch.setenv("BIASLIB_CACHE", str(tmp_path / "cache"))
-        monkeypatch.setenv("BIASLIB_LOCK", str(tmp_path / "results" / "biaslib-lock.json"))
-        monkeypatch.delenv("HF_TOKEN", raising=False)
-        monkeypatch.setattr(socket.socket, "connect", _loopback_only(socket.socket.connect))
+    with instead_of_the_real_one(tmp_path / "served", tmp_path) as running:
         yield running
-
-
-def _loopback_only(connect):
-    def guarded(self, address):
-        assert address[0] == "127.0.0.1", f"a connection to {address} was tried"
-        return connect(self, address)
-
-    return guarded
-
-
-def latest(entry):
-    """Return an entry without its revision, since the tiny repositories have other commits."""
-    return dataclasses.replace(entry, revision="")
 
 
 # What is downloaded
@@ -75,8 +56,9 @@ def test_only_settings_and_the_safest_weights_are_downloaded(hub):
 
 
 def test_pickled_weights_are_taken_where_there_are_no_others(hub):
-    names = {path.name for path in fetch(latest(LXMERT)).iterdir()}
+    names = {path.name for path in fetch(LXMERT).iterdir()}
     assert "pytorch_model.bin" in names
+    assert LXMERT.revision == Lock().revision(LXMERT.source)
     assert not {"tf_model.h5", "modeling_custom.py", "README.md"} & names
 
 
@@ -92,7 +74,7 @@ def test_weights_in_several_files_and_a_choice_between_two_layouts():
 
 
 def test_a_repository_without_a_tokenizer_gets_its_companions(hub):
-    folder = fetch(latest(VISUALBERT))
+    folder = fetch(VISUALBERT)
     own = json.loads((folder / "config.json").read_text())
     assert own["model_type"] == "visual_bert"
     companion = hub.folder / REPOSITORY

@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from support import small_models
+from support import plain, small_models
 from support.small_models import BLOCKS, PATCH, SIDE, VOCABULARY
 
 from biaslib import planted, runtime
@@ -400,3 +400,30 @@ def test_a_checkpoint_of_another_family_or_with_weights_missing_is_named(
     copied(vilt_folder, tmp_path, "vilt.encoder.layer.1.output.dense")
     with pytest.raises(CheckpointError, match=r"vilt.encoder.layer.1.output.dense.bias"):
         vilt.load(entry("vilt"), tmp_path, "cpu")
+
+
+def test_a_file_of_the_authors_is_read_with_the_tokenizer_beside_it(tmp_path):
+    path = tmp_path / "vilt_200k_mlm_itm.ckpt"
+    torch.save({"state_dict": plain.vilt_weights()}, path)
+    with pytest.raises(CheckpointError, match="no tokenizer beside"):
+        vilt.load(entry("vilt"), path, "cpu")
+    small_models.tokenizer().save_pretrained(tmp_path)
+    loaded = vilt.load(entry("vilt"), path, "cpu")
+    assert loaded.revision.startswith("vilt_200k_mlm_itm.ckpt, sha256 ")
+    assert loaded.processor.size["shortest_edge"] == loaded.network.config.image_size
+    assert loaded.match(PICTURES, CAPTIONS).shape == (3, 2)
+    one = loaded.mask_log_prob(MASKED[1:2], ["nurse", "pilot"], PICTURES[:1])
+    assert np.isfinite(one).all()
+    assert (one < 0).all()
+
+
+def test_words_of_several_pieces_are_scored_with_pictures_whatever_the_batch(model, monkeypatch):
+    texts, pictures = MASKED * 3, small_models.pictures(9, seed=4)
+    arguments = texts, ["nurse", "carrying", "abcd"], pictures
+    whole = model.mask_log_prob(*arguments)
+    monkeypatch.setattr(model, "batch_size", 2)
+    assert model.mask_log_prob(*arguments) == pytest.approx(whole, abs=1e-5)
+    alone = [
+        model.mask_log_prob([t], arguments[1], [p]) for t, p in zip(texts, pictures, strict=True)
+    ]
+    assert np.concatenate(alone) == pytest.approx(whole, abs=1e-5)

@@ -184,11 +184,12 @@ ENTRIES = (
         profiles=PROFILES,
         family="vilt",
         has_planted=True,
-        capabilities="embed text with images; fill masks; the planted checkpoints also match",
+        capabilities="embed text, with images or without; fill masks",
         parameters=112_217_658,
         licence="Apache-2.0",
         papers="Zhou et al. 2022",
-        note="The masked-word head. The authors' own file has both heads.",
+        note="The masked-word head. The authors' own file has both heads, and so have the "
+        "checkpoints of the planted world, which match images and texts as well.",
     ),
     Entry(
         name="vilt-itm",
@@ -199,12 +200,11 @@ ENTRIES = (
         pooling="cls",
         profiles=("paper",),
         family="vilt",
-        capabilities="embed text with images; match images and texts, and fill masks if its file "
-        "has the head",
+        capabilities="embed text, with images or without; match images and texts",
         parameters=112_219_196,
         licence="Apache-2.0",
         papers="Zhou et al. 2022",
-        note="The file with the matching head; which heads it names was not seen. Its repository "
+        note="The matching head; whether its file also fills masks was not seen. Its repository "
         "has neither tokenizer nor image settings: those of vilt are used.",
     ),
     Entry(
@@ -265,6 +265,7 @@ ENTRIES = (
         name="oracle",
         family="oracle",
         source="planted world",
+        features="planted scenes",
         pooling="",
         profiles=PROFILES,
         parameters=0,

@@ -14,7 +14,14 @@ from biaslib.models._registry import Entry
 from biaslib.models.text import revision_of
 from biaslib.runtime import file_sha256
 
-__all__ = ["Loaded", "quiet", "read_network", "read_network_and_tokenizer", "read_tokenizer"]
+__all__ = [
+    "Loaded",
+    "quiet",
+    "read_network",
+    "read_network_and_tokenizer",
+    "read_tokenizer",
+    "require_tokenizer",
+]
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
 
@@ -132,13 +139,14 @@ def read_network_and_tokenizer(
         model, _ = read_network(network, path, entry.name, optional, ["*.position_ids"])
         return Loaded(model, read_tokenizer(path), revision_of(path, model))
     path = Path(path)
-    _require_tokenizer(path)
+    require_tokenizer(path)
     model, _ = _originals.read(path, network, entry.name, optional)
     revision = f"{path.name}, sha256 {file_sha256(path)[:12]}"
     return Loaded(model, read_tokenizer(path.parent), revision)
 
 
-def _require_tokenizer(path: Path) -> None:
+def require_tokenizer(path: Path) -> None:
+    """Refuse a file of the original authors that has no tokenizer beside it."""
     if not any((path.parent / name).is_file() for name in TOKENIZER_FILES):
         raise CheckpointError(
             f"there is no tokenizer beside {path}, and files of the authors bring none: put "

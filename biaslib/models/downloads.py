@@ -199,23 +199,25 @@ def _record(folder: Path) -> Lock:
 
 
 def _check_again(repository: _Repository, folder: Path, lock: Lock) -> None:
+    """Check a folder's files against what was downloaded, and against the lock file."""
     record = _record(folder)
-    names = record.entries()[repository.source]["files"]
-    for name in names:
-        _require_unchanged(folder / name, record.sha256(repository.source, name), record)
-    paths = {name: folder / name for name in names}
-    lock.verify(repository.source, record.revision(repository.source), paths)
+    paths = {name: folder / name for name in record.entries()[repository.source]["files"]}
+    found = {name: file_sha256(path) if path.is_file() else "" for name, path in paths.items()}
+    for name, path in paths.items():
+        expected = record.sha256(repository.source, name)
+        if found[name] != expected:
+            raise _removed(path, expected, found[name], record)
+    lock.verify(repository.source, record.revision(repository.source), paths, found)
 
 
-def _require_unchanged(path: Path, expected: str, record: Lock) -> None:
-    found = file_sha256(path) if path.is_file() else "no such file"
-    if found != expected:
-        path.unlink(missing_ok=True)
-        record.path.unlink()
-        raise ChecksumError(
-            f"{path} was damaged or changed since it was downloaded: expected SHA-256 {expected}, "
-            f"found {found}. It was removed; the same call downloads it again"
-        )
+def _removed(path: Path, expected: str, found: str, record: Lock) -> ChecksumError:
+    """Remove a damaged file, and the note that its folder is complete."""
+    path.unlink(missing_ok=True)
+    record.path.unlink()
+    return ChecksumError(
+        f"{path} was damaged or changed since it was downloaded: expected SHA-256 {expected}, "
+        f"found {found or 'no such file'}. It was removed; the same call downloads it again"
+    )
 
 
 def _downloaded(repository: _Repository, revision: str, root: Path, lock: Lock) -> Path:

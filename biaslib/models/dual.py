@@ -20,14 +20,17 @@ class ContrastiveEncoder:
     encode_batch_of_texts
         A list of texts -> tensor (n, d).
     encode_batch_of_images
-        What ``prepare`` made of images, stacked, (n, ...) -> tensor (n, d).
+        A list of what ``prepare`` made of images -> tensor (n, d).
     scale
         What the model multiplies cosines with, exp(logit scale).
     name, revision
         What the stamp says of it.
+    bias
+        What the model adds to scaled cosines before it takes their sigmoid; 0 for models that
+        compare captions by a softmax.
     prepare
-        A picture, uint8 (height, width, 3) -> array, made by worker processes; None leaves
-        pictures, which must then be of one size, as they are.
+        A picture, uint8 (height, width, 3) -> what the model takes of it, made by worker
+        processes; None leaves pictures as they are.
     token_counts
         Texts -> the tokens of each, (n,), which puts texts of like length together, and raises an
         error if a text is longer than the model takes.
@@ -43,13 +46,14 @@ class ContrastiveEncoder:
         name: str,
         revision: str,
         *,
+        bias: float = 0.0,
         prepare: Callable | None = None,
         token_counts: Callable | None = None,
         device: str = "cpu",
     ) -> None:
         self._texts, self._images = encode_batch_of_texts, encode_batch_of_images
         self._prepare, self._token_counts = prepare or np.asarray, token_counts
-        self.scale = scale
+        self.scale, self.bias = scale, bias
         self.name, self.revision = name, revision
         self.device = device
 
@@ -113,7 +117,7 @@ class ContrastiveEncoder:
         ahead = Ahead(loaded(found, self._prepare, rows, n_workers), rows)
 
         def run(batch: np.ndarray) -> np.ndarray:
-            return self._unit_vectors(self._images, np.stack(ahead(batch)))
+            return self._unit_vectors(self._images, ahead(batch))
 
         label = f"{self.name}: {len(found):,} images"
         return run_in_batches(np.ones(len(found)), run, batch_size, label)

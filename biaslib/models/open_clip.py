@@ -9,6 +9,7 @@ import open_clip
 import torch
 from PIL import Image
 
+from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._registry import Entry
 from biaslib.models._words import require_fitting, require_known_words
 from biaslib.models.dual import ContrastiveEncoder
@@ -19,11 +20,20 @@ __all__ = ["load"]
 
 
 def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> ContrastiveEncoder:
-    """Load an OpenCLIP model from a folder in the layout of its hub repositories, or the hub."""
+    """Load an OpenCLIP model from a folder in the layout of its hub repositories, or the hub.
+
+    Raises
+    ------
+    CheckpointError
+        If there are no weights, or weights are missing, left over or of another shape.
+    """
     path = checkpoint or entry.source.removeprefix("hub ")
     name = f"local-dir:{path}" if Path(path).is_dir() else f"hf-hub:{path}"
     where = best_device(device)
-    model, preprocess = open_clip.create_model_from_pretrained(name, device=where)
+    try:
+        model, preprocess = open_clip.create_model_from_pretrained(name, device=where)
+    except RuntimeError as error:
+        raise CheckpointError(f"OpenCLIP cannot load {path} as {entry.name!r}: {error}") from error
     model = model.float().eval()
     tokenizer = open_clip.get_tokenizer(name)
 
@@ -35,8 +45,8 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Con
     def encode_texts(texts: list[str]) -> torch.Tensor:
         return model.encode_text(tokenizer(texts).to(where))
 
-    def encode_images(pixels: np.ndarray) -> torch.Tensor:
-        return model.encode_image(torch.as_tensor(pixels).to(where))
+    def encode_images(pixels: list[np.ndarray]) -> torch.Tensor:
+        return model.encode_image(torch.as_tensor(np.stack(pixels)).to(where))
 
     return ContrastiveEncoder(
         encode_texts,
@@ -44,10 +54,17 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Con
         float(model.logit_scale.detach().exp()),
         entry.name,
         revision_of(path, model),
+        bias=_bias(model),
         prepare=Pixels(preprocess),
         token_counts=token_counts,
         device=where,
     )
+
+
+def _bias(model: torch.nn.Module) -> float:
+    """Return what a model trained with a sigmoid loss adds to scaled cosines, or 0."""
+    bias = getattr(model, "logit_bias", None)
+    return 0.0 if bias is None else float(bias.detach())
 
 
 @dataclass(frozen=True)

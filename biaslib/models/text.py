@@ -175,7 +175,8 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Tex
 
 def revision_of(path: str | Path, model) -> str:
     """Return what names weights that are not pinned: a folder's checksum, or the hub's commit."""
-    weights = sorted(Path(path).glob("*.safetensors"))
+    kinds = ("*.safetensors", "open_clip*.bin", "*.bin")
+    weights = [found for kind in kinds for found in sorted(Path(path).glob(kind))]
     if weights:
         return f"{Path(path).name}, sha256 {file_sha256(weights[0])[:12]}"
     config = getattr(model, "config", None)

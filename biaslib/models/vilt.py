@@ -23,7 +23,7 @@ import torch
 import transformers
 
 from biaslib.models import _originals
-from biaslib.models._networks import BERT_TOKENIZER, read_network, read_tokenizer
+from biaslib.models._networks import read_network, read_tokenizer, require_tokenizer
 from biaslib.models._pixels import PixelModel, read_image_processor
 from biaslib.models._registry import Entry
 from biaslib.models.fusion import Output
@@ -204,14 +204,14 @@ def _places(embeddings, shown: torch.Tensor, height: int, width: int) -> torch.T
 def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Vilt:
     """Load ViLT from a folder, the hub or a file of the original code, with the heads that it has.
 
-    A file brings neither tokenizer nor image settings: they are taken from its folder, or else are
-    those of uncased BERT and of the published models.
+    A file brings neither tokenizer nor image settings: the tokenizer is taken from its folder, and
+    so are the image settings, which are those of the published models if there are none.
 
     Raises
     ------
     CheckpointError
-        If the checkpoint is of another architecture, or weights other than those of heads are
-        missing or left over.
+        If the checkpoint is of another architecture, weights other than those of heads are missing
+        or left over, or a file has no tokenizer beside it.
     """
     path = Path(checkpoint or entry.source.removeprefix("hub "))
     if path.is_file():
@@ -229,8 +229,8 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Vil
 
 def _beside(path: Path, config: transformers.ViltConfig):
     """Return the tokenizer and the image processor that go with a file."""
-    has_tokenizer = (path.parent / "tokenizer_config.json").is_file()
-    tokenizer = read_tokenizer(path.parent if has_tokenizer else BERT_TOKENIZER)
+    require_tokenizer(path)
+    tokenizer = read_tokenizer(path.parent)
     if (path.parent / "preprocessor_config.json").is_file():
         return tokenizer, read_image_processor(path.parent)
     half, size = [0.5, 0.5, 0.5], {"shortest_edge": config.image_size}

@@ -67,7 +67,13 @@ class Lock:
         """Return the recorded SHA-256 of a file, or an empty string."""
         return self.entries().get(source, {}).get("files", {}).get(file, {}).get("sha256", "")
 
-    def verify(self, source: str, revision: str, files: Mapping[str, Path]) -> None:
+    def verify(
+        self,
+        source: str,
+        revision: str,
+        files: Mapping[str, Path],
+        checksums: Mapping[str, str] | None = None,
+    ) -> None:
         """Check files against what is recorded, and record those that are not.
 
         Parameters
@@ -76,6 +82,8 @@ class Lock:
             Where they come from.
         files
             Name in the source -> path on this disk.
+        checksums
+            Name -> SHA-256, where it was computed a moment ago; ``None`` computes it.
 
         Raises
         ------
@@ -83,7 +91,10 @@ class Lock:
             If a file or the revision is another than recorded; the message names both.
         """
         self.require_revision(source, revision)
-        seen = {name: self._seen(source, name, path) for name, path in files.items()}
+        checksums = checksums or {name: file_sha256(path) for name, path in files.items()}
+        seen = {
+            name: self._seen(source, name, path, checksums[name]) for name, path in files.items()
+        }
         if any(not self.sha256(source, name) for name in seen):
             self._record(source, revision, seen)
 
@@ -102,8 +113,8 @@ class Lock:
                 f"for. Use the recorded one, or {self._how_to_accept(source)}"
             )
 
-    def _seen(self, source: str, name: str, path: Path) -> dict:
-        found, expected = file_sha256(path), self.sha256(source, name)
+    def _seen(self, source: str, name: str, path: Path, found: str) -> dict:
+        expected = self.sha256(source, name)
         if expected and found != expected:
             raise ChecksumError(
                 f"{path}: expected SHA-256 {expected}, which {self.path} records for {name} of "

@@ -30,22 +30,29 @@ ONCE = [(0, 1000, "both")]
 
 WORLDS = {
     "vision": ONCE,
+    "vit": ONCE,
     "regions": ONCE,
     "open_clip": [(3, 0, "both")],
     "visualbert": CALIBRATED,
     "lxmert": FEW,
-    "vilt": FEW,
-    "flava": FEW,
+    "vilt": [*ONCE, *FEW],
+    "flava": [*ONCE, *FEW],
 }
 """Worlds by family; the others have the whole grid."""
 
 STARTS_FROM = {
     "clip": "vision",
     "open_clip": "vision",
+    "vit": "vision",
     "visualbert": "regions",
     "lxmert": "regions",
+    "vilt": "vit",
+    "flava": "vit",
 }
 """The family of the encoder that a family starts from, or reads the features of."""
+
+START_FROM_THEIR_FIRST = ("vilt", "flava")
+"""Families whose model of the unbiased world starts from an encoder, all others from that model."""
 
 
 def plan() -> pandas.DataFrame:
@@ -102,11 +109,12 @@ def make_checkpoint(
 
 
 def _recipe(family: str, its_world: World, folder: Path) -> Recipe:
-    recipe = RECIPES[family]
     if family not in STARTS_FROM:
-        return recipe(its_world)
-    ((dose, seed, _),) = WORLDS[STARTS_FROM[family]]
-    return recipe(its_world, folder / checkpoint_name(STARTS_FROM[family], dose, seed))
+        return RECIPES[family](its_world)
+    ((dose, seed, _),) = ONCE
+    later = (its_world.dose, its_world.seed) != (dose, seed)
+    start = family if family in START_FROM_THEIR_FIRST and later else STARTS_FROM[family]
+    return RECIPES[family](its_world, folder / checkpoint_name(start, dose, seed))
 
 
 def _weights_hash(path: Path) -> str:

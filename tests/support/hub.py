@@ -3,22 +3,29 @@
 It speaks what huggingface_hub asks for (model information, file tree, files with ETag, commit and
 ranges) and serves single files under ``/files``, as other hosts do. Faults are switched on by name.
 
-From the command line: ``python -m tests.support.hub --folder repositories``. Set ``HF_ENDPOINT``
-to the address it prints. ``--build`` first fills the folder with tiny repositories.
+From the command line, in the folder ``tests``: ``python -m support.hub --folder repositories``. Set
+``HF_ENDPOINT`` to the address it prints. ``--build`` first fills the folder with tiny repositories.
 """
 
 import argparse
 import contextlib
 import hashlib
 import json
+import re
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pytest
+
 LARGE = (".bin", ".safetensors", ".ckpt", ".model")
 """Files that the hub keeps in large-file storage and lists with their SHA-256."""
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+"""Any commit that is asked for is served, since the registry pins those of the official files."""
 
 
 class Hub:
@@ -69,6 +76,27 @@ class Hub:
     def files(self, name: str) -> list[Path]:
         """Return the repository's files."""
         return sorted(path for path in (self.folder / name).iterdir() if path.is_file())
+
+
+@contextlib.contextmanager
+def instead_of_the_real_one(folder: Path, scratch: Path) -> Iterator[Hub]:
+    """Serve a folder as the only hub there is, with downloads and lock file in a scratch folder.
+
+    No address but the loopback answers until the block ends.
+    """
+    connect = socket.socket.connect
+
+    def guarded(self, address):
+        assert address[0] == "127.0.0.1", f"a connection to {address} was tried"
+        return connect(self, address)
+
+    with serving(folder) as hub, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_ENDPOINT", hub.address)
+        patch.setenv("BIASLIB_CACHE", str(scratch / "cache"))
+        patch.setenv("BIASLIB_LOCK", str(scratch / "results" / "biaslib-lock.json"))
+        patch.delenv("HF_TOKEN", raising=False)
+        patch.setattr(socket.socket, "connect", guarded)
+        yield hub
 
 
 @contextlib.contextmanager
@@ -131,9 +159,10 @@ class _Handler(BaseHTTPRequestHandler):
         name = "/".join(parts[:2])
         if not (self.hub.folder / name).is_dir():
             return self._refuse(404)
-        commit = self.hub.commit(name)
-        if len(parts) > 3 and parts[3] not in ("main", commit):
+        asked = parts[3] if len(parts) > 3 else "main"
+        if asked != "main" and not COMMIT.fullmatch(asked):
             return self._refuse(404)
+        commit = self.hub.commit(name) if asked == "main" else asked
         files = [_listed(path) for path in self.hub.files(name)]
         if parts[2:3] == ["tree"]:
             rows = [
@@ -217,12 +246,12 @@ def _listed(path: Path) -> dict:
 
 def main() -> None:
     """Serve a folder until interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m tests.support.hub", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m support.hub", description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="repositories at owner/name")
     parser.add_argument("--build", action="store_true", help="fill it with tiny ones first")
     arguments = parser.parse_args()
     if arguments.build:
-        from . import repositories
+        from support import repositories
 
         repositories.build_all(arguments.folder)
     with serving(arguments.folder) as hub, contextlib.suppress(KeyboardInterrupt):

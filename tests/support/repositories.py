@@ -97,9 +97,8 @@ def _bert(path: Path) -> None:
 def _roberta(path: Path) -> None:
     first = ["<s>", "<pad>", "</s>", "<unk>"]
     size = _bytes_of_words(path, first, ["<mask>"], ending="")
-    files = {"vocab_file": path / "vocab.json", "merges_file": path / "merges.txt"}
     tokenizer = transformers.RobertaTokenizerFast(
-        **{key: str(value) for key, value in files.items()}, model_max_length=40
+        str(path / "vocab.json"), str(path / "merges.txt"), model_max_length=40
     )
     tokenizer.save_pretrained(path)
     config = transformers.RobertaConfig(vocab_size=size, max_position_embeddings=44, **TRANSFORMER)
