@@ -34,6 +34,9 @@ KINDS = {
     "lxmert": ("lxmert",),
     "vilt": ("vilt",),
     "flava": ("flava",),
+    "vl_bert": ("vl_bert",),
+    "vilbert": ("vilbert", "multi_task_vilbert"),
+    "albef": ("albef",),
 }
 """``model_type`` of the families that are loaded from one kind; others ask transformers."""
 
