@@ -343,8 +343,8 @@ def test_a_converted_folder_that_does_not_fit(tmp_path):
     path.write_text(json.dumps({**settings, "hiden_size": 24}))
     with pytest.raises(UnknownNameError, match=r"unknown setting 'hiden_size'. Did you mean"):
         load_converted(folder)
-    path.write_text(json.dumps({**settings, "network": "Bert"}))
-    with pytest.raises(UnknownNameError, match="unknown network 'Bert'"):
+    path.write_text(json.dumps({**settings, "model_type": "bert"}))
+    with pytest.raises(UnknownNameError, match="unknown model_type 'bert'"):
         load_converted(folder)
 
 

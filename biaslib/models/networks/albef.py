@@ -26,8 +26,7 @@ from biaslib.models.networks.bert_parts import (
     attend,
     initialise,
 )
-from biaslib.models.networks.files import Layout, built, read_official, require_variant
-from biaslib.runtime import unknown_name
+from biaslib.models.networks.files import Layout, built, config_for, read_official
 
 __all__ = [
     "PIXEL_MEANS",
@@ -397,7 +396,7 @@ WITHOUT_WORDS = replace(LAYOUT, copies=(), unused=[*LAYOUT.unused, r"^text_encod
 
 def load_official(
     weights: str | Path | Mapping[str, torch.Tensor],
-    variant: str | AlbefConfig,
+    variant: str | AlbefConfig | None = None,
     image_size: int | None = None,
 ) -> AlbefNetwork:
     """Load a published file of ALBEF.
@@ -409,8 +408,8 @@ def load_official(
     weights
         The file (``ALBEF.pth``, ``flickr30k.pth``, ...), or what is in it.
     variant
-        ``pretrained`` or ``retrieval``, or a config. A pre-trained file can be loaded as
-        ``retrieval``: its masked-word head is then left out.
+        ``pretrained`` or ``retrieval``, or a config; ``None`` takes what the file is. A
+        pre-trained file can be loaded as ``retrieval``, without its masked-word head.
     image_size
         Pixels a side, where it is not the variant's.
 
@@ -428,13 +427,10 @@ def load_official(
         the message names them.
     """
     state = read_official(weights)
-    if isinstance(variant, str):
-        if variant not in VARIANTS:
-            raise unknown_name("variant of ALBEF", variant, VARIANTS)
-        found = _variant_of(state)
-        if (found, variant) != ("pretrained", "retrieval"):
-            require_variant(found, variant, list(VARIANTS))
-    config = VARIANTS[variant] if isinstance(variant, str) else variant
+    found = _variant_of(state)
+    if (found, variant) == ("pretrained", "retrieval"):
+        found = "retrieval"
+    config = config_for(variant, found, VARIANTS, "ALBEF")
     config = replace(config, image_size=image_size or config.image_size)
     table = "visual_encoder.pos_embed"
     if table in state:

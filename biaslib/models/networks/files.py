@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from safetensors.torch import save_file
@@ -23,20 +23,21 @@ from biaslib.runtime import unknown_name
 __all__ = [
     "Layout",
     "built",
+    "class_of",
+    "config_for",
     "load_converted",
     "read_official",
-    "require_variant",
     "save_converted",
 ]
 
-MODULES = {
-    "Albef": "albef",
-    "MultiTaskVilbert": "vilbert",
-    "Vilbert": "vilbert",
-    "VlBert": "vl_bert",
-    "VoltaVlBert": "volta",
+NETWORKS = {
+    "albef": "albef.Albef",
+    "multi_task_vilbert": "vilbert.MultiTaskVilbert",
+    "vilbert": "vilbert.Vilbert",
+    "vl_bert": "vl_bert.VlBert",
+    "volta_vl_bert": "volta.VoltaVlBert",
 }
-"""Which module of this folder holds each network that can be converted."""
+"""By ``model_type``: the module of this folder, and how its network and configuration begin."""
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -169,34 +170,43 @@ def built(
     return empty.eval()
 
 
-def require_variant(found: str, wanted: str, known: Sequence[str]) -> None:
-    """Refuse weights of another variant.
+def config_for(wanted: Any, found: str, variants: Mapping[str, Any], family: str) -> Any:
+    """Return the configuration of published weights, and refuse those of another variant.
 
     Parameters
     ----------
+    wanted
+        The variant or the configuration that was asked for; ``None`` for what the weights are.
     found
         What the weights are, as their names and shapes tell.
-    wanted
-        What was asked for.
-    known
-        The variants that can be asked for.
+    variants
+        Configurations by variant.
+    family
+        What the models are called, for the error.
 
     Raises
     ------
+    UnknownNameError
+        If no variant has that name.
     CheckpointError
-        If the two differ.
+        If the weights are not those of the variant.
 
     Examples
     --------
-    >>> require_variant("large-prec", "base-prec", ["base-prec", "large-prec"])
+    >>> config_for("base", "large", {"base": 1, "large": 2}, "VL-BERT")
     Traceback (most recent call last):
-    biaslib.models._checkpoints.CheckpointError: these are the weights of 'large-prec', \
-not of 'base-prec'; ask for the variant 'large-prec'
+    biaslib.models._checkpoints.CheckpointError: these are the weights of 'large', not of 'base' \
+of VL-BERT; ask for the variant 'large'
     """
-    if found == wanted:
-        return
-    fix = f"ask for the variant {found!r}" if found in known else f"there are {', '.join(known)}"
-    raise CheckpointError(f"these are the weights of {found!r}, not of {wanted!r}; {fix}")
+    if wanted is not None and not isinstance(wanted, str):
+        return wanted
+    if wanted is not None and wanted not in variants:
+        raise unknown_name(f"variant of {family}", wanted, variants)
+    if wanted in (found, None) and found in variants:
+        return variants[found]
+    fix = f"ask for the variant {found!r}" if found in variants else f"known: {', '.join(variants)}"
+    other = f", not of {wanted!r}" if wanted else ", which are not known"
+    raise CheckpointError(f"these are the weights of {found!r}{other} of {family}; {fix}")
 
 
 def save_converted(
@@ -223,7 +233,8 @@ def save_converted(
     tensors = {n: t.detach().to("cpu", dtype) for n, t in network.state_dict().items()}
     tensors = {name: tensor.contiguous().clone() for name, tensor in tensors.items()}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    written = {"network": type(network).__name__.removesuffix("Network"), **asdict(network.config)}
+    kinds = {class_of(kind, "Network"): kind for kind in NETWORKS}
+    written = {"model_type": kinds[type(network)], **asdict(network.config)}
     text = json.dumps(written, indent=2) + "\n"
     (folder / "config.json").write_text(text, encoding="utf-8")
     return folder
@@ -248,17 +259,27 @@ def load_converted(folder: str | Path) -> nn.Module:
     """
     folder = Path(folder)
     settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    name = settings.pop("network", None)
-    if name not in MODULES:
-        raise unknown_name("network", name, MODULES)
-    module = importlib.import_module(f"biaslib.models.networks.{MODULES[name]}")
-    network = getattr(module, f"{name}Network")
-    config = getattr(module, f"{name}Config")
+    kind = settings.pop("model_type", None)
+    if kind not in NETWORKS:
+        raise unknown_name("model_type", kind, NETWORKS)
+    network, config = class_of(kind, "Network"), class_of(kind, "Config")
     known = [field.name for field in fields(config)]
     for setting in settings.keys() - set(known):
         raise unknown_name("setting", setting, known)
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
     return built(network, config(**settings), read_official(folder / "model.safetensors"))
+
+
+def class_of(kind: str, what: str) -> type:
+    """Return the class of a ``model_type``: its ``Network`` or its ``Config``.
+
+    Examples
+    --------
+    >>> class_of("vl_bert", "Config").__name__
+    'VlBertConfig'
+    """
+    module, name = NETWORKS[kind].split(".")
+    return getattr(importlib.import_module(f"biaslib.models.networks.{module}"), name + what)
 
 
 def _plain(name: str) -> str:

@@ -36,10 +36,9 @@ from biaslib.models.networks.bert_parts import (
 from biaslib.models.networks.files import (
     Layout,
     built,
+    config_for,
     read_official,
-    require_variant,
 )
-from biaslib.runtime import unknown_name
 
 __all__ = [
     "VARIANTS",
@@ -530,7 +529,7 @@ LAYOUT = Layout(
 
 
 def load_official(
-    weights: str | Path | Mapping[str, torch.Tensor], variant: str | VilbertConfig
+    weights: str | Path | Mapping[str, torch.Tensor], variant: str | VilbertConfig | None = None
 ) -> VilbertNetwork:
     """Load a published file of ViLBERT.
 
@@ -539,7 +538,7 @@ def load_official(
     weights
         The file (``pretrained_model.bin``, ``multi_task_model.bin``), or what is in it.
     variant
-        ``pretrained`` or ``12-in-1``; or a config.
+        ``pretrained`` or ``12-in-1``, or a config; ``None`` takes what the file is.
 
     Returns
     -------
@@ -559,14 +558,10 @@ def load_official(
     >>> load_official({"bert.pooler.dense.weight": torch.zeros(1)}, "pretrained")
     Traceback (most recent call last):
     biaslib.models._checkpoints.CheckpointError: these are the weights of 'another family \
-of models', not of 'pretrained'; there are pretrained, 12-in-1
+of models', not of 'pretrained' of ViLBERT; known: pretrained, 12-in-1
     """
     state = read_official(weights)
-    if isinstance(variant, str):
-        if variant not in VARIANTS:
-            raise unknown_name("variant of ViLBERT", variant, VARIANTS)
-        require_variant(_variant_of(state), variant, list(VARIANTS))
-    config = VARIANTS[variant] if isinstance(variant, str) else variant
+    config = config_for(variant, _variant_of(state), VARIANTS, "ViLBERT")
     network = (
         MultiTaskVilbertNetwork if isinstance(config, MultiTaskVilbertConfig) else VilbertNetwork
     )

@@ -26,9 +26,8 @@ from biaslib.models.networks.bert_parts import (
     additive_mask,
     initialise,
 )
-from biaslib.models.networks.files import Layout, built, read_official, require_variant
+from biaslib.models.networks.files import Layout, built, config_for, read_official
 from biaslib.models.networks.resnet_roi import ResNetBody, cut_regions, region_stage
-from biaslib.runtime import unknown_name
 
 __all__ = ["VARIANTS", "VlBertConfig", "VlBertNetwork", "VlBertOutput", "load_official"]
 
@@ -461,7 +460,7 @@ class _Rows(NamedTuple):
 
 
 def load_official(
-    weights: str | Path | Mapping[str, torch.Tensor], variant: str | VlBertConfig
+    weights: str | Path | Mapping[str, torch.Tensor], variant: str | VlBertConfig | None = None
 ) -> VlBertNetwork:
     """Load a published file of VL-BERT.
 
@@ -470,7 +469,7 @@ def load_official(
     weights
         The file (``vl-bert-base-prec.model``, ...), or what is in it.
     variant
-        A key of :data:`VARIANTS`, or a config.
+        A key of :data:`VARIANTS`, or a config; ``None`` takes what the file is.
 
     Returns
     -------
@@ -486,11 +485,7 @@ def load_official(
         the message names them.
     """
     state = read_official(weights)
-    if isinstance(variant, str):
-        if variant not in VARIANTS:
-            raise unknown_name("variant of VL-BERT", variant, VARIANTS)
-        require_variant(_variant_of(state), variant, list(VARIANTS))
-    config = VARIANTS[variant] if isinstance(variant, str) else variant
+    config = config_for(variant, _variant_of(state), VARIANTS, "VL-BERT")
     return built(VlBertNetwork, config, state, LAYOUT)
 
 

@@ -24,11 +24,10 @@ from biaslib.models.networks.bert_parts import (
     additive_mask,
     initialise,
 )
-from biaslib.models.networks.files import Layout, built, read_official, require_variant
+from biaslib.models.networks.files import Layout, built, config_for, read_official
 from biaslib.models.networks.vilbert import LAYOUT as VILBERT_LAYOUT
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork, VilbertOutput
 from biaslib.models.networks.vl_bert import IMAGE_TYPE, coordinate_embedding
-from biaslib.runtime import unknown_name
 
 __all__ = ["VARIANTS", "VoltaVlBertConfig", "VoltaVlBertNetwork", "load_official"]
 
@@ -308,7 +307,7 @@ VL_BERT_LAYOUT = Layout(
 
 def load_official(
     weights: str | Path | Mapping[str, torch.Tensor],
-    variant: str | VilbertConfig | VoltaVlBertConfig,
+    variant: str | VilbertConfig | VoltaVlBertConfig | None = None,
 ) -> VilbertNetwork | VoltaVlBertNetwork:
     """Load a file that VOLTA published.
 
@@ -317,7 +316,7 @@ def load_official(
     weights
         The file (``pytorch_model_9.bin``, ...), or what is in it.
     variant
-        A key of :data:`VARIANTS`, or a config.
+        A key of :data:`VARIANTS`, or a config; ``None`` takes what the file is.
 
     Returns
     -------
@@ -333,11 +332,7 @@ def load_official(
         the message names them.
     """
     state = read_official(weights)
-    if isinstance(variant, str):
-        if variant not in VARIANTS:
-            raise unknown_name("variant of VOLTA", variant, VARIANTS)
-        require_variant(_variant_of(state), variant, list(VARIANTS))
-    config = VARIANTS[variant] if isinstance(variant, str) else variant
+    config = config_for(variant, _variant_of(state), VARIANTS, "VOLTA")
     if isinstance(config, VilbertConfig):
         before = 2 * config.t_biattention_id[0]
         return built(
