@@ -238,7 +238,7 @@ VOLTA = {
 @pytest.mark.parametrize(
     ("module", "weights", "variant", "told"),
     [
-        (vl_bert, PIXELS, "base-prec", "'base-e2e', not of 'base-prec'; ask for the variant"),
+        (vl_bert, PIXELS, "base-prec", "'base-e2e', not of 'base-prec' of VL-BERT; ask for the"),
         (vl_bert, VL_BERT, "base-e2e", "'base-prec', not of 'base-e2e'"),
         (vl_bert, LARGE, "base-prec", "'large-prec', not of 'base-prec'"),
         (vl_bert, VL_BERT, "base-prec-withouttextonly", "'base-prec', not of"),
@@ -263,6 +263,20 @@ def test_another_variant_is_refused_by_name(module, weights, variant, told):
 def test_an_unknown_variant(module):
     with pytest.raises(UnknownNameError, match="Known: "):
         module.load_official({"a": torch.zeros(1)}, "large-prec2")
+
+
+def test_a_file_says_by_itself_what_it_is():
+    """Told by names and widths alone: the rest of these tensors is missing."""
+    for module, weights, network in (
+        (vl_bert, PIXELS, "VlBertNetwork"),
+        (vilbert, VILBERT, "VilbertNetwork"),
+        (volta, VOLTA, "VilbertNetwork"),
+        (albef, ALBEF, "AlbefNetwork"),
+    ):
+        with pytest.raises(CheckpointError, match=f"the checkpoint of '{network}' lacks"):
+            module.load_official(weights)
+    with pytest.raises(CheckpointError, match="another family of models', which are not known of"):
+        albef.load_official(VILBERT)
 
 
 def test_what_is_not_weights():

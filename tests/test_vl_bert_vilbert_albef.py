@@ -118,14 +118,13 @@ def ids_of(model, text):
 def bare_vl_bert(model, text, regions, row):
     """VL-BERT on one text with the regions of a row, written out."""
     ids, n = ids_of(model, text), int(regions.real[row].sum())
-    width, height = regions.sizes[row]
-    scale = min(600 / min(width, height), 1000 / max(width, height))
-    width, height = round(width * scale), round(height * scale)
+    width, height = {64: (600, 600), 200: (1000, 400)}[regions.sizes[row, 0]]
     boxes = regions.boxes[row, :n] * [width, height, width, height]
     boxes = np.minimum(boxes, [width - 1, height - 1, width - 1, height - 1])
+    right, bottom = (regions.sizes[row] - 1) * [width, height] / regions.sizes[row]
     features = regions.features[row, :n]
     mean = features.mean(axis=0) if n else np.zeros(WIDTH)
-    boxes = np.concatenate([[[0, 0, width - 1, height - 1]], boxes])
+    boxes = np.concatenate([[[0, 0, right, bottom]], boxes])
     features = np.concatenate([[mean], features])
     found = model.network(
         ids,
@@ -372,12 +371,76 @@ def test_a_folder_of_another_family_is_refused(folders):
         models.load("vilbert", checkpoint=folders / "albef", device="cpu")
 
 
-def test_an_end_to_end_vl_bert_is_refused_by_the_adapter(tmp_path):
-    config = VlBertConfig(**BERT, end_to_end=True, resnet_width=1, resnet_blocks=(1, 1, 1))
-    save_converted(VlBertNetwork(config), tmp_path)
-    small_models.tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(CheckpointError, match="end-to-end VL-BERT, which reads pixels"):
-        models.load("vl-bert", checkpoint=tmp_path, device="cpu")
+# Pixels
+
+
+@pytest.fixture(scope="module")
+def from_pixels(tmp_path_factory):
+    """An end-to-end VL-BERT with a narrow ResNet, loaded from a folder."""
+    folder = tmp_path_factory.mktemp("end-to-end")
+    config = VlBertConfig(**BERT, end_to_end=True, resnet_width=2, resnet_blocks=(1, 1, 1))
+    save_converted(small_models.random_parameters(VlBertNetwork(config)), folder)
+    small_models.tokenizer().save_pretrained(folder)
+    return models.load("vl-bert", checkpoint=folder, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def pictured(regions):
+    rng = np.random.default_rng(1)
+    images = [rng.integers(0, 256, (h, w, 3), dtype=np.uint8) for w, h in regions.sizes]
+    return vl_bert.Pictured(images, regions)
+
+
+def test_vl_bert_reads_pixels_of_regions(from_pixels, pictured):
+    assert isinstance(from_pixels, vl_bert.VlBertFromPixels)
+    images = [pictured.picture(row) for row in (0, 1)]
+    found = from_pixels.embed(TEXTS[:2], vl_bert.Pictured(images, pictured.regions[[0, 1]]))
+    for row in (0, 1):
+        visual = from_pixels.visual(pictured, np.array([row]), None)
+        image, text = pictured.picture(row), TEXTS[row]
+        width, height = {64: (600, 600), 200: (1000, 400)}[image.shape[1]]
+        scaled = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
+        expected = np.asarray(scaled, dtype=float)[..., ::-1] - [102.9801, 115.9465, 122.7717]
+        np.testing.assert_allclose(visual["images"][0], expected.transpose(2, 0, 1), atol=1e-4)
+        ids = ids_of(from_pixels, text)
+        bare = from_pixels.network(ids, torch.ones_like(ids), **visual).text[0, 0]
+        np.testing.assert_allclose(found[row], bare, atol=1e-5)
+    assert np.abs(found[0] - found[1]).max() > 0.05
+
+
+def test_hidden_persons_are_blank(from_pixels, pictured):
+    found = from_pixels.visual(pictured, np.array([1]), Mask(persons=True))
+    shown = from_pixels.visual(pictured, np.array([1]), None)
+    assert found["hidden"].tolist() == [[False, False, True, False]]
+    assert not shown["hidden"].any()
+    assert torch.equal(found["boxes"], shown["boxes"])
+    x0, y0, x1, y1 = found["boxes"][0, 2].int().tolist()
+    inside = torch.zeros(400, 1000, dtype=torch.bool)
+    inside[y0 : y1 + 1, x0 : x1 + 1] = True
+    assert (found["images"][0][:, inside] == 0).all()
+    assert torch.equal(found["images"][0][:, ~inside], shown["images"][0][:, ~inside])
+
+
+def test_vl_bert_from_pixels_reads_planted_scenes_and_text_alone(from_pixels):
+    scenes = planted.world(3, 0).scenes(2, np.random.default_rng(0))
+    found = from_pixels.embed(["the woman", "the woman"], scenes)
+    assert np.abs(found[0] - found[1]).max() > 1e-3
+    assert from_pixels.embed(["the woman"]).shape == (1, 32)
+
+
+def test_pictures_that_do_not_go_with_their_regions(from_pixels, pictured, regions):
+    with pytest.raises(TypeError, match=r"pass images= as biaslib.models.vl_bert.Pictured"):
+        from_pixels.embed(TEXTS, small_models.pictures(3))
+    with pytest.raises(ValueError, match="there are 2 pictures and regions of 3"):
+        vl_bert.Pictured(small_models.pictures(2), regions)
+    with pytest.raises(ValueError, match="picture 1 is 90 x 64 pixels and its regions are of one"):
+        from_pixels.embed(TEXTS, vl_bert.Pictured(small_models.pictures(3), regions))
+
+
+def test_sizes_are_cut_and_not_rounded():
+    """An image of 500 x 375 pixels becomes 800 x 600; one of 1000 x 333 stays below 1000."""
+    sizes = torch.tensor([[500, 375], [333, 1000], [640, 427]])
+    assert vl_bert.resized(sizes).tolist() == [[800, 600], [333, 1000], [899, 600]]
 
 
 def test_capabilities(loaded):
