@@ -4,7 +4,7 @@ import contextlib
 import fnmatch
 import json
 import pickle
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -18,6 +18,7 @@ __all__ = [
     "require_keys",
     "require_kind",
     "require_readable",
+    "unwrapped",
 ]
 
 LISTED = 5
@@ -36,6 +37,9 @@ KINDS = {
     "lxmert": ("lxmert",),
     "vilt": ("vilt",),
     "flava": ("flava",),
+    "vl_bert": ("vl_bert",),
+    "vilbert": ("vilbert", "multi_task_vilbert"),
+    "albef": ("albef",),
 }
 """``model_type`` of the families that are loaded from one kind; others ask transformers."""
 
@@ -153,8 +157,8 @@ def _require_safe_torch(path: Path) -> None:
 def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
     """Return the tensors of a weights file, by name; no code in it is run.
 
-    Files of training programs that keep the weights under ``state_dict``, ``model`` or
-    ``model_state_dict``, and names that begin with ``module.``, are unwrapped.
+    Files of training programs that keep the weights under another name, and names that begin with
+    ``module.``, are unwrapped: see :func:`unwrapped`.
 
     Parameters
     ----------
@@ -174,12 +178,34 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
     torch.Size([48])
     """
     path = Path(path)
-    weights = _read(path)
+    return unwrapped(_read(path), str(path))
+
+
+def unwrapped(weights: Mapping, source: str = "the mapping") -> dict[str, torch.Tensor]:
+    """Return the tensors in what a training program saved, by name.
+
+    Parameters
+    ----------
+    weights
+        Tensors by name, alone or under ``state_dict``, ``model`` or ``model_state_dict``.
+    source
+        What an error calls them.
+
+    Raises
+    ------
+    CheckpointError
+        If there are none.
+
+    Examples
+    --------
+    >>> list(unwrapped({"state_dict": {"module.bias": torch.zeros(2)}, "epoch": 3}))
+    ['bias']
+    """
     for wrapper in ("state_dict", "model", "model_state_dict"):
-        weights = weights[wrapper] if isinstance(weights.get(wrapper), dict) else weights
+        weights = weights[wrapper] if isinstance(weights.get(wrapper), Mapping) else weights
     tensors = {key: value for key, value in weights.items() if isinstance(value, torch.Tensor)}
     if not tensors:
-        raise CheckpointError(f"{path} holds no tensors; is it the right file?")
+        raise CheckpointError(f"{source} holds no tensors; is it the right file?")
     return {key.removeprefix("module."): value for key, value in tensors.items()}
 
 

@@ -21,7 +21,8 @@ class Entry:
     name
         What :func:`biaslib.models.load` takes.
     source
-        ``hub owner/name``, ``url https://...``, ``package name version``, or what it is made of.
+        ``hub owner/name``, ``url https://...``, ``by hand file from https://...``,
+        ``package name version``, or what it is made of.
     pooling
         What stands for a word or a sentence: the ``cls`` token's last hidden state, or the
         ``mean`` of all tokens where the model was trained so.
@@ -260,6 +261,91 @@ ENTRIES = (
         papers="Zhou et al. 2022",
         note="Study 4 used its unimodal encoders; the matching head and the contrastive pair are "
         "there too. Its image codebook is not loaded.",
+    ),
+    Entry(
+        name="vl-bert",
+        source="by hand vl-bert-base-prec.model from https://github.com/jackroos/VL-BERT/blob/master/"
+        "model/pretrained_model/PREPARE_PRETRAINED_MODELS.md",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="vl_bert",
+        capabilities="embed text, with images or without; fill masks",
+        features="10 to 100 regions of 2,048 numbers, with boxes",
+        parameters=114_491_515,
+        licence="MIT",
+        papers="Ross et al. 2021, Srinivasan and Bisk 2021",
+        note="Trained on captions with images and on text alone. It has no matching head.",
+    ),
+    Entry(
+        name="vl-bert-large",
+        source="by hand vl-bert-large-prec.model from https://github.com/jackroos/VL-BERT/blob/"
+        "master/model/pretrained_model/PREPARE_PRETRAINED_MODELS.md",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="vl_bert",
+        capabilities="embed text, with images or without; fill masks",
+        features="10 to 100 regions of 2,048 numbers, with boxes",
+        parameters=342_071_675,
+        licence="MIT",
+        papers="Srinivasan and Bisk 2021",
+        note="The paper does not say which VL-BERT it used.",
+    ),
+    Entry(
+        name="vilbert",
+        source="url https://dl.fbaipublicfiles.com/vilbert-multi-task/pretrained_model.bin",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="vilbert",
+        capabilities=GROUNDED,
+        features="up to 100 regions of 2,048 numbers of a ResNeXt-152 detector, with boxes",
+        parameters=239_023_229,
+        licence="MIT",
+        papers="Ross et al. 2021",
+        note="Pre-trained on Conceptual Captions. It never read a text without an image.",
+    ),
+    Entry(
+        name="vilbert-12-in-1",
+        source="url https://dl.fbaipublicfiles.com/vilbert-multi-task/multi_task_model.bin",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="vilbert",
+        capabilities=GROUNDED,
+        features="up to 100 regions of 2,048 numbers of a ResNeXt-152 detector, with boxes",
+        parameters=257_008_059,
+        licence="MIT",
+        note="Tuned on twelve data sets at once; matches by its retrieval score, with the token of "
+        "retrieval on COCO.",
+    ),
+    Entry(
+        name="albef",
+        source="url https://storage.googleapis.com/sfr-pcl-data-research/ALBEF/ALBEF.pth",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="albef",
+        capabilities="encode text and images; embed text with images; fill masks; match images and "
+        "texts",
+        parameters=209_937_725,
+        licence="BSD-3-Clause",
+        papers="Zhou et al. 2022",
+        note="Pre-trained on 14 million pictures, which it reads with 256 pixels a side. Study 4 "
+        "scored by the cosine of its unit vectors.",
+    ),
+    Entry(
+        name="albef-coco",
+        source="url https://storage.googleapis.com/sfr-pcl-data-research/ALBEF/mscoco.pth",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="albef",
+        capabilities="encode text and images; embed text with images; match images and texts",
+        parameters=209_560_835,
+        licence="BSD-3-Clause",
+        note="Tuned for retrieval on COCO, with pictures of 384 pixels; has no masked-word head.",
     ),
     Entry(
         name="oracle",

@@ -108,9 +108,9 @@ def token_limit(tokenizer, config) -> int:
 
     The RoBERTa family numbers positions from one beyond the padding token's number.
     """
-    text_config = config.get_text_config()
+    text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
     positions = text_config.max_position_embeddings
-    if "roberta" in text_config.model_type:
+    if "roberta" in getattr(text_config, "model_type", ""):
         positions -= text_config.pad_token_id + 1
     return min(tokenizer.model_max_length, positions)
 
