@@ -1,0 +1,1 @@
+"""Networks that no maintained library has, in plain PyTorch with the official tensor names."""
