@@ -1,7 +1,7 @@
 """Features of image regions, as the region models take them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -24,6 +24,9 @@ class RegionFeatures:
         (n, k): which regions show a person.
     sizes
         (n, 2): width and height of each picture, in pixels.
+    classes, attributes, scores
+        (n, k), where a detector says so: the number of each region's class and of its attribute,
+        and how sure it is of the class.
 
     Raises
     ------
@@ -44,11 +47,16 @@ class RegionFeatures:
     real: np.ndarray
     persons: np.ndarray
     sizes: np.ndarray
+    classes: np.ndarray | None = None
+    attributes: np.ndarray | None = None
+    scores: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         kinds = {"features": np.float32, "boxes": np.float32, "real": bool, "persons": bool}
-        for name, kind in (kinds | {"sizes": np.int64}).items():
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
+        kinds |= {"sizes": np.int64, "classes": np.int64, "attributes": np.int64}
+        for name, kind in (kinds | {"scores": np.float32}).items():
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
         self._check_shapes()
         self._refuse(~np.isfinite(self.features).all(axis=2), "a feature that is not finite")
         self._refuse(~_inside(self.boxes), "a box that is empty or leaves the picture (0 to 1)")
@@ -68,8 +76,8 @@ class RegionFeatures:
         """Return the regions of some pictures; a single number gives one picture."""
         if isinstance(rows, (int, np.integer)):
             rows = [rows]
-        parts = (self.features, self.boxes, self.real, self.persons, self.sizes)
-        return RegionFeatures(*(part[rows] for part in parts))
+        parts = (getattr(self, each.name) for each in fields(self))
+        return RegionFeatures(*(None if part is None else part[rows] for part in parts))
 
     def _check_shapes(self) -> None:
         if self.features.ndim != 3:
@@ -78,6 +86,9 @@ class RegionFeatures:
         for name, shape in {"boxes": (n, k, 4), "real": (n, k), "persons": (n, k)}.items():
             self._require(name, shape)
         self._require("sizes", (n, 2))
+        for name in ("classes", "attributes", "scores"):
+            if getattr(self, name) is not None:
+                self._require(name, (n, k))
 
     def _require(self, name: str, shape: tuple[int, ...]) -> None:
         found = getattr(self, name).shape
