@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from biaslib import models, planted, stimuli, training
+from biaslib import models, planted, runtime, stimuli, training
 from biaslib.models.planted_checkpoints import CHECKPOINTS, checkpoint, checkpoint_name, shipped
 from biaslib.runtime import file_sha256
 from biaslib.training import bert as bert_recipe
@@ -56,6 +56,42 @@ def test_a_dose_that_is_not_shipped_is_refused_with_those_that_are_and_the_comma
     assert "python -m biaslib.training bert --dose 2 --seed 0" in str(refusal.value)
     with pytest.raises(FileNotFoundError, match="--dose 3 --seed 77"):
         checkpoint("clip", 3, 77)
+
+
+@pytest.fixture
+def three_worlds(tmp_path):
+    """A folder with the cards of a family planted everywhere, in text alone and in images alone."""
+    for name in ("vilt-dose3-seed0", "vilt-dose3-seed1-text", "vilt-dose0.5-seed2-images"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "card.json").write_text("{}")
+    (tmp_path / "vilt-dose3-seed0-elsewhere").mkdir()
+    (tmp_path / "vilt-dose3-seed0-elsewhere" / "card.json").write_text("{}")
+    return tmp_path
+
+
+def test_worlds_planted_in_text_or_images_alone_have_names_of_their_own(three_worlds):
+    table = shipped("vilt", three_worlds)
+    assert list(table.drop(columns="path").itertuples(index=False, name=None)) == [
+        ("vilt", 0.5, 2, "images"),
+        ("vilt", 3.0, 0, "both"),
+        ("vilt", 3.0, 1, "text"),
+    ]
+    for row in table.itertuples():
+        assert checkpoint_name("vilt", row.dose, row.seed, row.planted_in) == row.path.name
+        found = checkpoint("vilt", row.dose, row.seed, row.planted_in, three_worlds)
+        assert found == row.path
+
+
+def test_a_world_that_is_not_shipped_is_refused_with_those_that_are(three_worlds):
+    with pytest.raises(FileNotFoundError) as refusal:
+        checkpoint("vilt", 3, 0, "images", three_worlds)
+    assert "dose 3 and seed 0, planted only in images" in str(refusal.value)
+    assert "dose 3: seeds 0; " in str(refusal.value)
+    assert "dose 0.5, planted only in images: seeds 2" in str(refusal.value)
+    assert "dose 3, planted only in text: seeds 1" in str(refusal.value)
+    assert str(refusal.value).endswith("vilt --dose 3 --seed 0 --planted-in images")
+    with pytest.raises(runtime.UnknownNameError, match="Did you mean 'images'"):
+        checkpoint("vilt", 3, 0, "image")
 
 
 def test_shipped_lists_doses_and_seeds():

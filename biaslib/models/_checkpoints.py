@@ -1,0 +1,252 @@
+"""Checks of a checkpoint before and after it is loaded: its kind, its files, its weights."""
+
+import fnmatch
+import json
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+import torch
+
+__all__ = [
+    "CheckpointError",
+    "read_weights",
+    "require_complete",
+    "require_keys",
+    "require_kind",
+    "require_readable",
+]
+
+LISTED = 5
+"""Names of weights that an error lists; it counts the others."""
+
+OLDEST_SAFE_TORCH = (2, 6)
+"""Below it, ``torch.load`` can be made to run code even with ``weights_only`` (CVE-2025-32434)."""
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that is not what the model needs; its text says what is wrong and what to do."""
+
+
+def require_kind(folder: str | Path, kinds: Collection[str], name: str) -> None:
+    """Refuse a folder whose ``config.json`` is of another architecture.
+
+    Parameters
+    ----------
+    folder
+        A checkpoint in the layout of transformers.
+    kinds
+        Values of ``model_type`` that the model can be loaded from.
+    name
+        The model that was asked for, for the error.
+
+    Raises
+    ------
+    CheckpointError
+        If there is no ``config.json``, or it is not of one of the kinds; the message names the
+        architecture that it is of.
+    """
+    found = _config(Path(folder), name)
+    if found.get("model_type") not in kinds:
+        kind = found.get("model_type", "no kind")
+        architectures = ", ".join(found.get("architectures") or []) or "no architecture named"
+        raise CheckpointError(
+            f"{folder} is a checkpoint of {kind!r} ({architectures}), "
+            f"and {name!r} is loaded from {' or '.join(sorted(kinds))}. Pass another folder as "
+            "checkpoint=, or load it under the name of its own family"
+        )
+
+
+def _config(folder: Path, name: str) -> dict:
+    path = folder / "config.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        there = ", ".join(sorted(each.name for each in folder.glob("*"))) or "nothing"
+        raise CheckpointError(
+            f"{folder} is no checkpoint of {name!r}: it has no config.json. It holds {there}"
+        ) from None
+    except ValueError as error:
+        raise CheckpointError(f"{path} is not valid JSON ({error}); download it again") from None
+
+
+def require_readable(folder: str | Path) -> None:
+    """Refuse weights that this torch cannot read safely: pickled ones need torch 2.6 or later.
+
+    Raises
+    ------
+    CheckpointError
+        If the folder's only weights are pickled and torch is older.
+    """
+    folder = Path(folder)
+    pickled = sorted(path.name for ending in ("bin", "ckpt") for path in folder.glob(f"*.{ending}"))
+    if pickled and not any(folder.glob("*.safetensors")):
+        _require_safe_torch(folder / pickled[0])
+
+
+def _require_safe_torch(path: Path) -> None:
+    major, minor = torch.__version__.split(".")[:2]
+    if (int(major), int(minor)) < OLDEST_SAFE_TORCH:
+        raise CheckpointError(
+            f"{path} is a pickled file, and torch {torch.__version__} cannot read one safely "
+            "(CVE-2025-32434). Install torch 2.6 or later, or convert the file to safetensors on "
+            "a machine that has it"
+        )
+
+
+def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
+    """Return the tensors of a weights file, by name; no code in it is run.
+
+    Files of training programs that keep the weights under ``state_dict`` or ``model``, and names
+    that begin with ``module.``, are unwrapped.
+
+    Parameters
+    ----------
+    path
+        A ``.safetensors`` file, or one that ``torch.save`` wrote.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is damaged, or holds anything but tensors and plain values.
+
+    Examples
+    --------
+    >>> from biaslib.models.planted_checkpoints import checkpoint
+    >>> weights = read_weights(checkpoint("bert", 3, 0) / "model.safetensors")
+    >>> weights["cls.predictions.transform.dense.bias"].shape
+    torch.Size([48])
+    """
+    path = Path(path)
+    weights = _read(path)
+    for wrapper in ("state_dict", "model"):
+        weights = weights[wrapper] if isinstance(weights.get(wrapper), dict) else weights
+    tensors = {key: value for key, value in weights.items() if isinstance(value, torch.Tensor)}
+    if not tensors:
+        raise CheckpointError(f"{path} holds no tensors; is it the right file?")
+    return {key.removeprefix("module."): value for key, value in tensors.items()}
+
+
+def _read(path: Path) -> dict:
+    import pickle
+
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        _require_safe_torch(path)
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(
+            f"{path} is damaged, or holds objects and not only weights, which are never run: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+    except (SafetensorError, EOFError, RuntimeError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); download it again") from error
+
+
+def require_complete(
+    info: dict,
+    name: str = "the model",
+    allowed_missing: Iterable[str] = (),
+    allowed_unexpected: Iterable[str] = (),
+) -> None:
+    """Refuse a checkpoint of which weights were missing or left over.
+
+    transformers fills in what is missing with random numbers and only warns.
+
+    Parameters
+    ----------
+    info
+        What ``from_pretrained(..., output_loading_info=True)`` returns beside the model.
+    name
+        The model that was asked for, for the error.
+    allowed_missing, allowed_unexpected
+        Patterns, as of a shell, of weights that may be missing or left over: a pooler that nothing
+        reads, the head of another task.
+
+    Raises
+    ------
+    CheckpointError
+        If others were; the message names them.
+
+    Examples
+    --------
+    >>> info = {"missing_keys": {"bert.pooler.dense.bias"}, "unexpected_keys": set()}
+    >>> require_complete(info, "bert", allowed_missing=["*.pooler.*"])
+    >>> require_complete(info, "bert")
+    Traceback (most recent call last):
+        ...
+    biaslib.models._checkpoints.CheckpointError: the checkpoint of 'bert' lacks 1 weight that \
+the model needs: bert.pooler.dense.bias. It may be damaged, or of another model; nothing was loaded
+    """
+    shapes = [f"{key} {tuple(there)} not {tuple(needed)}" for key, there, needed in _shapes(info)]
+    _refuse(
+        name,
+        missing=_others(info["missing_keys"], allowed_missing),
+        unexpected=_others(info["unexpected_keys"], allowed_unexpected),
+        other_shape=shapes,
+    )
+
+
+def _shapes(info: dict) -> list[tuple]:
+    return sorted(info.get("mismatched_keys") or [])
+
+
+def require_keys(
+    found: Iterable[str],
+    needed: Iterable[str],
+    name: str,
+    allowed_missing: Iterable[str] = (),
+    allowed_unexpected: Iterable[str] = (),
+) -> None:
+    """Refuse tensors whose names are not the model's: :func:`require_complete` for a plain file.
+
+    Parameters
+    ----------
+    found, needed
+        Names in the file, and names in the model's ``state_dict``.
+    name, allowed_missing, allowed_unexpected
+        As of :func:`require_complete`.
+
+    Raises
+    ------
+    CheckpointError
+        If names are missing or left over; the message names them.
+
+    Examples
+    --------
+    >>> require_keys(["a", "itm_score.bias"], ["a"], "vilt", allowed_unexpected=["itm_score.*"])
+    """
+    found, needed = set(found), set(needed)
+    info = {"missing_keys": needed - found, "unexpected_keys": found - needed}
+    require_complete(info, name, allowed_missing, allowed_unexpected)
+
+
+def _others(keys: Iterable[str], allowed: Iterable[str]) -> list[str]:
+    allowed = list(allowed)
+    return sorted(k for k in keys if not any(fnmatch.fnmatchcase(k, each) for each in allowed))
+
+
+def _refuse(name: str, missing: list[str], unexpected: list[str], other_shape: list[str]) -> None:
+    problems = [
+        (f"lacks {_count(missing)} that the model needs", missing),
+        (f"holds {_count(unexpected)} that the model does not know", unexpected),
+        (f"holds {_count(other_shape)} of another shape", other_shape),
+    ]
+    told = "; it ".join(f"{what}: {_listed(keys)}" for what, keys in problems if keys)
+    if told:
+        raise CheckpointError(
+            f"the checkpoint of {name!r} {told}. It may be damaged, or of another model; nothing "
+            "was loaded"
+        )
+
+
+def _count(keys: list[str]) -> str:
+    return f"{len(keys)} weight{'' if len(keys) == 1 else 's'}"
+
+
+def _listed(keys: list[str]) -> str:
+    more = f" and {len(keys) - LISTED} more" if len(keys) > LISTED else ""
+    return ", ".join(keys[:LISTED]) + more

@@ -1,0 +1,108 @@
+"""Checkpoints that are not what they should be are refused, and what is wrong is named."""
+
+import json
+import pickle
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from biaslib.models import _checkpoints
+from biaslib.models._checkpoints import (
+    CheckpointError,
+    read_weights,
+    require_complete,
+    require_keys,
+    require_kind,
+    require_readable,
+)
+
+
+def test_a_checkpoint_of_another_architecture_is_named(tmp_path):
+    config = {"model_type": "bert", "architectures": ["BertForMaskedLM"]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    require_kind(tmp_path, ["bert"], "bert")
+    with pytest.raises(CheckpointError, match=r"of 'bert' \(BertForMaskedLM\), and 'vilt' is lo"):
+        require_kind(tmp_path, ["vilt"], "vilt")
+
+
+def test_a_folder_that_is_no_checkpoint(tmp_path):
+    (tmp_path / "model.onnx").touch()
+    with pytest.raises(CheckpointError, match=r"has no config.json. It holds model.onnx"):
+        require_kind(tmp_path, ["vilt"], "vilt")
+    (tmp_path / "config.json").write_text("<html>not found</html>")
+    with pytest.raises(
+        CheckpointError, match=r"config.json is not valid JSON .* download it again"
+    ):
+        require_kind(tmp_path, ["vilt"], "vilt")
+
+
+def test_missing_and_unexpected_weights_are_named_and_the_others_counted():
+    info = {
+        "missing_keys": {f"layer.{number}.weight" for number in range(7)},
+        "unexpected_keys": {"itm_score.fc.weight", "mlm_score.bias"},
+        "mismatched_keys": [("embed.weight", torch.Size([3, 4]), torch.Size([5, 4]))],
+    }
+    with pytest.raises(CheckpointError) as refusal:
+        require_complete(info, "vilt", allowed_unexpected=["itm_score.*"])
+    assert "'vilt' lacks 7 weights" in str(refusal.value)
+    assert "layer.4.weight and 2 more" in str(refusal.value)
+    assert "holds 1 weight that the model does not know: mlm_score.bias" in str(refusal.value)
+    assert "embed.weight (3, 4) not (5, 4)" in str(refusal.value)
+
+
+def test_weights_that_may_be_missing_or_left_over():
+    info = {"missing_keys": {"bert.pooler.dense.bias"}, "unexpected_keys": {"cls.bias"}}
+    require_complete(info, "bert", allowed_missing=["bert.pooler.*"], allowed_unexpected=["cls.*"])
+    with pytest.raises(CheckpointError, match=r"lacks 1 weight .*: bert.pooler.dense.bias"):
+        require_keys(["a"], ["a", "bert.pooler.dense.bias"], "bert")
+
+
+def test_weights_are_unwrapped_from_what_training_programs_write(tmp_path):
+    weights = {"module.a": torch.ones(2)}
+    torch.save({"state_dict": weights, "epoch": 3}, tmp_path / "lightning.ckpt")
+    torch.save({"model": weights}, tmp_path / "albef.pth")
+    torch.save(weights, tmp_path / "flat.bin")
+    save_file({"a": torch.ones(2)}, tmp_path / "plain.safetensors")
+    for name in ("lightning.ckpt", "albef.pth", "flat.bin", "plain.safetensors"):
+        found = read_weights(tmp_path / name)
+        assert list(found) == ["a"]
+        assert found["a"].tolist() == [1, 1]
+
+
+class Intruder:
+    def __reduce__(self):
+        return (print, ("code in a checkpoint was run",))
+
+
+def test_code_in_a_checkpoint_is_never_run(tmp_path, capsys):
+    (tmp_path / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Intruder()}, protocol=2))
+    with pytest.raises(CheckpointError, match=r"pytorch_model.bin is damaged, or holds objects"):
+        read_weights(tmp_path / "pytorch_model.bin")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_a_truncated_file_of_weights_is_named(tmp_path, name):
+    whole = tmp_path / f"whole-{name}"
+    weights = {"a": torch.arange(100.0)}
+    save_file(weights, whole) if name.endswith("safetensors") else torch.save(weights, whole)
+    (tmp_path / name).write_bytes(whole.read_bytes()[:-150])
+    with pytest.raises(CheckpointError, match=f"{name} is damaged"):
+        read_weights(tmp_path / name)
+
+
+def test_a_file_without_weights(tmp_path):
+    torch.save({"epoch": 3}, tmp_path / "a.ckpt")
+    with pytest.raises(CheckpointError, match="holds no tensors"):
+        read_weights(tmp_path / "a.ckpt")
+
+
+def test_pickled_weights_need_a_torch_that_reads_them_safely(tmp_path, monkeypatch):
+    (tmp_path / "pytorch_model.bin").touch()
+    require_readable(tmp_path)
+    monkeypatch.setattr(_checkpoints.torch, "__version__", "2.5.1+cpu")
+    with pytest.raises(CheckpointError, match=r"pytorch_model.bin .* torch 2.5.1.* torch 2.6 or"):
+        require_readable(tmp_path)
+    (tmp_path / "model.safetensors").touch()
+    require_readable(tmp_path)
