@@ -1,0 +1,230 @@
+"""Forward passes in batches of like length, which survive a lack of memory."""
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from biaslib.runtime import progress, unknown_name
+
+__all__ = ["Plan", "autocast", "last_plan", "precision", "run_in_batches"]
+
+MANY = 4
+"""More batches than this have a progress bar."""
+
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+"""What PyTorch's errors say, in lower case, when CUDA, MPS or the CPU have no memory left."""
+
+PRECISIONS = ("float32", "bfloat16", "float16", "auto")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the rows of one run were divided.
+
+    Attributes
+    ----------
+    label
+        What ran.
+    rows
+        How many rows there were.
+    asked
+        Rows a batch that the caller asked for.
+    used
+        Rows a batch at the end: as asked, or smaller where memory did not suffice.
+    """
+
+    label: str
+    rows: int
+    asked: int
+    used: int
+
+    def __str__(self) -> str:
+        size = f"{self.rows:,} rows, {self.used} a batch"
+        return size if self.used == self.asked else f"{size} ({self.asked} did not fit in memory)"
+
+
+_last: Plan | None = None
+
+
+def last_plan() -> Plan | None:
+    """Return how the last finished run was divided, for a stamp; None before the first.
+
+    Examples
+    --------
+    >>> _ = run_in_batches([3, 1, 2], lambda rows: rows, batch_size=2)
+    >>> print(last_plan())
+    3 rows, 2 a batch
+    """
+    return _last
+
+
+def run_in_batches(
+    lengths: Sequence[int] | np.ndarray,
+    run: Callable[[np.ndarray], np.ndarray],
+    batch_size: int,
+    label: str = "",
+) -> np.ndarray:
+    """Run a model over rows of like length together, and put the results back in order.
+
+    The longest rows come first: if memory does not suffice, it shows at once. A batch that finds
+    no memory is halved and tried again, and the smaller size is kept for the rest of the run; a
+    warning says so at the end, and :func:`last_plan` records it.
+
+    Parameters
+    ----------
+    lengths
+        (n,), what each row costs, for example its number of tokens; all 1 where rows cost alike.
+    run
+        Takes the numbers of the rows of a batch, int (b,), and returns their results, (b, ...).
+    batch_size
+        Rows a batch, at most.
+    label
+        What the progress bar says; there is one for more than four batches.
+
+    Returns
+    -------
+    numpy.ndarray
+        (n, ...), the results in the order of ``lengths``.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or the batch size is less than 1.
+    MemoryError
+        If a single row does not fit in memory.
+
+    Examples
+    --------
+    >>> texts = ["a long text", "one", "two"]
+    >>> count = lambda rows: np.array([len(texts[row]) for row in rows])
+    >>> run_in_batches([len(text) for text in texts], count, batch_size=2).tolist()
+    [11, 3, 3]
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be 1 or more and is {batch_size}")
+    if not len(lengths):
+        raise ValueError("there are no rows to run: the set is empty")
+    order = np.argsort(-np.asarray(lengths), kind="stable")
+    batches = _Batches(order, run, batch_size)
+    results = progress(batches, label, len(order)) if len(order) > MANY * batch_size else batches
+    found = None
+    for row, result in results:
+        if found is None:
+            found = np.empty((len(order), *result.shape), dtype=result.dtype)
+        found[row] = result
+    batches.record(label)
+    return found
+
+
+class _Batches:
+    """Yields (row, result) batch by batch, in smaller batches once memory has run out."""
+
+    def __init__(self, order: np.ndarray, run: Callable, batch_size: int) -> None:
+        self.order, self.run = order, run
+        self.asked = self.size = batch_size
+
+    def __iter__(self):
+        start = 0
+        while start < len(self.order):
+            rows = self.order[start : start + self.size]
+            results = self._results(rows)
+            if results is None:
+                self._halve(len(rows))
+            else:
+                yield from zip(rows, results, strict=True)
+                start += len(rows)
+
+    def _results(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the results of a batch, or None if there was no memory for it.
+
+        The error is let go before the next try: its traceback holds on to the tensors of the pass.
+        """
+        try:
+            return self.run(rows)
+        except (MemoryError, RuntimeError) as error:
+            if not _says_no_memory(error):
+                raise
+            if len(rows) == 1:
+                raise MemoryError(
+                    "there is no memory for a single row: use a shorter text or a smaller picture, "
+                    "a smaller model, or another device"
+                ) from error
+            return None
+
+    def _halve(self, tried: int) -> None:
+        self.size = tried // 2
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+    def record(self, label: str) -> None:
+        """Record the plan, and warn if memory did not suffice for what was asked."""
+        global _last
+        _last = Plan(label, len(self.order), self.asked, self.size)
+        if self.size < self.asked:
+            warnings.warn(
+                f"{label or 'the model'}: {self.asked} rows a batch did not fit in memory; went on "
+                f"with {self.size}. To start there: batch_size={self.size}",
+                stacklevel=3,
+            )
+
+
+def _says_no_memory(error: Exception) -> bool:
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or any(each in said for each in NO_MEMORY)
+
+
+def precision(device: str, wanted: str | None = None) -> torch.dtype:
+    """Return the type of number in which a model runs on a device.
+
+    Only float32 carries the claim that results agree within 1e-5 whatever the batch size.
+
+    Parameters
+    ----------
+    device
+        As of :func:`biaslib.runtime.device`.
+    wanted
+        ``float32``; ``bfloat16`` or ``float16``, for CUDA alone; ``auto``: bfloat16 on a CUDA
+        device that has it, whose range is that of float32 so that nothing overflows, and float32
+        everywhere else. None takes the environment variable ``BIASLIB_PRECISION``, or float32.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such precision.
+    ValueError
+        If half precision is wanted on a device other than CUDA.
+
+    Examples
+    --------
+    >>> precision("cpu", "auto")
+    torch.float32
+    """
+    wanted = wanted or os.environ.get("BIASLIB_PRECISION", "float32")
+    if wanted not in PRECISIONS:
+        raise unknown_name("precision", wanted, PRECISIONS)
+    on_cuda = device.startswith("cuda")
+    if wanted == "auto":
+        return torch.bfloat16 if on_cuda and torch.cuda.is_bf16_supported() else torch.float32
+    if wanted != "float32" and not on_cuda:
+        raise ValueError(f"{wanted} is for CUDA devices; on {device} use precision float32 or auto")
+    if wanted == "bfloat16" and not torch.cuda.is_bf16_supported():
+        return torch.float16
+    return getattr(torch, wanted)
+
+
+def autocast(device: str, wanted: str | None = None) -> torch.autocast:
+    """Return the context in which a forward pass runs in the :func:`precision` of a device.
+
+    Examples
+    --------
+    >>> with autocast("cpu"):
+    ...     (torch.ones(1, 2) @ torch.ones(2, 1)).dtype
+    torch.float32
+    """
+    number = precision(device, wanted)
+    half = number != torch.float32
+    return torch.autocast(device.split(":")[0], dtype=number if half else None, enabled=half)

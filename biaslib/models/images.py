@@ -1,0 +1,466 @@
+"""Pictures as every model takes them: files, images, arrays, or scenes of the planted world."""
+
+import contextlib
+import functools
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+from PIL import Image, ImageOps
+
+from biaslib import planted
+from biaslib.runtime import file_sha256, progress
+
+__all__ = ["Ahead", "ImageError", "Pictures", "check_images", "loaded", "open_image", "pictures"]
+
+CHUNK = 16
+"""Pictures that are drawn, or handed to a worker, at a time."""
+
+FEW = 256
+"""Up to so many pictures, starting workers takes longer than they save."""
+
+SIXTEEN_BITS = ("I", "I;16", "I;16L", "I;16B", "I;16N")
+ALPHA = ("LA", "PA", "RGBA")
+OPAQUE = ("1", "L", "P", "RGB", "RGBX", "CMYK", "YCbCr", "HSV")
+"""Pillow's names of the kinds of pixels that are understood, with :data:`SIXTEEN_BITS`."""
+
+
+class ImageError(ValueError):
+    """An image that cannot be used; the message names it and says what to do."""
+
+
+def open_image(path: str | os.PathLike) -> Image.Image:
+    """Open an image file as a person sees it: upright, in RGB, the first frame of an animation.
+
+    Transparent parts are white. Sixteen-bit grey is scaled to eight bits. Colours are converted
+    without regard to a colour profile.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    PIL.Image.Image
+        Mode RGB, decoded.
+
+    Raises
+    ------
+    ImageError
+        If the file is missing, a folder, empty, no image, truncated, has pixels of another kind
+        than grey, palette, RGB, CMYK, YCbCr and HSV, or more pixels than Pillow's limit against
+        decompression bombs; the message names it.
+
+    Examples
+    --------
+    >>> open_image("missing.jpg")
+    Traceback (most recent call last):
+    biaslib.models.images.ImageError: missing.jpg is not there; check the path
+    """
+    path = Path(path)
+    if not path.exists():
+        raise ImageError(f"{path} is not there; check the path")
+    if path.is_dir():
+        raise ImageError(f"{path} is a folder; pass its files, as sorted(folder.glob('*.jpg'))")
+    if path.stat().st_size == 0:
+        raise ImageError(f"{path} is empty (0 bytes); download or copy it again")
+    with _naming(str(path)), Image.open(path) as image:
+        return _as_seen(image)
+
+
+@contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Turn whatever goes wrong with an image into an ImageError with its name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        try:
+            yield
+        except MemoryError:
+            raise
+        except Exception as error:  # Pillow's decoders raise errors of many kinds on bad bytes.
+            raise ImageError(f"{name} {_problem(error)}") from error
+
+
+def check_images(
+    paths: Sequence[str | os.PathLike], n_workers: int | None = None
+) -> pandas.DataFrame:
+    """Open every file once and return those that cannot be used, all at once.
+
+    Parameters
+    ----------
+    paths
+        Image files.
+    n_workers
+        As of :func:`loaded`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a problem: *row* (its number in ``paths``), *path*, *problem*; no rows if all is
+        well.
+
+    Examples
+    --------
+    >>> check_images(["missing.jpg"])["problem"].tolist()
+    ['missing.jpg is not there; check the path']
+    """
+    paths = [Path(path) for path in paths]
+    rows = np.arange(len(paths))
+    outcomes = _outcomes(_Files(paths), _nothing, rows, n_workers)
+    found = [
+        {"row": row, "path": str(paths[row]), "problem": str(outcome)}
+        for row, outcome in enumerate(progress(outcomes, "images", len(paths)))
+        if isinstance(outcome, ImageError)
+    ]
+    return pandas.DataFrame(found, columns=["row", "path", "problem"])
+
+
+class Pictures:
+    """A lazy sequence of pictures: ``len(pictures)``, and ``pictures[i]`` as uint8 (h, w, 3).
+
+    Made by :func:`pictures`.
+    """
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        raise NotImplementedError
+
+    def part(self, rows: Sequence[int]) -> "Pictures":
+        """Return the pictures of some rows; scenes are drawn there and then, all at once."""
+        raise NotImplementedError
+
+    def name(self, row: int) -> str:
+        """Return what an error calls a picture."""
+        return f"picture {row}"
+
+    @functools.cached_property
+    def ids(self) -> list[str]:
+        """What each picture is called in a store: 64 hexadecimal digits that its content gives.
+
+        The SHA-256 of a file's bytes, else of the pixels. Reading a file to hash it costs little
+        beside decoding it and running a model; its path, size and date would cost less, and would
+        take another picture for the same, or the same for another, when files are moved or
+        written anew. Within a process a file is hashed once, unless its size or date changes.
+        """
+        chunks = [range(i, min(i + CHUNK, len(self))) for i in range(0, len(self), CHUNK)]
+        return [_pixels_hash(picture) for rows in chunks for picture in self.part(rows)]
+
+
+def pictures(images: Any) -> Pictures:
+    """Return images of any kind as a lazy sequence of RGB pictures.
+
+    Parameters
+    ----------
+    images
+        A frame of planted scenes (:func:`biaslib.planted.draw` draws them, a few at a time); a
+        uint8 array (n, h, w, 3); or a sequence of paths, PIL images and uint8 arrays (h, w, 3).
+
+    Raises
+    ------
+    TypeError
+        If it is a single image, or an item is none of these; the message names its number.
+    ValueError
+        If an array has another shape, or numbers that are not uint8.
+
+    Examples
+    --------
+    >>> pictures([np.zeros((4, 6, 3), np.uint8), Image.new("L", (2, 2), 255)])[1].tolist()
+    [[[255, 255, 255], [255, 255, 255]], [[255, 255, 255], [255, 255, 255]]]
+    """
+    if isinstance(images, Pictures):
+        return images
+    if isinstance(images, pandas.DataFrame):
+        return _Scenes(images)
+    if isinstance(images, str | os.PathLike | Image.Image):
+        raise TypeError("images is a single image; pass a list with it: [image]")
+    if isinstance(images, np.ndarray) and images.dtype != object and images.ndim != 4:
+        raise ValueError(f"an array of images has the shape (n, h, w, 3), not {images.shape}")
+    if not hasattr(images, "__iter__"):
+        raise TypeError(
+            f"images has the type {type(images).__name__}; pass paths, PIL images, uint8 arrays or "
+            "a frame of planted scenes"
+        )
+    items = list(images)
+    for row, item in enumerate(items):
+        _check_item(row, item)
+    return _Files(items)
+
+
+class _Scenes(Pictures):
+    """Planted scenes, drawn when they are asked for."""
+
+    def __init__(self, scenes: pandas.DataFrame) -> None:
+        if "layout" not in scenes:
+            raise ValueError(
+                "a frame of images must have the columns of planted scenes; for a table of files "
+                'pass its column of paths, as images=table["path"]'
+            )
+        self.scenes = scenes
+
+    def __len__(self) -> int:
+        return len(self.scenes)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return planted.draw(self.scenes.iloc[[row]])[0]
+
+    def part(self, rows: Sequence[int]) -> Pictures:
+        return _Files(list(planted.draw(self.scenes.iloc[list(rows)])))
+
+    def name(self, row: int) -> str:
+        return f"scene {row}"
+
+
+class _Files(Pictures):
+    """Paths, PIL images and arrays, in any mixture; files are opened when they are asked for."""
+
+    def __init__(self, items: list, numbers: Sequence[int] | None = None) -> None:
+        self.items = items
+        self.numbers = range(len(items)) if numbers is None else numbers
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        item = self.items[row]
+        if isinstance(item, np.ndarray):
+            return item
+        if _is_path(item):
+            return np.array(open_image(item))
+        with _naming(self.name(row)):
+            return np.array(_as_seen(item))
+
+    def part(self, rows: Sequence[int]) -> Pictures:
+        return _Files([self.items[row] for row in rows], [self.numbers[row] for row in rows])
+
+    def name(self, row: int) -> str:
+        item = self.items[row]
+        return str(item) if _is_path(item) else f"image {self.numbers[row]} of the list"
+
+    @functools.cached_property
+    def ids(self) -> list[str]:
+        return [
+            _file_hash(item) if _is_path(item) else _pixels_hash(self[row])
+            for row, item in enumerate(self.items)
+        ]
+
+
+def loaded(
+    pictures: Pictures,
+    prepare: Callable[[np.ndarray], Any],
+    rows: Sequence[int],
+    n_workers: int | None = None,
+) -> Iterator[Any]:
+    """Yield prepared pictures in the order of ``rows``, made by worker processes ahead of time.
+
+    Parameters
+    ----------
+    pictures
+        As :func:`pictures` returns them.
+    prepare
+        Picture, uint8 (h, w, 3) -> what the model takes of it. NumPy arrays are best: tensors pass
+        between processes through shared memory, of which containers have little. Where processes
+        are spawned and not forked, it must be picklable: a function of a module, or an object.
+    rows
+        The numbers of the pictures wanted.
+    n_workers
+        Worker processes, no more than there are cores. None: as many as cores, up to 4, and none
+        for 256 pictures or fewer.
+
+    Raises
+    ------
+    ImageError
+        If a picture cannot be opened or prepared, in a worker or not; the message names it.
+
+    Examples
+    --------
+    >>> two = pictures(np.zeros((2, 4, 6, 3), np.uint8))
+    >>> [each.shape for each in loaded(two, np.transpose, rows=[1, 0])]
+    [(3, 6, 4), (3, 6, 4)]
+    """
+    for outcome in _outcomes(pictures, prepare, rows, n_workers):
+        if isinstance(outcome, ImageError):
+            raise outcome
+        yield outcome
+
+
+class Ahead:
+    """Hands out what :func:`loaded` yields to batches, which may come again after a failure.
+
+    Parameters
+    ----------
+    images
+        Prepared images, in the order of ``rows``.
+    rows
+        The rows in the order in which batches ask for them, each once.
+
+    Examples
+    --------
+    >>> ahead = Ahead(iter("abcd"), rows=[3, 1, 0, 2])
+    >>> ahead([3, 1, 0]), ahead([3, 1]), ahead([0, 2])
+    (['a', 'b', 'c'], ['a', 'b'], ['c', 'd'])
+    """
+
+    def __init__(self, images: Iterator[Any], rows: Sequence[int]) -> None:
+        self.images, self.order = images, iter(rows)
+        self.kept: dict[int, Any] = {}
+
+    def __call__(self, rows: Sequence[int]) -> list:
+        """Return the images of a batch; those that came before its first row are forgotten."""
+        while self.kept and next(iter(self.kept)) != rows[0]:
+            del self.kept[next(iter(self.kept))]
+        while rows[-1] not in self.kept:
+            self.kept[next(self.order)] = next(self.images)
+        return [self.kept[row] for row in rows]
+
+
+class _Chunks:
+    """The data set of a DataLoader: item i is the i-th chunk of rows, prepared.
+
+    A picture that fails is returned as its error, so that its message arrives as it was written.
+    """
+
+    def __init__(self, pictures: Pictures, prepare: Callable, rows: Sequence[int]) -> None:
+        self.pictures, self.prepare, self.rows = pictures, prepare, rows
+
+    def __len__(self) -> int:
+        return -(-len(self.rows) // CHUNK)
+
+    def __getitem__(self, index: int) -> list:
+        rows = self.rows[index * CHUNK : (index + 1) * CHUNK]
+        part = self.pictures.part(rows)
+        return [self._outcome(part, place, row) for place, row in enumerate(rows)]
+
+    def _outcome(self, part: Pictures, place: int, row: int) -> Any:
+        try:
+            picture = part[place]
+        except ImageError as error:
+            return error
+        try:
+            return self.prepare(picture)
+        except (ValueError, TypeError, ZeroDivisionError) as error:
+            problem = f"{self.pictures.name(row)}, shape {picture.shape}, could not be prepared"
+            return ImageError(f"{problem}: {type(error).__name__}: {error}")
+
+
+def _outcomes(
+    pictures: Pictures, prepare: Callable, rows: Sequence[int], n_workers: int | None
+) -> Iterator[Any]:
+    """Yield what comes of each row: the prepared picture, or an ImageError."""
+    chunks = _Chunks(pictures, prepare, rows)
+    n_workers = _workers(n_workers, len(rows))
+    for chunk in _in_processes(chunks, n_workers) if n_workers else _in_turn(chunks):
+        yield from chunk
+
+
+def _in_turn(chunks: _Chunks) -> Iterator[list]:
+    return (chunks[index] for index in range(len(chunks)))
+
+
+def _in_processes(chunks: _Chunks, n_workers: int) -> Iterator[list]:
+    from torch.utils.data import DataLoader
+
+    with warnings.catch_warnings():
+        # Python 3.12 and later warn of any fork beside threads, as in every notebook; the workers
+        # use Pillow and NumPy, and PyTorch with a single thread.
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        running = iter(DataLoader(chunks, batch_size=None, num_workers=n_workers, collate_fn=list))
+    yield from running
+
+
+def _workers(n_workers: int | None, n_pictures: int) -> int:
+    known = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+    if n_workers is None:
+        n_workers = 4 if n_pictures > FEW and cores > 1 else 0
+    return min(n_workers, cores)
+
+
+def _as_seen(image: Image.Image) -> Image.Image:
+    """Return an image in RGB, upright, over white."""
+    if image.mode not in (*SIXTEEN_BITS, *ALPHA, *OPAQUE):
+        raise _UnknownPixelsError(f"has pixels of the kind {image.mode!r}")
+    if image.mode in SIXTEEN_BITS:
+        image = _eight_bits(image)
+    image = ImageOps.exif_transpose(image)
+    if image.mode in ALPHA or "transparency" in image.info:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return image.convert("RGB")
+
+
+class _UnknownPixelsError(ValueError):
+    """Pixels whose colours cannot be told."""
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """Return 16-bit grey as 8-bit grey, which Pillow would cut off at 255."""
+    values = np.asarray(image)
+    if values.min() < 0 or values.max() > 65535:
+        raise _UnknownPixelsError("has 32-bit pixels, whose range is unknown")
+    grey = Image.fromarray((values / 257).round().astype(np.uint8))
+    grey.info = {"exif": image.info["exif"]} if "exif" in image.info else {}
+    return grey
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, Image.DecompressionBombWarning | Image.DecompressionBombError):
+        return (
+            f"is too large to be opened safely: {error} If you trust it, save it smaller, or raise "
+            "PIL.Image.MAX_IMAGE_PIXELS"
+        )
+    if isinstance(error, Image.UnidentifiedImageError):
+        return "is not an image that Pillow reads; remove it or save it as JPEG or PNG"
+    if isinstance(error, _UnknownPixelsError):
+        return f"{error}; save it in RGB with 8 bits a channel"
+    return f"is truncated or damaged ({error}); download or copy it again"
+
+
+def _check_item(row: int, item: Any) -> None:
+    if isinstance(item, np.ndarray):
+        if item.ndim != 3 or item.shape[2] != 3 or 0 in item.shape:
+            raise ValueError(f"image {row} has the shape {item.shape}, not (height, width, 3)")
+        if item.dtype != np.uint8:
+            raise ValueError(f"image {row} holds {item.dtype}; convert it to uint8, 0 to 255")
+    elif not (_is_path(item) or isinstance(item, Image.Image)):
+        raise TypeError(
+            f"image {row} has the type {type(item).__name__}; pass a path, a PIL image or a uint8 "
+            "array"
+        )
+
+
+def _is_path(item: Any) -> bool:
+    return isinstance(item, str | os.PathLike)
+
+
+def _nothing(picture: np.ndarray) -> None:
+    return None
+
+
+def _file_hash(path: str | os.PathLike) -> str:
+    path = Path(path)
+    if not path.is_file() or path.stat().st_size == 0:
+        open_image(path)  # raises the error that says what is wrong
+    status = path.stat()
+    return _hash_as_of(path.resolve(), status.st_size, status.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=200_000)
+def _hash_as_of(path: Path, size: int, changed: int) -> str:
+    return file_sha256(path)
+
+
+def _pixels_hash(picture: np.ndarray) -> str:
+    digest = hashlib.sha256(repr(picture.shape).encode())
+    digest.update(np.ascontiguousarray(picture))
+    return digest.hexdigest()

@@ -1,0 +1,125 @@
+"""Batches of like length: their order, their size, and what a lack of memory does to them."""
+
+import numpy as np
+import pytest
+import torch
+
+from biaslib.models import _batches
+from biaslib.models._batches import autocast, last_plan, precision, run_in_batches
+from biaslib.runtime import UnknownNameError
+
+LENGTHS = [3, 9, 1, 9, 5, 2, 7]
+
+
+class Memory:
+    """A model that has memory for so many rows, and notes the rows of each batch that it ran."""
+
+    def __init__(self, room, error):
+        self.room, self.error = room, error
+        self.tried, self.ran = [], []
+
+    def __call__(self, rows):
+        self.tried.append(len(rows))
+        if len(rows) > self.room:
+            raise self.error
+        self.ran.append(rows.tolist())
+        return np.stack([rows, rows**2], axis=1).astype(np.float32)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 7, 100])
+def test_rows_come_back_in_order_whatever_the_batch_size(batch_size):
+    model = Memory(100, None)
+    found = run_in_batches(LENGTHS, model, batch_size)
+    assert found.tolist() == [[row, row**2] for row in range(7)]
+    assert found.dtype == np.float32
+    assert len(model.ran) == -(-7 // batch_size)
+
+
+def test_rows_of_like_length_run_together_the_longest_first():
+    model = Memory(100, None)
+    run_in_batches(LENGTHS, model, 2)
+    assert model.ran == [[1, 3], [6, 4], [0, 5], [2]]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("MPS backend out of memory (MPS allocated: 18 GB)"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+        MemoryError(),
+    ],
+)
+def test_a_batch_that_finds_no_memory_is_halved_and_the_size_kept(error):
+    model = Memory(2, error)
+    with pytest.warns(UserWarning, match="words: 6 rows .* with 1. .*batch_size=1") as caught:
+        found = run_in_batches(LENGTHS, model, 6, "words")
+    assert found[:, 1].tolist() == [row**2 for row in range(7)]
+    assert model.tried == [6, 3, *[1] * 7]
+    assert len(caught) == 1
+    assert str(last_plan()) == "7 rows, 1 a batch (6 did not fit in memory)"
+
+
+def test_the_plan_of_a_run_that_fits_is_recorded_without_a_warning():
+    run_in_batches(LENGTHS, Memory(9, None), 3, "words")
+    assert last_plan() == _batches.Plan("words", rows=7, asked=3, used=3)
+
+
+def test_a_single_row_without_memory_ends_the_run_and_says_what_helps():
+    with pytest.raises(MemoryError, match=r"single row.*smaller model"):
+        run_in_batches([1, 1], Memory(0, MemoryError()), 2)
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory():
+    model = Memory(1, RuntimeError("shapes cannot be multiplied"))
+    with pytest.raises(RuntimeError, match="multiplied"):
+        run_in_batches([1, 1], model, 2)
+    assert model.tried == [2]
+
+
+def test_nothing_to_run_and_batches_of_nothing_are_refused():
+    with pytest.raises(ValueError, match="no rows"):
+        run_in_batches([], Memory(1, None), 2)
+    with pytest.raises(ValueError, match="batch_size must be 1 or more and is 0"):
+        run_in_batches([1], Memory(1, None), 0)
+
+
+def test_many_batches_have_a_progress_bar_that_counts_rows(monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        _batches, "progress", lambda items, label, total: shown.append((label, total)) or items
+    )
+    run_in_batches([1] * 8, Memory(9, None), 2, "four batches")
+    run_in_batches([1] * 9, Memory(9, None), 2, "five batches")
+    assert shown == [("five batches", 9)]
+
+
+@pytest.mark.parametrize(
+    ("device", "wanted", "has_bfloat16", "expected"),
+    [
+        ("cpu", None, False, torch.float32),
+        ("cpu", "auto", False, torch.float32),
+        ("mps", "auto", False, torch.float32),
+        ("cuda", None, True, torch.float32),
+        ("cuda:1", "auto", True, torch.bfloat16),
+        ("cuda", "auto", False, torch.float32),
+        ("cuda", "bfloat16", False, torch.float16),
+        ("cuda", "float16", True, torch.float16),
+    ],
+)
+def test_precision(monkeypatch, device, wanted, has_bfloat16, expected):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: has_bfloat16)
+    assert precision(device, wanted) == expected
+
+
+def test_precision_can_be_set_for_a_whole_run(monkeypatch):
+    monkeypatch.setenv("BIASLIB_PRECISION", "auto")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    assert precision("cuda") == torch.bfloat16
+
+
+def test_half_precision_off_cuda_and_unknown_precisions_are_refused():
+    with pytest.raises(ValueError, match="bfloat16 is for CUDA devices; on cpu use"):
+        autocast("cpu", "bfloat16")
+    with pytest.raises(UnknownNameError, match="Did you mean 'bfloat16'"):
+        precision("cuda", "bfloat")

@@ -1,0 +1,280 @@
+"""Pictures of every kind, good and bad, as models take them."""
+
+import io
+import os
+import pickle
+
+import numpy as np
+import pandas
+import pytest
+from PIL import Image
+
+from biaslib import planted, runtime
+from biaslib.models.images import (
+    Ahead,
+    ImageError,
+    check_images,
+    loaded,
+    open_image,
+    pictures,
+)
+
+RED, GREEN, WHITE = [255, 0, 0], [0, 255, 0], [255, 255, 255]
+
+
+@pytest.fixture(scope="module")
+def photo():
+    """Noise, so that no part of the file can be guessed."""
+    return Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 60, 3), np.uint8))
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Save an image and return what is seen of the file, as an array."""
+
+    def save(image, name, **options):
+        image.save(tmp_path / name, **options)
+        seen = open_image(tmp_path / name)
+        assert seen.mode == "RGB"
+        return np.array(seen)
+
+    return save
+
+
+def test_a_plain_photo_is_itself(photo, saved):
+    assert (saved(photo, "plain.png") == np.array(photo)).all()
+
+
+def test_a_palette_is_looked_up(saved):
+    image = Image.new("P", (1, 2))
+    image.putpalette(RED + GREEN)
+    image.putpixel((0, 1), 1)
+    assert saved(image, "palette.png").tolist() == [[RED], [GREEN]]
+
+
+def test_a_transparent_palette_entry_is_white(saved):
+    image = Image.new("P", (1, 2))
+    image.putpalette(RED + GREEN)
+    image.putpixel((0, 1), 1)
+    assert saved(image, "clear.png", transparency=0).tolist() == [[WHITE], [GREEN]]
+
+
+def test_alpha_is_laid_over_white(saved):
+    image = Image.new("RGBA", (2, 1), (255, 0, 0, 255))
+    image.putpixel((1, 0), (255, 0, 0, 51))
+    assert saved(image, "alpha.png").tolist() == [[RED, [255, 204, 204]]]
+    assert saved(Image.new("LA", (1, 1), (0, 0)), "grey.png").tolist() == [[WHITE]]
+
+
+def test_cmyk_is_converted(saved):
+    cyan = saved(Image.new("CMYK", (8, 8), (255, 0, 0, 0)), "cmyk.jpg")
+    assert np.abs(cyan[4, 4].astype(int) - [0, 255, 255]).max() < 5
+
+
+def test_grey_and_black_and_white(saved):
+    assert saved(Image.new("L", (1, 1), 7), "grey.png").tolist() == [[[7, 7, 7]]]
+    assert saved(Image.new("1", (1, 1), 1), "bits.png").tolist() == [[WHITE]]
+
+
+@pytest.mark.parametrize("name", ["deep.png", "deep.tif"])
+def test_sixteen_bits_are_scaled_and_not_cut_off(saved, name):
+    deep = Image.fromarray(np.array([[0, 257, 32896, 65535]], np.uint16))
+    assert saved(deep, name)[0, :, 0].tolist() == [0, 1, 128, 255]
+
+
+@pytest.mark.parametrize("name", ["moving.gif", "moving.webp", "moving.png"])
+def test_the_first_frame_of_an_animation_is_taken(saved, name):
+    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "lime", "blue")]
+    options = {} if name.endswith("gif") else {"lossless": True}
+    seen = saved(frames[0], name, save_all=True, append_images=frames[1:], **options)
+    assert seen[4, 4].tolist() == RED
+
+
+def test_a_photo_is_turned_upright(saved):
+    """Orientation 6: the camera was turned, the top of the scene is on the right of the file."""
+    lying = Image.new("RGB", (32, 16), "white")
+    lying.paste("red", (24, 0, 32, 16))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    seen = saved(lying, "turned.png", exif=exif)
+    assert seen.shape == (32, 16, 3)
+    assert seen[28, 8].tolist() == RED
+    assert seen[4, 8].tolist() == WHITE
+
+
+def bad_files(folder, photo):
+    """Return what is wrong with each bad file that this writes, by its name."""
+    whole = {}
+    for kind in ("JPEG", "PNG", "GIF", "WEBP"):
+        stream = io.BytesIO()
+        photo.save(stream, kind)
+        whole[kind] = stream.getvalue()
+    contents = {
+        "empty.jpg": (b"", "empty .0 bytes.; download"),
+        "page.jpg": (b"<html>404 not found</html>", "not an image that Pillow reads"),
+        **{
+            f"cut.{kind.lower()}": (data[: len(data) // 2], "truncated or damaged .*download")
+            for kind, data in whole.items()
+        },
+    }
+    for name, (data, _) in contents.items():
+        (folder / name).write_bytes(data)
+    (folder / "folder.jpg").mkdir()
+    Image.new("F", (2, 2)).save(folder / "floats.tif")
+    wide = Image.fromarray(np.full((2, 2), 100_000, np.int32))
+    wide.save(folder / "wide.tif")
+    return {name: problem for name, (_, problem) in contents.items()} | {
+        "gone.jpg": "not there; check the path",
+        "folder.jpg": "a folder; pass its files",
+        "floats.tif": "pixels of the kind 'F'; save it in RGB",
+        "wide.tif": "32-bit pixels, whose range is unknown; save",
+    }
+
+
+def test_bad_files_are_named_one_by_one_and_all_at_once(tmp_path, photo):
+    photo.save(tmp_path / "good.png")
+    expected = bad_files(tmp_path, photo)
+    for name, problem in expected.items():
+        with pytest.raises(ImageError, match=f"{name} .*{problem}"):
+            open_image(tmp_path / name)
+    paths = [tmp_path / name for name in ("good.png", *expected, "good.png")]
+    table = check_images(paths)
+    assert table["row"].tolist() == list(range(1, len(expected) + 1))
+    assert table["path"].tolist() == [str(path) for path in paths[1:-1]]
+    assert table["problem"].str.contains("|".join(expected.values())).all()
+
+
+def test_all_is_well_is_an_empty_table(tmp_path, photo):
+    photo.save(tmp_path / "good.png")
+    table = check_images([tmp_path / "good.png"])
+    assert table.empty
+    assert list(table) == ["row", "path", "problem"]
+
+
+@pytest.mark.parametrize("limit", [1000, 2000])
+def test_a_decompression_bomb_is_refused_before_it_is_decoded(tmp_path, photo, monkeypatch, limit):
+    """Pillow warns above its limit and refuses above twice the limit; to us both are errors."""
+    photo.save(tmp_path / "bomb.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
+    with pytest.raises(ImageError, match=r"bomb\.png .*2400 pixels.* limit of .*MAX_IMAGE_PIXELS"):
+        open_image(tmp_path / "bomb.png")
+
+
+def test_paths_images_and_arrays_in_any_mixture(tmp_path, photo):
+    photo.save(tmp_path / "photo.png")
+    array = np.array(photo)
+    found = pictures([tmp_path / "photo.png", str(tmp_path / "photo.png"), photo, array])
+    assert len(found) == 4
+    assert all((picture == array).all() for picture in found)
+    assert (pictures(pandas.Series([photo]))[0] == array).all()
+    assert (pictures(array[None])[0] == array).all()
+    assert pictures(found) is found
+
+
+def test_scenes_are_drawn_as_planted_draws_them():
+    scenes = planted.faces(2, np.random.default_rng(3)).iloc[:20]
+    drawn = planted.draw(scenes)
+    found = pictures(scenes)
+    assert len(found) == 20
+    assert (np.stack(list(loaded(found, np.array, range(20)))) == drawn).all()
+    assert (found[7] == drawn[7]).all()
+    assert (np.stack(list(found.part([7, 3]))) == drawn[[7, 3]]).all()
+    assert found.ids == pictures(drawn).ids
+
+
+def test_ids_are_hashes_of_content(tmp_path, photo):
+    photo.save(tmp_path / "one.png")
+    os.link(tmp_path / "one.png", tmp_path / "two.png")
+    found = pictures([tmp_path / "one.png", tmp_path / "two.png", photo, np.array(photo)])
+    assert found.ids[0] == found.ids[1] == runtime.file_sha256(tmp_path / "one.png")
+    assert found.ids[2] == found.ids[3] != found.ids[0]
+    before = found.ids[0]
+    photo.rotate(180).save(tmp_path / "one.png")
+    assert pictures([tmp_path / "one.png"]).ids != [before]
+    flat, tall = np.zeros((2, 8, 3), np.uint8), np.zeros((8, 2, 3), np.uint8)
+    assert len(set(pictures([flat, tall]).ids)) == 2
+
+
+def test_ids_of_a_file_that_is_gone(tmp_path):
+    with pytest.raises(ImageError, match=r"gone\.jpg is not there"):
+        _ = pictures([tmp_path / "gone.jpg"]).ids
+
+
+@pytest.mark.parametrize(
+    ("images", "error", "message"),
+    [
+        ("photo.jpg", TypeError, r"a single image; pass a list"),
+        (Image.new("RGB", (2, 2)), TypeError, r"a single image"),
+        (np.zeros((2, 2, 3), np.uint8), ValueError, r"\(n, h, w, 3\), not \(2, 2, 3\)"),
+        (np.zeros((1, 2, 2, 3)), ValueError, "image 0 holds float64; convert it to uint8"),
+        ([np.zeros((2, 2), np.uint8)], ValueError, r"image 0 has the shape \(2, 2\)"),
+        ([np.zeros((0, 2, 3), np.uint8)], ValueError, r"image 0 has the shape \(0, 2, 3\)"),
+        (["a.jpg", None], TypeError, "image 1 has the type NoneType; pass a path"),
+        (7, TypeError, "images has the type int; pass paths"),
+        (pandas.DataFrame({"path": ["a.jpg"]}), ValueError, r'images=table\["path"\]'),
+    ],
+)
+def test_what_is_no_list_of_images_is_refused(images, error, message):
+    with pytest.raises(error, match=message):
+        pictures(images)
+
+
+def test_a_damaged_image_object_is_named_by_its_number(tmp_path, photo):
+    bad_files(tmp_path, photo)
+    with (
+        Image.open(tmp_path / "cut.jpeg") as half,
+        pytest.raises(ImageError, match="image 1 of the list is truncated"),
+    ):
+        list(loaded(pictures([photo, half]), np.array, [1]))
+
+
+class Half:
+    """Takes every other pixel, and no picture that is less than four pixels high."""
+
+    def __call__(self, picture):
+        if len(picture) < 4:
+            raise ValueError("too flat")
+        return picture[::2, ::2]
+
+
+@pytest.mark.parametrize("n_workers", [0, 2])
+def test_order_is_kept_with_workers_and_without(tmp_path, n_workers):
+    rng = np.random.default_rng(1)
+    arrays = [rng.integers(0, 255, (4 + i, 8, 3), np.uint8) for i in range(70)]
+    for i in range(0, 70, 2):
+        Image.fromarray(arrays[i]).save(tmp_path / f"{i}.png")
+    mixed = [tmp_path / f"{i}.png" if i % 2 == 0 else arrays[i] for i in range(70)]
+    rows = rng.permutation(70)
+    found = list(loaded(pictures(mixed), Half(), rows, n_workers))
+    assert len(found) == 70
+    assert all((each == arrays[row][::2, ::2]).all() for each, row in zip(found, rows, strict=True))
+
+
+@pytest.mark.parametrize("n_workers", [0, 1])
+def test_an_error_in_a_worker_names_the_file_and_earlier_pictures_arrive(tmp_path, n_workers):
+    good, flat = np.zeros((4, 4, 3), np.uint8), np.zeros((2, 4, 3), np.uint8)
+    (tmp_path / "cut.jpg").write_bytes(b"\xff\xd8")
+    for bad, problem in ((tmp_path / "cut.jpg", "cut.jpg is"), (flat, "image 20 .*too flat")):
+        images = loaded(pictures([*[good] * 20, bad, good]), Half(), range(22), n_workers)
+        assert all(next(images).shape == (2, 2, 3) for _ in range(20))
+        with pytest.raises(ImageError, match=problem):
+            next(images)
+
+
+def test_what_workers_are_given_can_be_pickled(tmp_path):
+    """As it must be where processes are spawned."""
+    scenes = planted.faces(1, np.random.default_rng(3)).iloc[:2]
+    for each in (pictures(scenes), pictures([tmp_path / "a.jpg"])):
+        assert len(pickle.loads(pickle.dumps(each))) == len(each)
+
+
+def test_a_batch_that_failed_gets_its_images_again():
+    made = []
+    images = (made.append(row) or row * 10 for row in [4, 2, 0, 1, 3])
+    ahead = Ahead(images, [4, 2, 0, 1, 3])
+    assert ahead([4, 2, 0, 1]) == [40, 20, 0, 10]
+    assert ahead([4, 2]) == [40, 20]
+    assert ahead([0, 1]) == [0, 10]
+    assert ahead([3]) == [30]
+    assert made == [4, 2, 0, 1, 3]
+    assert list(ahead.kept) == [3]
