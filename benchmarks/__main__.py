@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NAMES = ("permutation", "caption_association", "bootstrap")
+NAMES = ("permutation", "caption_association", "bootstrap", "detector")
 
 
 def records(name: str) -> list[dict]:

@@ -21,6 +21,7 @@ from torch import nn
 
 from biaslib import runtime
 from biaslib.models._checkpoints import CheckpointError, read_weights, require_complete
+from biaslib.models._region_rows import RegionRow, stacked
 from biaslib.models.images import loaded, pictures
 from biaslib.models.networks.faster_rcnn import Detections, FasterRcnn, FasterRcnnConfig
 from biaslib.models.regions import RegionFeatures
@@ -161,12 +162,12 @@ class Detector:
             raise ValueError("there are no images: the list is empty")
         names = None if words is None else self.class_names
         prepared = loaded(shown, self.preparation, range(len(shown)))
-        found, sizes = [], []
-        for each in progress(prepared, f"{self.name}: {len(shown):,} images", len(shown)):
-            found.append(self._run(each))
-            sizes.append(each[1][::-1])
-        self._warn_of_empty([shown.name(i) for i, one in enumerate(found) if not len(one.boxes)])
-        regions = _stacked(found, np.array(sizes), self.config.max_detections)
+        label = f"{self.name}: {len(shown):,} images"
+        rows = [
+            _row(self._run(each), each[1][::-1]) for each in progress(prepared, label, len(shown))
+        ]
+        self._warn_of_empty([shown.name(i) for i, row in enumerate(rows) if not len(row.boxes)])
+        regions = stacked(rows, self.config.max_detections)
         if names is None:
             return regions
         return replace(regions, persons=person_regions(_named(names, regions.classes), words))
@@ -253,9 +254,11 @@ class Preparation:
 
     def size(self, height: int, width: int) -> tuple[int, int]:
         """Return the height and width to which a picture is resized."""
-        scale = self.config.min_size / min(height, width)
-        scale *= min(1.0, self.config.max_size / (scale * max(height, width)))
-        return int(height * scale + 0.5), int(width * scale + 0.5)
+        least, most = self.config.min_size, self.config.max_size
+        scale = least / min(height, width)
+        sides = (least, scale * width) if height < width else (scale * height, least)
+        scale = most / max(sides) if max(sides) > most else 1.0
+        return int(sides[0] * scale + 0.5), int(sides[1] * scale + 0.5)
 
 
 def person_regions(classes: np.ndarray, words: Sequence[str] = ()) -> np.ndarray:
@@ -292,37 +295,12 @@ def _named(names: Sequence[str], numbers: np.ndarray) -> np.ndarray:
     return np.array([*names, ""])[numbers]
 
 
-def _stacked(found: list[Detections], sizes: np.ndarray, k: int) -> RegionFeatures:
-    """Return the regions of n pictures, padded to k each; sizes are (n, 2), width and height."""
-    columns = {name: _column([getattr(one, name) for one in found], k) for name in found[0]._fields}
-    real = np.arange(k) < np.array([[len(one.boxes)] for one in found])
-    for name in ("classes", "attributes"):
-        columns[name][~real] = -1
-    return RegionFeatures(
-        columns["features"],
-        _shares(columns["boxes"], sizes) * real[:, :, None],
-        real,
-        np.zeros_like(real),
-        sizes,
-        columns["classes"],
-        columns["attributes"],
-        columns["scores"],
-    )
-
-
-def _column(parts: list[np.ndarray], k: int) -> np.ndarray:
-    column = np.zeros((len(parts), k, *parts[0].shape[1:]), dtype=parts[0].dtype)
-    for row, part in zip(column, parts, strict=True):
-        row[: len(part)] = part
-    return column
-
-
-def _shares(boxes: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return boxes in pixels as shares of the picture, each at least a pixel wide and high."""
-    pixel = 1 / sizes[:, None, :]
-    low = np.clip(boxes[..., :2] * pixel, 0, 1 - pixel)
-    high = np.clip(boxes[..., 2:] * pixel, low + pixel, 1)
-    return np.concatenate([low, high], axis=-1)
+def _row(found: Detections, size: tuple[int, int]) -> RegionRow:
+    """Return a picture's detections, none thinner than a pixel; size is (w, h)."""
+    low = np.clip(found.boxes[:, :2], 0, np.array(size) - 1)
+    high = np.clip(found.boxes[:, 2:], low + 1, size)
+    boxes = np.concatenate([low, high], axis=1)
+    return RegionRow(found.features, boxes, size, found.classes, found.attributes, found.scores)
 
 
 def load(
