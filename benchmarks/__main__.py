@@ -1,4 +1,7 @@
-"""Run every benchmark of this folder and write its records to ``benchmarks/results``."""
+"""Run the benchmarks of this folder and write their records to ``benchmarks/results``.
+
+``python -m benchmarks`` runs every one, ``python -m benchmarks detector`` those that are named.
+"""
 
 import csv
 import datetime
@@ -38,12 +41,17 @@ def write(name: str, rows: list[dict]) -> None:
             table.writerows([[row.get(column, "") for column in columns] for row in chosen])
 
 
-def main() -> None:
-    """Run all and write a note on the machine."""
+def main(names: list[str]) -> None:
+    """Run those named, or all; write a note on the machine when all have run on it."""
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        raise SystemExit(f"unknown benchmark {unknown[0]!r}. Known: {', '.join(NAMES)}")
     (FOLDER / "results").mkdir(exist_ok=True)
-    for name in NAMES:
+    for name in names or NAMES:
         print(f"== {name}", flush=True)
         write(name, records(name))
+    if names:
+        return
     today = datetime.datetime.now(datetime.timezone.utc).date()
     machine = [{"measure": "machine", "date": today, "processor": platform.machine()}]
     machine[0] |= {"cores": os.cpu_count(), "python": platform.python_version()}
@@ -51,4 +59,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -6,7 +6,7 @@ nothing; time and memory depend on shapes alone, and all 300 proposals are read.
 """
 
 import json
-import os
+import multiprocessing
 import resource
 import tempfile
 import time
@@ -73,20 +73,17 @@ def write_random(folder):
     """Write a detector of random weights in the layout of the published one."""
     torch.manual_seed(0)
     network = FasterRcnn(FasterRcnnConfig.from_nested(SETTINGS))
-    torch.save(network.state_dict(), folder / "pytorch_model.bin")
-    (folder / "config.yaml").write_text(yaml.safe_dump(SETTINGS))
+    torch.save(network.state_dict(), Path(folder) / "pytorch_model.bin")
+    (Path(folder) / "config.yaml").write_text(yaml.safe_dump(SETTINGS))
 
 
 def main(height=800, width=1333):
     """Print the record; the files are written by another process, whose memory does not count."""
     picture = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
     with tempfile.TemporaryDirectory() as name:
-        writer = os.fork()
-        if not writer:
-            write_random(Path(name))
-            os._exit(0)
-        if os.waitpid(writer, 0)[1]:
-            raise SystemExit("the random detector could not be written")
+        writer = multiprocessing.get_context("spawn").Process(target=write_random, args=(name,))
+        writer.start()
+        writer.join()
         started = time.perf_counter()
         loaded = detector.load(name, device="cpu")
         seconds_to_load, loaded_gb = time.perf_counter() - started, peak_gb()

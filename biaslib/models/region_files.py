@@ -137,7 +137,7 @@ def _of_folder(folder: Path, ids: list[str]) -> dict[str, RegionRow]:
 
 def _of_npz(path: Path) -> RegionRow:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             size = (int(file["image_w"]), int(file["image_h"]))
             picture = RegionRow(np.asarray(file["x"]), np.asarray(file["bbox"]), size)
             count = int(file["num_bbox"])
