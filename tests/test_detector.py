@@ -346,9 +346,18 @@ def test_images_of_every_kind_and_none(loaded, shown, tmp_path):
     path = tmp_path / "picture.png"
     Image.fromarray(shown[0]).save(path)
     from_file = loaded.regions([path], words=None)
+    assert np.array_equal(loaded.detect(path).boxes, loaded.detect(shown[0]).boxes)
     assert np.array_equal(from_file.features, loaded.regions([shown[0]], words=None).features)
     with pytest.raises(ValueError, match="there are no images"):
         loaded.regions([])
+
+
+def test_the_order_of_channels_as_released_is_in_the_revision(official, loaded, shown):
+    released = detector.load(official, device="cpu", as_released=True)
+    assert released.revision == f"{loaded.revision}, channels as released"
+    assert loaded.revision.startswith("official, sha256 ")
+    found = released.detect(shown[0][:, :, ::-1])
+    assert np.array_equal(found.features, loaded.detect(shown[0]).features)
 
 
 # Names and persons

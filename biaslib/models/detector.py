@@ -79,7 +79,7 @@ class Detector:
         What the numbers of classes and attributes mean; ``None`` where the label files are missing.
     as_released
         Give the network RGB where it was trained on BGR, as the released code does with local files
-        (huggingface/transformers, issues 8333, 11042 and 19601).
+        (huggingface/transformers, issues 8333, 11042 and 19601); the revision then says so.
     """
 
     def __init__(
@@ -94,7 +94,8 @@ class Detector:
     ):
         self.network = network.to(device).eval()
         self.config = network.config
-        self.name, self.revision, self.device = name, revision, device
+        self.name, self.device = name, device
+        self.revision = f"{revision}, channels as released" if as_released else revision
         self.preparation = Preparation(self.config, as_released)
         self._names = dict(zip(LABELS, (class_names, attribute_names), strict=True))
 
@@ -108,21 +109,22 @@ class Detector:
         """The name of every attribute; an error says where to get them if they are missing."""
         return self._require_names(LABELS[1])
 
-    def detect(self, picture: np.ndarray) -> Detections:
-        """Return the regions of one picture, up to 36, the surest first.
+    def detect(self, image: Any) -> Detections:
+        """Return the regions of one image, up to 36, the surest first.
 
         Parameters
         ----------
-        picture
-            (h, w, 3), uint8, RGB.
+        image
+            A path, a PIL image, or a uint8 array (h, w, 3), RGB.
 
         Returns
         -------
         Detections
-            NumPy arrays, boxes in pixels of the picture. They may be fewer than the least number
-            that the configuration asks for, or none: a white picture has few distinct regions.
+            NumPy arrays, boxes in pixels of the image. They may be fewer than the least number
+            that the configuration asks for, or none: a white image has few distinct regions.
         """
-        return self._run(self.preparation(picture))
+        (prepared,) = loaded(pictures([image]), self.preparation, [0])
+        return self._run(prepared)
 
     def regions(self, images: Any, words: Sequence[str] | None = ()) -> RegionFeatures:
         """Return the regions of pictures, as the region models take them.
@@ -242,7 +244,7 @@ class Preparation:
                 f"a picture of {width} x {height} pixels is too narrow: resized it has "
                 f"{size[1]} x {size[0]}, and the detector needs {THINNEST}. Crop it"
             )
-        backwards = self.config.channels == "BGR" and not self.as_released
+        backwards = (self.config.channels == "BGR") != self.as_released
         channels = picture[:, :, ::-1] if backwards else picture
         pixels = torch.from_numpy(channels.astype(np.float32)).permute(2, 0, 1)[None]
         pixels = nn.functional.interpolate(pixels, size, mode="bilinear", align_corners=False)[0]
@@ -344,7 +346,8 @@ def load(
     labels = folder if labels is None else Path(labels)
     counts = (network.config.n_classes, network.config.n_attributes)
     names = [_names(labels / file, n) for file, n in zip(LABELS, counts, strict=True)]
-    revision = f"{folder.name}, sha256 {runtime.file_sha256(weights)[:12]}"
+    hashes = " and ".join(runtime.file_sha256(file)[:12] for file in (weights, settings))
+    revision = f"{folder.name}, sha256 {hashes}"
     where = runtime.device(device)
     return Detector(network, "detector", revision, where, *names, as_released=as_released)
 
