@@ -155,6 +155,7 @@ def test_files_whose_parts_disagree_are_named(folder):
         (lambda row: row.rsplit("\t", 1)[0], "row of 'a' has 9 columns; known are 10 and 6"),
         (lambda row: row.replace("\t2\t", "\tb'2'\t"), "row of 'a' is damaged"),
         (lambda row: row[:-4] + "!!!!", "row of 'a' is damaged"),
+        (lambda row: row.replace(cell([5, 6], np.int64), cell([5], np.int64)), "is damaged"),
     ],
 )
 def test_damaged_rows_are_named(tmp_path, spoil, message):

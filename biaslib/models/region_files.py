@@ -173,8 +173,8 @@ def _of_row(path: Path, row: list[str]) -> RegionRow:
         numbers = {
             name: _decoded(cells[name], kind) for name, kind in KINDS.items() if name in cells
         }
-        numbers["boxes"] = numbers["boxes"].reshape(count, 4)
-        numbers["features"] = numbers["features"].reshape(count, -1)
+        shapes = {"boxes": (count, 4), "features": (count, -1)}
+        numbers = {name: n.reshape(shapes.get(name, count)) for name, n in numbers.items()}
         return RegionRow(size=(int(cells["width"]), int(cells["height"])), **numbers)
     except (ValueError, binascii.Error) as error:
         raise FeatureFileError(f"{path}: the row of {row[0]!r} is damaged: {error}") from error
