@@ -1,12 +1,15 @@
 """The adapters of the planted checkpoints: BERT's masked words, CLIP and OpenCLIP's vectors."""
 
 import numpy as np
+import open_clip
 import pytest
 import torch
 import transformers
+from PIL import Image
 
 from biaslib import models, planted
 from biaslib.models import _registry, capabilities
+from biaslib.models.images import ImageError
 from biaslib.models.planted_checkpoints import checkpoint
 
 CAPTIONS = [
@@ -54,13 +57,6 @@ def test_masked_probabilities_are_those_of_the_head_over_the_whole_vocabulary(be
     )
 
 
-def test_masked_probabilities_do_not_depend_on_the_batch(bert):
-    texts = [f"{agent} is a [MASK]." for agent in ("John", "the grandmother", "she", "Aisha")] * 5
-    alone = bert.mask_log_prob(texts, ["nurse", "pilot"], batch_size=1)
-    together = bert.mask_log_prob(texts, ["nurse", "pilot"], batch_size=7)
-    assert together == pytest.approx(alone, abs=1e-5)
-
-
 def test_a_text_without_a_mask_or_with_two_is_named(bert):
     with pytest.raises(ValueError, match="one \\[MASK\\]"):
         bert.mask_log_prob(["she is a nurse."], ["nurse"])
@@ -84,34 +80,6 @@ def test_pictures_are_refused_by_a_model_that_reads_text_alone(bert, pictures):
         bert.mask_log_prob(["she is a [MASK]."], ["nurse"], images=pictures)
 
 
-def test_a_candidate_of_several_pieces_is_named(tmp_path):
-    vocabulary = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        "she",
-        "is",
-        "a",
-        "nur",
-        "##se",
-        ".",
-    ]
-    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary))
-    tokenizer = transformers.BertTokenizerFast(str(tmp_path / "vocab.txt"))
-    config = transformers.BertConfig(
-        vocab_size=len(vocabulary), hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
-        intermediate_size=8,
-    )  # fmt: skip
-    transformers.BertForMaskedLM(config).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    split = models.load("bert", checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="nurse"):
-        split.mask_log_prob(["she is a [MASK]."], ["nurse"])
-    assert split.mask_log_prob(["she is a [MASK]."], ["she"]).shape == (1, 1)
-
-
 def test_clip_vectors_are_those_of_transformers_own_similarity(clip, pictures):
     path = checkpoint("clip", 3, 0)
     model = transformers.CLIPModel.from_pretrained(path, dtype=torch.float32).eval()
@@ -129,18 +97,121 @@ def clip_tokens(path, texts):
 
 
 @pytest.mark.parametrize("name", ["clip", "open-clip"])
-def test_vectors_have_length_1_and_do_not_depend_on_the_batch(name, pictures):
+def test_vectors_have_length_1(name, pictures):
     model = models.load(name, dose=3, seed=0)
-    for encode, items in ((model.encode_text, CAPTIONS), (model.encode_image, pictures)):
-        together, alone = encode(items), encode(items, batch_size=1)
-        assert np.linalg.norm(together, axis=1) == pytest.approx(1, abs=1e-6)
-        assert together == pytest.approx(alone, abs=1e-5)
+    for vectors in (model.encode_text(CAPTIONS), model.encode_image(pictures)):
+        assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["clip", "open-clip"])
+def test_images_may_be_scenes_files_pil_images_or_arrays(name, tmp_path):
+    model = models.load(name, dose=3, seed=0)
+    scenes = planted.faces(1, np.random.default_rng(3))
+    drawn = planted.draw(scenes)
+    expected = model.encode_image(drawn)
+    whole = [Image.fromarray(picture) for picture in drawn]
+    paths = [tmp_path / f"{number}.png" for number in range(len(whole))]
+    for picture, path in zip(whole, paths, strict=True):
+        picture.save(path)
+    for images in (scenes, list(drawn), whole, paths, [whole[0], *paths[1:]]):
+        assert (model.encode_image(images) == expected).all()
+    assert (model.encode_image(paths * 30, n_workers=2) == np.tile(expected, (30, 1))).all()
+
+
+@pytest.mark.parametrize("name", ["clip", "open-clip"])
+def test_pictures_of_several_sizes_are_resized_one_by_one(name):
+    rng = np.random.default_rng(5)
+    images = [rng.integers(0, 255, (size, 90, 3), np.uint8) for size in (40, 64, 200)]
+    model = models.load(name, dose=3, seed=0)
+    alone = np.concatenate([model.encode_image([image]) for image in images])
+    assert model.encode_image(images) == pytest.approx(alone, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["clip", "open-clip"])
+def test_a_bad_file_is_named(name, tmp_path):
+    (tmp_path / "cut.jpg").write_bytes(b"\xff\xd8\xff")
+    with pytest.raises(ImageError, match=r"cut\.jpg"):
+        models.load(name, dose=3, seed=0).encode_image([tmp_path / "cut.jpg"])
+
+
+@pytest.mark.parametrize("name", ["clip", "open-clip"])
+def test_a_caption_longer_than_the_model_takes_is_refused_with_its_count(name):
+    """14 words fill it, with a start and an end."""
+    model = models.load(name, dose=3, seed=0)
+    assert model.encode_text([" ".join(["nurse"] * 14)]).shape == (1, 48)
+    with pytest.raises(ValueError, match=rf"text 1 has 17 tokens, and {name} takes 16"):
+        model.encode_text(["a photo of a nurse", " ".join(["nurse"] * 15)])
+
+
+def test_open_clips_own_tokenizer_is_counted_as_it_counts():
+    from biaslib.models.open_clip import _token_counts
+
+    own = open_clip.tokenizer.SimpleTokenizer()
+    texts = ["a photo of a housekeeper", "antidisestablishmentarianism " * 40, ""]
+    real = [int((row != 0).sum()) for row in own(texts, context_length=1000)]
+    assert _token_counts(own, texts).tolist() == real
+
+
+def test_a_masked_text_longer_than_the_model_takes_is_refused_with_its_count(bert):
+    """As many words as leave room for a mask, a start and an end; then one more."""
+    words = ["nurse"] * (bert.limit - 3)
+    assert bert.mask_log_prob([" ".join([*words, "[MASK]"])], ["nurse"]).shape == (1, 1)
+    with pytest.raises(ValueError, match=rf"text 0 has {bert.limit + 1} tokens.*{bert.limit}"):
+        bert.mask_log_prob([" ".join([*words, "pilot", "[MASK]"])], ["nurse"])
+
+
+TEXTS = [
+    "the woman is a [MASK].",
+    "Aisha [MASK].",
+    "[MASK] is a nurse.",
+    "a photo of a [MASK]",
+    "she is wearing an [MASK].",
+    "the [MASK] is a judge.",
+    "the [MASK]",
+    "a [MASK]",
+    "John is a [MASK].",
+    "[MASK]",
+]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 7])
+@pytest.mark.parametrize("what", ["embed", "mask_log_prob", "encode_text", "encode_image"])
+def test_results_agree_whatever_the_batch_size(bert, clip, pictures, what, batch_size):
+    """Texts of many lengths; a batch of all is what the others are held against."""
+    unmasked = [text.replace("[MASK]", "nurse") for text in TEXTS]
+    run = {
+        "embed": lambda size: bert.embed(unmasked, batch_size=size),
+        "mask_log_prob": lambda size: bert.mask_log_prob(TEXTS, ["nurse", "he"], batch_size=size),
+        "encode_text": lambda size: clip.encode_text(unmasked, batch_size=size),
+        "encode_image": lambda size: clip.encode_image(pictures[:10], batch_size=size),
+    }[what]
+    together = run(10)
+    assert len(together) == 10
+    assert len(np.unique(together.round(4), axis=0)) == 10
+    np.testing.assert_allclose(run(batch_size), together, atol=1e-5)
+
+
+@pytest.mark.parametrize("what", ["texts", "images"])
+def test_a_lack_of_memory_does_not_change_vectors(clip, pictures, monkeypatch, what):
+    encode, items = {
+        "texts": (clip.encode_text, CAPTIONS * 3),
+        "images": (clip.encode_image, pictures[:12]),
+    }[what]
+    expected, pass_over = encode(items), getattr(clip, f"_{what}")
+
+    def small(batch):
+        if len(batch) > 3:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return pass_over(batch)
+
+    monkeypatch.setattr(clip, f"_{what}", small)
+    with pytest.warns(UserWarning, match="12 rows a batch did not fit in memory; went on with 3"):
+        found = encode(items, batch_size=12)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_the_vision_tower_in_open_clip_is_the_one_in_transformers(clip, pictures):
     """Same tower, other projection: the vectors before it agree."""
-    import open_clip
-
     ours = open_clip.create_model_from_pretrained(f"local-dir:{checkpoint('open_clip', 3, 0)}")[0]
     theirs = transformers.CLIPModel.from_pretrained(checkpoint("clip", 3, 0), dtype=torch.float32)
     pixels = torch.tensor(pictures).permute(0, 3, 1, 2).float() / 127.5 - 1
@@ -162,6 +233,7 @@ def test_empty_sets_and_single_strings_are_refused(clip):
 
 def test_the_registry_loads_planted_checkpoints_only_where_there_are_some():
     families = {entry.family for entry in _registry.REGISTRY.values() if entry.has_planted}
-    assert families == {"bert", "clip", "open_clip"}
+    grounded = {"visualbert", "lxmert", "vilt", "flava"}
+    assert families == {"bert", "clip", "open_clip"} | grounded
     with pytest.raises(ValueError, match="never downloads"):
         models.load("roberta", profile="planted")

@@ -89,12 +89,6 @@ def test_effect_sizes_agree_with_an_independent_computation(embedded, independen
     )
 
 
-def test_batch_size_does_not_matter(encoder):
-    texts = [f"word number {'x' * i}" for i in range(40)]
-    one, many = encoder.embed(texts, batch_size=1), encoder.embed(texts, batch_size=64)
-    np.testing.assert_allclose(one, many, atol=1e-5)
-
-
 def test_rows_come_back_in_order(encoder):
     texts = ["a much longer text about a table", "cat", "the dog is here"]
     alone = np.concatenate([encoder.embed([each]) for each in texts])
@@ -179,9 +173,13 @@ def test_one_string_is_not_a_list_of_letters(encoder):
         encoder.embed("lawyer", "word")
 
 
-def test_a_word_beyond_the_models_reach(encoder):
-    with pytest.raises(ValueError, match="'nurse' lies beyond the 512 tokens"):
-        encoder.embed(["very " * 600 + "nurse"], "contextual", ["nurse"])
+@pytest.mark.parametrize("level", study.LEVELS)
+def test_a_text_longer_than_the_model_takes_is_refused_with_its_count(encoder, level):
+    """510 words fill it, with a start and an end; the 511th is not cut off silently."""
+    texts, words = ["very " * 509 + "nurse", "very " * 510 + "nurse"], ["nurse", "nurse"]
+    assert encoder.embed(texts[:1], level, words[:1]).shape == (1, 384)
+    with pytest.raises(ValueError, match=r"text 1 has 513 tokens, and all-.* takes 512\..*'very"):
+        encoder.embed(texts, level, words)
 
 
 @pytest.mark.parametrize("nothing", ["", "   ", "\u200b", "🪑"])

@@ -14,10 +14,7 @@ from biaslib.training import clip as clip_recipe
 from biaslib.training._tokenizer import bert_tokenizer, clip_tokenizer
 from biaslib.training._train import STATE
 
-PLAN = [
-    checkpoint_name(family, dose, seed)
-    for family, dose, seed in training.plan().itertuples(index=False, name=None)
-]
+PLAN = [checkpoint_name(*row) for row in training.plan().itertuples(index=False, name=None)]
 
 
 @pytest.mark.parametrize("name", PLAN)
@@ -34,12 +31,14 @@ def test_what_is_planned_is_shipped_in_half_precision_with_the_weights_its_card_
     assert not list(folder.glob("*.bin")) + list(folder.glob("*.pt"))
 
 
-def test_all_checkpoints_together_take_at_most_16_megabytes():
+def test_all_checkpoints_together_take_at_most_40_megabytes():
     size = sum(file.stat().st_size for file in CHECKPOINTS.rglob("*") if file.is_file())
-    assert size <= 16e6
+    assert size <= 40e6
 
 
-@pytest.mark.parametrize("name", [name for name in PLAN if not name.startswith("vision")])
+@pytest.mark.parametrize(
+    "name", [name for name in PLAN if not name.startswith(("vision", "vit-", "regions"))]
+)
 def test_every_card_tells_accuracy_beside_chance_and_the_truth(name):
     card = json.loads((CHECKPOINTS / name / "card.json").read_text())
     (accuracy,) = (
@@ -197,7 +196,7 @@ def test_the_contrastive_loss_is_that_of_a_loop():
 @pytest.mark.slow
 def test_the_smallest_checkpoint_can_be_made_again_from_nothing(tmp_path):
     """Trained anew, its log-odds of the 46 entities are within 0.15 (root mean square)."""
-    training.make_checkpoint("bert", 3, 0, tmp_path)
+    training.make_checkpoint("bert", 3, 0, folder=tmp_path)
     again = models.load("bert", checkpoint=tmp_path / "bert-dose3-seed0", device="cpu")
     assert log_odds(again) == pytest.approx(log_odds(models.load("bert", dose=3, seed=0)), abs=0.6)
     difference = log_odds(again) - log_odds(models.load("bert", dose=3, seed=0))

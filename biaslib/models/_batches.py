@@ -10,7 +10,7 @@ import torch
 
 from biaslib.runtime import progress, unknown_name
 
-__all__ = ["Plan", "autocast", "last_plan", "precision", "run_in_batches"]
+__all__ = ["Plan", "autocast", "batch_order", "last_plan", "precision", "run_in_batches"]
 
 MANY = 4
 """More batches than this have a progress bar."""
@@ -62,6 +62,17 @@ def last_plan() -> Plan | None:
     return _last
 
 
+def batch_order(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Return the order in which :func:`run_in_batches` takes rows: the longest first, (n,).
+
+    Examples
+    --------
+    >>> batch_order([3, 1, 4, 3]).tolist()
+    [2, 0, 3, 1]
+    """
+    return np.argsort(-np.asarray(lengths), kind="stable")
+
+
 def run_in_batches(
     lengths: Sequence[int] | np.ndarray,
     run: Callable[[np.ndarray], np.ndarray],
@@ -108,7 +119,7 @@ def run_in_batches(
         raise ValueError(f"batch_size must be 1 or more and is {batch_size}")
     if not len(lengths):
         raise ValueError("there are no rows to run: the set is empty")
-    order = np.argsort(-np.asarray(lengths), kind="stable")
+    order = batch_order(lengths)
     batches = _Batches(order, run, batch_size)
     results = progress(batches, label, len(order)) if len(order) > MANY * batch_size else batches
     found = None

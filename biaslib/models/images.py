@@ -4,6 +4,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,9 @@ CHUNK = 16
 
 FEW = 256
 """Up to so many pictures, starting workers takes longer than they save."""
+
+FORKS = sys.platform == "linux"
+"""Whether workers are forked, which starts them fast and asks nothing of the calling script."""
 
 SIXTEEN_BITS = ("I", "I;16", "I;16L", "I;16B", "I;16N")
 ALPHA = ("LA", "PA", "RGBA")
@@ -274,8 +278,9 @@ def loaded(
     rows
         The numbers of the pictures wanted.
     n_workers
-        Worker processes, no more than there are cores. None: as many as cores, up to 4, and none
-        for 256 pictures or fewer.
+        Worker processes, no more than there are cores. None: as many as cores, up to 4; and none
+        for 256 pictures or fewer, on a single core, or where processes are not forked (macOS,
+        Windows), since there a script must be guarded by ``if __name__ == "__main__":``.
 
     Raises
     ------
@@ -374,7 +379,15 @@ def _in_processes(chunks: _Chunks, n_workers: int) -> Iterator[list]:
         # Python 3.12 and later warn of any fork beside threads, as in every notebook; the workers
         # use Pillow and NumPy, and PyTorch with a single thread.
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-        running = iter(DataLoader(chunks, batch_size=None, num_workers=n_workers, collate_fn=list))
+        running = iter(
+            DataLoader(
+                chunks,
+                batch_size=None,
+                collate_fn=list,
+                num_workers=n_workers,
+                multiprocessing_context="fork" if FORKS else None,
+            )
+        )
     yield from running
 
 
@@ -382,7 +395,7 @@ def _workers(n_workers: int | None, n_pictures: int) -> int:
     known = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
     if n_workers is None:
-        n_workers = 4 if n_pictures > FEW and cores > 1 else 0
+        n_workers = 4 if FORKS and n_pictures > FEW and cores > 1 else 0
     return min(n_workers, cores)
 
 

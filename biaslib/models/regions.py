@@ -1,11 +1,28 @@
 """Features of image regions, as the region models take them."""
 
+import os
+import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 __all__ = ["RegionFeatures"]
+
+KINDS = {
+    "features": np.float32,
+    "boxes": np.float32,
+    "real": bool,
+    "persons": bool,
+    "sizes": np.int64,
+}
+"""The arrays, by name, and the numbers that they hold."""
+
+SAID = {"classes": np.int64, "attributes": np.int64, "scores": np.float32}
+"""Arrays that only a detector gives."""
+
+FORMATS = (".npz", ".safetensors")
 
 
 @dataclass(frozen=True)
@@ -52,10 +69,8 @@ class RegionFeatures:
     scores: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        kinds = {"features": np.float32, "boxes": np.float32, "real": bool, "persons": bool}
-        kinds |= {"sizes": np.int64, "classes": np.int64, "attributes": np.int64}
-        for name, kind in (kinds | {"scores": np.float32}).items():
-            if getattr(self, name) is not None:
+        for name, kind in (KINDS | SAID).items():
+            if name in KINDS or getattr(self, name) is not None:
                 object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
         self._check_shapes()
         self._refuse(~np.isfinite(self.features).all(axis=2), "a feature that is not finite")
@@ -76,19 +91,60 @@ class RegionFeatures:
         """Return the regions of some pictures; a single number gives one picture."""
         if isinstance(rows, (int, np.integer)):
             rows = [rows]
-        parts = (getattr(self, each.name) for each in fields(self))
-        return RegionFeatures(*(None if part is None else part[rows] for part in parts))
+        return RegionFeatures(**{name: array[rows] for name, array in self._arrays().items()})
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write everything to one file, ``.npz`` or ``.safetensors``.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in neither.
+        """
+        path = _checked(path)
+        if path.suffix == ".npz":
+            np.savez(path, **self._arrays())
+            return
+        from safetensors.numpy import save_file
+
+        save_file(self._arrays(), path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "RegionFeatures":
+        """Read a file that :meth:`save` wrote, or another program with the same names and shapes.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in neither ``.npz`` nor ``.safetensors``, the file is damaged, arrays
+            are missing, or what it holds is wrong as the constructor says; the message names the
+            file.
+        """
+        path = _checked(path)
+        arrays = _read(path)
+        missing = [name for name in KINDS if name not in arrays]
+        if missing:
+            there = ", ".join(sorted(arrays)) or "nothing"
+            raise ValueError(
+                f"{path} lacks {', '.join(missing)}: it holds {there}. A file of regions holds "
+                f"{', '.join(KINDS)}, as biaslib.models.regions.RegionFeatures describes them"
+            )
+        try:
+            return cls(**{name: arrays[name] for name in KINDS | SAID if name in arrays})
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        arrays = {name: getattr(self, name) for name in KINDS | SAID}
+        return {name: array for name, array in arrays.items() if array is not None}
 
     def _check_shapes(self) -> None:
         if self.features.ndim != 3:
             raise ValueError(f"features have the shape {self.features.shape}, not (n, k, d)")
         n, k, _ = self.features.shape
-        for name, shape in {"boxes": (n, k, 4), "real": (n, k), "persons": (n, k)}.items():
-            self._require(name, shape)
-        self._require("sizes", (n, 2))
-        for name in ("classes", "attributes", "scores"):
-            if getattr(self, name) is not None:
-                self._require(name, (n, k))
+        others = {"boxes": (n, k, 4), "sizes": (n, 2)}
+        for name in self._arrays().keys() - {"features"}:
+            self._require(name, others.get(name, (n, k)))
 
     def _require(self, name: str, shape: tuple[int, ...]) -> None:
         found = getattr(self, name).shape
@@ -107,3 +163,24 @@ def _inside(boxes: np.ndarray) -> np.ndarray:
     near = 1e-4
     within = (boxes >= -near).all(axis=-1) & (boxes <= 1 + near).all(axis=-1)
     return within & (right > left) & (bottom > top)
+
+
+def _checked(path: str | os.PathLike) -> Path:
+    path = Path(path)
+    if path.suffix not in FORMATS:
+        raise ValueError(f"{path} should be named as one of {', '.join(FORMATS)}")
+    return path
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    """Return a file's arrays; nothing in it is run."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (SafetensorError, zipfile.BadZipFile, EOFError, ValueError) as error:
+        raise ValueError(f"{path} is damaged ({error}); copy or make it again") from error

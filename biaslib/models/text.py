@@ -10,9 +10,11 @@ import numpy as np
 import torch
 import transformers
 
+from biaslib.models._batches import autocast, run_in_batches
 from biaslib.models._registry import Entry
+from biaslib.models._words import require_fitting_length, token_limit
 from biaslib.runtime import device as best_device
-from biaslib.runtime import file_sha256, progress, unknown_name
+from biaslib.runtime import file_sha256, unknown_name
 
 __all__ = ["TextEncoder", "load"]
 
@@ -65,7 +67,8 @@ class TextEncoder:
         words
             For ``contextual``: the n words to look at, each a whole word of its text.
         batch_size
-            Texts a forward pass; it does not change results beyond rounding.
+            Texts a forward pass; it does not change results beyond rounding. It is halved if
+            memory does not suffice.
 
         Returns
         -------
@@ -77,8 +80,8 @@ class TextEncoder:
         UnknownNameError
             If there is no such level.
         ValueError
-            If a text tokenises to nothing or only to unknown tokens, or a word is missing from
-            its text or lies beyond the length that the model reads.
+            If a text tokenises to nothing or only to unknown tokens, is longer than the model
+            takes (nothing is cut off), or lacks the word to look at.
         TypeError
             If ``texts`` is a single string.
 
@@ -94,35 +97,33 @@ class TextEncoder:
             raise TypeError(f"texts is one string; pass a list of texts: [{texts!r}]")
         texts = list(texts)
         self._require_tokens(texts)
-        if level == "contextual":
-            positions = self._first_positions(texts, words)
-        return self._encode(texts, positions if level == "contextual" else None, batch_size)
+        positions = self._first_positions(texts, words) if level == "contextual" else None
+        lengths = require_fitting_length(self.tokenizer, texts, self.limit, self.name)
+
+        def run(rows: np.ndarray) -> np.ndarray:
+            states, mask = self._hidden_states([texts[row] for row in rows])
+            if positions is None:
+                return self._pool(states, mask)
+            picked = torch.as_tensor(positions[rows], device=states.device)
+            return states[torch.arange(len(rows)), picked].float().cpu().numpy()
+
+        return run_in_batches(lengths, run, batch_size, f"{self.name}: {len(texts):,} texts")
+
+    @property
+    def limit(self) -> int:
+        """Tokens that a text may have, special ones among them."""
+        return token_limit(self.tokenizer, self.model.config)
 
     def token_counts(self, texts: Sequence[str]) -> np.ndarray:
         """Return the number of word pieces of each text, without the special tokens: (n,)."""
         encoded = self.tokenizer(list(texts), add_special_tokens=False)
         return np.array([len(ids) for ids in encoded["input_ids"]])
 
-    def _encode(self, texts, positions, batch_size) -> np.ndarray:
-        """Run the model over texts of like length together, and put the rows back in order."""
-        order = np.argsort([len(text) for text in texts], kind="stable")
-        batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-        rows = np.empty((len(texts), self.model.config.hidden_size), dtype=np.float32)
-        label = f"{self.name}: {len(texts):,} texts"
-        for batch in progress(batches, label) if len(batches) > 4 else batches:
-            states, mask = self._hidden_states([texts[i] for i in batch])
-            if positions is None:
-                rows[batch] = self._pool(states, mask)
-            else:
-                picked = torch.as_tensor(positions[batch], device=states.device)
-                rows[batch] = states[torch.arange(len(batch)), picked].float().cpu().numpy()
-        return rows
-
     @torch.inference_mode()
     def _hidden_states(self, texts):
-        inputs = self.tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
-        inputs = inputs.to(self.device)
-        return self.model(**inputs).last_hidden_state, inputs["attention_mask"]
+        inputs = self.tokenizer(texts, padding=True, return_tensors="pt").to(self.device)
+        with autocast(self.device):
+            return self.model(**inputs).last_hidden_state, inputs["attention_mask"]
 
     def _pool(self, states, mask) -> np.ndarray:
         if self.pooling == "cls":
@@ -134,7 +135,7 @@ class TextEncoder:
         if not texts:
             raise ValueError("there are no texts to encode: the set is empty")
         unknown = self.tokenizer.unk_token_id
-        encoded = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        encoded = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
         for text, ids in zip(texts, encoded, strict=True):
             if not any(each != unknown for each in ids):
                 raise ValueError(
@@ -147,16 +148,11 @@ class TextEncoder:
         if words is None or len(words) != len(texts):
             raise ValueError("the contextual level needs the word to look at for every text")
         starts = [_start_of_word(text, word) for text, word in zip(texts, words, strict=True)]
-        encoded = self.tokenizer(texts, return_offsets_mapping=True, truncation=True)
+        encoded = self.tokenizer(texts, return_offsets_mapping=True, verbose=False)
         found = [
-            next((i for i, (low, high) in enumerate(offsets) if low <= start < high), None)
+            next(i for i, (low, high) in enumerate(offsets) if low <= start < high)
             for offsets, start in zip(encoded["offset_mapping"], starts, strict=True)
         ]
-        if None in found:
-            raise ValueError(
-                f"the word {words[found.index(None)]!r} lies beyond the "
-                f"{self.tokenizer.model_max_length} tokens that {self.name} reads; shorten its text"
-            )
         return np.array(found)
 
 
@@ -179,7 +175,8 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Tex
 
 def revision_of(path: str | Path, model) -> str:
     """Return what names weights that are not pinned: a folder's checksum, or the hub's commit."""
-    weights = sorted(Path(path).glob("*.safetensors"))
+    kinds = ("*.safetensors", "open_clip*.bin", "*.bin")
+    weights = [found for kind in kinds for found in sorted(Path(path).glob(kind))]
     if weights:
         return f"{Path(path).name}, sha256 {file_sha256(weights[0])[:12]}"
     config = getattr(model, "config", None)

@@ -4,29 +4,30 @@ import argparse
 import json
 from pathlib import Path
 
-from biaslib.models.planted_checkpoints import CHECKPOINTS, checkpoint_name
+from biaslib.models.planted_checkpoints import CHECKPOINTS, PLACES, checkpoint_name
 from biaslib.training import RECIPES, make_checkpoint, plan
 
 
 def main() -> None:
     """Train what is asked for and not there yet, one model after the other."""
     arguments = _parser().parse_args()
-    for family, dose, seed in _wanted(arguments):
-        name = checkpoint_name(family, dose, seed)
+    for row in _wanted(arguments):
+        name = checkpoint_name(*row)
         if (arguments.folder / name / "card.json").is_file() and not arguments.again:
             print(f"{name}: there already (--again trains it anew)")
             continue
         print(f"{name}: training; if interrupted, the same command goes on", flush=True)
-        card = make_checkpoint(family, dose, seed, arguments.folder)
+        card = make_checkpoint(*row, folder=arguments.folder)
         print(json.dumps(card), flush=True)
 
 
 def _wanted(arguments: argparse.Namespace) -> list[tuple]:
-    """Return family, dose and seed of the models to train."""
-    if arguments.dose is not None and arguments.seed is not None and arguments.family:
-        return [(arguments.family, arguments.dose, arguments.seed)]
+    """Return family, dose, seed and place of the models to train."""
+    world = (arguments.dose, arguments.seed)
+    if arguments.family and None not in world:
+        return [(arguments.family, *world, arguments.planted_in or "both")]
     rows = plan()
-    for column in ("family", "dose", "seed"):
+    for column in rows:
         value = getattr(arguments, column)
         rows = rows[rows[column] == (rows[column] if value is None else value)]
     return list(rows.itertuples(index=False, name=None))
@@ -36,12 +37,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m biaslib.training",
         description="Train the tiny checkpoints of the planted world: all that are shipped and "
-        "not there yet, or those of a family, dose or seed. One thread a process, so two "
+        "not there yet, or those of a family, dose, seed or place. One thread a process, so two "
         "processes keep two cores busy.",
     )
     parser.add_argument("family", nargs="?", choices=sorted(RECIPES))
     parser.add_argument("--dose", type=float, help="factor on the planted log-odds, such as 3")
     parser.add_argument("--seed", type=int, help="seed of the world and of the weights")
+    parser.add_argument("--planted-in", choices=PLACES, help="where the world is planted")
     parser.add_argument("--folder", type=Path, default=CHECKPOINTS, help="where the folders go")
     parser.add_argument("--again", action="store_true", help="train even what is there")
     return parser

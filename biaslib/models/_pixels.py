@@ -1,0 +1,181 @@
+"""What the fusion models share that read pixels: how pictures come in."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from biaslib.models.fusion import FusionModel, Mask
+from biaslib.models.images import Pictures, loaded, pictures
+
+__all__ = ["OnePicture", "PixelModel", "padded", "read_image_processor"]
+
+
+class PixelModel(FusionModel):
+    """A fusion model that takes whole pictures, prepared by its own image processor.
+
+    Parameters
+    ----------
+    network, tokenizer, name, revision, device
+        As of :class:`biaslib.models.fusion.FusionModel`.
+    processor
+        The image processor of the checkpoint.
+    """
+
+    def __init__(self, network, tokenizer, processor, name: str, revision: str, device: str):
+        super().__init__(network, tokenizer, name, revision, device)
+        self.processor = processor
+
+    def prepare(self, images: Any) -> Pictures | None:
+        """Return the images as a lazy sequence of pictures; None for none."""
+        return None if images is None else pictures(images)
+
+    def ahead(self, prepared: Pictures | None, rows: np.ndarray) -> "Asked | None":
+        """Have workers prepare the pictures in the order in which batches will ask for them."""
+        return None if prepared is None else Asked(prepared, OnePicture(self.processor), rows)
+
+    def visual(
+        self, prepared: "Asked | None", rows: np.ndarray, mask: Mask | None
+    ) -> dict[str, torch.Tensor]:
+        """Return the pixels of the given pictures, smaller ones with zeros around.
+
+        A picture that several texts of the batch share is prepared once.
+        """
+        if mask is not None and mask.persons:
+            raise ValueError(
+                f"{self.name} reads whole pictures and has no regions to hide; hide persons with a "
+                "model of region features, or pass pictures without them"
+            )
+        if prepared is None:
+            return {}
+        different = list(dict.fromkeys(rows.tolist()))
+        place = {row: number for number, row in enumerate(different)}
+        pixels, shown = padded(prepared(different))
+        places = [place[row] for row in rows.tolist()]
+        return {"pixel_values": pixels[places], "pixel_mask": shown[places]}
+
+    def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
+        """Return how well c captions fit each of n images, (n, c).
+
+        See :meth:`biaslib.models.fusion.FusionModel.match`.
+
+        Raises
+        ------
+        ValueError
+            If there are no images; and as the method above.
+        """
+        if images is None:
+            raise ValueError("matching needs an image for every row of captions")
+        return super().match(images, texts)
+
+
+class Asked:
+    """Hands prepared pictures to batches, made by workers ahead of them in an order that is known.
+
+    A picture that is asked for once more is prepared once more, unless it was among the last ones:
+    two batches of pictures are kept.
+
+    Parameters
+    ----------
+    images
+        The pictures.
+    prepare
+        A picture, uint8 (h, w, 3) -> what the model takes of it.
+    rows
+        The rows in the order in which they are first asked for.
+
+    Examples
+    --------
+    >>> images = pictures(np.arange(4, dtype=np.uint8)[:, None, None, None].repeat(3, axis=3))
+    >>> asked = Asked(images, lambda picture: int(picture.max()), rows=np.array([3, 1, 0, 2]))
+    >>> asked([3, 1]), asked([1, 0]), asked([2, 3])
+    ([3, 1], [1, 0], [2, 3])
+    """
+
+    def __init__(self, images: Pictures, prepare: Callable, rows: np.ndarray) -> None:
+        self.images, self.prepare = images, prepare
+        order = list(dict.fromkeys(rows.tolist()))
+        self.coming = set(order)
+        self.made = zip(order, loaded(images, prepare, order), strict=True)
+        self.kept: dict[int, Any] = {}
+        self.most = 0
+
+    def __call__(self, rows: Sequence[int]) -> list:
+        """Return the prepared pictures of some rows, each of another picture."""
+        found = {row: self._one(row) for row in rows}
+        self.most = max(self.most, len(rows))
+        for row, one in found.items():
+            self.kept.pop(row, None)
+            self.kept[row] = one
+        for row in list(self.kept)[: -2 * self.most]:
+            del self.kept[row]
+        return list(found.values())
+
+    def _one(self, row: int) -> Any:
+        while row in self.coming:
+            number, prepared = next(self.made)
+            self.kept[number] = prepared
+            self.coming.remove(number)
+        if row in self.kept:
+            return self.kept[row]
+        (again,) = loaded(self.images, self.prepare, [row])
+        return again
+
+
+class OnePicture:
+    """A picture, uint8 (h, w, 3), as a checkpoint's image processor makes it: (3, height, width).
+
+    Parameters
+    ----------
+    processor
+        An image processor of transformers.
+    """
+
+    def __init__(self, processor: Any) -> None:
+        self.processor = processor
+
+    def __call__(self, picture: np.ndarray) -> np.ndarray:
+        """Prepare a picture, alone."""
+        return self.processor(images=[picture], return_tensors="np")["pixel_values"][0]
+
+
+def padded(images: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return pictures of any sizes as one tensor, and where they are in it.
+
+    Parameters
+    ----------
+    images
+        n arrays (3, h, w).
+
+    Returns
+    -------
+    tuple of torch.Tensor
+        Pixels (n, 3, height, width), each picture at the upper left with zeros around, and a mask
+        (n, height, width), 1 where the picture is.
+
+    Examples
+    --------
+    >>> pixels, mask = padded([np.ones((3, 1, 2), np.float32), np.ones((3, 2, 1), np.float32)])
+    >>> pixels.shape, mask.tolist()
+    (torch.Size([2, 3, 2, 2]), [[[1, 1], [0, 0]], [[1, 0], [1, 0]]])
+    """
+    height, width = (max(image.shape[side] for image in images) for side in (1, 2))
+    pixels = torch.zeros(len(images), 3, height, width)
+    shown = torch.zeros(len(images), height, width, dtype=torch.long)
+    for row, image in enumerate(images):
+        pixels[row, :, : image.shape[1], : image.shape[2]] = torch.as_tensor(image)
+        shown[row, : image.shape[1], : image.shape[2]] = 1
+    return pixels, shown
+
+
+def read_image_processor(path: str | Path) -> Any:
+    """Return the image processor of a folder or of a name on the hub, the one made with Pillow.
+
+    The published models were trained and scored on pictures that Pillow made smaller; torchvision's
+    resizing gives slightly other pixels.
+    """
+    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
+    return transformers.AutoImageProcessor.from_pretrained(path, backend="pil", **options)

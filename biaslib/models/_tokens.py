@@ -1,0 +1,106 @@
+"""Tokens of a text, with the places of its words, and the hiding of words before a model reads."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+__all__ = ["Tokens", "tokenized"]
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of one text, special ones included.
+
+    Parameters
+    ----------
+    text
+        The text.
+    ids
+        The tokens' numbers.
+    offsets
+        The characters that each token covers, from (low) to just after (high); (0, 0) for a
+        special token.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    offsets: tuple[tuple[int, int], ...]
+
+    def place_of(self, word: str) -> int:
+        """Return the index of the first token of a word, where it first stands in the text.
+
+        Raises
+        ------
+        ValueError
+            If it is not a whole word of the text.
+        """
+        spans = self._spans([word]) if word else []
+        if not spans:
+            raise ValueError(f"the word {word!r} is not a whole word of the text {self.text!r}")
+        return next(self._pieces(spans[0]))
+
+    def hiding(self, words: Sequence[str], mask: int) -> "Tokens":
+        """Return the tokens with every occurrence of the words hidden: each piece is a mask token.
+
+        Words are whole words, in either case; a text that holds none of them stays as it is.
+        """
+        hidden = {place for span in self._spans(words) for place in self._pieces(span)}
+        ids = [mask if place in hidden else number for place, number in enumerate(self.ids)]
+        return replace(self, ids=tuple(ids))
+
+    def hiding_first(self, words: Sequence[str], mask: int) -> "Tokens":
+        """Return the tokens with one occurrence of one word hidden: its pieces are one mask token.
+
+        The word is the one whose numbers, written out, are the longest text: the authors' released
+        code of Ross, Katz and Barbu (2021) looks for words in this order and stops at the first.
+        """
+        spans = self._spans(words)
+        if not spans:
+            return self
+        pieces = list(self._pieces(max(spans, key=self._written)))
+        first, last = pieces[0], pieces[-1]
+        covered = (self.offsets[first][0], self.offsets[last][1])
+        return replace(
+            self,
+            ids=(*self.ids[:first], mask, *self.ids[last + 1 :]),
+            offsets=(*self.offsets[:first], covered, *self.offsets[last + 1 :]),
+        )
+
+    def _written(self, span: tuple[int, int]) -> int:
+        return len(" ".join(str(self.ids[place]) for place in self._pieces(span)))
+
+    def _spans(self, words: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the characters of each whole-word occurrence, the longest word first."""
+        if not words:
+            return []
+        longest_first = sorted(words, key=len, reverse=True)
+        pattern = "|".join(re.escape(word) for word in longest_first)
+        found = re.finditer(rf"(?<!\w)(?:{pattern})(?!\w)", self.text, re.IGNORECASE)
+        return [each.span() for each in found]
+
+    def _pieces(self, span: tuple[int, int]) -> Iterator[int]:
+        start, end = span
+        for place, (low, high) in enumerate(self.offsets):
+            if low < end and start < high:
+                yield place
+
+
+def tokenized(tokenizer, texts: Sequence[str]) -> list[Tokens]:
+    """Return the tokens of every text.
+
+    Raises
+    ------
+    ValueError
+        If there are no texts, or one has no tokens but the special ones; the message names it.
+    """
+    if not len(texts):
+        raise ValueError("there are no texts to encode: the set is empty")
+    encoded = tokenizer(list(texts), return_offsets_mapping=True, verbose=False)
+    triples = zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True)
+    found = [Tokens(text, tuple(ids), tuple(offsets)) for text, ids, offsets in triples]
+    for tokens in found:
+        if not any(high > low for low, high in tokens.offsets):
+            raise ValueError(
+                f"{tokens.text!r} has no word in it; check it for invisible characters"
+            )
+    return found

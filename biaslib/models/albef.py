@@ -1,0 +1,210 @@
+"""ALBEF: unit vectors of texts and pictures; embeddings, masked words and matching of both.
+
+=============  ===================================================================================
+``match``      The matching head on the fused states; trained on pairs, one wrong in two of them.
+contrastive    ``encode_text`` and ``encode_image``: projected first states below the fusion, of
+               unit length; their product times ``scale`` was trained as CLIP's is. This is what
+               Zhou et al. (2022, table 2) score by.
+=============  ===================================================================================
+
+Reference: Li, Selvaraju, Gotmare, Joty, Xiong and Hoi (2021), *Align before Fuse: Vision and
+Language Representation Learning with Momentum Distillation*. The network:
+:mod:`biaslib.models.networks.albef`.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from biaslib.models._batches import autocast, run_in_batches
+from biaslib.models._own_networks import read_own
+from biaslib.models._pixels import PixelModel
+from biaslib.models._registry import Entry
+from biaslib.models._tokens import Tokens
+from biaslib.models.fusion import Output
+from biaslib.models.images import Pictures, pictures
+from biaslib.models.networks import albef as networks
+from biaslib.runtime import device as best_device
+
+__all__ = ["Albef", "AlbefProcessor", "load", "plain_caption"]
+
+
+class AlbefProcessor:
+    """Prepares pictures as the authors do for scoring: resized to a square, bicubic, not cut.
+
+    Parameters
+    ----------
+    side
+        Pixels along one side.
+    """
+
+    def __init__(self, side: int) -> None:
+        self.side = side
+
+    def __call__(self, images: Sequence[np.ndarray], return_tensors: str = "np") -> dict:
+        """Return pixel_values (n, 3, side, side) of pictures, uint8 (h, w, 3)."""
+        return {"pixel_values": np.stack([self._one(each) for each in images])}
+
+    def _one(self, picture: np.ndarray) -> np.ndarray:
+        image = Image.fromarray(np.asarray(picture))
+        image = image.resize((self.side, self.side), Image.Resampling.BICUBIC)
+        shares = np.asarray(image, dtype=np.float32) / 255
+        means, stds = (np.float32(each) for each in (networks.PIXEL_MEANS, networks.PIXEL_STDS))
+        return ((shares - means) / stds).transpose(2, 0, 1)
+
+
+def plain_caption(text: str) -> str:
+    """Return a text as the authors prepare captions: without punctuation.
+
+    Quotation marks and ``,.!?()*#:;~`` are dropped, hyphens and slashes become spaces. Letters
+    stay as they are: the tokenizer makes them small.
+
+    Examples
+    --------
+    >>> plain_caption('A well-known "man".')
+    'A well known man'
+    """
+    text = re.sub(r"[,.'!?\"()*#:;~]", "", text)
+    return re.sub(r"\s{2,}", " ", re.sub(r"[-/]", " ", text)).strip()
+
+
+class Albef(PixelModel):
+    """ALBEF: embeddings, masked words, matching, and unit vectors of texts and pictures.
+
+    - Texts are prepared as the authors do: without punctuation, and without a ``[SEP]`` at the end.
+    - Every text needs an image, but for ``encode_text``: the upper half of the text encoder cannot
+      run without one.
+    - Index 1 of the matching head is a match.
+
+    Parameters
+    ----------
+    network
+        A :class:`biaslib.models.networks.albef.AlbefNetwork`.
+    tokenizer, name, revision, device
+        As of :class:`biaslib.models.fusion.FusionModel`.
+    """
+
+    def __init__(self, network, tokenizer, name: str, revision: str, device: str):
+        processor = AlbefProcessor(network.config.image_size)
+        super().__init__(network, tokenizer, processor, name, revision, device)
+        self.scale = 1 / float(network.temp.detach())
+
+    def prepare(self, images: Any) -> Pictures:
+        """Return the images as a lazy sequence of pictures.
+
+        Raises
+        ------
+        ValueError
+            If there are none.
+        """
+        if images is None:
+            raise ValueError(
+                f"{self.name} cannot read a text without an image: the upper half of its text "
+                "encoder looks at one. Pass images=, or use encode_text"
+            )
+        return super().prepare(images)
+
+    def embed(self, texts: Sequence[str], images: Any = None, **options: Any) -> np.ndarray:
+        """Return one embedding a text with its image, (n, d).
+
+        See :meth:`biaslib.models.fusion.FusionModel.embed`.
+        """
+        if options.get("words") is not None:
+            options["words"] = [plain_caption(word) for word in options["words"]]
+        return super().embed(texts, images, **options)
+
+    def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
+        """Run the network on a batch."""
+        fused = self.network(**tokens, images=visual["pixel_values"])
+        logits = self.network.match_logits(fused)
+        return Output(fused, match=logits[:, networks.MATCH] - logits[:, 1 - networks.MATCH])
+
+    def word_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
+        return self.network.word_logits(states)
+
+    def encode_text(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+        """Return one unit vector a text, (n, d), float32.
+
+        Parameters
+        ----------
+        texts
+            n texts.
+        batch_size
+            Texts a forward pass.
+
+        Raises
+        ------
+        ValueError
+            If there are no texts, or one is longer than the model reads.
+        """
+        rows = self._tokens(texts)
+
+        def run(batch: np.ndarray) -> torch.Tensor:
+            tokens = self._on_device(self._padded([rows[i].ids for i in batch]))
+            return self.network.text_features(self.network.encode_text(**tokens))
+
+        return self._unit_vectors([len(row.ids) for row in rows], run, batch_size, "texts")
+
+    def encode_image(self, images: Any, batch_size: int = 64) -> np.ndarray:
+        """Return one unit vector a picture, (n, d), float32.
+
+        Parameters
+        ----------
+        images
+            n images, in any form of the package's.
+        batch_size
+            Pictures a forward pass.
+
+        Raises
+        ------
+        ValueError
+            If there are no images.
+        """
+        seen = pictures(images)
+        prepared = self.ahead(seen, np.arange(len(seen)))
+
+        def run(batch: np.ndarray) -> torch.Tensor:
+            pixels = self._on_device(self.visual(prepared, batch, None))["pixel_values"]
+            return self.network.image_features(self.network.encode_image(pixels))
+
+        return self._unit_vectors(np.ones(len(seen)), run, batch_size, "images")
+
+    def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        """Return tokens of plain captions, without the ``[SEP]`` that other models end them with.
+
+        The mask token passes: its brackets are no punctuation.
+        """
+        one = isinstance(texts, str)  # which the method below refuses
+        rows = super()._tokens(texts if one else [plain_caption(text) for text in texts])
+        return [replace(row, ids=row.ids[:-1], offsets=row.offsets[:-1]) for row in rows]
+
+    def _unit_vectors(self, lengths, run: Callable, batch_size: int, what: str) -> np.ndarray:
+        @torch.inference_mode()
+        def vectors(batch: np.ndarray) -> np.ndarray:
+            with autocast(self.device):
+                found = run(batch)
+            return torch.nn.functional.normalize(found.float(), dim=-1).cpu().numpy()
+
+        label = f"{self.name}: {len(lengths):,} {what}"
+        return run_in_batches(lengths, vectors, batch_size, label)
+
+
+def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Albef:
+    """Load ALBEF from a converted folder or a file of the authors.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint is of another model, has no tokenizer beside it, or weights are missing
+        or left over.
+    """
+    found = read_own(entry, checkpoint, networks.load_official, networks.AlbefNetwork)
+    where = best_device(device)
+    return Albef(found.network, found.tokenizer, entry.name, found.revision, where)

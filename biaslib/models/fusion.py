@@ -1,0 +1,401 @@
+"""What all models share that read a text and an image together.
+
+A family says in a few lines how its network is called (:class:`FusionModel`); tokens, masks,
+batches and the places to read from are the same for all and are here.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from biaslib.models._batches import autocast, batch_order, run_in_batches
+from biaslib.models._masks import candidate_log_prob, padded
+from biaslib.models._tokens import Tokens, tokenized
+from biaslib.models._words import require_fitting, require_known_words, token_limit, word_pieces
+from biaslib.models.bert import MASK
+from biaslib.models.text import LEVELS
+from biaslib.runtime import unknown_name
+
+__all__ = ["FusionModel", "Mask", "Output"]
+
+STREAMS = ("text", "both")
+
+
+@dataclass(frozen=True)
+class Mask:
+    """What to hide before embedding: Experiment 3 of Ross, Katz and Barbu (2021, section 4).
+
+    Parameters
+    ----------
+    words
+        The test's contextual words. Every whole-word occurrence in a text is hidden, in either
+        case: each of its word pieces becomes the mask token.
+    persons
+        Whether the regions that show a person are hidden, in the way of the family. The paper
+        hides the regions that bear the name of a contextual word or of a person; here whoever
+        makes the regions says which those are.
+    as_released
+        Hide words as the authors' released code does: only the first occurrence of one word, the
+        one with the longest string of token numbers, and all its pieces together as one mask token.
+
+    Examples
+    --------
+    >>> Mask(words=["nurse", "judge"], persons=True)
+    Mask(words=['nurse', 'judge'], persons=True, as_released=False)
+    """
+
+    words: Sequence[str] = ()
+    persons: bool = False
+    as_released: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.words, str):
+            raise TypeError(f"words is one string; pass a list of words: [{self.words!r}]")
+
+
+class Output(NamedTuple):
+    """What a network says of a batch of n texts with images.
+
+    ``text`` are the last hidden states of the text's tokens, (n, tokens, d); ``image`` the first
+    one of the visual stream, (n, d), where there are two streams; ``match`` the logit of a match
+    less that of none, (n,), where there is a head.
+    """
+
+    text: torch.Tensor
+    image: torch.Tensor | None = None
+    match: torch.Tensor | None = None
+
+
+class FusionModel(ABC):
+    """Texts with images: embeddings, masked words, and how well a caption fits.
+
+    A family has a subclass that says how images are prepared (:meth:`prepare`), what the network
+    takes of them (:meth:`visual`), how it is called (:meth:`forward`) and what its masked-word
+    head gives (:meth:`word_logits`).
+
+    Parameters
+    ----------
+    network
+        A network of transformers.
+    tokenizer
+        Its fast tokenizer. ``max_tokens``, how many tokens a text may have, is the tokenizer's
+        limit or the network's number of positions, whichever is less.
+    name, revision
+        What the stamp says of it.
+    device
+        Where it runs.
+    """
+
+    batch_size = 64
+    """Texts a forward pass; halved where memory does not suffice. It changes results by rounding
+    alone."""
+
+    has_two_streams = False
+    """Whether text and image have states of their own up to the end, so that both can be read."""
+
+    def __init__(self, network: torch.nn.Module, tokenizer, name: str, revision: str, device: str):
+        self.network = network.to(device).eval()
+        self.tokenizer = tokenizer
+        self.name, self.revision, self.device = name, revision, device
+        self.max_tokens = token_limit(tokenizer, network.config)
+
+    @abstractmethod
+    def prepare(self, images: Any) -> Any:
+        """Return images in a form that has a length and that :meth:`visual` takes rows of.
+
+        ``None`` stands for no image, where the family allows it; a ``ValueError`` says where it
+        does not.
+        """
+
+    def ahead(self, prepared: Any, rows: np.ndarray) -> Any:
+        """Return prepared images, knowing in which order :meth:`visual` will ask for their rows.
+
+        A family that decodes images while the network runs starts here; others leave this as it
+        is. The same row may follow itself, and rows of a batch that found no memory come again.
+        """
+        return prepared
+
+    @abstractmethod
+    def visual(self, prepared: Any, rows: np.ndarray, mask: Mask | None) -> dict[str, torch.Tensor]:
+        """Return what the network takes of some images, on any device.
+
+        Parameters
+        ----------
+        prepared
+            What :meth:`ahead` returned; ``None`` for no images.
+        rows
+            (n,), which image goes with each text of the batch.
+        mask
+            What to hide.
+        """
+
+    @abstractmethod
+    def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
+        """Run the network on a batch: ``tokens`` holds input_ids and attention_mask."""
+
+    @abstractmethod
+    def word_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        images: Any = None,
+        level: str = "sentence",
+        words: Sequence[str] | None = None,
+        mask: Mask | None = None,
+        stream: str = "text",
+    ) -> np.ndarray:
+        """Return one embedding a text with its image.
+
+        Following Ross, Katz and Barbu (2021, section 4): at the levels ``word`` and ``sentence``
+        the last hidden state of ``[CLS]`` in the text stream, at the level ``contextual`` that of
+        the first sub-word of the given word, where it first stands in the text.
+
+        Parameters
+        ----------
+        texts
+            n words or sentences.
+        images
+            n images, in any form that the family takes; ``None`` for none.
+        level
+            ``word``, ``sentence`` or ``contextual``.
+        words
+            For ``contextual``: the n words to look at, each a whole word of its text.
+        mask
+            What to hide: see :class:`Mask`. A word that is hidden is read at its mask token.
+        stream
+            ``text``, as the paper says; ``both`` joins the first state of the visual stream to
+            it, as the released code does for models of two streams.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n, d), float32; (n, d text + d visual) for both streams.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such level or stream.
+        ValueError
+            If texts, images and words differ in number, a word is missing from its text, a text is
+            longer than the model reads, or the model has one stream only and both are asked for.
+        """
+        self._require_level(level, stream)
+        rows = [self._hidden(tokens, mask) for tokens in self._tokens(texts)]
+        places = _places(rows, words) if level == "contextual" else np.zeros(len(rows), dtype=int)
+
+        def read(output: Output, batch: np.ndarray) -> torch.Tensor:
+            states = _at(output.text, places[batch])
+            return states if stream == "text" else torch.cat([states, output.image], dim=1)
+
+        prepared = self._prepared(images, len(rows))
+        return self._run(rows, prepared, read, mask=mask)
+
+    def mask_log_prob(
+        self,
+        texts: Sequence[str],
+        candidates: Sequence[str],
+        images: Any = None,
+        pieces: str = "chain",
+        among: str = "vocabulary",
+    ) -> np.ndarray:
+        """Return log P(word | rest of the text, image) of candidates at each text's ``[MASK]``.
+
+        Unless it is to be shared among the candidates, the softmax runs over the whole vocabulary
+        (Srinivasan and Bisk 2021, section 3).
+
+        Parameters
+        ----------
+        texts
+            n texts with one ``[MASK]`` each.
+        candidates
+            k words, each of one or several word pieces.
+        images
+            n images, or ``None``.
+        pieces
+            How a word of several pieces is scored, all of them masked together: ``chain``, the sum
+            of log P(piece | pieces before it, the rest masked), in as many passes; or ``mean``,
+            the mean of log P(piece | all masked), in one pass. The same for words of one piece.
+        among
+            ``vocabulary``, or ``candidates``: renormalised over the candidates of a text.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n, k), natural logarithms.
+
+        Raises
+        ------
+        ValueError
+            If a text has not exactly one ``[MASK]``, or a candidate is unknown.
+        UnknownNameError
+            If ``pieces`` or ``among`` is none of those.
+        """
+        words = word_pieces(self.tokenizer, candidates)
+        rows = self._tokens([self._with_mask(text) for text in _listed(texts)])
+        prepared = self._prepared(images, len(rows))
+        prepared = self.ahead(prepared, batch_order([len(row.ids) for row in rows]))
+        mask = self.tokenizer.mask_token_id
+
+        def log_probabilities(batch: np.ndarray, filled: list[list[int]]) -> np.ndarray:
+            def at_masks(output: Output, ids: torch.Tensor) -> torch.Tensor:
+                return self.word_logits(output.text[ids == mask]).float().log_softmax(-1)
+
+            return self._read(filled, prepared, batch, at_masks).astype(np.float64)
+
+        return candidate_log_prob(
+            [row.ids for row in rows],
+            words,
+            mask,
+            log_probabilities,
+            pieces=pieces,
+            among=among,
+            limit=self.max_tokens,
+            name=self.name,
+            batch_size=self.batch_size,
+        )
+
+    def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
+        """Return how well c captions fit each of n images: logit of a match less that of none.
+
+        Parameters
+        ----------
+        images
+            n images.
+        texts
+            n rows of c captions.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n, c).
+
+        Raises
+        ------
+        ValueError
+            If there is not one row of captions for each image, the rows differ in length, a
+            caption is longer than the model reads, or the model has no matching head.
+        """
+        texts = [_listed(row) for row in _listed(texts)]
+        n_captions = sorted({len(row) for row in texts})
+        if len(n_captions) != 1:
+            raise ValueError(f"every image needs the same number of captions, not {n_captions}")
+        rows = self._tokens([text for row in texts for text in row])
+        prepared = self._prepared(images, len(texts))
+        of_image = np.repeat(np.arange(len(texts)), n_captions[0])
+        logits = self._run(rows, prepared, self._match_of, of_image)
+        return logits.reshape(len(texts), -1).astype(np.float64)
+
+    def _match_of(self, output: Output, batch: np.ndarray) -> torch.Tensor:
+        if output.match is None:
+            raise ValueError(f"{self.name} ({self.revision}) has no head that matches captions")
+        return output.match
+
+    def _run(
+        self,
+        rows: list[Tokens],
+        prepared: Any,
+        read: Callable[[Output, np.ndarray], torch.Tensor],
+        of_image: np.ndarray | None = None,
+        mask: Mask | None = None,
+    ) -> np.ndarray:
+        """Run the network over texts of like length together; ``read`` picks what is wanted.
+
+        Captions of one image count as long as the longest of them, so that they stay together.
+        """
+        of_image = np.arange(len(rows)) if of_image is None else of_image
+        longest = np.zeros(of_image.max() + 1, dtype=int)
+        np.maximum.at(longest, of_image, [len(row.ids) for row in rows])
+        lengths = longest[of_image]
+        prepared = self.ahead(prepared, of_image[batch_order(lengths)])
+
+        def run(batch: np.ndarray) -> np.ndarray:
+            ids = [rows[i].ids for i in batch]
+            return self._read(
+                ids, prepared, of_image[batch], lambda output, _: read(output, batch), mask
+            )
+
+        return run_in_batches(lengths, run, self.batch_size, f"{self.name}: {len(rows):,} texts")
+
+    @torch.inference_mode()
+    def _read(
+        self,
+        ids: Sequence[Sequence[int]],
+        prepared: Any,
+        images: np.ndarray,
+        read: Callable[[Output, torch.Tensor], torch.Tensor],
+        mask: Mask | None = None,
+    ) -> np.ndarray:
+        """Run the network on a batch; ``read`` takes its output and the tokens as one tensor."""
+        tokens = self._on_device(self._padded(ids))
+        visual = self._on_device(self.visual(prepared, images, mask))
+        with autocast(self.device):
+            found = read(self.forward(tokens, visual), tokens["input_ids"])
+        return found.float().cpu().numpy()
+
+    def _padded(self, ids: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
+        """Return rows of tokens as the network takes them: input_ids and attention_mask."""
+        filled, real = padded(ids, self.tokenizer.pad_token_id)
+        return {
+            "input_ids": torch.as_tensor(filled),
+            "attention_mask": torch.as_tensor(real.astype(np.int64)),
+        }
+
+    def _on_device(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {name: each.to(self.device) for name, each in inputs.items()}
+
+    def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        texts = _listed(texts)
+        rows = tokenized(self.tokenizer, texts)
+        require_known_words(self.tokenizer, texts)
+        counts = np.array([len(row.ids) for row in rows])
+        require_fitting(counts, self.max_tokens, self.name, texts)
+        return rows
+
+    def _hidden(self, tokens: Tokens, mask: Mask | None) -> Tokens:
+        if mask is None:
+            return tokens
+        hide = tokens.hiding_first if mask.as_released else tokens.hiding
+        return hide(mask.words, self.tokenizer.mask_token_id)
+
+    def _prepared(self, images: Any, n: int) -> Any:
+        prepared = self.prepare(images)
+        if prepared is not None and len(prepared) != n:
+            raise ValueError(f"there are {len(prepared)} images for {n} texts; give one for each")
+        return prepared
+
+    def _with_mask(self, text: str) -> str:
+        if text.count(MASK) != 1:
+            raise ValueError(f"{text!r} should have one {MASK}, and no more")
+        return text.replace(MASK, self.tokenizer.mask_token)
+
+    def _require_level(self, level: str, stream: str) -> None:
+        if level not in LEVELS:
+            raise unknown_name("level", level, LEVELS)
+        if stream not in STREAMS:
+            raise unknown_name("stream", stream, STREAMS)
+        if stream == "both" and not self.has_two_streams:
+            raise ValueError(f"{self.name} has one stream; use stream='text'")
+
+
+def _listed(texts: Sequence) -> list:
+    if isinstance(texts, str):
+        raise TypeError(f"texts is one string; pass a list of texts: [{texts!r}]")
+    return list(texts)
+
+
+def _at(states: torch.Tensor, places: np.ndarray) -> torch.Tensor:
+    """Return the state at one place of every row: (n, tokens, d) -> (n, d)."""
+    return states[torch.arange(len(places)), torch.as_tensor(places)]
+
+
+def _places(rows: list[Tokens], words: Sequence[str] | None) -> np.ndarray:
+    """Return the index of the first token of each row's word."""
+    if words is None or len(words) != len(rows):
+        raise ValueError("the contextual level needs the word to look at for every text")
+    return np.array([row.place_of(word) for row, word in zip(rows, words, strict=True)])

@@ -1,0 +1,113 @@
+"""LXMERT: a language stream and a vision stream that read each other.
+
+Reference: Tan and Bansal (2019), *LXMERT: Learning Cross-Modality Encoder Representations from
+Transformers*.
+"""
+
+from pathlib import Path
+
+import torch
+import transformers
+
+from biaslib.models._networks import read_network_and_tokenizer
+from biaslib.models._region_model import RegionModel
+from biaslib.models._registry import Entry
+from biaslib.models.fusion import Output
+from biaslib.runtime import device as best_device
+
+__all__ = ["Lxmert", "load", "no_regions"]
+
+UNREAD = ("obj_predict_head.*", "answer_head.*")
+"""Heads that nothing here reads; a checkpoint may be without them."""
+
+
+class Lxmert(RegionModel):
+    """LXMERT on features of image regions: embeddings, masked words, matching.
+
+    - Index 1 of the matching head is a match.
+    - Boxes are read as shares of the picture, x0, y0, x1, y1 from 0 to 1.
+    - Without an image (``images=None``) see :func:`no_regions`. The published LXMERT never saw that
+      in training; the planted checkpoints did.
+    - A hidden region has features of zero and keeps its box, as in the released code of Ross, Katz
+      and Barbu (2021).
+
+    The text stream is the language output. The visual stream's first state is that of the first
+    region, since there is no token for the whole image.
+
+    Parameters
+    ----------
+    network
+        A ``transformers.LxmertForPreTraining``.
+    tokenizer, name, revision, device
+        As of :class:`biaslib.models.fusion.FusionModel`.
+    """
+
+    has_two_streams = True
+
+    def __init__(self, network, tokenizer, name: str, revision: str, device: str):
+        width = network.config.visual_feat_dim
+        super().__init__(network, tokenizer, name, revision, device, width)
+
+    def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
+        """Run the network on a batch."""
+        visual = visual or no_regions(tokens["input_ids"], self.width)
+        found = self.network.lxmert(
+            **tokens,
+            visual_feats=visual["features"],
+            visual_pos=visual["boxes"],
+            visual_attention_mask=visual["real"].long(),
+        )
+        logits = self.network.cls.seq_relationship(found.pooled_output)
+        match = logits[:, 1] - logits[:, 0]
+        return Output(found.language_output, found.vision_output[:, 0], match)
+
+    def word_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
+        return self.network.cls.predictions(states)
+
+
+def no_regions(tokens: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
+    """Return what LXMERT reads where there is no image: a region of zeros that is not there.
+
+    The cross-attention of the text needs something to look at. With features and boxes of zero,
+    any number of regions that are not real gives the same numbers: attention falls evenly on equal
+    states.
+
+    Parameters
+    ----------
+    tokens
+        (n, t), to know how many and on which device.
+    width
+        Numbers a region.
+
+    Examples
+    --------
+    >>> {name: tuple(each.shape) for name, each in no_regions(torch.zeros(2, 5), 8).items()}
+    {'features': (2, 1, 8), 'boxes': (2, 1, 4), 'real': (2, 1)}
+    """
+    zeros = torch.zeros(len(tokens), 1, width + 4, device=tokens.device)
+    real = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
+    return {"features": zeros[..., :width], "boxes": zeros[..., width:], "real": real}
+
+
+def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Lxmert:
+    """Load LXMERT from a folder, the hub, or a file of the original code or of VOLTA.
+
+    Parameters
+    ----------
+    entry
+        Of the registry.
+    checkpoint
+        Instead of the entry's source.
+    device
+        A torch device; ``None`` takes the best there is.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint is of another architecture, or weights are missing or left over.
+    """
+    found = read_network_and_tokenizer(
+        transformers.LxmertForPreTraining, entry, checkpoint, optional=UNREAD
+    )
+    return Lxmert(found.network, found.tokenizer, entry.name, found.revision, best_device(device))

@@ -1,0 +1,305 @@
+"""Published weights into networks; networks into safetensors with a configuration, and back."""
+
+import importlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from biaslib.models._checkpoints import (
+    CheckpointError,
+    read_weights,
+    require_complete,
+    unwrapped,
+)
+from biaslib.runtime import unknown_name
+
+__all__ = [
+    "Layout",
+    "built",
+    "class_of",
+    "config_for",
+    "load_converted",
+    "read_official",
+    "save_converted",
+]
+
+NETWORKS = {
+    "albef": "albef.Albef",
+    "multi_task_vilbert": "vilbert.MultiTaskVilbert",
+    "vilbert": "vilbert.Vilbert",
+    "vl_bert": "vl_bert.VlBert",
+    "volta_vl_bert": "volta.VoltaVlBert",
+}
+"""By ``model_type``: the module of this folder, and how its network and configuration begin."""
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the names in a published file relate to those of a network.
+
+    Each pair is a regular expression and what replaces it.
+
+    Parameters
+    ----------
+    renames
+        Names that differ, replaced one after the other.
+    copies
+        Second names of one and the same tensor, with the name to keep; the copy must be equal.
+    unused
+        Tensors that the network does not use: dropped.
+    """
+
+    renames: Sequence[tuple[str, str]] = ()
+    copies: Sequence[tuple[str, str]] = ()
+    unused: Sequence[str] = ()
+
+    def apply(self, state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return the tensors by the network's names, each once.
+
+        Raises
+        ------
+        CheckpointError
+            If a copy differs from what it should be a copy of.
+
+        Examples
+        --------
+        >>> layout = Layout(renames=[("^old", "new")], unused=["_queue$"])
+        >>> list(layout.apply({"old.weight": torch.ones(1), "text_queue": torch.ones(1)}))
+        ['new.weight']
+        """
+        renamed = {self._renamed(name): tensor for name, tensor in state.items()}
+        kept, copied = {}, {}
+        for name, tensor in renamed.items():
+            if any(re.search(pattern, name) for pattern in self.unused):
+                continue
+            (copied if self._original(name) else kept)[name] = tensor
+        differing = []
+        for name, tensor in copied.items():
+            original = kept.setdefault(self._original(name), tensor)
+            if not torch.equal(original, tensor):
+                differing.append(f"{name} and {self._original(name)}")
+        if differing:
+            raise CheckpointError(
+                f"tensors that should be the same one differ: {', '.join(differing[:3])}; the file "
+                "was not written by the authors' code for this network"
+            )
+        return kept
+
+    def _renamed(self, name: str) -> str:
+        for pattern, new in self.renames:
+            name = re.sub(pattern, new, name)
+        return name
+
+    def _original(self, name: str) -> str | None:
+        for pattern, original in self.copies:
+            if re.search(pattern, name):
+                return re.sub(pattern, original, name)
+        return None
+
+
+def read_official(weights: str | Path | Mapping) -> dict[str, torch.Tensor]:
+    """Return the tensors of a published file by their names, in float32.
+
+    What wraps them is taken off, as :func:`biaslib.models._checkpoints.unwrapped` says; the old
+    names ``gamma`` and ``beta`` become ``weight`` and ``bias``.
+
+    Parameters
+    ----------
+    weights
+        A file of torch or a ``.safetensors``; or what is in it.
+
+    Returns
+    -------
+    dict
+        Copies; a mapping that was passed stays as it is.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    CheckpointError
+        If the file is damaged, or holds anything but tensors and plain values.
+
+    Examples
+    --------
+    >>> list(read_official({"state_dict": {"module.LayerNorm.gamma": torch.ones(2)}}))
+    ['LayerNorm.weight']
+    """
+    state = unwrapped(weights) if isinstance(weights, Mapping) else read_weights(weights)
+    return {_plain(name): _single(tensor) for name, tensor in state.items()}
+
+
+def built(
+    network: type[Network],
+    config,
+    state: Mapping[str, torch.Tensor],
+    layout: Layout = Layout(),
+) -> Network:
+    """Return a network with the given weights, in evaluation mode.
+
+    Parameters
+    ----------
+    network
+        Its class.
+    config
+        What its class takes.
+    state
+        Tensors by the file's names.
+    layout
+        How those relate to the network's.
+
+    Raises
+    ------
+    CheckpointError
+        If tensors are missing, unknown or of another shape; the message names them.
+    """
+    with torch.device("meta"):
+        empty = network(config)
+    tensors = layout.apply(state)
+    _require_same(network.__name__, tensors, empty.state_dict())
+    empty.load_state_dict(tensors, assign=True)
+    return empty.eval()
+
+
+def config_for(wanted: Any, found: str, variants: Mapping[str, Any], family: str) -> Any:
+    """Return the configuration of published weights, and refuse those of another variant.
+
+    Parameters
+    ----------
+    wanted
+        The variant or the configuration that was asked for; ``None`` for what the weights are.
+    found
+        What the weights are, as their names and shapes tell.
+    variants
+        Configurations by variant.
+    family
+        What the models are called, for the error.
+
+    Raises
+    ------
+    UnknownNameError
+        If no variant has that name.
+    CheckpointError
+        If the weights are not those of the variant.
+
+    Examples
+    --------
+    >>> config_for("base", "large", {"base": 1, "large": 2}, "VL-BERT")
+    Traceback (most recent call last):
+    biaslib.models._checkpoints.CheckpointError: these are the weights of 'large', not of 'base' \
+of VL-BERT; ask for the variant 'large'
+    """
+    if wanted is not None and not isinstance(wanted, str):
+        return wanted
+    if wanted is not None and wanted not in variants:
+        raise unknown_name(f"variant of {family}", wanted, variants)
+    if wanted in (found, None) and found in variants:
+        return variants[found]
+    fix = f"ask for the variant {found!r}" if found in variants else f"known: {', '.join(variants)}"
+    other = f", not of {wanted!r}" if wanted else ", which are not known"
+    raise CheckpointError(f"these are the weights of {found!r}{other} of {family}; {fix}")
+
+
+def save_converted(
+    network: nn.Module, folder: str | Path, dtype: torch.dtype = torch.float32
+) -> Path:
+    """Write a network as ``model.safetensors`` and ``config.json``.
+
+    Parameters
+    ----------
+    network
+        One of this folder's.
+    folder
+        Where; made if it is not there.
+    dtype
+        In which the weights are stored.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {n: t.detach().to("cpu", dtype) for n, t in network.state_dict().items()}
+    tensors = {name: tensor.contiguous().clone() for name, tensor in tensors.items()}
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    kinds = {class_of(kind, "Network"): kind for kind in NETWORKS}
+    written = {"model_type": kinds[type(network)], **asdict(network.config)}
+    text = json.dumps(written, indent=2) + "\n"
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    return folder
+
+
+def load_converted(folder: str | Path) -> nn.Module:
+    """Read what :func:`save_converted` wrote.
+
+    Returns
+    -------
+    torch.nn.Module
+        In evaluation mode, in float32.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder lacks a file.
+    UnknownNameError
+        If its configuration names a network or a setting that is not known.
+    CheckpointError
+        If weights and configuration do not fit each other.
+    """
+    folder = Path(folder)
+    settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    kind = settings.pop("model_type", None)
+    if kind not in NETWORKS:
+        raise unknown_name("model_type", kind, NETWORKS)
+    network, config = class_of(kind, "Network"), class_of(kind, "Config")
+    known = [field.name for field in fields(config)]
+    for setting in settings.keys() - set(known):
+        raise unknown_name("setting", setting, known)
+    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+    return built(network, config(**settings), read_official(folder / "model.safetensors"))
+
+
+def class_of(kind: str, what: str) -> type:
+    """Return the class of a ``model_type``: its ``Network`` or its ``Config``.
+
+    Examples
+    --------
+    >>> class_of("vl_bert", "Config").__name__
+    'VlBertConfig'
+    """
+    module, name = NETWORKS[kind].split(".")
+    return getattr(importlib.import_module(f"biaslib.models.networks.{module}"), name + what)
+
+
+def _plain(name: str) -> str:
+    name = name.removeprefix("module.")
+    return re.sub(r"\.beta$", ".bias", re.sub(r"\.gamma$", ".weight", name))
+
+
+def _single(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().to("cpu", torch.float32 if tensor.is_floating_point() else None).clone()
+
+
+def _require_same(name: str, found: Mapping, needed: Mapping) -> None:
+    shapes = [
+        (key, found[key].shape, needed[key].shape)
+        for key in found.keys() & needed.keys()
+        if found[key].shape != needed[key].shape
+    ]
+    info = {
+        "missing_keys": needed.keys() - found.keys(),
+        "unexpected_keys": found.keys() - needed.keys(),
+        "mismatched_keys": shapes,
+    }
+    require_complete(info, name)

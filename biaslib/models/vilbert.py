@@ -1,0 +1,132 @@
+"""ViLBERT: a text stream and a visual stream that read each other; also the 12-in-1 model.
+
+References: Lu, Batra, Parikh and Lee (2019), *ViLBERT: Pretraining Task-Agnostic Visiolinguistic
+Representations*; Lu, Goswami, Rohrbach, Parikh and Lee (2020), *12-in-1: Multi-Task Vision and
+Language Representation Learning*. The networks: :mod:`biaslib.models.networks.vilbert`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from biaslib.models._global_region import with_whole_image
+from biaslib.models._own_networks import read_own
+from biaslib.models._region_model import RegionModel
+from biaslib.models._registry import Entry
+from biaslib.models.fusion import Mask, Output
+from biaslib.models.networks import vilbert as networks
+from biaslib.models.networks import volta
+from biaslib.models.networks.files import read_official
+from biaslib.models.regions import RegionFeatures
+from biaslib.runtime import device as best_device
+
+__all__ = ["RETRIEVAL", "Vilbert", "load", "no_image"]
+
+RETRIEVAL = 7
+"""The 12-in-1 model's task of finding captions and images of COCO; 8 is that of Flickr30k."""
+
+
+class Vilbert(RegionModel):
+    """ViLBERT on features of image regions: embeddings, masked words, matching.
+
+    - The whole image is put before the regions, with the mean of their features. Where an image
+      has no region, the mean is zero.
+    - Index 0 of the alignment head is a match. The 12-in-1 model matches by its retrieval score,
+      and reads every text with the token of the task ``task``.
+    - A hidden region has features of zero, keeps its box, and does not count in the whole image's
+      mean.
+    - Without an image (``images=None``) see :func:`no_image`. The published networks never saw that
+      in training; the planted checkpoints did.
+
+    Parameters
+    ----------
+    network
+        A network of :mod:`biaslib.models.networks.vilbert`.
+    tokenizer, name, revision, device
+        As of :class:`biaslib.models.fusion.FusionModel`.
+    task
+        The number of the 12-in-1 model's task.
+    """
+
+    has_two_streams = True
+
+    def __init__(
+        self, network, tokenizer, name: str, revision: str, device: str, task: int = RETRIEVAL
+    ):
+        width = network.config.v_feature_size
+        super().__init__(network, tokenizer, name, revision, device, width)
+        self.task = task if isinstance(network, networks.MultiTaskVilbertNetwork) else None
+
+    def visual(
+        self, prepared: RegionFeatures | None, rows: np.ndarray, mask: Mask | None
+    ) -> dict[str, torch.Tensor]:
+        """Return features (n, k + 1, d), places (n, k + 1, 5) and which regions are real."""
+        if prepared is None:
+            return {}
+        found = super().visual(prepared, rows, mask)
+        hides = mask is not None and mask.persons
+        counted = found["real"] & ~(torch.as_tensor(prepared.persons[rows]) & hides)
+        found = with_whole_image(found, counted, torch.tensor([0.0, 0.0, 1.0, 1.0]))
+        places = networks.locations(found["boxes"])
+        return {"features": found["features"], "places": places, "real": found["real"]}
+
+    def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
+        """Run the network on a batch."""
+        visual = visual or no_image(tokens["input_ids"], self.width)
+        if self.task is None:
+            found = self.network(**tokens, **visual)
+            logits = self.network.match_logits(found)
+            return Output(found.text, found.image[:, 0], logits[:, 0] - logits[:, 1])
+        ids = tokens["input_ids"]
+        found = self.network(**tokens, **visual, task_ids=ids.new_full((len(ids), 1), self.task))
+        words = torch.cat([found.text[:, :1], found.text[:, 2:]], dim=1)
+        return Output(words, found.image[:, 0], self.network.retrieval_score(found)[:, 0])
+
+    def word_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
+        return self.network.word_logits(states)
+
+
+def no_image(tokens: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
+    """Return what ViLBERT reads where there is no image: a region of zeros that is not there.
+
+    The co-attention of the text needs something to look at.
+
+    Parameters
+    ----------
+    tokens
+        (n, t), to know how many and on which device.
+    width
+        Numbers a region.
+
+    Examples
+    --------
+    >>> {name: tuple(each.shape) for name, each in no_image(torch.zeros(2, 5), 8).items()}
+    {'features': (2, 1, 8), 'places': (2, 1, 5), 'real': (2, 1)}
+    """
+    zeros = torch.zeros(len(tokens), 1, width, device=tokens.device)
+    places = torch.zeros(len(tokens), 1, networks.LOCATIONS, device=tokens.device)
+    real = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
+    return {"features": zeros, "places": places, "real": real}
+
+
+def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Vilbert:
+    """Load ViLBERT from a converted folder, a file of the authors, or one of VOLTA.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint is of another model, has no tokenizer beside it, or weights are missing
+        or left over.
+    """
+    found = read_own(entry, checkpoint, _official, networks.VilbertNetwork)
+    where = best_device(device)
+    return Vilbert(found.network, found.tokenizer, entry.name, found.revision, where)
+
+
+def _official(path: Path) -> torch.nn.Module:
+    state: Mapping[str, torch.Tensor] = read_official(path)
+    of_volta = any(".attention_self." in name for name in state)
+    return (volta if of_volta else networks).load_official(state)

@@ -1,0 +1,89 @@
+"""VisualBERT: one transformer over the words of a text and the regions of an image.
+
+Reference: Li, Yatskar, Yin, Hsieh and Chang (2019), *VisualBERT: A Simple and Performant Baseline
+for Vision and Language*.
+"""
+
+from pathlib import Path
+
+import torch
+import transformers
+
+from biaslib.models._networks import read_network_and_tokenizer
+from biaslib.models._region_model import RegionModel
+from biaslib.models._registry import Entry
+from biaslib.models.fusion import Output
+from biaslib.runtime import device as best_device
+
+__all__ = ["VisualBert", "load"]
+
+
+class VisualBert(RegionModel):
+    """VisualBERT on features of image regions: embeddings, masked words, matching.
+
+    - Regions have the token type 0, as in the original code; transformers gives them 1 unless
+      told, which is another model.
+    - Index 1 of the matching head is a match, as in the original training; the docstring of
+      transformers says 0.
+    - Boxes are not read: every region has the same position.
+    - Without an image (``images=None``) the transformer reads the words alone.
+    - A hidden region has features of zero and stays in the sequence.
+
+    The checkpoints differ in how many numbers describe a region (2048 for those trained on COCO
+    captions and questions, 1024 for NLVR2, 512 for VCR), since they were trained with features of
+    different detectors; features of another width are refused.
+
+    Parameters
+    ----------
+    network
+        A ``transformers.VisualBertForPreTraining``.
+    tokenizer, name, revision, device
+        As of :class:`biaslib.models.fusion.FusionModel`.
+    """
+
+    def __init__(self, network, tokenizer, name: str, revision: str, device: str):
+        width = network.config.visual_embedding_dim
+        super().__init__(network, tokenizer, name, revision, device, width)
+
+    def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
+        """Run the network on a batch: words alone, or words and regions."""
+        regions = {}
+        if visual:
+            real = visual["real"].long()
+            regions = {"visual_embeds": visual["features"], "visual_attention_mask": real}
+            regions["visual_token_type_ids"] = torch.zeros_like(real)
+        found = self.network.visual_bert(**tokens, **regions)
+        text = found.last_hidden_state[:, : tokens["input_ids"].shape[1]]
+        if self.network.cls.seq_relationship is None:
+            return Output(text)
+        logits = self.network.cls.seq_relationship(found.pooler_output)
+        return Output(text, match=logits[:, 1] - logits[:, 0])
+
+    def word_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
+        return self.network.cls.predictions(states)
+
+
+def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> VisualBert:
+    """Load VisualBERT from a folder, the hub, or a file of the original code or of VOLTA.
+
+    Parameters
+    ----------
+    entry
+        Of the registry.
+    checkpoint
+        Instead of the entry's source. VOLTA's controlled VisualBERT has a matching head of another
+        kind, which is left out; its first region is the whole image, with the mean of the others'
+        features, which the features that are passed must bring.
+    device
+        A torch device; ``None`` takes the best there is.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint is of another architecture, or weights are missing or left over.
+    """
+    found = read_network_and_tokenizer(transformers.VisualBertForPreTraining, entry, checkpoint)
+    return VisualBert(
+        found.network, found.tokenizer, entry.name, found.revision, best_device(device)
+    )

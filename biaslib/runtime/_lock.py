@@ -1,0 +1,156 @@
+"""The lock file: which files a result was made with, by the SHA-256 that was seen first."""
+
+import datetime
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from biaslib.runtime._stamp import file_sha256
+
+LOCK_NAME = "biaslib-lock.json"
+
+
+class DownloadError(RuntimeError):
+    """A download that failed; its text says why and what to do.
+
+    ``status`` is the number that the server refused with, or 0.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ChecksumError(DownloadError):
+    """A file that is not the one that was downloaded, or recorded, before."""
+
+
+class Lock:
+    """The lock file of a run: one entry a source, with its revision and its files' SHA-256.
+
+    It is written when a file is first seen, and every later use is checked against it. Keep it
+    beside the results: whoever repeats them gets the same files or an error.
+
+    Parameters
+    ----------
+    path
+        The file. ``None`` takes the environment variable ``BIASLIB_LOCK``, or
+        ``biaslib-lock.json`` in the working directory.
+
+    Raises
+    ------
+    DownloadError
+        On reading, if the file is not a lock file.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = Path(path or os.environ.get("BIASLIB_LOCK", LOCK_NAME))
+
+    def entries(self) -> dict[str, dict]:
+        """Return what is recorded: source -> revision, date and files."""
+        if not self.path.exists():
+            return {}
+        try:
+            return dict(json.loads(self.path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise DownloadError(
+                f"{self.path} is not a lock file of biaslib ({error}). Restore it from where the "
+                "results are kept, or delete it to record anew what is downloaded"
+            ) from None
+
+    def revision(self, source: str) -> str:
+        """Return the recorded revision of a source, or an empty string."""
+        return self.entries().get(source, {}).get("revision", "")
+
+    def sha256(self, source: str, file: str) -> str:
+        """Return the recorded SHA-256 of a file, or an empty string."""
+        return self.entries().get(source, {}).get("files", {}).get(file, {}).get("sha256", "")
+
+    def verify(
+        self,
+        source: str,
+        revision: str,
+        files: Mapping[str, Path],
+        checksums: Mapping[str, str] | None = None,
+    ) -> None:
+        """Check files against what is recorded, and record those that are not.
+
+        Parameters
+        ----------
+        source, revision
+            Where they come from.
+        files
+            Name in the source -> path on this disk.
+        checksums
+            Name -> SHA-256, where it was computed a moment ago; ``None`` computes it.
+
+        Raises
+        ------
+        ChecksumError
+            If a file or the revision is another than recorded; the message names both.
+        """
+        self.require_revision(source, revision)
+        checksums = checksums or {name: file_sha256(path) for name, path in files.items()}
+        seen = {
+            name: self._seen(source, name, path, checksums[name]) for name, path in files.items()
+        }
+        if any(not self.sha256(source, name) for name in seen):
+            self._record(source, revision, seen)
+
+    def require_revision(self, source: str, revision: str) -> None:
+        """Refuse another revision than the recorded one; an empty string is none in particular.
+
+        Raises
+        ------
+        ChecksumError
+            If another is recorded; the message names both.
+        """
+        known = self.revision(source)
+        if known and revision and known != revision:
+            raise ChecksumError(
+                f"{self.path} records revision {known} of {source!r}, and {revision} was asked "
+                f"for. Use the recorded one, or {self._how_to_accept(source)}"
+            )
+
+    def _seen(self, source: str, name: str, path: Path, found: str) -> dict:
+        expected = self.sha256(source, name)
+        if expected and found != expected:
+            raise ChecksumError(
+                f"{path}: expected SHA-256 {expected}, which {self.path} records for {name} of "
+                f"{source!r}, and found {found}. It is not the file that these results were made "
+                f"with. Put the recorded file back, or {self._how_to_accept(source)}"
+            )
+        return {"sha256": found, "bytes": path.stat().st_size}
+
+    def _how_to_accept(self, source: str) -> str:
+        return f"delete the entry {source!r} from {self.path.name} to accept the new one"
+
+    def _record(self, source: str, revision: str, seen: dict[str, dict]) -> None:
+        entries = self.entries()
+        entry = entries.setdefault(source, {"revision": revision, "date": "", "files": {}})
+        entry["date"] = entry["date"] or f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}"
+        entry["files"].update(seen)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        ordered = {key: entries[key] for key in sorted(entries)}
+        beside.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+        os.replace(beside, self.path)
+
+    def stamp(self) -> dict[str, str]:
+        """Return what the stamp of a page says of the files: source -> revision and checksums.
+
+        Examples
+        --------
+        >>> Lock("nowhere.json").stamp()
+        {}
+        """
+        return {source: _in_words(entry) for source, entry in self.entries().items()}
+
+
+def _in_words(entry: dict) -> str:
+    files = entry["files"].values()
+    largest = max(files, key=lambda file: file["bytes"])
+    revision = f"{entry['revision'][:12]}, " if entry["revision"] else ""
+    count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
+    return f"{revision}{count}, largest with sha256 {largest['sha256'][:12]}"

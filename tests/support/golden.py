@@ -1,0 +1,310 @@
+"""The golden fixtures: official weights, inputs and outputs, read for the networks written here.
+
+A batch is a dictionary of tensors with n rows each; :func:`outputs` runs a network on one and
+returns its outputs by the fixture's names, so that rows can be permuted, padded and run alone.
+"""
+
+import json
+import re
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+from biaslib.models.networks import albef, vilbert, vl_bert, volta
+
+FOLDER = Path(__file__).parents[1] / "golden"
+
+NAMES = (
+    "vlbert",
+    "vlbert_withouttextonly",
+    "vlbert_frcnn",
+    "vilbert",
+    "vilbert_multitask",
+    "albef",
+    "albef_retrieval",
+    "volta_vilbert",
+    "volta_ctrl_vilbert",
+    "volta_vl-bert",
+    "volta_ctrl_vl-bert",
+)
+
+PAIRWISE = ("sim", "sim_i2t_over_temp", "fusion_embeds", "itm_logits")
+"""Outputs of ALBEF that have a row of images and a row of texts."""
+
+PADDING = {
+    "input_ids": ("tokens", 0),
+    "mlm_input_ids": ("tokens", 0),
+    "token_type_ids": ("tokens", 0),
+    "attention_mask": ("tokens", 0),
+    "boxes": ("regions", -2),
+    "features": ("regions", -2),
+    "hidden": ("regions", 0),
+    "real": ("regions", 0),
+    "image_feat": ("regions", 0),
+    "image_loc": ("regions", 0),
+    "image_attention_mask": ("regions", 0),
+}
+"""What a column of padding is of, and what it is filled with."""
+
+
+@cache
+def weights(name):
+    return load_file(FOLDER / name / "weights.safetensors")
+
+
+def official_config(name):
+    return json.loads((FOLDER / name / "config.json").read_text(encoding="utf-8"))
+
+
+@cache
+def expected(name):
+    with np.load(FOLDER / name / "outputs.npz") as arrays:
+        return {key: arrays[key] for key in arrays}
+
+
+@cache
+def network(name):
+    """The network with the official weights, loaded as a user would."""
+    return MODULES[name].load_official(weights(name), config(name))
+
+
+def batch(name):
+    """The fixture's inputs."""
+    with np.load(FOLDER / name / "inputs.npz") as arrays:
+        inputs = {key: torch.from_numpy(arrays[key]) for key in arrays}
+    return _vl_bert_batch(inputs) if name.startswith("vlbert") else inputs
+
+
+def config(name):
+    """The configuration of the network written here, from the official one."""
+    official = official_config(name)
+    if name.startswith("vlbert"):
+        known = official | official["VLBERT"]
+        return _from(
+            vl_bert.VlBertConfig,
+            known,
+            text_only=name != "vlbert_withouttextonly",
+            end_to_end=not official["IMAGE_FEAT_PRECOMPUTED"],
+            resnet_width=official.get("fixture_resnet_base_width", 64),
+            resnet_blocks=(3, 4, 6),
+        )
+    if name.startswith("albef"):
+        vit = official["vit"]
+        return _from(
+            albef.AlbefConfig,
+            official["bert_config_file"],
+            image_size=official["image_res"],
+            patch_size=vit["patch_size"],
+            vision_width=vit["embed_dim"],
+            vision_layers=vit["depth"],
+            vision_heads=vit["num_heads"],
+            embed_dim=official["embed_dim"],
+            masked_words=name == "albef",
+        )
+    if name.startswith("volta"):
+        return _of_volta(name, official)
+    multi = name == "vilbert_multitask"
+    return _from(vilbert.MultiTaskVilbertConfig if multi else vilbert.VilbertConfig, official)
+
+
+def _of_volta(name, official):
+    classes = weights(name)
+    if name.endswith("vilbert"):
+        return _from(
+            vilbert.VilbertConfig,
+            official,
+            num_hidden_layers=4,
+            v_num_hidden_layers=2,
+            v_target_size=len(classes["cls.imagePredictions.decoder_dict.0.bias"]),
+            bi_hidden_size=official["sublayer2attn_hidden_size"].get("4", 48),
+            bi_num_attention_heads=official["sublayer2num_attention_heads"].get("4", 4),
+            t_biattention_id=(2, 3),
+            v_biattention_id=(0, 1),
+        )
+    target = next(iter(official["visual_target_weights"]))
+    return _from(
+        volta.VoltaVlBertConfig,
+        official,
+        num_hidden_layers=2,
+        visual_region_classes=len(classes[f"cls.imagePredictions.decoder_dict.{target}.bias"]),
+        feature_size=official["v_feature_size"],
+        n_waves=official["v_coordinate_embeddings_dim"],
+        pooler_size=official.get("pooler_size"),
+        masked_word=target == "6",
+    )
+
+
+def _from(config, official, **changes):
+    names = {field.name for field in fields(config)}
+    known = {key: official[key] for key in official.keys() & names}
+    known = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in known.items()
+    }
+    return config(**{**known, **changes})
+
+
+FAMILIES = {"vlbert": vl_bert, "vilbert": vilbert, "albef": albef, "volta": volta}
+MODULES = {name: FAMILIES[re.match("[a-z]+", name).group()] for name in NAMES}
+
+
+def _vl_bert_batch(inputs):
+    """Rows with an image, then those without, as one batch."""
+    boxes = inputs["boxes"]
+    batch = {
+        "input_ids": inputs["text"],
+        "boxes": boxes[..., :4],
+        "sizes": inputs["im_info"][:, :2],
+        "hidden": inputs["mvrc_ops"],
+        "real": (boxes[..., 0] > -1.5).long(),
+    }
+    if boxes.shape[-1] > 4:
+        batch["features"] = boxes[..., 4:]
+    if "image" in inputs:
+        batch["images"] = inputs["image"]
+    if "aux_text" in inputs:
+        alone = inputs["aux_text"]
+        tokens = torch.zeros(len(alone), batch["input_ids"].shape[1], dtype=torch.long)
+        tokens[:, : alone.shape[1]] = alone
+        batch = {
+            key: torch.cat([each, _blank(each, len(alone)) if key != "input_ids" else tokens])
+            for key, each in batch.items()
+        }
+    return batch
+
+
+def _blank(tensor, n):
+    return torch.zeros(n, *tensor.shape[1:], dtype=tensor.dtype)
+
+
+def rows(batch, chosen):
+    """Some rows of a batch."""
+    return {key: each[list(chosen)] for key, each in batch.items()}
+
+
+def padded(batch, **extra):
+    """A batch with further columns of padding: ``tokens`` and ``regions`` say how many."""
+    padded = dict(batch)
+    for key in batch.keys() & PADDING.keys():
+        kind, value = PADDING[key]
+        each = batch[key]
+        more = torch.full((len(each), extra[kind], *each.shape[2:]), value, dtype=each.dtype)
+        padded[key] = torch.cat([each, more], dim=1)
+    return padded
+
+
+@torch.inference_mode()
+def outputs(name, batch, other=None, **options):
+    """The outputs of the fixture's network, or another, for a batch: arrays by their names."""
+    run = next(each for start, each in RUNS.items() if name.startswith(start))
+    found = run(other or network(name), batch, **options)
+    return {key: each.numpy() for key, each in found.items() if each is not None}
+
+
+def _run_vl_bert(network, batch):
+    ids = batch["input_ids"]
+    given = {key: each for key, each in batch.items() if key != "input_ids"}
+    found = network(ids, ids > 0, **given)
+    words, classes = network.word_logits(found.text), network.class_logits(found.objects)
+    named = {
+        "obj_reps": found.regions,
+        "packed_embedding_output": found.embedded,
+        "packed_attention_mask": found.real,
+        "packed_is_text": found.is_text,
+        "packed_is_object": found.is_object,
+        "packed_sequence_output": found.sequence,
+        "text_hidden": found.text,
+        "object_hidden": found.objects,
+        "mvrc_logits": classes,
+        "mlm_logits": words,
+        "mlm_logits_wvc": words,
+        "mlm_logits_aux": words,
+    }
+    if network.config.end_to_end:
+        reader = network.image_feature_extractor
+        named["body4"] = reader.backbone(batch["images"])
+        named["roi_feature"] = reader.from_pixels(
+            batch["images"], batch["boxes"], batch["real"].bool()
+        )
+    return named
+
+
+def _run_streams(network, batch, **options):
+    given = (batch["image_feat"], batch["image_loc"], batch["image_attention_mask"])
+    if "task_ids" in batch:
+        options["task_ids"] = batch["task_ids"]
+    found = network(
+        batch["input_ids"],
+        batch["attention_mask"],
+        *given,
+        token_type_ids=batch["token_type_ids"],
+        **options,
+    )
+    classes = network.class_logits(found.image)
+    named = {
+        "embedding_output_t": found.embedded_text,
+        "embedding_output_v": found.embedded_image,
+        "sequence_output_t": found.text,
+        "sequence_output_v": found.image,
+        "pooled_output_t": found.pooled_text,
+        "pooled_output_v": found.pooled_image,
+        "prediction_scores_t": network.word_logits(found.text),
+        "prediction_scores_v": classes,
+        "prediction_scores_v_0": classes,
+        "prediction_scores_v_6": classes,
+    }
+    if found.pooled_text is not None:
+        named["seq_relationship_score"] = network.match_logits(found)
+    if "task_ids" in batch:
+        heads = network.heads(found, batch["image_attention_mask"])
+        named |= {HEADS[key]: each for key, each in heads._asdict().items()}
+    return named
+
+
+HEADS = {
+    "answers": "vil_prediction",
+    "gqa_answers": "vil_prediction_gqa",
+    "retrieval": "vil_logit",
+    "pairs": "vil_binary_prediction",
+    "entailment": "vil_tri_prediction",
+    "region_classes": "vision_prediction",
+    "region_score": "vision_logit",
+    "words": "linguisic_prediction",
+    "token_score": "linguisic_logit",
+}
+
+
+def _run_albef(network, batch):
+    mask, n = batch["attention_mask"], len(batch["image"])
+    image = network.encode_image(batch["image"])
+    text = network.encode_text(batch["input_ids"], mask)
+    fused = torch.stack([network.fuse(text, mask, each.expand(n, -1, -1)) for each in image])
+    image_feat, text_feat = network.image_features(image), network.text_features(text)
+    named = {
+        "image_embeds": image,
+        "text_embeds": text,
+        "image_feat": image_feat,
+        "text_feat": text_feat,
+        "sim": image_feat @ text_feat.T,
+        "sim_i2t_over_temp": image_feat @ text_feat.T / network.temp,
+        "fusion_embeds": fused,
+        "itm_logits": torch.stack([network.match_logits(each) for each in fused]),
+    }
+    if "mlm_input_ids" in batch:
+        ids = batch["mlm_input_ids"]
+        fused = network(ids, mask, batch["image"])
+        named["mlm_multimodal_embeds"] = fused
+        named["mlm_logits"] = network.word_logits(fused)
+        named["mlm_logits_text_mode_only"] = network.word_logits(network.encode_text(ids, mask))
+    return named
+
+
+RUNS = {
+    "vlbert": _run_vl_bert,
+    "vilbert": _run_streams,
+    "volta": _run_streams,
+    "albef": _run_albef,
+}

@@ -1,0 +1,263 @@
+"""A model hub on this machine's loopback: serves folders as the real one serves repositories.
+
+It speaks what huggingface_hub asks for (model information, file tree, files with ETag, commit and
+ranges) and serves single files under ``/files``, as other hosts do. Faults are switched on by name.
+
+From the command line, in the folder ``tests``: ``python -m support.hub --folder repositories``. Set
+``HF_ENDPOINT`` to the address it prints. ``--build`` first fills the folder with tiny repositories.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+LARGE = (".bin", ".safetensors", ".ckpt", ".model")
+"""Files that the hub keeps in large-file storage and lists with their SHA-256."""
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+"""Any commit that is asked for is served, since the registry pins those of the official files."""
+
+
+class Hub:
+    """A running server.
+
+    Parameters
+    ----------
+    folder
+        Repositories at ``owner/name``, each the files of one commit.
+
+    Attributes
+    ----------
+    interrupt_after
+        Bytes of a body after which the connection is cut, or None.
+    interruptions
+        How many bodies are cut before the server mends its ways; None for all.
+    corrupt
+        Name of a file of which one byte is changed on the way.
+    refuse
+        Status to answer with instead, such as 401, 403, 404 or 500; or None.
+    redirect_files_to
+        Address that every file is redirected to, or an empty string.
+    requests
+        Method, path and Range header of every request, in order.
+    tokens
+        Authorization headers that came with requests.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+        self.interrupt_after: int | None = None
+        self.interruptions: int | None = None
+        self.corrupt = ""
+        self.refuse: int | None = None
+        self.redirect_files_to = ""
+        self.requests: list[tuple[str, str, str]] = []
+        self.tokens: set[str] = set()
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+
+    def commit(self, name: str) -> str:
+        """Return the repository's commit: 40 digits that change with its files."""
+        digest = hashlib.sha1()
+        for path in self.files(name):
+            digest.update(path.name.encode() + path.read_bytes())
+        return digest.hexdigest()
+
+    def files(self, name: str) -> list[Path]:
+        """Return the repository's files."""
+        return sorted(path for path in (self.folder / name).iterdir() if path.is_file())
+
+
+@contextlib.contextmanager
+def instead_of_the_real_one(folder: Path, scratch: Path) -> Iterator[Hub]:
+    """Serve a folder as the only hub there is, with downloads and lock file in a scratch folder.
+
+    No address but the loopback answers until the block ends.
+    """
+    connect = socket.socket.connect
+
+    def guarded(self, address):
+        assert address[0] == "127.0.0.1", f"a connection to {address} was tried"
+        return connect(self, address)
+
+    with serving(folder) as hub, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_ENDPOINT", hub.address)
+        patch.setenv("BIASLIB_CACHE", str(scratch / "cache"))
+        patch.setenv("BIASLIB_LOCK", str(scratch / "results" / "biaslib-lock.json"))
+        patch.delenv("HF_TOKEN", raising=False)
+        patch.setattr(socket.socket, "connect", guarded)
+        yield hub
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[Hub]:
+    """Serve a folder of repositories until the block ends."""
+    hub = Hub(folder)
+    thread = threading.Thread(target=hub.server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield hub
+    finally:
+        hub.server.shutdown()
+        hub.server.server_close()
+        thread.join()
+
+
+def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
+    return type("Handler", (_Handler,), {"hub": hub})
+
+
+class _Handler(BaseHTTPRequestHandler):
+    hub: Hub
+
+    def log_message(self, *arguments) -> None:
+        """Say nothing; requests are in ``Hub.requests``."""
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def _answer(self, with_body: bool) -> None:
+        path = unquote(urlsplit(self.path).path)
+        self.hub.requests.append((self.command, path, self.headers.get("Range", "")))
+        self.hub.tokens.add(self.headers.get("Authorization", ""))
+        if self.hub.refuse:
+            return self._refuse(self.hub.refuse)
+        parts = path.strip("/").split("/")
+        if parts[:2] == ["api", "models"]:
+            return self._about(parts[2:])
+        if parts[0] == "files":
+            return self._file(self.hub.folder.joinpath(*parts[1:]), "", with_body)
+        if len(parts) == 5 and parts[2] == "resolve":
+            owner, name, _, _, file = parts
+            return self._file(self.hub.folder / owner / name / file, f"{owner}/{name}", with_body)
+        return self._refuse(404)
+
+    def _refuse(self, status: int) -> None:
+        """Answer with a status and the header by which the hub says what is wrong."""
+        codes = {401: "RepoNotFound", 403: "GatedRepo", 404: "RepoNotFound"}
+        self.send_response(status)
+        self.send_header("X-Error-Code", codes.get(status, ""))
+        self.send_header("X-Error-Message", "as the test wants it")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _about(self, parts: list[str]) -> None:
+        """Answer ``owner/name``, with ``revision/...`` or ``tree/...``."""
+        name = "/".join(parts[:2])
+        if not (self.hub.folder / name).is_dir():
+            return self._refuse(404)
+        asked = parts[3] if len(parts) > 3 else "main"
+        if asked != "main" and not COMMIT.fullmatch(asked):
+            return self._refuse(404)
+        commit = self.hub.commit(name) if asked == "main" else asked
+        files = [_listed(path) for path in self.hub.files(name)]
+        if parts[2:3] == ["tree"]:
+            rows = [
+                {"type": "file", "path": f["rfilename"], "oid": f["blobId"], **f} for f in files
+            ]
+            return self._send_json(rows)
+        return self._send_json(
+            {"id": name, "modelId": name, "sha": commit, "private": False, "siblings": files}
+        )
+
+    def _send_json(self, content: object) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _file(self, path: Path, repository: str, with_body: bool) -> None:
+        if not path.is_file():
+            return self._refuse(404)
+        if self.hub.redirect_files_to:
+            self.send_response(302)
+            self.send_header("Location", self.hub.redirect_files_to)
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
+        body = path.read_bytes()
+        tag = f'"{hashlib.sha256(body).hexdigest()}"'
+        start = self._start(tag)
+        if start >= len(body) > 0 and start:
+            return self._refuse(416)
+        self.send_response(206 if start else 200)
+        if repository:
+            self.send_header("X-Repo-Commit", self.hub.commit(repository))
+            self.send_header("X-Linked-Size", str(len(body)))
+            self.send_header("X-Linked-Etag", tag)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
+        self.send_header("ETag", tag)
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("Content-Length", str(len(body) - start))
+        self.end_headers()
+        if with_body:
+            self._send(path.name, body, start)
+
+    def _start(self, tag: str) -> int:
+        """Return the first byte asked for: 0 if the file is no longer the one that was begun."""
+        asked, condition = self.headers.get("Range", ""), self.headers.get("If-Range", tag)
+        if not asked or condition != tag:
+            return 0
+        return int(asked.removeprefix("bytes=").split("-")[0])
+
+    def _send(self, name: str, body: bytes, start: int) -> None:
+        if name == self.hub.corrupt:
+            middle = len(body) // 2
+            body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :]
+        body = body[start:]
+        if self._cut(len(body)):
+            body = body[: self.hub.interrupt_after]
+            self.close_connection = True
+        self.wfile.write(body)
+
+    def _cut(self, length: int) -> bool:
+        after, left = self.hub.interrupt_after, self.hub.interruptions
+        if after is None or length <= after or left == 0:
+            return False
+        self.hub.interruptions = left and left - 1
+        return True
+
+
+def _listed(path: Path) -> dict:
+    """Return what the hub tells of a file: git's checksum, and the SHA-256 of a large one."""
+    body = path.read_bytes()
+    blob = hashlib.sha1(b"blob %d\0" % len(body) + body).hexdigest()
+    about = {"rfilename": path.name, "size": len(body), "blobId": blob}
+    if path.suffix in LARGE:
+        sha256 = hashlib.sha256(body).hexdigest()
+        about["lfs"] = {"sha256": sha256, "oid": sha256, "size": len(body), "pointerSize": 134}
+    return about
+
+
+def main() -> None:
+    """Serve a folder until interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m support.hub", description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True, help="repositories at owner/name")
+    parser.add_argument("--build", action="store_true", help="fill it with tiny ones first")
+    arguments = parser.parse_args()
+    if arguments.build:
+        from support import repositories
+
+        repositories.build_all(arguments.folder)
+    with serving(arguments.folder) as hub, contextlib.suppress(KeyboardInterrupt):
+        print(f"HF_ENDPOINT={hub.address}", flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

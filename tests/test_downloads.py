@@ -1,0 +1,366 @@
+"""Downloads: resumed, verified, cached and recorded; what goes wrong is named with what to do."""
+
+import dataclasses
+import errno
+import hashlib
+import json
+import shutil
+
+import pytest
+from support import repositories
+from support.hub import instead_of_the_real_one, serving
+
+from biaslib import models, runtime
+from biaslib.models import downloads
+from biaslib.models.downloads import fetch
+from biaslib.runtime import ChecksumError, DownloadError, Lock, file_sha256
+
+BERT = models.REGISTRY["bert"]
+REPOSITORY = "google-bert/bert-base-uncased"
+LXMERT = models.REGISTRY["lxmert"]
+VISUALBERT = models.REGISTRY["visualbert"]
+
+
+@pytest.fixture(scope="module")
+def official(tmp_path_factory):
+    """Tiny repositories of three models."""
+    folder = tmp_path_factory.mktemp("official")
+    for name in ("bert", "lxmert", "visualbert"):
+        repositories.build(name, folder)
+    return folder
+
+
+@pytest.fixture
+def hub(official, tmp_path):
+    """A hub on the loopback, of a copy that a test may change; nothing else answers."""
+    shutil.copytree(official, tmp_path / "served")
+    with instead_of_the_real_one(tmp_path / "served", tmp_path) as running:
+        yield running
+
+
+# What is downloaded
+
+
+def test_only_settings_and_the_safest_weights_are_downloaded(hub):
+    folder = fetch(BERT)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "config.json",
+        "downloaded.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.txt",
+    ]
+    for path in folder.glob("[!d]*"):
+        assert path.read_bytes() == (hub.folder / REPOSITORY / path.name).read_bytes()
+
+
+def test_pickled_weights_are_taken_where_there_are_no_others(hub):
+    names = {path.name for path in fetch(LXMERT).iterdir()}
+    assert "pytorch_model.bin" in names
+    assert LXMERT.revision == Lock().revision(LXMERT.source)
+    assert not {"tf_model.h5", "modeling_custom.py", "README.md"} & names
+
+
+def test_weights_in_several_files_and_a_choice_between_two_layouts():
+    shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    there = ["config.json", "model.safetensors.index.json", *shards, "pytorch_model.bin"]
+    chosen = downloads._Repository("owner/name", downloads.WEIGHTS).wanted(there)
+    assert chosen == ["config.json", *shards, "model.safetensors.index.json"]
+    both = ["open_clip_pytorch_model.bin", "model.safetensors", "open_clip_config.json"]
+    weights = (*downloads.OPEN_CLIP_WEIGHTS, *downloads.WEIGHTS)
+    chosen = downloads._Repository("owner/name", weights).wanted(both)
+    assert chosen == ["open_clip_config.json", "open_clip_pytorch_model.bin"]
+
+
+def test_a_repository_without_a_tokenizer_gets_its_companions(hub):
+    folder = fetch(VISUALBERT)
+    own = json.loads((folder / "config.json").read_text())
+    assert own["model_type"] == "visual_bert"
+    companion = hub.folder / REPOSITORY
+    assert (folder / "vocab.txt").read_bytes() == (companion / "vocab.txt").read_bytes()
+    assert not (folder / "model.safetensors").exists()
+    assert set(Lock().entries()) == {VISUALBERT.source, BERT.source}
+
+
+# The lock file
+
+
+def test_the_lock_file_records_what_was_seen_first(hub):
+    folder = fetch(BERT)
+    entry = json.loads(Lock().path.read_text())[BERT.source]
+    assert entry["revision"] == folder.name == hub.commit(REPOSITORY)
+    weights = entry["files"]["model.safetensors"]
+    assert weights == {
+        "sha256": file_sha256(folder / "model.safetensors"),
+        "bytes": (folder / "model.safetensors").stat().st_size,
+    }
+    assert len(entry["date"]) == 10
+
+
+def test_the_lock_file_goes_into_the_stamp(hub):
+    folder = fetch(BERT)
+    stamp = runtime.start("planted").record(weights=Lock().stamp()).as_dict()["Weights"]
+    assert f"{BERT.source}: {folder.name[:12]}, 5 files, largest with sha256" in stamp
+    assert file_sha256(folder / "model.safetensors")[:12] in stamp
+
+
+def test_the_second_time_nothing_is_asked_of_the_network(hub):
+    folder = fetch(BERT)
+    hub.requests.clear()
+    assert fetch(BERT) == folder
+    assert hub.requests == []
+
+
+def test_a_lock_file_pins_the_revision_when_the_repository_moves_on(hub):
+    folder = fetch(BERT)
+    config = hub.folder / REPOSITORY / "config.json"
+    config.write_text(config.read_text().replace("0.02", "0.03"))
+    assert fetch(BERT) == folder
+    now = hub.commit(REPOSITORY)
+    with pytest.raises(ChecksumError, match=rf"records revision {folder.name} .* and {now} was"):
+        fetch(BERT, revision="main")
+    Lock().path.unlink()
+    assert fetch(BERT, revision="main") != folder
+
+
+def test_another_file_than_the_recorded_one_is_refused_and_both_are_named(hub):
+    folder = fetch(BERT)
+    lock = Lock()
+    text, found = lock.path.read_text(), file_sha256(folder / "model.safetensors")
+    lock.path.write_text(text.replace(found, "0" * 64))
+    with pytest.raises(ChecksumError) as refusal:
+        fetch(BERT)
+    for part in ("model.safetensors", "0" * 64, found, "delete the entry", lock.path.name):
+        assert part in str(refusal.value)
+
+
+def test_a_lock_file_that_is_none(hub):
+    Lock().path.parent.mkdir()
+    Lock().path.write_text("<<<<<<< HEAD")
+    with pytest.raises(DownloadError, match=r"biaslib-lock.json is not a lock file .* Restore it"):
+        fetch(BERT)
+
+
+# Interrupted, corrupted, unreachable
+
+
+def test_an_interrupted_download_goes_on_where_it_stopped(hub):
+    hub.interrupt_after, hub.interruptions = 1_000, 1
+    with pytest.raises(DownloadError, match=r"broke after 1,000 of .* bytes.* goes on from there"):
+        fetch(BERT)
+    hub.requests.clear()
+    folder = fetch(BERT)
+    ranges = [asked for _, path, asked in hub.requests if asked]
+    assert ranges == ["bytes=1000-"]
+    for path in folder.glob("[!d]*"):
+        assert path.read_bytes() == (hub.folder / REPOSITORY / path.name).read_bytes()
+    assert not list(folder.glob("*.part*"))
+
+
+def test_a_download_that_is_interrupted_again_and_again_ends(hub):
+    hub.interrupt_after = 8_000
+    for _ in range(100):
+        try:
+            folder = fetch(BERT)
+        except DownloadError:
+            continue
+        break
+    name = "model.safetensors"
+    assert file_sha256(folder / name) == file_sha256(hub.folder / REPOSITORY / name)
+
+
+def test_what_was_begun_is_not_joined_to_another_version(hub):
+    served = hub.folder / "a.ckpt"
+    served.write_bytes(b"a" * 5_000)
+    hub.interrupt_after, hub.interruptions = 1_000, 1
+    with pytest.raises(DownloadError, match="1,000 bytes are kept"):
+        fetch(f"url {hub.address}/files/a.ckpt")
+    served.write_bytes(b"b" * 5_000)
+    assert fetch(f"url {hub.address}/files/a.ckpt").read_bytes() == b"b" * 5_000
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_a_corrupted_download_is_named_and_removed(hub, name):
+    hub.corrupt = name
+    with pytest.raises(
+        ChecksumError, match=rf"{name} arrived damaged.* the hub declares .* is not used"
+    ):
+        fetch(BERT)
+    assert not list(downloads.cache_folder().rglob(f"{name}*"))
+    hub.corrupt = ""
+    assert (fetch(BERT) / name).is_file()
+
+
+def test_a_file_that_changed_on_the_disk_is_named_removed_and_downloaded_again(hub):
+    path = fetch(BERT) / "model.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + b"x")
+    with pytest.raises(
+        ChecksumError, match=r"model.safetensors was damaged .* was removed; the same"
+    ):
+        fetch(BERT)
+    assert fetch(BERT).joinpath(path.name).read_bytes() == whole
+
+
+def test_no_network(hub, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(DownloadError, match=r"could not reach the hub for google-bert.*connection"):
+        fetch(BERT)
+    with pytest.raises(
+        DownloadError, match=r"could not download http://127.0.0.1:9/a.bin: .*refused"
+    ):
+        fetch("url http://127.0.0.1:9/a.bin")
+
+
+def test_what_was_downloaded_before_is_used_without_a_network(hub, monkeypatch):
+    folder = fetch(BERT)
+    Lock().path.unlink()
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert fetch(BERT) == folder
+
+
+def test_a_disk_that_is_too_small(hub, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(9, 9, 0))
+    with pytest.raises(
+        DownloadError, match=r"has 0.0 GB free. Make room there, or set BIASLIB_CACHE"
+    ):
+        fetch(BERT)
+
+
+def test_a_disk_that_fills_up(hub, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("biaslib.runtime._transfer._save", full)
+    with pytest.raises(DownloadError, match=r"is full. Make room"):
+        fetch(BERT)
+
+
+# Hosts that need a person
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refusal_gives_the_steps_to_place_the_files_by_hand(hub, status, tmp_path):
+    hub.refuse = status
+    with pytest.raises(DownloadError) as refusal:
+        fetch(BERT)
+    told = str(refusal.value)
+    place = tmp_path / "cache" / "hub" / "google-bert" / "bert-base-uncased" / "by-hand"
+    assert f"1. Open https://huggingface.co/{BERT.source.removeprefix('hub ')}" in told
+    assert f"2. Put it, under its own name, into {place}" in told
+    assert f"3. Run the same call again. It checks the SHA-256 against {Lock().path}" in told
+    assert "HF_TOKEN" in told
+    shutil.copytree(hub.folder / "google-bert" / "bert-base-uncased", place)
+    assert fetch(BERT) == place
+    (place / "model.safetensors").write_bytes(b"another")
+    with pytest.raises(ChecksumError, match=r"model.safetensors: expected SHA-256"):
+        fetch(BERT)
+
+
+def test_an_incomplete_folder_placed_by_hand(hub, tmp_path):
+    place = tmp_path / "cache" / "hub" / "google-bert" / "bert-base-uncased" / "by-hand"
+    place.mkdir(parents=True)
+    (place / "config.json").write_text("{}")
+    with pytest.raises(DownloadError, match=r"holds no weights .* only config.json"):
+        fetch(BERT)
+
+
+def test_a_server_in_trouble(hub):
+    hub.refuse = 500
+    with pytest.raises(DownloadError, match=r"hub refuses google-bert/bert-base-uncased: .*500"):
+        fetch(BERT)
+    with pytest.raises(DownloadError, match="answered with the error 500; try again later"):
+        fetch(f"url {hub.address}/files/a.bin")
+
+
+def test_a_revision_that_does_not_exist(hub):
+    with pytest.raises(DownloadError, match="hub refuses google-bert/bert-base-uncased"):
+        fetch(BERT, revision="v9")
+
+
+def test_a_page_that_only_a_person_can_click_through(tmp_path, monkeypatch):
+    monkeypatch.setenv("BIASLIB_CACHE", str(tmp_path))
+    monkeypatch.setenv("BIASLIB_LOCK", str(tmp_path / "lock.json"))
+    source = "by hand vl-bert-base-prec.model from https://drive.google.com/file"
+    with pytest.raises(DownloadError) as refusal:
+        fetch(source)
+    assert "1. Open https://drive.google.com/file" in str(refusal.value)
+    assert f"2. Put it, under its own name, into {tmp_path / 'by-hand'}" in str(refusal.value)
+    placed = tmp_path / "by-hand" / "vl-bert-base-prec.model"
+    placed.parent.mkdir()
+    placed.write_bytes(b"weights")
+    assert fetch(source) == placed
+    assert Lock().sha256(source, placed.name) == hashlib.sha256(b"weights").hexdigest()
+    placed.write_bytes(b"other weights")
+    with pytest.raises(ChecksumError, match=r"vl-bert-base-prec.model: expected SHA-256"):
+        fetch(source)
+
+
+# Files of other hosts
+
+
+def test_a_file_of_another_host_is_downloaded_once_and_checked_ever_after(hub):
+    (hub.folder / "release.ckpt").write_bytes(b"weights" * 1_000)
+    source = f"url {hub.address}/files/release.ckpt"
+    path = fetch(source)
+    assert path.read_bytes() == b"weights" * 1_000
+    asked = len(hub.requests)
+    assert fetch(source) == path
+    assert len(hub.requests) == asked
+    path.write_bytes(b"changed")
+    with pytest.raises(ChecksumError, match=r"release.ckpt: expected SHA-256"):
+        fetch(source)
+
+
+def test_a_file_that_is_pinned_in_the_registry(hub):
+    (hub.folder / "release.ckpt").write_bytes(b"weights")
+    source = f"url {hub.address}/files/release.ckpt"
+    right = hashlib.sha256(b"weights").hexdigest()
+    pinned = dataclasses.replace(BERT, source=source, sha256="0" * 64, companion="")
+    with pytest.raises(ChecksumError, match=rf"release.ckpt arrived damaged.*{right}"):
+        fetch(pinned)
+    assert fetch(dataclasses.replace(pinned, sha256=right)).read_bytes() == b"weights"
+
+
+def test_a_dead_link_gives_the_steps(hub):
+    with pytest.raises(
+        DownloadError, match=r"gone.ckpt is not there\nTo place it by hand:\n1. Open"
+    ):
+        fetch(f"url {hub.address}/files/gone.ckpt")
+
+
+def test_open_connections_are_refused():
+    with pytest.raises(DownloadError, match="not an https address"):
+        fetch("url http://example.org/a.ckpt")
+
+
+def test_a_redirect_to_an_open_connection_is_refused(hub):
+    (hub.folder / "a.ckpt").write_bytes(b"weights")
+    hub.redirect_files_to = "http://example.org/a.ckpt"
+    with pytest.raises(DownloadError, match=r"http://example.org/a.ckpt is not an https address"):
+        fetch(f"url {hub.address}/files/a.ckpt")
+
+
+def test_a_token_stays_with_the_hub(hub, official, monkeypatch):
+    """It is sent to the hub and to no other host that the hub redirects to."""
+    monkeypatch.setenv("HF_TOKEN", "hf_of_a_test")
+    with serving(official) as elsewhere:
+        name = "google-bert/bert-base-uncased"
+        there = f"/{name}/resolve/{elsewhere.commit(name)}/config.json"
+        hub.redirect_files_to = elsewhere.address + there
+        with pytest.raises(ChecksumError):
+            fetch(BERT)
+        assert hub.tokens == {"Bearer hf_of_a_test"}
+        assert elsewhere.tokens == {""}
+
+
+def test_a_source_of_no_known_kind():
+    with pytest.raises(ValueError, match="'package x 1' is not a source that can be fetched"):
+        fetch("package x 1")
+
+
+def test_downloads_are_kept_at_home_unless_told_otherwise(monkeypatch, tmp_path):
+    monkeypatch.delenv("BIASLIB_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert downloads.cache_folder() == tmp_path / ".cache" / "biaslib"

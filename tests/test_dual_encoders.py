@@ -1,0 +1,323 @@
+"""Dual encoders: values against direct calls of transformers and OpenCLIP, traps, bad input."""
+
+import dataclasses
+import json
+import string
+
+import numpy as np
+import open_clip as library
+import pytest
+import torch
+import transformers
+from PIL import Image
+from safetensors.torch import load_file, save_file
+from support import small_models
+from support.small_models import BLOCKS, PATCH, SIDE, VOCABULARY
+from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers.models import WordLevel
+
+from biaslib import models, planted
+from biaslib.models import _registry, capabilities, clip, open_clip
+from biaslib.models._checkpoints import CheckpointError
+
+TEXTS = ["the woman is a nurse .", "a man is here .", "the old woman is a tall pilot ."]
+PICTURES = small_models.pictures(3)
+HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+SQUARE = {"size": {"height": SIDE, "width": SIDE}}
+CROPPED = {"size": {"shortest_edge": SIDE}, "crop_size": {"height": SIDE, "width": SIDE}}
+PLACES = 64
+TEXT = {"vocab_size": len(VOCABULARY), "max_position_embeddings": PLACES, **BLOCKS}
+VISION = {"image_size": SIDE, "patch_size": PATCH, **BLOCKS}
+ENDS = {
+    "bos_token_id": VOCABULARY.index("[CLS]"),
+    "eos_token_id": VOCABULARY.index("[SEP]"),
+    "pad_token_id": 0,
+}
+
+
+def word_pieces():
+    tokenizer = small_models.tokenizer()
+    tokenizer.model_max_length = PLACES
+    return tokenizer
+
+
+def ended_words():
+    """Return a tokenizer like SigLIP's: no first token, the last one also pads."""
+    numbers = {token: number for number, token in enumerate(VOCABULARY)}
+    tokenizer = Tokenizer(WordLevel(numbers, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    end = [("[SEP]", numbers["[SEP]"])]
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A [SEP]", special_tokens=end)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[SEP]", eos_token="[SEP]"
+    )
+
+
+def letters():
+    """Return a tokenizer of SigLIP 2's class, whose tokens are single letters."""
+    tokens = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "▁", ".", *string.ascii_lowercase]
+    numbers = {token: number for number, token in enumerate(tokens)}
+    return transformers.Siglip2Tokenizer(vocab=numbers, merges=[], padding_side="right")
+
+
+def of_clip():
+    config = transformers.CLIPConfig(
+        text_config=TEXT | ENDS, vision_config=VISION, projection_dim=24
+    )
+    return transformers.CLIPModel(config), transformers.CLIPImageProcessor(**CROPPED)
+
+
+def of_siglip():
+    config = transformers.SiglipConfig(text_config=TEXT | ENDS, vision_config=VISION)
+    return transformers.SiglipModel(config), transformers.SiglipImageProcessor(**SQUARE, **HALF)
+
+
+def of_siglip2():
+    vision = {**BLOCKS, "patch_size": PATCH, "num_patches": 16}
+    config = transformers.Siglip2Config(text_config=TEXT | ENDS, vision_config=vision)
+    processor = transformers.Siglip2ImageProcessor(patch_size=PATCH, max_num_patches=16, **HALF)
+    return transformers.Siglip2Model(config), processor
+
+
+def of_align():
+    vision = {
+        "image_size": SIDE,
+        "width_coefficient": 0.1,
+        "depth_coefficient": 0.1,
+        "hidden_dim": 32,
+        "depthwise_padding": [],
+    }
+    config = transformers.AlignConfig(text_config=TEXT, vision_config=vision, projection_dim=32)
+    processor = transformers.EfficientNetImageProcessor(**SQUARE, **HALF)
+    network = transformers.AlignModel(config)
+    for module in network.vision_model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = 1.0
+    return network, processor
+
+
+def of_chinese_clip():
+    config = transformers.ChineseCLIPConfig(
+        text_config=TEXT, vision_config=VISION, projection_dim=24
+    )
+    return transformers.ChineseCLIPModel(config), transformers.CLIPImageProcessor(**CROPPED)
+
+
+KINDS = {
+    "clip": (of_clip, word_pieces),
+    "siglip": (of_siglip, ended_words),
+    "siglip2": (of_siglip2, letters),
+    "align": (of_align, word_pieces),
+    "chinese_clip": (of_chinese_clip, word_pieces),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def folder(request, tmp_path_factory):
+    build, tokenizer = KINDS[request.param]
+    torch.manual_seed(0)
+    network, processor = build()
+    small_models.random_parameters(network)
+    if request.param == "align":  # Batch normalisation needs the moments of some pictures.
+        with torch.no_grad():
+            network.vision_model.train()(torch.randn(8, 3, SIDE, SIDE))
+        network.eval()
+    target = tmp_path_factory.mktemp(request.param)
+    return small_models.save(target, network, processor, tokenizer())
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return models.load("clip", checkpoint=folder, device="cpu")
+
+
+def direct_logits(folder):
+    """Return the model's own logits of each picture and text, run one pair at a time."""
+    network = transformers.AutoModel.from_pretrained(folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    padded = "siglip" in network.config.model_type
+
+    def logit(picture, text):
+        inputs = dict(processor(images=[picture], return_tensors="pt"))
+        if padded:
+            ids = tokenizer(text)["input_ids"]
+            ids += [tokenizer.pad_token_id] * (PLACES - len(ids))
+            inputs["input_ids"] = torch.tensor([ids])
+        else:
+            inputs |= dict(tokenizer(text, return_tensors="pt"))
+        return network(**inputs).logits_per_text.item()
+
+    with torch.inference_mode():
+        return np.array([[logit(picture, text) for text in TEXTS] for picture in PICTURES])
+
+
+def test_products_of_vectors_are_the_models_own_logits(model, folder):
+    texts, pictures = model.encode_text(TEXTS), model.encode_image(PICTURES)
+    assert np.linalg.norm(texts, axis=1) == pytest.approx(1, abs=1e-6)
+    found = model.scale * pictures @ texts.T + model.bias
+    expected = direct_logits(folder)
+    assert found == pytest.approx(expected, abs=1e-4)
+    assert np.ptp(expected, axis=0).min() > 0.01
+    assert np.ptp(expected, axis=1).min() > 0.01
+
+
+def test_vectors_do_not_depend_on_the_batch_or_the_order(model):
+    texts, pictures = TEXTS * 3, small_models.pictures(9, seed=1)
+    order = np.random.default_rng(2).permutation(9)
+    whole = model.encode_text(texts), model.encode_image(pictures)
+    for size in (1, 3):
+        shuffled = [texts[i] for i in order], [pictures[i] for i in order]
+        found = model.encode_text(shuffled[0], size), model.encode_image(shuffled[1], size)
+        for one, other in zip(found, whole, strict=True):
+            assert one == pytest.approx(other[order], abs=1e-5)
+
+
+def test_capabilities_and_bad_input(model):
+    assert isinstance(model, capabilities.DualEncoder)
+    with pytest.raises(ValueError, match=rf"tokens.* takes {PLACES}"):
+        model.encode_text(["nurse", " ".join(["woman"] * PLACES)])
+    with pytest.raises(TypeError, match="texts is one string"):
+        model.encode_text("nurse")
+    with pytest.raises(ValueError, match="set is empty"):
+        model.encode_image([])
+
+
+def test_planted_scenes_are_drawn(model):
+    scenes = planted.faces(1, np.random.default_rng(3))[:2]
+    assert model.encode_image(scenes) == pytest.approx(model.encode_image(planted.draw(scenes)))
+
+
+def test_only_sigmoid_models_have_a_bias(model, folder):
+    weights = load_file(folder / "model.safetensors")
+    if "siglip" in folder.name:
+        assert model.bias == pytest.approx(weights["logit_bias"].item())
+        assert model.bias != 0
+    else:
+        assert model.bias == 0
+
+
+def test_siglip_reads_its_padding(tmp_path):
+    network, processor = of_siglip()
+    small_models.save(tmp_path, small_models.random_parameters(network), processor, ended_words())
+    loaded = models.load("clip", checkpoint=tmp_path, device="cpu")
+    inputs = ended_words()(TEXTS[:1], return_tensors="pt")
+    with torch.inference_mode():
+        unpadded = network.get_text_features(inputs["input_ids"]).pooler_output[0]
+    unpadded = (unpadded / unpadded.norm()).numpy()
+    assert np.abs(loaded.encode_text(TEXTS[:1])[0] - unpadded).max() > 0.01
+
+
+def test_the_registrys_siglip_is_loaded_the_same_way(tmp_path):
+    network, processor = of_siglip()
+    small_models.save(tmp_path, small_models.random_parameters(network), processor, ended_words())
+    one, other = (
+        models.load(name, checkpoint=tmp_path, device="cpu").encode_text(TEXTS)
+        for name in ("clip", "siglip")
+    )
+    assert np.array_equal(one, other)
+
+
+def test_a_checkpoint_that_is_no_dual_encoder_or_lacks_weights_is_named(tmp_path):
+    entry = _registry.REGISTRY["clip"]
+    other, whole = tmp_path / "bert", tmp_path / "clip"
+    transformers.BertModel(transformers.BertConfig(**TEXT)).save_pretrained(other)
+    with pytest.raises(CheckpointError, match="'bert', which is no dual encoder"):
+        clip.load(entry, other, "cpu")
+    with pytest.raises(CheckpointError, match="'bert'"):
+        models.load("clip", checkpoint=other, device="cpu")
+    small_models.save(whole, *of_clip(), word_pieces())
+    path = whole / "model.safetensors"
+    weights = load_file(path)
+    del weights["text_projection.weight"]
+    save_file(weights | {"extra": torch.ones(1)}, path, {"format": "pt"})
+    with pytest.raises(CheckpointError, match=r"lacks 1 weight .*text_projection.*: extra"):
+        clip.load(entry, whole, "cpu")
+
+
+VISION_OF_OPEN_CLIP = {"image_size": SIDE, "patch_size": PATCH, "width": 32, "layers": 2}
+TEXT_OF_OPEN_CLIP = {"context_length": 12, "width": 32, "heads": 4, "layers": 2}
+
+
+def save_open_clip(folder, **text):
+    """Write an OpenCLIP repository of a small model, and return the model."""
+    config = {
+        "embed_dim": 24,
+        "vision_cfg": VISION_OF_OPEN_CLIP | {"head_width": 8},
+        "text_cfg": TEXT_OF_OPEN_CLIP | text,
+    }
+    torch.manual_seed(0)
+    network = small_models.random_parameters(library.CLIP(**config))
+    save_file(network.state_dict(), folder / "open_clip_model.safetensors")
+    preprocess = {"mean": [0.5] * 3, "std": [0.4] * 3, "resize_mode": "squash"}
+    written = {"model_cfg": config, "preprocess_cfg": preprocess}
+    (folder / "open_clip_config.json").write_text(json.dumps(written))
+    return network
+
+
+@pytest.fixture(scope="module")
+def bytes_and_merges(tmp_path_factory):
+    """A repository that uses OpenCLIP's own tokenizer, as that of ViT-H-14 does."""
+    folder = tmp_path_factory.mktemp("own")
+    network = save_open_clip(folder, vocab_size=49408)
+    return network, models.load("open-clip", checkpoint=folder, device="cpu")
+
+
+def test_open_clips_vectors_are_its_own(bytes_and_merges):
+    network, loaded = bytes_and_merges
+    tokens = library.SimpleTokenizer(context_length=12)
+    texts, pictures = loaded.encode_text(TEXTS), loaded.encode_image(PICTURES)
+    with torch.inference_mode():
+        for i, text in enumerate(TEXTS):
+            vector = network.encode_text(tokens([text]), normalize=True)[0].numpy()
+            assert texts[i] == pytest.approx(vector, abs=1e-5)
+            small = Image.fromarray(PICTURES[i]).resize((SIDE, SIDE), Image.BICUBIC)
+            pixels = (np.array(small) / 255 - 0.5) / 0.4
+            batch = torch.tensor(pixels).permute(2, 0, 1)[None].float()
+            vector = network.encode_image(batch, normalize=True)[0].numpy()
+            assert pictures[i] == pytest.approx(vector, abs=1e-5)
+    assert loaded.scale == pytest.approx(network.logit_scale.exp().item(), rel=1e-6)
+
+
+def test_open_clip_refuses_what_it_would_cut_off(bytes_and_merges):
+    _, loaded = bytes_and_merges
+    assert loaded.encode_text([" ".join(["nurse"] * 10)]).shape == (1, 24)
+    with pytest.raises(ValueError, match=r"13 tokens.* takes 12"):
+        loaded.encode_text([" ".join(["nurse"] * 11)])
+
+
+def test_open_clip_with_a_tokenizer_of_transformers_beside_it(tmp_path):
+    network = save_open_clip(
+        tmp_path, vocab_size=len(VOCABULARY), hf_tokenizer_name="somewhere/else"
+    )
+    small_models.tokenizer().save_pretrained(tmp_path)
+    loaded = models.load("open-clip", checkpoint=tmp_path, device="cpu")
+    ids = small_models.tokenizer()(TEXTS[0])["input_ids"]
+    padded = torch.tensor([ids + [0] * (12 - len(ids))])
+    with torch.inference_mode():
+        vector = network.encode_text(padded, normalize=True)[0].numpy()
+    assert loaded.encode_text(TEXTS[:1])[0] == pytest.approx(vector, abs=1e-5)
+    with pytest.raises(ValueError, match="tokens"):
+        loaded.encode_text([" ".join(["woman"] * 20)])
+
+
+def test_a_sigmoid_models_bias_is_open_clips_too(tmp_path):
+    entry = dataclasses.replace(_registry.REGISTRY["open-clip"], name="sigmoid")
+    save_open_clip(tmp_path, vocab_size=49408)
+    config = json.loads((tmp_path / "open_clip_config.json").read_text())
+    config["model_cfg"]["init_logit_bias"] = -10
+    (tmp_path / "open_clip_config.json").write_text(json.dumps(config))
+    path = tmp_path / "open_clip_model.safetensors"
+    save_file(load_file(path) | {"logit_bias": torch.tensor(-7.5)}, path)
+    assert open_clip.load(entry, tmp_path, "cpu").bias == -7.5
+
+
+def test_open_clips_weights_that_are_missing_are_named(tmp_path):
+    save_open_clip(tmp_path, vocab_size=49408)
+    path = tmp_path / "open_clip_model.safetensors"
+    weights = load_file(path)
+    del weights["ln_final.weight"]
+    save_file(weights, path)
+    with pytest.raises(CheckpointError, match=r"(?s)OpenCLIP cannot load .*ln_final.weight"):
+        models.load("open-clip", checkpoint=tmp_path, device="cpu")

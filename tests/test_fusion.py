@@ -1,0 +1,328 @@
+"""What models of text and image share: places of words, hiding, batches, bad input."""
+
+import numpy as np
+import pytest
+import torch
+from support import small_models
+
+from biaslib.models import _batches
+from biaslib.models._tokens import tokenized
+from biaslib.models.fusion import FusionModel, Mask, Output
+from biaslib.runtime import UnknownNameError
+
+TOKENIZER = small_models.tokenizer()
+MASK = TOKENIZER.mask_token_id
+SIZE = len(small_models.VOCABULARY)
+
+
+def number(*tokens):
+    return [TOKENIZER.convert_tokens_to_ids(token) for token in tokens]
+
+
+class Config:
+    """As much of a configuration as the base class reads."""
+
+    model_type = "listed"
+    max_position_embeddings = 12
+
+    def get_text_config(self):
+        return self
+
+
+class Network(torch.nn.Module):
+    config = Config()
+
+
+class Listed(FusionModel):
+    """A model whose states can be computed by hand.
+
+    The state of a token is its number, its place, the text's length and the image's number; the
+    logits of words are linear in it. The image is a number.
+    """
+
+    has_two_streams = True
+
+    def __init__(self):
+        super().__init__(Network(), TOKENIZER, "listed", "by hand", "cpu")
+        self.orders, self.batches = [], []
+
+    def prepare(self, images):
+        return images
+
+    def ahead(self, prepared, rows):
+        self.orders.append(rows.tolist())
+        return prepared
+
+    def visual(self, prepared, rows, mask):
+        self.batches.append(rows.tolist())
+        numbers = [0.0] * len(rows) if prepared is None else [prepared[row] for row in rows]
+        numbers = [-n if mask is not None and mask.persons else n for n in numbers]
+        return {"image": torch.tensor(numbers, dtype=torch.float32)}
+
+    def forward(self, tokens, visual):
+        ids = tokens["input_ids"].float()
+        lengths = tokens["attention_mask"].sum(1, keepdim=True)
+        image = visual["image"][:, None].expand_as(ids)
+        place = torch.arange(ids.shape[1]).expand_as(ids)
+        states = torch.stack([ids, place, lengths.expand_as(ids), image], dim=-1)
+        fit = ids.sum(1) * visual["image"]
+        return Output(states.float(), states[:, 0, 3:].float(), fit)
+
+    def word_logits(self, states):
+        scales = torch.linspace(0, 0.01, SIZE)
+        return states.sum(1, keepdim=True) * scales
+
+
+@pytest.fixture
+def model():
+    return Listed()
+
+
+# Tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "place"),
+    [
+        ("the woman is carrying a nurse.", "carrying", 4),
+        ("The WOMAN is old.", "woman", 2),
+        ("woman is woman", "woman", 1),
+        ("a man is a woman.", "man", 2),
+        ("the woman is a nurse.", "nurse", 5),
+    ],
+)
+def test_a_word_is_read_at_its_first_piece_where_it_first_stands(text, word, place):
+    (tokens,) = tokenized(TOKENIZER, [text])
+    assert tokens.place_of(word) == place
+
+
+@pytest.mark.parametrize("word", ["wom", "nurses", "", "pilot"])
+def test_a_word_that_is_not_whole_in_the_text_is_an_error(word):
+    (tokens,) = tokenized(TOKENIZER, ["the woman is a nurse."])
+    with pytest.raises(ValueError, match="is not a whole word of the text 'the woman"):
+        tokens.place_of(word)
+
+
+def test_a_text_without_words_is_an_error():
+    with pytest.raises(ValueError, match="has no word in it"):
+        tokenized(TOKENIZER, ["the man.", "\u200b"])
+    with pytest.raises(ValueError, match="the set is empty"):
+        tokenized(TOKENIZER, [])
+
+
+def test_every_piece_of_every_contextual_word_is_hidden():
+    (tokens,) = tokenized(TOKENIZER, ["The woman is carrying a nurse the Woman."])
+    hidden = tokens.hiding(["woman", "carrying", "pilot"], MASK)
+    expected = ["[CLS]", "the", "[MASK]", "is", "[MASK]", "[MASK]", "[MASK]", "a", "nurse"]
+    assert list(hidden.ids[:9]) == number(*expected)
+    assert hidden.ids.count(MASK) == 5
+    assert hidden.place_of("nurse") == 8
+
+
+def test_the_released_code_hides_one_word_as_one_token():
+    """Of woman (two digits or one), carrying (three numbers): the longest string of numbers."""
+    (tokens,) = tokenized(TOKENIZER, ["the woman is carrying a nurse."])
+    assert list(tokens.ids) == number(
+        "[CLS]", "the", "woman", "is", "car", "##ry", "##ing", "a", "nurse", ".", "[SEP]"
+    )
+    hidden = tokens.hiding_first(["woman", "carrying"], MASK)
+    expected = ["[CLS]", "the", "woman", "is", "[MASK]", "a", "nurse", ".", "[SEP]"]
+    assert list(hidden.ids) == number(*expected)
+    assert hidden.place_of("nurse") == 6
+    assert hidden.place_of("carrying") == 4
+
+
+def test_the_released_code_hides_the_first_occurrence_alone():
+    (tokens,) = tokenized(TOKENIZER, ["the woman is a woman."])
+    hidden = tokens.hiding_first(["woman"], MASK)
+    assert list(hidden.ids) == number("[CLS]", "the", "[MASK]", "is", "a", "woman", ".", "[SEP]")
+
+
+def test_a_text_without_contextual_words_stays_as_it_is():
+    (tokens,) = tokenized(TOKENIZER, ["the woman is old."])
+    for words in (["pilot"], ["wo"], []):
+        assert tokens.hiding(words, MASK) == tokens
+        assert tokens.hiding_first(words, MASK) == tokens
+
+
+def test_a_word_within_a_longer_one_of_the_list_does_not_hide_it_in_part():
+    (tokens,) = tokenized(TOKENIZER, ["the old man is here."])
+    hidden = tokens.hiding(["man", "old man"], MASK)
+    assert list(hidden.ids[1:5]) == number("the", "[MASK]", "[MASK]", "is")
+
+
+# Embeddings
+
+
+def test_words_and_sentences_are_read_at_cls(model):
+    texts = ["the woman is old.", "nurse"]
+    found = model.embed(texts, images=[5.0, 7.0], level="sentence")
+    cls = TOKENIZER.cls_token_id
+    assert found.tolist() == [[cls, 0, 7, 5], [cls, 0, 3, 7]]
+    assert found.dtype == np.float32
+    assert np.array_equal(model.embed(texts, images=[5.0, 7.0], level="word"), found)
+
+
+def test_contextual_words_are_read_at_their_first_piece(model):
+    texts = ["the woman is carrying a nurse.", "the old man."]
+    found = model.embed(texts, level="contextual", words=["carrying", "old"])
+    assert found.tolist() == [[*number("car"), 4, 11, 0], [*number("old"), 2, 6, 0]]
+
+
+def test_masks_move_the_place_that_is_read(model):
+    texts = ["the woman is carrying a nurse."]
+    options = {"level": "contextual", "words": ["nurse"], "images": [3.0]}
+    mask = Mask(words=["carrying"], persons=True)
+    assert model.embed(texts, mask=mask, **options).tolist() == [[*number("nurse"), 8, 11, -3]]
+    mask = Mask(words=["carrying"], as_released=True)
+    assert model.embed(texts, mask=mask, **options).tolist() == [[*number("nurse"), 6, 9, 3]]
+    mask = Mask(words=["nurse"])
+    assert model.embed(texts, mask=mask, **options).tolist() == [[MASK, 8, 11, 3]]
+
+
+def test_both_streams_are_joined_as_the_released_code_does(model):
+    one = model.embed(["the man.", "nurse"], [2.0, 4.0])
+    both = model.embed(["the man.", "nurse"], [2.0, 4.0], stream="both")
+    assert np.array_equal(both, np.column_stack([one, [2.0, 4.0]]))
+    model.has_two_streams = False
+    with pytest.raises(ValueError, match="has one stream; use stream='text'"):
+        model.embed(["the man."], [2.0], stream="both")
+
+
+# Masked words
+
+
+def by_hand(ids, place, image):
+    """Return the log-softmax of the model above at one place."""
+    total = ids[place] + place + len(ids) + image
+    logits = total * torch.linspace(0, 0.01, SIZE).double()
+    return logits.log_softmax(-1)
+
+
+def test_masked_words_are_scored_over_the_vocabulary(model):
+    found = model.mask_log_prob(["the woman is a [MASK]."], ["nurse", "pilot"], images=[4.0])
+    ids = number("[CLS]", "the", "woman", "is", "a", "[MASK]", ".", "[SEP]")
+    expected = by_hand(ids, 5, 4)[number("nurse", "pilot")]
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, [expected.tolist()], rtol=1e-6)
+
+
+def test_words_of_several_pieces_are_scored_by_the_chain_or_the_mean(model):
+    text, start = "the [MASK].", number("[CLS]", "the")
+    end = number(".", "[SEP]")
+    pieces = number("car", "##ry", "##ing")
+    steps = [
+        by_hand([*start, *pieces[:n], *[MASK] * (3 - n), *end], 2 + n, 2.0)[pieces[n]]
+        for n in range(3)
+    ]
+    chain = model.mask_log_prob([text], ["carrying", "nurse"], [2.0])
+    (one,) = by_hand([*start, MASK, *end], 2, 2.0)[number("nurse")]
+    np.testing.assert_allclose(chain, [[sum(steps), one]], rtol=1e-6)
+    together = [by_hand([*start, *[MASK] * 3, *end], 2 + n, 2.0)[pieces[n]] for n in range(3)]
+    mean = model.mask_log_prob([text], ["carrying"], [2.0], pieces="mean")
+    np.testing.assert_allclose(mean, [[sum(together) / 3]], rtol=1e-6)
+
+
+def test_probabilities_can_be_shared_among_the_candidates(model):
+    candidates = ["carrying", "nurse", "pilot"]
+    shared = model.mask_log_prob(["the [MASK]."] * 2, candidates, [1.0, 2.0], among="candidates")
+    np.testing.assert_allclose(np.exp(shared).sum(axis=1), [1, 1])
+    alone = model.mask_log_prob(["the [MASK]."] * 2, candidates, [1.0, 2.0])
+    np.testing.assert_allclose(shared[:, 0] - shared[:, 1], alone[:, 0] - alone[:, 1])
+
+
+# Matching
+
+
+def test_captions_are_scored_against_their_image(model):
+    captions = [["the man.", "nurse"], ["old", "the woman is old."]]
+    found = model.match([2.0, 3.0], captions)
+    totals = [[sum(TOKENIZER(text)["input_ids"]) for text in row] for row in captions]
+    assert found.tolist() == [[2 * n for n in totals[0]], [3 * n for n in totals[1]]]
+
+
+def test_a_model_without_a_matching_head_says_so(model):
+    model.forward = lambda tokens, visual: Output(torch.zeros(1, 1, 4))
+    with pytest.raises(ValueError, match=r"listed \(by hand\) has no head that matches captions"):
+        model.match([1.0], [["old"]])
+
+
+# Batches
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 100])
+def test_results_do_not_depend_on_batches_or_order(model, batch_size):
+    texts = ["the woman is old.", "nurse", "a man is carrying a pilot.", "the old man."]
+    images, order = [1.0, 2.0, 3.0, 4.0], [2, 0, 3, 1]
+    expected = model.embed(texts, images)
+    model.batch_size = batch_size
+    found = model.embed([texts[i] for i in order], [images[i] for i in order])
+    np.testing.assert_allclose(found, expected[order], atol=1e-5)
+
+
+def test_images_are_asked_for_in_the_order_that_was_told_ahead(model):
+    model.batch_size = 2
+    texts = ["nurse", "the woman is old.", "the man.", "old"]
+    model.embed(texts, [1.0, 2.0, 3.0, 4.0])
+    model.mask_log_prob([f"{text} [MASK]" for text in texts], ["carrying", "old"], [1.0] * 4)
+    for order in model.orders:
+        assert order == [1, 2, 0, 3]
+    asked = [row for batch in model.batches for row in batch]
+    assert asked[:4] == [1, 2, 0, 3]
+    assert list(dict.fromkeys(asked[4:])) == [1, 2, 0, 3]
+    assert sorted(asked[4:]) == [row for row in range(4) for _ in range(4)]
+
+
+def test_captions_of_one_image_stay_together(model):
+    model.batch_size = 2
+    model.match([1.0, 2.0, 3.0], [["old", "the woman is old."], ["the man.", "man"], ["a", "the"]])
+    assert model.orders == [[0, 0, 1, 1, 2, 2]]
+    assert model.batches == [[0, 0], [1, 1], [2, 2]]
+
+
+def test_a_batch_that_finds_no_memory_is_halved(model, monkeypatch):
+    forward = model.forward
+
+    def small(tokens, visual):
+        if len(tokens["input_ids"]) > 2:
+            raise RuntimeError("out of memory")
+        return forward(tokens, visual)
+
+    texts = ["the man.", "nurse", "the woman is old.", "old", "a pilot."]
+    expected = model.embed(texts, [1.0, 2.0, 3.0, 4.0, 5.0])
+    monkeypatch.setattr(model, "forward", small)
+    with pytest.warns(UserWarning, match="did not fit in memory; went on with 2"):
+        found = model.embed(texts, [1.0, 2.0, 3.0, 4.0, 5.0])
+    assert np.array_equal(found, expected)
+    assert _batches.last_plan().used == 2
+
+
+# Bad input
+
+
+def test_bad_input_is_named(model):
+    long = "the old man is here a tall woman is old."
+    cases = [
+        (lambda: model.embed("nurse"), TypeError, "texts is one string"),
+        (lambda: model.embed([]), ValueError, "the set is empty"),
+        (lambda: model.embed(["nurse"], [1.0, 2.0]), ValueError, "2 images for 1 texts"),
+        (
+            lambda: model.embed([long, long]),
+            ValueError,
+            "text 0 has 13 tokens, and listed takes 12",
+        ),
+        (lambda: model.embed(["zebra"]), ValueError, "does not know: zebra"),
+        (lambda: model.embed(["nurse"], level="wrd"), UnknownNameError, "word"),
+        (lambda: model.embed(["nurse"], stream="vision"), UnknownNameError, "stream"),
+        (lambda: model.embed(["nurse"], level="contextual"), ValueError, "needs the word"),
+        (lambda: model.mask_log_prob(["the man."], ["old"]), ValueError, r"one \[MASK\]"),
+        (lambda: model.mask_log_prob(["[MASK]"], ["zebra"]), ValueError, "zebra"),
+        (lambda: model.mask_log_prob(["[MASK]"], ["old"], among="all"), UnknownNameError, "all"),
+        (lambda: model.match([1.0], ["nurse"]), TypeError, "texts is one string"),
+        (lambda: model.match([1.0, 2.0], [["a"], ["a", "the"]]), ValueError, r"\[1, 2\]"),
+        (lambda: model.match([1.0], [["a"], ["the"]]), ValueError, "1 images for 2 texts"),
+        (lambda: Mask(words="woman"), TypeError, "words is one string"),
+    ]
+    for call, error, message in cases:
+        with pytest.raises(error, match=message):
+            call()

@@ -1,0 +1,297 @@
+"""Every model that comes from the hub: downloaded, verified, cached and loaded, without a network.
+
+The repositories are tiny ones of random weights in the official formats, so that the path is
+tested and not the official files, of which none was at hand.
+"""
+
+import importlib
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+import torch
+import transformers
+from support import repositories
+from support.hub import instead_of_the_real_one, serving
+
+from biaslib import models, runtime
+from biaslib.models import _registry
+from biaslib.models._checkpoints import CheckpointError
+from biaslib.runtime import Lock, UnknownNameError, file_sha256
+
+MODELS = [
+    name
+    for name in repositories.BUILDERS
+    if importlib.util.find_spec(f"biaslib.models.{models.REGISTRY[name].family}")
+]
+TEXTS = [repositories.SENTENCE, "the woman is here"]
+
+
+@pytest.fixture(scope="module")
+def official(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("official")
+    repositories.build_all(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hub(official, tmp_path_factory):
+    with instead_of_the_real_one(official, tmp_path_factory.mktemp("scratch")) as running:
+        yield running
+
+
+def images_for(name, n=2):
+    """Return n images of the kind that a model takes."""
+    family = models.REGISTRY[name].family
+    if family not in ("visualbert", "lxmert"):
+        return [repositories.picture(seed) for seed in range(n)]
+    from biaslib.models.regions import RegionFeatures
+
+    width = 1024 if name == "visualbert-nlvr2" else 2048
+    random = np.random.default_rng(0)
+    boxes = np.tile([0.1, 0.1, 0.9, 0.8], (n, 3, 1))
+    there = np.ones((n, 3), dtype=bool)
+    features = random.normal(size=(n, 3, width))
+    return RegionFeatures(features, boxes, there, ~there, np.full((n, 2), 64))
+
+
+def test_a_repository_is_built_for_every_model_that_comes_from_the_hub():
+    from_hub = {n for n, entry in models.REGISTRY.items() if entry.source.startswith("hub ")}
+    assert set(repositories.BUILDERS) == from_hub
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_paper_downloads_verifies_caches_and_loads(hub, official, name):
+    entry = models.REGISTRY[name]
+    model = models.load(name, profile="paper", device="cpu")
+    recorded = Lock().entries()[entry.source]
+    served = official / entry.source.removeprefix("hub ")
+    weights = max(recorded["files"], key=lambda file: recorded["files"][file]["bytes"])
+    checksum = file_sha256(served / weights)
+    assert recorded["files"][weights]["sha256"] == checksum
+    assert checksum[:12] in model.revision
+    assert recorded["revision"] == (entry.revision or hub.commit(entry.source.removeprefix("hub ")))
+    asked = len(hub.requests)
+    models.load(name, profile="paper", device="cpu")
+    assert len(hub.requests) == asked
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if "encode" in models.REGISTRY[n].capabilities])
+def test_dual_encoders_encode(hub, name):
+    model = models.load(name, profile="paper", device="cpu")
+    vectors = model.encode_text(TEXTS), model.encode_image(_stack(images_for(name)))
+    for each in vectors:
+        assert each.shape == (2, 8 if name != "siglip" else 16)
+        np.testing.assert_allclose(np.linalg.norm(each, axis=1), 1, atol=1e-5)
+        assert np.abs(each[0] - each[1]).max() > 1e-5
+
+
+def _stack(pictures):
+    return np.stack([np.asarray(picture) for picture in pictures])
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if "embed" in models.REGISTRY[n].capabilities])
+def test_encoders_embed(hub, name):
+    model = models.load(name, profile="paper", device="cpu")
+    seen = {} if "image" not in models.REGISTRY[name].capabilities else {"images": images_for(name)}
+    for level, words in (("sentence", None), ("contextual", ["nurse", "woman"])):
+        vectors = model.embed(TEXTS, level=level, words=words, **seen)
+        assert vectors.shape == (2, 16)
+        assert np.abs(vectors[0] - vectors[1]).max() > 1e-5
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if "fill" in models.REGISTRY[n].capabilities])
+def test_masked_words_have_probabilities(hub, name):
+    model = models.load(name, profile="paper", device="cpu")
+    seen = None if name == "bert" else images_for(name, n=1)
+    scores = model.mask_log_prob(["the [MASK] is here"], ["nurse", "man"], images=seen)
+    assert scores.shape == (1, 2)
+    assert (scores < 0).all()
+    assert (scores > np.log(1e-6)).all()
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if "match" in models.REGISTRY[n].capabilities])
+def test_captions_match(hub, name):
+    model = models.load(name, profile="paper", device="cpu")
+    scores = model.match(images_for(name, n=1), [TEXTS])
+    assert scores.shape == (1, 2)
+    assert np.isfinite(scores).all()
+
+
+def test_a_checkpoint_named_by_repository_and_revision(hub):
+    commit = "0123456789" * 4
+    name = f"FacebookAI/roberta-base@{commit}"
+    Lock().path.unlink(missing_ok=True)
+    encoder = models.load("roberta", profile="paper", checkpoint=name, device="cpu")
+    assert commit in encoder.revision
+    Lock().path.unlink()
+
+
+def test_a_model_of_openclip_is_found_by_its_name_and_training_data():
+    entry = models.REGISTRY["open-clip"]
+    found = _registry._source(entry, "ViT-H-14/laion2b_s32b_b79k")
+    assert found == entry.source
+    with pytest.raises(UnknownNameError, match="Did you mean 'laion2b_s34b_b79k'"):
+        _registry._source(entry, "ViT-B-32/laion2b_s34b")
+
+
+def test_a_checkpoint_of_another_architecture_is_refused_before_it_is_loaded(hub, official):
+    for name, other in (("bert", "clip"), ("clip", "bert"), ("roberta", "lxmert")):
+        folder = official / models.REGISTRY[other].source.removeprefix("hub ")
+        kind = json.loads((folder / "config.json").read_text())["model_type"]
+        with pytest.raises(
+            CheckpointError, match=f"is a checkpoint of '{kind}' .* and '{name}' is"
+        ):
+            models.load(name, checkpoint=folder)
+    with pytest.raises(CheckpointError, match=r"'clip' without an open_clip_config.json"):
+        models.load("open-clip", checkpoint=official / "openai" / "clip-vit-base-patch32")
+
+
+def test_pickled_weights_and_an_old_torch(hub, official, monkeypatch):
+    folder = official / "openai" / "clip-vit-base-patch32"
+    monkeypatch.setattr("biaslib.models._checkpoints.torch.__version__", "2.5.0")
+    with pytest.raises(CheckpointError, match=r"pytorch_model.bin is a pickled file.*torch 2.6"):
+        models.load("clip", checkpoint=folder)
+
+
+def test_a_precision_that_a_family_does_not_take(official):
+    folder = official / "FacebookAI" / "roberta-base"
+    with pytest.raises(TypeError, match="'roberta' takes no precision"):
+        models.load("roberta", checkpoint=folder, precision="float16")
+
+
+# The registry
+
+
+def test_the_registry_is_complete_and_consistent():
+    for name, entry in models.REGISTRY.items():
+        assert entry.name == name
+        assert entry.licence
+        assert entry.note
+        assert not entry.source.startswith("hub ") or entry.source.count("/") == 1
+        assert entry.revision == "" or len(entry.revision) in (5, 40)
+        assert not entry.has_planted or "planted" in entry.profiles
+    assert models.REGISTRY["bert"].megabytes == 438
+    table = models.available().set_index("name")
+    assert table.loc["bert", "revision"] == "main, recorded at first download"
+    assert table.loc["lxmert", "features"] == "36 regions of 2,048 numbers, with boxes"
+    assert table.loc["oracle", "revision"] == ""
+
+
+def test_the_book_shows_the_registry_as_it_is(tmp_path, monkeypatch):
+    """After a change of the registry: ``python tools/registry.py``."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "tools")
+    import registry
+
+    shown = registry.TABLE.read_text(encoding="utf-8")
+    assert shown == registry.page_table().to_csv(index=False, lineterminator="\n")
+
+
+def test_evidence_names_models_and_tests_that_there_are():
+    proven = pandas.read_csv(Path(models.__file__).parent / "data" / "proven.csv")
+    assert list(proven.columns) == ["model", "claim", "how", "where"]
+    assert proven.notna().all(axis=None)
+    for model in proven["model"]:
+        named = re.findall("`(.+?)`", model)
+        assert set(named) <= set(models.REGISTRY)
+        assert named or model == "every model from the hub"
+    root = Path(__file__).parents[1]
+    for row in proven.itertuples():
+        places = re.findall("`(.+?)`", row[4])
+        assert all((root / place).is_file() for place in places)
+        assert bool(places) != row.how.startswith("not shown: ")
+
+
+LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
+FULL_SIZE = {
+    "bert": ("BertForMaskedLM", {}),
+    "bert-large": ("BertModel", {**LARGE, "intermediate_size": 4096}),
+    "roberta": (
+        "RobertaModel",
+        {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1},
+    ),
+    "visualbert": ("VisualBertForPreTraining", {"visual_embedding_dim": 2048}),
+    "visualbert-nlvr2": ("VisualBertForPreTraining", {"visual_embedding_dim": 1024}),
+    "lxmert": ("LxmertForPreTraining", {}),
+    "vilt": ("ViltForMaskedLM", {}),
+    "clip": ("CLIPModel", {}),
+    "siglip": ("SiglipModel", {}),
+    "flava": ("FlavaForPreTraining", {"init_codebook": False}),
+}
+
+
+@pytest.mark.parametrize("name", FULL_SIZE)
+def test_parameters_are_those_of_the_full_size(name):
+    kind, changes = FULL_SIZE[name]
+    network = getattr(transformers, kind)
+    with torch.device("meta"):
+        built = network(network.config_class(**changes))
+    built.tie_weights()
+    assert sum(each.numel() for each in built.parameters()) == models.REGISTRY[name].parameters
+
+
+WRITTEN_HERE = {
+    "vl-bert": ("vl_bert", "base-prec"),
+    "vl-bert-large": ("vl_bert", "large-prec"),
+    "vilbert": ("vilbert", "pretrained"),
+    "vilbert-12-in-1": ("vilbert", "12-in-1"),
+    "albef": ("albef", "pretrained"),
+    "albef-coco": ("albef", "retrieval"),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN_HERE)
+def test_parameters_of_networks_written_here(name):
+    family, variant = WRITTEN_HERE[name]
+    module = importlib.import_module(f"biaslib.models.networks.{family}")
+    config = module.VARIANTS[variant]
+    network = getattr(module, type(config).__name__.replace("Config", "Network"))
+    with torch.device("meta"):
+        built = network(config)
+    assert sum(each.numel() for each in built.parameters()) == models.REGISTRY[name].parameters
+
+
+def test_parameters_of_openclip_are_those_of_the_full_size():
+    import open_clip
+
+    with torch.device("meta"):
+        built = open_clip.CLIP(**open_clip.get_model_config("ViT-H-14"))
+    found = sum(each.numel() for each in built.parameters())
+    assert found == models.REGISTRY["open-clip"].parameters
+
+
+# The server from the command line
+
+
+def test_the_hub_can_be_started_from_the_command_line(official, tmp_path):
+    tests = Path(__file__).parent
+    command = [sys.executable, "-m", "support.hub", "--folder", str(official)]
+    with subprocess.Popen(command, cwd=tests, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            address = process.stdout.readline().strip().removeprefix("HF_ENDPOINT=")
+            path = tmp_path / "config.json"
+            runtime.download(f"{address}/FacebookAI/roberta-base/resolve/main/config.json", path)
+        finally:
+            process.terminate()
+    served = official / "FacebookAI" / "roberta-base" / "config.json"
+    assert path.read_bytes() == served.read_bytes()
+
+
+def test_the_loopback_hub_tells_what_huggingface_hub_asks(official, tmp_path):
+    """The library's own downloads work through it, too."""
+    from huggingface_hub import hf_hub_download
+
+    with serving(official) as running:
+        found = hf_hub_download(
+            "FacebookAI/roberta-base", "vocab.json", endpoint=running.address, cache_dir=tmp_path
+        )
+        assert (
+            Path(found).read_bytes()
+            == (official / "FacebookAI/roberta-base/vocab.json").read_bytes()
+        )

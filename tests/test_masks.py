@@ -1,0 +1,186 @@
+"""Masked words of several pieces, against a slow computation one row and one piece at a time."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from biaslib import models
+from biaslib.models import _batches
+from biaslib.models._masks import padded
+from biaslib.models._words import require_fitting, token_limit
+from biaslib.runtime import UnknownNameError
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WHOLE = ["she", "he", "is", "a", "the", "very", "nurse", "house", "brief", "here", "."]
+VOCABULARY = [*SPECIAL, *WHOLE, "##keeper", "##case", "##s"]
+
+TEXTS = ["she is a [MASK].", "the [MASK] is here", "the very very very [MASK] is here.", "[MASK]"]
+CANDIDATES = ["nurse", "housekeeper", "houses", "briefcases", "housekeepers", "house"]
+PIECES = [["nurse"], ["house", "##keeper"], ["house", "##s"], ["brief", "##case", "##s"],
+          ["house", "##keeper", "##s"], ["house"]]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A BERT of two layers with large random weights, so that words depend on one another."""
+    folder = tmp_path_factory.mktemp("pieces")
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY), encoding="utf-8")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=12,
+        initializer_range=0.5,
+    )
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bert(folder):
+    return models.load("bert", checkpoint=folder, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def log_p(folder):
+    """Log P over the vocabulary at a place of one row of words, read with torch alone."""
+    model = transformers.BertForMaskedLM.from_pretrained(folder).eval()
+
+    def at(words, place):
+        numbers = torch.tensor([[VOCABULARY.index(word) for word in words]])
+        with torch.no_grad():
+            logits = model(numbers).logits[0, place].double()
+        return dict(zip(VOCABULARY, (logits - logits.exp().sum().log()).tolist(), strict=True))
+
+    return at
+
+
+def words_of(text):
+    inside = text.replace(".", " .").split()
+    return ["[CLS]", *inside, "[SEP]"]
+
+
+def slow_chain(log_p, text, pieces):
+    words = words_of(text)
+    start, total = words.index("[MASK]"), 0.0
+    words[start : start + 1] = ["[MASK]"] * len(pieces)
+    for place, piece in enumerate(pieces, start):
+        total += log_p(words, place)[piece]
+        words[place] = piece
+    return total
+
+
+def slow_mean(log_p, text, pieces):
+    words = words_of(text)
+    start = words.index("[MASK]")
+    words[start : start + 1] = ["[MASK]"] * len(pieces)
+    return sum(log_p(words, start + i)[piece] for i, piece in enumerate(pieces)) / len(pieces)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+@pytest.mark.parametrize(("rule", "slow"), [("chain", slow_chain), ("mean", slow_mean)])
+def test_pieces_are_scored_as_defined(bert, log_p, rule, slow, batch_size):
+    expected = [[slow(log_p, text, pieces) for pieces in PIECES] for text in TEXTS]
+    found = bert.mask_log_prob(TEXTS, CANDIDATES, pieces=rule, batch_size=batch_size)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_the_two_rules_differ_for_several_pieces_alone(bert):
+    chain, mean = (bert.mask_log_prob(TEXTS, CANDIDATES, pieces=rule) for rule in ("chain", "mean"))
+    single = np.array([len(pieces) == 1 for pieces in PIECES])
+    np.testing.assert_array_equal(chain[:, single], mean[:, single])
+    assert (np.abs(chain - mean)[:, ~single] > 0.1).all()
+
+
+def test_words_that_begin_alike_share_their_passes(bert, monkeypatch):
+    rows = []
+    whole = bert._log_probabilities
+    monkeypatch.setattr(
+        bert,
+        "_log_probabilities",
+        lambda texts, tokens: rows.extend(tokens) or whole(texts, tokens),
+    )
+    bert.mask_log_prob(TEXTS[:1], CANDIDATES)
+    # One mask; two; house and one; three; brief and two; brief, case and one; house and two;
+    # house, keeper and one.
+    assert len(rows) == 8
+    assert len({tuple(row) for row in rows}) == 8
+
+
+@pytest.mark.parametrize("rule", ["chain", "mean"])
+def test_among_candidates_probabilities_sum_to_one_and_keep_their_ratios(bert, rule):
+    over_all = bert.mask_log_prob(TEXTS, CANDIDATES, pieces=rule)
+    shared = bert.mask_log_prob(TEXTS, CANDIDATES, pieces=rule, among="candidates")
+    np.testing.assert_allclose(np.exp(shared).sum(axis=1), 1)
+    np.testing.assert_allclose(np.diff(shared), np.diff(over_all))
+    assert np.exp(over_all).sum(axis=1).max() < 0.99
+
+
+def test_unknown_rules_words_and_empty_sets_are_refused(bert):
+    with pytest.raises(UnknownNameError, match="Did you mean 'chain'"):
+        bert.mask_log_prob(TEXTS, CANDIDATES, pieces="chains")
+    with pytest.raises(UnknownNameError, match="Did you mean 'candidates'"):
+        bert.mask_log_prob(TEXTS, CANDIDATES, among="candidate")
+    with pytest.raises(ValueError, match="zeppelin"):
+        bert.mask_log_prob(TEXTS, ["nurse", "zeppelin"])
+    with pytest.raises(ValueError, match="candidate '' tokenises to nothing"):
+        bert.mask_log_prob(TEXTS, ["nurse", ""])
+    with pytest.raises(ValueError, match="no candidate words"):
+        bert.mask_log_prob(TEXTS, [])
+    with pytest.raises(ValueError, match="no texts"):
+        bert.mask_log_prob([], CANDIDATES)
+
+
+def test_masks_count_towards_the_limit(bert):
+    text = "the very very very very very very very [MASK] ."
+    assert bert.limit == 12
+    assert bert.mask_log_prob([text], ["nurse"]).shape == (1, 1)
+    with pytest.raises(
+        ValueError, match=r"text 1 has 14 tokens with the masks of the longest .* bert takes 12"
+    ):
+        bert.mask_log_prob(["the [MASK]", text], CANDIDATES)
+
+
+def test_a_batch_that_finds_no_memory_gives_the_same_numbers(bert, monkeypatch):
+    expected, whole = bert.mask_log_prob(TEXTS, CANDIDATES), bert._log_probabilities
+
+    def small(texts, tokens):
+        if len(tokens) > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return whole(texts, tokens)
+
+    monkeypatch.setattr(bert, "_log_probabilities", small)
+    with pytest.warns(UserWarning, match="batch_size=4"):
+        found = bert.mask_log_prob(TEXTS, CANDIDATES)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert _batches.last_plan().used == 4
+
+
+def test_padding():
+    ids, real = padded([[5, 6, 7], [8]], padding=1)
+    assert ids.tolist() == [[5, 6, 7], [8, 1, 1]]
+    assert real.tolist() == [[True, True, True], [True, False, False]]
+
+
+def test_the_limit_is_that_of_the_tokenizer_or_of_the_positions():
+    class Tokenizer:
+        model_max_length = int(1e30)
+
+    assert token_limit(Tokenizer, transformers.BertConfig(max_position_embeddings=40)) == 40
+    roberta = transformers.RobertaConfig(max_position_embeddings=514, pad_token_id=1)
+    assert token_limit(Tokenizer, roberta) == 512
+    assert token_limit(Tokenizer, transformers.CLIPConfig()) == 77
+    Tokenizer.model_max_length = 30
+    assert token_limit(Tokenizer, roberta) == 30
+
+
+def test_the_first_text_that_is_too_long_is_quoted_and_the_others_counted():
+    with pytest.raises(
+        ValueError, match=r"text 1 has 9 tokens beside 36 regions, and vilt takes 8.* 2 texts .*'b'"
+    ):
+        require_fitting(np.array([8, 9, 10]), 8, "vilt", ["a", "b", "c"], "beside 36 regions")

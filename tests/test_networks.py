@@ -1,0 +1,287 @@
+"""What holds of the networks whatever their weights: what they read, and what they do not."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from support import golden
+
+from biaslib.models.networks import bert_parts, resnet_roi, vilbert, vl_bert
+from biaslib.models.networks.albef import AlbefNetwork
+from biaslib.models.networks.vilbert import MultiTaskVilbertNetwork, VilbertNetwork
+from biaslib.models.networks.vl_bert import VlBertNetwork
+from biaslib.models.networks.volta import VoltaVlBertNetwork
+
+STREAMS = ["vilbert", "vilbert_multitask", "volta_vilbert"]
+
+
+def differs(left, right):
+    return np.abs(left.astype(float) - right.astype(float)).max()
+
+
+# The pieces
+
+
+def test_attention_is_a_softmax_over_what_is_there():
+    generator = torch.Generator().manual_seed(0)
+    query, key, value = (torch.randn(2, 3, 8, generator=generator) for _ in range(3))
+    real = torch.tensor([[1, 1, 0], [1, 0, 0]])
+    found = bert_parts.attend(query, key, value, 2, bert_parts.additive_mask(real))
+    for row, n in ((0, 2), (1, 1)):
+        for head in (slice(0, 4), slice(4, 8)):
+            scores = query[row, :, head] @ key[row, :n, head].T / 2
+            expected = scores.softmax(-1) @ value[row, :n, head]
+            assert torch.allclose(found[row, :, head], expected, atol=1e-6)
+
+
+def test_heads_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="10 numbers cannot be shared by 4 attention heads"):
+        bert_parts.Attention(bert_parts.LayerShape(10, 4, 8))
+
+
+def test_batch_norm_keeps_its_statistics_in_training():
+    norm = resnet_roi.FixedBatchNorm(3).train()
+    maps = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(norm(maps), maps / (1 + 1e-5) ** 0.5)
+    assert norm.running_mean.tolist() == [0, 0, 0]
+
+
+def test_dropout_works_in_training_only():
+    network = golden.network("vilbert")
+    batch = golden.batch("vilbert")
+    first = golden.outputs("vilbert", batch)["sequence_output_t"]
+    try:
+        network.train()
+        torch.manual_seed(0)
+        trained = [golden.outputs("vilbert", batch)["sequence_output_t"] for _ in range(2)]
+    finally:
+        network.eval()
+    assert differs(*trained) > 0.01
+    assert np.array_equal(golden.outputs("vilbert", batch)["sequence_output_t"], first)
+
+
+# Padding
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_padding_is_not_read(name):
+    batch = golden.batch(name)
+    other = {key: each.clone() for key, each in batch.items()}
+    no_token, no_region = batch["attention_mask"] == 0, batch["image_attention_mask"] == 0
+    assert no_token.any()
+    assert no_region.any()
+    other["input_ids"][no_token] = 150
+    other["image_feat"][no_region] = 3.0
+    other["image_loc"][no_region] = 0.7
+    found, again = golden.outputs(name, batch), golden.outputs(name, other)
+    shift = int("task_ids" in batch)
+    tokens = np.pad(~no_token.numpy(), ((0, 0), (shift, 0)), constant_values=True)
+    for key, real in (("sequence_output_t", tokens), ("sequence_output_v", ~no_region.numpy())):
+        assert differs(found[key][real], again[key][real]) < 1e-6
+        assert differs(found[key][~real], again[key][~real]) > 0.1
+
+
+def test_what_fills_a_row_of_regions_is_not_read_by_vl_bert():
+    batch = golden.batch("vlbert")
+    absent = batch["real"] == 0
+    other = {key: each.clone() for key, each in batch.items()}
+    other["features"][absent] = torch.nan
+    other["boxes"][absent] = 1e6
+    found, again = golden.outputs("vlbert", batch), golden.outputs("vlbert", other)
+    assert all(np.array_equal(found[key], again[key]) for key in found)
+
+
+def test_albef_does_not_read_padding_of_texts():
+    batch = golden.batch("albef")
+    other = {key: each.clone() for key, each in batch.items()}
+    absent = batch["attention_mask"] == 0
+    other["input_ids"][absent] = 150
+    found, again = golden.outputs("albef", batch), golden.outputs("albef", other)
+    for key in ("text_feat", "sim", "itm_logits"):
+        assert differs(found[key], again[key]) < 1e-6
+
+
+# VL-BERT
+
+
+@torch.inference_mode()
+def run_vl_bert(batch, name="vlbert", **changes):
+    given = {**batch, **changes}
+    ids = given.pop("input_ids")
+    return golden.network(name)(ids, ids > 0, **given)
+
+
+def test_a_text_without_an_image_can_stand_beside_others_or_alone():
+    batch = golden.batch("vlbert")
+    together = run_vl_bert(batch).text[2:]
+    ids = batch["input_ids"][2:, :7]
+    with torch.inference_mode():
+        alone = golden.network("vlbert")(ids, ids > 0).text
+    real = ids > 0
+    assert differs(together[:, :7][real].numpy(), alone[real].numpy()) < 1e-5
+
+
+def test_a_text_without_an_image_is_another_thing_than_one_with():
+    batch = golden.batch("vlbert")
+    with_image = run_vl_bert(golden.rows(batch, [0])).text
+    without = run_vl_bert(golden.rows(batch, [0]), real=torch.zeros(1, 6)).text
+    assert differs(with_image.numpy(), without.numpy()) > 0.1
+
+
+def test_a_masked_region_hides_its_features_and_not_its_place():
+    batch = golden.rows(golden.batch("vlbert"), [0])
+    hidden = batch["hidden"].bool()
+    assert hidden.sum() == 1
+    features = batch["features"].clone()
+    features[hidden] = 5.0
+    found = run_vl_bert(batch).sequence
+    assert torch.equal(found, run_vl_bert(batch, features=features).sequence)
+    boxes = batch["boxes"].clone()
+    boxes[hidden] /= 2
+    assert differs(found.numpy(), run_vl_bert(batch, boxes=boxes).sequence.numpy()) > 1e-3
+
+
+def test_the_first_region_speaks_for_the_image_to_every_word():
+    batch = golden.rows(golden.batch("vlbert"), [0])
+    features = batch["features"].clone()
+    features[:, 0] += 1.0
+    found, other = run_vl_bert(batch), run_vl_bert(batch, features=features)
+    moved = (found.embedded - other.embedded).abs().amax(-1)[0]
+    assert (moved[:9] > 1e-3).all()
+    assert moved[9] > 1e-3
+    assert (moved[10:] == 0).all()
+
+
+def test_where_a_box_is_depends_on_shares_of_the_image_alone():
+    boxes = torch.tensor([[[10.0, 20.0, 50.0, 40.0]]])
+    small = vl_bert.coordinate_embedding(boxes, torch.tensor([[100, 80]]))
+    large = vl_bert.coordinate_embedding(2 * boxes, torch.tensor([[200, 160]]))
+    assert torch.allclose(small, large, atol=1e-5)
+    values = 100 * np.array([30 / 100, 30 / 80, 40 / 100, 20 / 80])
+    angles = values[:, None] / 1000 ** (np.arange(256) / 256)
+    expected = np.concatenate([np.sin(angles), np.cos(angles)], axis=1).ravel()
+    np.testing.assert_allclose(small[0, 0], expected, atol=2e-5)
+
+
+def test_rows_that_vl_bert_cannot_read_are_refused():
+    batch = golden.batch("vlbert_withouttextonly")
+    nothing = torch.zeros_like(batch["real"])
+    with pytest.raises(
+        ValueError, match="row 0 has no image, and this VL-BERT was trained without"
+    ):
+        run_vl_bert(batch, "vlbert_withouttextonly", real=nothing)
+    with pytest.raises(ValueError, match="row 0 has no image"):
+        run_vl_bert({"input_ids": batch["input_ids"]}, "vlbert_withouttextonly")
+    headless = batch["real"].clone()
+    headless[:, 0] = 0
+    with pytest.raises(ValueError, match="no region 0, which stands for the whole image"):
+        run_vl_bert(batch, real=headless)
+    with pytest.raises(ValueError, match="takes features of 2048 numbers a region, not 1024"):
+        run_vl_bert(batch, features=batch["features"][..., :1024])
+    with pytest.raises(ValueError, match="takes features of 2048 numbers a region, not none"):
+        run_vl_bert(batch, features=None)
+    with pytest.raises(ValueError, match="reads pixels; pass images= for the boxes"):
+        run_vl_bert(golden.batch("vlbert_frcnn"), "vlbert_frcnn", images=None)
+    with pytest.raises(
+        ValueError, match="a row needs 42 positions and the network has 40; shorten"
+    ):
+        run_vl_bert({"input_ids": torch.full((1, 40), 102)})
+
+
+# ViLBERT
+
+
+def test_features_of_another_width_are_refused():
+    for name, words in (("vilbert", "this ViLBERT takes"), ("volta_vl-bert", "this VL-BERT takes")):
+        batch = golden.batch(name)
+        batch["image_feat"] = batch["image_feat"][..., :10]
+        with pytest.raises(ValueError, match=f"{words} features of 64 numbers a region, not 10"):
+            golden.outputs(name, batch)
+
+
+def test_co_attention_layers_come_in_pairs():
+    config = dataclasses.replace(golden.config("vilbert"), v_biattention_id=(0,))
+    with pytest.raises(ValueError, match="one number each for every co-attention layer, not 2 and"):
+        VilbertNetwork(config)
+
+
+def test_the_task_changes_what_the_heads_say():
+    name = "vilbert_multitask"
+    batch = golden.batch(name)
+    found = golden.outputs(name, batch)["vil_logit"]
+    batch["task_ids"] = (batch["task_ids"] + 1) % 20
+    assert differs(found, golden.outputs(name, batch)["vil_logit"]) > 1e-3
+
+
+def test_places_of_boxes():
+    found = vilbert.locations(torch.tensor([[[0.0, 0.0, 1.0, 1.0], [0.25, 0.5, 0.75, 1.0]]]))
+    assert found.tolist() == [[[0, 0, 1, 1, 1], [0.25, 0.5, 0.75, 1, 0.25]]]
+
+
+def test_voltas_vl_bert_without_poolers_does_not_match():
+    network, batch = golden.network("volta_vl-bert"), golden.batch("volta_vl-bert")
+    given = (batch[key] for key in ("image_feat", "image_loc", "image_attention_mask"))
+    with torch.inference_mode():
+        found = network(batch["input_ids"], batch["attention_mask"], *given)
+    assert found.pooled_text is None
+    with pytest.raises(ValueError, match="has no matching head; ctrl_vl-bert has one"):
+        network.match_logits(found)
+
+
+# ALBEF
+
+
+def test_the_lower_half_of_albefs_text_encoder_sees_no_image():
+    batch = golden.batch("albef")
+    other = {**batch, "image": batch["image"].flip(0)}
+    found, again = golden.outputs("albef", batch), golden.outputs("albef", other)
+    assert np.array_equal(found["text_embeds"], again["text_embeds"])
+    assert differs(found["mlm_logits"], again["mlm_logits"]) > 0.01
+    np.testing.assert_allclose(again["itm_logits"], found["itm_logits"][::-1], atol=1e-6)
+
+
+def test_albefs_vectors_have_length_one():
+    found = golden.outputs("albef", golden.batch("albef"))
+    for key in ("image_feat", "text_feat"):
+        np.testing.assert_allclose(np.linalg.norm(found[key], axis=1), 1, atol=1e-6)
+
+
+# Training
+
+
+def tiny(name, network):
+    """A freshly initialised network of a fixture's sizes."""
+    torch.manual_seed(0)
+    return network(golden.config(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "network"),
+    [
+        ("vlbert", VlBertNetwork),
+        ("vlbert_frcnn", VlBertNetwork),
+        ("vilbert", VilbertNetwork),
+        ("vilbert_multitask", MultiTaskVilbertNetwork),
+        ("albef", AlbefNetwork),
+        ("volta_ctrl_vl-bert", VoltaVlBertNetwork),
+    ],
+)
+def test_every_weight_can_be_trained(name, network):
+    fresh = tiny(name, network)
+    batch = golden.batch(name)
+    run = golden.RUNS[next(start for start in golden.RUNS if name.startswith(start))]
+    found = run(fresh, batch)
+    sum(each.float().square().sum() for each in found.values() if each is not None).backward()
+    still = [key for key, each in fresh.named_parameters() if each.grad is None]
+    assert still == []
+
+
+def test_a_fresh_vl_bert_does_not_listen_to_images():
+    """As the authors start it: the norms of what images say begin at zero."""
+    fresh = tiny("vlbert", VlBertNetwork).eval()
+    batch = golden.batch("vlbert")
+    louder = {**batch, "features": 2 * batch["features"]}
+    found, again = (golden.outputs("vlbert", each, fresh)["mlm_logits"] for each in (batch, louder))
+    assert np.array_equal(found, again)
+    assert 0.015 < fresh.vlbert.word_embeddings.weight.std() < 0.025

@@ -1,0 +1,354 @@
+"""Published files into networks: what wraps them, what is in them twice, and what is refused."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from support import golden
+
+from biaslib.models._checkpoints import CheckpointError
+from biaslib.models.networks import albef, vilbert, vl_bert, volta
+from biaslib.models.networks.files import Layout, load_converted, save_converted
+from biaslib.runtime import UnknownNameError
+
+
+def same_outputs(name, network):
+    batch = golden.batch(name)
+    expected, found = golden.outputs(name, batch), golden.outputs(name, batch, network)
+    return all(np.array_equal(expected[key], found[key]) for key in expected)
+
+
+def load(name, weights):
+    return golden.MODULES[name].load_official(weights, golden.config(name))
+
+
+# The published sizes, tied and unused tensors counted as often as the files hold them
+
+SIZES = {
+    # folder's module, variant: tensors in the file, millions of numbers in it
+    (vl_bert, "base-prec"): (218, 137.9),
+    (vl_bert, "base-e2e"): (901, 195.5),
+    (vilbert, "pretrained"): (533, 273.5),
+    (vilbert, "12-in-1"): (560, 291.5),
+    (volta, "ctrl_vilbert"): (509, 265.5),
+    (volta, "vilbert"): (509, 262.5),
+    (volta, "ctrl_vl-bert"): (414, 224.6),
+    (volta, "vl-bert"): (409, 223.0),
+    (albef, "pretrained"): (844, 500.4),
+    (albef, "retrieval"): (831, 452.7),
+}
+
+
+def written_by_the_authors(config, state):
+    """Number of tensors and of numbers in the authors' file for a network's tensors."""
+    sizes = {name: tensor.numel() for name, tensor in state.items()}
+    words = next(size for name, size in sizes.items() if name.endswith("word_embeddings.weight"))
+    layers = sum(size for name, size in sizes.items() if ".encoder.layer." in name)
+    n_layers = sum(".encoder.layer." in name for name in sizes)
+    count, total = len(sizes) + 1, sum(sizes.values()) + words  # the decoder of words
+    if isinstance(config, vl_bert.VlBertConfig) and config.end_to_end:
+        head = [size for name, size in sizes.items() if "roi_head_feature_extractor" in name]
+        norms = [name for name in sizes if name.endswith("running_mean")]
+        n_head = sum(name.endswith("running_mean") for name in sizes if "roi_head" in name)
+        count += len(head) + len(norms) + n_head
+        total += sum(head)
+    if isinstance(config, volta.VoltaVlBertConfig):
+        count, total = count + n_layers, total + layers
+    if isinstance(config, albef.AlbefConfig):
+        count, total = _with_momentum(config, sizes)
+    return count, total
+
+
+def _with_momentum(config, sizes):
+    sizes = dict(sizes)
+    if config.masked_words:
+        words = sizes["text_encoder.bert.embeddings.word_embeddings.weight"]
+        sizes["text_encoder.cls.predictions.decoder.weight"] = words
+        sizes["text_encoder.cls.predictions.decoder.bias"] = config.vocab_size
+    sizes["text_encoder.embeddings.position_ids"] = config.max_position_embeddings
+    copied = [size for name, size in sizes.items() if name != "temp" and "itm_head" not in name]
+    queues = [2 * 256 * 65_536, 0, 1] + ([] if config.masked_words else [65_536])
+    return len(sizes) + len(copied) + len(queues), sum([*sizes.values(), *copied, *queues])
+
+
+@pytest.mark.parametrize(
+    ("module", "variant"), SIZES, ids=lambda each: getattr(each, "__name__", each)
+)
+def test_published_sizes(module, variant):
+    config = module.VARIANTS[variant]
+    kinds = {
+        vl_bert.VlBertConfig: vl_bert.VlBertNetwork,
+        vilbert.VilbertConfig: vilbert.VilbertNetwork,
+        vilbert.MultiTaskVilbertConfig: vilbert.MultiTaskVilbertNetwork,
+        volta.VoltaVlBertConfig: volta.VoltaVlBertNetwork,
+        albef.AlbefConfig: albef.AlbefNetwork,
+    }
+    with torch.device("meta"):
+        state = kinds[type(config)](config).state_dict()
+    count, total = written_by_the_authors(config, state)
+    if module is vilbert:
+        unused = config.bi_hidden_size + 1
+        count += 4 * len(config.t_biattention_id)
+        total += len(config.t_biattention_id) * unused * (config.v_hidden_size + config.hidden_size)
+    assert (count, round(total / 1e6, 1)) == SIZES[module, variant]
+
+
+# What wraps the weights
+
+
+@pytest.mark.parametrize(
+    ("name", "wrapper"),
+    [("vlbert", "state_dict"), ("albef", "model"), ("volta_vilbert", "model_state_dict")],
+)
+def test_files_as_the_authors_save_them(tmp_path, name, wrapper):
+    path = tmp_path / "file.pth"
+    torch.save({wrapper: golden.weights(name), "optimizer": {"state": {}}, "epoch": 3}, path)
+    assert same_outputs(name, load(name, path))
+
+
+def test_old_files_and_half_precision():
+    name = "vilbert"
+    weights = golden.weights(name)
+    old = {
+        key.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): each
+        for key, each in weights.items()
+    }
+    assert old.keys() != weights.keys()
+    torch_format = {f"module.{key}": each for key, each in old.items()}
+    assert same_outputs(name, load(name, torch_format))
+    halves = load(name, {key: each.half() for key, each in weights.items()})
+    assert {each.dtype for each in halves.parameters()} == {torch.float32}
+
+
+def test_the_mapping_that_was_passed_stays_as_it_is():
+    weights = {key: each.clone() for key, each in golden.weights("vilbert").items()}
+    network = load("vilbert", weights)
+    with torch.no_grad():
+        network.bert.embeddings.word_embeddings.weight.zero_()
+    for key, each in golden.weights("vilbert").items():
+        assert torch.equal(weights[key], each)
+
+
+def test_code_in_a_file_is_never_run(tmp_path):
+    class Intruder:
+        def __reduce__(self):
+            return (print, ("code in a checkpoint was run",))
+
+    path = tmp_path / "vl-bert-base-prec.model"
+    path.write_bytes(pickle.dumps({"state_dict": Intruder()}, protocol=2))
+    with pytest.raises(CheckpointError, match=r"vl-bert-base-prec.model is damaged, or holds ob"):
+        vl_bert.load_official(path, "base-prec")
+
+
+def test_a_web_page_in_place_of_a_file(tmp_path):
+    path = tmp_path / "pretrained_model.bin"
+    path.write_text("<html>Too many users have viewed or downloaded this file</html>")
+    with pytest.raises(CheckpointError, match=r"pretrained_model.bin is damaged"):
+        vilbert.load_official(path, "pretrained")
+
+
+# Tensors that are there twice, or for training alone
+
+
+@pytest.mark.parametrize(
+    ("name", "copy"),
+    [
+        ("vlbert", "module.vlbert.mlm_head.predictions.decoder.weight"),
+        ("vlbert_frcnn", "module.image_feature_extractor.head.0.0.conv1.weight"),
+        ("vilbert", "cls.predictions.decoder.weight"),
+        ("albef", "text_encoder.cls.predictions.decoder.bias"),
+        ("volta_vl-bert", "bert.encoder.layer.0.attention_self.v_query.weight"),
+    ],
+)
+def test_a_second_copy_may_be_missing_but_not_differ(name, copy):
+    weights = dict(golden.weights(name))
+    tensor = weights.pop(copy)
+    assert same_outputs(name, load(name, weights))
+    with pytest.raises(CheckpointError, match=r"should be the same one differ.*not written by the"):
+        load(name, {**weights, copy: tensor + 1})
+
+
+def test_the_copy_alone_is_enough():
+    weights = dict(golden.weights("vilbert"))
+    del weights["bert.embeddings.word_embeddings.weight"]
+    assert same_outputs("vilbert", load("vilbert", weights))
+
+
+def test_momentum_copies_and_queues_are_left_out():
+    weights = golden.weights("albef")
+    kept = {k: v for k, v in weights.items() if "_m." not in k and not k.endswith("queue")}
+    assert len(kept) < len(weights) / 2 + 2
+    assert same_outputs("albef", load("albef", kept))
+
+
+def test_retrieval_files_may_keep_the_names_of_pretraining():
+    name = "albef_retrieval"
+    renamed = {
+        key.replace("text_encoder.", "text_encoder.bert."): each
+        for key, each in golden.weights(name).items()
+    }
+    assert same_outputs(name, load(name, renamed))
+
+
+def test_a_pretrained_albef_serves_for_retrieval():
+    network = albef.load_official(golden.weights("albef"), golden.config("albef_retrieval"))
+    with torch.inference_mode():
+        batch = golden.batch("albef")
+        image = network.encode_image(batch["image"])
+    np.testing.assert_allclose(image, golden.expected("albef")["image_embeds"], atol=2e-5)
+    with pytest.raises(ValueError, match="has no masked-word head; load the variant 'pretrained'"):
+        network.word_logits(image)
+
+
+# What is refused
+
+
+def test_missing_unknown_and_misshapen_tensors_are_named():
+    weights = dict(golden.weights("vilbert"))
+    weights["bert.extra.weight"] = weights.pop("cls.bi_seq_relationship.bias")
+    weights["bert.t_pooler.dense.bias"] = torch.zeros(3)
+    with pytest.raises(CheckpointError) as refusal:
+        load("vilbert", weights)
+    told = str(refusal.value)
+    assert "lacks 1 weight that the model needs: cls.bi_seq_relationship.bias" in told
+    assert "does not know: bert.extra.weight" in told
+    assert "bert.t_pooler.dense.bias (3,) not (64,)" in told
+
+
+VL_BERT = {
+    "vlbert.word_embeddings.weight": torch.zeros(2, 768),
+    "vlbert.mlm_head.predictions.bias": torch.zeros(2),
+    "aux_text_visual_embedding.weight": torch.zeros(1, 768),
+}
+LARGE = VL_BERT | {"vlbert.word_embeddings.weight": torch.zeros(2, 1024)}
+PIXELS = VL_BERT | {"image_feature_extractor.backbone.conv1.weight": torch.zeros(1)}
+ALBEF = {"visual_encoder.pos_embed": torch.zeros(1, 5, 2), "itm_head.weight": torch.zeros(2, 2)}
+VILBERT = {"bert.v_embeddings.image_embeddings.weight": torch.zeros(1024, 2)}
+VOLTA = {
+    "bert.encoder.layer.0.attention_self.query.weight": torch.zeros(1),
+    "bert.v_embeddings.image_embeddings.weight": torch.zeros(1024, 2),
+    "bert.v_embeddings.LayerNorm.weight": torch.zeros(2),
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "weights", "variant", "told"),
+    [
+        (vl_bert, PIXELS, "base-prec", "'base-e2e', not of 'base-prec'; ask for the variant"),
+        (vl_bert, VL_BERT, "base-e2e", "'base-prec', not of 'base-e2e'"),
+        (vl_bert, LARGE, "base-prec", "'large-prec', not of 'base-prec'"),
+        (vl_bert, VL_BERT, "base-prec-withouttextonly", "'base-prec', not of"),
+        (vl_bert, {**VL_BERT, "final_mlp.1.weight": torch.zeros(1)}, "base-prec", "fine-tuned for"),
+        (vl_bert, VILBERT, "base-prec", "another family of models"),
+        (vilbert, VILBERT, "12-in-1", "'pretrained', not of '12-in-1'"),
+        (vilbert, {**VILBERT, "vil_logit.weight": torch.zeros(1)}, "12-in-1", "without a token"),
+        (vilbert, VOLTA, "pretrained", "VOLTA, which networks.volta loads"),
+        (volta, VOLTA, "ctrl_vilbert", "'vilbert', not of 'ctrl_vilbert'"),
+        (volta, VILBERT, "vilbert", "another family of models"),
+        (albef, ALBEF, "pretrained", "'retrieval', not of 'pretrained'"),
+        (albef, {**ALBEF, "text_decoder.x": torch.zeros(1)}, "retrieval", "to answer questions"),
+        (albef, VL_BERT, "pretrained", "another family of models"),
+    ],
+)
+def test_another_variant_is_refused_by_name(module, weights, variant, told):
+    with pytest.raises(CheckpointError, match=told):
+        module.load_official(weights, variant)
+
+
+@pytest.mark.parametrize("module", [vl_bert, vilbert, volta, albef])
+def test_an_unknown_variant(module):
+    with pytest.raises(UnknownNameError, match="Known: "):
+        module.load_official({"a": torch.zeros(1)}, "large-prec2")
+
+
+def test_what_is_not_weights():
+    with pytest.raises(CheckpointError, match="holds no tensors"):
+        vilbert.load_official({"epoch": 3}, "pretrained")
+
+
+# Another resolution
+
+
+def cubic(distance):
+    """The weight of a point in cubic convolution with a = -0.75 (Keys 1981, eq. 4)."""
+    a, x = -0.75, np.abs(distance)
+    near = (a + 2) * x**3 - (a + 3) * x**2 + 1
+    far = a * (x**3 - 5 * x**2 + 8 * x - 4)
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+def test_positions_for_another_number_of_patches():
+    """Bicubic on the centres of patches, in place, the first row apart."""
+    table = torch.randn(1, 1 + 36, 2, generator=torch.Generator().manual_seed(0))
+    found = albef.resized_positions(table, 12)
+    assert torch.equal(found[0, 0], table[0, 0])
+    grid, square = found[0, 1:].reshape(12, 12, 2), table[0, 1:].reshape(6, 6, 2).numpy()
+    for row, column in ((5, 6), (4, 7)):  # far enough from the edges
+        weights = [cubic((place + 0.5) / 2 - 0.5 - np.arange(6)) for place in (row, column)]
+        expected = np.einsum("i,j,ijd->d", *weights, square)
+        np.testing.assert_allclose(grid[row, column], expected, atol=1e-5)
+    assert albef.resized_positions(table, 6) is table
+
+
+def test_a_file_loads_at_another_resolution():
+    network = albef.load_official(golden.weights("albef"), golden.config("albef"), image_size=64)
+    assert network.config.image_size == 64
+    table = golden.weights("albef")["visual_encoder.pos_embed"]
+    expected = albef.resized_positions(table, 4)
+    assert expected.shape == (1, 17, 48)
+    assert torch.equal(network.visual_encoder.pos_embed, expected)
+    with pytest.raises(ValueError, match="reads images of 64 x 64 pixels, not 48 x 48; resize"):
+        network.encode_image(golden.batch("albef")["image"])
+
+
+# Conversion, and back
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_converted_and_back(tmp_path, name):
+    network = golden.network(name)
+    folder = save_converted(network, tmp_path / "there")
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
+    again = load_converted(folder)
+    assert type(again) is type(network)
+    assert again.config == network.config
+    assert not again.training
+    assert same_outputs(name, again)
+
+
+def test_half_precision_takes_half_the_space(tmp_path):
+    network = golden.network("vilbert")
+    sizes = [
+        (save_converted(network, tmp_path / str(dtype), dtype) / "model.safetensors").stat().st_size
+        for dtype in (torch.float32, torch.float16)
+    ]
+    assert sizes[1] < 0.55 * sizes[0]
+    again = load_converted(tmp_path / "torch.float16")
+    words = again.bert.embeddings.word_embeddings.weight
+    assert words.dtype == torch.float32
+    assert torch.allclose(words, network.bert.embeddings.word_embeddings.weight, atol=1e-2)
+
+
+def test_a_converted_folder_that_does_not_fit(tmp_path):
+    folder = save_converted(golden.network("vilbert"), tmp_path)
+    path = folder / "config.json"
+    settings = json.loads(path.read_text())
+    path.write_text(json.dumps({**settings, "hidden_size": 24}))
+    with pytest.raises(CheckpointError, match="of another shape"):
+        load_converted(folder)
+    path.write_text(json.dumps({**settings, "hiden_size": 24}))
+    with pytest.raises(UnknownNameError, match=r"unknown setting 'hiden_size'. Did you mean"):
+        load_converted(folder)
+    path.write_text(json.dumps({**settings, "model_type": "bert"}))
+    with pytest.raises(UnknownNameError, match="unknown model_type 'bert'"):
+        load_converted(folder)
+
+
+def test_a_layout_renames_drops_and_merges():
+    layout = Layout(renames=[("^a", "b")], copies=[("^twin$", "b.one")], unused=["^drop"])
+    state = {"a.one": torch.ones(2), "twin": torch.ones(2), "drop.this": torch.zeros(1)}
+    assert list(layout.apply(state)) == ["b.one"]

@@ -1,0 +1,114 @@
+"""The networks give what the official implementations give, whatever the batch is made of.
+
+The fixtures under tests/golden hold random weights, inputs, and the official outputs.
+"""
+
+import numpy as np
+import pytest
+from support import golden
+
+TOLERANCE = 2e-5
+OF_FEATURE_MAPS = 1e-4
+"""For the ResNet's outputs, which reach tens."""
+
+PAIRS = "vil_binary_prediction"
+"""The one output that is not of rows or of all pairs of rows: it is of rows 2i and 2i + 1."""
+
+
+def told_of(name, key, rows):
+    """The official output for rows of the fixture's batch, and which of these it has."""
+    value, rows = golden.expected(name)[key], np.asarray(rows)
+    if key in golden.PAIRWISE:
+        return value[np.ix_(rows, rows)], np.arange(len(rows))
+    before = len(golden.batch(name)["input_ids"]) - len(value) if key == "mlm_logits_aux" else 0
+    there = (before <= rows) & (rows < before + len(value))
+    return value[rows[there] - before], np.flatnonzero(there)
+
+
+def require_parity(name, batch, rows):
+    """Compare every output that a row has by itself, within the fixture's shape.
+
+    A row of VL-BERT that runs alone is packed without the padding that it had in its batch.
+    """
+    found = golden.outputs(name, batch)
+    packed = found["packed_is_text"].shape[1] if "packed_is_text" in found else None
+    for key in golden.expected(name):
+        if key == PAIRS or key.startswith("batched_"):
+            continue
+        expected, told = told_of(name, key, rows)
+        got = found[key][told]
+        if packed and key.startswith(("packed_", "text_", "mlm_")):
+            expected = expected[:, :packed]
+        got = got[tuple(slice(size) for size in expected.shape)]
+        tolerance = OF_FEATURE_MAPS if key in ("body4", "roi_feature") else TOLERANCE
+        np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance, err_msg=f"{name} {key}")
+
+
+def all_rows(name):
+    return np.arange(len(golden.batch(name)["input_ids"]))
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_every_output_of_the_fixture(name):
+    batch = golden.batch(name)
+    require_parity(name, batch, all_rows(name))
+    if PAIRS in golden.expected(name):
+        expected, found = golden.expected(name)[PAIRS], golden.outputs(name, batch)[PAIRS]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_rows_in_another_order(name):
+    order = all_rows(name)[::-1]
+    require_parity(name, golden.rows(golden.batch(name), order), order)
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_more_padding_changes_nothing(name):
+    # The last region row stands for the whole image in VOLTA's VL-BERT.
+    regions = 0 if name.endswith("vl-bert") else 3
+    batch = golden.padded(golden.batch(name), tokens=2, regions=regions)
+    assert batch["input_ids"].shape[1] == golden.batch(name)["input_ids"].shape[1] + 2
+    require_parity(name, batch, all_rows(name))
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_each_row_alone(name):
+    for row in all_rows(name):
+        require_parity(name, golden.rows(golden.batch(name), [row]), [row])
+
+
+@pytest.mark.parametrize("name", ["vlbert", "vilbert", "albef", "volta_ctrl_vilbert"])
+def test_another_norm_would_be_noticed(name):
+    """The fixtures tell a layer norm with 1e-5 from one with 1e-12."""
+    network = golden.MODULES[name].load_official(golden.weights(name), golden.config(name))
+    for module in network.modules():
+        if hasattr(module, "eps"):
+            module.eps = 1e-5
+    key = {"vlbert": "packed_sequence_output", "albef": "fusion_embeds"}.get(
+        name, "sequence_output_t"
+    )
+    found = golden.outputs(name, golden.batch(name), network)[key]
+    assert np.abs(found - golden.expected(name)[key]).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["volta_vl-bert", "volta_ctrl_vl-bert"])
+def test_volta_positions_as_released_depend_on_the_batch(name):
+    """In the released code a row's positions move with the lengths of its batch mates."""
+    batch = golden.batch(name)
+    found = golden.outputs(name, batch, as_released=True)
+    sensible = golden.outputs(name, batch)
+    for key in ("embedding_output_t", "sequence_output_t", "prediction_scores_t"):
+        expected = golden.expected(name)[f"batched_{key}"]
+        np.testing.assert_allclose(found[key], expected, rtol=0, atol=TOLERANCE)
+    assert np.abs(found["embedding_output_t"] - sensible["embedding_output_t"]).max() > 0.1
+
+
+def test_a_statement_about_two_images_reads_neighbouring_rows():
+    name = "vilbert_multitask"
+    batch, expected = golden.batch(name), golden.expected(name)[PAIRS]
+    twice = golden.outputs(name, golden.rows(batch, [0, 1, 0, 1]))[PAIRS]
+    np.testing.assert_allclose(twice, np.repeat(expected, 2, axis=0), rtol=0, atol=TOLERANCE)
+    swapped = golden.outputs(name, golden.rows(batch, [1, 0]))[PAIRS]
+    assert np.abs(swapped - expected).max() > 1e-3
+    assert PAIRS not in golden.outputs(name, golden.rows(batch, [0]))

@@ -1,0 +1,470 @@
+"""Original checkpoint files, converted, against the original code's outputs or plain torch.
+
+Two kinds of reference: outputs of VOLTA's own code on small random networks (tests/golden), and
+forward passes in plain torch (tests/support/plain.py) on random weights under the names of the
+authors' files.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from support import plain, small_models
+
+from biaslib.models import _originals, lxmert, vilt, visualbert
+from biaslib.models._checkpoints import CheckpointError, read_weights
+from biaslib.models._registry import REGISTRY
+from biaslib.models.regions import RegionFeatures
+
+GOLDEN = Path(__file__).parent / "golden"
+NEAR = 2e-5
+
+VISUALBERT = transformers.VisualBertForPreTraining
+LXMERT = transformers.LxmertForPreTraining
+
+
+def golden(name):
+    folder = GOLDEN / name
+    arrays = [dict(np.load(folder / f"{part}.npz")) for part in ("inputs", "outputs")]
+    tensors = [{key: torch.tensor(each) for key, each in part.items()} for part in arrays]
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return load_file(folder / "weights.safetensors"), *tensors, config
+
+
+def converted(weights, network, config):
+    found = _originals.convert(weights)
+    return _originals.network_of(found, network, "test", config["num_attention_heads"])[0]
+
+
+def off(found, expected):
+    """Return the largest difference."""
+    assert found.shape == expected.shape
+    return float((found - expected).abs().max())
+
+
+def run_visualbert(network, inputs):
+    regions = {
+        "visual_embeds": inputs["image_feat"],
+        "visual_token_type_ids": torch.zeros(inputs["image_feat"].shape[:2], dtype=torch.long),
+    }
+    words = {key: inputs[key] for key in ("input_ids", "token_type_ids")}
+    with torch.inference_mode():
+        embedded = network.visual_bert.embeddings(**words, **regions)
+        states = network.visual_bert(
+            **words,
+            **regions,
+            attention_mask=inputs["attention_mask"],
+            visual_attention_mask=inputs["image_attention_mask"],
+        ).last_hidden_state
+        n_words = inputs["input_ids"].shape[1]
+        return {
+            "embedding_output_t": embedded[:, :n_words],
+            "embedding_output_v": embedded[:, n_words:],
+            "sequence_output_t": states[:, :n_words],
+            "sequence_output_v": states[:, n_words:],
+            "prediction_scores_t": network.cls.predictions(states[:, :n_words]),
+        }
+
+
+def run_lxmert(network, inputs):
+    with torch.inference_mode():
+        found = network.lxmert(
+            **{key: inputs[key] for key in ("input_ids", "token_type_ids", "attention_mask")},
+            visual_feats=inputs["image_feat"],
+            visual_pos=inputs["image_loc"],
+            visual_attention_mask=inputs["image_attention_mask"],
+        )
+        regions = network.obj_predict_head(found.vision_output)
+        words = (inputs["input_ids"], inputs["token_type_ids"])
+        return {
+            "embedding_output_t": network.lxmert.embeddings(*words),
+            "embedding_output_v": network.lxmert.encoder.visn_fc(
+                inputs["image_feat"], inputs["image_loc"]
+            ),
+            "sequence_output_t": found.language_output,
+            "sequence_output_v": found.vision_output,
+            "pooled_output_t": found.pooled_output,
+            "prediction_scores_t": network.cls.predictions(found.language_output),
+            "seq_relationship_score": network.cls.seq_relationship(found.pooled_output).flip(1),
+            "prediction_scores_v_3": regions["obj"],
+            "prediction_scores_v_4": regions["attr"],
+            "prediction_scores_v_5": regions["feat"],
+            "vqa_score": network.answer_head(found.pooled_output),
+        }
+
+
+VOLTA = {
+    "volta_ctrl_visualbert": (VISUALBERT, run_visualbert),
+    "volta_original_lxmert": (LXMERT, run_lxmert),
+}
+
+
+@pytest.fixture(params=sorted(VOLTA))
+def volta(request):
+    """A converted network of VOLTA, how it is run, and VOLTA's own inputs and outputs."""
+    network, run = VOLTA[request.param]
+    weights, inputs, outputs, config = golden(request.param)
+    return converted(weights, network, config), run, inputs, outputs
+
+
+# VOLTA's own outputs
+
+
+def test_converted_volta_networks_give_the_outputs_of_voltas_code(volta):
+    network, run, inputs, outputs = volta
+    found = run(network, inputs)
+    differences = {name: off(each, outputs[name]) for name, each in found.items()}
+    assert max(differences.values()) < NEAR, differences
+
+
+def test_they_do_whatever_the_order_of_rows_and_their_number(volta):
+    network, run, inputs, outputs = volta
+    for rows in ([1, 0], [1], [0], [1, 1, 0, 0, 1]):
+        found = run(network, {name: each[rows] for name, each in inputs.items()})
+        assert max(off(each, outputs[name][rows]) for name, each in found.items()) < NEAR, rows
+
+
+def test_they_do_with_more_padding(volta):
+    network, run, inputs, outputs = volta
+    longer = {name: padded(each) for name, each in inputs.items()}
+    found = run(network, longer)
+    for name, each in found.items():
+        there = tuple(slice(0, size) for size in outputs[name].shape)
+        assert off(each[there], outputs[name]) < NEAR, name
+
+
+def padded(each, by=3):
+    """Add entries of zero along the second axis."""
+    zeros = torch.zeros_like(each[:, :1]).repeat_interleave(by, dim=1)
+    return torch.cat([each, zeros], dim=1)
+
+
+def test_voltas_visualbert_has_heads_that_transformers_has_no_place_for():
+    """They are computed here from the states, to show that nothing but the heads is missing."""
+    weights, inputs, outputs, config = golden("volta_ctrl_visualbert")
+    network = converted(weights, VISUALBERT, config)
+    found = run_visualbert(network, inputs)
+    poolers = [
+        plain.mapped(weights, f"bert.{side}_pooler.dense", found[f"sequence_output_{side}"][:, 0])
+        for side in ("t", "v")
+    ]
+    text, image = (torch.relu(each) for each in poolers)
+    assert off(text, outputs["pooled_output_t"]) < NEAR
+    assert off(image, outputs["pooled_output_v"]) < NEAR
+    match = plain.mapped(weights, "cls.bi_seq_relationship", text * image)
+    assert off(match, outputs["seq_relationship_score"]) < NEAR
+    head = "cls.imagePredictions"
+    region = plain.gelu(
+        plain.mapped(weights, f"{head}.transform.dense", found["sequence_output_v"])
+    )
+    region = plain.normed(weights, f"{head}.transform.LayerNorm", region)
+    region = plain.mapped(weights, f"{head}.decoder_dict.0", region)
+    assert off(region, outputs["prediction_scores_v_0"]) < NEAR
+    assert network.cls.seq_relationship is None
+    assert network.visual_bert.pooler is None
+
+
+def test_volta_gives_regions_another_type_than_visualbert():
+    weights, *_, config = golden("volta_ctrl_visualbert")
+    network = converted(weights, VISUALBERT, config)
+    table = network.visual_bert.embeddings.visual_token_type_embeddings.weight
+    original = weights["bert.embeddings.token_type_embeddings_visual.weight"]
+    assert torch.equal(table[0], original[1])
+
+
+def test_lxmert_of_volta_says_a_match_at_index_1_after_its_relu():
+    weights, inputs, outputs, config = golden("volta_original_lxmert")
+    network = converted(weights, LXMERT, config)
+    model = lxmert.Lxmert(network, small_models.tokenizer(), "test", "golden", "cpu")
+    row = slice(1, 2)
+    tokens = {key: inputs[key][row] for key in ("input_ids", "attention_mask")}
+    visual = {
+        "features": inputs["image_feat"][row],
+        "boxes": inputs["image_loc"][row],
+        "real": inputs["image_attention_mask"][row].bool(),
+    }
+    with torch.inference_mode():
+        output = model.forward(tokens, visual)
+    logits = outputs["seq_relationship_score"][row]
+    assert off(output.match, logits[:, 0] - logits[:, 1]) < NEAR
+    assert off(output.text, outputs["sequence_output_t"][row]) < NEAR
+    assert off(output.image, outputs["sequence_output_v"][row, 0]) < NEAR
+
+
+def test_adapter_of_visualbert_gives_voltas_states():
+    weights, inputs, outputs, config = golden("volta_ctrl_visualbert")
+    network = converted(weights, VISUALBERT, config)
+    model = visualbert.VisualBert(network, small_models.tokenizer(), "test", "golden", "cpu")
+    row = slice(1, 2)
+    tokens = {key: inputs[key][row] for key in ("input_ids", "attention_mask")}
+    visual = {
+        "features": inputs["image_feat"][row],
+        "boxes": inputs["image_loc"][row, :, :4],
+        "real": inputs["image_attention_mask"][row].bool(),
+    }
+    with torch.inference_mode():
+        output = model.forward(tokens, visual)
+        words = model.word_logits(output.text[0])
+    assert off(output.text, outputs["sequence_output_t"][row]) < NEAR
+    assert off(words, outputs["prediction_scores_t"][1]) < NEAR
+    assert output.match is None
+
+
+# The authors' own layouts, against plain torch
+
+
+@pytest.fixture
+def inputs():
+    """Words and regions of three rows, with padding in both."""
+    generator = torch.Generator().manual_seed(5)
+    ids = torch.randint(5, plain.VOCABULARY, (3, 9), generator=generator)
+    text_real = torch.arange(9) < torch.tensor([[9], [6], [4]])
+    image_real = torch.arange(5) < torch.tensor([[5], [2], [4]])
+    features = torch.randn(3, 5, plain.FEATURES, generator=generator) * image_real[..., None]
+    boxes = torch.rand(3, 5, 4, generator=generator) * image_real[..., None]
+    return {
+        "ids": ids * text_real,
+        "text_real": text_real.long(),
+        "features": features,
+        "boxes": boxes,
+        "image_real": image_real.long(),
+    }
+
+
+def at(places, *states):
+    """Return the states at real places alone."""
+    return torch.cat([each[places.bool()] for each in states], dim=-1)
+
+
+def written(tmp_path, weights, name="weights.th", prefix=""):
+    path = tmp_path / name
+    torch.save({prefix + key: each for key, each in weights.items()}, path)
+    return path
+
+
+def test_visualbert_as_its_authors_wrote_it(tmp_path, inputs):
+    weights = plain.visualbert_weights()
+    network, missing = _originals.read(written(tmp_path, weights), VISUALBERT, "visualbert")
+    words = {name: inputs[name] for name in ("ids", "text_real", "features", "image_real")}
+    embedded, states, logits, match = plain.visualbert(weights, *words.values())
+    types = torch.zeros_like(inputs["image_real"])
+    given = {
+        "input_ids": inputs["ids"],
+        "attention_mask": inputs["text_real"],
+        "visual_embeds": inputs["features"],
+        "visual_attention_mask": inputs["image_real"],
+        "output_hidden_states": True,
+    }
+    with torch.inference_mode():
+        found = network(**given, visual_token_type_ids=types)
+        unless_told = network(**given)
+    real = torch.cat([inputs["text_real"], inputs["image_real"]], dim=1)
+    assert missing == set()
+    assert off(found.hidden_states[0], embedded) < NEAR
+    assert off(at(real, found.hidden_states[-1]), at(real, states)) < NEAR
+    found_words = found.prediction_logits[:, : logits.shape[1]]
+    assert off(at(inputs["text_real"], found_words), at(inputs["text_real"], logits)) < NEAR
+    assert off(found.seq_relationship_logits, match) < NEAR
+    assert off(unless_told.seq_relationship_logits, match) > 1000 * NEAR
+
+
+def test_lxmert_as_its_authors_wrote_it(tmp_path, inputs):
+    weights = plain.lxmert_weights()
+    path = written(tmp_path, weights, "Epoch20_LXRT.pth", prefix="module.")
+    network, missing = _originals.read(path, LXMERT, "lxmert")
+    text, image, logits, match = plain.lxmert(weights, *inputs.values())
+    with torch.inference_mode():
+        found = network(
+            input_ids=inputs["ids"],
+            attention_mask=inputs["text_real"],
+            visual_feats=inputs["features"],
+            visual_pos=inputs["boxes"],
+            visual_attention_mask=inputs["image_real"],
+            output_hidden_states=True,
+        )
+    assert missing == set()
+    places = inputs["text_real"]
+    language, vision = found.language_hidden_states[-1], found.vision_hidden_states[-1]
+    assert off(at(places, language), at(places, text)) < NEAR
+    assert off(at(inputs["image_real"], vision), at(inputs["image_real"], image)) < NEAR
+    assert off(at(places, found.prediction_logits), at(places, logits)) < NEAR
+    assert off(found.cross_relationship_score, match) < NEAR
+    assert network.config.num_qa_labels == 7
+
+
+def test_vilt_as_its_authors_wrote_it(tmp_path, inputs):
+    weights = plain.vilt_weights()
+    buffer = {"text_embeddings.position_ids": torch.arange(plain.POSITIONS)[None]}
+    path = tmp_path / "vilt_200k_mlm_itm.ckpt"
+    torch.save({"state_dict": weights | buffer, "epoch": 9}, path)
+    network, missing = _originals.read(path, vilt.ViltNetwork, "vilt", vilt.OPTIONAL)
+    tokens = {"input_ids": inputs["ids"], "attention_mask": inputs["text_real"]}
+    visual, shown = pictures()
+    text, logits, match = plain.vilt(weights, *tokens.values(), visual["pixel_values"], shown)
+    model = vilt.Vilt(network, small_models.tokenizer(), None, "vilt", "file", "cpu", missing)
+    places = inputs["text_real"]
+    with torch.inference_mode():
+        output = model.forward(tokens, visual)
+        words = model.word_logits(output.text)
+        vilt_with(1e-12, network)
+        other = model.forward(tokens, visual)
+    assert off(at(places, output.text), at(places, text)) < NEAR
+    assert off(at(places, words), at(places, logits)) < NEAR
+    assert off(output.match, match[:, 1] - match[:, 0]) < NEAR
+    assert missing == {"mlm_score.bias", "rank_output.weight", "rank_output.bias"}
+    assert off(at(places, other.text), at(places, text)) > 50 * NEAR
+
+
+def vilt_with(epsilon, network):
+    for module in network.vilt.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.eps = epsilon
+
+
+def pictures():
+    """Return pictures of three sizes as ViLT takes them, and their rows and columns of patches."""
+    side, patch = plain.GRID * plain.PATCH, plain.PATCH
+    pixels = torch.randn(3, 3, side, side + patch, generator=torch.Generator().manual_seed(6))
+    shown = [(3, 4), (2, 3), (3, 1)]
+    mask = torch.zeros(3, *pixels.shape[-2:], dtype=torch.long)
+    for row, (down, across) in enumerate(shown):
+        mask[row, : down * patch, : across * patch] = 1
+    return {"pixel_values": pixels * mask[:, None], "pixel_mask": mask}, shown
+
+
+def test_vilts_decoder_stays_apart_from_its_word_embeddings(tmp_path):
+    weights = plain.vilt_weights()
+    path = written(tmp_path, weights)
+    network, _ = _originals.read(path, vilt.ViltNetwork, "vilt", vilt.OPTIONAL)
+    words = network.vilt.embeddings.text_embeddings.word_embeddings.weight
+    assert torch.equal(words, weights["text_embeddings.word_embeddings.weight"])
+    assert torch.equal(network.mlm_score.decoder.weight, weights["mlm_score.decoder.weight"])
+    words_alone = {key: each for key, each in weights.items() if "itm_score" not in key}
+    with pytest.raises(CheckpointError, match="one tensor for both; nothing was loaded"):
+        _originals.network_of(_originals.convert(words_alone), transformers.ViltForMaskedLM, "vilt")
+
+
+@pytest.mark.parametrize(
+    ("build", "network", "decoder"),
+    [
+        (plain.visualbert_weights, VISUALBERT, "bert.cls.predictions.decoder.weight"),
+        (plain.lxmert_weights, LXMERT, "cls.predictions.decoder.weight"),
+    ],
+)
+def test_a_decoder_of_its_own_is_refused_where_there_is_one_tensor(
+    tmp_path, build, network, decoder
+):
+    weights = build()
+    path = written(tmp_path, weights | {decoder: weights[decoder] + 1})
+    with pytest.raises(CheckpointError, match="differs from"):
+        _originals.read(path, network, "test")
+
+
+# Sizes, names, and what is refused
+
+
+@pytest.mark.parametrize(
+    ("build", "network", "expected"),
+    [
+        (
+            plain.visualbert_weights,
+            VISUALBERT,
+            {"visual_embedding_dim": 20, "num_hidden_layers": 2, "layer_norm_eps": 1e-12},
+        ),
+        (
+            plain.lxmert_weights,
+            LXMERT,
+            {"l_layers": 2, "x_layers": 2, "r_layers": 1, "visual_feat_dim": 20},
+        ),
+        (
+            plain.vilt_weights,
+            vilt.ViltNetwork,
+            {"image_size": 12, "patch_size": 4, "num_hidden_layers": 2},
+        ),
+    ],
+)
+def test_sizes_are_read_off_the_tensors(tmp_path, build, network, expected):
+    path = written(tmp_path, build())
+    config = _originals.read(path, network, "test", vilt.OPTIONAL)[0].config
+    common = {
+        "vocab_size": 50,
+        "hidden_size": 128,
+        "intermediate_size": 160,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 24,
+    }
+    for name, value in (common | expected).items():
+        assert getattr(config, name) == value, name
+
+
+def test_missing_and_left_over_tensors_are_named(tmp_path):
+    weights = plain.visualbert_weights()
+    del weights["bert.bert.encoder.layer.1.output.dense.bias"]
+    weights["bert.detector.weight"] = torch.zeros(2)
+    with pytest.raises(CheckpointError) as told:
+        _originals.read(written(tmp_path, weights), VISUALBERT, "visualbert")
+    assert "lacks 1 weight that the model needs" in str(told.value)
+    assert "visual_bert.encoder.layer.1.output.dense.bias" in str(told.value)
+    assert "holds 1 weight that the model does not know: bert.detector.weight" in str(told.value)
+
+
+def test_a_file_of_another_family_or_of_none_is_named(tmp_path):
+    path = written(tmp_path, plain.lxmert_weights())
+    with pytest.raises(CheckpointError, match="is a file of LXMERT, and 'visualbert' is loaded"):
+        _originals.read(path, VISUALBERT, "visualbert")
+    path = written(tmp_path, {"layer.weight": torch.zeros(1)})
+    with pytest.raises(CheckpointError, match=r"none of the known layouts: VisualBERT, LXMERT"):
+        _originals.read(path, VISUALBERT, "visualbert")
+
+
+def test_a_file_that_holds_objects_is_not_run(tmp_path):
+    path = tmp_path / "weights.th"
+    torch.save({"weights": Path("x")}, path)
+    with pytest.raises(CheckpointError, match="which are never run"):
+        read_weights(path)
+
+
+def test_layers_that_text_and_image_should_share_and_do_not_are_refused():
+    weights, *_ = golden("volta_ctrl_visualbert")
+    name = "bert.encoder.layer.0.attention_self.v_query.bias"
+    with pytest.raises(CheckpointError, match=r"v_query\.bias differs from .*query\.bias"):
+        _originals.convert(weights | {name: weights[name] + 1})
+
+
+def test_a_files_row_of_a_class_of_volta_that_is_not_covered_is_named():
+    weights, *_, config = golden("volta_original_lxmert")
+    extra = {"bert.v_pooler.dense.bias": torch.zeros(48)}
+    with pytest.raises(CheckpointError, match=r"does not know: lxmert\.v_pooler\.dense\.bias"):
+        converted(weights | extra, LXMERT, config)
+
+
+# Through the adapters' own loading
+
+
+@pytest.mark.parametrize(
+    ("build", "module"), [(plain.visualbert_weights, visualbert), (plain.lxmert_weights, lxmert)]
+)
+def test_an_original_file_is_loaded_like_any_checkpoint(tmp_path, build, module):
+    small_models.tokenizer().save_pretrained(tmp_path)
+    entry = replace(REGISTRY["bert"], name=module.__name__.rpartition(".")[2])
+    model = module.load(entry, written(tmp_path, build()), "cpu")
+    regions = RegionFeatures(
+        np.random.default_rng(0).normal(size=(2, 1, plain.FEATURES)),
+        np.tile([0.0, 0.0, 0.5, 1.0], (2, 1, 1)),
+        np.ones((2, 1)),
+        np.zeros((2, 1)),
+        np.full((2, 2), 64),
+    )
+    texts = ["the woman is a nurse.", "the old man."]
+    found = model.embed(texts, regions)
+    path = tmp_path / "weights.safetensors"
+    save_file({key: each.clone() for key, each in build().items()}, path)
+    again = module.load(entry, path, "cpu")
+    assert np.array_equal(found, again.embed(texts, regions))
+    assert found.shape == (2, plain.WIDTH)
+    assert model.revision.startswith("weights.th, sha256 ")

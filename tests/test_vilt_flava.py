@@ -1,0 +1,429 @@
+"""ViLT and FLAVA: values against direct calls of transformers, the traps of both, bad input."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from support import plain, small_models
+from support.small_models import BLOCKS, PATCH, SIDE, VOCABULARY
+
+from biaslib import planted, runtime
+from biaslib.models import _registry, capabilities, flava, vilt
+from biaslib.models._checkpoints import CheckpointError
+from biaslib.models.fusion import Mask
+
+TEXTS = ["the woman is a [MASK] .", "a man is here.", "the old woman is a tall pilot ."]
+MASKED = ["the woman is a [MASK] .", "[MASK] is here", "the old man is a tall [MASK] ."]
+CAPTIONS = [
+    ["a nurse .", "the tall woman is here ."],
+    ["the pilot is a man", "here"],
+    ["a woman is old .", "the man ."],
+]
+HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+PICTURES = small_models.pictures(3)
+
+VILT = {
+    **BLOCKS,
+    "vocab_size": len(VOCABULARY),
+    "image_size": SIDE,
+    "patch_size": PATCH,
+    "layer_norm_eps": 1e-12,
+}
+
+
+def entry(name):
+    return dataclasses.replace(_registry.REGISTRY["clip"], name=name, family=name)
+
+
+@pytest.fixture(scope="module")
+def vilt_folder(tmp_path_factory):
+    network = small_models.random_parameters(vilt.ViltNetwork(transformers.ViltConfig(**VILT)))
+    processor = transformers.ViltImageProcessor(
+        size={"shortest_edge": SIDE}, size_divisor=PATCH, **HALF
+    )
+    folder = small_models.save(tmp_path_factory.mktemp("vilt"), network, processor)
+    return without(folder, "rank_output", "mlm_score.bias")
+
+
+@pytest.fixture(scope="module")
+def flava_folder(tmp_path_factory):
+    picture = {"image_size": SIDE, "patch_size": PATCH, **BLOCKS}
+    config = transformers.FlavaConfig(
+        image_config=picture,
+        text_config={"vocab_size": len(VOCABULARY), "max_position_embeddings": 20, **BLOCKS},
+        multimodal_config=BLOCKS,
+        image_codebook_config={"hidden_size": 4, "vocab_size": 16},
+        hidden_size=BLOCKS["hidden_size"],
+        projection_dim=24,
+    )
+    network = small_models.random_parameters(transformers.FlavaForPreTraining(config))
+    size = {"height": SIDE, "width": SIDE}
+    processor = transformers.FlavaImageProcessor(size=size, crop_size=size, **HALF)
+    return small_models.save(tmp_path_factory.mktemp("flava"), network, processor)
+
+
+@pytest.fixture(scope="module")
+def our_vilt(vilt_folder):
+    return vilt.load(entry("vilt"), vilt_folder, "cpu")
+
+
+@pytest.fixture(scope="module")
+def our_flava(flava_folder):
+    return flava.load(entry("flava"), flava_folder, "cpu")
+
+
+@pytest.fixture(params=["vilt", "flava"])
+def model(request, our_vilt, our_flava):
+    return {"vilt": our_vilt, "flava": our_flava}[request.param]
+
+
+def without(folder, *prefixes):
+    """Take weights out of a checkpoint's file."""
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    kept = {name: each for name, each in weights.items() if not name.startswith(prefixes)}
+    save_file(kept, path, {"format": "pt"})
+    return folder
+
+
+def copied(folder, target, *prefixes):
+    for path in folder.iterdir():
+        (target / path.name).write_bytes(path.read_bytes())
+    return without(target, *prefixes)
+
+
+def inputs(folder, text, picture=None):
+    """Prepare a pair as the library does, with no batch."""
+    tokens = small_models.tokenizer()(text, return_tensors="pt")
+    found = {"input_ids": tokens.input_ids, "attention_mask": tokens.attention_mask}
+    if picture is None:
+        return found
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    prepared = processor([picture], return_tensors="pt")
+    return found | {name: each for name, each in prepared.items() if name.startswith("pixel")}
+
+
+def place_of_mask(found):
+    return found["input_ids"][0].tolist().index(VOCABULARY.index("[MASK]"))
+
+
+@pytest.fixture(scope="module")
+def direct_vilt(vilt_folder):
+    """The library's own classes, one for each head, with the weights put in by hand."""
+    config = transformers.ViltConfig.from_pretrained(vilt_folder)
+    weights = load_file(vilt_folder / "model.safetensors")
+    masked = transformers.ViltForMaskedLM(config)
+    masked.mlm_score.decoder.weight = torch.nn.Parameter(weights["mlm_score.decoder.weight"])
+    masked.load_state_dict(weights, strict=False)
+    for layer in masked.vilt.encoder.layer:
+        layer.layernorm_before.eps = layer.layernorm_after.eps = 1e-6
+    masked.vilt.layernorm.eps = 1e-6
+    return masked.eval(), weights
+
+
+@torch.inference_mode()
+def test_vilt_reads_the_text_stream_and_its_heads_as_transformers_does(
+    our_vilt, direct_vilt, vilt_folder
+):
+    network, weights = direct_vilt
+    embedded = our_vilt.embed(TEXTS, PICTURES)
+    words = our_vilt.embed(TEXTS[1:], PICTURES[1:], "contextual", ["man", "woman"])
+    filled = our_vilt.mask_log_prob(MASKED, ["nurse", "pilot"], PICTURES)
+    matched = our_vilt.match(PICTURES, CAPTIONS)
+    for i, picture in enumerate(PICTURES):
+        states = network.vilt(**inputs(vilt_folder, TEXTS[i], picture)).last_hidden_state[0]
+        assert embedded[i] == pytest.approx(states[0].numpy(), abs=1e-5)
+        if i:
+            assert words[i - 1] == pytest.approx(states[[2, 3][i - 1]].numpy(), abs=1e-5)
+        found = inputs(vilt_folder, MASKED[i], picture)
+        log = network(**found).logits[0, place_of_mask(found)].log_softmax(-1)
+        columns = [VOCABULARY.index(word) for word in ("nurse", "pilot")]
+        assert filled[i] == pytest.approx(log[columns].numpy(), abs=1e-5)
+        for j, caption in enumerate(CAPTIONS[i]):
+            pooled = network.vilt(**inputs(vilt_folder, caption, picture)).pooler_output[0]
+            both = weights["itm_score.fc.weight"] @ pooled + weights["itm_score.fc.bias"]
+            assert matched[i, j] == pytest.approx(float(both[1] - both[0]), abs=1e-5)
+
+
+@torch.inference_mode()
+def test_flava_reads_what_its_pretraining_model_reads(our_flava, flava_folder):
+    network = transformers.FlavaForPreTraining.from_pretrained(flava_folder).eval()
+    embedded, alone = our_flava.embed(TEXTS, PICTURES), our_flava.embed(TEXTS)
+    filled = our_flava.mask_log_prob(MASKED, ["nurse", "pilot"], PICTURES)
+    filled_alone = our_flava.mask_log_prob(MASKED, ["nurse", "pilot"])
+    matched = our_flava.match(PICTURES, CAPTIONS)
+    columns = [VOCABULARY.index(word) for word in ("nurse", "pilot")]
+
+    def run(text, picture=None):
+        found = inputs(flava_folder, text, picture)
+        masked = {"input_ids_masked": found["input_ids"], "return_loss": False}
+        return network(**found, **masked, skip_unmasked_multimodal_encoder=False)
+
+    for i, picture in enumerate(PICTURES):
+        n_tokens = inputs(flava_folder, TEXTS[i])["input_ids"].shape[1]
+        both = run(TEXTS[i], picture)
+        assert embedded[i] == pytest.approx(both.multimodal_embeddings[0, -n_tokens], abs=1e-5)
+        assert alone[i] == pytest.approx(run(TEXTS[i]).text_embeddings[0, 0].numpy(), abs=1e-5)
+        place = place_of_mask(inputs(flava_folder, MASKED[i]))
+        log = run(MASKED[i], picture).mmm_text_logits[0, place].log_softmax(-1)
+        assert filled[i] == pytest.approx(log[columns].numpy(), abs=1e-5)
+        log = run(MASKED[i]).mlm_logits[0, place].log_softmax(-1)
+        assert filled_alone[i] == pytest.approx(log[columns].numpy(), abs=1e-5)
+        for j, caption in enumerate(CAPTIONS[i]):
+            logits = run(caption, picture).itm_logits[0]
+            assert matched[i, j] == pytest.approx(float(logits[1] - logits[0]), abs=1e-5)
+
+
+@torch.inference_mode()
+def test_flavas_vectors_are_those_of_its_contrastive_loss_or_lack_the_projections(
+    our_flava, flava_folder
+):
+    network = transformers.FlavaForPreTraining.from_pretrained(flava_folder).eval()
+    texts, pictures = our_flava.encode_text(TEXTS), our_flava.encode_image(PICTURES)
+    assert texts.shape == pictures.shape == (3, 24)
+    products = our_flava.scale * pictures @ texts.T
+    for i, picture in enumerate(PICTURES):
+        for j, text in enumerate(TEXTS):
+            found = inputs(flava_folder, text, picture)
+            output = network(**found, input_ids_masked=found["input_ids"], return_loss=False)
+            logit = output.contrastive_logits_per_image[0, 0].item()
+            assert products[i, j] == pytest.approx(logit, abs=1e-4)
+    plain_texts = our_flava.encode_text(TEXTS, encoder="unimodal")
+    plain_pictures = our_flava.encode_image(PICTURES, encoder="unimodal")
+    for i in range(3):
+        output = network.flava(**inputs(flava_folder, TEXTS[i], PICTURES[i]))
+        text, picture = output.text_embeddings[0, 0], output.image_embeddings[0, 0]
+        assert plain_texts[i] == pytest.approx((text / text.norm()).numpy(), abs=1e-5)
+        assert plain_pictures[i] == pytest.approx((picture / picture.norm()).numpy(), abs=1e-5)
+
+
+def test_models_have_the_capabilities_that_studies_ask_for(our_vilt, our_flava):
+    shared = (
+        capabilities.GroundedEncoder,
+        capabilities.MaskedLM,
+        capabilities.ImageTextMatcher,
+    )
+    for capability in shared:
+        assert isinstance(our_vilt, capability)
+        assert isinstance(our_flava, capability)
+    assert isinstance(our_flava, capabilities.DualEncoder)
+    assert not isinstance(our_vilt, capabilities.DualEncoder)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_results_do_not_depend_on_the_batch_or_the_order(model, batch_size, monkeypatch):
+    texts, masked, captions = TEXTS * 3, MASKED * 3, CAPTIONS * 3
+    pictures = small_models.pictures(9, seed=1)
+
+    def everything(rows):
+        chosen = [pictures[i] for i in rows]
+        found = [
+            model.embed([texts[i] for i in rows], chosen),
+            model.mask_log_prob([masked[i] for i in rows], ["nurse", "old"], chosen),
+            model.match(chosen, [captions[i] for i in rows]),
+        ]
+        if model.name == "flava":
+            found += [model.encode_text([texts[i] for i in rows]), model.encode_image(chosen)]
+        return found
+
+    together = everything(range(9))
+    order = np.random.default_rng(2).permutation(9)
+    monkeypatch.setattr(model, "batch_size", batch_size)
+    for shuffled, whole in zip(everything(order), together, strict=True):
+        assert shuffled == pytest.approx(whole[order], abs=1e-5)
+
+
+def test_the_same_input_gives_the_same_bytes_and_leaves_torchs_generator_alone(model):
+    state = torch.get_rng_state()
+    first, again = (model.embed(TEXTS, PICTURES) for _ in range(2))
+    assert first.tobytes() == again.tobytes()
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_planted_scenes_are_drawn_and_read_as_their_pictures(model):
+    scenes = planted.faces(1, np.random.default_rng(3))[:3]
+    drawn = model.embed(TEXTS, planted.draw(scenes))
+    assert model.embed(TEXTS, scenes) == pytest.approx(drawn, abs=0)
+    assert np.abs(drawn - model.embed(TEXTS, PICTURES)).max() > 0.01
+
+
+def test_vilts_epsilons_are_those_it_was_trained_with_whatever_the_configuration_says():
+    for given in (1e-12, 1e-3):
+        network = vilt.ViltNetwork(transformers.ViltConfig(**VILT | {"layer_norm_eps": given}))
+        layers = network.vilt.encoder.layer
+        blocks = [n.eps for each in layers for n in (each.layernorm_before, each.layernorm_after)]
+        assert {*blocks, network.vilt.layernorm.eps} == {1e-6}
+        assert network.vilt.embeddings.text_embeddings.LayerNorm.eps == 1e-12
+        assert network.mlm_score.transform.LayerNorm.eps == 1e-12
+
+
+def test_vilts_epsilon_makes_a_difference_that_can_be_seen(our_vilt, vilt_folder, tmp_path):
+    weights = load_file(copied(vilt_folder, tmp_path) / "model.safetensors")
+    small = {name: each * 1e-3 for name, each in weights.items() if "embeddings" in name}
+    save_file(weights | small, tmp_path / "model.safetensors", {"format": "pt"})
+    loaded = vilt.load(entry("vilt"), tmp_path, "cpu")
+    ours = loaded.embed(TEXTS, PICTURES)
+    for layer in loaded.network.vilt.encoder.layer:
+        layer.layernorm_before.eps = 1e-12
+    assert np.abs(loaded.embed(TEXTS, PICTURES) - ours).max() > 1e-2
+
+
+def test_vilts_decoder_is_a_matrix_of_its_own_where_the_file_has_one(our_vilt, vilt_folder):
+    file = load_file(vilt_folder / "model.safetensors")
+    words = "vilt.embeddings.text_embeddings.word_embeddings.weight"
+    network = our_vilt.network
+    assert not torch.equal(file[words], file["mlm_score.decoder.weight"])
+    assert torch.equal(network.get_input_embeddings().weight, file[words])
+    assert torch.equal(network.get_output_embeddings().weight, file["mlm_score.decoder.weight"])
+
+
+def test_a_file_without_a_decoder_means_the_word_embeddings(vilt_folder, tmp_path):
+    copied(vilt_folder, tmp_path, "mlm_score.decoder.weight")
+    network = vilt.load(entry("vilt"), tmp_path, "cpu").network
+    assert network.get_output_embeddings().weight is network.get_input_embeddings().weight
+
+
+def test_the_bias_of_the_words_may_lie_where_older_files_have_it(our_vilt, vilt_folder, tmp_path):
+    copied(vilt_folder, tmp_path, "mlm_score.decoder.bias")
+    path = tmp_path / "model.safetensors"
+    bias = load_file(vilt_folder / "model.safetensors")["mlm_score.decoder.bias"]
+    save_file(load_file(path) | {"mlm_score.bias": bias}, path, {"format": "pt"})
+    loaded = vilt.load(entry("vilt"), tmp_path, "cpu")
+    arguments = MASKED, ["nurse", "old"], PICTURES
+    assert np.array_equal(loaded.mask_log_prob(*arguments), our_vilt.mask_log_prob(*arguments))
+
+
+@torch.inference_mode()
+def test_vilt_for_retrieval_is_scored_by_its_one_logit(our_vilt, vilt_folder, tmp_path):
+    copied(vilt_folder, tmp_path)
+    network = transformers.ViltForImageAndTextRetrieval(transformers.ViltConfig(**VILT))
+    vilt.set_epsilons(small_models.random_parameters(network).vilt)
+    network.save_pretrained(tmp_path)
+    loaded = vilt.load(entry("vilt"), tmp_path, "cpu")
+    found = loaded.match(PICTURES, CAPTIONS)
+    for i, picture in enumerate(PICTURES):
+        for j, caption in enumerate(CAPTIONS[i]):
+            logit = network(**inputs(tmp_path, caption, picture)).logits.item()
+            assert found[i, j] == pytest.approx(logit, abs=1e-5)
+    with pytest.raises(ValueError, match=r"has no masked-word head \(mlm_score\); load one"):
+        loaded.mask_log_prob(MASKED, ["nurse"], PICTURES)
+
+
+def test_a_file_without_a_matching_head_says_so(vilt_folder, flava_folder, tmp_path):
+    copied(vilt_folder, tmp_path, "itm_score")
+    with pytest.raises(ValueError, match=r"no matching head \(itm_score or rank_output\)"):
+        vilt.load(entry("vilt"), tmp_path, "cpu").match(PICTURES, CAPTIONS)
+    copied(flava_folder, tmp_path, "itm_head", "mlm_head")
+    loaded = flava.load(entry("flava"), tmp_path, "cpu")
+    with pytest.raises(ValueError, match=r"has no itm_head; load one"):
+        loaded.match(PICTURES, CAPTIONS)
+    with pytest.raises(ValueError, match=r"has no mlm_head; load one"):
+        loaded.mask_log_prob(MASKED, ["nurse"])
+    assert loaded.mask_log_prob(MASKED, ["nurse"], PICTURES).shape == (3, 1)
+
+
+@torch.inference_mode()
+def test_without_a_picture_vilt_reads_the_words_alone(our_vilt, direct_vilt, vilt_folder):
+    network, _ = direct_vilt
+    tokens = inputs(vilt_folder, TEXTS[2])
+    embedded = network.vilt.embeddings.text_embeddings(tokens["input_ids"])
+    states = embedded + network.vilt.embeddings.token_type_embeddings.weight[0]
+    for layer in network.vilt.encoder.layer:
+        states = layer(states)[0]
+    states = network.vilt.layernorm(states)
+    found = our_vilt.embed(TEXTS)
+    assert found[2] == pytest.approx(states[0, 0].numpy(), abs=1e-5)
+    with_pictures = our_vilt.embed(TEXTS, PICTURES)
+    assert np.abs(found - with_pictures).max() > 0.01
+
+
+def test_all_patches_of_a_large_picture_are_kept(our_vilt, vilt_folder, tmp_path, monkeypatch):
+    before = our_vilt.embed(TEXTS, PICTURES)
+    monkeypatch.setattr(our_vilt.network.config, "max_image_length", 5)
+    assert np.array_equal(our_vilt.embed(TEXTS, PICTURES), before)
+
+
+def test_flavas_codebook_is_neither_built_nor_read(our_flava, flava_folder):
+    assert any(
+        name.startswith("image_codebook") for name in load_file(flava_folder / "model.safetensors")
+    )
+    assert our_flava.network.image_codebook is None
+    assert not [name for name, _ in our_flava.network.named_parameters() if "codebook" in name]
+
+
+def test_words_are_hidden_from_both(model):
+    hidden = model.embed(["the old nurse is here"], PICTURES[:1], mask=Mask(words=["nurse"]))
+    written = model.embed(["the old [MASK] is here"], PICTURES[:1])
+    assert hidden == pytest.approx(written, abs=1e-6)
+    with pytest.raises(ValueError, match="has no regions to hide"):
+        model.embed(["a nurse"], PICTURES[:1], mask=Mask(persons=True))
+
+
+def test_bad_input_is_refused(model):
+    limit = {"vilt": 40, "flava": 20}[model.name]
+    long = " ".join(["woman"] * (limit - 1))
+    with pytest.raises(ValueError, match=rf"{limit + 1} tokens.*{limit}"):
+        model.embed([long], PICTURES[:1])
+    with pytest.raises(ValueError, match=rf"{limit + 1} tokens.*{limit}"):
+        model.match(PICTURES[:1], [[long]])
+    with pytest.raises(ValueError, match="3 images for 2 texts"):
+        model.embed(TEXTS[:2], PICTURES)
+    with pytest.raises(ValueError, match="3 images for 2 texts"):
+        model.match(PICTURES, CAPTIONS[:2])
+    with pytest.raises(ValueError, match="matching needs an image"):
+        model.match(None, CAPTIONS)
+    with pytest.raises(TypeError, match="single image"):
+        model.embed(TEXTS[:1], "photo.jpg")
+
+
+def test_bad_input_of_flavas_encoders_is_refused(our_flava):
+    with pytest.raises(ValueError, match="21 tokens"):
+        our_flava.encode_text([" ".join(["man"] * 19)])
+    with pytest.raises(TypeError, match="texts is one string"):
+        our_flava.encode_text("man")
+    with pytest.raises(ValueError, match="empty"):
+        our_flava.encode_image([])
+    with pytest.raises(runtime.UnknownNameError, match="contrastive"):
+        our_flava.encode_text(["man"], encoder="contrast")
+
+
+def test_a_checkpoint_of_another_family_or_with_weights_missing_is_named(
+    vilt_folder, flava_folder, tmp_path
+):
+    with pytest.raises(CheckpointError, match=r"checkpoint of 'flava' .* 'vilt'"):
+        vilt.load(entry("vilt"), flava_folder, "cpu")
+    with pytest.raises(CheckpointError, match=r"checkpoint of 'vilt' .* 'flava'"):
+        flava.load(entry("flava"), vilt_folder, "cpu")
+    copied(vilt_folder, tmp_path, "vilt.encoder.layer.1.output.dense")
+    with pytest.raises(CheckpointError, match=r"vilt.encoder.layer.1.output.dense.bias"):
+        vilt.load(entry("vilt"), tmp_path, "cpu")
+
+
+def test_a_file_of_the_authors_is_read_with_the_tokenizer_beside_it(tmp_path):
+    path = tmp_path / "vilt_200k_mlm_itm.ckpt"
+    torch.save({"state_dict": plain.vilt_weights()}, path)
+    with pytest.raises(CheckpointError, match="no tokenizer beside"):
+        vilt.load(entry("vilt"), path, "cpu")
+    small_models.tokenizer().save_pretrained(tmp_path)
+    loaded = vilt.load(entry("vilt"), path, "cpu")
+    assert loaded.revision.startswith("vilt_200k_mlm_itm.ckpt, sha256 ")
+    assert loaded.processor.size["shortest_edge"] == loaded.network.config.image_size
+    assert loaded.match(PICTURES, CAPTIONS).shape == (3, 2)
+    one = loaded.mask_log_prob(MASKED[1:2], ["nurse", "pilot"], PICTURES[:1])
+    assert np.isfinite(one).all()
+    assert (one < 0).all()
+
+
+def test_words_of_several_pieces_are_scored_with_pictures_whatever_the_batch(model, monkeypatch):
+    texts, pictures = MASKED * 3, small_models.pictures(9, seed=4)
+    arguments = texts, ["nurse", "carrying", "abcd"], pictures
+    whole = model.mask_log_prob(*arguments)
+    monkeypatch.setattr(model, "batch_size", 2)
+    assert model.mask_log_prob(*arguments) == pytest.approx(whole, abs=1e-5)
+    alone = [
+        model.mask_log_prob([t], arguments[1], [p]) for t, p in zip(texts, pictures, strict=True)
+    ]
+    assert np.concatenate(alone) == pytest.approx(whole, abs=1e-5)

@@ -1,0 +1,406 @@
+"""VL-BERT, ViLBERT and ALBEF through their adapters: what reaches the networks, and what returns.
+
+Networks of random weights; what they compute is compared with the official implementations in
+test_networks_parity.py. Here the adapter is compared with the bare network, one text at a time.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from support import small_models
+
+from biaslib import models, planted
+from biaslib.models import albef, capabilities, vilbert, vl_bert
+from biaslib.models._checkpoints import CheckpointError
+from biaslib.models.fusion import Mask
+from biaslib.models.networks.albef import AlbefConfig, AlbefNetwork
+from biaslib.models.networks.files import save_converted
+from biaslib.models.networks.vilbert import (
+    MultiTaskVilbertConfig,
+    MultiTaskVilbertNetwork,
+    VilbertConfig,
+    VilbertNetwork,
+)
+from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
+from biaslib.models.regions import RegionFeatures
+
+WIDTH = 12
+BERT = {
+    "vocab_size": len(small_models.VOCABULARY),
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 20,
+}
+STREAMS = {
+    **BERT,
+    "v_feature_size": WIDTH,
+    "v_target_size": 5,
+    "v_hidden_size": 24,
+    "v_num_hidden_layers": 1,
+    "v_num_attention_heads": 2,
+    "v_intermediate_size": 24,
+    "bi_hidden_size": 16,
+    "bi_num_attention_heads": 2,
+    "t_biattention_id": (1,),
+    "v_biattention_id": (0,),
+}
+NETWORKS = {
+    "vl-bert": lambda: VlBertNetwork(
+        VlBertConfig(**BERT, feature_size=WIDTH, visual_region_classes=5)
+    ),
+    "vilbert": lambda: VilbertNetwork(VilbertConfig(**STREAMS)),
+    "vilbert-12-in-1": lambda: MultiTaskVilbertNetwork(
+        MultiTaskVilbertConfig(**STREAMS, n_answers=7, n_gqa_answers=5)
+    ),
+    "albef": lambda: AlbefNetwork(
+        AlbefConfig(
+            **BERT,
+            image_size=32,
+            vision_width=24,
+            vision_layers=1,
+            vision_heads=2,
+            fusion_layer=1,
+            embed_dim=8,
+        )
+    ),
+}
+REGION_MODELS = ["vl-bert", "vilbert", "vilbert-12-in-1"]
+TEXTS = ["the woman is a nurse.", "a man is here.", "the pilot is old tall"]
+
+
+@pytest.fixture(autouse=True)
+def without_gradients():
+    with torch.no_grad():
+        yield
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A converted folder of each network, with a tokenizer."""
+    root = tmp_path_factory.mktemp("converted")
+    for number, (name, network) in enumerate(NETWORKS.items()):
+        torch.manual_seed(number)
+        save_converted(small_models.random_parameters(network(), number), root / name)
+        small_models.tokenizer().save_pretrained(root / name)
+    return root
+
+
+@pytest.fixture(scope="module")
+def loaded(folders):
+    return {name: models.load(name, checkpoint=folders / name, device="cpu") for name in NETWORKS}
+
+
+@pytest.fixture(scope="module")
+def regions():
+    """Three images: two regions, three regions with a person, and none at all."""
+    rng = np.random.default_rng(0)
+    low = rng.uniform(0, 0.4, (3, 3, 2))
+    boxes = np.concatenate([low, low + rng.uniform(0.2, 0.5, (3, 3, 2))], axis=2)
+    real = np.array([[True, True, False], [True, True, True], [False, False, False]])
+    persons = np.array([[False, False, False], [False, True, False], [False, False, False]])
+    features = rng.normal(size=(3, 3, WIDTH))
+    return RegionFeatures(features, boxes, real, persons, [[64, 64], [200, 80], [64, 64]])
+
+
+def images_for(name, regions):
+    return small_models.pictures(3) if name == "albef" else regions
+
+
+def ids_of(model, text):
+    return torch.tensor([model._tokens([text])[0].ids])
+
+
+def bare_vl_bert(model, text, regions, row):
+    """VL-BERT on one text with the regions of a row, written out."""
+    ids, n = ids_of(model, text), int(regions.real[row].sum())
+    width, height = regions.sizes[row]
+    scale = min(600 / min(width, height), 1000 / max(width, height))
+    width, height = round(width * scale), round(height * scale)
+    boxes = regions.boxes[row, :n] * [width, height, width, height]
+    boxes = np.minimum(boxes, [width - 1, height - 1, width - 1, height - 1])
+    features = regions.features[row, :n]
+    mean = features.mean(axis=0) if n else np.zeros(WIDTH)
+    boxes = np.concatenate([[[0, 0, width - 1, height - 1]], boxes])
+    features = np.concatenate([[mean], features])
+    found = model.network(
+        ids,
+        torch.ones_like(ids),
+        boxes=torch.tensor(boxes[None], dtype=torch.float32),
+        sizes=torch.tensor([[width, height]]),
+        features=torch.tensor(features[None], dtype=torch.float32),
+    )
+    return found.text[0].numpy()
+
+
+def bare_vilbert(model, text, regions, row, **options):
+    ids, n = ids_of(model, text), int(regions.real[row].sum())
+    features = regions.features[row, :n]
+    mean = features.mean(axis=0) if n else np.zeros(WIDTH)
+    boxes = np.concatenate([[[0, 0, 1, 1]], regions.boxes[row, :n]])
+    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    return model.network(
+        ids,
+        torch.ones_like(ids),
+        torch.tensor(np.concatenate([[mean], features])[None], dtype=torch.float32),
+        torch.tensor(np.column_stack([boxes, areas])[None], dtype=torch.float32),
+        torch.ones(1, n + 1),
+        **options,
+    )
+
+
+def bare_albef(model, text, picture):
+    ids = ids_of(model, text)
+    image = Image.fromarray(picture).resize((32, 32), Image.Resampling.BICUBIC)
+    means = np.array([0.48145466, 0.4578275, 0.40821073])
+    pixels = (np.asarray(image) / 255 - means) / [0.26862954, 0.26130258, 0.27577711]
+    pixels = torch.tensor(pixels.transpose(2, 0, 1)[None], dtype=torch.float32)
+    return model.network(ids, torch.ones_like(ids), pixels)
+
+
+# What comes back
+
+
+def test_vl_bert_puts_the_whole_image_first(loaded, regions):
+    model = loaded["vl-bert"]
+    found = model.embed(TEXTS, regions)
+    expected = [bare_vl_bert(model, text, regions, row)[0] for row, text in enumerate(TEXTS)]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_vl_bert_reads_text_alone_as_it_was_trained(loaded):
+    model = loaded["vl-bert"]
+    found = model.embed(TEXTS)
+    for row, text in zip(found, TEXTS, strict=True):
+        ids = ids_of(model, text)
+        expected = model.network(ids, torch.ones_like(ids)).text[0, 0]
+        np.testing.assert_allclose(row, expected, atol=1e-5)
+
+
+def test_vilbert_puts_the_whole_image_first(loaded, regions):
+    model = loaded["vilbert"]
+    both = model.embed(TEXTS, regions, stream="both")
+    scores = model.match(regions, [[text] for text in TEXTS])
+    for row, text in enumerate(TEXTS):
+        bare = bare_vilbert(model, text, regions, row)
+        expected = torch.cat([bare.text[0, 0], bare.image[0, 0]])
+        np.testing.assert_allclose(both[row], expected, atol=1e-5)
+        logits = model.network.match_logits(bare)[0]
+        np.testing.assert_allclose(scores[row, 0], logits[0] - logits[1], atol=1e-5)
+
+
+def test_12_in_1_reads_with_the_token_of_its_task(loaded, regions):
+    model = loaded["vilbert-12-in-1"]
+    task = {"task_ids": torch.tensor([[vilbert.RETRIEVAL]])}
+    found = model.embed(TEXTS, regions, "contextual", ["nurse", "man", "tall"])
+    scores = model.match(regions, [[text] for text in TEXTS])
+    for row, (text, word) in enumerate(zip(TEXTS, ["nurse", "man", "tall"], strict=True)):
+        bare = bare_vilbert(model, text, regions, row, **task)
+        place = ids_of(model, text)[0].tolist().index(small_models.VOCABULARY.index(word))
+        np.testing.assert_allclose(found[row], bare.text[0, place + 1], atol=1e-5)
+        expected = model.network.vil_logit(bare.pooled_text * bare.pooled_image).item()
+        np.testing.assert_allclose(scores[row, 0], expected, atol=1e-5)
+
+
+def test_albef_reads_plain_captions_without_sep(loaded):
+    model, pictures = loaded["albef"], small_models.pictures(3)
+    row = ids_of(model, "the woman is a nurse.")[0].tolist()
+    words = [small_models.VOCABULARY[number] for number in row]
+    assert words == ["[CLS]", "the", "woman", "is", "a", "nurse"]
+    found = model.embed(TEXTS, pictures)
+    scores = model.match(pictures, [[text] for text in TEXTS])
+    for row, (text, picture) in enumerate(zip(TEXTS, pictures, strict=True)):
+        bare = bare_albef(model, text, picture)
+        np.testing.assert_allclose(found[row], bare[0, 0], atol=1e-5)
+        logits = model.network.match_logits(bare)[0]
+        np.testing.assert_allclose(scores[row, 0], logits[1] - logits[0], atol=1e-5)
+
+
+def test_captions_are_prepared_as_the_authors_do():
+    assert albef.plain_caption("a 'black/white' cat-like: (thing) #1; really?!") == (
+        "a black white cat like thing 1 really"
+    )
+
+
+def test_albefs_unit_vectors(loaded):
+    model, pictures = loaded["albef"], small_models.pictures(4)
+    text, image = model.encode_text(TEXTS), model.encode_image(pictures)
+    assert text.shape == (3, 8)
+    assert image.shape == (4, 8)
+    for vectors in (text, image):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    alone = [model.encode_text([each])[0] for each in TEXTS]
+    np.testing.assert_allclose(text, alone, atol=1e-5)
+    assert model.scale == pytest.approx(1 / float(model.network.temp.detach()))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_masked_words(loaded, regions, name):
+    model, images = loaded[name], images_for(name, regions)
+    texts = ["the woman is a [MASK].", "a [MASK] is here", "the [MASK]"]
+    candidates = ["nurse", "pilot", "man"]
+    found = model.mask_log_prob(texts, candidates, images)
+    assert found.shape == (3, 3)
+    bare = {
+        "vl-bert": lambda row: torch.tensor(bare_vl_bert(model, texts[row], regions, row)),
+        "albef": lambda row: bare_albef(model, texts[row], images[row])[0],
+        "vilbert": lambda row: bare_vilbert(model, texts[row], regions, row).text[0],
+        "vilbert-12-in-1": lambda row: bare_vilbert(
+            model, texts[row], regions, row, task_ids=torch.tensor([[7]])
+        ).text[0],
+    }[name]
+    shift = int(name == "vilbert-12-in-1")
+    columns = [small_models.VOCABULARY.index(each) for each in candidates]
+    for row, text in enumerate(texts):
+        place = ids_of(model, text)[0].tolist().index(small_models.VOCABULARY.index("[MASK]"))
+        logits = model.word_logits(bare(row)[place + shift]).log_softmax(-1)
+        np.testing.assert_allclose(found[row], logits[columns], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_batches_change_nothing_but_rounding(loaded, regions, name):
+    model, images = loaded[name], images_for(name, regions)
+    together = model.embed(TEXTS, images)
+    order = [2, 0, 1]
+    again = [images[i] for i in order] if name == "albef" else images[order]
+    shuffled = model.embed([TEXTS[i] for i in order], again)
+    np.testing.assert_allclose(shuffled, together[order], atol=1e-5)
+
+
+# Hiding
+
+
+@pytest.mark.parametrize("name", REGION_MODELS)
+def test_hidden_persons_leave_no_trace_of_their_features(loaded, regions, name):
+    model, mask = loaded[name], Mask(persons=True)
+    features = regions.features.copy()
+    features[regions.persons] = 9.0
+    other = dataclasses.replace(regions, features=features)
+    hidden = model.embed(TEXTS, regions, mask=mask)
+    np.testing.assert_allclose(hidden, model.embed(TEXTS, other, mask=mask), atol=1e-6)
+    seen = model.embed(TEXTS, regions)
+    assert np.abs(hidden[1] - seen[1]).max() > 1e-3
+    np.testing.assert_allclose(hidden[[0, 2]], seen[[0, 2]], atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "hides"), [("vl-bert", True), ("vilbert", False)])
+def test_where_a_hidden_person_is(loaded, regions, name, hides):
+    model, mask = loaded[name], Mask(persons=True)
+    boxes = regions.boxes.copy()
+    boxes[regions.persons] = [0.1, 0.2, 0.3, 0.9]
+    other = dataclasses.replace(regions, boxes=boxes)
+    found = [model.embed(TEXTS, each, mask=mask)[1] for each in (regions, other)]
+    assert (np.abs(found[0] - found[1]).max() < 1e-6) == hides
+
+
+# What is refused
+
+
+def test_vl_bert_has_no_matching_head(loaded, regions):
+    with pytest.raises(ValueError, match="no head that matches captions: VL-BERT was published"):
+        loaded["vl-bert"].match(regions, [[text] for text in TEXTS])
+
+
+def test_vl_bert_that_never_read_text_alone(regions):
+    config = VlBertConfig(**BERT, feature_size=WIDTH, text_only=False)
+    tokenizer = small_models.tokenizer()
+    model = vl_bert.VlBert(VlBertNetwork(config), tokenizer, "vl-bert", "random", "cpu")
+    assert model.embed(TEXTS, regions).shape == (3, 32)
+    with pytest.raises(ValueError, match="trained without texts alone and needs an image"):
+        model.embed(TEXTS)
+
+
+def test_albef_needs_an_image(loaded):
+    with pytest.raises(ValueError, match=r"cannot read a text without an image.*use encode_text"):
+        loaded["albef"].mask_log_prob(["the [MASK]"], ["man"])
+
+
+def test_vilbert_without_an_image_reads_a_region_that_is_not_there(loaded):
+    model = loaded["vilbert"]
+    found = model.embed(TEXTS)
+    ids = ids_of(model, TEXTS[0])
+    nothing = vilbert.no_image(ids, WIDTH)
+    expected = model.network(ids, torch.ones_like(ids), **nothing).text[0, 0]
+    np.testing.assert_allclose(found[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", REGION_MODELS)
+def test_features_of_another_width(loaded, regions, name):
+    narrow = dataclasses.replace(regions, features=regions.features[..., :8])
+    with pytest.raises(ValueError, match="reads 12 numbers a region, and these features have 8"):
+        loaded[name].embed(TEXTS, narrow)
+
+
+def test_texts_that_are_too_long(loaded, regions):
+    long = " ".join(["the"] * 17)
+    with pytest.raises(ValueError, match="18"):
+        loaded["vl-bert"].embed([long], regions[0])
+    assert loaded["vilbert"].embed([long], regions[0]).shape == (1, 32)
+
+
+def test_one_text_in_place_of_a_list(loaded):
+    with pytest.raises(TypeError, match="texts is one string"):
+        loaded["albef"].encode_text("the woman")
+
+
+# Loading
+
+
+def test_files_of_the_authors_load_with_a_tokenizer_beside_them(tmp_path, loaded, monkeypatch):
+    network = loaded["vl-bert"].network
+    state = {f"module.{key}": each for key, each in network.state_dict().items()}
+    path = tmp_path / "vl-bert-base-prec.model"
+    torch.save({"state_dict": state}, path)
+    with pytest.raises(CheckpointError, match=r"no tokenizer in .*put vocab.txt and tokenizer_con"):
+        models.load("vl-bert", checkpoint=path, device="cpu")
+    small_models.tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(CheckpointError, match="these are the weights of '32 wide-prec'"):
+        models.load("vl-bert", checkpoint=path, device="cpu")
+    sizes = {"32 wide-prec": network.config}
+    monkeypatch.setattr(vl_bert.networks, "VARIANTS", sizes)
+    again = models.load("vl-bert", checkpoint=path, device="cpu")
+    assert again.revision.startswith("vl-bert-base-prec.model, sha256 ")
+    assert np.array_equal(again.embed(TEXTS), loaded["vl-bert"].embed(TEXTS))
+
+
+def test_a_folder_of_another_family_is_refused(folders):
+    with pytest.raises(CheckpointError, match=r"checkpoint of 'albef'.*'vilbert' is loaded from"):
+        models.load("vilbert", checkpoint=folders / "albef", device="cpu")
+
+
+def test_an_end_to_end_vl_bert_is_refused_by_the_adapter(tmp_path):
+    config = VlBertConfig(**BERT, end_to_end=True, resnet_width=1, resnet_blocks=(1, 1, 1))
+    save_converted(VlBertNetwork(config), tmp_path)
+    small_models.tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(CheckpointError, match="end-to-end VL-BERT, which reads pixels"):
+        models.load("vl-bert", checkpoint=tmp_path, device="cpu")
+
+
+def test_capabilities(loaded):
+    for name, model in loaded.items():
+        assert isinstance(model, capabilities.GroundedEncoder), name
+        assert isinstance(model, capabilities.MaskedLM), name
+    assert isinstance(loaded["albef"], capabilities.DualEncoder)
+    assert not isinstance(loaded["vilbert"], capabilities.DualEncoder)
+
+
+WIDE_AS_PLANTED = {
+    "vl-bert": lambda: VlBertNetwork(VlBertConfig(**BERT, feature_size=67)),
+    "vilbert": lambda: VilbertNetwork(VilbertConfig(**{**STREAMS, "v_feature_size": 67})),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "adapter"), [("vl-bert", vl_bert.VlBert), ("vilbert", vilbert.Vilbert)]
+)
+def test_planted_scenes(name, adapter):
+    """A frame of scenes becomes regions of 67 numbers."""
+    network = small_models.random_parameters(WIDE_AS_PLANTED[name]())
+    model = adapter(network, small_models.tokenizer(), name, "random", "cpu")
+    scenes = planted.world(3, 0).scenes(2, np.random.default_rng(0))
+    found = model.embed(["the woman", "the woman"], scenes)
+    assert np.abs(found[0] - found[1]).max() > 1e-3
