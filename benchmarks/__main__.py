@@ -1,6 +1,7 @@
 """Run the benchmarks of this folder and write their records to ``benchmarks/results``.
 
-``python -m benchmarks`` runs every one, ``python -m benchmarks detector`` those that are named.
+``python -m benchmarks`` runs all, ``python -m benchmarks detector`` those named.
+``python -m benchmarks full_size [family ...]`` runs the one that is not among them, for its memory.
 """
 
 import csv
@@ -10,6 +11,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -41,17 +43,19 @@ def write(name: str, rows: list[dict]) -> None:
             table.writerows([[row.get(column, "") for column in columns] for row in chosen])
 
 
-def main(names: list[str]) -> None:
-    """Run those named, or all; write a note on the machine when all have run on it."""
-    unknown = [name for name in names if name not in NAMES]
+def main(names: Sequence[str] = NAMES) -> None:
+    """Run benchmarks and write a note on the machine."""
+    if names[0] == "full_size":
+        from benchmarks import full_size
+
+        return full_size.main(list(names[1:]))
+    unknown = set(names) - set(NAMES)
     if unknown:
-        raise SystemExit(f"unknown benchmark {unknown[0]!r}. Known: {', '.join(NAMES)}")
+        raise SystemExit(f"unknown benchmarks {', '.join(unknown)}; known: {', '.join(NAMES)}")
     (FOLDER / "results").mkdir(exist_ok=True)
-    for name in names or NAMES:
+    for name in names:
         print(f"== {name}", flush=True)
         write(name, records(name))
-    if names:
-        return
     today = datetime.datetime.now(datetime.timezone.utc).date()
     machine = [{"measure": "machine", "date": today, "processor": platform.machine()}]
     machine[0] |= {"cores": os.cpu_count(), "python": platform.python_version()}
@@ -59,4 +63,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1:] or NAMES)

@@ -513,7 +513,9 @@ def test_one_overlap_need_not_be_a_list():
 def test_files_that_are_missing_or_hold_code_are_refused(tmp_path, weights, official):
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(CheckpointError, match=r"needs pytorch_model.bin and config.yaml.*nothing"):
+    with pytest.raises(
+        CheckpointError, match=r"needs model.safetensors or pytorch_model.bin.*nothing"
+    ):
         detector.load(empty, device="cpu")
     evil = tmp_path / "evil"
     shutil.copytree(official, evil)
@@ -521,7 +523,6 @@ def test_files_that_are_missing_or_hold_code_are_refused(tmp_path, weights, offi
     with pytest.raises(CheckpointError, match=r"pytorch_model.bin"):
         detector.load(evil, device="cpu")
     save_file(changed(weights, **{ANCHORS: None}), tmp_path / "evil" / "model.safetensors")
-    (evil / "config.json").write_text(json.dumps(small_settings()))
     with pytest.raises(CheckpointError, match="lacks 1 weight"):
         detector.load(evil, device="cpu")
 
@@ -532,13 +533,19 @@ def test_the_hub_is_asked_in_the_paper_profile_only(monkeypatch, official):
         detector.load()
     asked = []
 
-    def download(name, allow_patterns):
-        asked.append((name, allow_patterns))
-        return str(official)
+    def fetch(source):
+        asked.append(source)
+        return official
 
     monkeypatch.setenv("BIASLIB_PROFILE", "paper")
-    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    monkeypatch.setattr("biaslib.models.downloads.fetch", fetch)
     assert detector.load(device="cpu").class_names == CLASSES
-    name, files = asked[0]
-    assert name == "unc-nlp/frcnn-vg-finetuned"
-    assert {"pytorch_model.bin", "config.yaml"} < set(files)
+    assert asked == ["hub unc-nlp/frcnn-vg-finetuned"]
+
+
+def test_the_published_settings_are_among_what_is_downloaded():
+    from biaslib.models import downloads
+
+    repository = downloads._Repository(detector.SOURCE, downloads.WEIGHTS)
+    published = ["README.md", "config.yaml", "pytorch_model.bin"]
+    assert sorted(repository.wanted(published)) == published[1:]

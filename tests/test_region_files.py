@@ -7,6 +7,7 @@ import pytest
 
 from biaslib.models import region_files
 from biaslib.models.region_files import FeatureFileError
+from biaslib.models.regions import RegionFeatures
 
 BOXES = {
     "a": np.array([[0, 0, 64, 48], [16, 12, 32, 24]], np.float32),
@@ -97,6 +98,7 @@ def test_our_own_file_keeps_everything(tmp_path, table):
     found = region_files.read(path, ["b", "a"], width=8)
     for name in ("features", "boxes", "real", "persons", "sizes", "classes", "scores"):
         assert np.array_equal(getattr(found, name), getattr(regions, name)[::-1])
+    assert np.array_equal(RegionFeatures.load(path).classes, regions.classes)
     with pytest.raises(ValueError, match="2 pictures need as many ids, all different"):
         region_files.write(path, regions, ["a", "a"])
 
@@ -182,5 +184,5 @@ def test_a_safetensors_file_of_something_else_is_named(tmp_path):
     from safetensors.numpy import save_file
 
     save_file({"weight": np.ones(3)}, tmp_path / "weights.safetensors")
-    with pytest.raises(FeatureFileError, match="no file of regions that biaslib wrote"):
+    with pytest.raises(FeatureFileError, match="does not say which picture is which"):
         region_files.read(tmp_path / "weights.safetensors", ["a"])

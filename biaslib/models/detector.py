@@ -41,8 +41,8 @@ __all__ = [
 SOURCE = "unc-nlp/frcnn-vg-finetuned"
 """The detector's name on the model hub."""
 
-OFFICIAL = ("pytorch_model.bin", "config.yaml")
-CONVERTED = ("model.safetensors", "config.json")
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+SETTINGS = ("config.yaml", "config.json")
 LABELS = ("objects_vocab.txt", "attributes_vocab.txt")
 
 LABELS_FROM = "airsplay/py-bottom-up-attention, in demo/data/genome/1600-400-20"
@@ -317,7 +317,8 @@ def load(
     ----------
     checkpoint
         A folder with the published files (``pytorch_model.bin``, ``config.yaml``) or converted
-        ones (``model.safetensors``, ``config.json``); or a name on the model hub.
+        ones (``model.safetensors``, ``config.json``); or a name on the model hub, whose files are
+        downloaded once and checked (:func:`biaslib.models.downloads.fetch`).
     device
         A torch device; ``None`` takes the best there is.
     labels
@@ -337,6 +338,8 @@ def load(
     CheckpointError
         If files are missing or damaged, a setting is missing or unknown, tensors are missing, left
         over or of another shape, or the label files do not fit; the message names them.
+    DownloadError, ChecksumError
+        If the files cannot be had from the hub, or are not those that were declared.
     ValueError
         If the hub is needed and the profile is ``planted``, which never downloads.
     """
@@ -368,8 +371,8 @@ def to_safetensors(checkpoint: str | Path, folder: str | Path) -> None:
         If the checkpoint is not the detector's, as of :func:`load`.
     """
     state, nested, folder = _converted(checkpoint, folder)
-    save_file(state, folder / CONVERTED[0], metadata={"format": "pt"})
-    (folder / CONVERTED[1]).write_text(json.dumps(nested, indent=1) + "\n", encoding="utf-8")
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(nested, indent=1) + "\n", encoding="utf-8")
 
 
 def to_official(checkpoint: str | Path, folder: str | Path) -> None:
@@ -378,8 +381,8 @@ def to_official(checkpoint: str | Path, folder: str | Path) -> None:
     Parameters and errors are those of :func:`to_safetensors`.
     """
     state, nested, folder = _converted(checkpoint, folder)
-    torch.save(state, folder / OFFICIAL[0])
-    (folder / OFFICIAL[1]).write_text(yaml.safe_dump(nested, sort_keys=False), encoding="utf-8")
+    torch.save(state, folder / "pytorch_model.bin")
+    (folder / "config.yaml").write_text(yaml.safe_dump(nested, sort_keys=False), encoding="utf-8")
 
 
 def _converted(checkpoint: str | Path, folder: str | Path) -> tuple[dict, dict, Path]:
@@ -404,23 +407,22 @@ def _folder(checkpoint: str | Path) -> Path:
             f"{checkpoint} is no folder here, and the profile 'planted' never downloads. Set "
             "BIASLIB_PROFILE=paper to take it from the model hub, or pass a folder"
         )
-    from huggingface_hub import snapshot_download
+    from biaslib.models.downloads import fetch
 
-    files = [*OFFICIAL, *CONVERTED, *LABELS]
-    return Path(snapshot_download(str(checkpoint), allow_patterns=files))
+    return fetch(f"hub {checkpoint}")
 
 
 def _files(folder: Path) -> tuple[Path, Path]:
-    """Return the files of weights and of settings."""
-    for files in (CONVERTED, OFFICIAL):
-        weights, settings = (folder / file for file in files)
-        if weights.exists() and settings.exists():
-            return weights, settings
-    there = ", ".join(sorted(each.name for each in folder.iterdir())) or "nothing"
-    raise CheckpointError(
-        f"{folder} is no checkpoint of the detector: it needs {' and '.join(OFFICIAL)}, or "
-        f"{' and '.join(CONVERTED)}, and holds {there}"
-    )
+    """Return the files of weights and of settings; the published settings before others."""
+    there = {each.name for each in folder.iterdir()}
+    weights = next((file for file in WEIGHTS if file in there), None)
+    settings = next((file for file in SETTINGS if file in there), None)
+    if weights is None or settings is None:
+        raise CheckpointError(
+            f"{folder} is no checkpoint of the detector: it needs {' or '.join(WEIGHTS)}, and "
+            f"{' or '.join(SETTINGS)}, and holds {', '.join(sorted(there)) or 'nothing'}"
+        )
+    return folder / weights, folder / settings
 
 
 def _built(weights: Path, settings: Path) -> FasterRcnn:

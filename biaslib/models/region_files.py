@@ -89,6 +89,8 @@ def read(path: str | Path, ids: Sequence[str], width: int = 2048) -> RegionFeatu
 def write(path: str | Path, regions: RegionFeatures, ids: Sequence[str]) -> None:
     """Write regions as a ``.safetensors`` file, with the ids of their pictures.
 
+    :meth:`RegionFeatures.load` reads it too, without the ids.
+
     Examples
     --------
     >>> import tempfile
@@ -105,29 +107,37 @@ def write(path: str | Path, regions: RegionFeatures, ids: Sequence[str]) -> None
     if len(ids) != len(regions) or len(set(ids)) != len(ids):
         raise ValueError(f"{len(regions)} pictures need as many ids, all different")
     columns = {each.name: getattr(regions, each.name) for each in fields(regions)}
-    there = {name: np.ascontiguousarray(c) for name, c in columns.items() if c is not None}
-    save_file(there, path, metadata={"ids": json.dumps(ids)})
+    arrays = {name: np.ascontiguousarray(c) for name, c in columns.items() if c is not None}
+    save_file(arrays, path, metadata={"ids": json.dumps(ids)})
 
 
 def _read_ours(path: Path, ids: list[str], width: int) -> RegionFeatures:
+    known = _ids(path)
+    try:
+        regions = RegionFeatures.load(path)
+    except ValueError as error:
+        raise FeatureFileError(str(error)) from error
+    if regions.width != width:
+        raise _wrong_width(path, "each picture", regions.width, width)
+    rows = {each: row for row, each in enumerate(known)}
+    _require_all(path, ids, rows)
+    return regions[[rows[each] for each in ids]]
+
+
+def _ids(path: Path) -> list[str]:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, "numpy") as file:
-            known = json.loads((file.metadata() or {}).get("ids", "null"))
-            columns = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            said = file.metadata() or {}
     except (SafetensorError, OSError) as error:
         raise FeatureFileError(f"{path} cannot be read: {error}") from error
-    if known is None or "features" not in columns:
-        raise FeatureFileError(f"{path} is no file of regions that biaslib wrote")
-    if columns["features"].shape[2] != width:
-        raise _wrong_width(path, "each picture", columns["features"].shape[2], width)
-    rows = {each: row for row, each in enumerate(known)}
-    _require_all(path, ids, rows)
-    try:
-        return RegionFeatures(**columns)[[rows[each] for each in ids]]
-    except ValueError as error:
-        raise FeatureFileError(f"{path}: {error}") from error
+    if "ids" not in said:
+        raise FeatureFileError(
+            f"{path} does not say which picture is which; write it with "
+            "biaslib.models.region_files.write, or read it with RegionFeatures.load"
+        )
+    return json.loads(said["ids"])
 
 
 def _of_folder(folder: Path, ids: list[str]) -> dict[str, RegionRow]:

@@ -142,8 +142,8 @@ class RegionFeatures:
         if self.features.ndim != 3:
             raise ValueError(f"features have the shape {self.features.shape}, not (n, k, d)")
         n, k, _ = self.features.shape
-        others = {"boxes": (n, k, 4), "sizes": (n, 2)}
-        for name in self._arrays().keys() - {"features"}:
+        others = {"features": self.features.shape, "boxes": (n, k, 4), "sizes": (n, 2)}
+        for name in self._arrays():
             self._require(name, others.get(name, (n, k)))
 
     def _require(self, name: str, shape: tuple[int, ...]) -> None:
