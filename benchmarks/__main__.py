@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NAMES = ("permutation", "caption_association", "bootstrap", "encoders", "kills")
+NAMES = ("permutation", "caption_association", "bootstrap", "encoders", "kills", "detector")
 
 
 def records(name: str) -> list[dict]:

@@ -54,9 +54,9 @@ class RegionModel(FusionModel):
             images = regions_of(images)
         if not isinstance(images, RegionFeatures):
             raise TypeError(
-                f"{self.name} reads features of image regions, not pictures, and the detector that "
-                "makes them is not part of this version. Pass images= as "
-                "biaslib.models.regions.RegionFeatures: RegionFeatures.load reads a file of them"
+                f"{self.name} reads features of image regions, not pictures. Make them with a "
+                "detector, as biaslib.models.detector.load().regions(images), or read them from a "
+                "file: biaslib.models.region_files.read, RegionFeatures.load"
             )
         if images.width != self.width:
             raise ValueError(

@@ -21,6 +21,7 @@ __all__ = ["cache_folder", "fetch"]
 
 SETTINGS = (
     "config.json",
+    "config.yaml",
     "open_clip_config.json",
     "preprocessor_config.json",
     "processor_config.json",

@@ -19,6 +19,9 @@ KINDS = {
 }
 """The arrays, by name, and the numbers that they hold."""
 
+SAID = {"classes": np.int64, "attributes": np.int64, "scores": np.float32}
+"""Arrays that only a detector gives."""
+
 FORMATS = (".npz", ".safetensors")
 
 
@@ -38,6 +41,9 @@ class RegionFeatures:
         (n, k): which regions show a person.
     sizes
         (n, 2): width and height of each picture, in pixels.
+    classes, attributes, scores
+        (n, k), where a detector says so: the number of each region's class and of its attribute,
+        and how sure it is of the class.
 
     Raises
     ------
@@ -58,10 +64,14 @@ class RegionFeatures:
     real: np.ndarray
     persons: np.ndarray
     sizes: np.ndarray
+    classes: np.ndarray | None = None
+    attributes: np.ndarray | None = None
+    scores: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in KINDS.items():
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
+        for name, kind in (KINDS | SAID).items():
+            if name in KINDS or getattr(self, name) is not None:
+                object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
         self._check_shapes()
         self._refuse(~np.isfinite(self.features).all(axis=2), "a feature that is not finite")
         self._refuse(~_inside(self.boxes), "a box that is empty or leaves the picture (0 to 1)")
@@ -120,20 +130,21 @@ class RegionFeatures:
                 f"{', '.join(KINDS)}, as biaslib.models.regions.RegionFeatures describes them"
             )
         try:
-            return cls(**{name: arrays[name] for name in KINDS})
+            return cls(**{name: arrays[name] for name in KINDS | SAID if name in arrays})
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        return {name: getattr(self, name) for name in KINDS}
+        arrays = {name: getattr(self, name) for name in KINDS | SAID}
+        return {name: array for name, array in arrays.items() if array is not None}
 
     def _check_shapes(self) -> None:
         if self.features.ndim != 3:
             raise ValueError(f"features have the shape {self.features.shape}, not (n, k, d)")
         n, k, _ = self.features.shape
-        for name, shape in {"boxes": (n, k, 4), "real": (n, k), "persons": (n, k)}.items():
-            self._require(name, shape)
-        self._require("sizes", (n, 2))
+        others = {"features": self.features.shape, "boxes": (n, k, 4), "sizes": (n, 2)}
+        for name in self._arrays():
+            self._require(name, others.get(name, (n, k)))
 
     def _require(self, name: str, shape: tuple[int, ...]) -> None:
         found = getattr(self, name).shape

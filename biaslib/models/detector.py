@@ -1,0 +1,479 @@
+"""The region detector: a picture's objects, with the features that the region models take.
+
+It is the Faster R-CNN of Anderson et al. (2018), trained on Visual Genome, in the packaging that
+LXMERT and VisualBERT were given (``unc-nlp/frcnn-vg-finetuned``). :func:`load` reads the published
+files; :func:`to_safetensors` and :func:`to_official` convert them, there and back.
+"""
+
+import json
+import shutil
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+from safetensors.torch import save_file
+from torch import nn
+
+from biaslib import runtime
+from biaslib.models._checkpoints import CheckpointError, read_weights, require_complete
+from biaslib.models._region_rows import RegionRow, stacked
+from biaslib.models.images import loaded, pictures
+from biaslib.models.networks.faster_rcnn import Detections, FasterRcnn, FasterRcnnConfig
+from biaslib.models.regions import RegionFeatures
+from biaslib.runtime import progress
+
+__all__ = [
+    "PERSON_WORDS",
+    "SOURCE",
+    "Detector",
+    "Preparation",
+    "load",
+    "person_regions",
+    "to_official",
+    "to_safetensors",
+]
+
+SOURCE = "unc-nlp/frcnn-vg-finetuned"
+"""The detector's name on the model hub."""
+
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+SETTINGS = ("config.yaml", "config.json")
+LABELS = ("objects_vocab.txt", "attributes_vocab.txt")
+
+LABELS_FROM = "airsplay/py-bottom-up-attention, in demo/data/genome/1600-400-20"
+"""The repository that holds the label files."""
+
+PERSON_WORDS = ("people", "person", "woman", "women", "man", "men")
+"""Classes that are a person's, in the released code of Ross, Katz and Barbu (2021)."""
+
+ANCHORS = "proposal_generator.anchor_generator.cell_anchors.0"
+
+THINNEST = 16
+"""Pixels that a resized picture's shorter side must have, or the network's map has no cell."""
+
+NAMED = 5
+"""Pictures that a warning names."""
+
+
+class Detector:
+    """Pictures -> the regions of their objects.
+
+    Pictures run through the network one at a time, and are never padded to a common size: so a
+    picture's regions do not depend on the others (in the official code they do, through the padding
+    beside a smaller picture).
+
+    Parameters
+    ----------
+    network
+        The network with its weights.
+    name, revision
+        What the stamp says of it.
+    device
+        Where it runs.
+    class_names, attribute_names
+        What the numbers of classes and attributes mean; ``None`` where the label files are missing.
+    as_released
+        Give the network RGB where it was trained on BGR, as the released code does with local files
+        (huggingface/transformers, issues 8333, 11042 and 19601); the revision then says so.
+    """
+
+    def __init__(
+        self,
+        network: FasterRcnn,
+        name: str,
+        revision: str,
+        device: str,
+        class_names: Sequence[str] | None = None,
+        attribute_names: Sequence[str] | None = None,
+        as_released: bool = False,
+    ):
+        self.network = network.to(device).eval()
+        self.config = network.config
+        self.name, self.device = name, device
+        self.revision = f"{revision}, channels as released" if as_released else revision
+        self.preparation = Preparation(self.config, as_released)
+        self._names = dict(zip(LABELS, (class_names, attribute_names), strict=True))
+
+    @property
+    def class_names(self) -> list[str]:
+        """The name of every class; an error says where to get them if they are missing."""
+        return self._require_names(LABELS[0])
+
+    @property
+    def attribute_names(self) -> list[str]:
+        """The name of every attribute; an error says where to get them if they are missing."""
+        return self._require_names(LABELS[1])
+
+    def detect(self, image: Any) -> Detections:
+        """Return the regions of one image, up to 36, the surest first.
+
+        Parameters
+        ----------
+        image
+            A path, a PIL image, or a uint8 array (h, w, 3), RGB.
+
+        Returns
+        -------
+        Detections
+            NumPy arrays, boxes in pixels of the image. They may be fewer than the least number
+            that the configuration asks for, or none: a white image has few distinct regions.
+        """
+        (prepared,) = loaded(pictures([image]), self.preparation, [0])
+        return self._run(prepared)
+
+    def regions(self, images: Any, words: Sequence[str] | None = ()) -> RegionFeatures:
+        """Return the regions of pictures, as the region models take them.
+
+        Every row has as many places as the configuration allows regions (36); those that a picture
+        does not fill are not ``real``, have zeros in every number, and -1 for class and attribute.
+        A box that the picture's edge has cut thinner than a pixel is given a pixel.
+
+        Parameters
+        ----------
+        images
+            n images, in any form of the package's.
+        words
+            Classes whose regions show a person, beside :data:`PERSON_WORDS`: see
+            :func:`person_regions`. ``None`` does not look for persons and needs no class names.
+
+        Returns
+        -------
+        RegionFeatures
+            With ``classes``, ``attributes`` and ``scores``.
+
+        Raises
+        ------
+        FileNotFoundError
+            If persons are looked for and the names of the classes are missing.
+        ImageError
+            If an image cannot be used; the message names it.
+
+        Warns
+        -----
+        UserWarning
+            If nothing was detected in an image; the warning names it, and its row has no real
+            region.
+        """
+        shown = pictures(images)
+        if not len(shown):
+            raise ValueError("there are no images: the list is empty")
+        names = None if words is None else self.class_names
+        prepared = loaded(shown, self.preparation, range(len(shown)))
+        label = f"{self.name}: {len(shown):,} images"
+        rows = [
+            _row(self._run(each), each[1][::-1]) for each in progress(prepared, label, len(shown))
+        ]
+        self._warn_of_empty([shown.name(i) for i, row in enumerate(rows) if not len(row.boxes)])
+        regions = stacked(rows, self.config.max_detections)
+        if names is None:
+            return regions
+        return replace(regions, persons=person_regions(_named(names, regions.classes), words))
+
+    def classes_of(self, regions: RegionFeatures) -> np.ndarray:
+        """Return the name of each region's class, (n, k); empty for one that is not real."""
+        return _named(self.class_names, regions.classes)
+
+    def attributes_of(self, regions: RegionFeatures) -> np.ndarray:
+        """Return the name of each region's attribute, (n, k); empty for one that is not real."""
+        return _named(self.attribute_names, regions.attributes)
+
+    @torch.inference_mode()
+    def _run(self, prepared: tuple[np.ndarray, tuple[int, int]]) -> Detections:
+        pixels, raw_size = prepared
+        image = torch.from_numpy(pixels)[None].to(self.device)
+        size = torch.tensor([image.shape[-2:]], device=self.device)
+        scale = torch.tensor([raw_size], device=self.device) / size
+        (found,) = self.network(image, size, scale)
+        return Detections(*(part.cpu().numpy() for part in found))
+
+    def _warn_of_empty(self, empty: list[str]) -> None:
+        if empty:
+            more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
+            warnings.warn(
+                f"{self.name} found nothing in {', '.join(empty[:NAMED])}{more}: no region of "
+                "these rows is real. Leave the images out, or use another picture",
+                stacklevel=3,
+            )
+
+    def _require_names(self, file: str) -> list[str]:
+        if self._names[file] is None:
+            raise FileNotFoundError(
+                f"{self.name} has no {file}, which names what the numbers mean: copy it from the "
+                f"repository {LABELS_FROM}, to the checkpoint's folder or one to pass as labels=. "
+                "Without it, ask for numbers alone: words=None"
+            )
+        return self._names[file]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A picture -> what the network takes of it.
+
+    Channels in the network's order, the shorter side resized to ``min_size`` unless the longer one
+    would pass ``max_size`` (bilinear, on floats, without smoothing), mean subtracted and divided
+    by the deviation.
+
+    Parameters
+    ----------
+    config
+        The detector's settings.
+    as_released
+        As of :class:`Detector`.
+    """
+
+    config: FasterRcnnConfig
+    as_released: bool = False
+
+    def __call__(self, picture: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
+        """Return the prepared picture, (3, h, w) float32, and the height and width it came with.
+
+        Raises
+        ------
+        ValueError
+            If the picture is so long and narrow that nothing of it would be left.
+        """
+        height, width = picture.shape[:2]
+        size = self.size(height, width)
+        if min(size) < THINNEST:
+            raise ValueError(
+                f"a picture of {width} x {height} pixels is too narrow: resized it has "
+                f"{size[1]} x {size[0]}, and the detector needs {THINNEST}. Crop it"
+            )
+        backwards = (self.config.channels == "BGR") != self.as_released
+        channels = picture[:, :, ::-1] if backwards else picture
+        pixels = torch.from_numpy(channels.astype(np.float32)).permute(2, 0, 1)[None]
+        pixels = nn.functional.interpolate(pixels, size, mode="bilinear", align_corners=False)[0]
+        mean, deviation = (
+            torch.tensor(each)[:, None, None]
+            for each in (self.config.pixel_mean, self.config.pixel_std)
+        )
+        return ((pixels - mean) / deviation).numpy(), (height, width)
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Return the height and width to which a picture is resized."""
+        least, most = self.config.min_size, self.config.max_size
+        scale = least / min(height, width)
+        sides = (least, scale * width) if height < width else (scale * height, least)
+        scale = most / max(sides) if max(sides) > most else 1.0
+        return int(sides[0] * scale + 0.5), int(sides[1] * scale + 0.5)
+
+
+def person_regions(classes: np.ndarray, words: Sequence[str] = ()) -> np.ndarray:
+    """Return which regions show a person, by the names of their classes.
+
+    A region does if its class is one of :data:`PERSON_WORDS` or of the given words, such as the
+    contextual words of a test (Ross, Katz and Barbu 2021, Experiment 3, as released). Others that
+    name a person, such as ``boy``, ``lady`` or ``player``, count only if they are given.
+
+    Parameters
+    ----------
+    classes
+        (n, k) names.
+    words
+        Further classes.
+
+    Returns
+    -------
+    numpy.ndarray
+        (n, k), bool.
+
+    Examples
+    --------
+    >>> person_regions(np.array([["Woman", "dog", "boy"]]), words=["boy"]).tolist()
+    [[True, False, True]]
+    """
+    if isinstance(words, str):
+        raise TypeError(f"words is one string; pass a list of words: [{words!r}]")
+    wanted = {word.lower() for word in (*PERSON_WORDS, *words)}
+    return np.isin(np.char.lower(np.asarray(classes, dtype=str)), sorted(wanted))
+
+
+def _named(names: Sequence[str], numbers: np.ndarray) -> np.ndarray:
+    return np.array([*names, ""])[numbers]
+
+
+def _row(found: Detections, size: tuple[int, int]) -> RegionRow:
+    """Return a picture's detections, none thinner than a pixel; size is (w, h)."""
+    low = np.clip(found.boxes[:, :2], 0, np.array(size) - 1)
+    high = np.clip(found.boxes[:, 2:], low + 1, size)
+    boxes = np.concatenate([low, high], axis=1)
+    return RegionRow(found.features, boxes, size, found.classes, found.attributes, found.scores)
+
+
+def load(
+    checkpoint: str | Path = SOURCE,
+    device: str | None = None,
+    labels: str | Path | None = None,
+    as_released: bool = False,
+) -> Detector:
+    """Load the detector.
+
+    Parameters
+    ----------
+    checkpoint
+        A folder with the published files (``pytorch_model.bin``, ``config.yaml``) or converted
+        ones (``model.safetensors``, ``config.json``); or a name on the model hub, whose files are
+        downloaded once and checked (:func:`biaslib.models.downloads.fetch`).
+    device
+        A torch device; ``None`` takes the best there is.
+    labels
+        A folder with ``objects_vocab.txt`` and ``attributes_vocab.txt``, one name a line, which
+        may be missing; ``None`` looks in the checkpoint's. The checkpoint on the hub does not come
+        with them: they are in the repository airsplay/py-bottom-up-attention, in
+        demo/data/genome/1600-400-20.
+    as_released
+        As of :class:`Detector`.
+
+    Returns
+    -------
+    Detector
+
+    Raises
+    ------
+    CheckpointError
+        If files are missing or damaged, a setting is missing or unknown, tensors are missing, left
+        over or of another shape, or the label files do not fit; the message names them.
+    DownloadError, ChecksumError
+        If the files cannot be had from the hub, or are not those that were declared.
+    ValueError
+        If the hub is needed and the profile is ``planted``, which never downloads.
+    """
+    folder = _folder(checkpoint)
+    weights, settings = _files(folder)
+    network = _built(weights, settings)
+    labels = folder if labels is None else Path(labels)
+    counts = (network.config.n_classes, network.config.n_attributes)
+    names = [_names(labels / file, n) for file, n in zip(LABELS, counts, strict=True)]
+    hashes = " and ".join(runtime.file_sha256(file)[:12] for file in (weights, settings))
+    revision = f"{folder.name}, sha256 {hashes}"
+    where = runtime.device(device)
+    return Detector(network, "detector", revision, where, *names, as_released=as_released)
+
+
+def to_safetensors(checkpoint: str | Path, folder: str | Path) -> None:
+    """Write a checkpoint as ``model.safetensors`` and ``config.json``, its labels with it.
+
+    Parameters
+    ----------
+    checkpoint
+        As of :func:`load`.
+    folder
+        Where to; made if it is not there.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint is not the detector's, as of :func:`load`.
+    """
+    state, nested, folder = _converted(checkpoint, folder)
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(nested, indent=1) + "\n", encoding="utf-8")
+
+
+def to_official(checkpoint: str | Path, folder: str | Path) -> None:
+    """Write a checkpoint as it is published: ``pytorch_model.bin`` and ``config.yaml``.
+
+    Parameters and errors are those of :func:`to_safetensors`.
+    """
+    state, nested, folder = _converted(checkpoint, folder)
+    torch.save(state, folder / "pytorch_model.bin")
+    (folder / "config.yaml").write_text(yaml.safe_dump(nested, sort_keys=False), encoding="utf-8")
+
+
+def _converted(checkpoint: str | Path, folder: str | Path) -> tuple[dict, dict, Path]:
+    """Return the checked tensors and settings of a checkpoint, and the folder to write to."""
+    source, folder = _folder(checkpoint), Path(folder)
+    weights, settings = _files(source)
+    state = {
+        key: tensor.contiguous() for key, tensor in _built(weights, settings).state_dict().items()
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in LABELS:
+        if (source / file).exists():
+            shutil.copyfile(source / file, folder / file)
+    return state, _settings(settings), folder
+
+
+def _folder(checkpoint: str | Path) -> Path:
+    if Path(checkpoint).is_dir():
+        return Path(checkpoint)
+    if runtime.profile() == "planted":
+        raise ValueError(
+            f"{checkpoint} is no folder here, and the profile 'planted' never downloads. Set "
+            "BIASLIB_PROFILE=paper to take it from the model hub, or pass a folder"
+        )
+    from biaslib.models.downloads import fetch
+
+    return fetch(f"hub {checkpoint}")
+
+
+def _files(folder: Path) -> tuple[Path, Path]:
+    """Return the files of weights and of settings; the published settings before others."""
+    there = {each.name for each in folder.iterdir()}
+    weights = next((file for file in WEIGHTS if file in there), None)
+    settings = next((file for file in SETTINGS if file in there), None)
+    if weights is None or settings is None:
+        raise CheckpointError(
+            f"{folder} is no checkpoint of the detector: it needs {' or '.join(WEIGHTS)}, and "
+            f"{' or '.join(SETTINGS)}, and holds {', '.join(sorted(there)) or 'nothing'}"
+        )
+    return folder / weights, folder / settings
+
+
+def _built(weights: Path, settings: Path) -> FasterRcnn:
+    """Return the network with its weights, if they are all there and no others."""
+    try:
+        config = FasterRcnnConfig.from_nested(_settings(settings))
+    except ValueError as error:
+        raise CheckpointError(f"{settings}: {error}") from error
+    state = read_weights(weights)
+    _check_anchors(state, config, settings)
+    network = FasterRcnn(config)
+    needed = network.state_dict()
+    shapes = {
+        key: (tuple(state[key].shape), tuple(needed[key].shape)) for key in state if key in needed
+    }
+    info = {
+        "missing_keys": needed.keys() - state.keys(),
+        "unexpected_keys": state.keys() - needed.keys(),
+        "mismatched_keys": [(key, *both) for key, both in shapes.items() if both[0] != both[1]],
+    }
+    require_complete(info, "detector", allowed_missing=["*.num_batches_tracked"])
+    network.load_state_dict(state, strict=False)
+    return network
+
+
+def _check_anchors(state: dict, config: FasterRcnnConfig, settings: Path) -> None:
+    if ANCHORS in state and len(state[ANCHORS]) != config.n_anchors:
+        raise CheckpointError(
+            f"{settings} gives {config.n_anchors} anchors a cell "
+            f"({len(config.anchor_sizes[0])} sizes x {len(config.aspect_ratios[0])} ratios), and "
+            f"the weights hold {len(state[ANCHORS])}: the two files are not of the same detector"
+        )
+
+
+def _settings(path: Path) -> dict:
+    text = path.read_text(encoding="utf-8")
+    try:
+        nested = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    if not isinstance(nested, dict):
+        raise CheckpointError(f"{path} holds no settings; download it again")
+    return nested
+
+
+def _names(path: Path, count: int) -> list[str] | None:
+    """Return the first name of each line, as the official code reads them; None without a file."""
+    if not path.exists():
+        return None
+    lines = path.read_text(encoding="utf-8").splitlines()
+    names = [line.split(",")[0].strip().lower() for line in lines if line.strip()]
+    if len(names) != count:
+        raise CheckpointError(f"{path} has {len(names)} names, and the detector knows {count}")
+    return names

@@ -1,0 +1,228 @@
+"""Region features that were computed before, from the files in which they are handed on.
+
+Three layouts are read: a folder with one ``.npz`` a picture, as the PyTorch ports of bottom-up
+attention write it; the ``.tsv`` of LXMERT and of Anderson et al. (2018); and the ``.safetensors``
+that :func:`write` makes.
+"""
+
+import base64
+import binascii
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+
+from biaslib.models._region_rows import RegionRow, stacked
+from biaslib.models.regions import RegionFeatures
+
+__all__ = ["FeatureFileError", "read", "write"]
+
+COLUMNS = {
+    10: ("id", "height", "width", "classes", "scores", "attributes", "", "n", "boxes", "features"),
+    6: ("id", "width", "height", "n", "boxes", "features"),
+}
+"""The columns of a ``.tsv`` by their number: LXMERT's, and those of Anderson et al. (2018)."""
+
+KINDS = {
+    "classes": np.int64,
+    "attributes": np.int64,
+    "scores": np.float32,
+    "boxes": np.float32,
+    "features": np.float32,
+}
+"""The columns that hold numbers in base64, and of which type."""
+
+NAMED = 5
+"""Pictures that an error names."""
+
+NEAR = 1e-4
+"""How far a box may pass the picture's edge by rounding, as a share of the picture."""
+
+
+class FeatureFileError(ValueError):
+    """A feature file that is not what the model needs; its text names the file and the picture."""
+
+
+def read(path: str | Path, ids: Sequence[str], width: int = 2048) -> RegionFeatures:
+    """Read the regions of some pictures, in the order asked for.
+
+    Parameters
+    ----------
+    path
+        A folder of ``.npz`` files, named by the pictures' ids, each with ``x`` (k, d), ``bbox``
+        (k, 4) in pixels, ``num_bbox``, ``image_w`` and ``image_h``; a ``.tsv`` without a heading,
+        with 10 or 6 columns; or a ``.safetensors`` written by :func:`write`.
+    ids
+        n ids; for a folder, the files' names without their ending.
+    width
+        Numbers a region that the model takes: 2048 for most, 1024 for some of VisualBERT's.
+
+    Returns
+    -------
+    RegionFeatures
+        (n, k, width); k is the largest number of regions of a picture, the other rows are padded.
+        Which regions show a person is not looked for: every ``persons`` is False, unless the file
+        is a ``.safetensors`` that says so (:func:`biaslib.models.detector.person_regions` tells
+        from classes' names).
+
+    Raises
+    ------
+    FeatureFileError
+        If a picture is missing, its features have another width, a box leaves the picture or is
+        empty, or the file is damaged; the message names the file and the picture.
+    """
+    path, ids = Path(path), [str(each) for each in ids]
+    if not ids:
+        raise ValueError("there are no ids: the list is empty")
+    if path.suffix == ".safetensors":
+        return _read_ours(path, ids, width)
+    found = _of_folder(path, ids) if path.is_dir() else _of_table(path, ids)
+    _require_all(path, ids, found)
+    for each in set(ids):
+        _check(path, each, found[each], width)
+    return stacked([found[each] for each in ids])
+
+
+def write(path: str | Path, regions: RegionFeatures, ids: Sequence[str]) -> None:
+    """Write regions as a ``.safetensors`` file, with the ids of their pictures.
+
+    :meth:`RegionFeatures.load` reads it too, without the ids.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> whole = np.array([[[0.0, 0.0, 1.0, 1.0]]])
+    >>> one = RegionFeatures(np.ones((1, 1, 8)), whole, [[True]], [[False]], [[64, 48]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(f"{folder}/regions.safetensors", one, ["a"])
+    ...     read(f"{folder}/regions.safetensors", ["a"], width=8).sizes.tolist()
+    [[64, 48]]
+    """
+    from safetensors.numpy import save_file
+
+    ids = [str(each) for each in ids]
+    if len(ids) != len(regions) or len(set(ids)) != len(ids):
+        raise ValueError(f"{len(regions)} pictures need as many ids, all different")
+    columns = {each.name: getattr(regions, each.name) for each in fields(regions)}
+    arrays = {name: np.ascontiguousarray(c) for name, c in columns.items() if c is not None}
+    save_file(arrays, path, metadata={"ids": json.dumps(ids)})
+
+
+def _read_ours(path: Path, ids: list[str], width: int) -> RegionFeatures:
+    known = _ids(path)
+    try:
+        regions = RegionFeatures.load(path)
+    except ValueError as error:
+        raise FeatureFileError(str(error)) from error
+    if regions.width != width:
+        raise _wrong_width(path, "each picture", regions.width, width)
+    rows = {each: row for row, each in enumerate(known)}
+    _require_all(path, ids, rows)
+    return regions[[rows[each] for each in ids]]
+
+
+def _ids(path: Path) -> list[str]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "numpy") as file:
+            said = file.metadata() or {}
+    except (SafetensorError, OSError) as error:
+        raise FeatureFileError(f"{path} cannot be read: {error}") from error
+    if "ids" not in said:
+        raise FeatureFileError(
+            f"{path} does not say which picture is which; write it with "
+            "biaslib.models.region_files.write, or read it with RegionFeatures.load"
+        )
+    return json.loads(said["ids"])
+
+
+def _of_folder(folder: Path, ids: list[str]) -> dict[str, RegionRow]:
+    paths = {each: folder / f"{each}.npz" for each in ids}
+    return {each: _of_npz(path) for each, path in paths.items() if path.exists()}
+
+
+def _of_npz(path: Path) -> RegionRow:
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            size = (int(file["image_w"]), int(file["image_h"]))
+            picture = RegionRow(np.asarray(file["x"]), np.asarray(file["bbox"]), size)
+            count = int(file["num_bbox"])
+    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise FeatureFileError(f"{path} cannot be read: {error}") from error
+    if picture.features.shape[:1] != (count,) or picture.boxes.shape != (count, 4):
+        raise FeatureFileError(
+            f"{path} says {count} regions and has x of the shape {picture.features.shape}, bbox of "
+            f"{picture.boxes.shape}; they should be ({count}, d) and ({count}, 4)"
+        )
+    return picture
+
+
+def _of_table(path: Path, ids: list[str]) -> dict[str, RegionRow]:
+    wanted = set(ids)
+    try:
+        with path.open(encoding="ascii") as stream:
+            rows = (line.rstrip("\r\n").split("\t") for line in stream)
+            return {row[0]: _of_row(path, row) for row in rows if row[0] in wanted}
+    except (OSError, UnicodeDecodeError) as error:
+        raise FeatureFileError(f"{path} cannot be read: {error}") from error
+
+
+def _of_row(path: Path, row: list[str]) -> RegionRow:
+    if len(row) not in COLUMNS:
+        raise FeatureFileError(
+            f"{path}: the row of {row[0]!r} has {len(row)} columns; known are "
+            f"{' and '.join(map(str, COLUMNS))}. It may be cut off"
+        )
+    cells = dict(zip(COLUMNS[len(row)], row, strict=True))
+    try:
+        count = int(cells["n"])
+        numbers = {
+            name: _decoded(cells[name], kind) for name, kind in KINDS.items() if name in cells
+        }
+        shapes = {"boxes": (count, 4), "features": (count, -1)}
+        numbers = {name: n.reshape(shapes.get(name, count)) for name, n in numbers.items()}
+        return RegionRow(size=(int(cells["width"]), int(cells["height"])), **numbers)
+    except (ValueError, binascii.Error) as error:
+        raise FeatureFileError(f"{path}: the row of {row[0]!r} is damaged: {error}") from error
+
+
+def _decoded(cell: str, kind: type) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(cell, validate=True), dtype=kind)
+
+
+def _require_all(path: Path, ids: list[str], found: Mapping) -> None:
+    missing = [each for each in ids if each not in found]
+    if missing:
+        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+        raise FeatureFileError(
+            f"{path} has no regions of {len(missing)} of {len(ids)} pictures: "
+            f"{', '.join(missing[:NAMED])}{more}"
+        )
+
+
+def _check(path: Path, name: str, picture: RegionRow, width: int) -> None:
+    if picture.features.shape[1] != width:
+        raise _wrong_width(path, repr(name), picture.features.shape[1], width)
+    shares = picture.boxes / np.tile(picture.size, 2)
+    outside = (shares < -NEAR).any(axis=1) | (shares > 1 + NEAR).any(axis=1)
+    empty = (picture.boxes[:, 2:] <= picture.boxes[:, :2]).any(axis=1)
+    for wrong, what in ((outside, "leaves the picture"), (empty, "is empty")):
+        for region in np.flatnonzero(wrong)[:1]:
+            raise FeatureFileError(
+                f"{path}: box {region} of {name!r} {what}: {picture.boxes[region].tolist()} in "
+                f"{picture.size[0]} x {picture.size[1]} pixels. Boxes are x0, y0, x1, y1 in pixels "
+                "of the picture as it came, not resized and not shares"
+            )
+    if not np.isfinite(picture.features).all():
+        raise FeatureFileError(f"{path}: a feature of {name!r} is not a finite number")
+
+
+def _wrong_width(path: Path, name: str, found: int, width: int) -> FeatureFileError:
+    return FeatureFileError(
+        f"{path}: the features of {name} have {found} numbers a region, and the model takes "
+        f"{width}; get those of the detector that the model was trained with"
+    )

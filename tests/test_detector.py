@@ -1,0 +1,551 @@
+"""The region detector: equal to the official outputs, and sound where the official code fails."""
+
+import dataclasses
+import json
+import pathlib
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+
+from biaslib.models import detector
+from biaslib.models._checkpoints import CheckpointError
+from biaslib.models.images import ImageError
+from biaslib.models.networks.faster_rcnn import (
+    FasterRcnn,
+    FasterRcnnConfig,
+    Readings,
+    decoded,
+    select,
+)
+
+GOLDEN = pathlib.Path(__file__).parent / "golden" / "frcnn"
+SETTINGS = json.loads((GOLDEN / "config.json").read_text())
+CLASSES = ["man", "dog", "hat", "woman", "nurse", "car", "tree", "cup", "sky", "boy", "cat", "sea"]
+ATTRIBUTES = ["red", "tall", "wet", "old", "blue", "flat", "open"]
+ANCHORS = "proposal_generator.anchor_generator.cell_anchors.0"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return load_file(GOLDEN / "weights.safetensors")
+
+
+@pytest.fixture(scope="module")
+def network(weights):
+    network = FasterRcnn(FasterRcnnConfig.from_nested(SETTINGS)).eval()
+    network.load_state_dict(weights)
+    return network
+
+
+def small_settings(**changed):
+    """Return the fixture's settings, with some changed: section__name=value.
+
+    Pictures are small, and their contrast is, so that the random network finds a variety of things.
+    """
+    settings = json.loads(json.dumps(SETTINGS))
+    settings["model"]["pixel_std"] = [100.0, 100.0, 50.0]
+    settings["input"] |= {"min_size_test": 96, "max_size_test": 160}
+    for place, value in changed.items():
+        section = settings
+        *sections, name = place.split("__")
+        for each in sections:
+            section = section[each]
+        section[name] = value
+    return settings
+
+
+def write_official(folder, weights, settings=None, labels=True):
+    """Write a checkpoint in the published layout."""
+    folder.mkdir()
+    torch.save(weights, folder / "pytorch_model.bin")
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings or small_settings()))
+    if labels:
+        (folder / "objects_vocab.txt").write_text("\n".join(CLASSES) + "\n")
+        (folder / "attributes_vocab.txt").write_text("\n".join(ATTRIBUTES) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def official(tmp_path_factory, weights):
+    return write_official(tmp_path_factory.mktemp("checkpoints") / "official", weights)
+
+
+@pytest.fixture(scope="module")
+def loaded(official):
+    return detector.load(official, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """Four pictures of different sizes; the first and the last have the same."""
+    rng = np.random.default_rng(0)
+    coarse = [rng.integers(0, 256, (h, w, 3), dtype=np.uint8) for h, w in [(6, 8), (9, 6), (3, 5)]]
+    coarse.append(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8))
+    return [np.kron(each, np.ones((12, 12, 1), np.uint8)) for each in coarse]
+
+
+# Parity
+
+
+@pytest.mark.parametrize(("run", "n"), [("single", 1), ("batch", 2)])
+@torch.inference_mode()
+def test_every_step_gives_what_the_official_network_gives(network, run, n):
+    given, expected = golden(run, n)
+    maps = network.backbone(given["images"])
+    logits, shifts = network.proposal_generator.rpn_head(maps)
+    proposals = network.proposal_generator(maps, given["sizes"])
+    readings = network.roi_heads(maps, [boxes for boxes, _ in proposals])
+    anchors = network.proposal_generator.anchor_generator(*maps.shape[-2:])
+    found = {"res4": maps, "rpn_objectness": logits, "rpn_deltas": shifts, "anchors": anchors}
+    found |= {f"proposals{i}": boxes for i, (boxes, _) in enumerate(proposals)}
+    found |= {f"proposal_logits{i}": logits for i, (_, logits) in enumerate(proposals)}
+    names = ("feature_pooled", "obj_logits", "attr_logits", "box_deltas")
+    found |= dict(zip(names, readings, strict=True))
+    for name, values in found.items():
+        tolerance = 1e-3 if name.startswith("proposals") else 1e-4
+        np.testing.assert_allclose(values, expected[name], rtol=0, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize(("run", "n"), [("single", 1), ("batch", 2)])
+@torch.inference_mode()
+def test_regions_are_those_of_the_official_network(network, run, n):
+    given, expected = golden(run, n)
+    for row, found in enumerate(network(**given)):
+        k = expected["preds_per_image"][row]
+        assert found.classes.tolist() == expected["obj_ids"][row, :k].tolist()
+        assert found.attributes.tolist() == expected["attr_ids"][row, :k].tolist()
+        np.testing.assert_allclose(found.boxes, expected["boxes"][row, :k], rtol=0, atol=1e-3)
+        for name, values in [
+            ("obj_probs", found.scores),
+            ("attr_probs", found.attribute_scores),
+            ("roi_features", found.features),
+        ]:
+            np.testing.assert_allclose(values, expected[name][row, :k], rtol=0, atol=1e-4)
+
+
+def golden(run, n):
+    """Return the fixture's inputs for a run of n pictures, and its outputs."""
+    given = {name: torch.from_numpy(a[:n]) for name, a in np.load(GOLDEN / "inputs.npz").items()}
+    if run == "single":
+        height, width = given["sizes"][0]
+        given["images"] = given["images"][:, :, :height, :width]
+    outputs = np.load(GOLDEN / "outputs.npz")
+    expected = {name.removeprefix(f"{run}_"): outputs[name] for name in outputs if run in name}
+    return {
+        "images": given["images"],
+        "sizes": given["sizes"],
+        "scales": given["scales_yx"],
+    }, expected
+
+
+def test_boxes_as_shares_are_the_official_ones(network, loaded):
+    given, expected = golden("single", 1)
+    with torch.inference_mode():
+        (found,) = network(**given)
+    found = detector.Detections(*(part.numpy() for part in found))
+    row = detector._row(found, (192, 144))
+    shares = row.boxes / [192, 144, 192, 144]
+    np.testing.assert_allclose(shares, expected["normalized_boxes"][0, :5], atol=1e-6)
+
+
+def test_the_full_network_has_the_tensors_of_the_published_one():
+    settings = small_settings(
+        resnets__depth=101,
+        resnets__stem_out_channels=64,
+        resnets__width_per_group=64,
+        resnets__res2_out_channels=256,
+        proposal_generator__hidden_channels=512,
+        anchor_generator__sizes=[[32, 64, 128, 256, 512]],
+        roi_heads__num_classes=1600,
+        roi_box_head__num_attrs=400,
+    )
+    with torch.device("meta"):
+        tensors = FasterRcnn(FasterRcnnConfig.from_nested(settings)).state_dict()
+    assert len(tensors) == 640
+    assert round(sum(each.numel() for each in tensors.values()) / 1e6, 1) == 65.6
+    shapes = {
+        "backbone.stem.conv1.weight": (64, 3, 7, 7),
+        "backbone.res4.22.conv3.weight": (1024, 256, 1, 1),
+        ANCHORS: (15, 4),
+        "proposal_generator.rpn_head.anchor_deltas.weight": (60, 512, 1, 1),
+        "roi_heads.res5.0.shortcut.weight": (2048, 1024, 1, 1),
+        "roi_heads.box_predictor.bbox_pred.weight": (6400, 2048),
+        "roi_heads.box_predictor.fc_attr.weight": (512, 2304),
+        "roi_heads.box_predictor.attr_score.weight": (401, 512),
+    }
+    assert {name: tuple(tensors[name].shape) for name in shapes} == shapes
+
+
+# Preparation
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "expected"),
+    [
+        (480, 640, (800, 1067)),
+        (640, 480, (1067, 800)),
+        (600, 600, (800, 800)),
+        (300, 900, (444, 1333)),
+        (1000, 4000, (333, 1333)),
+        (10, 12, (800, 960)),
+    ],
+)
+def test_the_shorter_side_is_resized_unless_the_longer_one_passes_its_limit(
+    height, width, expected
+):
+    config = FasterRcnnConfig.from_nested(
+        small_settings(input__min_size_test=800, input__max_size_test=1333)
+    )
+    assert detector.Preparation(config).size(height, width) == expected
+
+
+def test_colours_are_blue_green_red_less_their_means(network):
+    picture = np.full((96, 128, 3), [10, 20, 30], np.uint8)
+    config = FasterRcnnConfig.from_nested(small_settings())
+    pixels, raw = detector.Preparation(config)(picture)
+    assert pixels.shape == (3, 96, 128)
+    assert raw == (96, 128)
+    assert pixels[:, 50, 60] == pytest.approx([-0.729801, -0.959465, -2.255434])
+    released, _ = detector.Preparation(config, as_released=True)(picture)
+    assert released[:, 50, 60] == pytest.approx([-0.929801, -0.959465, -1.855434])
+
+
+def test_a_picture_is_made_smaller_without_smoothing():
+    picture = np.zeros((384, 384, 3), np.uint8)
+    picture[:, 1::4] = 200
+    config = FasterRcnnConfig.from_nested(small_settings())
+    pixels, _ = detector.Preparation(config)(picture)
+    # To a quarter: each new pixel lies between the second and third of four, and is their mean.
+    assert 100 * pixels[0, 40] + 102.9801 == pytest.approx(np.full(96, 100.0), abs=1e-3)
+
+
+def test_a_picture_too_narrow_is_named(loaded, shown):
+    sliver = np.zeros((2, 400, 3), np.uint8)
+    with pytest.raises(ImageError, match=r"image 1 of the list.*400 x 2 pixels is too narrow"):
+        loaded.regions([shown[0], sliver], words=None)
+
+
+# Batches, and what the official code cannot do
+
+
+def test_regions_do_not_depend_on_the_other_pictures(loaded, shown):
+    together = loaded.regions(shown)
+    assert together.features.shape == (4, 8, 192)
+    assert together.sizes.tolist() == [[96, 72], [72, 108], [60, 36], [96, 72]]
+    assert (together.real.sum(axis=1) >= 4).all()
+    backwards = loaded.regions(shown[::-1])
+    for row, picture in enumerate(shown):
+        alone = loaded.regions([picture])
+        for each in dataclasses.fields(together):
+            expected = getattr(alone, each.name)[0]
+            assert np.array_equal(getattr(together, each.name)[row], expected), each.name
+            assert np.array_equal(getattr(backwards, each.name)[3 - row], expected), each.name
+
+
+def test_padding_a_batch_changes_nothing_but_rounding_where_the_picture_fills_it(network):
+    given, _ = golden("batch", 2)
+    with torch.inference_mode():
+        both = network(**given)
+        alone = network(*(part[:1] for part in given.values()))
+        swapped = network(*(part.flip(0) for part in given.values()))
+    for found in (alone[0], swapped[1]):
+        assert torch.equal(found.classes, both[0].classes)
+        assert torch.allclose(found.boxes, both[0].boxes, rtol=0, atol=1e-3)
+        assert torch.allclose(found.features, both[0].features, rtol=0, atol=1e-4)
+
+
+def test_regions_are_the_detections_sorted_padded_and_as_shares(loaded, shown):
+    found = loaded.detect(shown[1])
+    regions = loaded.regions([shown[1]])
+    k = len(found.boxes)
+    assert 4 <= k < 8
+    assert regions.real[0].tolist() == [True] * k + [False] * (8 - k)
+    assert (np.diff(found.scores) <= 0).all()
+    np.testing.assert_allclose(regions.boxes[0, :k] * [72, 108, 72, 108], found.boxes, atol=1e-4)
+    assert np.array_equal(regions.features[0, :k], found.features)
+    assert regions.classes[0].tolist() == [*found.classes, *[-1] * (8 - k)]
+    assert regions.attributes[0].tolist() == [*found.attributes, *[-1] * (8 - k)]
+    assert regions.scores[0, :k] == pytest.approx(found.scores)
+    assert not regions.features[0, k:].any()
+    assert not regions.boxes[0, k:].any()
+
+
+def test_a_white_picture_has_the_regions_that_there_are(tmp_path, weights):
+    settings = small_settings(min_detections=24, max_detections=24)
+    asking = detector.load(write_official(tmp_path / "asking", weights, settings), device="cpu")
+    white = np.full((72, 96, 3), 255, np.uint8)
+    regions = asking.regions([white])
+    n_real = int(regions.real.sum())
+    assert 1 <= n_real < 24
+    assert n_real == len(asking.detect(white).boxes)
+
+
+def test_the_overlaps_are_tried_in_turn_and_the_most_regions_win(network):
+    proposals = torch.tensor([[0, 0, 40, 40], [0, 0, 40, 36], [0, 0, 40, 24], [60, 60, 90, 90.0]])
+    logits = torch.full((4, 13), -9.0)
+    logits[torch.arange(4), [2, 5, 5, 1]] = torch.tensor([4.0, 3.0, 2.0, 1.0])
+    readings = Readings(torch.eye(4), logits, torch.zeros(4, 8), torch.zeros(4, 48))
+    # Overlaps with the first: .9 and .6.
+    kept = {
+        (0.5, 0.7, 0.95): {1: [2, 1], 2: [2, 1], 3: [2, 5, 1], 4: [2, 5, 5, 1], 5: [2, 5, 5, 1]},
+        (0.5, 0.7): {4: [2, 5, 1]},
+        (0.7, 0.5): {4: [2, 5, 1]},
+    }
+    for ious, by_least in kept.items():
+        for least, classes in by_least.items():
+            config = dataclasses.replace(network.config, ious=ious, min_detections=least)
+            found = select(
+                proposals, readings, torch.tensor([100, 100]), config, torch.tensor([2.0, 1.0])
+            )
+            assert found.classes.tolist() == classes
+    assert found.boxes[0].tolist() == [0, 0, 40, 80]
+
+
+def test_a_picture_in_which_nothing_is_detected_is_named(tmp_path, weights, shown):
+    settings = small_settings(proposal_generator__min_size=1000)
+    blind = detector.load(write_official(tmp_path / "blind", weights, settings), device="cpu")
+    with pytest.warns(UserWarning, match=r"found nothing in image 0 of the list, image 1"):
+        regions = blind.regions(shown[:2])
+    assert not regions.real.any()
+    assert regions.features.shape == (2, 8, 192)
+    assert len(blind.detect(shown[0]).boxes) == 0
+
+
+def test_a_box_that_the_edge_has_cut_away_is_a_pixel_wide():
+    found = detector.Detections(
+        np.array([[50.0, 5.0, 50.0, 20.0], [0.0, 0.0, 0.3, 20.0]], np.float32),
+        *(np.zeros(2, int) for _ in range(4)),
+        np.ones((2, 4), np.float32),
+    )
+    row = detector._row(found, (50, 20))
+    assert row.boxes.tolist() == [[49, 5, 50, 20], [0, 0, 1, 20]]
+
+
+def test_a_box_grows_no_more_than_its_limit():
+    box = torch.tensor([[0.0, 0.0, 16.0, 16.0]])
+    grown = decoded(box, torch.tensor([[0.0, 0.0, 99.0, 0.0]]), (1.0, 1.0, 1.0, 1.0))
+    assert grown[0].tolist() == pytest.approx([8 - 500, 0, 8 + 500, 16], rel=1e-5)
+
+
+def test_images_of_every_kind_and_none(loaded, shown, tmp_path):
+    from PIL import Image
+
+    path = tmp_path / "picture.png"
+    Image.fromarray(shown[0]).save(path)
+    from_file = loaded.regions([path], words=None)
+    assert np.array_equal(loaded.detect(path).boxes, loaded.detect(shown[0]).boxes)
+    assert np.array_equal(from_file.features, loaded.regions([shown[0]], words=None).features)
+    with pytest.raises(ValueError, match="there are no images"):
+        loaded.regions([])
+
+
+def test_the_order_of_channels_as_released_is_in_the_revision(official, loaded, shown):
+    released = detector.load(official, device="cpu", as_released=True)
+    assert released.revision == f"{loaded.revision}, channels as released"
+    assert loaded.revision.startswith("official, sha256 ")
+    found = released.detect(shown[0][:, :, ::-1])
+    assert np.array_equal(found.features, loaded.detect(shown[0]).features)
+
+
+# Names and persons
+
+
+def test_classes_attributes_and_persons_have_names(loaded, shown):
+    regions = loaded.regions(shown, words=["Nurse"])
+    names = loaded.classes_of(regions)
+    assert set(names[regions.real]) <= set(CLASSES)
+    assert set(names[~regions.real]) == {""}
+    assert set(loaded.attributes_of(regions)[regions.real]) <= set(ATTRIBUTES)
+    assert np.array_equal(regions.persons, np.isin(names, ["man", "woman", "nurse"]))
+    assert {"woman", "nurse", "cup"} <= set(names.ravel())
+    assert not loaded.regions(shown, words=None).persons.any()
+
+
+def test_persons_are_the_released_words_and_those_given():
+    classes = np.array([["man", "Women", "lady", "doctor", "", "mannequin"]])
+    assert detector.person_regions(classes).tolist() == [[True, True, False, False, False, False]]
+    given = detector.person_regions(classes, words=["Doctor", "lady"])
+    assert given.tolist() == [[True, True, True, True, False, False]]
+    with pytest.raises(TypeError, match=r"pass a list of words: \['doctor'\]"):
+        detector.person_regions(classes, words="doctor")
+
+
+def test_without_label_files_there_are_numbers_and_an_error_that_says_where_to_get_them(
+    tmp_path, weights, shown, official
+):
+    bare = write_official(tmp_path / "bare", weights, labels=False)
+    nameless = detector.load(bare, device="cpu")
+    assert nameless.regions(shown[:1], words=None).classes[0, 0] >= 0
+    with pytest.raises(FileNotFoundError, match=r"no objects_vocab.txt.*airsplay.*words=None"):
+        nameless.regions(shown[:1])
+    with pytest.raises(FileNotFoundError, match=r"no attributes_vocab\.txt"):
+        _ = nameless.attribute_names
+    assert detector.load(bare, device="cpu", labels=official).class_names == CLASSES
+
+
+def test_label_files_give_the_first_name_of_a_line_and_must_fit(tmp_path, weights):
+    folder = write_official(tmp_path / "labelled", weights)
+    lines = ["Man,men", *CLASSES[1:]]
+    (folder / "objects_vocab.txt").write_text("\n".join(lines))
+    assert detector.load(folder, device="cpu").class_names == CLASSES
+    (folder / "objects_vocab.txt").write_text("\n".join(lines[:-1]))
+    with pytest.raises(CheckpointError, match="has 11 names, and the detector knows 12"):
+        detector.load(folder, device="cpu")
+
+
+# Files
+
+
+def test_conversion_there_and_back_keeps_every_bit(official, tmp_path, weights, loaded, shown):
+    detector.to_safetensors(official, tmp_path / "ours")
+    detector.to_official(tmp_path / "ours", tmp_path / "back")
+    assert sorted(each.name for each in (tmp_path / "ours").iterdir()) == [
+        "attributes_vocab.txt",
+        "config.json",
+        "model.safetensors",
+        "objects_vocab.txt",
+    ]
+    state = torch.load(tmp_path / "back" / "pytorch_model.bin", weights_only=True)
+    assert state.keys() == weights.keys()
+    assert all(torch.equal(state[key], weights[key]) for key in weights)
+    settings = [
+        yaml.safe_load((f / "config.yaml").read_text()) for f in (official, tmp_path / "back")
+    ]
+    assert settings[0] == settings[1]
+    converted = detector.load(tmp_path / "ours", device="cpu")
+    expected = loaded.regions(shown[:1])
+    assert np.array_equal(converted.regions(shown[:1]).features, expected.features)
+    assert converted.revision.startswith("ours, sha256 ")
+
+
+def test_wrappers_prefixes_and_upper_case_are_read(tmp_path, weights, loaded, shown):
+    wrapped = {"model": {f"module.{key}": value for key, value in weights.items()}}
+    settings = {
+        key.upper(): {k.upper(): v for k, v in section.items()}
+        if isinstance(section, dict)
+        else section
+        for key, section in small_settings().items()
+    }
+    folder = write_official(tmp_path / "wrapped", wrapped, settings)
+    found = detector.load(folder, device="cpu").regions(shown[:1])
+    assert np.array_equal(found.features, loaded.regions(shown[:1]).features)
+
+
+def changed(weights, **changes):
+    """Return the weights with some replaced, or left out where None."""
+    merged = weights | {key.replace("__", "."): value for key, value in changes.items()}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"roi_heads__box_predictor__fc_attr__bias": None}, "lacks 1 weight .*: .*fc_attr.bias"),
+        ({"roi_heads__mask__weight": torch.ones(1)}, "does not know: roi_heads.mask.weight"),
+        (
+            {"roi_heads__box_predictor__cls_score__bias": torch.ones(14)},
+            r"of another shape: roi_heads.box_predictor.cls_score.bias \(14,\) not \(13,\)",
+        ),
+        (
+            {ANCHORS.replace(".", "__"): torch.ones(12, 4)},
+            r"6 anchors a cell \(2 sizes x 3 ratios\), and the weights hold 12",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_are_named(tmp_path, weights, change, message):
+    folder = write_official(tmp_path / "wrong", changed(weights, **change))
+    with pytest.raises(CheckpointError, match=message):
+        detector.load(folder, device="cpu")
+
+
+def test_counters_of_batches_may_be_missing(tmp_path, weights):
+    plain = {key: value for key, value in weights.items() if "num_batches" not in key}
+    assert len(plain) == len(weights) - 53
+    assert detector.load(write_official(tmp_path / "plain", plain), device="cpu").name == "detector"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"resnets__norm": "GN"}, "config.yaml: .* says resnets.norm: GN; only BN is built"),
+        ({"roi_box_head__attr": False}, "roi_box_head.attr: False"),
+        ({"resnets__depth": 18}, "resnets.depth is 18; known: 50, 101, 152"),
+        ({"input__format": "HSV"}, "input.format is 'HSV'"),
+        ({"anchor_generator__sizes": [[32], [64]]}, "more than one map"),
+        ({"rpn": {}}, "has no rpn.in_features"),
+    ],
+)
+def test_settings_that_are_not_built_are_named(tmp_path, weights, change, message):
+    folder = write_official(tmp_path / "wrong", weights, small_settings(**change))
+    with pytest.raises(CheckpointError, match=message):
+        detector.load(folder, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("- 1\n", "holds no settings"), ("a: !!python/object:os.x {}\n", "cannot be read")],
+)
+def test_a_damaged_configuration_is_named(tmp_path, weights, text, message):
+    folder = write_official(tmp_path / "wrong", weights)
+    (folder / "config.yaml").write_text(text)
+    with pytest.raises(CheckpointError, match=message):
+        detector.load(folder, device="cpu")
+
+
+def test_one_overlap_need_not_be_a_list():
+    config = FasterRcnnConfig.from_nested(small_settings(roi_heads__nms_thresh_test=0.5))
+    assert config.ious == (0.5,)
+
+
+def test_files_that_are_missing_or_hold_code_are_refused(tmp_path, weights, official):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(
+        CheckpointError, match=r"needs model.safetensors or pytorch_model.bin.*nothing"
+    ):
+        detector.load(empty, device="cpu")
+    evil = tmp_path / "evil"
+    shutil.copytree(official, evil)
+    (evil / "pytorch_model.bin").write_bytes(pickle.dumps({"model": print}, protocol=2))
+    with pytest.raises(CheckpointError, match=r"pytorch_model.bin"):
+        detector.load(evil, device="cpu")
+    save_file(changed(weights, **{ANCHORS: None}), tmp_path / "evil" / "model.safetensors")
+    with pytest.raises(CheckpointError, match="lacks 1 weight"):
+        detector.load(evil, device="cpu")
+
+
+def test_the_hub_is_asked_in_the_paper_profile_only(monkeypatch, official):
+    monkeypatch.setenv("BIASLIB_PROFILE", "planted")
+    with pytest.raises(ValueError, match=r"unc-nlp/frcnn-vg-finetuned is no folder.*=paper"):
+        detector.load()
+    asked = []
+
+    def fetch(source):
+        asked.append(source)
+        return official
+
+    monkeypatch.setenv("BIASLIB_PROFILE", "paper")
+    monkeypatch.setattr("biaslib.models.downloads.fetch", fetch)
+    assert detector.load(device="cpu").class_names == CLASSES
+    assert asked == ["hub unc-nlp/frcnn-vg-finetuned"]
+
+
+def test_the_published_settings_are_among_what_is_downloaded():
+    from biaslib.models import downloads
+
+    repository = downloads._Repository(detector.SOURCE, downloads.WEIGHTS)
+    published = ["README.md", "config.yaml", "pytorch_model.bin"]
+    assert sorted(repository.wanted(published)) == published[1:]

@@ -1,0 +1,188 @@
+"""Feature files made elsewhere: what they hold is read, what does not fit is named."""
+
+import base64
+
+import numpy as np
+import pytest
+
+from biaslib.models import region_files
+from biaslib.models.region_files import FeatureFileError
+from biaslib.models.regions import RegionFeatures
+
+BOXES = {
+    "a": np.array([[0, 0, 64, 48], [16, 12, 32, 24]], np.float32),
+    "b": np.array([[25, 50, 50, 100]], np.float32),
+}
+SIZES = {"a": (64, 48), "b": (100, 200)}
+FEATURES = {
+    "a": np.arange(16, dtype=np.float32).reshape(2, 8),
+    "b": -np.ones((1, 8), np.float32),
+}
+SHARES = [[[0, 0, 1, 1], [0.25, 0.25, 0.5, 0.5]], [[0.25, 0.25, 0.5, 0.5], [0, 0, 0, 0]]]
+
+
+def write_npz(folder, name, **changed):
+    folder.mkdir(exist_ok=True)
+    width, height = SIZES[name]
+    columns = {
+        "x": FEATURES[name],
+        "bbox": BOXES[name],
+        "num_bbox": len(BOXES[name]),
+        "image_w": width,
+        "image_h": height,
+        "info": {"objects_id": [1]},
+    }
+    np.savez_compressed(folder / f"{name}.npz", **(columns | changed))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in BOXES:
+        write_npz(tmp_path / "features", name)
+    return tmp_path / "features"
+
+
+def cell(numbers, kind):
+    return base64.b64encode(np.asarray(numbers, kind).tobytes()).decode()
+
+
+def table_row(name, columns=10):
+    width, height = SIZES[name]
+    n = len(BOXES[name])
+    said = [cell(np.arange(n) + 5, np.int64), cell(np.full(n, 0.5), np.float32)]
+    said += [cell(np.arange(n) + 7, np.int64), cell(np.full(n, 0.25), np.float32)]
+    last = [str(n), cell(BOXES[name], np.float32), cell(FEATURES[name], np.float32)]
+    if columns == 6:
+        return "\t".join([name, str(width), str(height), *last])
+    return "\t".join([name, str(height), str(width), *said, *last])
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "obj36.tsv"
+    path.write_text("\n".join(table_row(name) for name in BOXES) + "\n")
+    return path
+
+
+def test_a_folder_of_npz_files_is_read_in_the_order_asked_for(folder):
+    regions = region_files.read(folder, ["b", "a", "b"], width=8)
+    assert regions.real.tolist() == [[True, False], [True, True], [True, False]]
+    assert regions.sizes.tolist() == [[100, 200], [64, 48], [100, 200]]
+    assert regions.boxes[[1, 0]].tolist() == SHARES
+    assert np.array_equal(regions.features[1], FEATURES["a"])
+    assert np.array_equal(regions.features[0], [-np.ones(8), np.zeros(8)])
+    assert not regions.persons.any()
+    assert regions.classes is None
+
+
+@pytest.mark.parametrize("columns", [10, 6])
+def test_tables_of_either_kind_are_read(tmp_path, columns):
+    path = tmp_path / "features.tsv"
+    path.write_text("".join(table_row(name, columns) + "\r\n" for name in BOXES))
+    regions = region_files.read(path, ["a", "b"], width=8)
+    assert regions.boxes.tolist() == SHARES
+    assert regions.sizes.tolist() == [[64, 48], [100, 200]]
+    assert np.array_equal(regions.features[0], FEATURES["a"])
+    if columns == 10:
+        assert regions.classes.tolist() == [[5, 6], [5, -1]]
+        assert regions.attributes.tolist() == [[7, 8], [7, -1]]
+        assert regions.scores.tolist() == [[0.5, 0.5], [0.5, 0]]
+    else:
+        assert regions.classes is None
+
+
+def test_our_own_file_keeps_everything(tmp_path, table):
+    regions = region_files.read(table, ["a", "b"], width=8)
+    path = tmp_path / "regions.safetensors"
+    region_files.write(path, regions, ["a", "b"])
+    found = region_files.read(path, ["b", "a"], width=8)
+    for name in ("features", "boxes", "real", "persons", "sizes", "classes", "scores"):
+        assert np.array_equal(getattr(found, name), getattr(regions, name)[::-1])
+    assert np.array_equal(RegionFeatures.load(path).classes, regions.classes)
+    with pytest.raises(ValueError, match="2 pictures need as many ids, all different"):
+        region_files.write(path, regions, ["a", "a"])
+
+
+def test_missing_pictures_are_named(folder, table, tmp_path):
+    ours = tmp_path / "regions.safetensors"
+    region_files.write(ours, region_files.read(table, ["a"], width=8), ["a"])
+    for path in (folder, table, ours):
+        with pytest.raises(FeatureFileError, match=rf"{path.name} has no regions of 2 of 3 .*c, d"):
+            region_files.read(path, ["a", "c", "d"], width=8)
+    with pytest.raises(ValueError, match="there are no ids"):
+        region_files.read(folder, [])
+
+
+def test_another_width_is_named(folder, table, tmp_path):
+    ours = tmp_path / "regions.safetensors"
+    region_files.write(ours, region_files.read(table, ["a"], width=8), ["a"])
+    for path in (folder, table, ours):
+        with pytest.raises(FeatureFileError, match=r"have 8 numbers a region.*takes 2048"):
+            region_files.read(path, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("box", "what"),
+    [
+        ([10, 10, 70, 40], r"box 1 of 'a' leaves the picture: \[10, 10, 70, 40\] in 64 x 48"),
+        ([-3, 10, 20, 40], "box 1 of 'a' leaves the picture"),
+        ([10, 10, 10, 40], "box 1 of 'a' is empty"),
+    ],
+)
+def test_boxes_that_do_not_fit_are_named(folder, box, what):
+    write_npz(folder, "a", bbox=np.array([[0, 0, 64, 48], box]))
+    with pytest.raises(FeatureFileError, match=what):
+        region_files.read(folder, ["b", "a"], width=8)
+
+
+def test_features_that_are_not_numbers_are_named(folder):
+    write_npz(folder, "a", x=np.full((2, 8), np.nan, np.float32))
+    with pytest.raises(FeatureFileError, match="a feature of 'a' is not a finite number"):
+        region_files.read(folder, ["b", "a"], width=8)
+
+
+def test_files_whose_parts_disagree_are_named(folder):
+    write_npz(folder, "a", x=FEATURES["a"].T)
+    with pytest.raises(FeatureFileError, match=r"a.npz says 2 regions and has x of .*\(8, 2\)"):
+        region_files.read(folder, ["a"], width=8)
+    np.savez(folder / "b.npz", x=FEATURES["b"])
+    with pytest.raises(FeatureFileError, match=r"b.npz cannot be read.*image_w"):
+        region_files.read(folder, ["b"], width=8)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda row: row[:-20], "row of 'a' is damaged"),
+        (lambda row: row.rsplit("\t", 1)[0], "row of 'a' has 9 columns; known are 10 and 6"),
+        (lambda row: row.replace("\t2\t", "\tb'2'\t"), "row of 'a' is damaged"),
+        (lambda row: row[:-4] + "!!!!", "row of 'a' is damaged"),
+        (lambda row: row.replace(cell([5, 6], np.int64), cell([5], np.int64)), "is damaged"),
+    ],
+)
+def test_damaged_rows_are_named(tmp_path, spoil, message):
+    path = tmp_path / "features.tsv"
+    path.write_text(spoil(table_row("a")) + "\n")
+    with pytest.raises(FeatureFileError, match=message):
+        region_files.read(path, ["a"], width=8)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    for name in ("missing.tsv", "missing.safetensors"):
+        with pytest.raises(FeatureFileError, match=f"{name} cannot be read"):
+            region_files.read(tmp_path / name, ["a"])
+    for name in ("noise.tsv", "noise.safetensors"):
+        (tmp_path / name).write_bytes(bytes(range(256)))
+        with pytest.raises(FeatureFileError, match=f"{name} cannot be read"):
+            region_files.read(tmp_path / name, ["a"])
+    (tmp_path / "noise.npz").write_bytes(b"PK\x03\x04 no zip")
+    with pytest.raises(FeatureFileError, match=r"noise\.npz cannot be read"):
+        region_files.read(tmp_path, ["noise"])
+
+
+def test_a_safetensors_file_of_something_else_is_named(tmp_path):
+    from safetensors.numpy import save_file
+
+    save_file({"weight": np.ones(3)}, tmp_path / "weights.safetensors")
+    with pytest.raises(FeatureFileError, match="does not say which picture is which"):
+        region_files.read(tmp_path / "weights.safetensors", ["a"])
