@@ -1,0 +1,55 @@
+"""What is wrong with a data set, as a table, and the error that stops a study because of it."""
+
+import pandas
+
+COLUMNS = ["severity", "kind", "where", "what"]
+"""``error``: rows that cannot be used; ``note``: what a reader of the results should know."""
+
+
+class DataError(ValueError):
+    """A data set that cannot be used as it is; the message says what to do."""
+
+
+def problems(rows: list[tuple[str, str, str, str]]) -> pandas.DataFrame:
+    """Return a table of problems, one row each: severity, kind, where, what."""
+    return pandas.DataFrame(rows, columns=COLUMNS)
+
+
+def require_sound(found: pandas.DataFrame, name: str, only_sound: bool = False) -> None:
+    """Raise an error if there are problems that rule out rows, unless told to leave those out.
+
+    Parameters
+    ----------
+    found
+        A table of problems, with the columns severity, kind, where and what.
+    name
+        Whose problems they are.
+    only_sound
+        Go on with the rows that are sound.
+
+    Raises
+    ------
+    DataError
+        If there are errors and ``only_sound`` is False; the message counts them by kind and quotes
+        the first of each.
+
+    Examples
+    --------
+    >>> found = problems([("error", "image is missing", "X", "1.jpg")])
+    >>> require_sound(found, "C6", only_sound=True)
+    >>> require_sound(found, "C6")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    biaslib.datasets._problems.DataError: C6 has 1 problem: image is missing (1, such as X: ...
+    """
+    errors = found[found["severity"] == "error"]
+    if only_sound or errors.empty:
+        return
+    kinds = [
+        f"{kind} ({len(rows):,}, such as {rows['where'].iloc[0]}: {rows['what'].iloc[0]})"
+        for kind, rows in errors.groupby("kind", sort=False)
+    ]
+    noun = "problem" if len(errors) == 1 else "problems"
+    raise DataError(
+        f"{name} has {len(errors):,} {noun}: {'; '.join(kinds)}. Mend the files, or pass "
+        "only_sound=True to go on without those rows"
+    )

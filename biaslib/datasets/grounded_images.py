@@ -1,0 +1,465 @@
+"""Grounded association tests: captions with images, as Ross, Katz and Barbu (2021) released them.
+
+A test has two sets of targets, X and Y, and attributes in the context of each: Ax and Bx are
+attributes shown with the targets X, Ay and By with Y. The authors' files pair every image with the
+captions it goes with; :func:`grounded_test` reads such a file, and :func:`user_test` a folder that
+a user has filled.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas
+
+from biaslib import stimuli
+from biaslib.datasets._problems import DataError, problems
+from biaslib.models.images import check_images
+from biaslib.runtime import file_sha256, progress, unknown_name
+
+__all__ = ["GroundedTest", "balance", "grounded_test", "images_of", "user_test"]
+
+SETS = ("X", "Y", "Ax", "Ay", "Bx", "By")
+"""The six sets of a grounded test."""
+
+ROLES = {"targ1": "X", "targ2": "Y", "attr1": "A", "attr2": "B"}
+PAIRS = ["set", "caption_id", "caption", "word", "image"]
+KEYS = ("test_name", "dataset", "test_types", *ROLES)
+"""What a released file must have; contextual_words and dataset_dir are missing from some."""
+
+LEVELS = {"word": ("word",), "sentence": ("sentence", "contextual")}
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
+
+KNOWN_ERRORS = {
+    ("weat6", "google", "word"): (
+        "folder of another test",
+        "dataset_dir is weat13; the images of weat6 are those of its sentence file",
+        {"folder": "weat6"},
+    ),
+    ("occ_race", "google", "word"): (
+        "wrong label",
+        "attr2 is labelled AfricanAmericanOcc; it holds the occupations of the test's second set",
+        {},
+    ),
+}
+"""Errors of released files that their own content does not show: test, data set and level."""
+
+
+@dataclass(frozen=True)
+class GroundedTest:
+    """A grounded association test.
+
+    Attributes
+    ----------
+    name, dataset
+        Of the test, and where its images come from.
+    levels
+        ``("word",)``, or ``("sentence", "contextual")``.
+    contextual_words
+        The words that Experiment 3 hides.
+    labels
+        What the sets X, Y, A and B are, in the file's own terms.
+    captions
+        One row a caption: *set* (X, Y, A or B), *caption_id*, *caption*, *word* (the contextual
+        word that it carries; empty if there is none).
+    pairs
+        One row a caption with an image: *set* (X, Y, Ax, Ay, Bx or By), *caption_id*, *caption*,
+        *word*, *image* (path below the folder of images).
+    folder
+        The images' folder below that of the data set.
+    problems
+        One row a problem: *severity* (``error``: rows left out of ``pairs``; ``note``), *kind*,
+        *where*, *what*.
+    """
+
+    name: str
+    dataset: str
+    levels: tuple[str, ...]
+    contextual_words: tuple[str, ...]
+    labels: dict[str, str]
+    captions: pandas.DataFrame
+    pairs: pandas.DataFrame
+    folder: str = ""
+    problems: pandas.DataFrame = field(default_factory=lambda: problems([]))
+
+
+def grounded_test(path: str | Path) -> GroundedTest:
+    """Read a test as the authors released it: one JSON object with captions and images.
+
+    Known and unknown errors are listed in ``problems`` and repaired only where the repair is
+    certain: a caption number given as text is taken as a number.
+
+    Parameters
+    ----------
+    path
+        Such as ``tests/grounded-tests/google/sent-weat6.jsonl`` of the authors' repository.
+
+    Raises
+    ------
+    DataError
+        If the file is not there, is not one JSON object, or lacks a key; the message names both.
+    """
+    path = Path(path)
+    content = _object(path)
+    captions, pairs, found = _read_sets(content, path)
+    name = content["test_name"].removeprefix("sent-")
+    levels = tuple(content["test_types"])
+    known = KNOWN_ERRORS.get((name, path.parent.name, levels[0]))
+    repair = known[2] if known else {}
+    found += [("note", known[0], path.name, known[1])] if known else []
+    found += _missing_keys(content, path) + _foreign_images(pairs, path)
+    found += _repeated_captions(captions) + _same_sets(pairs) + _unpaired(captions, pairs)
+    found += _wordless(captions)
+    return GroundedTest(
+        name=name,
+        dataset=content["dataset"],
+        levels=levels,
+        contextual_words=tuple(dict.fromkeys(content.get("contextual_words", ()))),
+        labels={role: content[key]["category"] for key, role in ROLES.items()},
+        captions=captions,
+        pairs=pairs,
+        folder=repair.get("folder", content.get("dataset_dir", "")),
+        problems=problems(found),
+    )
+
+
+def user_test(name: str, folder: str | Path, level: str = "word") -> GroundedTest:
+    """Pair a test's captions with the images that a user has put into folders.
+
+    Every word has a folder: ``X/<word>`` and ``Y/<word>`` hold pictures of the targets,
+    ``Ax/<word>``, ``Ay/<word>``, ``Bx/<word>`` and ``By/<word>`` of the attributes with the
+    targets X or Y. A word of two parts has a folder with a space or an underscore. For Experiment
+    1 the folders X, Y, Ax, Ay, Bx and By are all wanted; a set whose folder is missing is noted.
+
+    Parameters
+    ----------
+    name
+        A test of :func:`biaslib.stimuli.association_tests`.
+    folder
+        The folder of the six folders.
+    level
+        ``word`` or ``sentence``; with ``sentence``, each image goes with every sentence of its
+        word.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such test or level.
+    DataError
+        If the folder is not there or holds none of the six.
+    """
+    if level not in LEVELS:
+        raise unknown_name("level", level, LEVELS)
+    folder, test = Path(folder), stimuli.association_test(name, level)
+    there = [each for each in SETS if (folder / each).is_dir()]
+    if not there:
+        raise DataError(
+            f"{folder} holds none of the folders {', '.join(SETS)}; make them, with a folder of "
+            "pictures for every word in each"
+        )
+    captions = _captions_of(test)
+    rows, found = [], []
+    for set_name in SETS:
+        if set_name not in there:
+            found.append(("error", "folder is missing", set_name, str(folder / set_name)))
+            continue
+        known = captions[captions["set"] == set_name[0]]
+        paired, lacking = _pair_folder(folder, set_name, known)
+        rows += paired
+        found += lacking
+    pairs = pandas.DataFrame(rows, columns=PAIRS)
+    return GroundedTest(
+        name=name,
+        dataset="user",
+        levels=LEVELS[level],
+        contextual_words=tuple(captions["word"].unique()),
+        labels=dict(test.labels),
+        captions=captions,
+        pairs=pairs,
+        problems=problems(found),
+    )
+
+
+def images_of(test: GroundedTest, folder: str | Path) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Return the pairs whose images are there and can be opened, and what is wrong with the rest.
+
+    Parameters
+    ----------
+    test
+        A grounded test.
+    folder
+        Where its images are: files, or the folders of a released data set's links
+        (``<folder>/<test's folder>/targ1`` and so on).
+
+    Returns
+    -------
+    pairs
+        The rows of ``test.pairs`` that are sound, with *path* and *sha256*.
+    problems
+        Errors: images that are missing or cannot be opened. Notes: one picture under two names, or
+        in two sets that are to be compared.
+
+    Raises
+    ------
+    DataError
+        If the folder is not there.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not there; download or gather the images first")
+    places = _places(folder, test)
+    names = test.pairs[["set", "image"]].drop_duplicates()
+    names = names.assign(path=[places.get(_key(row.set, row.image)) for row in names.itertuples()])
+    missing = names[names["path"].isna()]
+    found = [("error", "image is missing", row.set, row.image) for row in missing.itertuples()]
+    there = names.dropna(subset="path")
+    paths = sorted(set(there["path"]))
+    unreadable = dict(check_images(paths)[["path", "problem"]].itertuples(index=False))
+    sound = there[~there["path"].map(str).isin(unreadable)]
+    bad = there[there["path"].map(str).isin(unreadable)]
+    found += [
+        ("error", "image cannot be opened", row.set, unreadable[str(row.path)])
+        for row in bad.itertuples()
+    ]
+    hashes = {path: file_sha256(path) for path in progress(paths, "checksums")}
+    sound = sound.assign(sha256=sound["path"].map(hashes))
+    found += _twins(sound)
+    return test.pairs.merge(sound, on=["set", "image"]), problems(found)
+
+
+def balance(test: GroundedTest, pairs: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what is left of every set, and how far the two sides of the test have come apart.
+
+    Parameters
+    ----------
+    test
+        A grounded test.
+    pairs
+        Its rows that are sound, from :func:`images_of`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a set: *n_images* and *n_captions* of all, *images_left*, *captions_left*, and
+        *share* of the images that are left.
+    """
+    every = test.pairs.groupby("set").agg(
+        n_images=("image", "nunique"), n_captions=("caption_id", "nunique")
+    )
+    left = pairs.groupby("set").agg(
+        images_left=("image", "nunique"), captions_left=("caption_id", "nunique")
+    )
+    table = every.join(left).reindex([each for each in SETS if each in every.index])
+    table = table.fillna(0).astype(int)
+    return table.assign(share=table["images_left"] / table["n_images"]).reset_index()
+
+
+def _object(path: Path) -> dict:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DataError(f"{path} is not there; check the path") from error
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"{path} is not one JSON object: {error.msg} in line {error.lineno}, column "
+            f"{error.colno}; a released file holds a single object"
+        ) from error
+    if not isinstance(content, dict):
+        raise DataError(f"{path} holds a {type(content).__name__}, not one JSON object")
+    for key in KEYS:
+        _require_key(content, key, path)
+    for role, target in ROLES.items():
+        for key in ("category", "captions"):
+            _require_key(content[role], key, path, f"{role}.")
+        if target in "XY":
+            _require_key(content[role], "images", path, f"{role}.")
+    return content
+
+
+def _require_key(content: dict, key: str, path: Path, prefix: str = "") -> None:
+    if key not in content:
+        raise DataError(f"{path} lacks the key {prefix}{key}; it has {', '.join(sorted(content))}")
+
+
+def _read_sets(content: dict, path: Path):
+    """Return captions, pairs and problems of the six sets."""
+    words = content.get("contextual_words", ())
+    captions, pairs, found = [], [], []
+    for key, role in ROLES.items():
+        texts = {
+            int(number): (text, _word_of(text, words))
+            for number, text in content[key]["captions"].items()
+        }
+        captions += [(role, number, *text) for number, text in texts.items()]
+        for set_name, images in _image_sets(content, key, path):
+            rows, wrong = _pair_rows(set_name, images, texts)
+            pairs += rows
+            found += wrong
+    return (
+        pandas.DataFrame(captions, columns=PAIRS[:-1]),
+        pandas.DataFrame(pairs, columns=PAIRS),
+        found,
+    )
+
+
+def _word_of(text: str, words: Sequence[str]) -> str:
+    """Return the longest contextual word of a caption; a caption of one word is its own."""
+    if " " not in text:
+        return text
+    pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    found = re.search(rf"(?<!\w)(?:{pattern})(?!\w)", text, re.I) if words else None
+    return found.group() if found else ""
+
+
+def _image_sets(content: dict, key: str, path: Path) -> Iterator[tuple[str, dict]]:
+    """Yield the set's name and its images: one set for targets, two for attributes."""
+    role, part = ROLES[key], content[key]
+    if role in "XY":
+        yield role, part["images"]
+        return
+    for target in ("targ1", "targ2"):
+        name = f"{content[target]['category']}_Images"
+        named = [k for k in part if k.endswith("_Images")]
+        if name not in part and len(named) == 2:
+            name = named[("targ1", "targ2").index(target)]
+        _require_key(part, name, path, f"{key}.")
+        yield f"{role}{ROLES[target].lower()}", part[name]
+
+
+def _pair_rows(set_name: str, images: dict, texts: dict[int, tuple[str, str]]):
+    rows, found = [], []
+    for image, numbers in images.items():
+        if isinstance(numbers, str | int):
+            found.append(
+                ("note", "caption number is not in a list", set_name, f"{image}: {numbers!r}")
+            )
+            numbers = [numbers]
+        if not numbers:
+            found.append(("error", "image without a caption", set_name, image))
+        for number in map(int, numbers):
+            if number in texts:
+                rows.append((set_name, number, *texts[number], image))
+            else:
+                found.append(("error", "caption is not there", set_name, f"{image}: {number}"))
+    return rows, found
+
+
+def _missing_keys(content: dict, path: Path) -> list[tuple]:
+    if content.get("contextual_words"):
+        return []
+    what = "no contextual words: the contextual level and Experiment 3 cannot be run"
+    return [("note", "key is missing", path.name, what)]
+
+
+def _foreign_images(pairs: pandas.DataFrame, path: Path) -> list[tuple]:
+    """Note images that carry the name of another data set than the file's folder."""
+    foreign = pairs["image"].str.startswith("COCO_")
+    if path.parent.name == "coco" or not foreign.any():
+        return []
+    n = pairs.loc[foreign, "image"].nunique()
+    return [("note", "images of another data set", path.name, f"{n} images are named as COCO's")]
+
+
+def _repeated_captions(captions: pandas.DataFrame) -> list[tuple]:
+    counts = captions.groupby("set")["caption"].agg(["size", "nunique"])
+    return [
+        (
+            "note",
+            "captions repeat",
+            row.Index,
+            f"{row.size} captions, {row.nunique} of them different",
+        )
+        for row in counts[counts["size"] > counts["nunique"]].itertuples()
+    ]
+
+
+def _same_sets(pairs: pandas.DataFrame) -> list[tuple]:
+    found = []
+    for attribute in "AB":
+        one, other = (set(pairs.loc[pairs["set"] == f"{attribute}{t}", "image"]) for t in "xy")
+        if one and one == other:
+            what = "the images are the same with both targets, so that Experiments 1 and 2 coincide"
+            found.append(("note", "sets are the same", f"{attribute}x, {attribute}y", what))
+    return found
+
+
+def _wordless(captions: pandas.DataFrame) -> list[tuple]:
+    rows = captions[captions["word"] == ""]
+    kind = "caption without a contextual word"
+    return [("note", kind, row.set, row.caption) for row in rows.itertuples()]
+
+
+def _unpaired(captions: pandas.DataFrame, pairs: pandas.DataFrame) -> list[tuple]:
+    found = []
+    for set_name, rows in pairs.groupby("set"):
+        known = captions[captions["set"] == set_name[0]]
+        lacking = known[~known["caption_id"].isin(rows["caption_id"])]
+        found += [
+            ("note", "caption without an image", set_name, text) for text in lacking["caption"]
+        ]
+    return found
+
+
+def _captions_of(test: stimuli.AssociationTest) -> pandas.DataFrame:
+    """Return the captions of a test, with the word of each."""
+    rows = [
+        (role, text, word)
+        for role in "XYAB"
+        for text, word in zip(getattr(test, role), test.words[role], strict=True)
+    ]
+    table = pandas.DataFrame(rows, columns=["set", "caption", "word"])
+    return table.assign(caption_id=table.groupby("set").cumcount())
+
+
+def _pair_folder(folder: Path, set_name: str, captions: pandas.DataFrame):
+    rows, found = [], []
+    for word, of_word in captions.groupby("word", sort=False):
+        names = [folder / set_name / each for each in dict.fromkeys([word, word.replace(" ", "_")])]
+        images = [
+            image
+            for name in names
+            for image in sorted(name.glob("*"))
+            if image.suffix.lower() in SUFFIXES
+        ]
+        if not images:
+            found.append(("error", "word without an image", set_name, word))
+        rows += [
+            (set_name, row.caption_id, row.caption, word, image.relative_to(folder).as_posix())
+            for image in images
+            for row in of_word.itertuples()
+        ]
+    return rows, found
+
+
+def _places(folder: Path, test: GroundedTest) -> dict[tuple[str, str], Path]:
+    """Return where each image may be: by its path below the folder, or in its set's own folder."""
+    roots = [folder / test.folder, folder]
+    of_set = {"X": "targ1", "Y": "targ2", "A": "attr1", "B": "attr2"}
+    found = {}
+    for row in test.pairs[["set", "image"]].drop_duplicates().itertuples():
+        names = [row.image, f"{of_set[row.set[0]]}/{row.image}"]
+        candidates = [root / name for root in roots for name in names]
+        there = next((path for path in candidates if path.is_file()), None)
+        if there is not None:
+            found[_key(row.set, row.image)] = there
+    return found
+
+
+def _key(set_name: str, image: str) -> tuple[str, str]:
+    return set_name, image
+
+
+def _twins(sound: pandas.DataFrame) -> list[tuple]:
+    """Note pictures that are there twice: in a set under two names, or in two sets."""
+    found = []
+    for _, rows in sound.groupby("sha256"):
+        for set_name, names in rows.groupby("set")["image"]:
+            if len(names) > 1:
+                found.append(("note", "picture is there twice", set_name, ", ".join(names)))
+        for one, other in (("X", "Y"), ("Ax", "Bx"), ("Ay", "By")):
+            if {one, other} <= set(rows["set"]):
+                what = rows.loc[rows["set"] == one, "image"].iloc[0]
+                found.append(("note", "picture is in two sets", f"{one}, {other}", what))
+    return found

@@ -1,0 +1,289 @@
+"""Images from lists of links: fetched politely, checked, recorded, and counted where links died.
+
+The authors of studies 1 and 4 published addresses, not images. Many are dead by now, and which ones
+are is not chance: what is left of a test may be out of balance (:func:`coverage`).
+"""
+
+import collections
+import concurrent.futures
+import contextlib
+import datetime
+import ipaddress
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pandas
+
+from biaslib.datasets._problems import DataError
+from biaslib.models.images import ImageError, open_image
+from biaslib.runtime import file_sha256, progress
+
+__all__ = ["coverage", "download_images", "read_links"]
+
+WGET = re.compile(r"wget\s(?:.*\s)?-O\s+(?P<file>\S+)\s+(?P<url>\S+)")
+RECORD = "downloads.csv"
+COLUMNS = ["file", "url", "outcome", "sha256", "bytes", "date"]
+HERE = "here"
+"""The outcome of a link whose image is here and can be opened; others say what went wrong."""
+
+LARGEST = 30_000_000
+"""Bytes of an image at most."""
+
+PER_HOST = 2
+"""Connections to one host at a time."""
+
+SECONDS = 20
+TRIES = 2
+HEADERS = {"User-Agent": "biaslib (research companion; image links of published data sets)"}
+
+
+def read_links(folder: str | Path) -> pandas.DataFrame:
+    """Read the lists of links that Ross, Katz and Barbu (2021) released.
+
+    Parameters
+    ----------
+    folder
+        Such as ``data/google-images`` of the authors' repository: below it, files
+        ``<test>/<targ1, targ2, attr1 or attr2>/get.sh`` with one ``wget`` command a line.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a link: *test*, *group*, *file* (path below the folder) and *url*.
+
+    Raises
+    ------
+    DataError
+        If there is no list, or a line is no such command; the message names file and line.
+    """
+    folder = Path(folder)
+    lists = sorted(folder.glob("*/*/get.sh"))
+    if not lists:
+        raise DataError(f"{folder} holds no list of links; expected <test>/<group>/get.sh")
+    rows = [row for path in lists for row in _links_of(path)]
+    return pandas.DataFrame(rows, columns=["test", "group", "file", "url"])
+
+
+def _links_of(path: Path) -> Iterator[tuple[str, str, str, str]]:
+    test, group = path.parts[-3:-1]
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        found = WGET.match(line.strip())
+        if found is None:
+            raise DataError(
+                f"{path}, line {number} is not 'wget -O file address': {line.strip()!r}"
+            )
+        yield test, group, f"{test}/{group}/{found['file']}", found["url"].strip("'\"")
+
+
+def download_images(
+    links: pandas.DataFrame, folder: str | Path, n_workers: int = 16, again: bool = False
+) -> pandas.DataFrame:
+    """Download the images of links, a few at a time from any one host.
+
+    Only http and https addresses of public hosts are asked, redirects included. An image gets its
+    name once it is complete and can be opened. What became of every link is written to
+    ``downloads.csv`` in the folder; when called again, images that are here and unchanged are
+    left, and so are dead links.
+
+    Parameters
+    ----------
+    links
+        Columns *file* (path below the folder) and *url*.
+    folder
+        Where the images go.
+    n_workers
+        Downloads at a time.
+    again
+        Ask dead links again.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The rows of ``links`` with *outcome* (``here``, or what went wrong), *sha256*, *bytes* and
+        *date*.
+
+    Raises
+    ------
+    DataError
+        If two links have one file, or a file lies outside the folder.
+    """
+    folder = Path(folder)
+    _require_names(links, folder)
+    record = _Record(folder)
+    wanted = [row for row in links.itertuples() if not record.settled(row.file, row.url, again)]
+    fetcher = _Fetcher(folder, record)
+    with concurrent.futures.ThreadPoolExecutor(n_workers) as pool, fetcher:
+        running = [pool.submit(fetcher, row.file, row.url) for row in wanted]
+        try:
+            for each in progress(concurrent.futures.as_completed(running), "images", len(running)):
+                each.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return links.merge(record.table(), on=["file", "url"], how="left")
+
+
+def coverage(downloaded: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how many links of every test and group still lead to an image, and what the rest did.
+
+    Parameters
+    ----------
+    downloaded
+        What :func:`download_images` returned, with *test* and *group*.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *test*, *group*, *links*, *here*, *share*, and *reasons*: the outcomes of the others, the
+        most frequent first.
+    """
+    rows = []
+    for (test, group), part in downloaded.groupby(["test", "group"]):
+        lost = part.loc[part["outcome"] != HERE, "outcome"].value_counts()
+        reasons = "; ".join(f"{reason} ({count})" for reason, count in lost.items())
+        here = int((part["outcome"] == HERE).sum())
+        rows.append((test, group, len(part), here, here / len(part), reasons))
+    return pandas.DataFrame(rows, columns=["test", "group", "links", "here", "share", "reasons"])
+
+
+class _Record:
+    """What became of every link, in a table that is added to line by line."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / RECORD
+        self.lock = threading.Lock()
+        folder.mkdir(parents=True, exist_ok=True)
+        if not self.path.exists():
+            self._write(COLUMNS)
+
+    def table(self) -> pandas.DataFrame:
+        """Return the last row of every file."""
+        rows = pandas.read_csv(self.path, dtype=str, keep_default_na=False, on_bad_lines="skip")
+        return rows.drop_duplicates(["file", "url"], keep="last")
+
+    def settled(self, file: str, url: str, again: bool) -> bool:
+        known = self._known.get((file, url))
+        if known is None:
+            return False
+        if known["outcome"] == HERE:
+            path = self.folder / file
+            return path.is_file() and file_sha256(path) == known["sha256"]
+        return not again
+
+    @property
+    def _known(self) -> dict:
+        if not hasattr(self, "_rows"):
+            self._rows = {(r["file"], r["url"]): r for r in self.table().to_dict("records")}
+        return self._rows
+
+    def add(self, file: str, url: str, outcome: str, sha256: str = "", size: int = 0) -> None:
+        date = datetime.date.today().isoformat()
+        self._write([file, url, outcome, sha256, str(size), date])
+
+    def _write(self, values: list[str]) -> None:
+        line = pandas.DataFrame([values]).to_csv(index=False, header=False)
+        with self.lock, open(self.path, "a", encoding="utf-8") as stream:
+            stream.write(line)
+
+
+class _Fetcher:
+    """Fetches one link after another, from many threads."""
+
+    def __init__(self, folder: Path, record: _Record) -> None:
+        self.folder, self.record = folder, record
+        self.hosts: dict = collections.defaultdict(lambda: threading.Semaphore(PER_HOST))
+        self.client = httpx.Client(
+            headers=HEADERS,
+            timeout=SECONDS,
+            follow_redirects=True,
+            event_hooks={"request": [_require_public]},
+        )
+
+    def __enter__(self) -> "_Fetcher":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.client.close()
+
+    def __call__(self, file: str, url: str) -> None:
+        path = self.folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f"{path.name}.part")
+        with self.hosts[_host(url)]:
+            outcome = self._tried(url, part)
+        if outcome == HERE:
+            try:
+                open_image(part)
+            except ImageError as error:
+                outcome = f"not an image: {str(error).removeprefix(f'{part} ')}"
+        if outcome != HERE:
+            part.unlink(missing_ok=True)
+            self.record.add(file, url, outcome)
+            return
+        size, sha256 = part.stat().st_size, file_sha256(part)
+        os.replace(part, path)
+        self.record.add(file, url, HERE, sha256, size)
+
+    def _tried(self, url: str, part: Path) -> str:
+        for attempt in range(TRIES):
+            outcome = self._fetch(url, part)
+            if not outcome.startswith(("no answer", "error 5")):
+                break
+            time.sleep(attempt)
+        return outcome
+
+    def _fetch(self, url: str, part: Path) -> str:
+        try:
+            with self.client.stream("GET", url) as response, open(part, "wb") as stream:
+                if response.status_code != 200:
+                    return f"error {response.status_code}"
+                for block in response.iter_bytes():
+                    stream.write(block)
+                    if stream.tell() > LARGEST:
+                        return f"larger than {LARGEST / 1e6:.0f} MB"
+        except _RefusedError as error:
+            return str(error)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return f"no answer: {type(error).__name__}"
+        return HERE
+
+
+def _host(url: str) -> str:
+    """Return what stands between the second and the third slash, of any text."""
+    return f"{url}///".split("/")[2]
+
+
+class _RefusedError(Exception):
+    """An address that is not asked."""
+
+
+def _require_public(request: httpx.Request) -> None:
+    """Refuse addresses that are not http or https, or lead into a private network."""
+    if request.url.scheme not in ("http", "https"):
+        raise _RefusedError("refused: not an http or https address")
+    with contextlib.suppress(socket.gaierror):
+        if not _is_public(request.url.host):
+            raise _RefusedError("refused: address of a private network")
+
+
+def _is_public(host: str) -> bool:
+    found = socket.getaddrinfo(host, None)
+    return all(ipaddress.ip_address(each[4][0]).is_global for each in found)
+
+
+def _require_names(links: pandas.DataFrame, folder: Path) -> None:
+    repeated = links.loc[links["file"].duplicated(), "file"]
+    if len(repeated):
+        raise DataError(f"two links have the file {repeated.iloc[0]}; give each its own name")
+    root = folder.resolve()
+    for file in links["file"]:
+        if not (root / file).resolve().is_relative_to(root):
+            raise DataError(f"the file {file} lies outside {folder}; give a path below it")

@@ -1,0 +1,219 @@
+"""Grounded tests in the layout that the authors released, in small, with one of each error."""
+
+import json
+
+import pandas
+import pytest
+from PIL import Image
+
+from biaslib import datasets, stimuli
+
+MEN = {"0": "This is John.", "1": "That is John.", "2": "This is Paul."}
+WOMEN = {"0": "This is Amy.", "1": "This is Joan."}
+CAREER = {"0": "Executives are things.", "1": "This is an office."}
+FAMILY = {"0": "This is a home.", "1": "The wedding is there."}
+WORDS = ["John", "Paul", "Amy", "Joan", "executive", "executives", "office", "home", "wedding"]
+
+
+def released(**changes):
+    """A test as the authors' files have it: names of men and women, career and family."""
+    content = {
+        "test_name": "sent-weat6",
+        "dataset": "google",
+        "dataset_dir": "weat6",
+        "test_types": ["sentence", "contextual"],
+        "targ1": {
+            "category": "MaleNames",
+            "captions": MEN,
+            "images": {"male_0.jpg": [0, 1, 2], "male_1.jpg": [2]},
+        },
+        "targ2": {
+            "category": "FemaleNames",
+            "captions": WOMEN,
+            "images": {"female_0.jpg": [0], "female_1.jpg": [1]},
+        },
+        "attr1": {
+            "category": "Career",
+            "captions": CAREER,
+            "MaleNames_Images": {"male_office_0.jpg": [0, 1]},
+            "FemaleNames_Images": {"female_office_0.jpg": [0, 1]},
+        },
+        "attr2": {
+            "category": "Family",
+            "captions": FAMILY,
+            "MaleNames_Images": {"male_home_0.jpg": [0], "male_wedding_0.jpg": [1]},
+            "FemaleNames_Images": {"female_home_0.jpg": [0, 1]},
+        },
+        "contextual_words": WORDS,
+    }
+    return content | changes
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Write a test's file and read it."""
+
+    def written(content, name="sent-weat6", folder="google"):
+        path = tmp_path / folder / f"{name}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content))
+        return datasets.grounded_test(path)
+
+    return written
+
+
+def kinds(test):
+    return test.problems["kind"].tolist()
+
+
+def test_every_image_is_paired_with_its_captions(read):
+    test = read(released())
+    assert (test.name, test.dataset, test.folder) == ("weat6", "google", "weat6")
+    assert test.levels == ("sentence", "contextual")
+    assert test.labels == {"X": "MaleNames", "Y": "FemaleNames", "A": "Career", "B": "Family"}
+    counts = test.pairs.groupby("set").size().to_dict()
+    assert counts == {"X": 4, "Y": 2, "Ax": 2, "Ay": 2, "Bx": 2, "By": 2}
+    first = test.pairs[test.pairs["image"] == "male_1.jpg"].iloc[0]
+    assert first[["caption", "word"]].tolist() == ["This is Paul.", "Paul"]
+    assert test.problems.empty
+
+
+def test_the_contextual_word_is_the_longest_that_stands_whole_in_either_case(read):
+    captions = read(released()).captions.set_index("caption")["word"]
+    assert captions["Executives are things."] == "Executives"
+    assert captions["This is an office."] == "office"
+
+
+def test_numbers_given_as_text_are_read_as_numbers_and_noted(read):
+    content = released()
+    content["targ2"]["images"] = {"female_0.jpg": "1"}
+    test = read(content)
+    women = test.pairs[test.pairs["set"] == "Y"]
+    assert women[["image", "caption"]].to_numpy().tolist() == [["female_0.jpg", "This is Joan."]]
+    assert kinds(test) == ["caption number is not in a list", "caption without an image"]
+    assert (test.problems["severity"] == "note").all()
+
+
+def test_a_number_that_points_nowhere_is_an_error_that_stops_the_study(read):
+    content = released()
+    content["attr2"]["FemaleNames_Images"]["female_home_0.jpg"] = [0, 1, 7]
+    test = read(content)
+    assert test.problems[["severity", "kind", "where", "what"]].to_numpy().tolist() == [
+        ["error", "caption is not there", "By", "female_home_0.jpg: 7"]
+    ]
+    assert (test.pairs["set"] == "By").sum() == 2
+    with pytest.raises(datasets.DataError, match=r"sent-weat6 has 1 problem: caption is not there"):
+        datasets.require_sound(test.problems, "sent-weat6")
+    datasets.require_sound(test.problems, "sent-weat6", only_sound=True)
+
+
+def test_the_known_errors_of_the_released_files_are_found(read):
+    wrong_folder = read(released(test_types=["word"], dataset_dir="weat13"), "weat6")
+    assert kinds(wrong_folder) == ["folder of another test"]
+    assert wrong_folder.folder == "weat6"
+    content = released(contextual_words=[])
+    content["attr1"]["FemaleNames_Images"] = content["attr1"]["MaleNames_Images"]
+    content["targ1"]["images"] = {"COCO_val2014_1.jpg": [0, 1, 2]}
+    content["targ2"]["captions"] = {"0": "This is Amy.", "1": "This is Amy."}
+    found = kinds(read(content, folder="concap"))
+    assert found[:4] == [
+        "key is missing",
+        "images of another data set",
+        "captions repeat",
+        "sets are the same",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"targ2": {"category": "W", "images": {}}}, "lacks the key targ2.captions"),
+        ({"attr1": {"category": "C", "captions": CAREER}}, "lacks the key attr1.MaleNames_Images"),
+    ],
+)
+def test_a_missing_key_is_named(read, change, named):
+    with pytest.raises(datasets.DataError, match=named):
+        read(released(**change))
+
+
+def test_files_that_are_no_tests_are_named(tmp_path):
+    with pytest.raises(datasets.DataError, match="is not there"):
+        datasets.grounded_test(tmp_path / "none.jsonl")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"test_name": \n')
+    with pytest.raises(datasets.DataError, match=r"broken.jsonl is not one JSON object.*line 2"):
+        datasets.grounded_test(broken)
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("{}")
+    with pytest.raises(datasets.DataError, match="lacks the key test_name"):
+        datasets.grounded_test(empty)
+
+
+def picture(path, colour):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (8, 6), colour).save(path)
+
+
+def test_images_are_found_checked_and_counted(read, tmp_path):
+    test = read(released())
+    folder = tmp_path / "images"
+    for number, row in enumerate(test.pairs[["set", "image"]].drop_duplicates().itertuples()):
+        group = {"X": "targ1", "Y": "targ2", "A": "attr1", "B": "attr2"}[row.set[0]]
+        picture(folder / "weat6" / group / row.image, (number, 0, 90))
+    folder = folder.resolve()
+    (folder / "weat6/targ2/female_1.jpg").unlink()
+    (folder / "weat6/attr2/male_home_0.jpg").write_bytes(b"no image")
+    (folder / "weat6/targ1/male_1.jpg").write_bytes(
+        (folder / "weat6/targ1/male_0.jpg").read_bytes()
+    )
+    pairs, problems = datasets.images_of(test, folder)
+    assert problems[["severity", "kind", "where"]].to_numpy().tolist() == [
+        ["error", "image is missing", "Y"],
+        ["error", "image cannot be opened", "Bx"],
+        ["note", "picture is there twice", "X"],
+    ]
+    table = datasets.balance(test, pairs).set_index("set")
+    assert table.loc["Y", ["n_images", "images_left", "share"]].tolist() == [2, 1, 0.5]
+    assert table.loc["Bx", ["n_captions", "captions_left"]].tolist() == [2, 1]
+    assert table["share"].drop(["Y", "Bx"]).eq(1).all()
+
+
+def test_one_picture_in_two_sets_is_noted(read, tmp_path):
+    test = read(released())
+    for name in test.pairs["image"].unique():
+        picture(tmp_path / "flat" / name, "red")
+    _, problems = datasets.images_of(test, tmp_path / "flat")
+    assert {"X, Y", "Ax, Bx", "Ay, By"} <= set(problems["where"])
+    assert (problems["severity"] == "note").all()
+
+
+def test_a_users_folders_make_a_test(tmp_path):
+    test = stimuli.association_test("C6")
+    for set_name, words in {"X": test.X, "Y": test.Y[:1], "Ax": test.A}.items():
+        for word in words:
+            picture(tmp_path / set_name / word / "1.png", "blue")
+    made = datasets.user_test("C6", tmp_path)
+    assert made.pairs.groupby("set").size().to_dict() == {"X": 8, "Y": 1, "Ax": 8}
+    missing = made.problems[made.problems["kind"] == "word without an image"]
+    assert missing["what"].tolist() == list(test.Y[1:])
+    folders = made.problems[made.problems["kind"] == "folder is missing"]
+    assert folders["where"].tolist() == ["Ay", "Bx", "By"]
+    sentences = datasets.user_test("C6", tmp_path, level="sentence")
+    john = sentences.pairs[sentences.pairs["word"] == "John"]
+    assert john["caption"].tolist() == list(stimuli.association_test("C6", "sentence").X[:6])
+    pairs, _ = datasets.images_of(made, tmp_path)
+    assert len(pairs) == 17
+
+
+def test_a_folder_without_the_six_folders_is_named(tmp_path):
+    with pytest.raises(datasets.DataError, match="holds none of the folders X, Y, Ax"):
+        datasets.user_test("C6", tmp_path)
+    with pytest.raises(KeyError, match="sentences"):
+        datasets.user_test("C6", tmp_path, level="sentences")
+
+
+def test_problems_are_counted_by_kind():
+    rows = [("error", "image is missing", "X", f"{i}.jpg") for i in range(1200)]
+    found = pandas.DataFrame(rows, columns=["severity", "kind", "where", "what"])
+    with pytest.raises(datasets.DataError, match=r"1,200 problems: image is missing \(1,200, such"):
+        datasets.require_sound(found, "C6")

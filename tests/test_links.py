@@ -1,0 +1,135 @@
+"""Lists of links, against a server on this machine."""
+
+import http.server
+import io
+import threading
+
+import pandas
+import pytest
+from PIL import Image
+
+from biaslib import datasets
+from biaslib.datasets import links
+from biaslib.models.images import open_image
+
+
+def jpeg(colour):
+    stream = io.BytesIO()
+    Image.new("RGB", (9, 7), colour).save(stream, "JPEG")
+    return stream.getvalue()
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """Pictures, and each way in which a link can be dead."""
+
+    asked: list[str] = []  # noqa: RUF012
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        if self.path.startswith("/moved"):
+            self.send_response(302)
+            self.send_header("Location", "http://10.0.0.1/secret.jpg")
+            self.end_headers()
+            return
+        body = {"/page": b"<html>sold</html>", "/cut": jpeg("red")[:-40]}.get(self.path)
+        body = jpeg(self.path[1:]) if self.path in ("/red", "/blue") else body
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Length", str(len(body or b"")))
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    Answers.asked = []
+    running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread.start()
+    real = links._is_public
+    monkeypatch.setattr(links, "_is_public", lambda host: host == "127.0.0.1" or real(host))
+    yield f"http://127.0.0.1:{running.server_port}"
+    running.shutdown()
+    running.server_close()
+    thread.join()
+
+
+def table(server, *names):
+    rows = [("weat6", "targ1", f"weat6/targ1/{name}.jpg", f"{server}/{name}") for name in names]
+    return pandas.DataFrame(rows, columns=["test", "group", "file", "url"])
+
+
+def test_every_link_is_accounted_for(server, tmp_path):
+    names = ["red", "blue", "gone", "page", "cut", "moved"]
+    found = datasets.download_images(table(server, *names), tmp_path).set_index("file")
+    outcomes = [found.loc[f"weat6/targ1/{name}.jpg", "outcome"] for name in names]
+    assert outcomes[:3] == ["here", "here", "error 404"]
+    assert outcomes[3].startswith("not an image: is not an image that Pillow reads")
+    assert outcomes[4].startswith("not an image: is truncated")
+    assert outcomes[5] == "refused: address of a private network"
+    assert open_image(tmp_path / "weat6/targ1/blue.jpg").size == (9, 7)
+    assert found.loc["weat6/targ1/red.jpg", "bytes"] == str(len(jpeg("red")))
+    assert not list(tmp_path.rglob("*.part"))
+    counted = datasets.coverage(found.reset_index()).iloc[0]
+    assert counted[["links", "here", "share"]].tolist() == [6, 2, 2 / 6]
+    assert "error 404 (1)" in counted["reasons"]
+
+
+def test_what_is_settled_is_not_asked_again(server, tmp_path):
+    wanted = table(server, "red", "blue", "gone")
+    datasets.download_images(wanted, tmp_path)
+    (tmp_path / "weat6/targ1/red.jpg").unlink()
+    (tmp_path / "weat6/targ1/blue.jpg").write_bytes(b"changed")
+    Answers.asked.clear()
+    found = datasets.download_images(wanted, tmp_path)
+    assert sorted(Answers.asked) == ["/blue", "/red"]
+    assert found["outcome"].tolist() == ["here", "here", "error 404"]
+    datasets.download_images(wanted, tmp_path, again=True)
+    assert Answers.asked[-1] == "/gone"
+
+
+@pytest.mark.parametrize(
+    ("url", "outcome"),
+    [
+        ("ftp://example.org/a.jpg", "refused: not an http or https address"),
+        ("file:///etc/hostname", "refused: not an http or https address"),
+        ("http://192.168.0.1/a.jpg", "refused: address of a private network"),
+        ("http://[::1]/a.jpg", "refused: address of a private network"),
+        ("not an address", "refused: not an http or https address"),
+        ("http://[::1", "no answer: InvalidURL"),
+    ],
+)
+def test_addresses_that_are_not_asked(url, outcome, tmp_path, monkeypatch):
+    monkeypatch.setattr(links, "TRIES", 1)
+    found = datasets.download_images(pandas.DataFrame({"file": ["a.jpg"], "url": [url]}), tmp_path)
+    assert found["outcome"][0].startswith(outcome)
+
+
+def test_names_that_would_overwrite_are_refused(tmp_path):
+    two = pandas.DataFrame({"file": ["a.jpg", "a.jpg"], "url": ["http://a", "http://b"]})
+    with pytest.raises(datasets.DataError, match=r"two links have the file a\.jpg"):
+        datasets.download_images(two, tmp_path)
+    outside = pandas.DataFrame({"file": ["../a.jpg"], "url": ["http://a"]})
+    with pytest.raises(datasets.DataError, match="lies outside"):
+        datasets.download_images(outside, tmp_path)
+
+
+def test_lists_of_wget_commands_are_read(tmp_path):
+    path = tmp_path / "weat6" / "attr1" / "get.sh"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "wget --tries=2 --timeout=10 -O male_0.jpg https://example.org/a.jpg?w=4&x=2\n\n"
+        "# a comment\nwget -O male_1.jpg 'http://example.org/b'\n"
+    )
+    found = datasets.read_links(tmp_path)
+    assert found.to_numpy().tolist() == [
+        ["weat6", "attr1", "weat6/attr1/male_0.jpg", "https://example.org/a.jpg?w=4&x=2"],
+        ["weat6", "attr1", "weat6/attr1/male_1.jpg", "http://example.org/b"],
+    ]
+    path.write_text("curl https://example.org/a.jpg\n")
+    with pytest.raises(datasets.DataError, match=r"get.sh, line 1 is not 'wget -O file address'"):
+        datasets.read_links(tmp_path)
+    with pytest.raises(datasets.DataError, match="holds no list of links"):
+        datasets.read_links(tmp_path / "weat6")
