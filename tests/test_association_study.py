@@ -44,7 +44,7 @@ def test_items_stay_with_their_words(toy):
     _, (each,) = study.run(toy, ["C6"], ["contextual"], n_bootstrap=50)
     test = stimuli.association_test("C6", "contextual")
     for s in "XYAB":
-        expected = toy.embed(getattr(test, s), "contextual", test.words[s])
+        expected = toy.embed(getattr(test, s), level="contextual", words=test.words[s])
         np.testing.assert_array_equal(each.embeddings[s], expected)
 
 

@@ -97,7 +97,7 @@ def test_rows_come_back_in_order(encoder):
 
 def test_contextual_reads_the_word_and_not_a_part_of_another(encoder):
     sentence = "The manager knows the man."
-    found = encoder.embed([sentence], "contextual", ["man"])[0]
+    found = encoder.embed([sentence], level="contextual", words=["man"])[0]
     with torch.inference_mode():
         inputs = encoder.tokenizer(sentence, return_tensors="pt")
         states = encoder.model(**inputs).last_hidden_state[0]
@@ -107,7 +107,7 @@ def test_contextual_reads_the_word_and_not_a_part_of_another(encoder):
 
 def test_contextual_takes_the_first_of_several_pieces(encoder):
     assert encoder.token_counts(["Shanice"])[0] > 1
-    found = encoder.embed(["We met Shanice."], "contextual", ["Shanice"])[0]
+    found = encoder.embed(["We met Shanice."], level="contextual", words=["Shanice"])[0]
     with torch.inference_mode():
         states = encoder.model(**encoder.tokenizer("We met Shanice.", return_tensors="pt"))
     np.testing.assert_allclose(found, states.last_hidden_state[0, 3], atol=1e-5)
@@ -147,7 +147,7 @@ def tiny_folder(tmp_path_factory):
 
 def test_bert_is_represented_by_its_cls_state(tiny_folder):
     encoder = models.load("bert", checkpoint=tiny_folder, device="cpu")
-    found = encoder.embed(["the nurse is here"], "sentence")[0]
+    found = encoder.embed(["the nurse is here"], level="sentence")[0]
     with torch.inference_mode():
         inputs = encoder.tokenizer("the nurse is here", return_tensors="pt")
         assert inputs["input_ids"][0].tolist() == [2, 5, 6, 7, 8, 3]
@@ -157,7 +157,7 @@ def test_bert_is_represented_by_its_cls_state(tiny_folder):
 
 def test_a_checkpoint_can_be_used_offline_in_any_profile(tiny_folder):
     encoder = models.load("bert", profile="planted", checkpoint=tiny_folder)
-    assert encoder.embed(["doctor"], "word").shape == (1, 16)
+    assert encoder.embed(["doctor"], level="word").shape == (1, 16)
 
 
 def test_a_checkpoint_is_stamped_with_its_own_hash(tiny_folder):
@@ -170,45 +170,45 @@ def test_a_checkpoint_is_stamped_with_its_own_hash(tiny_folder):
 
 def test_one_string_is_not_a_list_of_letters(encoder):
     with pytest.raises(TypeError, match=r"\['lawyer'\]"):
-        encoder.embed("lawyer", "word")
+        encoder.embed("lawyer", level="word")
 
 
 @pytest.mark.parametrize("level", study.LEVELS)
 def test_a_text_longer_than_the_model_takes_is_refused_with_its_count(encoder, level):
     """510 words fill it, with a start and an end; the 511th is not cut off silently."""
     texts, words = ["very " * 509 + "nurse", "very " * 510 + "nurse"], ["nurse", "nurse"]
-    assert encoder.embed(texts[:1], level, words[:1]).shape == (1, 384)
+    assert encoder.embed(texts[:1], level=level, words=words[:1]).shape == (1, 384)
     with pytest.raises(ValueError, match=r"text 1 has 513 tokens, and all-.* takes 512\..*'very"):
-        encoder.embed(texts, level, words)
+        encoder.embed(texts, level=level, words=words)
 
 
 @pytest.mark.parametrize("nothing", ["", "   ", "\u200b", "🪑"])
 def test_a_word_that_tokenises_to_nothing(tiny_folder, nothing):
     encoder = models.load("bert", checkpoint=tiny_folder)
     with pytest.raises(ValueError, match="tokenises to nothing"):
-        encoder.embed(["the nurse", nothing], "word")
+        encoder.embed(["the nurse", nothing], level="word")
 
 
 def test_an_empty_set(encoder):
     with pytest.raises(ValueError, match="no texts"):
-        encoder.embed([], "word")
+        encoder.embed([], level="word")
 
 
 def test_a_word_that_is_not_in_its_sentence(encoder):
     with pytest.raises(ValueError, match="'nurse' is not a whole word"):
-        encoder.embed(["The nurses are here."], "contextual", ["nurse"])
+        encoder.embed(["The nurses are here."], level="contextual", words=["nurse"])
 
 
 def test_contextual_without_words(encoder):
     with pytest.raises(ValueError, match="needs the word"):
-        encoder.embed(["The nurse is here."], "contextual")
+        encoder.embed(["The nurse is here."], level="contextual")
 
 
 def test_unknown_names_suggest_the_nearest(encoder):
     with pytest.raises(runtime.UnknownNameError, match="Did you mean 'all-MiniLM-L6-v2'"):
         models.load("all-minilm-l6")
     with pytest.raises(runtime.UnknownNameError, match="Did you mean 'sentence'"):
-        encoder.embed(["cat"], "sentense")
+        encoder.embed(["cat"], level="sentense")
     with pytest.raises(runtime.UnknownNameError, match="Did you mean 'paper'"):
         runtime.profile("papers")
 
@@ -234,3 +234,8 @@ def test_the_registry_tells_the_truth(encoder):
     assert encoder.pooling == "mean"
     assert "not compared with the publisher" in entry.note
     assert set(models.available()["name"]) == set(models.REGISTRY)
+
+
+def test_images_are_refused_and_not_left_out_silently(encoder):
+    with pytest.raises(ValueError, match="reads text alone; pass images=None"):
+        encoder.embed(["the nurse"], images=[np.zeros((2, 2, 3), np.uint8)])

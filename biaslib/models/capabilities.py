@@ -1,7 +1,7 @@
 """What a model can do, as protocols: a study asks for a capability and never for a class.
 
-``images`` is whatever the family of models takes: paths, arrays, region features; frames of scenes
-for the oracle of the planted world.
+``images`` are paths, PIL images, arrays, region features where the family reads regions, or frames
+of planted scenes, which every model takes: the oracle reads them, the others see them drawn.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,11 @@ __all__ = ["DualEncoder", "GroundedEncoder", "ImageTextMatcher", "MaskedLM"]
 
 @runtime_checkable
 class GroundedEncoder(Protocol):
-    """Embeds texts, alone or each with an image: study 1. Text encoders take no images."""
+    """Embeds texts, alone or each with an image: study 1.
+
+    Text encoders take no images. Models that read both also take ``mask=``, what to hide before
+    embedding (:class:`biaslib.models.fusion.Mask`).
+    """
 
     def embed(
         self, texts: Sequence[str], images: Any = None, level: str = "sentence", words: Any = None

@@ -59,6 +59,7 @@ class TextEncoder:
     def embed(
         self,
         texts: Sequence[str],
+        images: None = None,
         level: str = "sentence",
         words: Sequence[str] | None = None,
         batch_size: int = 256,
@@ -74,6 +75,8 @@ class TextEncoder:
         ----------
         texts
             n words or sentences.
+        images
+            None: text encoders take no images.
         level
             ``word``, ``sentence`` or ``contextual``.
         words
@@ -93,20 +96,22 @@ class TextEncoder:
             If there is no such level.
         ValueError
             If a text tokenises to nothing or only to unknown tokens, is longer than the model
-            takes (nothing is cut off), or lacks the word to look at.
+            takes (nothing is cut off), or lacks the word to look at; or if there are images.
         TypeError
             If ``texts`` is a single string.
 
         Examples
         --------
         >>> from biaslib.models import load
-        >>> load("all-MiniLM-L6-v2").embed(["The nurse is here."], "contextual", ["nurse"]).shape
+        >>> load("all-MiniLM-L6-v2").embed(["nurse"], level="word").shape
         (1, 384)
         """
         if level not in LEVELS:
             raise unknown_name("level", level, LEVELS)
         if isinstance(texts, str):
             raise TypeError(f"texts is one string; pass a list of texts: [{texts!r}]")
+        if images is not None:
+            raise ValueError(f"{self.name} reads text alone; pass images=None")
         texts = list(texts)
         self._require_tokens(texts)
         positions = self._first_positions(texts, words) if level == "contextual" else None

@@ -95,7 +95,7 @@ def embed_test(encoder, name: str, level: str) -> EmbeddedTest:
     Parameters
     ----------
     encoder
-        A model with ``embed(texts, level, words)``, such as :func:`biaslib.models.load` gives.
+        A model with ``embed(texts, level=..., words=...)``, such as :func:`biaslib.models.load` gives.
     name
         A test of :func:`biaslib.stimuli.association_tests`.
     level
@@ -116,7 +116,7 @@ def embed_tests(encoder, names: Sequence[str], level: str) -> list[EmbeddedTest]
     tests = [stimuli.association_test(name, level) for name in names]
     keys = sorted({item for test in tests for each in SETS for item in _items(test, each)})
     texts, words = (list(column) for column in zip(*keys, strict=True))
-    rows = encoder.embed(texts, level, words if level == "contextual" else None)
+    rows = encoder.embed(texts, level=level, words=words if level == "contextual" else None)
     place = {key: position for position, key in enumerate(keys)}
     return [
         EmbeddedTest(
@@ -238,7 +238,7 @@ def embed_pool(encoder, words: pandas.DataFrame, level: str) -> EmbeddedPool:
     flat = [text for each in texts for text in each]
     owner = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
     carried = words["word"].to_numpy()[owner].tolist() if level == "contextual" else None
-    rows = encoder.embed(flat, level, carried).astype(float)
+    rows = encoder.embed(flat, level=level, words=carried).astype(float)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     sums = np.zeros((len(texts), rows.shape[1]))
     np.add.at(sums, owner, rows)
