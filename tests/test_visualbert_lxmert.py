@@ -211,6 +211,19 @@ def test_hidden_persons_have_features_of_zero_and_keep_their_box(pair):
     assert np.abs(found - model.embed(TEXTS, images)).max() > 1e-3
 
 
+def test_a_family_may_hide_where_persons_are_too(pair, monkeypatch):
+    model, _ = pair
+    images, rows = regions(), np.arange(4)
+    monkeypatch.setattr(model, "hides_boxes", True)
+    found = model.visual(images, rows, Mask(persons=True))
+    hidden = images.persons | ~images.real
+    for part in ("features", "boxes"):
+        assert not found[part][hidden].any()
+        assert np.array_equal(found[part][~hidden], getattr(images, part)[~hidden])
+    assert np.array_equal(found["real"], images.real)
+    assert np.isnan(images.features).any()
+
+
 def test_hidden_words_are_mask_tokens_for_the_network(pair):
     model, direct = pair
     images = regions()

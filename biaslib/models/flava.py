@@ -3,17 +3,17 @@
 FLAVA says in three ways how well a caption fits a picture:
 
 ==============  ==================================================================================
-``match``       The matching head on the first state of the encoder that reads both; trained for
-                whole pairs, one wrong in two.
+``match``       The matching head on the first state of the encoder that reads both; trained to
+                tell pairs from captions with another picture.
 contrastive     ``encode_text`` and ``encode_image``: the first states of the two encoders,
                 projected, of unit length; their product times ``scale`` was trained as CLIP's is.
 unimodal        The same with ``encoder="unimodal"``: first states without the projections. No
                 training objective compares them across the two encoders.
 ==============  ==================================================================================
 
-Zhou et al. (2022, section 5) write that they "used only FLAVA's unimodal encoders", which may mean
+Zhou et al. (2022, section 4) write that they "used only FLAVA's unimodal encoders", which may mean
 the second or the third; their code is not published, so both are offered. The pooling layers of the
-two encoders are not: none of FLAVA's objectives trains them.
+two encoders are not: no objective of ``FlavaForPreTraining`` reads them.
 
 Reference: Singh et al. (2022), *FLAVA: A Foundational Language And Vision Alignment Model*.
 """

@@ -17,8 +17,11 @@ Reference: Kim, Son and Kim (2021), *ViLT: Vision-and-Language Transformer Witho
 Region Supervision*.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 import transformers
 
@@ -127,7 +130,7 @@ class Vilt(PixelModel):
             )
         return self.network.mlm_score(states)
 
-    def match(self, images, texts):
+    def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
         """Return how well c captions fit each of n images, (n, c).
 
         The logit of a match less that of none (``itm_score``, index 1 and 0), or the one logit of
@@ -153,6 +156,7 @@ class Vilt(PixelModel):
         return self.network.rank_output(pooled)[:, 0] if self.has_rank else None
 
     def _none(self, tokens: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return what :func:`patches` returns, of no tokens."""
         ids = tokens["input_ids"]
         width = self.network.config.hidden_size
         nothing = torch.zeros(len(ids), 0, device=ids.device)
