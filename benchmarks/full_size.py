@@ -1,8 +1,9 @@
 """Load every family at its published size, with random weights, and run one batch on the CPU.
 
 Run as ``python -m benchmarks full_size [family ...]``; without a family, all of them. Each is built
-from the configuration that its official repository has, saved in that repository's layout, and
-loaded with ``biaslib.models.load(name, profile="paper", checkpoint=folder)``; then every capability
+from the configuration that its official repository has, saved in that repository's layout, or as
+its authors' single file, and loaded with ``biaslib.models.load(name, profile="paper",
+checkpoint=...)``; then every capability
 runs on one small batch, twice, from two loads. Shapes are checked, that numbers are finite, and
 that both loads give the same. Each family is built in one process and loaded in another, so that
 the peak memory is that of loading and running it alone. Needs no network.
@@ -48,7 +49,7 @@ PICTURES = [
 ]
 
 
-def regions(width: int):
+def regions(width: int, sizes=(640, 640)):
     """Return 36 regions of random features and boxes for each picture of a batch."""
     from biaslib.models.regions import RegionFeatures
 
@@ -61,7 +62,7 @@ def regions(width: int):
         boxes=corners.reshape(BATCH, 36, 4),
         real=np.ones((BATCH, 36), dtype=bool),
         persons=np.zeros((BATCH, 36), dtype=bool),
-        sizes=np.full((BATCH, 2), 640),
+        sizes=np.broadcast_to(sizes, (BATCH, 2)),
     )
 
 
@@ -105,6 +106,36 @@ def of_flava(model) -> dict:
     return of_fusion(model, PICTURES) | of_dual(model) | unimodal
 
 
+def of_vl_bert(model) -> dict:
+    """Return what VL-BERT says of the batch: it does not match."""
+    found = of_fusion(model, regions(2048))
+    del found["match"]
+    return found
+
+
+def of_vl_bert_from_pixels(model) -> dict:
+    """Return what the end-to-end VL-BERT says of the batch."""
+    from biaslib.models.vl_bert import Pictured
+
+    pictured = Pictured(PICTURES, regions(0, [picture.shape[1::-1] for picture in PICTURES]))
+    return {
+        "embed": lambda: model.embed(TEXTS, pictured),
+        "embed without images": lambda: model.embed(TEXTS),
+        "fill masks": lambda: model.mask_log_prob(MASKED, CANDIDATES, pictured),
+    }
+
+
+def of_albef(model) -> dict:
+    """Return what ALBEF says of the batch."""
+    found = of_dual(model) | {
+        "embed": lambda: model.embed(TEXTS, PICTURES),
+        "match": lambda: model.match(PICTURES, CAPTIONS),
+    }
+    if model.network.config.masked_words:
+        found["fill masks"] = lambda: model.mask_log_prob(MASKED, CANDIDATES, PICTURES)
+    return found
+
+
 FAMILIES = {
     "bert-base": ("bert", full_size_models.bert_base, of_text),
     "bert-large": ("bert-large", full_size_models.bert_large, of_text),
@@ -119,6 +150,17 @@ FAMILIES = {
     "clip-vit-base-patch32": ("clip", full_size_models.clip, of_dual),
     "siglip-base-patch16-224": ("clip", full_size_models.siglip, of_dual),
     "flava-full": ("flava", full_size_models.flava, of_flava),
+    "vl-bert-base": ("vl-bert", full_size_models.vl_bert_base, of_vl_bert),
+    "vl-bert-large": ("vl-bert-large", full_size_models.vl_bert_large, of_vl_bert),
+    "vl-bert-base-e2e": ("vl-bert", full_size_models.vl_bert_base_e2e, of_vl_bert_from_pixels),
+    "vilbert": ("vilbert", full_size_models.vilbert, lambda m: of_fusion(m, regions(2048))),
+    "vilbert-12-in-1": (
+        "vilbert-12-in-1",
+        full_size_models.vilbert_12_in_1,
+        lambda m: of_fusion(m, regions(2048)),
+    ),
+    "albef 256": ("albef", full_size_models.albef, of_albef),
+    "albef 384": ("albef-coco", full_size_models.albef_coco, of_albef),
     "open-clip ViT-H-14": ("open-clip", full_size_models.open_clip_h14, of_dual),
 }
 """By family: the name to load it by, what builds it in a folder, what it is asked."""
@@ -151,7 +193,8 @@ def loaded(name: str, folder: Path):
     from biaslib import models
 
     start = time.perf_counter()
-    model = models.load(name, profile="paper", checkpoint=folder, device="cpu")
+    path = full_size_models.checkpoint(folder)
+    model = models.load(name, profile="paper", checkpoint=path, device="cpu")
     return model, time.perf_counter() - start
 
 
