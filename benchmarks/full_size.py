@@ -1,8 +1,9 @@
 """Load every family at its published size, with random weights, and run one batch on the CPU.
 
 Run as ``python -m benchmarks full_size [family ...]``; without a family, all of them. Each is built
-from the configuration that its official repository has, saved in that repository's layout, and
-loaded with ``biaslib.models.load(name, profile="paper", checkpoint=folder)``; then every capability
+from the configuration that its official repository has, saved in that repository's layout, or as
+its authors' single file, and loaded with ``biaslib.models.load(name, profile="paper",
+checkpoint=...)``; then every capability
 runs on one small batch, twice, from two loads. Shapes are checked, that numbers are finite, and
 that both loads give the same. Each family is built in one process and loaded in another, so that
 the peak memory is that of loading and running it alone. Seconds are those of the processor, on one
@@ -50,7 +51,7 @@ PICTURES = [
 ]
 
 
-def regions(width: int):
+def regions(width: int, sizes=(640, 640)):
     """Return 36 regions of random features and boxes for each picture of a batch."""
     from biaslib.models.regions import RegionFeatures
 
@@ -63,7 +64,7 @@ def regions(width: int):
         boxes=corners.reshape(BATCH, 36, 4),
         real=np.ones((BATCH, 36), dtype=bool),
         persons=np.zeros((BATCH, 36), dtype=bool),
-        sizes=np.full((BATCH, 2), 640),
+        sizes=np.broadcast_to(sizes, (BATCH, 2)),
     )
 
 
@@ -107,6 +108,36 @@ def of_flava(model) -> dict:
     return of_fusion(model, PICTURES) | of_dual(model) | unimodal
 
 
+def of_vl_bert(model) -> dict:
+    """Return what VL-BERT says of the batch: it does not match."""
+    found = of_fusion(model, regions(2048))
+    del found["match"]
+    return found
+
+
+def of_vl_bert_from_pixels(model) -> dict:
+    """Return what the end-to-end VL-BERT says of the batch."""
+    from biaslib.models.vl_bert import Pictured
+
+    pictured = Pictured(PICTURES, regions(0, [picture.shape[1::-1] for picture in PICTURES]))
+    return {
+        "embed": lambda: model.embed(TEXTS, pictured),
+        "embed without images": lambda: model.embed(TEXTS),
+        "fill masks": lambda: model.mask_log_prob(MASKED, CANDIDATES, pictured),
+    }
+
+
+def of_albef(model) -> dict:
+    """Return what ALBEF says of the batch."""
+    found = of_dual(model) | {
+        "embed": lambda: model.embed(TEXTS, PICTURES),
+        "match": lambda: model.match(PICTURES, CAPTIONS),
+    }
+    if model.network.config.masked_words:
+        found["fill masks"] = lambda: model.mask_log_prob(MASKED, CANDIDATES, PICTURES)
+    return found
+
+
 FAMILIES = {
     "bert-base": ("bert", "bert_base", of_text),
     "bert-large": ("bert-large", "bert_large", of_text),
@@ -121,6 +152,17 @@ FAMILIES = {
     "clip-vit-base-patch32": ("clip", "clip", of_dual),
     "siglip-base-patch16-224": ("siglip", "siglip", of_dual),
     "flava-full": ("flava", "flava", of_flava),
+    "vl-bert-base": ("vl-bert", "vl_bert_base", of_vl_bert),
+    "vl-bert-large": ("vl-bert-large", "vl_bert_large", of_vl_bert),
+    "vl-bert-base-e2e": ("vl-bert", "vl_bert_base_e2e", of_vl_bert_from_pixels),
+    "vilbert": ("vilbert", "vilbert", lambda m: of_fusion(m, regions(2048))),
+    "vilbert-12-in-1": (
+        "vilbert-12-in-1",
+        "vilbert_12_in_1",
+        lambda m: of_fusion(m, regions(2048)),
+    ),
+    "albef 256": ("albef", "albef", of_albef),
+    "albef 384": ("albef-coco", "albef_coco", of_albef),
     "open-clip ViT-H-14": ("open-clip", "open_clip_h14", of_dual),
 }
 """By family: the name to load it by, the function of full_size_models that builds it, what it is
@@ -163,12 +205,24 @@ def loaded(name: str, folder: Path):
     from biaslib import models
 
     start = time.process_time()
-    model = models.load(name, profile="paper", checkpoint=folder, device="cpu")
+    path = checkpoint(folder)
+    model = models.load(name, profile="paper", checkpoint=path, device="cpu")
     return model, time.process_time() - start
+
+
+def checkpoint(folder: Path) -> Path:
+    """Return what is loaded: the folder, or the file of authors who publish single files."""
+    files = [path for path in folder.iterdir() if path.suffix in (".model", ".bin", ".pth")]
+    return files[0] if files else folder
 
 
 def n_parameters(folder: Path) -> int:
     """Return how many numbers the weights of a repository are, those of its heads included."""
+    if checkpoint(folder).is_file():
+        from biaslib.models._checkpoints import read_weights
+
+        tensors = read_weights(checkpoint(folder)).values()
+        return sum({each.data_ptr(): each.numel() for each in tensors}.values())
     from safetensors import safe_open
 
     (path,) = folder.glob("*.safetensors")

@@ -247,6 +247,20 @@ def test_albefs_vectors_have_length_one():
         np.testing.assert_allclose(np.linalg.norm(found[key], axis=1), 1, atol=1e-6)
 
 
+# Precision
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_networks_run_in_half_the_precision(name):
+    batch = golden.batch(name)
+    full = golden.outputs(name, batch)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = golden.outputs(name, batch)
+    for key in full.keys() - {"vision_logit"}:
+        spread = full[key].astype(float).std() + 1e-6
+        assert differs(full[key], half[key]) < 0.25 * max(spread, 1), key
+
+
 # Training
 
 

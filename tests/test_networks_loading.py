@@ -1,5 +1,6 @@
 """Published files into networks: what wraps them, what is in them twice, and what is refused."""
 
+import dataclasses
 import json
 import pickle
 
@@ -317,6 +318,13 @@ def test_a_file_loads_at_another_resolution():
     assert torch.equal(network.visual_encoder.pos_embed, expected)
     with pytest.raises(ValueError, match="reads images of 64 x 64 pixels, not 48 x 48; resize"):
         network.encode_image(golden.batch("albef")["image"])
+
+
+def test_a_file_says_which_resolution_it_is_of(monkeypatch):
+    other = dataclasses.replace(golden.config("albef"), image_size=64)
+    monkeypatch.setattr(albef, "VARIANTS", {"pretrained": other})
+    assert albef.load_official(golden.weights("albef")).config == golden.config("albef")
+    assert albef.load_official(golden.weights("albef"), "pretrained").config.image_size == 64
 
 
 # Conversion, and back

@@ -201,7 +201,8 @@ def outputs(name, batch, other=None, **options):
     """The outputs of the fixture's network, or another, for a batch: arrays by their names."""
     run = next(each for start, each in RUNS.items() if name.startswith(start))
     found = run(other or network(name), batch, **options)
-    return {key: each.numpy() for key, each in found.items() if each is not None}
+    found = {key: each for key, each in found.items() if each is not None}
+    return {k: (v.float() if v.is_floating_point() else v).numpy() for k, v in found.items()}
 
 
 def _run_vl_bert(network, batch):

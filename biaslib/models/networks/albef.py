@@ -260,12 +260,17 @@ def resized_positions(table: torch.Tensor, grid: int) -> torch.Tensor:
     torch.Size([1, 577, 8])
     """
     first, patches = table[:, :1], table[:, 1:]
-    side = round(patches.shape[1] ** 0.5)
+    side = _grid_of(table)
     if side == grid:
         return table
     square = patches.reshape(1, side, side, -1).permute(0, 3, 1, 2)
     square = functional.interpolate(square, size=(grid, grid), mode="bicubic", align_corners=False)
     return torch.cat([first, square.flatten(2).transpose(1, 2)], dim=1)
+
+
+def _grid_of(table: torch.Tensor) -> int:
+    """Return the patches a side of position embeddings (1, 1 + p, d)."""
+    return round((table.shape[1] - 1) ** 0.5)
 
 
 class _Patches(nn.Module):
@@ -411,7 +416,7 @@ def load_official(
         ``pretrained`` or ``retrieval``, or a config; ``None`` takes what the file is. A
         pre-trained file can be loaded as ``retrieval``, without its masked-word head.
     image_size
-        Pixels a side, where it is not the variant's.
+        Pixels a side; ``None`` takes the variant's, or the file's where no variant is given.
 
     Returns
     -------
@@ -431,9 +436,10 @@ def load_official(
     if (found, variant) == ("pretrained", "retrieval"):
         found = "retrieval"
     config = config_for(variant, found, VARIANTS, "ALBEF")
-    config = replace(config, image_size=image_size or config.image_size)
     table = "visual_encoder.pos_embed"
     if table in state:
+        own = config.patch_size * _grid_of(state[table]) if variant is None else config.image_size
+        config = replace(config, image_size=image_size or own)
         state[table] = resized_positions(state[table], config.grid)
     return built(AlbefNetwork, config, state, LAYOUT if config.masked_words else WITHOUT_WORDS)
 

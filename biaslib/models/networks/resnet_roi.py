@@ -7,7 +7,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-__all__ = ["PIXEL_MEANS", "Bottleneck", "FixedBatchNorm", "ResNetBody", "region_stage"]
+__all__ = [
+    "PIXEL_MEANS",
+    "Bottleneck",
+    "FixedBatchNorm",
+    "ResNetBody",
+    "cut_regions",
+    "region_stage",
+]
 
 PIXEL_MEANS = (102.9801, 115.9465, 122.7717)
 """What is taken off blue, green and red (0..255)."""

@@ -29,7 +29,15 @@ from biaslib.models.networks.bert_parts import (
 from biaslib.models.networks.files import Layout, built, config_for, read_official
 from biaslib.models.networks.resnet_roi import ResNetBody, cut_regions, region_stage
 
-__all__ = ["VARIANTS", "VlBertConfig", "VlBertNetwork", "VlBertOutput", "load_official"]
+__all__ = [
+    "VARIANTS",
+    "RegionEncoder",
+    "VlBertConfig",
+    "VlBertNetwork",
+    "VlBertOutput",
+    "coordinate_embedding",
+    "load_official",
+]
 
 LAYOUT = Layout(
     renames=[(r"\.region_cls_pred\.", ".decoder.")],
