@@ -95,7 +95,8 @@ def embed_test(encoder, name: str, level: str) -> EmbeddedTest:
     Parameters
     ----------
     encoder
-        A model with ``embed(texts, level=..., words=...)``, such as :func:`biaslib.models.load` gives.
+        A model with ``embed(texts, level=..., words=...)``, such as
+        :func:`biaslib.models.load` gives.
     name
         A test of :func:`biaslib.stimuli.association_tests`.
     level
