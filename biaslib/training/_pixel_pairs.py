@@ -19,6 +19,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from biaslib.planted import GENDERS, TONES, blank
+from biaslib.training._agreement import PARTS, agreement
 from biaslib.training._pairs import NONE, UNSEEN, WHITE, Captions, HeldOut, Masked, corpus, views
 from biaslib.training._pictures import classes, labels
 from biaslib.training._recipe import Recipe, WithSideHeads
@@ -33,6 +34,7 @@ N_UNSEEN = 20_000
 WORD_SIDE_WEIGHT = 0.5
 PICTURE_SIDE_WEIGHT = 0.5
 MATCH_WEIGHT = 2.0
+AGREEMENT_WEIGHT = 1.0
 TOWER_TYPE = "flava_image_model"
 
 AT_ONCE = 500
@@ -56,8 +58,8 @@ class PixelPairsRecipe(Recipe):
     """Masked words and matching, over captions and pictures.
 
     Latent variables are named by side heads in training: the caption's gender and tone at the
-    masked word, and what the picture shows at the masked word and at the states of the picture and
-    of the pair.
+    masked word; what the picture shows at the masked word and at the states of the picture and of
+    the pair; and, once words and pictures have to do with each other, whether they agree.
 
     Parameters
     ----------
@@ -155,6 +157,7 @@ class PixelPairsRecipe(Recipe):
         heads = {"caption gender": len(GENDERS), "caption tone": len(TONES)}
         for place in ("picture", "first", "word"):
             heads |= {f"{place} {name}": len(each) for name, each in classes().items()}
+        heads |= {f"agrees in {name}": 3 for name in PARTS}
         return WithSideHeads(self.build_model(), self.width, heads)
 
     def loss(
@@ -198,7 +201,16 @@ class PixelPairsRecipe(Recipe):
         loss = cross_entropy(self.match_logits(model.model, states.first), matched.labels)
         named = self._named(model, "picture", states.picture, scene)
         named = named + self._named(model, "first", states.first, scene)
-        return MATCH_WEIGHT * loss + named
+        loss = MATCH_WEIGHT * loss + named
+        return loss if self.first else loss + self._agreed(model, matched.tokens, states, scene)
+
+    def _agreed(
+        self, model: WithSideHeads, tokens: torch.Tensor, states: States, scene: torch.Tensor
+    ) -> torch.Tensor:
+        shown = {name: each[scene] for name, each in self.shown.items()}
+        compared = agreement(tokens, shown)
+        agrees = {f"agrees in {name}": each for name, each in compared.items()}
+        return AGREEMENT_WEIGHT * model.side_loss(states.first, agrees)
 
     def _named(
         self, model: WithSideHeads, place: str, states: torch.Tensor, scene: torch.Tensor
