@@ -12,6 +12,7 @@ from biaslib.models.planted_regions import KINDS, RegionEncoder, regions_of
 from biaslib.models.regions import RegionFeatures
 from biaslib.planted import GENDERS, TONES, World, blank
 from biaslib.training._pairs import (
+    N_HELD_OUT,
     NO_PERSON,
     NONE,
     UNSEEN,
@@ -189,7 +190,7 @@ def _corpus(world: World, encoder: Path) -> tuple[Shown, dict[str, torch.Tensor]
 
 @functools.lru_cache(maxsize=1)
 def _held_out(world: World, encoder: Path) -> tuple[HeldOut, Shown]:
-    held_out = HeldOut(world)
+    held_out = HeldOut(world, N_HELD_OUT)
     return held_out, _as_shown(regions_of(held_out.scenes, model=_encoder(encoder)))
 
 
