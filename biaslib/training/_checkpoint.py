@@ -32,10 +32,10 @@ WORLDS = {
     "vision": ONCE,
     "regions": ONCE,
     "open_clip": [(3, 0, "both")],
-    "visualbert": CALIBRATED,
-    "lxmert": FEW,
-    "vilt": FEW,
-    "flava": FEW,
+    "visualbert": [*ONCE, *CALIBRATED],
+    "lxmert": [*ONCE, *FEW],
+    "vilt": [*ONCE, *FEW],
+    "flava": [*ONCE, *FEW],
 }
 """Worlds by family; the others have the whole grid."""
 
@@ -47,6 +47,9 @@ STARTS_FROM = {
 }
 """The family of the encoder that a family starts from, or reads the features of."""
 
+START_FROM_THEIR_FIRST = ("visualbert", "lxmert")
+"""Families whose model of the unbiased world starts from an encoder, all others from that model."""
+
 
 def plan() -> pandas.DataFrame:
     """Return the checkpoints that are shipped: columns family, dose, seed, planted_in.
@@ -54,7 +57,7 @@ def plan() -> pandas.DataFrame:
     Examples
     --------
     >>> plan().groupby("family").size()[["bert", "visualbert", "lxmert", "regions"]].tolist()
-    [15, 12, 6, 1]
+    [15, 13, 7, 1]
     """
     rows = [(family, *each) for family in RECIPES for each in WORLDS.get(family, GRID)]
     return pandas.DataFrame(rows, columns=["family", "dose", "seed", "planted_in"])
@@ -102,11 +105,12 @@ def make_checkpoint(
 
 
 def _recipe(family: str, its_world: World, folder: Path) -> Recipe:
-    recipe = RECIPES[family]
     if family not in STARTS_FROM:
-        return recipe(its_world)
-    ((dose, seed, _),) = WORLDS[STARTS_FROM[family]]
-    return recipe(its_world, folder / checkpoint_name(STARTS_FROM[family], dose, seed))
+        return RECIPES[family](its_world)
+    ((dose, seed, _),) = ONCE
+    later = (its_world.dose, its_world.seed) != (dose, seed)
+    start = family if family in START_FROM_THEIR_FIRST and later else STARTS_FROM[family]
+    return RECIPES[family](its_world, folder / checkpoint_name(start, dose, seed))
 
 
 def _weights_hash(path: Path) -> str:
