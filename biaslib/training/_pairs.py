@@ -30,7 +30,7 @@ ALL_MASKED = 0.08
 UNSEEN = -1
 """The scene of a caption whose picture is not drawn."""
 
-N_HELD_OUT = 1_000
+N_HELD_OUT = 500
 
 
 class Masked(NamedTuple):
@@ -338,13 +338,20 @@ class HeldOut:
         own, swapped = match(self.captions.tokens), match(self.swapped)
         return {
             "masked-word accuracy": float((guess(masked) == masked.words).float().mean()),
-            "truth's accuracy": self._masked_accuracy_of_truth(self.scenes),
-            "truth's accuracy without images": self._masked_accuracy_of_truth(None),
-            "chance": 1 / len(vocabulary()),
             "match accuracy": preferred(own.numpy(), swapped.numpy()),
-            "truth's match accuracy": self._match_accuracy_of_truth(),
+            **self.scores_of_truth,
+            "chance": 1 / len(vocabulary()),
             "match chance": 0.5,
             "pairs judged": len(self.scenes),
+        }
+
+    @functools.cached_property
+    def scores_of_truth(self) -> dict[str, float]:
+        """The same of the truth itself, with the images and, for masked words, without."""
+        return {
+            "truth's accuracy": self._masked_accuracy_of_truth(self.scenes),
+            "truth's accuracy without images": self._masked_accuracy_of_truth(None),
+            "truth's match accuracy": self._match_accuracy_of_truth(),
         }
 
     def _masked_accuracy_of_truth(self, scenes: pandas.DataFrame | None) -> float:
