@@ -32,6 +32,7 @@ def few_captions(monkeypatch):
     monkeypatch.setattr(_pixel_pairs, "FIRST_SCENES", 96)
     monkeypatch.setattr(_pixel_pairs, "N_SCENES", 96)
     monkeypatch.setattr(_pixel_pairs, "N_UNSEEN", 64)
+    monkeypatch.setattr(_pixel_pairs, "FIRST_UNSEEN", 64)
 
 
 def recipe(family: str, start=TOWER):

@@ -29,11 +29,18 @@ N_SCENES = 15_000
 """Scenes of the family's first model, and of all others."""
 
 CAPTIONS_PER_SCENE = 2
-N_UNSEEN = 20_000
+FIRST_UNSEEN = 20_000
+N_UNSEEN = 30_000
+"""Captions without a picture, of the models of worlds without bias that others start from, and of
+all others."""
+
+SECOND_SEED = 1001
+"""Seed of the world without bias of a family's second model, where it has one."""
+
+FIRST_MATCH_WEIGHT = 2.0
 
 WORD_SIDE_WEIGHT = 0.5
 PICTURE_SIDE_WEIGHT = 0.5
-MATCH_WEIGHT = 2.0
 AGREEMENT_WEIGHT = 1.0
 TOWER_TYPE = "flava_image_model"
 
@@ -74,9 +81,12 @@ class PixelPairsRecipe(Recipe):
 
     weight_decay = 0.02
     first_epochs = 5
+    second_epochs = 4
     first_rate = 2e-3
-    further_epochs = 2
+    further_epochs = 3
     further_rate = 2e-3
+    match_weight = 2.0
+    """Weight of matching in all models of the family but the first."""
 
     @functools.cached_property
     def first(self) -> bool:
@@ -86,8 +96,10 @@ class PixelPairsRecipe(Recipe):
 
     @property
     def epochs(self) -> int:
-        """More for the family's first model."""
-        return self.first_epochs if self.first else self.further_epochs
+        """More for the models that others start from."""
+        if self.first:
+            return self.first_epochs
+        return self.second_epochs if self.world.seed == SECOND_SEED else self.further_epochs
 
     @property
     def learning_rate(self) -> float:
@@ -97,8 +109,10 @@ class PixelPairsRecipe(Recipe):
     @functools.cached_property
     def corpus(self) -> tuple[pandas.DataFrame, Captions]:
         """The scenes, and the captions."""
+        early = self.first or self.world.seed == SECOND_SEED
         n_scenes = FIRST_SCENES if self.first else N_SCENES
-        return corpus(self.world, n_scenes, CAPTIONS_PER_SCENE, N_UNSEEN)
+        n_unseen = FIRST_UNSEEN if early else N_UNSEEN
+        return corpus(self.world, n_scenes, CAPTIONS_PER_SCENE, n_unseen)
 
     @property
     def captions(self) -> Captions:
@@ -201,7 +215,7 @@ class PixelPairsRecipe(Recipe):
         loss = cross_entropy(self.match_logits(model.model, states.first), matched.labels)
         named = self._named(model, "picture", states.picture, scene)
         named = named + self._named(model, "first", states.first, scene)
-        loss = MATCH_WEIGHT * loss + named
+        loss = (FIRST_MATCH_WEIGHT if self.first else self.match_weight) * loss + named
         return loss if self.first else loss + self._agreed(model, matched.tokens, states, scene)
 
     def _agreed(
