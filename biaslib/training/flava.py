@@ -24,7 +24,7 @@ from transformers import FlavaConfig, FlavaForPreTraining, FlavaImageModel, Flav
 
 from biaslib.runtime import progress
 from biaslib.training._pairs import UNSEEN, HeldOut
-from biaslib.training._pixel_pairs import PixelPairsRecipe, States
+from biaslib.training._pixel_pairs import WORD_SIDE_WEIGHT, PixelPairsRecipe, States
 from biaslib.training._recipe import WithSideHeads
 from biaslib.training._tokenizer import MAX_TOKENS
 from biaslib.training.clip import FIRST_SCALE, N_HELD_OUT, contrastive_loss, retrieved, unit
@@ -48,6 +48,7 @@ class FlavaRecipe(PixelPairsRecipe):
 
     family = "flava"
     first_rate = 3e-3
+    further_rate = 3e-3
     width = WIDTH
 
     def prepared(self, scenes: pandas.DataFrame) -> torch.Tensor:
@@ -137,13 +138,26 @@ class FlavaRecipe(PixelPairsRecipe):
     def loss(
         self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
     ) -> torch.Tensor:
-        """Return the loss of masked words, of matching and of the contrastive pair."""
+        """Return the loss of masked words, of matching, of the text alone and of the contrast."""
         drawn_rows = rows[self.captions.scene[rows] != UNSEEN]
         texts = self.text_vectors(model.model, self.captions.cut(drawn_rows))
         images = self.image_vectors(model.model, self._pictures(self.captions.scene[drawn_rows]))
         scale = model.model.flava.logit_scale.exp()
         contrast = contrastive_loss(scale * texts @ images.T)
-        return super().loss(model, rows, generator) + CONTRASTIVE_WEIGHT * contrast
+        loss = super().loss(model, rows, generator) + CONTRASTIVE_WEIGHT * contrast
+        return loss if self.first else loss + self._text_loss(model, rows, generator)
+
+    def _text_loss(
+        self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
+    ) -> torch.Tensor:
+        """Return the loss of words masked in captions without their pictures."""
+        masked = self.captions.masked(rows, generator)
+        states = self.states(model.model, masked.tokens, None).words
+        states = states[torch.arange(len(rows)), masked.places]
+        latent = {f"caption {name}": each[rows] for name, each in self.captions.labels.items()}
+        named = WORD_SIDE_WEIGHT * model.side_loss(states, latent)
+        logits = self.word_logits(model.model, states, seen=False)
+        return torch.nn.functional.cross_entropy(logits, masked.words) + named
 
     def text_vectors(self, model: FlavaForPreTraining, tokens: torch.Tensor) -> torch.Tensor:
         """Return the contrastive vectors of captions, of length 1."""

@@ -20,8 +20,8 @@ class LxmertRecipe(RegionPairsRecipe):
 
     family = "lxmert"
 
-    def build_model(self) -> LxmertForPreTraining:
-        """Return the untrained model."""
+    def untrained(self) -> LxmertForPreTraining:
+        """Return the model with random weights."""
         tokenizer = self.captions.tokenizer
         config = LxmertConfig(
             vocab_size=len(tokenizer),
@@ -52,6 +52,11 @@ class LxmertRecipe(RegionPairsRecipe):
             visual_attention_mask=shown.real.long(),
         )
         return States(found.language_output, found.pooled_output)
+
+    def projected(self, model: LxmertForPreTraining, shown: Shown) -> torch.Tensor:
+        """Return the regions' features as the model first has them."""
+        regions = model.lxmert.encoder.visn_fc
+        return regions.visn_layer_norm(regions.visn_fc(shown.features))
 
     def word_logits(self, model: LxmertForPreTraining, states: torch.Tensor) -> torch.Tensor:
         """Return the masked-word head's logits."""

@@ -54,6 +54,8 @@ class ViltRecipe(PixelPairsRecipe):
     """
 
     family = "vilt"
+    further_epochs = 2
+    match_weight = 3.0
     width = WIDTH
 
     def prepared(self, scenes: pandas.DataFrame) -> torch.Tensor:

@@ -20,8 +20,8 @@ class VisualBertRecipe(RegionPairsRecipe):
 
     family = "visualbert"
 
-    def build_model(self) -> VisualBertForPreTraining:
-        """Return the untrained model."""
+    def untrained(self) -> VisualBertForPreTraining:
+        """Return the model with random weights."""
         tokenizer = self.captions.tokenizer
         config = VisualBertConfig(
             vocab_size=len(tokenizer),
@@ -48,6 +48,10 @@ class VisualBertRecipe(RegionPairsRecipe):
             visual_token_type_ids=torch.zeros_like(shown.real, dtype=torch.long),
         )
         return States(found.last_hidden_state[:, : tokens.shape[1]], found.pooler_output)
+
+    def projected(self, model: VisualBertForPreTraining, shown: Shown) -> torch.Tensor:
+        """Return the regions' features as the model first has them."""
+        return model.visual_bert.embeddings.visual_projection(shown.features)
 
     def word_logits(self, model: VisualBertForPreTraining, states: torch.Tensor) -> torch.Tensor:
         """Return the masked-word head's logits."""
