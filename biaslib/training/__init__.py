@@ -1,7 +1,9 @@
 """Training of the planted world's tiny checkpoints: ``python -m biaslib.training --help``.
 
->>> list(RECIPES)
-['vision', 'regions', 'bert', 'clip', 'open_clip', 'visualbert', 'lxmert']
+>>> list(RECIPES)[:3], list(RECIPES)[3:6]
+(['vision', 'vit', 'regions'], ['bert', 'clip', 'open_clip'])
+>>> list(RECIPES)[6:]
+['visualbert', 'lxmert', 'vilt', 'flava']
 """
 
 from biaslib.training._checkpoint import make_checkpoint, plan

@@ -30,11 +30,12 @@ ONCE = [(0, 1000, "both")]
 
 WORLDS = {
     "vision": ONCE,
+    "vit": ONCE,
     "regions": ONCE,
     "open_clip": [(3, 0, "both")],
     "visualbert": CALIBRATED,
     "lxmert": [*ONCE, *FEW],
-    "vilt": [*ONCE, *FEW],
+    "vilt": [*ONCE, (0, 1001, "both"), *FEW],
     "flava": [*ONCE, *FEW],
 }
 """Worlds by family; the others have the whole grid."""
@@ -42,13 +43,17 @@ WORLDS = {
 STARTS_FROM = {
     "clip": "vision",
     "open_clip": "vision",
+    "vit": "vision",
     "visualbert": "regions",
     "lxmert": "regions",
+    "vilt": "vit",
+    "flava": "vit",
 }
 """The family of the encoder that a family starts from, or reads the features of."""
 
-START_FROM_THEIR_FIRST = ("lxmert",)
-"""Families whose model of the unbiased world starts from an encoder, all others from that model."""
+FIRST_SEEDS = {"lxmert": (1000,), "vilt": (1000, 1001), "flava": (1000,)}
+"""Seeds of the worlds without bias that a family sees first: its first model starts from an
+encoder, the next one from that, and all models of other worlds start from the last."""
 
 
 def plan() -> pandas.DataFrame:
@@ -96,6 +101,7 @@ def make_checkpoint(
     minutes = round((time.monotonic() - started) / 60, 1)
     card = {"family": family, "dose": dose, "seed": seed}
     card |= {} if planted_in == "both" else {"planted in": planted_in}
+    card |= {"starts from": recipe.start.name} if family in FIRST_SEEDS else {}
     card |= {**scores, "minutes": minutes}
     card |= {"sha256": _weights_hash(path), "torch": torch.__version__}
     card |= {"transformers": transformers.__version__}
@@ -107,10 +113,17 @@ def make_checkpoint(
 def _recipe(family: str, its_world: World, folder: Path) -> Recipe:
     if family not in STARTS_FROM:
         return RECIPES[family](its_world)
+    return RECIPES[family](its_world, folder / _start(family, its_world.dose, its_world.seed))
+
+
+def _start(family: str, dose: float, seed: int) -> str:
+    """Return the name of the checkpoint that a model starts from."""
+    seeds = FIRST_SEEDS.get(family, ())
+    before = seeds[: seeds.index(seed)] if dose == 0 and seed in seeds else seeds
+    if before:
+        return checkpoint_name(family, 0, before[-1])
     ((dose, seed, _),) = ONCE
-    later = (its_world.dose, its_world.seed) != (dose, seed)
-    start = family if family in START_FROM_THEIR_FIRST and later else STARTS_FROM[family]
-    return RECIPES[family](its_world, folder / checkpoint_name(start, dose, seed))
+    return checkpoint_name(STARTS_FROM[family], dose, seed)
 
 
 def _weights_hash(path: Path) -> str:

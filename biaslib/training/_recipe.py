@@ -51,6 +51,11 @@ class Recipe(ABC):
     warm_up = 0.15
 
     @property
+    def scheduled_epochs(self) -> int:
+        """Epochs over which the rate rises and falls; more than are trained to stop before that."""
+        return self.epochs
+
+    @property
     @abstractmethod
     def lengths(self) -> torch.Tensor:
         """Number of tokens of every row of the corpus, so that rows of like length go together."""

@@ -85,7 +85,7 @@ def _optimizer(recipe: Recipe, model: WithSideHeads):
         {"params": vectors, "weight_decay": 0.0},
     ]
     optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
-    n_steps = recipe.epochs * _n_batches(recipe)
+    n_steps = recipe.scheduled_epochs * _n_batches(recipe)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, recipe.learning_rate, total_steps=n_steps + 1, pct_start=recipe.warm_up
     )

@@ -110,8 +110,8 @@ class ClipRecipe(Recipe):
         images = self.project(model.model, self.encode_scenes(scenes))
         texts = self.encode_texts(model.model, self._encode(captions))
         return {
-            "retrieval accuracy": _retrieved((unit(texts) @ unit(images).T).numpy()),
-            "truth's accuracy": _retrieved(self.world.truth.similarity(captions, scenes)),
+            "retrieval accuracy": retrieved((unit(texts) @ unit(images).T).numpy()),
+            "truth's accuracy": retrieved(self.world.truth.similarity(captions, scenes)),
             "chance": 1 / N_HELD_OUT,
         }
 
@@ -166,8 +166,11 @@ def image_processor() -> CLIPImageProcessor:
     )
 
 
-def _retrieved(similarities: np.ndarray) -> float:
-    """Return how often a picture's own caption fits best, among each hundred of pairs."""
+def retrieved(similarities: np.ndarray) -> float:
+    """Return how often a picture's own caption fits best, among each hundred of pairs.
+
+    Similarities of captions and pictures, row i and column i belonging together, (n, n).
+    """
     starts = range(0, len(similarities), N_HELD_OUT)
     squares = [similarities[i : i + N_HELD_OUT, i : i + N_HELD_OUT] for i in starts]
     own = np.arange(N_HELD_OUT)

@@ -1,0 +1,217 @@
+"""Training of the fusion models on pixels: recipes, what is shipped, and the files' layout."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from scipy import stats
+from transformers import FlavaForPreTraining, ViltForMaskedLM
+
+from biaslib import planted, training
+from biaslib.models.planted_checkpoints import CHECKPOINTS, checkpoint, shipped
+from biaslib.training import _checkpoint, _pixel_pairs, flava, vilt, vit
+
+FAMILIES = ("vilt", "flava")
+TOWER = CHECKPOINTS / "vit-dose0-seed1000"
+WORLDS = {
+    (0, 1000, "both"),
+    (3, 0, "both"),
+    (3, 1, "both"),
+    (0, 0, "both"),
+    (0, 1, "both"),
+    (3, 0, "text"),
+    (3, 0, "images"),
+}
+
+
+@pytest.fixture(autouse=True)
+def few_captions(monkeypatch):
+    """A corpus that is drawn in a second."""
+    monkeypatch.setattr(_pixel_pairs, "FIRST_SCENES", 96)
+    monkeypatch.setattr(_pixel_pairs, "N_SCENES", 96)
+    monkeypatch.setattr(_pixel_pairs, "N_UNSEEN", 64)
+    monkeypatch.setattr(_pixel_pairs, "FIRST_UNSEEN", 64)
+
+
+def recipe(family: str, start=TOWER):
+    return training.RECIPES[family](planted.world(3, 7), start)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_plan_has_both_directions_two_worlds_without_bias_and_each_modality(family):
+    rows = training.plan().query("family == @family")
+    assert set(rows[["dose", "seed", "planted_in"]].itertuples(index=False, name=None)) == WORLDS
+    assert len(shipped(family)) == len(WORLDS)
+
+
+def test_one_tower_is_planned_and_trained_without_bias():
+    rows = training.plan().query("family == 'vit'")
+    assert rows[["dose", "seed"]].to_numpy().tolist() == [[0, 1000]]
+    card = json.loads((TOWER / "card.json").read_text())
+    assert card["gender accuracy"] > 0.7
+    assert min(card["object accuracy"], card["tone accuracy"]) > 0.7
+    assert card["role accuracy"] > 0.4
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_captions_with_a_swapped_word_are_told_apart_from_chance(family):
+    for row in shipped(family).itertuples():
+        card = json.loads((row.path / "card.json").read_text())
+        right, n = round(card["match accuracy"] * card["pairs judged"]), card["pairs judged"]
+        interval = stats.binomtest(right, int(n)).proportion_ci(0.999)
+        assert interval.low > 0.5
+        assert interval.low <= card["truth's match accuracy"] + 0.02
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_model_takes_at_most_the_space_that_was_set(family):
+    for row in shipped(family).itertuples():
+        assert sum(file.stat().st_size for file in row.path.iterdir()) <= 0.8e6
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_training_lowers_the_loss_and_is_the_same_every_time(family):
+    losses = []
+    for _ in range(2):
+        made = recipe(family)
+        torch.manual_seed(5)
+        model = made.build()
+        rows, generator = torch.arange(64), torch.Generator().manual_seed(1)
+        trained = [weight for weight in model.parameters() if weight.requires_grad]
+        optimizer = torch.optim.AdamW(trained, lr=2e-3)
+        for _ in range(4):
+            optimizer.zero_grad()
+            loss = made.loss(model, rows, generator)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    assert losses[:4] == losses[4:]
+    assert losses[3] < 0.95 * losses[0]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_first_of_a_family_starts_from_the_tower_and_all_others_from_the_first(family):
+    first = CHECKPOINTS / f"{family}-dose0-seed1000"
+    assert _checkpoint._recipe(family, planted.world(0, 1000), CHECKPOINTS).start == TOWER
+    later = _checkpoint._recipe(family, planted.world(3, 0, "text"), CHECKPOINTS)
+    assert later.start == first
+    assert not later.first
+    assert later.epochs < recipe(family).epochs
+    kept, stored = later.build_model().state_dict(), load_file(first / "model.safetensors")
+    assert all(torch.equal(kept[name], stored[name].float()) for name in stored)
+
+
+def test_flava_keeps_the_tower_as_it_is_and_vilt_starts_from_it():
+    tower = load_file(TOWER / "model.safetensors")
+    own = flava.FlavaRecipe(planted.world(3, 7), TOWER).build_model().flava.image_model
+    for name, weight in own.named_parameters():
+        assert not weight.requires_grad
+        if name in tower:
+            assert torch.equal(weight, tower[name].float())
+    shared = vilt.ViltRecipe(planted.world(3, 7), TOWER).build_model().vilt.state_dict()
+    assert torch.equal(
+        shared["encoder.layer.2.output.dense.weight"],
+        tower["encoder.layer.2.output.dense.weight"].float(),
+    )
+    assert torch.equal(
+        shared["embeddings.position_embeddings"], tower["embeddings.position_embeddings"].float()
+    )
+
+
+def test_the_embeddings_of_pictures_are_those_of_transformers():
+    made = recipe("vilt")
+    model = made.build_model().eval()
+    tokens = made.captions.tokens[:2, :6]
+    pixels = vit.pixels(made.pictures[:2])
+    with torch.inference_mode():
+        ours = made.states(model, tokens, made.pictures[:2]).words
+        theirs = model.vilt(tokens, made.captions.attended(tokens), pixel_values=pixels)
+    assert ours.numpy() == pytest.approx(theirs.last_hidden_state[:, :6].numpy(), abs=1e-4)
+
+
+def test_no_image_is_an_image_whose_tokens_are_not_attended_to():
+    made = recipe("vilt")
+    model = made.build_model().eval()
+    tokens = made.captions.tokens[:3]
+    with torch.inference_mode():
+        ours = made.states(model, tokens, None).words
+        theirs = model.vilt(
+            tokens,
+            made.captions.attended(tokens),
+            image_embeds=torch.randn(3, 17, 64),
+            pixel_mask=torch.zeros(3, 17, dtype=torch.long),
+        ).last_hidden_state[:, : tokens.shape[1]]
+    assert ours.numpy() == pytest.approx(theirs.numpy(), abs=1e-4)
+
+
+def test_flavas_states_are_those_of_transformers():
+    made = recipe("flava")
+    model = made.build_model().eval()
+    tokens, attended = made.captions.tokens[:2], made.captions.attended(made.captions.tokens[:2])
+    pixels = flava.drawn(made.corpus[0].iloc[:2])
+    with torch.inference_mode():
+        ours = made.states(model, tokens, made.pictures[:2])
+        theirs = model(
+            input_ids=tokens,
+            input_ids_masked=tokens,
+            attention_mask=attended,
+            pixel_values=pixels,
+            return_loss=False,
+        )
+        words = made.word_logits(model, ours.words, seen=True)
+        match = made.match_logits(model, ours.first)
+        vectors = [made.text_vectors(model, tokens), made.image_vectors(model, made.pictures[:2])]
+        similarity = model.flava.logit_scale.exp() * vectors[0] @ vectors[1].T
+    assert words.numpy() == pytest.approx(theirs.mmm_text_logits.numpy(), abs=0.02)
+    assert match.numpy() == pytest.approx(theirs.itm_logits.numpy(), abs=0.02)
+    assert similarity.numpy() == pytest.approx(theirs.contrastive_logits_per_text.numpy(), abs=0.02)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_is_saved_is_read_again_by_transformers(family, tmp_path):
+    made = recipe(family)
+    torch.manual_seed(3)
+    model = made.build().eval()
+    masked = made.captions.masked(torch.arange(8), torch.Generator().manual_seed(2))
+    made.save(model, tmp_path)
+    model.float()
+    reader = {"vilt": ViltForMaskedLM, "flava": FlavaForPreTraining}[family]
+    again = reader.from_pretrained(tmp_path, dtype=torch.float32).eval()
+    with torch.inference_mode():
+        for seen in (True, False):
+            pictures = made.pictures[:8] if seen else None
+            found = []
+            for each in (model.model, again):
+                words = made.states(each, masked.tokens, pictures).words
+                found.append(made.word_logits(each, words, seen).numpy())
+            assert found[0] == pytest.approx(found[1], abs=1e-4)
+    stored = load_file(tmp_path / "model.safetensors")
+    assert {weight.dtype for weight in stored.values()} == {torch.float16}
+    if family == "vilt":
+        assert stored["itm_score.fc.weight"].shape == (2, 64)
+        assert torch.equal(stored["itm_score.fc.bias"].float(), model.model.itm_score.fc.bias)
+    else:
+        own = model.model.itm_head.seq_relationship.weight
+        assert torch.equal(own, again.itm_head.seq_relationship.weight)
+    assert (tmp_path / "preprocessor_config.json").is_file()
+
+
+def test_a_shipped_vilt_knows_what_its_card_says(monkeypatch):
+    """Judged anew on its card's own held-out captions, from its files."""
+    path = checkpoint("vilt", 3, 0)
+    made = vilt.ViltRecipe(planted.world(3, 0), TOWER)
+    model = ViltForMaskedLM.from_pretrained(path, dtype=torch.float32).eval()
+    stored = load_file(path / "model.safetensors")
+    model.itm_score = vilt.MatchScore(64)
+    model.itm_score.fc.weight.data = stored["itm_score.fc.weight"].float()
+    model.itm_score.fc.bias.data = stored["itm_score.fc.bias"].float()
+    held_out = _pixel_pairs.HeldOut(made.world)
+    pictures = made.prepared(held_out.scenes)
+    whole = training.WithSideHeads(model, 64, {})
+    with torch.inference_mode():
+        own = made.match_log_odds(whole, held_out.captions.tokens, pictures)
+        swapped = made.match_log_odds(whole, held_out.swapped, pictures)
+    card = json.loads((path / "card.json").read_text())
+    assert np.mean(own.numpy() > swapped.numpy()) == pytest.approx(card["match accuracy"], abs=0.02)
