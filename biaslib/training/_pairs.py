@@ -49,9 +49,10 @@ class Matched(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Captions (2 n, longest), 1 where they belong to their scene, and their content words' places.
+    """Captions (2 n, longest), 1 where they belong to their scene, and the places of their words.
 
-    Both captions i and n + i are asked about scene i.
+    Places are those of content word and person, (2 n, 2). Captions i and n + i are asked about
+    scene i.
     """
 
     tokens: torch.Tensor
@@ -165,9 +166,9 @@ class Captions:
         swap = torch.rand(len(rows), generator=generator) < 0.5
         drawn = torch.randint(self.n_drawn, (len(rows),), generator=generator)
         shown = torch.cat([rows, torch.where(swap, rows, drawn)])
-        tokens, places = self.cut(shown), self.places[shown, 0]
+        tokens, places = self.cut(shown), self.places[shown]
         swapped = len(rows) + torch.nonzero(swap)[:, 0]
-        tokens[swapped, places[swapped]] = self.swapped_words(rows[swap], generator)
+        tokens[swapped, places[swapped, 0]] = self.swapped_words(rows[swap], generator)
         same = ~swap & (self.scene[drawn] == self.scene[rows])
         return Asked(tokens, torch.cat([torch.ones(len(rows)), same.float()]).long(), places)
 

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from biaslib.models.planted_checkpoints import checkpoint_name
 from biaslib.models.planted_regions import ENCODER, KINDS, RegionEncoder, regions_of
 from biaslib.models.regions import RegionFeatures
-from biaslib.planted import GENDERS, TONES, World, blank, content_words
+from biaslib.planted import GENDERS, TONES, World, agent_words, blank, content_words
 from biaslib.training._pairs import (
     N_HELD_OUT,
     NO_PERSON,
@@ -29,10 +29,6 @@ from biaslib.training._pictures import NOBODY, classes, labels
 from biaslib.training._recipe import Recipe, WithSideHeads
 from biaslib.training._tokenizer import token
 from biaslib.training.regions import NOT_ASKED
-
-N_FIRST_SCENES = 36_000
-N_SCENES = 16_000
-"""Scenes of the family's first model, and of all others."""
 
 CAPTIONS_PER_SCENE = 2
 """And as many captions without a picture as with one."""
@@ -73,9 +69,9 @@ class States(NamedTuple):
 class RegionPairsRecipe(Recipe):
     """Masked words and matching, over captions and the regions of their pictures.
 
-    Each family has one model of an unbiased world, which learns what words and regions have to do
-    with each other. All others of the family start from it and learn the associations of their
-    own worlds, in a fraction of the time.
+    A model starts from nothing, or from its family's model of an unbiased world, which has learned
+    what words and regions have to do with each other: then it learns the associations of its own
+    world in a fraction of the time, but shares with its siblings whatever the first happens to be.
 
     Latent variables are named by side heads in training: at the masked word, the gender and the
     tone of the caption, and what the picture shows; at the pair's state, what the picture shows
@@ -91,10 +87,15 @@ class RegionPairsRecipe(Recipe):
 
     start: Path
 
+    names_gender_agreement = True
+    """Whether a side head names if caption and picture differ in gender."""
+
     weight_decay = 0.02
+    first_scenes = 36_000
     first_epochs = 3
     first_rate = 3e-3
-    further_epochs = 2
+    further_scenes = 16_000
+    further_epochs = 3
     further_rate = 2e-3
 
     @property
@@ -120,7 +121,8 @@ class RegionPairsRecipe(Recipe):
     @functools.cached_property
     def corpus(self) -> tuple[Shown, dict[str, torch.Tensor], Captions]:
         """Regions and labels of the scenes, and the captions."""
-        return _corpus(self.world, self.encoder, N_FIRST_SCENES if self.first else N_SCENES)
+        n_scenes = self.first_scenes if self.first else self.further_scenes
+        return _corpus(self.world, self.encoder, n_scenes)
 
     @property
     def captions(self) -> Captions:
@@ -159,6 +161,8 @@ class RegionPairsRecipe(Recipe):
         for place in ("word", "pair"):
             heads |= {f"{place} {name}": count for name, count in shown.items()}
             heads[f"{place} agreement"] = AGREEMENTS
+        if self.names_gender_agreement:
+            heads["pair gender agreement"] = AGREEMENTS
         model = self.untrained()
         if self.first:
             like_attends_to_like(model)
@@ -209,13 +213,16 @@ class RegionPairsRecipe(Recipe):
         states = self.states(model.model, asked.tokens, shown)
         logits = self.match_logits(model.model, states.pair)
         loss = torch.nn.functional.cross_entropy(logits, asked.labels)
-        row = torch.arange(len(scene))
-        agreement = self._agreement(asked.tokens[row, asked.places], scene)
+        content, agent = asked.tokens.gather(1, asked.places).T
+        agreement = self._agreement(content, scene)
         named = self._named(model, "pair", states.pair, scene)
         named = named + self._regions_loss(model, shown, scene)
         named = named + model.side_loss(states.pair, {"pair agreement": agreement})
-        words = states.words[row, asked.places]
+        words = states.words[torch.arange(len(scene)), asked.places[:, 0]]
         named = named + model.side_loss(words, {"word agreement": agreement})
+        if self.names_gender_agreement:
+            labels = {"pair gender agreement": self._gender_agreement(agent, scene)}
+            named = named + model.side_loss(states.pair, labels)
         return MATCH_WEIGHT * loss + SIDE_WEIGHT * named
 
     def _agreement(self, words: torch.Tensor, scene: torch.Tensor) -> torch.Tensor:
@@ -230,6 +237,25 @@ class RegionPairsRecipe(Recipe):
         other_object = (slot == OBJECT) & (shown[:, 1] != NOT_ASKED)
         nobody = (slot == THING) != (shown[:, 3] == NOBODY_THERE)
         return 1 + seen.long() - (~seen & (other_role | other_object | nobody)).long()
+
+    def _gender_agreement(self, words: torch.Tensor, scene: torch.Tensor) -> torch.Tensor:
+        """Return whether a word for a person and the picture differ in gender (0) or agree (2).
+
+        1 where either says none. Words are tokens, (n,).
+        """
+        said = self._genders[words]
+        shown = self.corpus[1]["gender"][scene] - classes()["gender"].index(GENDERS[0])
+        known = (said >= 0) & (shown >= 0)
+        return torch.where(known, 2 * (said == shown).long(), 1)
+
+    @functools.cached_property
+    def _genders(self) -> torch.Tensor:
+        """The gender that every token says: 0 woman, 1 man, -1 none."""
+        numbers = self.captions.tokenizer.get_vocab()
+        genders = torch.full((len(numbers),), -1)
+        for word, gender in agent_words().set_index("word")["gender"].items():
+            genders[numbers[token(word)]] = GENDERS.index(gender) if gender else -1
+        return genders
 
     @functools.cached_property
     def _slots(self) -> torch.Tensor:

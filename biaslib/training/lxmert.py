@@ -14,11 +14,14 @@ from biaslib.training._tokenizer import MAX_TOKENS
 class LxmertRecipe(RegionPairsRecipe):
     """One layer for words, one for regions, one across, of width 64.
 
-    The matching head's index 1 is a match. A region that is not there has zeros for features and
-    box and is masked; without an image all are.
+    The matching head's index 1 is a match. It finds by itself what VisualBERT is helped to find:
+    whether caption and picture differ in gender. A region that is not there has zeros for features
+    and box and is masked; without an image all are. All models start from that of one unbiased
+    world.
     """
 
     family = "lxmert"
+    names_gender_agreement = False
 
     def untrained(self) -> LxmertForPreTraining:
         """Return the model with random weights."""
