@@ -73,7 +73,7 @@ def test_regions_that_are_not_there_are_zeros_and_not_real(scenes):
     found = planted_regions.regions_of(scenes)
     drawn = scenes["person"] & (scenes["object_view"] != "hidden")
     assert found.real.tolist() == [[p, d, True] for p, d in zip(scenes["person"], drawn)]  # noqa: B905
-    assert found.persons.tolist() == [[p, False, False] for p in scenes["person"]]
+    assert found.persons.tolist() == [[p, False, p] for p in scenes["person"]]
     assert not found.features[~found.real].any()
     assert not found.boxes[~found.real].any()
     assert found.boxes[:, 2].tolist() == [[0, 0, 1, 1]] * 60

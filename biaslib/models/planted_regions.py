@@ -126,7 +126,8 @@ def regions_of(
     Returns
     -------
     RegionFeatures
-        (n, 3, 67); a region that is not there has zeros and is not real.
+        (n, 3, 67); a region that is not there has zeros and is not real. Where a person is in the
+        picture, two regions show them: their own and the whole picture.
 
     Raises
     ------
@@ -173,7 +174,7 @@ def _encoded(pictures: np.ndarray, boxes: np.ndarray, model: RegionEncoder) -> R
     features[real, :STATE] = states.numpy()
     features[..., STATE:] = np.eye(len(KINDS)) * real[..., np.newaxis]
     shares = np.where(real[..., np.newaxis], boxes, 0.0) / [width, height, width, height]
-    persons = real & (np.array(KINDS) == "person")
+    persons = real & real[:, :1] & (np.array(KINDS) != "object")
     sizes = np.tile([width, height], (len(pictures), 1))
     return RegionFeatures(features, shares, real, persons, sizes)
 
