@@ -36,7 +36,12 @@ CAPTIONS_PER_SCENE = 2
 WIDTH = 64
 SIDE_WEIGHT = 0.5
 MATCH_WEIGHT = 2.0
+MATCH = 1
+"""The matching head's logit that stands for a match."""
+
 EVIDENCE_WEIGHT = 4.0
+"""How much more often matching asks about a scene for its costume, and for its object."""
+
 SLOTS = ("role", "object", "thing")
 ROLE, OBJECT, THING = range(len(SLOTS))
 OTHER_SLOT = len(SLOTS)
@@ -327,7 +332,10 @@ class RegionPairsRecipe(Recipe):
 
     @torch.inference_mode()
     def judge(self, model: WithSideHeads) -> dict[str, float]:
-        """Return masked-word and matching accuracy on held-out scenes; see ``HeldOut.scores``."""
+        """Return masked-word and matching accuracy on held-out scenes; see ``HeldOut.scores``.
+
+        And which of the matching head's two logits stands for a match.
+        """
         held_out, shown = _held_out(self.world, self.encoder)
 
         def guess(masked: Masked) -> torch.Tensor:
@@ -337,9 +345,9 @@ class RegionPairsRecipe(Recipe):
 
         def match(tokens: torch.Tensor) -> torch.Tensor:
             logits = self.match_logits(model.model, self.states(model.model, tokens, shown).pair)
-            return logits[:, 1] - logits[:, 0]
+            return logits[:, MATCH] - logits[:, 1 - MATCH]
 
-        return held_out.scores(guess, match)
+        return held_out.scores(guess, match) | {"match index": MATCH}
 
     def save(self, model: WithSideHeads, folder: Path) -> None:
         """Write weights, configuration and tokenizer in the format of transformers."""

@@ -9,8 +9,9 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from biaslib.planted import GENDERS, TONES, vocabulary
+from biaslib.training._pairs import mask_last, word_places
 from biaslib.training._recipe import Recipe, WithSideHeads
-from biaslib.training._tokenizer import MAX_TOKENS, bert_tokenizer, token
+from biaslib.training._tokenizer import MAX_TOKENS, bert_tokenizer
 
 N_CAPTIONS = 300_000
 N_HELD_OUT = 2_000
@@ -53,7 +54,7 @@ class BertRecipe(Recipe):
     @functools.cached_property
     def places(self) -> torch.Tensor:
         """Where the two words that can be masked stand, (n, 2): content word, word for a person."""
-        return self._places(self.tokens, self.corpus)
+        return word_places(self.tokenizer, self.tokens, self.corpus)
 
     @functools.cached_property
     def labels(self) -> dict[str, torch.Tensor]:
@@ -95,7 +96,8 @@ class BertRecipe(Recipe):
         """Return how often the masked content word of a held-out caption is guessed first."""
         corpus = self.world.text_corpus(N_HELD_OUT, np.random.default_rng([self.world.seed, 2]))
         tokens = self._encode(corpus["text"])
-        states, words = self._masked_states(model.model, tokens, self._places(tokens, corpus)[:, 0])
+        places = word_places(self.tokenizer, tokens, corpus)
+        states, words = self._masked_states(model.model, tokens, places[:, 0])
         right = model.model.cls(states).argmax(-1) == words
         return {
             "masked-word accuracy": float(right.float().mean()),
@@ -105,7 +107,7 @@ class BertRecipe(Recipe):
 
     def _accuracy_of_truth(self, corpus) -> float:
         pairs = zip(corpus["text"], corpus["content"], strict=True)
-        masked = [_mask_last(text, word) for text, word in pairs]
+        masked = [mask_last(text, word) for text, word in pairs]
         best = self.world.text_truth.mask_log_prob(masked, list(vocabulary())).argmax(axis=1)
         return float((vocabulary()[best] == corpus["content"].to_numpy()).mean())
 
@@ -125,20 +127,3 @@ class BertRecipe(Recipe):
         attended = (masked != self.tokenizer.pad_token_id).long()
         states = model.bert(masked, attention_mask=attended).last_hidden_state
         return states[row, places], words
-
-    def _places(self, tokens: torch.Tensor, corpus) -> torch.Tensor:
-        numbers = self.tokenizer.get_vocab()
-        content = torch.tensor([numbers[token(word)] for word in corpus["content"]])
-        agent = torch.tensor([numbers[token(word)] if word else -1 for word in corpus["agent"]])
-        last = _last_place(tokens == content[:, None])
-        first = (tokens == agent[:, None]).long().argmax(1)
-        return torch.stack([last, torch.where(agent < 0, last, first)], dim=1)
-
-
-def _last_place(found: torch.Tensor) -> torch.Tensor:
-    return found.shape[1] - 1 - found.flip(1).long().argmax(1)
-
-
-def _mask_last(text: str, word: str) -> str:
-    before, _, after = text.rpartition(word)
-    return f"{before}[MASK]{after}"
