@@ -16,10 +16,14 @@ import numpy as np
 import torch
 import transformers
 
-from biaslib.models._batches import run_in_batches
+from biaslib.models._batches import batch_order, run_in_batches
 from biaslib.models.bert import Bert
 from biaslib.models.clip import encoder_of
 from biaslib.models.dual import ContrastiveEncoder
+from biaslib.models.fusion import FusionModel
+from biaslib.models.lxmert import Lxmert
+from biaslib.models.regions import RegionFeatures
+from biaslib.models.visualbert import VisualBert
 from biaslib.runtime import Store
 
 BATCH = 16
@@ -27,6 +31,7 @@ N_TEXTS = 48
 N_IMAGES = 48
 REPEATS = 3
 WORDS = [f"word{number}" for number in range(500)]
+RANDOM = ("base size", "random weights", "cpu")
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -109,10 +114,59 @@ def clip_pictures() -> Pair:
     )
 
 
+def visualbert_embed() -> Pair:
+    """VisualBERT's ``[CLS]`` states of sentences with 36 regions each."""
+    torch.manual_seed(0)
+    config = transformers.VisualBertConfig(visual_embedding_dim=2048)
+    network = transformers.VisualBertForPreTraining(config)
+    return fusion_pair(VisualBert(network, tokenizer_of_made_up_words(512), *RANDOM), regions())
+
+
+def lxmert_embed() -> Pair:
+    """LXMERT's ``[CLS]`` states of sentences with 36 regions each."""
+    torch.manual_seed(0)
+    network = transformers.LxmertForPreTraining(transformers.LxmertConfig())
+    return fusion_pair(Lxmert(network, tokenizer_of_made_up_words(512), *RANDOM), regions())
+
+
+def regions() -> RegionFeatures:
+    """Return 36 regions a text, as detectors give them."""
+    rng, shape = np.random.default_rng(0), (N_TEXTS, 36)
+    corners = np.concatenate([rng.random((*shape, 2)) / 2, 0.6 + rng.random((*shape, 2)) / 3], -1)
+    real, nobody = np.ones(shape, dtype=bool), np.zeros(shape, dtype=bool)
+    sizes = np.full((N_TEXTS, 2), 640)
+    return RegionFeatures(rng.exponential(size=(*shape, 2048)), corners, real, nobody, sizes)
+
+
+def fusion_pair(model: FusionModel, images: RegionFeatures) -> Pair:
+    """Return a fusion model's embeddings and its bare passes, whose tensors are ready."""
+    texts = mixed_texts(N_TEXTS)
+    lengths = np.array([len(ids) for ids in model.tokenizer(texts)["input_ids"]])
+    order = batch_order(lengths)
+    parts = [order[at : at + BATCH] for at in range(0, N_TEXTS, BATCH)]
+    prepared = model.prepare(images)
+    batches = [
+        (
+            model.tokenizer([texts[row] for row in part], padding=True, return_tensors="pt"),
+            model.visual(prepared, part, None),
+        )
+        for part in parts
+    ]
+    keep = ("input_ids", "attention_mask")
+    inputs = [({name: tokens[name] for name in keep}, visual) for tokens, visual in batches]
+    model.batch_size = BATCH
+    return Pair(
+        lambda: model.embed(texts, images),
+        lambda: [model.forward(tokens, visual) for tokens, visual in inputs],
+    )
+
+
 ADAPTERS: dict[str, Callable[[], Pair]] = {
     "bert, embed": bert_embed,
     "bert, mask_log_prob": bert_masks,
     "clip, encode_image": clip_pictures,
+    "visualbert, embed": visualbert_embed,
+    "lxmert, embed": lxmert_embed,
 }
 """A further adapter is a line here and a function that returns its pair."""
 

@@ -75,7 +75,7 @@ def fetch(
     Parameters
     ----------
     source
-        An entry of :data:`biaslib.models.REGISTRY`, or a source as its table writes it:
+        An entry of ``biaslib.models.REGISTRY``, or a source as its table writes it:
         ``hub owner/name``, ``url https://...`` or ``by hand file from https://...``.
     revision
         A commit, tag or branch of the hub; ``None`` takes the one of the lock file, else that of
