@@ -254,7 +254,8 @@ def test_every_file_comes_from_the_site_itself(name, site):
             file = urljoin(f"{name}.html", parts.path)
             assert (SITE / unquote(file)).is_file(), f"{address} is missing"
     assert not re.search(
-        r"(unpkg|jsdelivr|cdnjs|googleapis|googletagmanager|plausible)\.", str(page)
+        r"(unpkg|jsdelivr|cdnjs|fonts\.googleapis|ajax\.googleapis|googletagmanager|plausible)\.",
+        str(page),
     )
 
 

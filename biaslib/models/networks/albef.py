@@ -111,7 +111,10 @@ VARIANTS = {
     "pretrained": AlbefConfig(),
     "retrieval": AlbefConfig(image_size=384, masked_words=False),
 }
-"""The published networks: ALBEF.pth and ALBEF_4M.pth; flickr30k.pth and mscoco.pth."""
+"""The published networks: ALBEF.pth and ALBEF_4M.pth; flickr30k.pth and mscoco.pth.
+
+:meta hide-value:
+"""
 
 
 class AlbefNetwork(nn.Module):

@@ -140,7 +140,10 @@ class MultiTaskVilbertConfig(VilbertConfig):
 
 
 VARIANTS = {"pretrained": VilbertConfig(), "12-in-1": MultiTaskVilbertConfig()}
-"""The published networks: pretrained_model.bin and multi_task_model.bin."""
+"""The published networks: pretrained_model.bin and multi_task_model.bin.
+
+:meta hide-value:
+"""
 
 
 class VilbertOutput(NamedTuple):

@@ -120,7 +120,10 @@ VARIANTS = {
     "large-prec": VlBertConfig(**LARGE),
     "large-e2e": VlBertConfig(**LARGE, end_to_end=True),
 }
-"""The published pre-trained networks: features computed beforehand (prec) or from pixels (e2e)."""
+"""The published pre-trained networks: features computed beforehand (prec) or from pixels (e2e).
+
+:meta hide-value:
+"""
 
 
 class VlBertOutput(NamedTuple):

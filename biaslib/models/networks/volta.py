@@ -91,7 +91,10 @@ VARIANTS = {
     "vl-bert": VoltaVlBertConfig(pooler_size=None, masked_word=True),
     "ctrl_vl-bert": VoltaVlBertConfig(),
 }
-"""The published networks that are loaded here, by VOLTA's names."""
+"""The published networks that are loaded here, by VOLTA's names.
+
+:meta hide-value:
+"""
 
 
 class VoltaVlBertNetwork(nn.Module):
