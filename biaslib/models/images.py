@@ -6,6 +6,7 @@ import hashlib
 import os
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -125,24 +126,26 @@ def check_images(
     return pandas.DataFrame(found, columns=["row", "path", "problem"])
 
 
-class Pictures:
+class Pictures(ABC):
     """A lazy sequence of pictures: ``len(pictures)``, and ``pictures[i]`` as uint8 (h, w, 3).
 
     Made by :func:`pictures`.
     """
 
+    @abstractmethod
     def __len__(self) -> int:
-        raise NotImplementedError
+        """Return how many pictures there are."""
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return (self[row] for row in range(len(self)))
 
+    @abstractmethod
     def __getitem__(self, row: int) -> np.ndarray:
-        raise NotImplementedError
+        """Return one picture, uint8 (h, w, 3)."""
 
+    @abstractmethod
     def part(self, rows: Sequence[int]) -> "Pictures":
         """Return the pictures of some rows; scenes are drawn there and then, all at once."""
-        raise NotImplementedError
 
     def name(self, row: int) -> str:
         """Return what an error calls a picture."""
