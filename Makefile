@@ -33,8 +33,9 @@ book: $(INSTALLED)
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "== Open _build/html/index.html, or: make serve"
 
+# One process a core, a file to one process: a notebook's cells share a kernel, the site is built once.
 test: $(INSTALLED) lint
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile $(PYTEST_ARGS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
