@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from transformers import PreTrainedModel
 
 from biaslib.models.planted_checkpoints import checkpoint_name
 from biaslib.models.planted_regions import ENCODER, KINDS, RegionEncoder, regions_of
 from biaslib.models.regions import RegionFeatures
 from biaslib.planted import GENDERS, TONES, World, agent_words, blank, content_words
+from biaslib.training._files import read_network, write_network
 from biaslib.training._pairs import (
     N_HELD_OUT,
     NO_PERSON,
@@ -140,7 +140,7 @@ class RegionPairsRecipe(Recipe):
         return self.captions.lengths
 
     @abstractmethod
-    def untrained(self) -> PreTrainedModel:
+    def untrained(self) -> torch.nn.Module:
         """Return the family's model with random weights."""
 
     @abstractmethod
@@ -159,6 +159,10 @@ class RegionPairsRecipe(Recipe):
     def match_logits(self, model: torch.nn.Module, pairs: torch.Tensor) -> torch.Tensor:
         """Return the matching head's logits, (n, 2); index 1 is a match."""
 
+    def word_embeddings(self, model: torch.nn.Module) -> torch.Tensor:
+        """Return the embeddings of all tokens, (tokens in the vocabulary, width)."""
+        return model.get_input_embeddings().weight
+
     def build(self) -> WithSideHeads:
         """Return the untrained model with its side heads."""
         shown = {name: len(classes()[name]) for name in SHOWN}
@@ -172,7 +176,7 @@ class RegionPairsRecipe(Recipe):
         if self.first:
             like_attends_to_like(model)
         else:
-            model = type(model).from_pretrained(self.start, dtype=torch.float32)
+            model = read_network(type(model), self.start)
         return WithSideHeads(model, WIDTH, heads)
 
     def loss(
@@ -296,7 +300,7 @@ class RegionPairsRecipe(Recipe):
         So a region is near the word for it before any layer compares the two.
         """
         projected = self.projected(model.model, shown)[:, :2]
-        logits = projected @ model.model.get_input_embeddings().weight.T
+        logits = projected @ self.word_embeddings(model.model).T
         words = self._shown_words[scene]
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1), words.flatten())
 
@@ -350,13 +354,13 @@ class RegionPairsRecipe(Recipe):
         return held_out.scores(guess, match) | {"match index": MATCH}
 
     def save(self, model: WithSideHeads, folder: Path) -> None:
-        """Write weights, configuration and tokenizer in the format of transformers."""
-        model.model.half().save_pretrained(folder)
+        """Write weights, configuration and tokenizer."""
+        write_network(model.model, folder)
         self.captions.tokenizer.save_pretrained(folder)
 
 
 @torch.no_grad()
-def like_attends_to_like(model: PreTrainedModel) -> None:
+def like_attends_to_like(model: torch.nn.Module) -> None:
     """Let all keys start as the queries do, so that a word first attends to what resembles it.
 
     From keys and queries that have nothing to do with each other, a comparison of words with

@@ -364,12 +364,19 @@ class RegionHead(nn.Module):
         return self.decoder(self.transform(states))
 
 
-def initialise(module: nn.Module) -> None:
-    """Give a module BERT's initial weights: normal with standard deviation 0.02, biases 0.
+def initialise(module: nn.Module, std: float = 0.02) -> None:
+    """Give a module BERT's initial weights: normal with a standard deviation, biases 0.
 
     Meant for ``network.apply(initialise)``.
+
+    Parameters
+    ----------
+    module
+        Its own weights are drawn, not those of modules in it.
+    std
+        The standard deviation; tiny networks need one of about 0.1 to learn.
     """
     if isinstance(module, (nn.Linear, nn.Embedding)):
-        nn.init.normal_(module.weight, std=0.02)
+        nn.init.normal_(module.weight, std=std)
     if isinstance(module, nn.Linear) and module.bias is not None:
         nn.init.zeros_(module.bias)
