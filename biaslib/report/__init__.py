@@ -1,7 +1,22 @@
-"""From tidy scores to what a person sees: style, tables, sentences, plots and panels."""
+"""From tidy scores to what a person sees: style, tables, sentences, plots, panels and checks."""
 
+from biaslib.report._check import Check, judge
+from biaslib.report._drawing import Drawing, picture
+from biaslib.report._explorer import Panel
 from biaslib.report._style import use_style
 from biaslib.report._tables import Table, table
 from biaslib.report._text import p_text, say, signed
 
-__all__ = ["Table", "p_text", "say", "signed", "table", "use_style"]
+__all__ = [
+    "Check",
+    "Drawing",
+    "Panel",
+    "Table",
+    "judge",
+    "p_text",
+    "picture",
+    "say",
+    "signed",
+    "table",
+    "use_style",
+]

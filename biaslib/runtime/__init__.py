@@ -1,5 +1,6 @@
-"""Where a run happens and what it ran: profile, device, progress, store, provenance stamp."""
+"""Where a run happens and what it ran: profile, device, data, progress, store, provenance stamp."""
 
+from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, unknown_name
 from biaslib.runtime._lock import ChecksumError, DownloadError, Lock
 from biaslib.runtime._profile import PROFILES, device, in_book, profile, progress
@@ -15,6 +16,7 @@ __all__ = [
     "Provenance",
     "Store",
     "UnknownNameError",
+    "data_folder",
     "device",
     "download",
     "file_sha256",

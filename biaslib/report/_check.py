@@ -1,0 +1,105 @@
+"""Checks of exercises: right, or not yet and a hint."""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Check", "judge"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether an exercise is solved, shown as "Right: ..." or "Not yet: ...".
+
+    Parameters
+    ----------
+    passed
+        Whether the answer is right.
+    message
+        What the reader learns from the right answer, or the hint.
+
+    Examples
+    --------
+    >>> Check(False, "the mean is over words")
+    Not yet: the mean is over words
+    """
+
+    passed: bool
+    message: str
+
+    def __repr__(self) -> str:
+        return f"{'Right' if self.passed else 'Not yet'}: {self.message}"
+
+    def _repr_html_(self) -> str:
+        state = "right" if self.passed else "not-yet"
+        start, message = ("Right" if self.passed else "Not yet"), html.escape(self.message)
+        return f'<p class="check check-{state}"><strong>{start}:</strong> {message}</p>'
+
+
+def judge(
+    answer: Any, expected: Any, hint: str, tolerance: float = 1e-6, right: str = "well done."
+) -> Check:
+    """Compare an answer with the expected one.
+
+    Parameters
+    ----------
+    answer
+        What the reader wrote; ``None`` and ``...`` are blanks.
+    expected
+        A number, an array, a word, or sequences and mappings of these.
+    hint
+        What to say while the answer is not right.
+    tolerance
+        Largest difference of numbers that still counts as equal.
+    right
+        What to say of a right answer.
+
+    Returns
+    -------
+    Check
+        Never an error: an answer of another type or shape is not right yet.
+
+    Examples
+    --------
+    >>> judge(..., 0.25, "count the partitions first")
+    Not yet: count the partitions first
+    >>> judge([0.1, 0.2], np.array([0.1, 0.2]), "", right="one score a word.")
+    Right: one score a word.
+    """
+    passed = _same(answer, expected, tolerance)
+    return Check(passed, right if passed else hint)
+
+
+def _same(answer: Any, expected: Any, tolerance: float) -> bool:
+    if answer is None or answer is ...:
+        return False
+    if isinstance(expected, str | bool | np.bool_):
+        return bool(np.ndim(answer) == 0 and answer == expected)
+    if isinstance(expected, Mapping):
+        same_keys = isinstance(answer, Mapping) and answer.keys() == expected.keys()
+        return same_keys and all(_same(answer[k], expected[k], tolerance) for k in expected)
+    if isinstance(expected, Number | np.ndarray) or _numbers(expected):
+        return _near(answer, expected, tolerance)
+    if isinstance(expected, Sequence) and isinstance(answer, Sequence | np.ndarray):
+        pairs = zip(answer, expected, strict=False)
+        return len(answer) == len(expected) and all(_same(a, e, tolerance) for a, e in pairs)
+    return bool(answer == expected)
+
+
+def _numbers(expected: Any) -> bool:
+    if not isinstance(expected, Sequence):
+        return hasattr(expected, "to_numpy")
+    return all(isinstance(each, Number) for each in expected)
+
+
+def _near(answer: Any, expected: Any, tolerance: float) -> bool:
+    try:
+        found, wanted = np.asarray(answer, dtype=float), np.asarray(expected, dtype=float)
+    except (TypeError, ValueError):
+        return False
+    close = found.shape == wanted.shape
+    return close and bool(np.allclose(found, wanted, rtol=0, atol=tolerance, equal_nan=True))

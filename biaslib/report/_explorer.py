@@ -1,0 +1,175 @@
+"""A panel of choices over precomputed results, with a kernel and without one."""
+
+import html
+import importlib.resources
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+from biaslib.report._drawing import Drawing
+from biaslib.report._svg import SHAPES, view
+from biaslib.runtime import in_book
+
+MISSING = "Nothing was run for this combination."
+_numbers = itertools.count(1)
+
+
+class Panel:
+    """Choices over results: widgets in a running notebook, a piece of page in the built book.
+
+    Both are drawn from one description, :meth:`data`, and neither computes.
+
+    Parameters
+    ----------
+    name
+        What is chosen from, for example ``"Tests of study 1"``.
+    choices
+        Values by the label of their control, in order. Several numbers become a slider, anything
+        else a list.
+    cases
+        A drawing, or several to stand below each other, by the chosen values in the order of the
+        controls. A combination may be missing; the panel says so.
+
+    Raises
+    ------
+    ValueError
+        If a case is of values that cannot be chosen.
+
+    Examples
+    --------
+    >>> dots = {"kind": "dots", "x": [0, 1], "y": [0, 1], "label": "words", "group": 0}
+    >>> shown = Drawing("Two words.", [dots], "dose", "score", (0, 1), (0, 1), "Two dots.")
+    >>> panel = Panel("Example", {"Level": ["word", "sentence"]}, {("word",): shown})
+    >>> panel.sentence("word"), panel.sentence("sentence")
+    ('Two words.', 'Nothing was run for this combination.')
+    """
+
+    def __init__(
+        self,
+        name: str,
+        choices: dict[str, Sequence[Any]],
+        cases: dict[tuple, Drawing | Sequence[Drawing]],
+    ):
+        self.name = name
+        self.choices = {label: list(values) for label, values in choices.items()}
+        self.cases = {
+            key: [shown] if isinstance(shown, Drawing) else list(shown)
+            for key, shown in cases.items()
+        }
+        for key in self.cases:
+            self._place(key)
+
+    def _place(self, chosen: tuple) -> str:
+        """Return the positions of chosen values among the choices, as the script writes them."""
+        try:
+            pairs = zip(self.choices.values(), chosen, strict=True)
+            return ",".join(str(values.index(value)) for values, value in pairs)
+        except ValueError:
+            raise ValueError(
+                f"{chosen} cannot be chosen in the panel {self.name!r}, which has {self.choices}"
+            ) from None
+
+    def drawings(self, *chosen: Any) -> list[Drawing]:
+        """Return what is shown for chosen values; nothing where nothing was run."""
+        self._place(chosen)
+        return self.cases.get(chosen, [])
+
+    def sentence(self, *chosen: Any) -> str:
+        """Return the sentences shown for chosen values."""
+        return " ".join(each.sentence for each in self.drawings(*chosen)) or MISSING
+
+    def data(self) -> dict[str, Any]:
+        """Return all that both views draw from."""
+        return {
+            "name": self.name,
+            "controls": [[label, list(map(str, v))] for label, v in self.choices.items()],
+            "shapes": SHAPES,
+            "missing": MISSING,
+            "cases": {
+                self._place(key): [drawing.as_dict() for drawing in shown]
+                for key, shown in self.cases.items()
+            },
+        }
+
+    def page(self) -> str:
+        """Return the panel as a piece of page that works without a kernel."""
+        identifier = f"{re.sub('[^a-z0-9]+', '-', self.name.lower())}-{next(_numbers)}"
+        data = json.dumps(self.data(), separators=(",", ":"), ensure_ascii=False)
+        data = data.replace("</", "<\\/")
+        return (
+            f'<div class="explorer" id="{identifier}" role="group" '
+            f'aria-label="{html.escape(self.name)}">{_style()}'
+            f'<div class="explorer-controls">{"".join(map(self._control, self.choices))}</div>'
+            '<p class="explorer-text" data-part="text" aria-live="polite"></p>'
+            '<div data-part="views"></div>'
+            "<noscript>This panel needs JavaScript; the tables of this page hold the same "
+            "numbers.</noscript>"
+            f'<script type="application/json" data-part="data">{data}</script>'
+            f'<script>{_file("explorer.js")}("{identifier}");</script></div>'
+        )
+
+    def _control(self, label: str) -> str:
+        values = self.choices[label]
+        if _slides(values):
+            inner = f'<input type="range" min="0" max="{len(values) - 1}" step="1" value="0"'
+            inner = f"<output>{values[0]}</output>{inner} data-choice>"
+        else:
+            options = (
+                f'<option value="{place}">{html.escape(str(value))}</option>'
+                for place, value in enumerate(values)
+            )
+            inner = f"<select data-choice>{''.join(options)}</select>"
+        return f"<label>{html.escape(label)} {inner}</label>"
+
+    def widget(self) -> Any:
+        """Return the panel as ipywidgets, for a running notebook.
+
+        Its plots are not drawn through an Output widget: executing such a notebook without a front
+        end can wait for ever.
+        """
+        import ipywidgets
+
+        controls = [
+            (ipywidgets.SelectionSlider if _slides(values) else ipywidgets.Dropdown)(
+                options=[(str(value), value) for value in values], description=label
+            )
+            for label, values in self.choices.items()
+        ]
+        shown = ipywidgets.HTML()
+
+        def draw(_change: Any = None) -> None:
+            shown.value = self._view(*(each.value for each in controls))
+
+        for control in controls:
+            control.observe(draw, names="value")
+        draw()
+        return ipywidgets.VBox([ipywidgets.VBox(controls), shown])
+
+    def _view(self, *chosen: Any) -> str:
+        shown = "".join(view(each.as_dict()) for each in self.drawings(*chosen))
+        return f"{_style()}<p>{html.escape(self.sentence(*chosen))}</p>{shown}"
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import HTML, display
+
+        display(HTML(self.page()) if in_book() else self.widget())
+
+
+def _slides(values: Sequence[Any]) -> bool:
+    return (
+        len(values) > 1
+        and not isinstance(values[0], bool)
+        and all(isinstance(v, Real) for v in values)
+    )
+
+
+def _style() -> str:
+    return f"<style>{_file('explorer.css')}</style>"
+
+
+def _file(name: str) -> str:
+    folder = importlib.resources.files("biaslib.report") / "data"
+    return (folder / name).read_text(encoding="utf-8").strip()
