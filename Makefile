@@ -9,11 +9,12 @@ PORT ?= 8000
 export PYTHONHASHSEED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test lint serve lab clean benchmarks constraints wheel repository
+.PHONY: help install book test rehearsal lint serve lab clean benchmarks constraints wheel repository
 
 help:
 	@echo "make book        run every notebook and build the site into _build/html"
 	@echo "make test        style, layers, tests, notebooks, the site in a browser"
+	@echo "make rehearsal   the studies in the profile 'paper', on random models and invented data"
 	@echo "make serve       build the book and show it on http://localhost:$(PORT)"
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make benchmarks  measure against what users would pick instead"
@@ -36,6 +37,10 @@ book: $(INSTALLED)
 # One process a core, a file to one process: a notebook's cells share a kernel, the site is built once.
 test: $(INSTALLED) lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile $(PYTEST_ARGS)
+
+rehearsal: $(INSTALLED)
+	@echo "== The studies' notebooks in the profile 'paper', on a model hub on this machine"
+	cd tests && ../$(BIN)/python -m support.rehearsal $(NOTEBOOK)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

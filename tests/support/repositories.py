@@ -6,14 +6,18 @@ which must not be downloaded.
 """
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 import transformers
+import yaml
 from PIL import Image
 
-from biaslib.models import REGISTRY
+from biaslib import stimuli
+from biaslib.models import REGISTRY, detector
+from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
 
 SIDE = 32
 """Width and height of the tiny models' pictures."""
@@ -26,9 +30,26 @@ TRANSFORMER = {
 }
 SENTENCE = "the nurse is here"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def _words_of_the_papers() -> set[str]:
+    lists = (Path(stimuli.__file__).parent / "data").iterdir()
+    return {
+        word for path in lists for word in re.findall("[a-z]+", path.read_text("utf-8").lower())
+    }
+
+
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SENTENCE.split(), "woman", "man", "."]
 PIECES += [*LETTERS, *(f"##{letter}" for letter in LETTERS)]
-"""A WordPiece vocabulary that spells every word of small letters."""
+PIECES += sorted(_words_of_the_papers() - set(PIECES))
+"""A WordPiece vocabulary that has the words of the papers' lists and spells all others."""
+
+LONGEST = 512
+"""Tokens of the longest text, as in BERT; where each letter is a token, half as many."""
+
+GOLDEN_DETECTOR = Path(__file__).parents[1] / "golden" / "frcnn" / "config.json"
+CLASSES = ["man", "woman", "dog", "hat", "nurse", "car", "tree", "cup", "sky", "boy", "cat", "sea"]
+ATTRIBUTES = ["red", "tall", "wet", "old", "blue", "flat", "open"]
 
 
 def build(name: str, folder: Path) -> Path:
@@ -57,7 +78,7 @@ def _write(source: str, name: str, folder: Path) -> Path:
 
 def _word_pieces(path: Path) -> transformers.PreTrainedTokenizerFast:
     (path / "vocab.txt").write_text("\n".join(PIECES) + "\n", encoding="utf-8")
-    tokenizer = transformers.BertTokenizerFast(str(path / "vocab.txt"), model_max_length=40)
+    tokenizer = transformers.BertTokenizerFast(str(path / "vocab.txt"), model_max_length=LONGEST)
     tokenizer.save_pretrained(path)
     return tokenizer
 
@@ -98,10 +119,12 @@ def _roberta(path: Path) -> None:
     first = ["<s>", "<pad>", "</s>", "<unk>"]
     size = _bytes_of_words(path, first, ["<mask>"], ending="")
     tokenizer = transformers.RobertaTokenizerFast(
-        str(path / "vocab.json"), str(path / "merges.txt"), model_max_length=40
+        str(path / "vocab.json"), str(path / "merges.txt"), model_max_length=LONGEST // 2
     )
     tokenizer.save_pretrained(path)
-    config = transformers.RobertaConfig(vocab_size=size, max_position_embeddings=44, **TRANSFORMER)
+    config = transformers.RobertaConfig(
+        vocab_size=size, max_position_embeddings=LONGEST // 2 + 4, **TRANSFORMER
+    )
     _safe(transformers.RobertaForMaskedLM(config), path)
 
 
@@ -156,10 +179,10 @@ def _vilt_itm(path: Path) -> None:
 def _clip(path: Path) -> None:
     size = _bytes_of_words(path, [], ["<|startoftext|>", "<|endoftext|>"], ending="</w>")
     tokenizer = transformers.CLIPTokenizerFast(
-        str(path / "vocab.json"), str(path / "merges.txt"), model_max_length=40
+        str(path / "vocab.json"), str(path / "merges.txt"), model_max_length=LONGEST // 2
     )
     tokenizer.save_pretrained(path)
-    text = {"vocab_size": size, "max_position_embeddings": 40, **TRANSFORMER}
+    text = {"vocab_size": size, "max_position_embeddings": LONGEST // 2, **TRANSFORMER}
     text |= {"bos_token_id": size - 2, "eos_token_id": size - 1}
     vision = {"image_size": SIDE, "patch_size": 8, **TRANSFORMER}
     config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
@@ -172,7 +195,7 @@ def _clip(path: Path) -> None:
 def _siglip(path: Path) -> None:
     """Write SigLIP's files, with WordPiece's vocabulary in place of SentencePiece's."""
     _word_pieces(path)
-    text = {"vocab_size": len(PIECES), "max_position_embeddings": 40, **TRANSFORMER}
+    text = {"vocab_size": len(PIECES), "max_position_embeddings": 77, **TRANSFORMER}
     text |= {"bos_token_id": 2, "eos_token_id": 3}
     vision = {"image_size": SIDE, "patch_size": 8, **TRANSFORMER}
     config = transformers.SiglipConfig(text_config=text, vision_config=vision)
@@ -196,7 +219,7 @@ def _open_clip(path: Path) -> None:
             "head_width": 8,
         },
         "text_cfg": {
-            "context_length": 40,
+            "context_length": 77,
             "vocab_size": 49408,
             "width": 16,
             "heads": 2,
@@ -212,7 +235,7 @@ def _open_clip(path: Path) -> None:
 
 def _flava(path: Path) -> None:
     _word_pieces(path)
-    text = {"vocab_size": len(PIECES), "max_position_embeddings": 40, **TRANSFORMER}
+    text = {"vocab_size": len(PIECES), "max_position_embeddings": 77, **TRANSFORMER}
     image = {"image_size": SIDE, "patch_size": 8, "vocab_size": 16, **TRANSFORMER}
     codebook = {"num_groups": 4, "hidden_size": 8, "vocab_size": 16, "num_blocks_per_group": 1}
     config = transformers.FlavaConfig(
@@ -242,6 +265,33 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "open-clip": _open_clip,
     "flava": _flava,
 }
+
+
+def build_detector(folder: Path) -> Path:
+    """Write the repository of the region detector, with regions of 2,048 numbers; see its config.
+
+    Its pictures are small and their contrast is, so that random weights find a variety of regions.
+    The names of its classes are in another repository; :func:`write_labels` writes them.
+    """
+    path = folder / detector.SOURCE
+    path.mkdir(parents=True, exist_ok=True)
+    settings = json.loads(GOLDEN_DETECTOR.read_text())
+    settings["model"]["pixel_std"] = [100.0, 100.0, 50.0]
+    settings["input"] |= {"min_size_test": 64, "max_size_test": 96}
+    settings["resnets"] |= {"res2_out_channels": 256, "width_per_group": 2}
+    settings["roi_box_head"] |= {"pooler_resolution": 4}
+    torch.manual_seed(0)
+    network = FasterRcnn(FasterRcnnConfig.from_nested(settings))
+    torch.save(network.state_dict(), path / "pytorch_model.bin")
+    (path / "config.yaml").write_text(yaml.safe_dump(settings))
+    return path
+
+
+def write_labels(folder: Path) -> None:
+    """Write the names of the detector's classes and attributes, as their repository has them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "objects_vocab.txt").write_text("\n".join(CLASSES) + "\n")
+    (folder / "attributes_vocab.txt").write_text("\n".join(ATTRIBUTES) + "\n")
 
 
 def picture(seed: int = 0) -> Image.Image:
