@@ -11,6 +11,7 @@ import torch
 
 __all__ = [
     "CheckpointError",
+    "read_config",
     "read_weights",
     "reading",
     "require_complete",
@@ -76,7 +77,7 @@ def _kinds_of_transformers(family: str) -> Collection[str]:
 
 def _require_open_clip(folder: Path, name: str) -> None:
     if not (folder / "open_clip_config.json").is_file():
-        kind = _config(folder, name).get("model_type", "no kind")
+        kind = read_config(folder, name).get("model_type", "no kind")
         raise CheckpointError(
             f"{folder} is a checkpoint of {kind!r} without an open_clip_config.json, and {name!r} "
             "is loaded in the layout of OpenCLIP. If transformers has the model, load it as 'clip'"
@@ -101,7 +102,7 @@ def require_kind(folder: str | Path, kinds: Collection[str], name: str) -> None:
         If there is no ``config.json``, or it is not of one of the kinds; the message names the
         architecture that it is of.
     """
-    found = _config(Path(folder), name)
+    found = read_config(Path(folder), name)
     if found.get("model_type") not in kinds:
         kind = found.get("model_type", "no kind")
         architectures = ", ".join(found.get("architectures") or []) or "no architecture named"
@@ -117,12 +118,21 @@ def _some(kinds: Collection[str]) -> str:
     return " or ".join(names[:LISTED]) + (" or another of its kind" if len(names) > LISTED else "")
 
 
-def _config(folder: Path, name: str) -> dict:
+def read_config(folder: Path, name: str) -> dict:
+    """Return what a folder's ``config.json`` says.
+
+    Raises
+    ------
+    CheckpointError
+        If there is none, or it cannot be read.
+    """
     path = folder / "config.json"
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        there = ", ".join(sorted(each.name for each in folder.glob("*"))) or "nothing"
+        names = sorted(each.name for each in folder.glob("*"))
+        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+        there = f"{', '.join(names[:LISTED])}{more}" if names else "nothing"
         raise CheckpointError(
             f"{folder} is no checkpoint of {name!r}: it has no config.json. It holds {there}"
         ) from None

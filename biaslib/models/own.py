@@ -1,0 +1,156 @@
+"""A model of one's own: which registered family reads it, told from its files.
+
+Names of the model hub, names of OpenCLIP with their training data, and folders on this disk.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from biaslib import runtime
+from biaslib.models import _checkpoints
+from biaslib.models._checkpoints import CheckpointError
+from biaslib.models._registry import REGISTRY, _open_clip_repository, load
+
+__all__ = ["OwnModel", "identify", "load_own"]
+
+FAMILIES = {
+    kind: next(name for name, entry in REGISTRY.items() if entry.family == family)
+    for family, kinds in _checkpoints.KINDS.items()
+    for kind in kinds
+} | {"multi_task_vilbert": "vilbert-12-in-1"}
+"""Registered name by ``model_type``, for families that are loaded from one kind."""
+
+MATCHERS = {"ViltForImageAndTextRetrieval": "vilt-itm"}
+"""Registered name by architecture, where that of the kind has another head."""
+
+
+@dataclass(frozen=True)
+class OwnModel:
+    """A loaded model, and what it was loaded as.
+
+    Attributes
+    ----------
+    given
+        What was asked for.
+    registered
+        The registered name whose family read it: says what images it takes.
+    model
+        With that family's capabilities.
+    checkpoint
+        What :func:`biaslib.models.load` was given; None for a registered model as it is.
+    """
+
+    given: str
+    registered: str
+    model: Any
+    checkpoint: str | Path | None = None
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether the model sees at all."""
+        return "image" in REGISTRY[self.registered].capabilities
+
+    @property
+    def takes_regions(self) -> bool:
+        """Whether it reads the regions of a detector instead of pictures."""
+        return "regions" in REGISTRY[self.registered].features
+
+
+def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | Path | None]:
+    """Return the registered name that reads a model, and what to load it from.
+
+    Parameters
+    ----------
+    given
+        A registered name; a folder; ``owner/name`` or ``owner/name@revision`` of the model hub; a
+        name of OpenCLIP with its training data, such as ``ViT-B-32/laion2b_s34b_b79k``.
+    profile
+        ``planted`` never asks the hub; ``None`` takes that of the run.
+
+    Raises
+    ------
+    CheckpointError
+        If it is of an architecture that no family reads; the message names it, and says what else
+        can be done.
+    ValueError
+        If the hub would be needed in the profile ``planted``.
+    DownloadError
+        If the hub does not have it.
+
+    Examples
+    --------
+    >>> from biaslib.models.planted_checkpoints import checkpoint
+    >>> identify(checkpoint("flava", 3, 0))[0]
+    'flava'
+    >>> identify("lxmert")
+    ('lxmert', None)
+    """
+    if str(given) in REGISTRY:
+        return str(given), None
+    if Path(given).is_dir():
+        return _family_of(Path(given)), Path(given)
+    if Path(given).is_file():
+        raise CheckpointError(
+            f"{given} is a file, which does not tell its architecture. Load it as the family that "
+            "it is of, biaslib.models.load(name, checkpoint=...), and pass OwnModel(...) with that"
+        )
+    if runtime.profile(profile) == "planted":
+        raise ValueError(
+            f"{given} is no registered name and no folder here, and the profile 'planted' never "
+            "downloads. Set BIASLIB_PROFILE=paper to take it from the model hub, or pass a folder"
+        )
+    return _from_hub(str(given))
+
+
+def _from_hub(given: str) -> tuple[str, str]:
+    """Download a repository, to see what it is; its files are kept for loading it."""
+    from biaslib.models.downloads import fetch
+
+    name, _, revision = given.partition("@")
+    wanted = replace(
+        REGISTRY["open-clip"],
+        source=f"hub {_open_clip_repository(name)}",
+        revision=revision,
+        sha256="",
+        companion="",
+    )
+    return _family_of(fetch(wanted)), given
+
+
+def _family_of(folder: Path) -> str:
+    """Return the registered name whose family reads a folder."""
+    if (folder / "open_clip_config.json").is_file():
+        return "open-clip"
+    config = _checkpoints.read_config(folder, "any model")
+    kind, architectures = config.get("model_type", "no kind"), config.get("architectures") or []
+    for architecture in architectures:
+        if architecture in MATCHERS:
+            return MATCHERS[architecture]
+    if kind in FAMILIES:
+        return FAMILIES[kind]
+    for name in ("clip", "bert"):
+        try:
+            _checkpoints.require_family(folder, REGISTRY[name].family, name)
+        except CheckpointError:
+            continue
+        return name
+    raise CheckpointError(
+        f"{folder} is a checkpoint of {kind!r} ({', '.join(architectures) or 'no architecture'}), "
+        f"which no family here reads: {', '.join(sorted(FAMILIES))}, dual encoders such as CLIP, "
+        "and text encoders with masked words. Wrap it in a class with the methods of "
+        "biaslib.models.capabilities that it can fill, and pass OwnModel(...) with an object of it"
+    )
+
+
+def load_own(given: str | Path, profile: str | None = None, device: str | None = None) -> OwnModel:
+    """Load a model by whatever names it; see :func:`identify` for names and errors.
+
+    Examples
+    --------
+    >>> load_own("all-MiniLM-L6-v2").takes_images
+    False
+    """
+    registered, checkpoint = identify(given, profile)
+    model = load(registered, profile=profile, checkpoint=checkpoint, device=device)
+    return OwnModel(str(given), registered, model, checkpoint)

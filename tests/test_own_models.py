@@ -1,0 +1,104 @@
+"""A model of one's own is read by the family that its files name, or refused by its name."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from support import repositories
+from support.hub import instead_of_the_real_one
+
+from biaslib import models
+from biaslib.models import own
+from biaslib.models._checkpoints import CheckpointError
+from biaslib.models.planted_checkpoints import checkpoint
+
+TEXT = ["the nurse is here"]
+
+
+@pytest.fixture(scope="module")
+def official(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("official")
+    repositories.build_all(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hub(official, tmp_path_factory):
+    with instead_of_the_real_one(official, tmp_path_factory.mktemp("scratch")) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("name", "read_as", "images", "regions"),
+    [
+        ("bert", "bert", False, False),
+        ("clip", "clip", True, False),
+        ("open_clip", "open-clip", True, False),
+        ("flava", "flava", True, False),
+        ("vilt", "vilt", True, False),
+        ("lxmert", "lxmert", True, True),
+        ("visualbert", "visualbert", True, True),
+    ],
+)
+def test_a_planted_folder_is_read_by_its_family(name, read_as, images, regions):
+    found = own.load_own(checkpoint(name, 3, 0), device="cpu")
+    assert (found.registered, found.takes_images, found.takes_regions) == (read_as, images, regions)
+    named = models.load(read_as, profile="planted", dose=3, seed=0, device="cpu")
+    assert found.model.revision == named.revision
+
+
+@pytest.mark.parametrize(
+    ("given", "read_as"),
+    [
+        ("openai/clip-vit-base-patch32", "clip"),
+        ("google/siglip-base-patch16-224", "clip"),
+        ("laion/CLIP-ViT-H-14-laion2B-s32B-b79K", "open-clip"),
+        ("ViT-H-14/laion2b_s32b_b79k", "open-clip"),
+        ("FacebookAI/roberta-base", "bert"),
+        ("uclanlp/visualbert-vqa-coco-pre", "visualbert"),
+        ("dandelin/vilt-b32-mlm", "vilt"),
+        ("facebook/flava-full@" + "ab" * 20, "flava"),
+    ],
+)
+def test_a_name_of_the_hub_is_read_by_its_family(hub, given, read_as):
+    found = own.load_own(given, profile="paper", device="cpu")
+    assert (found.given, found.registered) == (given, read_as)
+    if read_as in ("clip", "open-clip"):
+        assert found.model.encode_text(TEXT).shape[0] == 1
+    else:
+        assert found.model.embed(TEXT).shape == (1, 16)
+
+
+def test_a_bert_like_model_gives_what_its_own_name_gives(hub):
+    found = own.load_own("google-bert/bert-base-uncased", profile="paper", device="cpu")
+    named = models.load("bert", profile="paper", device="cpu")
+    np.testing.assert_array_equal(found.model.embed(TEXT), named.embed(TEXT))
+
+
+def test_a_matching_head_is_told_by_the_architecture(official, tmp_path):
+    folder = shutil.copytree(official / "dandelin" / "vilt-b32-mlm-itm", tmp_path / "vilt")
+    config = json.loads((folder / "config.json").read_text())
+    config["architectures"] = ["ViltForImageAndTextRetrieval"]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert own.identify(folder)[0] == "vilt-itm"
+
+
+def test_an_unknown_architecture_is_named(tmp_path):
+    config = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match=r"'gpt2' \(GPT2LMHeadModel\), which no family here"):
+        own.load_own(tmp_path)
+
+
+def test_what_is_no_model_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match=r"has no config.json. It holds nothing"):
+        own.identify(tmp_path)
+    for number in range(7):
+        (tmp_path / f"{number}.txt").write_text("")
+    with pytest.raises(CheckpointError, match=r"It holds 0.txt, .*4.txt and 2 more"):
+        own.identify(tmp_path)
+    with pytest.raises(CheckpointError, match="is a file, which does not tell its architecture"):
+        own.identify(tmp_path / "0.txt")
+    with pytest.raises(ValueError, match=r"nobody/x is no registered name .*'planted' never"):
+        own.identify("nobody/x", profile="planted")
