@@ -5,6 +5,7 @@ its authors published, checks them, and says what it found.
 """
 
 from biaslib.datasets._problems import DataError, require_sound
+from biaslib.datasets.entity_images import balanced_images, entity_balance, entity_images
 from biaslib.datasets.grounded_images import (
     GroundedTest,
     balance,
@@ -18,8 +19,11 @@ __all__ = [
     "DataError",
     "GroundedTest",
     "balance",
+    "balanced_images",
     "coverage",
     "download_images",
+    "entity_balance",
+    "entity_images",
     "grounded_test",
     "images_of",
     "read_links",

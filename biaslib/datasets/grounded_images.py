@@ -15,9 +15,9 @@ from pathlib import Path
 import pandas
 
 from biaslib import stimuli
+from biaslib.datasets._image_files import images_in, readable
 from biaslib.datasets._problems import DataError, problems
-from biaslib.models.images import check_images
-from biaslib.runtime import file_sha256, progress, unknown_name
+from biaslib.runtime import unknown_name
 
 __all__ = ["GroundedTest", "balance", "grounded_test", "images_of", "user_test"]
 
@@ -30,7 +30,6 @@ KEYS = ("test_name", "dataset", "test_types", *ROLES)
 """What a released file must have; contextual_words and dataset_dir are missing from some."""
 
 LEVELS = {"word": ("word",), "sentence": ("sentence", "contextual")}
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 
 KNOWN_ERRORS = {
     ("weat6", "google", "word"): (
@@ -215,16 +214,8 @@ def images_of(test: GroundedTest, folder: str | Path) -> tuple[pandas.DataFrame,
     missing = names[names["path"].isna()]
     found = [("error", "image is missing", row.set, row.image) for row in missing.itertuples()]
     there = names.dropna(subset="path")
-    paths = sorted(set(there["path"]))
-    unreadable = dict(check_images(paths)[["path", "problem"]].itertuples(index=False))
-    sound = there[~there["path"].map(str).isin(unreadable)]
-    bad = there[there["path"].map(str).isin(unreadable)]
-    found += [
-        ("error", "image cannot be opened", row.set, unreadable[str(row.path)])
-        for row in bad.itertuples()
-    ]
-    hashes = {path: file_sha256(path) for path in progress(paths, "checksums")}
-    sound = sound.assign(sha256=sound["path"].map(hashes))
+    sound, damaged = readable(there, "set")
+    found += damaged
     found += _twins(sound)
     return test.pairs.merge(sound, on=["set", "image"]), problems(found)
 
@@ -417,12 +408,7 @@ def _pair_folder(folder: Path, set_name: str, captions: pandas.DataFrame):
     rows, found = [], []
     for word, of_word in captions.groupby("word", sort=False):
         names = [folder / set_name / each for each in dict.fromkeys([word, word.replace(" ", "_")])]
-        images = [
-            image
-            for name in names
-            for image in sorted(name.glob("*"))
-            if image.suffix.lower() in SUFFIXES
-        ]
+        images = [image for name in names for image in images_in(name)]
         if not images:
             found.append(("error", "word without an image", set_name, word))
         rows += [

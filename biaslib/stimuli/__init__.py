@@ -31,7 +31,7 @@ from biaslib.stimuli._association import (
     association_tests,
 )
 from biaslib.stimuli._data import data_checksum, word_frame
-from biaslib.stimuli._entities import entities
+from biaslib.stimuli._entities import entities, own_entities
 from biaslib.stimuli._sentences import frames, indefinite_article, phrases, sentences, templates
 from biaslib.stimuli._taxonomy import (
     CAPTION_TEMPLATES,
@@ -54,6 +54,7 @@ __all__ = [
     "entities",
     "frames",
     "indefinite_article",
+    "own_entities",
     "phrases",
     "sentences",
     "taxonomy",

@@ -1,6 +1,7 @@
 """Entities of the masked-word study, each with a sentence frame."""
 
 import functools
+from pathlib import Path
 
 import pandas
 
@@ -8,6 +9,8 @@ from biaslib.stimuli._data import read_csv
 
 COLUMNS = ["entity", "verb", "frame", "set", "stereotype", "pictured", "source"]
 STEREOTYPES = ("women", "men")
+OWN_COLUMNS = ("entity", "frame")
+"""What a list of one's own must have."""
 
 
 def entities() -> pandas.DataFrame:
@@ -49,6 +52,53 @@ def entities() -> pandas.DataFrame:
     return _entities().copy()
 
 
+def own_entities(path: str | Path) -> pandas.DataFrame:
+    """Return a list of entities of one's own, checked, with the columns of :func:`entities`.
+
+    Parameters
+    ----------
+    path
+        A CSV file with the columns *entity* and *frame*, a sentence with the places ``{agent}``
+        and ``{entity}``; and, where they are known, *stereotype* (``women``, ``men`` or empty),
+        *set* and *source*.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, an entity stands twice, a frame lacks a place or a stereotype is
+        unknown; the message names the file and the entity.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "mine.csv"
+    ...     _ = path.write_text("entity,frame\\nkettle,The {agent} is holding a {entity}.\\n")
+    ...     own_entities(path)[["entity", "verb", "stereotype"]].values.tolist()
+    [['kettle', 'is holding', '']]
+    """
+    path = Path(path)
+    rows = pandas.read_csv(path, dtype=str, keep_default_na=False)
+    for column in OWN_COLUMNS:
+        if column not in rows:
+            raise ValueError(
+                f"{path.name} lacks the column {column}; it has {', '.join(rows.columns)}"
+            )
+    rows = rows.assign(
+        **{name: "" for name in ("stereotype", "source") if name not in rows},
+        **({} if "set" in rows else {"set": "own"}),
+    )
+    check_entities(rows, path.name, (*STEREOTYPES, ""))
+    for entity, frame in zip(rows["entity"], rows["frame"], strict=True):
+        if frame.count("{agent}") != 1 or frame.count("{entity}") != 1:
+            raise ValueError(
+                f"{path.name}: the frame of {entity!r}, {frame!r}, needs {{agent}} and {{entity}} "
+                "once each"
+            )
+    between = rows["frame"].str.extract(r"\{agent\} (.*?)(?: an?)? \{entity\}")[0]
+    return rows.assign(verb=between.fillna(""), pictured=False)[COLUMNS]
+
+
 @functools.cache
 def _entities() -> pandas.DataFrame:
     rows = read_csv("entities.csv")
@@ -59,7 +109,11 @@ def _entities() -> pandas.DataFrame:
     return rows[COLUMNS]
 
 
-def check_entities(rows: pandas.DataFrame) -> None:
+def check_entities(
+    rows: pandas.DataFrame,
+    name: str = "entities.csv",
+    stereotypes: tuple[str, ...] = STEREOTYPES,
+) -> None:
     """Check that no entity stands twice and that every stereotype is known.
 
     Raises
@@ -75,13 +129,11 @@ def check_entities(rows: pandas.DataFrame) -> None:
     """
     twice = rows.loc[rows["entity"].duplicated(), "entity"]
     if len(twice):
-        raise ValueError(
-            f"entities.csv holds the entity {twice.iloc[0]!r} twice; keep one of the rows"
-        )
-    unknown = rows.loc[~rows["stereotype"].isin(STEREOTYPES)]
+        raise ValueError(f"{name} holds the entity {twice.iloc[0]!r} twice; keep one of the rows")
+    unknown = rows.loc[~rows["stereotype"].isin(stereotypes)]
     if len(unknown):
         row = unknown.iloc[0]
         raise ValueError(
-            f"entities.csv gives {row['entity']!r} the stereotype {row['stereotype']!r}; "
+            f"{name} gives {row['entity']!r} the stereotype {row['stereotype']!r}; "
             f"write one of {', '.join(STEREOTYPES)}"
         )

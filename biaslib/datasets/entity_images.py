@@ -1,0 +1,189 @@
+"""Images of study 2: people with an entity, six of women and six of men for each.
+
+Srinivasan and Bisk (2021) collected them for six entities and could not publish them. So this reads
+what a user has gathered: ``<entity>/woman`` and ``<entity>/man`` with pictures in each, or a table
+``images.csv`` beside them that lists the files.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas
+
+from biaslib.datasets._image_files import images_in, readable
+from biaslib.datasets._problems import DataError, problems
+
+__all__ = ["AGENTS", "balanced_images", "entity_balance", "entity_images"]
+
+AGENTS = ("woman", "man")
+"""Names of the folders; whom they show is for the people in the pictures to say."""
+
+COLUMNS = ["entity", "gender", "image", "path"]
+LISTED = ["entity", "agent", "image"]
+"""Columns of ``images.csv``."""
+
+
+def entity_images(
+    folder: str | Path, entities: Sequence[str], per_agent: int = 6
+) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Return the manifest of a folder of images, and what is wrong with the rest.
+
+    Parameters
+    ----------
+    folder
+        With ``<entity>/woman`` and ``<entity>/man``; an entity of two words has a folder with a
+        space or an underscore. A table ``images.csv`` in it, with the columns entity, agent and
+        image (a path below the folder), is read instead of the folders, and says what is missing.
+    entities
+        The entities that are wanted.
+    per_agent
+        Images of women, and of men, that an entity should have; the paper has 6.
+
+    Returns
+    -------
+    manifest : pandas.DataFrame
+        One row an image that can be used: *entity*, *gender* (``woman`` or ``man``), *image*,
+        *path*, *sha256*.
+    problems : pandas.DataFrame
+        Errors: images that are missing, cannot be opened, or are there twice, for one agent or for
+        both (then neither is used); entities with more images of one agent than of the other.
+        Notes: another number than ``per_agent``, a picture that stands for two entities, folders
+        that are not used.
+
+    Raises
+    ------
+    DataError
+        If the folder is not there, or ``images.csv`` lacks a column or names an unknown agent.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> entity_images(tempfile.mkdtemp(), ["purse"])[1][["kind", "where"]].values.tolist()
+    [['image is missing', 'purse, woman'], ['image is missing', 'purse, man']]
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise DataError(
+            f"{folder} is not there; make it, with <entity>/woman and <entity>/man and pictures in "
+            "each"
+        )
+    listed = folder / "images.csv"
+    if listed.is_file():
+        rows, found = _of_table(listed, entities)
+    else:
+        rows, found = _of_folders(folder, entities)
+    rows = rows.assign(where=rows["entity"] + ", " + rows["gender"])
+    there = rows["path"].map(Path.is_file).astype(bool)
+    gone = rows[~there]
+    found += [("error", "image is missing", row.where, row.image) for row in gone.itertuples()]
+    sound, damaged = readable(rows[there], "where")
+    sound, twice = _without_twins(sound)
+    found += damaged + twice + _counts(sound, entities, per_agent)
+    manifest = sound[[*COLUMNS, "sha256"]].reset_index(drop=True)
+    return manifest, problems(found)
+
+
+def entity_balance(manifest: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how many images of each agent every entity has: *entity*, *woman*, *man*.
+
+    Examples
+    --------
+    >>> rows = pandas.DataFrame({"entity": ["tie", "tie"], "gender": ["man", "man"]})
+    >>> entity_balance(rows).values.tolist()
+    [['tie', 0, 2]]
+    """
+    counts = manifest.groupby(["entity", "gender"], sort=False).size().unstack(fill_value=0)
+    counts = counts.reindex(columns=list(AGENTS), fill_value=0)
+    return counts.rename_axis(columns=None).reset_index()
+
+
+def balanced_images(manifest: pandas.DataFrame) -> pandas.DataFrame:
+    """Return as many images of women as of men for every entity: the first by name.
+
+    An entity without images of one of them is left out.
+    """
+    fewest = entity_balance(manifest).set_index("entity")[list(AGENTS)].min(axis=1)
+    rank = manifest.groupby(["entity", "gender"]).cumcount()
+    kept = rank < manifest["entity"].map(fewest)
+    return manifest[kept].reset_index(drop=True)
+
+
+def _of_folders(folder: Path, entities: Sequence[str]):
+    """Return one row a file, and notes on folders without a use and sets without a file."""
+    rows, found, used = [], [], set()
+    for entity in entities:
+        for agent in AGENTS:
+            names = dict.fromkeys([entity, entity.replace(" ", "_")])
+            images = [path for name in names for path in images_in(folder / name / agent)]
+            used |= set(names)
+            rows += [(entity, agent, path.relative_to(folder).as_posix(), path) for path in images]
+            if not images:
+                what = f"no picture in {Path(entity) / agent}"
+                found.append(("error", "image is missing", f"{entity}, {agent}", what))
+    others = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    found += [
+        ("note", "folder is not used", name, "no entity of the list has this name")
+        for name in others
+        if name not in used
+    ]
+    return pandas.DataFrame(rows, columns=COLUMNS), found
+
+
+def _of_table(path: Path, entities: Sequence[str]):
+    """Return the rows of ``images.csv`` for some entities, and the sets that it lacks."""
+    table = pandas.read_csv(path, dtype=str, keep_default_na=False)
+    for column in LISTED:
+        if column not in table:
+            raise DataError(f"{path} lacks the column {column}; it has {', '.join(table.columns)}")
+    wrong = table[~table["agent"].isin(AGENTS)]
+    if len(wrong):
+        raise DataError(
+            f"{path}, line {wrong.index[0] + 2}: the agent is {wrong['agent'].iloc[0]!r}; write "
+            f"{' or '.join(AGENTS)}"
+        )
+    rows = table[LISTED].rename(columns={"agent": "gender"})
+    rows = rows[rows["entity"].isin(entities)].drop_duplicates()
+    rows = rows.assign(path=[path.parent / image for image in rows["image"]])
+    there = set(zip(rows["entity"], rows["gender"], strict=True))
+    found = [
+        ("error", "image is missing", f"{entity}, {agent}", f"no row in {path.name}")
+        for entity in entities
+        for agent in AGENTS
+        if (entity, agent) not in there
+    ]
+    unused = sorted(set(table["entity"]) - set(entities))
+    found += [("note", "rows are not used", each, path.name) for each in unused]
+    return rows.reset_index(drop=True), found
+
+
+def _without_twins(sound: pandas.DataFrame) -> tuple[pandas.DataFrame, list[tuple]]:
+    """Drop pictures that are there twice for an entity; both, where they stand for both agents."""
+    found, dropped = [], []
+    for (entity, _), rows in sound.groupby(["entity", "sha256"], sort=False):
+        names = ", ".join(rows["image"])
+        if rows["gender"].nunique() > 1:
+            found.append(("error", "picture stands for both agents", entity, names))
+            dropped += list(rows.index)
+        elif len(rows) > 1:
+            found.append(("error", "picture is there twice", rows["where"].iloc[0], names))
+            dropped += list(rows.index[1:])
+    left = sound.drop(index=dropped)
+    for _, rows in left.groupby("sha256", sort=False):
+        if len(rows) > 1:
+            where = ", ".join(rows["entity"])
+            found.append(("note", "picture is in two sets", where, rows["image"].iloc[0]))
+    return left, found
+
+
+def _counts(sound: pandas.DataFrame, entities: Sequence[str], per_agent: int) -> list[tuple]:
+    """Return sets that are unbalanced, or of another size."""
+    table = entity_balance(sound).set_index("entity").reindex(list(entities), fill_value=0)
+    found = []
+    for entity, row in table.iterrows():
+        woman, man = int(row["woman"]), int(row["man"])
+        what = f"{woman} of women, {man} of men"
+        if woman != man:
+            found.append(("error", "set is unbalanced", entity, what))
+        elif woman not in (0, per_agent):
+            found.append(("note", "set has another size", entity, f"{what}; not {per_agent}"))
+    return found
