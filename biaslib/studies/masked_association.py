@@ -48,6 +48,9 @@ __all__ = [
 AGENTS = ("woman", "man", "person")
 """Who stands in the caption; the last is the paper's neutral agent."""
 
+GENDERS = AGENTS[:2]
+"""Who is shown."""
+
 SOURCES = {
     "S_PT": "pre-training",
     "S_L": "language, with the image",
@@ -321,15 +324,10 @@ def planted_inputs(
     """
     entities = stimuli.entities() if entities is None else entities
     made = {"profile": "planted", "dose": dose, "seed": seed}
-    exact = model == "oracle"
     asked = models.load(model, planted_in=planted_in, **made)
-    text = (
-        models.load("oracle", planted_in=planted_in, corpus="text", **made)
-        if exact
-        else models.load("bert", **made)
-    )
-    scenes = _scenes(tuple(entities["entity"]), per_agent, seed, view) if per_agent else None
-    shown = None if scenes is None else _shown_scenes(scenes, exact)
+    text = _before(asked) if model == "oracle" else models.load("bert", **made)
+    which_scenes = (tuple(entities["entity"]), per_agent, view)
+    shown = _shown_scenes(model, *which_scenes) if per_agent else None
     dataset = f"planted world, {view}" if per_agent else "planted world, no images"
     return Inputs("planted", dataset, asked, text, entities, shown, seed)
 
@@ -385,10 +383,30 @@ def user_inputs(
     return Inputs("paper", folder.name, asked, text, entities, shown, problems=found)
 
 
+def _before(oracle):
+    """Return the oracle of the text corpus of the same world."""
+    from biaslib.models.oracle import Oracle
+
+    return Oracle(oracle.world, corpus="text")
+
+
 @functools.lru_cache(maxsize=16)
-def _scenes(entities: tuple[str, ...], per_agent: int, seed: int, view: str) -> pandas.DataFrame:
-    rng = np.random.default_rng([seed, 7])
+def _scenes(entities: tuple[str, ...], per_agent: int, view: str) -> pandas.DataFrame:
+    """The same scenes for every world."""
+    rng = np.random.default_rng(7)
     return planted.agents_with_entities(rng, entities, n_per_agent=per_agent, view=view)
+
+
+@functools.lru_cache(maxsize=16)
+def _pixels(entities: tuple[str, ...], per_agent: int, view: str) -> list[str]:
+    return pictures(_scenes(entities, per_agent, view)).ids
+
+
+@functools.lru_cache(maxsize=16)
+def _scene_regions(entities: tuple[str, ...], per_agent: int, view: str):
+    from biaslib.models.planted_regions import regions_of
+
+    return regions_of(_scenes(entities, per_agent, view))
 
 
 @functools.cache
@@ -397,18 +415,25 @@ def _package() -> str:
     return runtime.source_hash()
 
 
-def _shown_scenes(scenes: pandas.DataFrame, exact: bool) -> Shown:
+def _shown_scenes(model: str, *which_scenes) -> Shown:
     """Scenes for a model that sees them drawn, or for the oracle, which reads what they show."""
+    scenes = _scenes(*which_scenes)
     rows = scenes[["entity", "gender"]].assign(image=[f"scene {n}" for n in range(len(scenes))])
-    shown = planted.shown_evidence(scenes)
-    ids = [repr(row) for row in shown.itertuples(index=False)] if exact else pictures(scenes).ids
-    return Shown(
-        rows,
-        ids,
-        lambda which: scenes.iloc[list(which)],
-        planted.blank,
-        f"scenes, source {_package()}",
-    )
+    source = f"scenes, source {_package()}"
+    if model == "oracle":
+        shown = planted.shown_evidence(scenes).itertuples(index=False)
+        ids = [repr(row) for row in shown]
+        return Shown(rows, ids, lambda which: scenes.iloc[list(which)], planted.blank, source)
+    ids = _pixels(*which_scenes)
+    if models.REGISTRY[model].features:
+        return Shown(
+            rows,
+            ids,
+            lambda which: _scene_regions(*which_scenes)[list(which)],
+            planted.blank,
+            source,
+        )
+    return Shown(rows, ids, lambda which: scenes.iloc[list(which)], planted.blank, source)
 
 
 def _shown_files(manifest: pandas.DataFrame, folder: Path, model: str) -> Shown:
@@ -498,7 +523,7 @@ def answers(
         for caption, members in group.groupby("caption", sort=False):
             question = _Question(model, caption, candidates, choices, store, shard_size)
             alone = question.alone(images)
-            parts += [_alone(entity, alone, candidates) for entity in members["entity"]]
+            parts.append(_alone(members["entity"].tolist(), alone, candidates))
             if images is not None:
                 of_group = np.flatnonzero(images.rows["entity"].isin(members["entity"]))
                 if len(of_group):
@@ -567,9 +592,9 @@ def _own_source(model) -> str:
     return f"source {_package()}" if model.name == "oracle" else "text"
 
 
-def _alone(entity: str, log_p: np.ndarray, candidates: list[str]) -> pandas.DataFrame:
-    row = pandas.DataFrame({"entity": [entity], "gender": [""], "image": [""]})
-    return _long(row, log_p[np.newaxis], candidates)
+def _alone(entities: list[str], log_p: np.ndarray, candidates: list[str]) -> pandas.DataFrame:
+    rows = pandas.DataFrame({"entity": entities, "gender": "", "image": ""})
+    return _long(rows, np.repeat(log_p[np.newaxis], len(entities), axis=0), candidates)
 
 
 def _long(rows: pandas.DataFrame, log_p: np.ndarray, candidates: list[str]) -> pandas.DataFrame:
@@ -711,12 +736,12 @@ def _of_entity(asked: pandas.DataFrame, before: pandas.DataFrame) -> dict[str, t
             masked_lm.language_association, first, (first, "person")
         ),
     }
-    by_gender = {gender: asked.loc[gender] for gender in datasets.AGENTS if gender in asked.index}
-    if len(by_gender) < len(datasets.AGENTS):
+    by_gender = {gender: asked.loc[gender] for gender in GENDERS if gender in asked.index}
+    if len(by_gender) < len(GENDERS):
         return found
-    women, men = (by_gender[gender] for gender in datasets.AGENTS)
+    women, men = (by_gender[gender] for gender in GENDERS)
     both = pandas.concat([women, men])
-    f, m = (masked_lm.language_association(both[a], both["person"]) for a in datasets.AGENTS)
+    f, m = (masked_lm.language_association(both[a], both["person"]) for a in GENDERS)
     language = masked_lm.bias_score(f=f, m=m)
     f, m = (masked_lm.visual_association(g["person"], alone["person"]) for g in (women, men))
     visual = masked_lm.bias_score(f=f, m=m)
@@ -728,7 +753,7 @@ def _of_entity(asked: pandas.DataFrame, before: pandas.DataFrame) -> dict[str, t
 def _without_images(score: Callable, above: pandas.Series, below: tuple) -> tuple:
     """A score of one caption: nothing to resample."""
     normaliser, agent = below
-    f, m = (score(above[a], normaliser[agent or a]) for a in datasets.AGENTS)
+    f, m = (score(above[a], normaliser[agent or a]) for a in GENDERS)
     return masked_lm.bias_score(f=f, m=m), None
 
 
