@@ -5,6 +5,7 @@ import pandas
 
 from biaslib import planted
 from biaslib.report._planted_panel import PlantedPanel
+from biaslib.report._style import marked
 from biaslib.report._text import signed
 from biaslib.studies import planted as study
 
@@ -46,8 +47,6 @@ STYLES = {
 SHOWN_WORDS = ("nurse", "mechanic", "pilot", "necklace", "briefcase")
 """Words that are written beside their points: harmless ones."""
 
-SENTENCE = "planted world"
-
 
 def contact_sheet(columns: list[dict], captions: list[str]):
     """Draw scenes in a row each with what they are: columns of six pictures.
@@ -73,7 +72,7 @@ def contact_sheet(columns: list[dict], captions: list[str]):
         place = {"transform": line[0].transAxes, "va": "bottom", "in_layout": False}
         line[0].text(0, 1.04, caption, fontsize=8.5, color="0.15", **place)
     figure.set_layout_engine("constrained", h_pad=0.11)
-    return _marked(figure)
+    return marked(figure)
 
 
 def contact_table(columns: list[dict], captions: list[str]) -> pandas.DataFrame:
@@ -119,7 +118,7 @@ def strengths(doses: list[float], seed: int):
     axes.set_yticks(np.arange(len(order)), order, fontsize=8.5)
     axes.set(xlabel="log-odds: picture of a woman against picture of a man")
     axes.legend(frameon=False)
-    return _marked(figure)
+    return marked(figure)
 
 
 def recovery(scores: pandas.DataFrame, measures: list[str], models: list[str], doses=(1, 3)):
@@ -148,7 +147,7 @@ def recovery(scores: pandas.DataFrame, measures: list[str], models: list[str], d
     handles = axes[0, 0].legend(frameon=False, fontsize=8.5, markerscale=2)
     for handle in handles.legend_handles:
         handle.set_alpha(1)
-    return _marked(figure)
+    return marked(figure)
 
 
 def recovery_table(summary: pandas.DataFrame, models: list[str]) -> pandas.DataFrame:
@@ -193,7 +192,7 @@ def dose_response(summary: pandas.DataFrame, pairs: list[tuple[str, str]]):
         each.set(xlabel="dose", xticks=study.DOSES)
         each.legend(frameon=False, fontsize=9)
     axes[0, 0].set_ylabel("slope on the planted directions")
-    return _marked(figure)
+    return marked(figure)
 
 
 def ranks(summary: pandas.DataFrame, rows: list[tuple[str, str, str, str]], doses=(1, 3)):
@@ -220,7 +219,7 @@ def ranks(summary: pandas.DataFrame, rows: list[tuple[str, str, str, str]], dose
     axes.set_yticks(range(len(rows)), [label for label, *_ in rows], fontsize=9)
     axes.invert_yaxis()
     axes.set(xlabel="rank correlation with the truth", xlim=(min(0, axes.get_xlim()[0]), 1.02))
-    return _marked(figure)
+    return marked(figure)
 
 
 def rank_table(summary: pandas.DataFrame, rows: list[tuple], doses=(1, 3)) -> pandas.DataFrame:
@@ -293,7 +292,7 @@ def zero_histograms(scores: pandas.DataFrame, pairs: list[tuple[str, str]]):
         each.set(xlabel="score at dose 0", yticks=[])
         if each.has_data():
             each.legend(frameon=False, fontsize=8, loc="upper right")
-    return _marked(figure)
+    return marked(figure)
 
 
 def zero_quantiles(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -565,12 +564,3 @@ def _interval(low: float, high: float) -> str:
 
 def _intervals(table: pandas.DataFrame) -> list[str]:
     return [_interval(low, high) for low, high in zip(table["low"], table["high"], strict=True)]
-
-
-def _marked(figure):
-    """Write into the picture where its numbers come from, and return it closed."""
-    from matplotlib import pyplot
-
-    figure.suptitle(SENTENCE, x=0.99, ha="right", fontsize=9, color="0.35", style="italic")
-    pyplot.close(figure)
-    return figure
