@@ -8,7 +8,7 @@ answers by :mod:`biaslib.metrics.masked_lm`.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -292,8 +292,9 @@ def inputs(profile: str | None = None, **settings: Any) -> Inputs:
     return planted_inputs(**kept) if chosen == "planted" else user_inputs(**kept)
 
 
-PLANTED_SETTINGS = {"model", "entities", "per_agent", "dose", "seed", "view", "planted_in"}
-PAPER_SETTINGS = {"model", "entities", "per_agent", "folder", "checkpoint", "only_sound"}
+COMMON = {"model", "entities", "per_agent", "pictured"}
+PLANTED_SETTINGS = COMMON | {"dose", "seed", "view", "planted_in"}
+PAPER_SETTINGS = COMMON | {"folder", "checkpoint", "only_sound"}
 
 
 def planted_inputs(
@@ -304,6 +305,7 @@ def planted_inputs(
     seed: int = 0,
     view: str = "ambiguous",
     planted_in: str = "both",
+    pictured: str | None = "case study",
 ) -> Inputs:
     """Return the inputs of a planted world.
 
@@ -321,12 +323,15 @@ def planted_inputs(
         world planted in both stands in.
     view
         How scenes show the entity: ``visible``, ``ambiguous`` or ``hidden``.
+    pictured
+        The set of entities that have images, as in the paper; the others are asked about in
+        captions alone. None, or a set that is not there, stands for all.
     """
     entities = stimuli.entities() if entities is None else entities
     made = {"profile": "planted", "dose": dose, "seed": seed}
     asked = models.load(model, planted_in=planted_in, **made)
     text = _before(asked) if model == "oracle" else models.load("bert", **made)
-    which_scenes = (tuple(entities["entity"]), per_agent, view)
+    which_scenes = (tuple(_pictured(entities, pictured)), per_agent, view)
     shown = _shown_scenes(model, *which_scenes) if per_agent else None
     dataset = f"planted world, {view}" if per_agent else "planted world, no images"
     return Inputs("planted", dataset, asked, text, entities, shown, seed)
@@ -339,6 +344,7 @@ def user_inputs(
     folder: str | Path | None = None,
     checkpoint: str | Path | None = None,
     only_sound: bool = False,
+    pictured: str | None = "case study",
 ) -> Inputs:
     """Return the inputs of a folder of images, and of official checkpoints.
 
@@ -361,6 +367,8 @@ def user_inputs(
         Of the model, instead of the registered source.
     only_sound
         Go on with the images that are sound, as many of women as of men.
+    pictured
+        As of :func:`planted_inputs`.
 
     Raises
     ------
@@ -376,11 +384,16 @@ def user_inputs(
     text = models.load("bert", profile="paper")
     if not per_agent:
         return Inputs("paper", "no images", asked, text, entities, None)
-    manifest, found = datasets.entity_images(folder, entities["entity"].tolist(), per_agent)
+    manifest, found = datasets.entity_images(folder, _pictured(entities, pictured), per_agent)
     datasets.require_sound(found, f"the image set {folder}", only_sound)
     manifest = datasets.balanced_images(manifest)
     shown = _shown_files(manifest, folder, model)
     return Inputs("paper", folder.name, asked, text, entities, shown, problems=found)
+
+
+def _pictured(entities: pandas.DataFrame, chosen: str | None) -> list[str]:
+    of_set = entities["set"] == chosen
+    return entities.loc[of_set if of_set.any() else slice(None), "entity"].tolist()
 
 
 def _before(oracle):
@@ -650,19 +663,18 @@ def run(
     asked = answers(inputs.model, entities, inputs.images, choices, store, shard_size)
     before = answers(inputs.text_model, entities, None, choices, store, shard_size)
     found_scores = scores(asked, before, entities, n_resamples, inputs.seed)
-    labels = {
-        "study": STUDY,
-        "model": inputs.model.name,
-        "revision": inputs.model.revision,
-        "profile": inputs.profile,
-        "dataset": inputs.dataset,
-    }
-    for at, (name, value) in enumerate(labels.items()):
-        found_scores.insert(at, name, value)
-    of_text = found_scores["level"] == "S_L, text model"
-    found_scores.loc[of_text, "model"] = inputs.text_model.name
-    found_scores.loc[of_text, "revision"] = inputs.text_model.revision
-    return Results(found_scores, asked, before, found)
+    return Results(_labelled(found_scores, inputs), asked, before, found)
+
+
+def _labelled(found: pandas.DataFrame, inputs: Inputs) -> pandas.DataFrame:
+    """Return scores with study, model, revision, profile and dataset before them."""
+    of_text = found["level"] == "S_L, text model"
+    labels = {"study": STUDY}
+    for name in ("name", "revision"):
+        ours, other = (getattr(each, name) for each in (inputs.model, inputs.text_model))
+        labels["model" if name == "name" else name] = np.where(of_text, other, ours)
+    labels |= {"profile": inputs.profile, "dataset": inputs.dataset}
+    return pandas.concat([pandas.DataFrame(labels, index=found.index), found], axis=1)
 
 
 def _sound_entities(entities: pandas.DataFrame, found: pandas.DataFrame) -> pandas.DataFrame:
@@ -916,9 +928,3 @@ def named_shares(named: pandas.DataFrame) -> pandas.DataFrame:
         _share("images", "image", "the wrong name fits the gender", judged),
     ]
     return pandas.DataFrame(rows).drop(columns=["test", "level"])
-
-
-def levels_of(found: pandas.DataFrame) -> Iterable[str]:
-    """Return the sources that some scores hold, in the order of :data:`SOURCES`."""
-    there = set(found["level"])
-    return [name for name in SOURCES if name in there]

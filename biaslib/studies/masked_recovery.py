@@ -101,7 +101,7 @@ def beside_truth(
     """
     entities = stimuli.entities() if entities is None else entities
     asked = {"entities": entities, "dose": dose, "seed": seed, "planted_in": planted_in}
-    asked |= {"view": view, "per_agent": per_agent}
+    asked |= {"view": view, "per_agent": per_agent, "pictured": None}
     found = _bias(study.planted_inputs(model, **asked), n_resamples, store)
     exact = study.planted_inputs("oracle", **asked)
     table = found.merge(_exact(exact, dose, store, found), on=["test", "level"], validate="1:1")

@@ -1,0 +1,493 @@
+"""Study 2: what is asked, stored and scored; images and entities that cannot be used; the truth."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from PIL import Image
+
+from biaslib import datasets, planted, stimuli
+from biaslib.runtime import Store, UnknownNameError
+from biaslib.studies import masked_association as study
+from biaslib.studies import masked_recovery as recovery
+
+ROOT = Path(__file__).parents[1]
+WOMAN, MAN, PERSON = study.AGENTS
+
+
+SAID = {
+    ("woman", "purse"): 0.4,
+    ("man", "purse"): 0.1,
+    ("person", "purse"): 0.2,
+    ("woman", "briefcase"): 0.05,
+    ("man", "briefcase"): 0.3,
+    ("person", "briefcase"): 0.1,
+}
+
+
+class Recited:
+    """A model that recites: log P depends on agent, candidate and the number that an image is."""
+
+    name = "recited"
+
+    def __init__(self, factor=1.0):
+        self.factor, self.asked, self.revision = factor, 0, f"by hand, {factor}"
+
+    def mask_log_prob(self, texts, candidates, images=None):
+        self.asked += len(texts)
+        shown = np.ones(len(texts)) if images is None else np.asarray(images)
+        agents = [text.split()[1] for text in texts]
+        rows = [[SAID[agent, word] for word in candidates] for agent in agents]
+        return np.log(np.array(rows) * self.factor * shown[:, None])
+
+
+def pair():
+    return stimuli.entities().query("entity in ['purse', 'briefcase']").reset_index(drop=True)
+
+
+def numbered(factors):
+    """Images of a woman and a man with each entity that are the factors they multiply by."""
+    rows = [(e, g, f"{e} {g} {i}") for e in pair()["entity"] for g in (WOMAN, MAN) for i in (0, 1)]
+    table = pandas.DataFrame(rows, columns=["entity", "gender", "image"])
+    return study.Shown(
+        table,
+        [f"{name}, {factor}" for name, factor in zip(table["image"], factors, strict=True)],
+        lambda which: [factors[at] for at in which],
+        lambda: [0.5],
+        "numbers",
+    )
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+def run(store, factors=(1.0,) * 8, **settings):
+    asked = study.Inputs("planted", "by hand", Recited(), Recited(0.5), pair(), numbered(factors))
+    return study.run(asked, store=store, **settings)
+
+
+def value(results, entity, level, statistic):
+    rows = results.scores.set_index(["test", "level", "statistic"])
+    return rows.loc[(entity, level, statistic)]
+
+
+# Scores
+
+
+def test_scores_are_those_of_the_formulas_by_hand(store):
+    factors = [0.5, 1.0, 0.25, 0.75, 1.0, 1.0, 1.0, 1.0]
+    results = run(store, factors)
+    twice = np.log(2)
+    assert value(results, "purse", "S_L", "S(f)")["value"] == pytest.approx(twice)
+    assert value(results, "purse", "S_L", "S(m)")["value"] == pytest.approx(-twice)
+    assert value(results, "purse", "S_L", "B")["value"] == pytest.approx(np.log(4))
+    assert value(results, "purse", "S_L, no image", "B")["value"] == pytest.approx(np.log(4))
+    assert value(results, "purse", "S_PT", "S(f)")["value"] == pytest.approx(twice)
+    assert value(results, "purse", "S_PT", "B")["value"] == pytest.approx(0, abs=1e-12)
+    women, men = np.mean([0.5, 1.0]), np.mean([0.25, 0.75])
+    assert value(results, "purse", "S_V", "S(f)")["value"] == pytest.approx(np.log(women))
+    assert value(results, "purse", "S_V", "B")["value"] == pytest.approx(np.log(women / men))
+    assert value(results, "briefcase", "S_V", "B")["value"] == pytest.approx(0, abs=1e-12)
+
+
+def test_probabilities_and_numbers_of_images_stand_beside_the_scores(store):
+    row = value(run(store), "purse", "S_L", "S(f)")
+    assert (row["probability"], row["normaliser"]) == (pytest.approx(0.4), pytest.approx(0.2))
+    assert row["n"] == 4
+    assert value(run(store), "purse", "S_V", "S(f)")["n"] == 2
+    assert value(run(store), "purse", "S_V", "B")["n"] == 4
+    assert value(run(store), "purse", "S_PT", "B")["n"] == 1
+    assert value(run(store), "purse", "S_L, text model", "B")["model"] == "recited"
+
+
+def test_intervals_of_the_image_score_cover_what_images_vary(store):
+    steady = value(run(store), "purse", "S_V", "B")
+    assert (steady["low"], steady["high"]) == (pytest.approx(0), pytest.approx(0))
+    varied = value(run(store, [0.5, 1, 0.25, 0.75, 1, 1, 1, 1]), "purse", "S_V", "S(f)")
+    # Two images: a resample is the one, both, or the other.
+    assert (varied["low"], varied["high"]) == (pytest.approx(np.log(0.5)), pytest.approx(0))
+
+
+def test_what_each_image_adds_has_the_mean_of_the_score(store):
+    results = run(store, [0.5, 1.0, 0.25, 0.75, 1.0, 1.0, 1.0, 1.0])
+    each = study.per_image(results.answers)
+    purse = each[each["entity"] == "purse"]
+    assert purse["S_L(f)"].mean() == pytest.approx(np.log(2))
+    women = purse[purse["gender"] == "woman"]
+    expected = value(results, "purse", "S_V", "S(f)")["value"]
+    assert np.log(np.exp(women["S_V"]).mean()) == pytest.approx(expected)
+    assert women["probability"].tolist() == pytest.approx([0.1, 0.2])
+
+
+def test_the_difference_of_two_models_is_the_bias_of_the_shift():
+    """The paper's Figure 5b is the bias score of its Figure 2, without having said so."""
+    inputs = study.planted_inputs("visualbert", per_agent=0)
+    bias = study.run(inputs).scores.query("statistic == 'B'")
+    wide = bias.pivot(index="test", columns="level", values="value")
+    difference = wide["S_L, no image"] - wide["S_L, text model"]
+    np.testing.assert_allclose(difference, wide["S_PT"], atol=1e-9)
+
+
+# Shares, and the logic of Table 3
+
+
+def test_shares_count_signs_that_agree_and_shifts_towards_men(store):
+    found = study.shares(run(store).scores).set_index(["test", "level", "statistic"])
+    agrees = found.loc[("all", "S_L, no image", "agrees with the label")]
+    assert (agrees["count"], agrees["n"], agrees["p_value"]) == (2, 2, 0.5)
+    assert agrees["low"] == pytest.approx(0.1581, abs=1e-4)  # .025 to the power of one half
+    assert agrees["high"] == 1
+
+
+def test_entities_without_a_label_do_not_count(store):
+    scores = run(store).scores.assign(stereotype="")
+    found = study.shares(scores).set_index(["level", "statistic"])
+    assert found.loc[("S_L, no image", "agrees with the label"), "n"].tolist() == [0, 0]
+    assert found.loc[("S_PT", "towards men"), "n"].tolist() == [2, 2]
+
+
+def test_the_wrong_name_is_found_and_held_against_the_gender_in_the_picture(store):
+    results = run(store)
+    named = study.named_instead(results.answers, pair())
+    # The person's purse is twice as probable as the briefcase, whatever the picture shows.
+    assert named["named"].unique().tolist() == ["purse"]
+    wrong = named[named["wrong"]]
+    assert wrong["entity"].unique().tolist() == ["briefcase"]
+    assert wrong.set_index("gender")["fits the gender"].to_dict() == {"woman": True, "man": False}
+    assert wrong["named probability"].tolist() == pytest.approx([0.2] * 4)
+    found = study.named_shares(named).set_index("statistic")
+    assert found.loc["names another entity", ["count", "n"]].tolist() == [4, 8]
+    assert found.loc["the wrong name fits the gender", ["count", "n"]].tolist() == [2, 4]
+
+
+# What the paper leaves open
+
+
+def test_the_article_is_the_entitys_or_the_one_that_is_printed():
+    entities = stimuli.entities().query("entity in ['apron', 'suit', 'wine']")
+    fitted = study.captions(entities).set_index("entity")["caption"]
+    assert fitted["apron"] == "The {agent} is wearing an [MASK]."
+    printed = study.captions(entities, "printed").set_index("entity")
+    assert printed["caption"].to_dict() == {
+        "apron": "The {agent} is wearing a [MASK].",
+        "suit": "The {agent} is wearing a [MASK].",
+        "wine": "The {agent} is drinking [MASK].",
+    }
+    assert printed.loc["apron", "verb"] == printed.loc["suit", "verb"]
+
+
+def test_no_image_is_the_caption_alone_or_an_empty_picture(store):
+    blank = run(store, choices=study.Choices(no_image="blank"))
+    half = np.log(0.5)  # the empty picture's factor
+    alone = value(run(store), "purse", "S_V", "S(f)")["value"]
+    assert value(blank, "purse", "S_V", "S(f)")["value"] == pytest.approx(alone - half)
+    assert value(blank, "purse", "S_L", "B")["value"] == pytest.approx(np.log(4))
+
+
+def test_a_choice_that_does_not_exist_is_refused():
+    with pytest.raises(UnknownNameError, match="choice of no_image 'white'"):
+        study.Choices(no_image="white")
+    with pytest.raises(UnknownNameError, match="setting 'dosage'"):
+        study.inputs("planted", dosage=3)
+
+
+def test_a_planted_checkpoint_reads_a_blank_picture_otherwise_than_none():
+    inputs = study.planted_inputs("visualbert", entities=pair(), per_agent=1)
+    with_text, with_blank = (
+        study.run(inputs, study.Choices(no_image=each)).scores for each in study.NO_IMAGE
+    )
+    assert (with_text["value"] - with_blank["value"]).abs().max() > 0.01
+
+
+# The store
+
+
+def test_answers_are_computed_once(store):
+    model = Recited()
+    images = numbered([1.0] * 8)
+    first = study.answers(model, pair(), images, store=store)
+    asked = model.asked
+    assert asked == 3 + 3 * 8  # three agents: once without an image, and with eight
+    second = study.answers(model, pair(), images, store=store)
+    assert model.asked == asked
+    pandas.testing.assert_frame_equal(first, second)
+
+
+def test_other_weights_and_other_choices_have_other_rows(store):
+    model = Recited()
+    study.answers(model, pair(), None, store=store)
+    model.revision = "other weights"
+    study.answers(model, pair(), None, store=store)
+    assert model.asked == 6
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+from test_masked_association_study import Recited, numbered, pair
+from biaslib.runtime import Store
+from biaslib.studies import masked_association as study
+
+class Slow(Recited):
+    def mask_log_prob(self, texts, candidates, images=None):
+        with Path(sys.argv[2], "asked.txt").open("a") as log:
+            log.write(f"{len(texts)}\\n")
+        time.sleep(0.1)
+        return super().mask_log_prob(texts, candidates, images)
+
+found = study.answers(Slow(), pair(), numbered([.5, 1, .25, .75, 1, 1, 1, 1]),
+                      store=Store(Path(sys.argv[2], "store")), shard_size=1)
+found.to_csv(Path(sys.argv[2], "found.csv"))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process by a signal of POSIX")
+def test_a_run_that_is_killed_goes_on_and_gives_the_same_answers(tmp_path):
+    command = [sys.executable, "-c", SLOW, str(Path(__file__).parent), str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    log = tmp_path / "asked.txt"
+    for lines in (8, 17):  # in the middle of a shard of three agents
+        process = subprocess.Popen(command, env=environment)
+        while not log.exists() or len(log.read_text().splitlines()) < lines:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not (tmp_path / "found.csv").exists()
+    subprocess.run(command, env=environment, check=True)
+    whole = 3 * (1 + 8)
+    assert whole < len(log.read_text().splitlines()) <= whole + 2 * 3  # a shard a kill, no more
+    found = pandas.read_csv(tmp_path / "found.csv", index_col=0, keep_default_na=False)
+    factors = [0.5, 1, 0.25, 0.75, 1, 1, 1, 1]
+    expected = study.answers(
+        Recited(), pair(), numbered(factors), store=Store(tmp_path / "another")
+    )
+    pandas.testing.assert_frame_equal(found, expected, check_dtype=False)
+
+
+# Entities that a tokenizer splits or lacks
+
+
+class Splitting(Recited):
+    """Its tokenizer splits the purse, and does not know the briefcase where told so."""
+
+    name = "splitting"
+
+    def __init__(self, unknown=()):
+        super().__init__()
+        self.tokenizer, self.unknown = self, unknown
+
+    unk_token = "[UNK]"
+
+    def tokenize(self, word):
+        if word in self.unknown:
+            return ["[UNK]"]
+        return ["pur", "##se"] if word == "purse" else [word]
+
+    def mask_log_prob(self, texts, candidates, images=None, pieces="chain"):
+        return super().mask_log_prob(texts, candidates, images)
+
+
+def splitting(**settings):
+    model = Splitting(**settings)
+    return study.Inputs("planted", "by hand", model, model, pair(), None)
+
+
+def test_an_entity_that_splits_is_named_and_stops_the_study(store):
+    with pytest.raises(datasets.DataError, match=r"splits into word pieces .*purse: pur ##se"):
+        study.run(splitting(), store=store)
+
+
+def test_an_entity_that_splits_is_left_out_or_scored_if_told_to(store):
+    left = study.run(splitting(), only_sound=True, store=store)
+    assert left.scores["test"].unique().tolist() == ["briefcase"]
+    assert left.problems["kind"].tolist() == ["entity splits into word pieces"] * 2
+    scored = study.run(splitting(), study.Choices(pieces="mean"), store=store)
+    assert set(scored.scores["test"]) == {"purse", "briefcase"}
+    assert scored.problems["severity"].tolist() == ["note", "note"]
+
+
+def test_an_entity_outside_the_vocabulary_is_named(store):
+    inputs = splitting(unknown=("briefcase",))
+    with pytest.raises(datasets.DataError, match=r"not in the vocabulary .*briefcase"):
+        study.run(inputs, study.Choices(pieces="chain"), store=store)
+    with pytest.raises(datasets.DataError, match=r"none of the 2 entities is left"):
+        study.run(inputs, only_sound=True, store=store)
+
+
+def test_a_planted_checkpoint_lacks_a_word_that_the_world_has_not():
+    own = pair().assign(entity=["purse", "zeppelin"])
+    inputs = study.planted_inputs("visualbert", entities=own, per_agent=0)
+    with pytest.raises(datasets.DataError, match=r"2 problems: .*zeppelin"):
+        study.run(inputs)
+
+
+# Image sets
+
+
+def gather(folder, counts, entity="purse"):
+    """Write pictures of one colour each; return their folder."""
+    for agent, numbers in counts.items():
+        place = folder / entity / agent
+        place.mkdir(parents=True, exist_ok=True)
+        for number in numbers:
+            Image.new("RGB", (8, 8), (number, len(entity), 0)).save(place / f"{number}.png")
+    return folder
+
+
+def kinds(problems):
+    return problems.groupby(["severity", "kind"]).size().to_dict()
+
+
+def test_a_sound_set_has_a_manifest_and_no_problem(tmp_path):
+    gather(tmp_path, {"woman": range(6), "man": range(6, 12)})
+    manifest, problems = datasets.entity_images(tmp_path, ["purse"])
+    assert problems.empty
+    assert manifest["gender"].value_counts().to_dict() == {"woman": 6, "man": 6}
+    assert manifest["sha256"].is_unique
+    assert datasets.entity_balance(manifest).values.tolist() == [["purse", 6, 6]]
+
+
+def test_missing_unreadable_and_unbalanced_images_are_named_and_counted(tmp_path):
+    gather(tmp_path, {"woman": range(6), "man": range(6, 12)})
+    (tmp_path / "purse/man/6.png").write_bytes(b"no picture")
+    gather(tmp_path, {"woman": [1, 2]}, "tie")
+    manifest, problems = datasets.entity_images(tmp_path, ["purse", "tie", "axe"])
+    assert kinds(problems) == {
+        ("error", "image is missing"): 3,
+        ("error", "image cannot be opened"): 1,
+        ("error", "set is unbalanced"): 2,
+    }
+    message = r"8|7|6 problems: image is missing \(3, such as tie, man: .*unbalanced \(2, .*6 of w"
+    with pytest.raises(datasets.DataError, match=message):
+        datasets.require_sound(problems, "the set")
+    left = datasets.balanced_images(manifest)
+    assert datasets.entity_balance(left).values.tolist() == [["purse", 5, 5]]
+
+
+def test_a_picture_that_is_there_twice_counts_once_or_not_at_all(tmp_path):
+    gather(tmp_path, {"woman": range(6), "man": range(6, 12)})
+    (tmp_path / "purse/woman/copy.png").write_bytes((tmp_path / "purse/woman/0.png").read_bytes())
+    manifest, problems = datasets.entity_images(tmp_path, ["purse"])
+    assert kinds(problems) == {("error", "picture is there twice"): 1}
+    assert len(manifest) == 12
+    (tmp_path / "purse/man/copy.png").write_bytes((tmp_path / "purse/woman/0.png").read_bytes())
+    manifest, problems = datasets.entity_images(tmp_path, ["purse"])
+    assert ("error", "picture stands for both agents") in kinds(problems)
+    assert datasets.entity_balance(manifest).values.tolist() == [["purse", 5, 6]]
+
+
+def test_other_sizes_and_pictures_of_two_entities_are_noted(tmp_path):
+    gather(tmp_path, {"woman": [1], "man": [2]})
+    gather(tmp_path, {"woman": [3], "man": [4]}, "tie")
+    (tmp_path / "tie/man/5.png").write_bytes((tmp_path / "purse/man/2.png").read_bytes())
+    (tmp_path / "tie/woman/6.png").write_bytes((tmp_path / "purse/woman/1.png").read_bytes())
+    _, problems = datasets.entity_images(tmp_path, ["purse", "tie"])
+    assert kinds(problems) == {
+        ("note", "picture is in two sets"): 2,
+        ("note", "set has another size"): 2,
+    }
+
+
+def test_a_list_says_which_pictures_are_missing(tmp_path):
+    gather(tmp_path, {"woman": [1], "man": [2]})
+    lines = ["entity,agent,image", "purse,woman,purse/woman/1.png", "purse,man,purse/man/9.png"]
+    (tmp_path / "images.csv").write_text("\n".join(lines))
+    _, problems = datasets.entity_images(tmp_path, ["purse"], per_agent=1)
+    missing = problems[problems["kind"] == "image is missing"]
+    assert missing[["where", "what"]].values.tolist() == [["purse, man", "purse/man/9.png"]]
+    (tmp_path / "images.csv").write_text("entity,agent,image\npurse,girl,1.png\n")
+    with pytest.raises(datasets.DataError, match=r"line 2: the agent is 'girl'"):
+        datasets.entity_images(tmp_path, ["purse"])
+    (tmp_path / "images.csv").write_text("entity,image\npurse,1.png\n")
+    with pytest.raises(datasets.DataError, match="lacks the column agent"):
+        datasets.entity_images(tmp_path, ["purse"])
+
+
+def test_a_list_of_entities_of_ones_own(tmp_path):
+    path = tmp_path / "entities.csv"
+    path.write_text("entity,frame,stereotype\nkettle,The {agent} is holding a {entity}.,\n")
+    own = stimuli.own_entities(path)
+    assert own[["verb", "set", "stereotype"]].values.tolist() == [["is holding", "own", ""]]
+    path.write_text("entity,frame\nkettle,The person is holding a {entity}.\n")
+    with pytest.raises(ValueError, match=r"frame of 'kettle'.*needs \{agent\}"):
+        stimuli.own_entities(path)
+    path.write_text("entity\nkettle\n")
+    with pytest.raises(ValueError, match=r"entities.csv lacks the column frame"):
+        stimuli.own_entities(path)
+
+
+# The planted world
+
+
+def test_the_oracles_scores_are_those_of_the_chapter_on_the_planted_world():
+    """The same numbers by another way: studies.planted asks the oracle itself."""
+    from biaslib.studies import planted as other
+
+    six = stimuli.entities().head(6)
+    inputs = study.planted_inputs("oracle", six, per_agent=1, dose=3, seed=1, view="hidden")
+    bias = study.run(inputs, n_resamples=0).scores.query("statistic == 'B'")
+    wide = bias.pivot(index="test", columns="level", values="value")
+    expected = other.masked_with_images(3, 1, "hidden", six["entity"]).set_index("entity")
+    for name, tolerance in {"S_PT": 1e-9, "S_L": 1e-3, "S_V": 1e-3}.items():  # tones differ
+        np.testing.assert_allclose(wide.loc[expected.index, name], expected[name], atol=tolerance)
+
+
+def test_the_planted_log_odds_are_the_worlds():
+    world = planted.world(3, 0)
+    found = recovery.planted_log_odds(["purse", "beer"], world)
+    assert found["S_L"].tolist() == world.truth.log_ratio(["purse", "beer"], "caption").tolist()
+    np.testing.assert_allclose(found["S_PT"] + found["S_L, text model"], found["S_L"])
+
+
+def test_where_nothing_is_planted_the_oracle_scores_nothing():
+    six = stimuli.entities().head(6)
+    inputs = study.planted_inputs("oracle", six, per_agent=1, dose=0, view="hidden")
+    bias = study.run(inputs, n_resamples=0).scores.query("statistic == 'B'")
+    assert bias["value"].abs().max() < 1e-9
+
+
+def test_recovery_of_a_shrunk_truth_has_its_slope_and_rank():
+    truth = np.array([-2.0, -1.0, 0.5, 3.0])
+    table = pandas.DataFrame({"oracle": truth, "value": truth / 4, "planted": -truth})
+    keys = {"model": "m", "planted_in": "both", "dose": 3.0, "seed": 0, "level": "S_V"}
+    row = recovery.recovery(table.assign(**keys, test=list("abcd"))).iloc[0]
+    assert (row["rank"], row["planted rank"]) == (pytest.approx(1), pytest.approx(-1))
+    assert (row["slope"], row["planted slope"]) == (pytest.approx(0.25), pytest.approx(-0.25))
+    assert (row["signs"], row["n"]) == (1, 4)
+    assert row["oracle spread"] == pytest.approx(np.sqrt((truth**2).mean()))
+
+
+def test_targets_compare_the_mean_over_seeds():
+    rows = [
+        {"planted_in": "both", "dose": 3.0, "level": "S_L", "rank": rank, "slope": 1.0}
+        for rank in (0.85, 0.97)
+    ]
+    found = recovery.targets(pandas.DataFrame(rows)).set_index("level")
+    assert found.loc["S_L", "mean"] == pytest.approx(0.91)
+    assert found.loc["S_L", ["n", "reached"]].tolist() == [2, True]
+    assert found.loc["S_V", "reached"] is None
+
+
+def test_in_a_world_planted_in_images_alone_the_language_score_of_the_oracle_is_nothing():
+    six = stimuli.entities().head(6)
+    sizes = {}
+    for place in ("text", "images"):
+        inputs = study.planted_inputs(
+            "oracle", six, per_agent=1, view="hidden", planted_in=place, pictured=None
+        )
+        bias = study.run(inputs, n_resamples=0).scores.query("statistic == 'B'")
+        sizes[place] = bias.groupby("level")["value"].agg(lambda b: b.abs().max())
+    assert sizes["images"]["S_L"] < 1e-9 < 1 < sizes["images"]["S_V"]
+    # Picture and caption mostly agree in gender, so a picture also tells of the caption's.
+    assert sizes["text"]["S_L"] > sizes["text"]["S_V"] > 0.5
