@@ -116,69 +116,43 @@ def vl_bert_base_e2e(folder: Path) -> None:
 def _vl_bert(folder: Path, variant: str) -> None:
     from biaslib.models.networks.vl_bert import VARIANTS, VlBertNetwork
 
-    names = {"mvrc_head.decoder": "mvrc_head.region_cls_pred"}
-    copies = {"mlm_head.predictions.decoder.weight": "word_embeddings.weight"}
-    copies = {f"vlbert.{copy}": f"vlbert.{original}" for copy, original in copies.items()}
-    network = _random(VlBertNetwork, VARIANTS[variant])
-    state = {f"module.{name}": each for name, each in _official(network, names, copies).items()}
-    torch.save({"state_dict": state}, folder / f"vl-bert-{variant}.model")
-    wordpiece().save_pretrained(folder)
+    _as_authors_do(folder / f"vl-bert-{variant}.model", VlBertNetwork, VARIANTS[variant])
 
 
 def vilbert(folder: Path) -> None:
     """Write pretrained_model.bin."""
     from biaslib.models.networks.vilbert import VARIANTS, VilbertNetwork
 
-    _vilbert(folder, "pretrained_model.bin", _random(VilbertNetwork, VARIANTS["pretrained"]))
+    _as_authors_do(folder / "pretrained_model.bin", VilbertNetwork, VARIANTS["pretrained"])
 
 
 def vilbert_12_in_1(folder: Path) -> None:
     """Write multi_task_model.bin."""
     from biaslib.models.networks.vilbert import VARIANTS, MultiTaskVilbertNetwork
 
-    network = _random(MultiTaskVilbertNetwork, VARIANTS["12-in-1"])
-    _vilbert(folder, "multi_task_model.bin", network)
-
-
-def _vilbert(folder: Path, name: str, network: torch.nn.Module) -> None:
-    copies = {"cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight"}
-    torch.save(_official(network, {}, copies), folder / name)
-    wordpiece().save_pretrained(folder)
+    _as_authors_do(folder / "multi_task_model.bin", MultiTaskVilbertNetwork, VARIANTS["12-in-1"])
 
 
 def albef(folder: Path) -> None:
     """Write ALBEF.pth, without what training alone uses."""
     from biaslib.models.networks.albef import VARIANTS, AlbefNetwork
 
-    head, words = "text_encoder.cls.predictions", "text_encoder.bert.embeddings.word_embeddings"
-    copies = {f"{head}.decoder.weight": f"{words}.weight", f"{head}.decoder.bias": f"{head}.bias"}
-    state = _official(_random(AlbefNetwork, VARIANTS["pretrained"]), {}, copies)
-    torch.save({"model": state}, folder / "ALBEF.pth")
-    wordpiece().save_pretrained(folder)
+    _as_authors_do(folder / "ALBEF.pth", AlbefNetwork, VARIANTS["pretrained"])
 
 
 def albef_coco(folder: Path) -> None:
     """Write mscoco.pth, without what training alone uses."""
     from biaslib.models.networks.albef import VARIANTS, AlbefNetwork
 
-    network = _random(AlbefNetwork, VARIANTS["retrieval"])
-    state = _official(network, {"text_encoder.bert.": "text_encoder."}, {})
-    torch.save({"model": state}, folder / "mscoco.pth")
-    wordpiece().save_pretrained(folder)
+    _as_authors_do(folder / "mscoco.pth", AlbefNetwork, VARIANTS["retrieval"])
 
 
-def _random(network: type, config: object) -> torch.nn.Module:
+def _as_authors_do(path: Path, network: type, config: object) -> None:
+    from biaslib.models.networks.files import save_official
+
     torch.manual_seed(SEED)
-    return network(config)
-
-
-def _official(network: torch.nn.Module, names: dict, copies: dict) -> dict[str, torch.Tensor]:
-    """Return the tensors of a network written here, as its authors' files have them."""
-    state = network.state_dict()
-    state |= {copy: state[original] for copy, original in copies.items()}
-    for own, official in names.items():
-        state = {name.replace(own, official): each for name, each in state.items()}
-    return dict(state)
+    save_official(network(config), path)
+    wordpiece().save_pretrained(path.parent)
 
 
 def _save(folder: Path, network, config, tokenizer, image_processor=None) -> None:

@@ -11,7 +11,10 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file, save_file
+from support import repositories
+from support.hub import instead_of_the_real_one
 
+from biaslib import models
 from biaslib.models import detector
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.images import ImageError
@@ -22,6 +25,7 @@ from biaslib.models.networks.faster_rcnn import (
     decoded,
     select,
 )
+from biaslib.runtime import Lock
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "frcnn"
 SETTINGS = json.loads((GOLDEN / "config.json").read_text())
@@ -67,6 +71,10 @@ def small_settings(**changed):
     return settings
 
 
+def load(folder, device="cpu", **options):
+    return detector.load(folder, device=device, **options)
+
+
 def write_official(folder, weights, settings=None, labels=True):
     """Write a checkpoint in the published layout."""
     folder.mkdir()
@@ -85,7 +93,16 @@ def official(tmp_path_factory, weights):
 
 @pytest.fixture(scope="module")
 def loaded(official):
-    return detector.load(official, device="cpu")
+    return load(official, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory):
+    """A hub with a detector of the published format."""
+    folder, scratch = (tmp_path_factory.mktemp(name) for name in ("served", "scratch"))
+    repositories.build("detector", folder)
+    with instead_of_the_real_one(folder, scratch) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -249,10 +266,10 @@ def test_regions_do_not_depend_on_the_other_pictures(loaded, shown):
     backwards = loaded.regions(shown[::-1])
     for row, picture in enumerate(shown):
         alone = loaded.regions([picture])
-        for each in dataclasses.fields(together):
-            expected = getattr(alone, each.name)[0]
-            assert np.array_equal(getattr(together, each.name)[row], expected), each.name
-            assert np.array_equal(getattr(backwards, each.name)[3 - row], expected), each.name
+        assert alone.class_names == together.class_names == tuple(CLASSES)
+        for name, numbers in alone.arrays().items():
+            assert np.array_equal(getattr(together, name)[row], numbers[0]), name
+            assert np.array_equal(getattr(backwards, name)[3 - row], numbers[0]), name
 
 
 def test_padding_a_batch_changes_nothing_but_rounding_where_the_picture_fills_it(network):
@@ -285,7 +302,7 @@ def test_regions_are_the_detections_sorted_padded_and_as_shares(loaded, shown):
 
 def test_a_white_picture_has_the_regions_that_there_are(tmp_path, weights):
     settings = small_settings(min_detections=24, max_detections=24)
-    asking = detector.load(write_official(tmp_path / "asking", weights, settings), device="cpu")
+    asking = load(write_official(tmp_path / "asking", weights, settings), device="cpu")
     white = np.full((72, 96, 3), 255, np.uint8)
     regions = asking.regions([white])
     n_real = int(regions.real.sum())
@@ -316,7 +333,7 @@ def test_the_overlaps_are_tried_in_turn_and_the_most_regions_win(network):
 
 def test_a_picture_in_which_nothing_is_detected_is_named(tmp_path, weights, shown):
     settings = small_settings(proposal_generator__min_size=1000)
-    blind = detector.load(write_official(tmp_path / "blind", weights, settings), device="cpu")
+    blind = load(write_official(tmp_path / "blind", weights, settings), device="cpu")
     with pytest.warns(UserWarning, match=r"found nothing in image 0 of the list, image 1"):
         regions = blind.regions(shown[:2])
     assert not regions.real.any()
@@ -353,7 +370,7 @@ def test_images_of_every_kind_and_none(loaded, shown, tmp_path):
 
 
 def test_the_order_of_channels_as_released_is_in_the_revision(official, loaded, shown):
-    released = detector.load(official, device="cpu", as_released=True)
+    released = load(official, device="cpu", as_released=True)
     assert released.revision == f"{loaded.revision}, channels as released"
     assert loaded.revision.startswith("official, sha256 ")
     found = released.detect(shown[0][:, :, ::-1])
@@ -387,23 +404,23 @@ def test_without_label_files_there_are_numbers_and_an_error_that_says_where_to_g
     tmp_path, weights, shown, official
 ):
     bare = write_official(tmp_path / "bare", weights, labels=False)
-    nameless = detector.load(bare, device="cpu")
+    nameless = load(bare, device="cpu")
     assert nameless.regions(shown[:1], words=None).classes[0, 0] >= 0
     with pytest.raises(FileNotFoundError, match=r"no objects_vocab.txt.*airsplay.*words=None"):
         nameless.regions(shown[:1])
     with pytest.raises(FileNotFoundError, match=r"no attributes_vocab\.txt"):
         _ = nameless.attribute_names
-    assert detector.load(bare, device="cpu", labels=official).class_names == CLASSES
+    assert load(bare, device="cpu", labels=official).class_names == CLASSES
 
 
 def test_label_files_give_the_first_name_of_a_line_and_must_fit(tmp_path, weights):
     folder = write_official(tmp_path / "labelled", weights)
     lines = ["Man,men", *CLASSES[1:]]
     (folder / "objects_vocab.txt").write_text("\n".join(lines))
-    assert detector.load(folder, device="cpu").class_names == CLASSES
+    assert load(folder, device="cpu").class_names == CLASSES
     (folder / "objects_vocab.txt").write_text("\n".join(lines[:-1]))
     with pytest.raises(CheckpointError, match="has 11 names, and the detector knows 12"):
-        detector.load(folder, device="cpu")
+        load(folder, device="cpu")
 
 
 # Files
@@ -425,7 +442,7 @@ def test_conversion_there_and_back_keeps_every_bit(official, tmp_path, weights, 
         yaml.safe_load((f / "config.yaml").read_text()) for f in (official, tmp_path / "back")
     ]
     assert settings[0] == settings[1]
-    converted = detector.load(tmp_path / "ours", device="cpu")
+    converted = load(tmp_path / "ours", device="cpu")
     expected = loaded.regions(shown[:1])
     assert np.array_equal(converted.regions(shown[:1]).features, expected.features)
     assert converted.revision.startswith("ours, sha256 ")
@@ -440,7 +457,7 @@ def test_wrappers_prefixes_and_upper_case_are_read(tmp_path, weights, loaded, sh
         for key, section in small_settings().items()
     }
     folder = write_official(tmp_path / "wrapped", wrapped, settings)
-    found = detector.load(folder, device="cpu").regions(shown[:1])
+    found = load(folder, device="cpu").regions(shown[:1])
     assert np.array_equal(found.features, loaded.regions(shown[:1]).features)
 
 
@@ -468,13 +485,13 @@ def changed(weights, **changes):
 def test_weights_that_do_not_fit_are_named(tmp_path, weights, change, message):
     folder = write_official(tmp_path / "wrong", changed(weights, **change))
     with pytest.raises(CheckpointError, match=message):
-        detector.load(folder, device="cpu")
+        load(folder, device="cpu")
 
 
 def test_counters_of_batches_may_be_missing(tmp_path, weights):
     plain = {key: value for key, value in weights.items() if "num_batches" not in key}
     assert len(plain) == len(weights) - 53
-    assert detector.load(write_official(tmp_path / "plain", plain), device="cpu").name == "detector"
+    assert load(write_official(tmp_path / "plain", plain), device="cpu").name == "detector"
 
 
 @pytest.mark.parametrize(
@@ -491,7 +508,7 @@ def test_counters_of_batches_may_be_missing(tmp_path, weights):
 def test_settings_that_are_not_built_are_named(tmp_path, weights, change, message):
     folder = write_official(tmp_path / "wrong", weights, small_settings(**change))
     with pytest.raises(CheckpointError, match=message):
-        detector.load(folder, device="cpu")
+        load(folder, device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -502,7 +519,7 @@ def test_a_damaged_configuration_is_named(tmp_path, weights, text, message):
     folder = write_official(tmp_path / "wrong", weights)
     (folder / "config.yaml").write_text(text)
     with pytest.raises(CheckpointError, match=message):
-        detector.load(folder, device="cpu")
+        load(folder, device="cpu")
 
 
 def test_one_overlap_need_not_be_a_list():
@@ -516,36 +533,29 @@ def test_files_that_are_missing_or_hold_code_are_refused(tmp_path, weights, offi
     with pytest.raises(
         CheckpointError, match=r"needs model.safetensors or pytorch_model.bin.*nothing"
     ):
-        detector.load(empty, device="cpu")
+        load(empty, device="cpu")
     evil = tmp_path / "evil"
     shutil.copytree(official, evil)
     (evil / "pytorch_model.bin").write_bytes(pickle.dumps({"model": print}, protocol=2))
     with pytest.raises(CheckpointError, match=r"pytorch_model.bin"):
-        detector.load(evil, device="cpu")
+        load(evil, device="cpu")
     save_file(changed(weights, **{ANCHORS: None}), tmp_path / "evil" / "model.safetensors")
     with pytest.raises(CheckpointError, match="lacks 1 weight"):
-        detector.load(evil, device="cpu")
+        load(evil, device="cpu")
 
 
-def test_the_hub_is_asked_in_the_paper_profile_only(monkeypatch, official):
-    monkeypatch.setenv("BIASLIB_PROFILE", "planted")
-    with pytest.raises(ValueError, match=r"unc-nlp/frcnn-vg-finetuned is no folder.*=paper"):
-        detector.load()
-    asked = []
-
-    def fetch(source):
-        asked.append(source)
-        return official
-
-    monkeypatch.setenv("BIASLIB_PROFILE", "paper")
-    monkeypatch.setattr("biaslib.models.downloads.fetch", fetch)
-    assert detector.load(device="cpu").class_names == CLASSES
-    assert asked == ["hub unc-nlp/frcnn-vg-finetuned"]
-
-
-def test_the_published_settings_are_among_what_is_downloaded():
-    from biaslib.models import downloads
-
-    repository = downloads._Repository(detector.SOURCE, downloads.WEIGHTS)
-    published = ["README.md", "config.yaml", "pytorch_model.bin"]
-    assert sorted(repository.wanted(published)) == published[1:]
+def test_the_hub_is_asked_in_the_paper_profile_only(hub, tmp_path):
+    with pytest.raises(ValueError, match=r"detector comes from the model hub and the profile 'pl"):
+        models.load("detector", profile="planted")
+    found = models.load("detector", profile="paper", device="cpu")
+    assert found.class_names == repositories.CLASSES
+    assert found.attribute_names == repositories.ATTRIBUTES
+    recorded = Lock().entries()
+    assert set(recorded["hub unc-nlp/frcnn-vg-finetuned"]["files"]) == {
+        "config.yaml",
+        "pytorch_model.bin",
+    }
+    urls = {source for source in recorded if source.startswith("url ")}
+    assert urls == {f"url {url}" for url in models.REGISTRY["detector"].beside}
+    with pytest.raises(CheckpointError, match="None is no folder"):
+        detector.load_entry(models.REGISTRY["detector"], None, "cpu")

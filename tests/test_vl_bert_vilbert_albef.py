@@ -358,9 +358,9 @@ def test_files_of_the_authors_load_with_a_tokenizer_beside_them(tmp_path, loaded
     with pytest.raises(CheckpointError, match=r"no tokenizer in .*put vocab.txt and tokenizer_con"):
         models.load("vl-bert", checkpoint=path, device="cpu")
     small_models.tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(CheckpointError, match="these are the weights of '32 wide-prec'"):
+    with pytest.raises(CheckpointError, match=r"hidden_size 32, .* how many heads it has is in no"):
         models.load("vl-bert", checkpoint=path, device="cpu")
-    sizes = {"32 wide-prec": network.config}
+    sizes = {"base-prec": network.config}
     monkeypatch.setattr(vl_bert.networks, "VARIANTS", sizes)
     again = models.load("vl-bert", checkpoint=path, device="cpu")
     assert again.revision.startswith("vl-bert-base-prec.model, sha256 ")
@@ -393,7 +393,11 @@ def from_pixels(tmp_path_factory):
     config = VlBertConfig(**BERT, end_to_end=True, resnet_width=2, resnet_blocks=(1, 1, 1))
     save_converted(small_models.random_parameters(VlBertNetwork(config)), folder)
     small_models.tokenizer().save_pretrained(folder)
-    return models.load("vl-bert", checkpoint=folder, device="cpu")
+    with pytest.raises(
+        CheckpointError, match="and 'vl-bert' is 'base-prec'; load it as 'vl-bert-e2e"
+    ):
+        models.load("vl-bert", checkpoint=folder, device="cpu")
+    return models.load("vl-bert-e2e", checkpoint=folder, device="cpu")
 
 
 @pytest.fixture(scope="module")

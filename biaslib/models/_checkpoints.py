@@ -64,6 +64,8 @@ def require_family(folder: str | Path, family: str, name: str) -> None:
     """
     if family == "open_clip":
         return _require_open_clip(Path(folder), name)
+    if family == "detector":  # its configuration names no architecture; loading checks its parts
+        return
     require_kind(folder, KINDS.get(family) or _kinds_of_transformers(family), name)
 
 

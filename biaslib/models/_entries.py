@@ -52,6 +52,14 @@ class Entry:
         The repository of its tokenizer and image settings, where its own has none.
     also
         Other files of the same weights, as the authors published them.
+    other_detector
+        Whose features it was trained on, where they were not those of ``detector``, which pictures
+        get all the same.
+    beside
+        Addresses of single files that are put beside the weights, unless the repository has them.
+    variant
+        Which of its family's published networks it is, where the networks are written here: a key
+        of ``VARIANTS`` of its module in ``biaslib.models.networks``.
     """
 
     name: str
@@ -70,6 +78,9 @@ class Entry:
     has_planted: bool = False
     companion: str = ""
     also: str = ""
+    other_detector: str = ""
+    beside: tuple[str, ...] = ()
+    variant: str = ""
 
     @property
     def name_of_package(self) -> str:
@@ -83,6 +94,12 @@ class Entry:
         return round(self.parameters * 4 / 1e6)
 
 
+DETECTOR_LABELS = (
+    "https://raw.githubusercontent.com/airsplay/py-bottom-up-attention/master/demo/data/genome/"
+    "1600-400-20/"
+)
+FROM_PICTURES = ", from files; pictures get 36 of detector, another than it was trained with"
+PORTED = " (Anderson et al. 2018); pictures get 36 of detector, a port of that one"
 GROUNDED = "embed text, with images or without; fill masks; match images and texts"
 
 ENTRIES = (
@@ -141,12 +158,14 @@ ENTRIES = (
         family="visualbert",
         has_planted=True,
         capabilities=GROUNDED,
-        features="regions of 2,048 numbers; boxes are not read",
+        features=f"100 regions of 2,048 numbers{FROM_PICTURES}; boxes are not read",
         parameters=112_074_812,
+        other_detector="Pythia's detector (detectron_fix_100)",
         licence="MIT",
         papers="Ross et al. 2021, Zhou et al. 2022",
-        note="Pre-trained on COCO with the features of the question-answering task. Its repository "
-        "has no tokenizer: that of uncased BERT is used.",
+        note="Pre-trained on COCO with the features of the question-answering task, "
+        "detectron_fix_100 of Pythia. Its repository has no tokenizer: that of uncased BERT is "
+        "used.",
     ),
     Entry(
         name="visualbert-nlvr2",
@@ -156,11 +175,14 @@ ENTRIES = (
         profiles=("paper",),
         family="visualbert",
         capabilities=GROUNDED,
-        features="regions of 1,024 numbers; boxes are not read",
+        features="150 regions of 1,024 numbers, from files alone, since detector gives 2,048; "
+        "boxes are not read",
         parameters=111_288_380,
+        other_detector="Detectron's e2e_mask_rcnn_R-101-FPN_2x",
         licence="MIT",
         papers="Ross et al. 2021, Zhou et al. 2022",
-        note="Pre-trained on COCO with the features of the visual reasoning task.",
+        note="Pre-trained on COCO with the features of the visual reasoning task, those of "
+        "Detectron's e2e_mask_rcnn_R-101-FPN_2x.",
     ),
     Entry(
         name="lxmert",
@@ -171,7 +193,7 @@ ENTRIES = (
         family="lxmert",
         has_planted=True,
         capabilities=GROUNDED,
-        features="36 regions of 2,048 numbers, with boxes",
+        features=f"36 regions of 2,048 numbers, with boxes{PORTED}",
         parameters=228_051_752,
         licence="MIT",
         papers="Ross et al. 2021, Zhou et al. 2022",
@@ -264,6 +286,7 @@ ENTRIES = (
     ),
     Entry(
         name="vl-bert",
+        variant="base-prec",
         source="by hand vl-bert-base-prec.model from https://github.com/jackroos/VL-BERT/blob/master/"
         "model/pretrained_model/PREPARE_PRETRAINED_MODELS.md",
         companion=BERT,
@@ -271,14 +294,31 @@ ENTRIES = (
         profiles=("paper",),
         family="vl_bert",
         capabilities="embed text, with images or without; fill masks",
-        features="10 to 100 regions of 2,048 numbers, with boxes",
+        features=f"10 to 100 regions of 2,048 numbers, with boxes{PORTED}",
         parameters=114_491_515,
         licence="MIT",
         papers="Ross et al. 2021, Srinivasan and Bisk 2021",
         note="Trained on captions with images and on text alone. It has no matching head.",
     ),
     Entry(
+        name="vl-bert-e2e",
+        variant="base-e2e",
+        source="by hand vl-bert-base-e2e.model from https://github.com/jackroos/VL-BERT/blob/master/"
+        "model/pretrained_model/PREPARE_PRETRAINED_MODELS.md",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="vl_bert",
+        capabilities="embed text, with images or without; fill masks",
+        features=f"pixels, and boxes of 10 to 100 regions{PORTED}",
+        parameters=156_989_627,
+        licence="MIT",
+        note="As vl-bert, with a ResNet-101 of its own that reads the boxes' pixels; the boxes are "
+        "those of the detector.",
+    ),
+    Entry(
         name="vl-bert-large",
+        variant="large-prec",
         source="by hand vl-bert-large-prec.model from https://github.com/jackroos/VL-BERT/blob/"
         "master/model/pretrained_model/PREPARE_PRETRAINED_MODELS.md",
         companion=BERT,
@@ -286,7 +326,7 @@ ENTRIES = (
         profiles=("paper",),
         family="vl_bert",
         capabilities="embed text, with images or without; fill masks",
-        features="10 to 100 regions of 2,048 numbers, with boxes",
+        features=f"10 to 100 regions of 2,048 numbers, with boxes{PORTED}",
         parameters=342_071_675,
         licence="MIT",
         papers="Srinivasan and Bisk 2021",
@@ -294,34 +334,40 @@ ENTRIES = (
     ),
     Entry(
         name="vilbert",
+        variant="pretrained",
         source="url https://dl.fbaipublicfiles.com/vilbert-multi-task/pretrained_model.bin",
         companion=BERT,
         pooling="cls",
         profiles=("paper",),
         family="vilbert",
         capabilities=GROUNDED,
-        features="up to 100 regions of 2,048 numbers of a ResNeXt-152 detector, with boxes",
+        features=f"up to 100 regions of 2,048 numbers, with boxes{FROM_PICTURES}",
         parameters=239_023_229,
+        other_detector="a detector with a ResNeXt-152",
         licence="MIT",
         papers="Ross et al. 2021",
-        note="Pre-trained on Conceptual Captions. It never read a text without an image.",
+        note="Pre-trained on Conceptual Captions, with features of a ResNeXt-152. It never read a "
+        "text without an image.",
     ),
     Entry(
         name="vilbert-12-in-1",
+        variant="12-in-1",
         source="url https://dl.fbaipublicfiles.com/vilbert-multi-task/multi_task_model.bin",
         companion=BERT,
         pooling="cls",
         profiles=("paper",),
         family="vilbert",
         capabilities=GROUNDED,
-        features="up to 100 regions of 2,048 numbers of a ResNeXt-152 detector, with boxes",
+        features=f"up to 100 regions of 2,048 numbers, with boxes{FROM_PICTURES}",
         parameters=257_008_059,
+        other_detector="a detector with a ResNeXt-152",
         licence="MIT",
         note="Tuned on twelve data sets at once; matches by its retrieval score, with the token of "
         "retrieval on COCO.",
     ),
     Entry(
         name="albef",
+        variant="pretrained",
         source="url https://storage.googleapis.com/sfr-pcl-data-research/ALBEF/ALBEF.pth",
         companion=BERT,
         pooling="cls",
@@ -337,6 +383,7 @@ ENTRIES = (
     ),
     Entry(
         name="albef-coco",
+        variant="retrieval",
         source="url https://storage.googleapis.com/sfr-pcl-data-research/ALBEF/mscoco.pth",
         companion=BERT,
         pooling="cls",
@@ -346,6 +393,22 @@ ENTRIES = (
         parameters=209_560_835,
         licence="BSD-3-Clause",
         note="Tuned for retrieval on COCO, with pictures of 384 pixels; has no masked-word head.",
+    ),
+    Entry(
+        name="detector",
+        family="detector",
+        source="hub unc-nlp/frcnn-vg-finetuned",
+        pooling="",
+        profiles=("paper",),
+        parameters=65_447_577,
+        licence="Apache-2.0",
+        beside=(f"{DETECTOR_LABELS}objects_vocab.txt", f"{DETECTOR_LABELS}attributes_vocab.txt"),
+        note="The Faster R-CNN of Anderson et al. (2018), trained on Visual Genome: 36 regions a "
+        "picture, each with 2,048 numbers, a class and an attribute. The region models read "
+        "pictures through it. The names of its classes come from the repository "
+        "airsplay/py-bottom-up-attention (no licence seen). Its anchors were not seen: parameters "
+        "are those of 15 a cell.",
+        capabilities="find regions of pictures",
     ),
     Entry(
         name="oracle",

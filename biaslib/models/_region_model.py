@@ -1,15 +1,23 @@
 """What the fusion models share that read features of image regions."""
 
-from typing import Any
+import functools
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas
 import torch
 
+from biaslib.models._found_regions import found_regions
 from biaslib.models.fusion import FusionModel, Mask
+from biaslib.models.images import pictures
 from biaslib.models.regions import RegionFeatures
 
-__all__ = ["RegionModel"]
+if TYPE_CHECKING:
+    from biaslib.models.detector import Detector
+
+__all__ = ["RegionModel", "hidden_regions"]
 
 
 class RegionModel(FusionModel):
@@ -30,41 +38,84 @@ class RegionModel(FusionModel):
         super().__init__(network, tokenizer, name, revision, device)
         self.width = width
 
+    other_detector = ""
+    """Whose features the network was trained on, where they were not those of ``detector``."""
+
+    find_detector: Callable[[], "Detector"] | None = None
+    """What loads the detector that reads pictures; :func:`biaslib.models.load` sets it."""
+
+    @functools.cached_property
+    def detector(self) -> "Detector":
+        """The detector that reads pictures, loaded when it is first needed; set it to use another.
+
+        Raises
+        ------
+        ValueError
+            If the profile is ``planted``, which never downloads.
+        ModuleNotFoundError
+            If torchvision is not installed.
+        """
+        if self.find_detector is None:
+            raise ValueError(
+                f"{self.name} was not loaded by biaslib.models.load: set its detector, as "
+                'model.detector = biaslib.models.load("detector", checkpoint=folder)'
+            )
+        return self.find_detector()
+
     def prepare(self, images: Any) -> RegionFeatures | None:
         """Return the regions of images.
 
         Parameters
         ----------
         images
-            :class:`biaslib.models.regions.RegionFeatures`; a frame of planted scenes, whose
-            regions are made from the pictures; or ``None`` for none.
+            :class:`biaslib.models.regions.RegionFeatures`; pictures in any other form of the
+            package's, which the detector reads once (:attr:`detector`); a frame of planted scenes,
+            whose regions are made from the pictures; or ``None`` for none.
 
         Raises
         ------
-        TypeError
-            If they are pictures, which a detector would have to read first.
         ValueError
-            If the features are not as wide as the network takes them.
+            If the features are not as wide as the network takes them, nothing is found in some
+            pictures, or the profile is ``planted`` and they are pictures and no planted scenes.
+        TypeError, ImageError
+            If they are no pictures, or one cannot be used.
+
+        Warns
+        -----
+        UserWarning
+            If the network was trained on another detector's features than those that pictures get.
         """
         if images is None:
             return None
+        found = images if isinstance(images, RegionFeatures) else self.regions_of(images)
+        self._require_width(found.width, "these features have")
+        return found
+
+    def regions_of(self, images: Any) -> RegionFeatures:
+        """Return the regions of planted scenes, or those that the detector finds in pictures."""
         if isinstance(images, pandas.DataFrame):
             from biaslib.models.planted_regions import regions_of
 
-            images = regions_of(images)
-        if not isinstance(images, RegionFeatures):
-            raise TypeError(
-                f"{self.name} reads features of image regions, not pictures. Make them with a "
-                "detector, as biaslib.models.detector.load().regions(images), or read them from a "
-                "file: biaslib.models.region_files.read, RegionFeatures.load"
+            return regions_of(images)
+        shown = pictures(images)
+        detector = self.detector
+        self._require_width(detector.network.config.width, f"those of {detector.name} have")
+        if self.other_detector:
+            warnings.warn(
+                f"{self.name} was trained on features of {self.other_detector}, and pictures "
+                f"get those of {detector.name}: its numbers are not those of the published model. "
+                "Read features of that detector from a file (biaslib.models.region_files)",
+                stacklevel=2,
             )
-        if images.width != self.width:
+        return found_regions(shown, detector)
+
+    def _require_width(self, width: int, whose: str) -> None:
+        if width != self.width:
             raise ValueError(
-                f"{self.name} ({self.revision}) reads {self.width} numbers a region, and these "
-                f"features have {images.width}; use the detector that the checkpoint was trained "
-                "with, or the checkpoint that was trained with these features"
+                f"{self.name} ({self.revision}) reads {self.width} numbers a region, and {whose} "
+                f"{width}; use features of the detector that the checkpoint was trained with, or "
+                "the checkpoint that was trained with these"
             )
-        return images
 
     def visual(
         self, prepared: RegionFeatures | None, rows: np.ndarray, mask: Mask | None
@@ -78,8 +129,19 @@ class RegionModel(FusionModel):
             return {}
         features, boxes = prepared.features[rows], prepared.boxes[rows]
         real = prepared.real[rows]
-        seen = real & ~prepared.persons[rows] if mask is not None and mask.persons else real
+        seen = real & ~hidden_regions(prepared, rows, mask)
         features[~seen] = 0
         boxes[~seen if self.hides_boxes else ~real] = 0
         found = {"features": features, "boxes": boxes, "real": real}
         return {name: torch.as_tensor(each) for name, each in found.items()}
+
+
+def hidden_regions(prepared: RegionFeatures, rows: np.ndarray, mask: Mask | None) -> np.ndarray:
+    """Return which regions of some pictures a mask hides, (n, k): persons, and what it names.
+
+    The regions that the detector gave the name of one of the mask's words are hidden with the
+    persons (Ross, Katz and Barbu 2021, Experiment 3); in features from elsewhere, persons alone.
+    """
+    if mask is None or not mask.persons:
+        return np.zeros(prepared.real[rows].shape, dtype=bool)
+    return prepared.persons[rows] | prepared.named(mask.words)[rows]

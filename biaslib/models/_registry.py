@@ -1,6 +1,7 @@
 """Which models there are, where they come from, and how to load them."""
 
 import dataclasses
+import functools
 import importlib
 import inspect
 from pathlib import Path
@@ -81,7 +82,8 @@ def load(
     precision
         ``float32``, ``bfloat16`` or ``float16`` for the families that take it.
     **options
-        For ``oracle`` alone: those of :func:`biaslib.models.oracle.load`.
+        For ``oracle`` and ``detector`` alone: those of :func:`biaslib.models.oracle.load` and
+        :func:`biaslib.models.detector.load`.
 
     Returns
     -------
@@ -122,17 +124,41 @@ def load(
         from biaslib.models import oracle
 
         return oracle.load(dose=dose, seed=seed, planted_in=planted_in, **options)
-    if options:
+    if options and entry.family != "detector":
         raise TypeError(f"the model {name!r} takes no option {sorted(options)[0]!r}; leave it out")
     if checkpoint is None and entry.has_planted and runtime.profile(profile) == "planted":
         checkpoint = planted_checkpoint(entry.family, dose, seed, planted_in)
     path = _on_this_disk(entry, checkpoint, profile)
     _require_right_kind(entry, path)
-    family = importlib.import_module(f"biaslib.models.{entry.family}")
+    family = _module(entry)
+    loader = getattr(family, "load_entry", family.load)
     from biaslib.models._checkpoints import reading
 
     with reading(path):
-        return family.load(entry, path, device, **_precision(entry, family.load, precision))
+        model = loader(entry, path, device, **options, **_precision(entry, loader, precision))
+    if hasattr(model, "find_detector"):
+        model.find_detector = functools.partial(_detector, profile, device)
+        model.other_detector = entry.other_detector
+    return model
+
+
+def _module(entry: Entry) -> Any:
+    """Return the module of a family; an error says what to install if it cannot be imported."""
+    try:
+        return importlib.import_module(f"biaslib.models.{entry.family}")
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in ("torchvision", "yaml"):
+            raise
+        raise ModuleNotFoundError(
+            f"the model {entry.name!r} needs the package {package}, which is not installed; "
+            'install it with: pip install "biaslib[regions]"',
+            name=error.name,
+        ) from error
+
+
+def _detector(profile: str | None, device: str | None) -> Any:
+    return load("detector", profile=profile, device=device)
 
 
 def _precision(entry: Entry, loader: Any, precision: str | None) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """The region detector: a picture's objects, with the features that the region models take.
 
 It is the Faster R-CNN of Anderson et al. (2018), trained on Visual Genome, in the packaging that
-LXMERT and VisualBERT were given (``unc-nlp/frcnn-vg-finetuned``). :func:`load` reads the published
-files; :func:`to_safetensors` and :func:`to_official` convert them, there and back.
+LXMERT and VisualBERT were given (``unc-nlp/frcnn-vg-finetuned``).
+``biaslib.models.load("detector")`` reads the published files; :func:`to_safetensors` and
+:func:`to_official` convert them, there and back.
 """
 
 import json
@@ -22,6 +23,8 @@ from torch import nn
 from biaslib import runtime
 from biaslib.models._checkpoints import CheckpointError, read_weights, require_complete
 from biaslib.models._region_rows import RegionRow, stacked
+from biaslib.models._registry import Entry
+from biaslib.models._registry import load as load_registered
 from biaslib.models.images import loaded, pictures
 from biaslib.models.networks.faster_rcnn import Detections, FasterRcnn, FasterRcnnConfig
 from biaslib.models.regions import RegionFeatures
@@ -29,24 +32,21 @@ from biaslib.runtime import progress
 
 __all__ = [
     "PERSON_WORDS",
-    "SOURCE",
     "Detector",
     "Preparation",
     "load",
+    "load_entry",
     "person_regions",
     "to_official",
     "to_safetensors",
 ]
-
-SOURCE = "unc-nlp/frcnn-vg-finetuned"
-"""The detector's name on the model hub."""
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 SETTINGS = ("config.yaml", "config.json")
 LABELS = ("objects_vocab.txt", "attributes_vocab.txt")
 
 LABELS_FROM = "airsplay/py-bottom-up-attention, in demo/data/genome/1600-400-20"
-"""The repository that holds the label files."""
+"""The repository that holds the label files; the registry has their addresses."""
 
 PERSON_WORDS = ("people", "person", "woman", "women", "man", "men")
 """Classes that are a person's, in the released code of Ross, Katz and Barbu (2021)."""
@@ -170,9 +170,23 @@ class Detector:
         ]
         self._warn_of_empty([shown.name(i) for i, row in enumerate(rows) if not len(row.boxes)])
         regions = stacked(rows, self.config.max_detections)
+        return regions if names is None else self.with_persons(regions, words)
+
+    def with_persons(self, regions: RegionFeatures, words: Sequence[str] = ()) -> RegionFeatures:
+        """Return regions with which of them show a person, and with the names of their classes.
+
+        Parameters
+        ----------
+        regions
+            As :meth:`regions` returns them; without the names of the classes they stay as they are.
+        words
+            Further classes, as of :func:`person_regions`.
+        """
+        names = self._names[LABELS[0]]
         if names is None:
             return regions
-        return replace(regions, persons=person_regions(_named(names, regions.classes), words))
+        persons = person_regions(_named(names, regions.classes), words)
+        return replace(regions, persons=persons, class_names=tuple(names))
 
     def classes_of(self, regions: RegionFeatures) -> np.ndarray:
         """Return the name of each region's class, (n, k); empty for one that is not real."""
@@ -306,26 +320,24 @@ def _row(found: Detections, size: tuple[int, int]) -> RegionRow:
 
 
 def load(
-    checkpoint: str | Path = SOURCE,
+    checkpoint: str | Path | None = None,
     device: str | None = None,
     labels: str | Path | None = None,
     as_released: bool = False,
 ) -> Detector:
-    """Load the detector.
+    """Load the detector; the same as ``biaslib.models.load("detector", ...)``.
 
     Parameters
     ----------
     checkpoint
         A folder with the published files (``pytorch_model.bin``, ``config.yaml``) or converted
-        ones (``model.safetensors``, ``config.json``); or a name on the model hub, whose files are
-        downloaded once and checked (:func:`biaslib.models.downloads.fetch`).
+        ones (``model.safetensors``, ``config.json``); or a name on the model hub. ``None`` takes
+        the published one, which is downloaded once and checked.
     device
         A torch device; ``None`` takes the best there is.
     labels
         A folder with ``objects_vocab.txt`` and ``attributes_vocab.txt``, one name a line, which
-        may be missing; ``None`` looks in the checkpoint's. The checkpoint on the hub does not come
-        with them: they are in the repository airsplay/py-bottom-up-attention, in
-        demo/data/genome/1600-400-20.
+        may be missing; ``None`` looks in the checkpoint's, where a download puts them.
     as_released
         As of :class:`Detector`.
 
@@ -343,6 +355,21 @@ def load(
     ValueError
         If the hub is needed and the profile is ``planted``, which never downloads.
     """
+    options = {"labels": labels, "as_released": as_released}
+    return load_registered("detector", checkpoint=checkpoint, device=device, **options)
+
+
+def load_entry(
+    entry: Entry,
+    checkpoint: str | Path | None,
+    device: str | None,
+    labels: str | Path | None = None,
+    as_released: bool = False,
+) -> Detector:
+    """Load the detector from a folder on this disk: what the registry calls.
+
+    Parameters and errors are those of :func:`load`.
+    """
     folder = _folder(checkpoint)
     weights, settings = _files(folder)
     network = _built(weights, settings)
@@ -352,7 +379,7 @@ def load(
     hashes = " and ".join(runtime.file_sha256(file)[:12] for file in (weights, settings))
     revision = f"{folder.name}, sha256 {hashes}"
     where = runtime.device(device)
-    return Detector(network, "detector", revision, where, *names, as_released=as_released)
+    return Detector(network, entry.name, revision, where, *names, as_released=as_released)
 
 
 def to_safetensors(checkpoint: str | Path, folder: str | Path) -> None:
@@ -361,7 +388,7 @@ def to_safetensors(checkpoint: str | Path, folder: str | Path) -> None:
     Parameters
     ----------
     checkpoint
-        As of :func:`load`.
+        A folder, as of :func:`load`.
     folder
         Where to; made if it is not there.
 
@@ -399,17 +426,13 @@ def _converted(checkpoint: str | Path, folder: str | Path) -> tuple[dict, dict, 
     return state, _settings(settings), folder
 
 
-def _folder(checkpoint: str | Path) -> Path:
-    if Path(checkpoint).is_dir():
-        return Path(checkpoint)
-    if runtime.profile() == "planted":
-        raise ValueError(
-            f"{checkpoint} is no folder here, and the profile 'planted' never downloads. Set "
-            "BIASLIB_PROFILE=paper to take it from the model hub, or pass a folder"
+def _folder(checkpoint: str | Path | None) -> Path:
+    if checkpoint is None or not Path(checkpoint).is_dir():
+        raise CheckpointError(
+            f"{checkpoint} is no folder; the detector is loaded from one with its weights and "
+            "settings, as a download makes it"
         )
-    from biaslib.models.downloads import fetch
-
-    return fetch(f"hub {checkpoint}")
+    return Path(checkpoint)
 
 
 def _files(folder: Path) -> tuple[Path, Path]:

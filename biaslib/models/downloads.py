@@ -68,6 +68,10 @@ def fetch(
 ) -> Path:
     """Return a checkpoint on this disk, downloaded if it is not there yet.
 
+    Where other hosts than the hub cannot be reached, ``BIASLIB_MIRROR`` names an address that has
+    copies of their files: ``https://host/path`` is asked for at ``<mirror>/host/path``, and checked
+    like any other. The hub's own mirrors are named by its ``HF_ENDPOINT``.
+
     Its files are checked before every use, and after a download: against the SHA-256 that the hub
     declares, against what was downloaded, and against the lock file, which records what is seen
     first. Interrupted downloads go on where they stopped.
@@ -103,9 +107,11 @@ def fetch(
     text = getattr(source, "source", source)
     root, lock = Path(folder or cache_folder()), Lock(lock)
     path = _fetched(str(text), source, revision, root, lock)
+    folder = path if path.is_dir() else path.parent
     if companion := getattr(source, "companion", ""):
-        folder = path if path.is_dir() else path.parent
         _add_companion(companion.removeprefix("hub "), folder, root, lock)
+    for url in getattr(source, "beside", ()):
+        _add_file(url, folder, root, lock)
     return path
 
 
@@ -335,6 +341,14 @@ def _add_companion(name: str, folder: Path, root: Path, lock: Lock) -> None:
 # Files of other hosts
 
 
+def _add_file(url: str, folder: Path, root: Path, lock: Lock) -> None:
+    """Put a single file beside weights that come without it."""
+    own = {file for entry in _record(folder).entries().values() for file in entry["files"]}
+    name = url.rpartition("/")[2]
+    if name not in own:
+        shutil.copyfile(_fetch_file(url, "", root, lock), folder / name)
+
+
 def _fetch_file(url: str, sha256: str, root: Path, lock: Lock) -> Path:
     source = f"url {url}"
     address = urllib.parse.urlsplit(url)
@@ -342,7 +356,9 @@ def _fetch_file(url: str, sha256: str, root: Path, lock: Lock) -> Path:
     expected = sha256 or lock.sha256(source, path.name)
     if not path.is_file():
         try:
-            download(url, path, check=lambda part: _require_expected(part, path.name, expected))
+            download(
+                _asked(url), path, check=lambda part: _require_expected(part, path.name, expected)
+            )
         except DownloadError as error:
             if error.status not in FOR_A_PERSON:
                 raise
@@ -352,6 +368,13 @@ def _fetch_file(url: str, sha256: str, root: Path, lock: Lock) -> Path:
         _require_expected(path, path.name, sha256)
     lock.verify(source, "", {path.name: path})
     return path
+
+
+def _asked(url: str) -> str:
+    """Return where a file is asked for: at its own address, or at ``BIASLIB_MIRROR``."""
+    mirror = os.environ.get("BIASLIB_MIRROR", "").rstrip("/")
+    scheme, _, address = url.partition("://")
+    return f"{mirror}/{address}" if mirror and scheme == "https" else url
 
 
 def _require_expected(path: Path, name: str, expected: str) -> None:

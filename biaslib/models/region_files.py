@@ -10,7 +10,6 @@ import binascii
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -106,9 +105,8 @@ def write(path: str | Path, regions: RegionFeatures, ids: Sequence[str]) -> None
     ids = [str(each) for each in ids]
     if len(ids) != len(regions) or len(set(ids)) != len(ids):
         raise ValueError(f"{len(regions)} pictures need as many ids, all different")
-    columns = {each.name: getattr(regions, each.name) for each in fields(regions)}
-    arrays = {name: np.ascontiguousarray(c) for name, c in columns.items() if c is not None}
-    save_file(arrays, path, metadata={"ids": json.dumps(ids)})
+    arrays = {name: np.ascontiguousarray(column) for name, column in regions.arrays().items()}
+    save_file(arrays, path, metadata=regions.metadata() | {"ids": json.dumps(ids)})
 
 
 def _read_ours(path: Path, ids: list[str], width: int) -> RegionFeatures:

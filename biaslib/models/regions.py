@@ -1,5 +1,6 @@
 """Features of image regions, as the region models take them."""
 
+import json
 import os
 import zipfile
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ KINDS = {
 
 SAID = {"classes": np.int64, "attributes": np.int64, "scores": np.float32}
 """Arrays that only a detector gives."""
+
+NAMES = "class_names"
 
 FORMATS = (".npz", ".safetensors")
 
@@ -67,6 +70,7 @@ class RegionFeatures:
     classes: np.ndarray | None = None
     attributes: np.ndarray | None = None
     scores: np.ndarray | None = None
+    class_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, kind in (KINDS | SAID).items():
@@ -91,7 +95,27 @@ class RegionFeatures:
         """Return the regions of some pictures; a single number gives one picture."""
         if isinstance(rows, (int, np.integer)):
             rows = [rows]
-        return RegionFeatures(**{name: array[rows] for name, array in self._arrays().items()})
+        chosen = {name: array[rows] for name, array in self.arrays().items()}
+        return RegionFeatures(**chosen, class_names=self.class_names)
+
+    def named(self, words: Sequence[str]) -> np.ndarray:
+        """Return which regions have one of some words as the name of their class, (n, k).
+
+        None has where there are no classes, or their names are not known.
+
+        Examples
+        --------
+        >>> whole = np.array([[[0.0, 0.0, 1.0, 1.0]]])
+        >>> one = RegionFeatures(np.zeros((1, 1, 8)), whole, [[True]], [[False]], [[64, 64]],
+        ...                      classes=[[1]], class_names=("dog", "nurse"))
+        >>> one.named(["Nurse"]).tolist()
+        [[True]]
+        """
+        if self.classes is None or self.class_names is None:
+            return np.zeros_like(self.real)
+        wanted = {word.lower() for word in words}
+        numbers = [i for i, name in enumerate(self.class_names) if name.lower() in wanted]
+        return self.real & np.isin(self.classes, numbers)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one file, ``.npz`` or ``.safetensors``.
@@ -101,13 +125,18 @@ class RegionFeatures:
         ValueError
             If the name ends in neither.
         """
-        path = _checked(path)
+        path, names = _checked(path), self.class_names
         if path.suffix == ".npz":
-            np.savez(path, **self._arrays())
+            said = {} if names is None else {NAMES: np.array(names, dtype=str)}
+            np.savez(path, **self.arrays(), **said)
             return
         from safetensors.numpy import save_file
 
-        save_file(self._arrays(), path)
+        save_file(self.arrays(), path, metadata=self.metadata())
+
+    def metadata(self) -> dict[str, str]:
+        """Return what a ``.safetensors`` file says of the arrays: the names of the classes."""
+        return {} if self.class_names is None else {NAMES: json.dumps(self.class_names)}
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "RegionFeatures":
@@ -130,11 +159,13 @@ class RegionFeatures:
                 f"{', '.join(KINDS)}, as biaslib.models.regions.RegionFeatures describes them"
             )
         try:
-            return cls(**{name: arrays[name] for name in KINDS | SAID if name in arrays})
+            known = {name: arrays[name] for name in KINDS | SAID if name in arrays}
+            return cls(**known, class_names=_class_names(arrays))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
-    def _arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all arrays that there are, by name."""
         arrays = {name: getattr(self, name) for name in KINDS | SAID}
         return {name: array for name, array in arrays.items() if array is not None}
 
@@ -143,7 +174,7 @@ class RegionFeatures:
             raise ValueError(f"features have the shape {self.features.shape}, not (n, k, d)")
         n, k, _ = self.features.shape
         others = {"features": self.features.shape, "boxes": (n, k, 4), "sizes": (n, 2)}
-        for name in self._arrays():
+        for name in self.arrays():
             self._require(name, others.get(name, (n, k)))
 
     def _require(self, name: str, shape: tuple[int, ...]) -> None:
@@ -165,6 +196,10 @@ def _inside(boxes: np.ndarray) -> np.ndarray:
     return within & (right > left) & (bottom > top)
 
 
+def _class_names(arrays: dict[str, np.ndarray]) -> tuple[str, ...] | None:
+    return tuple(arrays[NAMES].tolist()) if NAMES in arrays else None
+
+
 def _checked(path: str | os.PathLike) -> Path:
     path = Path(path)
     if path.suffix not in FORMATS:
@@ -174,12 +209,14 @@ def _checked(path: str | os.PathLike) -> Path:
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     """Return a file's arrays; nothing in it is run."""
-    from safetensors import SafetensorError
+    from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 
     try:
         if path.suffix == ".safetensors":
-            return load_file(path)
+            with safe_open(path, "numpy") as file:
+                said = json.loads((file.metadata() or {}).get(NAMES, "null"))
+            return load_file(path) | ({} if said is None else {NAMES: np.array(said, dtype=str)})
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (SafetensorError, zipfile.BadZipFile, EOFError, ValueError) as error:

@@ -13,7 +13,7 @@ import torch
 
 from biaslib.models._global_region import with_whole_image
 from biaslib.models._own_networks import read_own
-from biaslib.models._region_model import RegionModel
+from biaslib.models._region_model import RegionModel, hidden_regions
 from biaslib.models._registry import Entry
 from biaslib.models.fusion import Mask, Output
 from biaslib.models.networks import vilbert as networks
@@ -66,8 +66,7 @@ class Vilbert(RegionModel):
         if prepared is None:
             return {}
         found = super().visual(prepared, rows, mask)
-        hides = mask is not None and mask.persons
-        counted = found["real"] & ~(torch.as_tensor(prepared.persons[rows]) & hides)
+        counted = found["real"] & ~torch.as_tensor(hidden_regions(prepared, rows, mask))
         found = with_whole_image(found, counted, torch.tensor([0.0, 0.0, 1.0, 1.0]))
         places = networks.locations(found["boxes"])
         return {"features": found["features"], "places": places, "real": found["real"]}

@@ -9,20 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
 import torch
 from PIL import Image
 
 from biaslib.models._global_region import with_whole_image
 from biaslib.models._own_networks import read_own
 from biaslib.models._pixels import padded
-from biaslib.models._region_model import RegionModel
+from biaslib.models._region_model import RegionModel, hidden_regions
 from biaslib.models._registry import Entry
 from biaslib.models.fusion import Mask, Output
 from biaslib.models.images import pictures
 from biaslib.models.networks import vl_bert as networks
 from biaslib.models.networks.resnet_roi import PIXEL_MEANS
-from biaslib.models.planted_regions import regions_of
 from biaslib.models.regions import RegionFeatures
 from biaslib.runtime import device as best_device
 
@@ -85,8 +83,7 @@ class VlBert(RegionModel):
         if prepared is None:
             return {}
         found = super().visual(prepared, rows, mask)
-        hides = mask is not None and mask.persons
-        counted = found["real"] & ~(torch.as_tensor(prepared.persons[rows]) & hides)
+        counted = found["real"] & ~torch.as_tensor(hidden_regions(prepared, rows, mask))
         original = torch.as_tensor(prepared.sizes[rows])
         sizes = resized(original)
         found["boxes"] = pixel_boxes(found["boxes"], sizes)
@@ -170,22 +167,21 @@ class VlBertFromPixels(VlBert):
         Parameters
         ----------
         images
-            :class:`Pictured`; a frame of planted scenes; ``None`` for none.
+            Pictures in any form of the package's, in which the detector finds the regions;
+            :class:`Pictured`, which brings them; a frame of planted scenes; ``None`` for none.
 
         Raises
         ------
-        TypeError
-            If they are pictures without regions.
+        ValueError, TypeError, ImageError
+            As of :meth:`biaslib.models._region_model.RegionModel.prepare`.
         """
-        if isinstance(images, pandas.DataFrame):
-            return Pictured(images, regions_of(images))
         if images is None or isinstance(images, Pictured):
             self._require_reading(images)
             return images
-        raise TypeError(
-            f"{self.name} reads the pixels of regions; pass images= as biaslib.models.vl_bert."
-            "Pictured(pictures, regions)"
-        )
+        return Pictured(images, self.regions_of(images))
+
+    def _require_width(self, width: int, whose: str) -> None:
+        """Take boxes with features of any width, which are not read."""
 
     def visual(
         self, prepared: Pictured | None, rows: np.ndarray, mask: Mask | None
@@ -195,8 +191,7 @@ class VlBertFromPixels(VlBert):
             return {}
         regions = prepared.regions[rows]
         real = torch.as_tensor(regions.real)
-        hides = mask is not None and mask.persons
-        hidden = torch.as_tensor(regions.persons) & real & hides
+        hidden = real & torch.as_tensor(hidden_regions(prepared.regions, rows, mask))
         original = torch.as_tensor(regions.sizes)
         sizes = resized(original)
         shown = torch.where(real[..., None], torch.as_tensor(regions.boxes), 0)

@@ -15,10 +15,6 @@ SETS = {
         "one folder an entity with pictures for each agent, such as purse/woman/1.jpg",
         "pictures that you gather: the paper's own were not released",
     ),
-    "detector": (
-        "objects_vocab.txt and attributes_vocab.txt, the names of the region detector's classes",
-        "https://github.com/airsplay/py-bottom-up-attention, folder demo/data/genome/1600-400-20",
-    ),
     "fairface": (
         "the folders train/ and val/ with fairface_label_train.csv and fairface_label_val.csv, "
         "or the parquet files of the hub's configurations 0.25 and 1.25",
@@ -42,8 +38,7 @@ def data_folder(name: str) -> Path:
     Parameters
     ----------
     name
-        ``ross2021``, ``srinivasan2021``, ``fairface``, ``captions`` or ``vlstereoset``; or
-        ``detector``, for the names of its classes.
+        ``ross2021``, ``srinivasan2021``, ``fairface``, ``captions`` or ``vlstereoset``.
 
     Raises
     ------

@@ -1,10 +1,13 @@
 """A model hub on this machine's loopback: serves folders as the real one serves repositories.
 
 It speaks what huggingface_hub asks for (model information, file tree, files with ETag, commit and
-ranges) and serves single files under ``/files``, as other hosts do. Faults are switched on by name.
+ranges) and serves single files under ``/files``, as other hosts do: of ``https://host/path`` under
+``/files/host/path``. Faults are switched on by name.
 
 From the command line, in the folder ``tests``: ``python -m support.hub --folder repositories``. Set
-``HF_ENDPOINT`` to the address it prints. ``--build`` first fills the folder with tiny repositories.
+``HF_ENDPOINT`` to the address it prints, and ``BIASLIB_MIRROR`` to the same with ``/files`` at the
+end; put the folder ``by-hand`` into that of ``BIASLIB_CACHE``. ``--build`` first fills the folder
+with tiny repositories.
 """
 
 import argparse
@@ -12,6 +15,7 @@ import contextlib
 import hashlib
 import json
 import re
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -20,6 +24,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
+from biaslib.models.downloads import BY_HAND
 
 LARGE = (".bin", ".safetensors", ".ckpt", ".model")
 """Files that the hub keeps in large-file storage and lists with their SHA-256."""
@@ -82,7 +88,8 @@ class Hub:
 def instead_of_the_real_one(folder: Path, scratch: Path) -> Iterator[Hub]:
     """Serve a folder as the only hub there is, with downloads and lock file in a scratch folder.
 
-    No address but the loopback answers until the block ends.
+    It is the mirror of other hosts, too, and what has to be placed by hand is in its place. No
+    address but the loopback answers until the block ends.
     """
     connect = socket.socket.connect
 
@@ -92,10 +99,13 @@ def instead_of_the_real_one(folder: Path, scratch: Path) -> Iterator[Hub]:
 
     with serving(folder) as hub, pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_ENDPOINT", hub.address)
+        patch.setenv("BIASLIB_MIRROR", f"{hub.address}/files")
         patch.setenv("BIASLIB_CACHE", str(scratch / "cache"))
         patch.setenv("BIASLIB_LOCK", str(scratch / "results" / "biaslib-lock.json"))
         patch.delenv("HF_TOKEN", raising=False)
         patch.setattr(socket.socket, "connect", guarded)
+        if (folder / BY_HAND).is_dir():
+            shutil.copytree(folder / BY_HAND, scratch / "cache" / BY_HAND, dirs_exist_ok=True)
         yield hub
 
 

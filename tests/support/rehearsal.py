@@ -14,6 +14,7 @@ import importlib
 import os
 import pkgutil
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -23,100 +24,20 @@ from pathlib import Path
 
 import nbformat
 import support
-import torch
 from nbclient import NotebookClient
 from support import repositories
 from support.hub import serving
 
-from biaslib.models import REGISTRY
-from biaslib.models.networks import albef, vilbert, vl_bert
+from biaslib.models.downloads import BY_HAND
 
 TESTS = Path(__file__).parents[1]
 NOTEBOOKS = TESTS.parent / "notebooks"
 LIMIT = 900
 """Seconds that a notebook may take."""
 
-TINY = {
-    **repositories.TRANSFORMER,
-    "vocab_size": len(repositories.PIECES),
-    "max_position_embeddings": 512,
-}
-TINY_VILBERT = vilbert.VilbertConfig(
-    **TINY,
-    v_hidden_size=16,
-    v_num_hidden_layers=1,
-    v_num_attention_heads=2,
-    v_intermediate_size=16,
-    bi_hidden_size=16,
-    bi_num_attention_heads=2,
-    t_biattention_id=(1,),
-    v_biattention_id=(0,),
-)
-TINY_VL_BERT = vl_bert.VlBertConfig(**TINY)
-TINY_ALBEF = albef.AlbefConfig(
-    **TINY,
-    image_size=32,
-    vision_width=16,
-    vision_layers=1,
-    vision_heads=2,
-    fusion_layer=1,
-    embed_dim=8,
-)
-FIRST_CELL = "from support import rehearsal\n\nrehearsal.know_tiny_networks()"
-
-
-def know_tiny_networks() -> None:
-    """Let the files of VL-BERT, ViLBERT and ALBEF be tiny ones.
-
-    Those files say nothing of their networks' sizes, which are known of the published ones only.
-    The rehearsal runs this line before the first cell of a notebook, and changes nothing else.
-    """
-    vl_bert.VARIANTS[f"{TINY['hidden_size']} wide-prec"] = TINY_VL_BERT
-    vilbert.VARIANTS["pretrained"] = TINY_VILBERT
-    albef.VARIANTS["pretrained"] = TINY_ALBEF
-
-
-def write_files_of_authors(cache: Path) -> None:
-    """Write the files that do not come from the hub to where a person would place them.
-
-    They hold what the published ones hold, by the same names; the second name of a tied matrix
-    included.
-    """
-    networks = {
-        "vl-bert": (
-            vl_bert.VlBertNetwork(TINY_VL_BERT),
-            "vlbert.mlm_head.predictions.decoder.weight",
-            "vlbert.word_embeddings.weight",
-        ),
-        "vilbert": (
-            vilbert.VilbertNetwork(TINY_VILBERT),
-            "cls.predictions.decoder.weight",
-            "bert.embeddings.word_embeddings.weight",
-        ),
-        "albef": (
-            albef.AlbefNetwork(TINY_ALBEF),
-            "text_encoder.cls.predictions.decoder.weight",
-            "text_encoder.bert.embeddings.word_embeddings.weight",
-        ),
-    }
-    for name, (network, second, first) in networks.items():
-        weights = network.state_dict()
-        path = place_of(name, cache)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        torch.save({**weights, second: weights[first]}, path)
-
-
-def place_of(name: str, cache: Path) -> Path:
-    """Return where a file that does not come from the hub is looked for."""
-    source = REGISTRY[name].source
-    if source.startswith("by hand "):
-        return cache / "by-hand" / source.split()[2]
-    return cache / "url" / source.removeprefix("url https://")
-
 
 def write_samples(folder: Path) -> list[str]:
     """Write the sample data of every study, by the ``build`` of each ``rehearsal_*.py`` here."""
-    repositories.write_labels(folder / "detector")
     names = sorted(
         each.name
         for each in pkgutil.iter_modules(support.__path__)
@@ -133,16 +54,15 @@ def stage(scratch: Path) -> Iterator[dict[str, str]]:
 
     No proxy answers, so that nothing beyond this machine can be asked.
     """
-    torch.manual_seed(0)
     hub, cache, data = (scratch / name for name in ("hub", "cache", "data"))
     repositories.build_all(hub)
-    repositories.build_detector(hub)
-    write_files_of_authors(cache)
+    shutil.copytree(hub / BY_HAND, cache / BY_HAND)
     write_samples(data)
     with serving(hub) as running:
         yield {
             "BIASLIB_CACHE": str(cache),
             "BIASLIB_DATA": str(data),
+            "BIASLIB_MIRROR": f"{running.address}/files",
             "BIASLIB_LOCK": str(scratch / "biaslib-lock.json"),
             "BIASLIB_PROFILE": "paper",
             "BIASLIB_STORE": str(scratch / "store"),
@@ -170,7 +90,6 @@ class Outcome:
 def run(path: Path, environment: dict[str, str]) -> Outcome:
     """Run a notebook in a kernel of its own."""
     notebook = nbformat.read(path, as_version=4)
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(FIRST_CELL))
     resources = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(notebook, timeout=LIMIT, resources=resources)
     begun, error = time.perf_counter(), ""

@@ -9,15 +9,20 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import torch
 import transformers
 import yaml
 from PIL import Image
+from support.small_models import random_parameters
 
 from biaslib import stimuli
-from biaslib.models import REGISTRY, detector
+from biaslib.models import REGISTRY
+from biaslib.models.downloads import BY_HAND
+from biaslib.models.networks import albef, vilbert, vl_bert
 from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
+from biaslib.models.networks.files import save_official
 
 SIDE = 32
 """Width and height of the tiny models' pictures."""
@@ -47,33 +52,37 @@ PIECES += sorted(_words_of_the_papers() - set(PIECES))
 LONGEST = 512
 """Tokens of the longest text, as in BERT; where each letter is a token, half as many."""
 
-GOLDEN_DETECTOR = Path(__file__).parents[1] / "golden" / "frcnn" / "config.json"
 CLASSES = ["man", "woman", "dog", "hat", "nurse", "car", "tree", "cup", "sky", "boy", "cat", "sea"]
 ATTRIBUTES = ["red", "tall", "wet", "old", "blue", "flat", "open"]
 
 
 def build(name: str, folder: Path) -> Path:
-    """Write the repository of a registered model, and return its folder."""
-    return _write(REGISTRY[name].source, name, folder)
-
-
-def build_all(folder: Path) -> list[str]:
-    """Write the repositories of all models that come from the hub, and return their names."""
-    names = [name for name, entry in REGISTRY.items() if entry.source.startswith("hub ")]
-    for name in names:
-        build(name, folder)
-    return names
-
-
-def _write(source: str, name: str, folder: Path) -> Path:
-    path = folder / source.removeprefix("hub ")
+    """Write the repository or the file of a registered model, and return its folder."""
+    path = place(REGISTRY[name].source, folder)
     path.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
     BUILDERS[name](path)
-    (path / "README.md").write_text("A tiny model with random weights.\n")
-    (path / "modeling_custom.py").write_text("raise SystemExit('remote code was run')\n")
-    (path / "tf_model.h5").write_bytes(b"another program's weights")
+    if REGISTRY[name].source.startswith("hub "):
+        (path / "README.md").write_text("A tiny model with random weights.\n")
+        (path / "modeling_custom.py").write_text("raise SystemExit('remote code was run')\n")
+        (path / "tf_model.h5").write_bytes(b"another program's weights")
     return path
+
+
+def build_all(folder: Path) -> list[str]:
+    """Write the repositories and files of all models that are not in a package, and name them."""
+    for name in BUILDERS:
+        build(name, folder)
+    return list(BUILDERS)
+
+
+def place(source: str, folder: Path) -> Path:
+    """Return where the hub of these tests keeps what comes from a source."""
+    kind, _, address = source.partition(" ")
+    if kind == "url":
+        found = urlsplit(address)
+        return (folder / found.netloc / found.path.lstrip("/")).parent
+    return folder / (address if kind == "hub" else BY_HAND)
 
 
 def _word_pieces(path: Path) -> transformers.PreTrainedTokenizerFast:
@@ -251,6 +260,106 @@ def _flava(path: Path) -> None:
     _pickled(transformers.FlavaForPreTraining(config), path)
 
 
+REGIONS = 2048
+"""Numbers a region in the published networks; their width decides what features they take."""
+
+BERT = {
+    "vocab_size": len(PIECES),
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 1,
+    "intermediate_size": 32,
+    "max_position_embeddings": LONGEST,
+}
+"""Sizes of the authors' own networks: heads of 64 numbers, as in the published files."""
+
+
+NARROW = {"resnet_width": 4, "resnet_blocks": (1, 1, 1)}
+"""A ResNet with a sixteenth of the published channels."""
+
+
+def _vl_bert(name: str, **parts: object) -> Callable[[Path], None]:
+    def builder(path: Path) -> None:
+        config = vl_bert.VlBertConfig(**BERT, visual_region_classes=7, **parts)
+        save_official(random_parameters(vl_bert.VlBertNetwork(config)), path / name)
+
+    return builder
+
+
+def _vilbert(name: str, kind: str) -> Callable[[Path], None]:
+    def builder(path: Path) -> None:
+        config = getattr(vilbert, f"{kind}Config")(
+            **BERT,
+            v_target_size=7,
+            v_hidden_size=128,
+            v_num_hidden_layers=1,
+            v_num_attention_heads=1,
+            v_intermediate_size=32,
+            bi_hidden_size=128,
+            bi_num_attention_heads=1,
+            t_biattention_id=(1,),
+            v_biattention_id=(0,),
+        )
+        network = getattr(vilbert, f"{kind}Network")(config)
+        save_official(random_parameters(network), path / name)
+
+    return builder
+
+
+def _albef(name: str, masked_words: bool) -> Callable[[Path], None]:
+    def builder(path: Path) -> None:
+        config = albef.AlbefConfig(
+            **BERT,
+            image_size=SIDE,
+            vision_width=64,
+            vision_layers=1,
+            vision_heads=1,
+            fusion_layer=1,
+            embed_dim=8,
+            masked_words=masked_words,
+        )
+        save_official(random_parameters(albef.AlbefNetwork(config)), path / name)
+
+    return builder
+
+
+DETECTOR = {
+    "model": {"pixel_mean": [102.9801, 115.9465, 122.7717], "pixel_std": [100.0, 100.0, 50.0]},
+    "input": {"format": "BGR", "min_size_test": 96, "max_size_test": 160},
+    "resnets": {"norm": "BN", "depth": 50, "num_groups": 1, "stem_out_channels": 8},
+    "anchor_generator": {"sizes": [[32, 64]], "aspect_ratios": [[0.5, 1.0, 2.0]], "offset": 0.0},
+    "proposal_generator": {"hidden_channels": 16, "min_size": 0},
+    "rpn": {"in_features": ["res4"], "nms_thresh": 0.7, "bbox_reg_weights": [1.0] * 4},
+    "roi_heads": {"in_features": ["res4"], "num_classes": len(CLASSES)},
+    "roi_box_head": {"cls_agnostic_bbox_reg": False, "attr": True, "num_attrs": len(ATTRIBUTES)},
+    "min_detections": 36,
+    "max_detections": 36,
+}
+DETECTOR["model"] |= {"max_pool": True}
+DETECTOR["resnets"] |= {"width_per_group": 4, "res2_out_channels": REGIONS // 8}
+DETECTOR["resnets"] |= {"stride_in_1x1": True, "out_features": ["res4"]}
+DETECTOR["rpn"] |= {"pre_nms_topk_test": 200, "post_nms_topk_test": 48}
+DETECTOR["roi_heads"] |= {"nms_thresh_test": [0.5, 0.6, 0.7]}
+DETECTOR["roi_box_head"] |= {"pooler_resolution": 4, "res5halve": False}
+DETECTOR["roi_box_head"] |= {"bbox_reg_weights": [10.0, 10.0, 5.0, 5.0]}
+"""Settings in the published layout: few narrow layers, and features of the published width."""
+
+
+def _detector(path: Path) -> None:
+    """Write the detector's files; the names of its classes are another host's."""
+    network = FasterRcnn(FasterRcnnConfig.from_nested(DETECTOR))
+    with torch.no_grad():  # or every region would be of the same class
+        classes = network.roi_heads.box_predictor.cls_score.weight
+        classes.sub_(classes.mean(dim=1, keepdim=True)).mul_(1000)
+    torch.save(network.state_dict(), path / "pytorch_model.bin")
+    (path / "config.yaml").write_text(yaml.safe_dump(DETECTOR), encoding="utf-8")
+    urls = REGISTRY["detector"].beside
+    for url, names in zip(urls, (CLASSES, ATTRIBUTES), strict=True):
+        labels = place(f"url {url}", path.parents[1]) / url.rpartition("/")[2]
+        labels.parent.mkdir(parents=True, exist_ok=True)
+        labels.write_text("\n".join(names) + "\n", encoding="utf-8")
+
+
 BUILDERS: dict[str, Callable[[Path], None]] = {
     "bert": _bert,
     "bert-large": _bert,
@@ -264,34 +373,15 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "siglip": _siglip,
     "open-clip": _open_clip,
     "flava": _flava,
+    "vl-bert": _vl_bert("vl-bert-base-prec.model"),
+    "vl-bert-e2e": _vl_bert("vl-bert-base-e2e.model", end_to_end=True, **NARROW),
+    "vl-bert-large": _vl_bert("vl-bert-large-prec.model"),
+    "vilbert": _vilbert("pretrained_model.bin", "Vilbert"),
+    "vilbert-12-in-1": _vilbert("multi_task_model.bin", "MultiTaskVilbert"),
+    "albef": _albef("ALBEF.pth", masked_words=True),
+    "albef-coco": _albef("mscoco.pth", masked_words=False),
+    "detector": _detector,
 }
-
-
-def build_detector(folder: Path) -> Path:
-    """Write the repository of the region detector, with regions of 2,048 numbers; see its config.
-
-    Its pictures are small and their contrast is, so that random weights find a variety of regions.
-    The names of its classes are in another repository; :func:`write_labels` writes them.
-    """
-    path = folder / detector.SOURCE
-    path.mkdir(parents=True, exist_ok=True)
-    settings = json.loads(GOLDEN_DETECTOR.read_text())
-    settings["model"]["pixel_std"] = [100.0, 100.0, 50.0]
-    settings["input"] |= {"min_size_test": 64, "max_size_test": 96}
-    settings["resnets"] |= {"res2_out_channels": 256, "width_per_group": 2}
-    settings["roi_box_head"] |= {"pooler_resolution": 4}
-    torch.manual_seed(0)
-    network = FasterRcnn(FasterRcnnConfig.from_nested(settings))
-    torch.save(network.state_dict(), path / "pytorch_model.bin")
-    (path / "config.yaml").write_text(yaml.safe_dump(settings))
-    return path
-
-
-def write_labels(folder: Path) -> None:
-    """Write the names of the detector's classes and attributes, as their repository has them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "objects_vocab.txt").write_text("\n".join(CLASSES) + "\n")
-    (folder / "attributes_vocab.txt").write_text("\n".join(ATTRIBUTES) + "\n")
 
 
 def picture(seed: int = 0) -> Image.Image:

@@ -26,7 +26,15 @@ from biaslib.models.networks.bert_parts import (
     attend,
     initialise,
 )
-from biaslib.models.networks.files import Layout, built, config_for, read_official
+from biaslib.models.networks.files import (
+    HEAD,
+    Layout,
+    Published,
+    Sizes,
+    built,
+    config_for,
+    read_official,
+)
 
 __all__ = [
     "PIXEL_MEANS",
@@ -116,6 +124,44 @@ VARIANTS = {
 :meta hide-value:
 """
 
+BODY = "text_encoder.bert.encoder.layer"
+
+SIZES = Sizes(
+    axes={
+        "patch_size": ("visual_encoder.patch_embed.proj.weight", 2),
+        "vision_width": ("visual_encoder.pos_embed", 2),
+        "vocab_size": ("text_encoder.bert.embeddings.word_embeddings.weight", 0),
+        "hidden_size": ("text_encoder.bert.embeddings.word_embeddings.weight", 1),
+        "intermediate_size": (f"{BODY}.0.intermediate.dense.weight", 0),
+        "max_position_embeddings": ("text_encoder.bert.embeddings.position_embeddings.weight", 0),
+        "type_vocab_size": ("text_encoder.bert.embeddings.token_type_embeddings.weight", 0),
+        "embed_dim": ("vision_proj.weight", 0),
+    },
+    counts={
+        "vision_layers": r"visual_encoder\.blocks\.\d+\.",
+        "num_hidden_layers": r"text_encoder\.bert\.encoder\.layer\.\d+\.",
+    },
+    heads={
+        "vision_heads": ("vision_width", HEAD),
+        "num_attention_heads": ("hidden_size", HEAD),
+    },
+)
+"""Where the tensors tell the sizes."""
+
+HEAD_OF_WORDS = "text_encoder.cls.predictions"
+
+PUBLISHED = Published(
+    wrapper="model",
+    twins=[
+        (f"{HEAD_OF_WORDS}.decoder.weight", "text_encoder.bert.embeddings.word_embeddings.weight"),
+        (f"{HEAD_OF_WORDS}.decoder.bias", f"{HEAD_OF_WORDS}.bias"),
+    ],
+)
+"""How the authors' code writes the pre-trained network."""
+
+PUBLISHED_RETRIEVAL = Published(wrapper="model", renames=[("text_encoder.bert.", "text_encoder.")])
+"""How it writes the network that is tuned for retrieval, which has no head for masked words."""
+
 
 class AlbefNetwork(nn.Module):
     """ALBEF with the heads for contrast, matching and, if it has one, masked words.
@@ -146,6 +192,7 @@ class AlbefNetwork(nn.Module):
         self.text_proj = nn.Linear(config.hidden_size, config.embed_dim)
         self.itm_head = nn.Linear(config.hidden_size, 2)
         self.temp = nn.Parameter(torch.tensor(0.07))
+        self.published = PUBLISHED if config.masked_words else PUBLISHED_RETRIEVAL
         self.apply(initialise)
 
     def forward(
@@ -439,12 +486,23 @@ def load_official(
     if (found, variant) == ("pretrained", "retrieval"):
         found = "retrieval"
     config = config_for(variant, found, VARIANTS, "ALBEF")
+    if variant is None:
+        config = _sized(config, LAYOUT.renamed(state))
     table = "visual_encoder.pos_embed"
     if table in state:
         own = config.patch_size * _grid_of(state[table]) if variant is None else config.image_size
         config = replace(config, image_size=image_size or own)
         state[table] = resized_positions(state[table], config.grid)
     return built(AlbefNetwork, config, state, LAYOUT if config.masked_words else WITHOUT_WORDS)
+
+
+def _sized(config: AlbefConfig, state: Mapping[str, torch.Tensor]) -> AlbefConfig:
+    """Return the configuration of weights of this kind, whatever their sizes."""
+    config = SIZES.of(state, config)
+    fused = {
+        name for name in state if name.startswith(BODY) and ".crossattention.self.query.w" in name
+    }
+    return replace(config, fusion_layer=config.num_hidden_layers - len(fused)) if fused else config
 
 
 def _variant_of(state: Mapping[str, torch.Tensor]) -> str:

@@ -4,7 +4,7 @@ import importlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,13 +21,17 @@ from biaslib.models._checkpoints import (
 from biaslib.runtime import unknown_name
 
 __all__ = [
+    "HEAD",
     "Layout",
+    "Published",
+    "Sizes",
     "built",
     "class_of",
     "config_for",
     "load_converted",
     "read_official",
     "save_converted",
+    "save_official",
 ]
 
 NETWORKS = {
@@ -38,6 +42,9 @@ NETWORKS = {
     "volta_vl_bert": "volta.VoltaVlBert",
 }
 """By ``model_type``: the module of this folder, and how its network and configuration begin."""
+
+HEAD = 64
+"""Numbers a head in BERT of any published size."""
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -76,9 +83,8 @@ class Layout:
         >>> list(layout.apply({"old.weight": torch.ones(1), "text_queue": torch.ones(1)}))
         ['new.weight']
         """
-        renamed = {self._renamed(name): tensor for name, tensor in state.items()}
         kept, copied = {}, {}
-        for name, tensor in renamed.items():
+        for name, tensor in self.renamed(state).items():
             if any(re.search(pattern, name) for pattern in self.unused):
                 continue
             (copied if self._original(name) else kept)[name] = tensor
@@ -94,6 +100,10 @@ class Layout:
             )
         return kept
 
+    def renamed(self, state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return all tensors, copies and unused ones among them, by the network's names."""
+        return {self._renamed(name): tensor for name, tensor in state.items()}
+
     def _renamed(self, name: str) -> str:
         for pattern, new in self.renames:
             name = re.sub(pattern, new, name)
@@ -104,6 +114,116 @@ class Layout:
             if re.search(pattern, name):
                 return re.sub(pattern, original, name)
         return None
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Where a published file, which brings no configuration, tells the sizes of its network.
+
+    Parameters
+    ----------
+    axes
+        By setting: a tensor, by the network's name, and the axis that is as long.
+    counts
+        By setting: a regular expression for the numbered layers that are counted.
+    heads
+        By setting: the setting that is divided among the heads, and the numbers a head, as in the
+        published networks; how many heads there are is in no tensor.
+    """
+
+    axes: Mapping[str, tuple[str, int]]
+    counts: Mapping[str, str]
+    heads: Mapping[str, tuple[str, int]]
+
+    def of(self, state: Mapping[str, torch.Tensor], config: Any) -> Any:
+        """Return a configuration with the sizes of the tensors; those that none tells stay.
+
+        Parameters
+        ----------
+        state
+            Tensors by the network's names.
+        config
+            Of the published network of this kind.
+
+        Raises
+        ------
+        CheckpointError
+            If a size is not published and cannot be divided among heads as in those that are.
+
+        Examples
+        --------
+        >>> from biaslib.models.networks.vl_bert import SIZES, VlBertConfig
+        >>> words = {"vlbert.word_embeddings.weight": torch.zeros(5, 128)}
+        >>> found = SIZES.of(words, VlBertConfig())
+        >>> found.vocab_size, found.hidden_size, found.num_attention_heads
+        (5, 128, 2)
+        """
+        found = {
+            setting: state[name].shape[axis]
+            for setting, (name, axis) in self.axes.items()
+            if name in state
+        }
+        for setting, pattern in self.counts.items():
+            layers = {match[0] for name in state if (match := re.match(pattern, name))}
+            found |= {setting: len(layers)} if layers else {}
+        sized = replace(config, **found)
+        return replace(sized, **self._heads(config, sized))
+
+    def _heads(self, config: Any, sized: Any) -> dict[str, int]:
+        """Return the numbers of heads where a size is another than the published one."""
+        found = {}
+        for heads, (size, numbers) in self.heads.items():
+            width = getattr(sized, size)
+            if width == getattr(config, size):
+                continue
+            if width % numbers:
+                raise CheckpointError(
+                    f"the weights are of a network with {size} {width}, which was not published; "
+                    "how many heads it has is in no tensor, and it is no multiple of the "
+                    f"{numbers} numbers a head of the published ones. Pass its configuration"
+                )
+            found[heads] = width // numbers
+        return found
+
+
+@dataclass(frozen=True)
+class Published:
+    """How the authors' own code writes a network's tensors to a file.
+
+    Parameters
+    ----------
+    wrapper
+        Under which key they lie in the file; empty where they lie there alone.
+    prefix
+        What their names begin with.
+    renames
+        Parts of names that differ from the network's: (the network's, the file's).
+    twins
+        Tensors, or beginnings of names, that the file holds a second time: (second, first).
+    """
+
+    wrapper: str = ""
+    prefix: str = ""
+    renames: Sequence[tuple[str, str]] = ()
+    twins: Sequence[tuple[str, str]] = ()
+
+    def of(self, network: nn.Module) -> dict:
+        """Return what ``torch.save`` is to write, so that the authors' code reads it.
+
+        What only training used (momentum copies, queues, counters, linear maps that nothing calls)
+        is not there; the authors' code does without it.
+        """
+        state = {name: each.detach().cpu() for name, each in network.state_dict().items()}
+        for second, first in self.twins:
+            state |= {
+                second + name.removeprefix(first): each
+                for name, each in state.items()
+                if name.startswith(first)
+            }
+        for own, official in self.renames:
+            state = {name.replace(own, official): each for name, each in state.items()}
+        state = {self.prefix + name: each for name, each in state.items()}
+        return {self.wrapper: state} if self.wrapper else state
 
 
 def read_official(weights: str | Path | Mapping) -> dict[str, torch.Tensor]:
@@ -238,6 +358,36 @@ def save_converted(
     text = json.dumps(written, indent=2) + "\n"
     (folder / "config.json").write_text(text, encoding="utf-8")
     return folder
+
+
+def save_official(network: nn.Module, path: str | Path) -> Path:
+    """Write a network as its authors' code writes it, so that it reads the file.
+
+    Parameters
+    ----------
+    network
+        One of this folder's, but VOLTA's VL-BERT.
+    path
+        The file; it should be called as the published one is.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    CheckpointError
+        If the network is VOLTA's VL-BERT, whose files are read only.
+    """
+    published = getattr(network, "published", None)
+    if published is None:
+        raise CheckpointError(
+            f"how the authors' code writes a {type(network).__name__} is not known here; keep it "
+            "with save_converted"
+        )
+    torch.save(published.of(network), path)
+    return Path(path)
 
 
 def load_converted(folder: str | Path) -> nn.Module:

@@ -10,7 +10,7 @@ the whole image.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +34,10 @@ from biaslib.models.networks.bert_parts import (
     initialise,
 )
 from biaslib.models.networks.files import (
+    HEAD,
     Layout,
+    Published,
+    Sizes,
     built,
     config_for,
     read_official,
@@ -145,6 +148,45 @@ VARIANTS = {"pretrained": VilbertConfig(), "12-in-1": MultiTaskVilbertConfig()}
 :meta hide-value:
 """
 
+WIDE_HEAD = 128
+"""Numbers a head of the visual stream and of the co-attention."""
+
+SIZES = Sizes(
+    axes={
+        "vocab_size": ("bert.embeddings.word_embeddings.weight", 0),
+        "hidden_size": ("bert.embeddings.word_embeddings.weight", 1),
+        "intermediate_size": ("bert.encoder.layer.0.intermediate.dense.weight", 0),
+        "max_position_embeddings": ("bert.embeddings.position_embeddings.weight", 0),
+        "type_vocab_size": ("bert.embeddings.token_type_embeddings.weight", 0),
+        "v_feature_size": ("bert.v_embeddings.image_embeddings.weight", 1),
+        "v_target_size": ("cls.imagePredictions.decoder.weight", 0),
+        "v_hidden_size": ("bert.v_embeddings.image_embeddings.weight", 0),
+        "v_intermediate_size": ("bert.encoder.v_layer.0.intermediate.dense.weight", 0),
+        "bi_hidden_size": ("bert.encoder.c_layer.0.biattention.query1.weight", 0),
+    },
+    counts={
+        "num_hidden_layers": r"bert\.encoder\.layer\.\d+\.",
+        "v_num_hidden_layers": r"bert\.encoder\.v_layer\.\d+\.",
+    },
+    heads={
+        "num_attention_heads": ("hidden_size", HEAD),
+        "v_num_attention_heads": ("v_hidden_size", WIDE_HEAD),
+        "bi_num_attention_heads": ("bi_hidden_size", WIDE_HEAD),
+    },
+)
+"""Where the tensors tell the sizes."""
+
+ANSWERS = Sizes(
+    axes={
+        "n_tasks": ("bert.embeddings.task_embeddings.weight", 0),
+        "n_answers": ("vil_prediction.logit_fc.3.weight", 0),
+        "n_gqa_answers": ("vil_prediction_gqa.logit_fc.3.weight", 0),
+    },
+    counts={},
+    heads={},
+)
+"""Where those of the 12-in-1 model tell more."""
+
 
 class VilbertOutput(NamedTuple):
     """What ViLBERT says of a batch.
@@ -183,6 +225,12 @@ class MultiTaskOutput(NamedTuple):
     token_score: torch.Tensor
 
 
+PUBLISHED = Published(
+    twins=[("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight")]
+)
+"""How the authors' code writes the network."""
+
+
 class VilbertNetwork(nn.Module):
     """The pre-training network of ViLBERT.
 
@@ -204,6 +252,8 @@ class VilbertNetwork(nn.Module):
     >>> network.match_logits(output).shape
     torch.Size([1, 2])
     """
+
+    published = PUBLISHED
 
     def __init__(self, config: VilbertConfig = VARIANTS["pretrained"]):
         super().__init__()
@@ -565,10 +615,31 @@ of models', not of 'pretrained' of ViLBERT; known: pretrained, 12-in-1
     """
     state = read_official(weights)
     config = config_for(variant, _variant_of(state), VARIANTS, "ViLBERT")
+    if variant is None:
+        config = _sized(config, LAYOUT.renamed(state))
     network = (
         MultiTaskVilbertNetwork if isinstance(config, MultiTaskVilbertConfig) else VilbertNetwork
     )
     return built(network, config, state, LAYOUT)
+
+
+def _sized(config: VilbertConfig, state: Mapping[str, torch.Tensor]) -> VilbertConfig:
+    """Return the configuration of weights of this kind, whatever their sizes.
+
+    As in the published networks, the last layers of both streams read each other.
+    """
+    config = SIZES.of(state, config)
+    if isinstance(config, MultiTaskVilbertConfig):
+        config = ANSWERS.of(state, config)
+    n = len({name.split(".")[3] for name in state if name.startswith("bert.encoder.c_layer.")})
+    if not n:
+        return config
+    last = (
+        range(layers - n, layers)
+        for layers in (config.num_hidden_layers, config.v_num_hidden_layers)
+    )
+    text, visual = map(tuple, last)
+    return replace(config, t_biattention_id=text, v_biattention_id=visual)
 
 
 def _variant_of(state: Mapping[str, torch.Tensor]) -> str:

@@ -9,7 +9,7 @@ numbers a position. Region 0 of a row is the whole image.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +26,15 @@ from biaslib.models.networks.bert_parts import (
     additive_mask,
     initialise,
 )
-from biaslib.models.networks.files import Layout, built, config_for, read_official
+from biaslib.models.networks.files import (
+    HEAD,
+    Layout,
+    Published,
+    Sizes,
+    built,
+    config_for,
+    read_official,
+)
 from biaslib.models.networks.resnet_roi import ResNetBody, cut_regions, region_stage
 
 __all__ = [
@@ -51,6 +59,20 @@ LAYOUT = Layout(
     unused=[r"num_batches_tracked$"],
 )
 """Tensors that the authors' files hold twice, and those that only training used."""
+
+PUBLISHED = Published(
+    wrapper="state_dict",
+    prefix="module.",
+    renames=[("mvrc_head.decoder", "mvrc_head.region_cls_pred")],
+    twins=[
+        ("vlbert.mlm_head.predictions.decoder.weight", "vlbert.word_embeddings.weight"),
+        (
+            "image_feature_extractor.head.0.",
+            "image_feature_extractor.roi_head_feature_extractor.",
+        ),
+    ],
+)
+"""How the authors' code writes the network."""
 
 COORDINATES = 2048
 """Numbers that say where a box is: for each of four values 256 sines and 256 cosines."""
@@ -125,6 +147,21 @@ VARIANTS = {
 :meta hide-value:
 """
 
+SIZES = Sizes(
+    axes={
+        "vocab_size": ("vlbert.word_embeddings.weight", 0),
+        "hidden_size": ("vlbert.word_embeddings.weight", 1),
+        "intermediate_size": ("vlbert.encoder.layer.0.intermediate.dense.weight", 0),
+        "max_position_embeddings": ("vlbert.position_embeddings.weight", 0),
+        "type_vocab_size": ("vlbert.token_type_embeddings.weight", 0),
+        "visual_region_classes": ("vlbert.mvrc_head.decoder.weight", 0),
+        "resnet_width": ("image_feature_extractor.backbone.conv1.weight", 0),
+    },
+    counts={"num_hidden_layers": r"vlbert\.encoder\.layer\.\d+\."},
+    heads={"num_attention_heads": ("hidden_size", HEAD)},
+)
+"""Where the tensors tell the sizes."""
+
 
 class VlBertOutput(NamedTuple):
     """What VL-BERT says of a batch.
@@ -164,6 +201,8 @@ class VlBertNetwork(nn.Module):
     >>> network.word_logits(states).shape
     torch.Size([1, 3, 9])
     """
+
+    published = PUBLISHED
 
     def __init__(self, config: VlBertConfig = VARIANTS["base-prec"]):
         super().__init__()
@@ -497,7 +536,24 @@ def load_official(
     """
     state = read_official(weights)
     config = config_for(variant, _variant_of(state), VARIANTS, "VL-BERT")
+    if variant is None:
+        config = _sized(config, LAYOUT.renamed(state))
     return built(VlBertNetwork, config, state, LAYOUT)
+
+
+def _sized(config: VlBertConfig, state: Mapping[str, torch.Tensor]) -> VlBertConfig:
+    """Return the configuration of weights of this kind, whatever their sizes."""
+    config = SIZES.of(state, config)
+    projection = state.get("image_feature_extractor.obj_downsample.1.weight")
+    if projection is not None:
+        config = replace(config, feature_size=projection.shape[1] - COORDINATES)
+    if not config.end_to_end:
+        return config
+    body = [name.partition(".backbone.")[2] for name in state if ".backbone." in name]
+    stages = (
+        {name.split(".")[1] for name in body if name.startswith(f"layer{i}.")} for i in (1, 2, 3)
+    )
+    return replace(config, resnet_blocks=tuple(len(blocks) for blocks in stages))
 
 
 def _variant_of(state: Mapping[str, torch.Tensor]) -> str:
@@ -509,7 +565,7 @@ def _variant_of(state: Mapping[str, torch.Tensor]) -> str:
     if fine_tuned or "vlbert.mlm_head.predictions.bias" not in state:
         return "a VL-BERT that was fine-tuned for a task and has no masked-word head"
     widths = {768: "base", 1024: "large"}
-    size = widths.get(words.shape[1], f"{words.shape[1]} wide")
+    size = widths.get(words.shape[1], "base")
     kind = "e2e" if any(".backbone." in name for name in state) else "prec"
     ending = "" if "aux_text_visual_embedding.weight" in state else "-withouttextonly"
     return f"{size}-{kind}{ending}"

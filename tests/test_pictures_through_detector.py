@@ -1,0 +1,209 @@
+"""Pictures to region models: looked at once by the detector, and read as each model reads them."""
+
+import copy
+import sys
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support import repositories
+from support.hub import instead_of_the_real_one
+
+from biaslib import models
+from biaslib.models import _found_regions, detector
+from biaslib.models._checkpoints import CheckpointError
+from biaslib.models.fusion import Mask
+from biaslib.models.vl_bert import Pictured
+from biaslib.runtime import Store
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* was trained on features of:UserWarning")
+
+TEXTS = ["the woman is here", "a man", "the nurse"]
+TRAINED_WITH_IT = ["lxmert", "vl-bert", "vl-bert-large"]
+TRAINED_WITH_ANOTHER = ["visualbert", "vilbert", "vilbert-12-in-1"]
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory):
+    folder, scratch = (tmp_path_factory.mktemp(name) for name in ("served", "scratch"))
+    needed = ["bert", "visualbert-nlvr2", "vl-bert-e2e", "albef", "detector"]
+    for name in (*needed, *TRAINED_WITH_IT, *TRAINED_WITH_ANOTHER):
+        repositories.build(name, folder)
+    with instead_of_the_real_one(folder, scratch) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_store(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BIASLIB_STORE", str(tmp_path_factory.mktemp("store")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def finder(hub):
+    return models.load("detector", profile="paper", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    paths = [folder / f"{seed}.png" for seed in range(3)]
+    for seed, path in enumerate(paths):
+        repositories.picture(seed).save(path)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def regions(finder, files):
+    return finder.regions(files)
+
+
+def load(name):
+    return models.load(name, profile="paper", device="cpu")
+
+
+@pytest.mark.parametrize("name", [*TRAINED_WITH_IT, *TRAINED_WITH_ANOTHER])
+def test_pictures_give_what_their_regions_give(hub, files, regions, name):
+    model = load(name)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = model.embed(TEXTS, files)
+    assert np.array_equal(found, model.embed(TEXTS, regions))
+    told = [str(each.message) for each in said if "was trained on features of" in str(each.message)]
+    assert bool(told) == (name in TRAINED_WITH_ANOTHER)
+    assert not np.array_equal(found[0], model.embed(TEXTS, files[::-1])[0])
+
+
+def test_pixels_are_read_in_the_boxes_that_were_found(hub, files, regions):
+    model = load("vl-bert-e2e")
+    found = model.embed(TEXTS[:1], files[:1])
+    assert np.array_equal(found, model.embed(TEXTS[:1], Pictured(files[:1], regions[[0]])))
+
+
+def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, tmp_path):
+    store, looked = Store(tmp_path / "store"), []
+
+    class Counted:
+        name, revision = finder.name, finder.revision
+        with_persons = staticmethod(finder.with_persons)
+
+        @staticmethod
+        def regions(images, words):
+            looked.extend(images.ids)
+            return finder.regions(images, words)
+
+    first = _found_regions.found_regions(files[:2], Counted, store)
+    moved = tmp_path / "moved.png"
+    moved.write_bytes(files[1].read_bytes())
+    second = _found_regions.found_regions([files[2], moved, files[0], moved], Counted, store)
+    assert len(looked) == len(set(looked)) == 3
+    for name, expected in regions.arrays().items():
+        assert np.array_equal(getattr(first, name), expected[:2]), name
+        assert np.array_equal(getattr(second, name), expected[[2, 1, 0, 1]]), name
+    assert first.class_names == regions.class_names == tuple(repositories.CLASSES)
+    Counted.revision = "another"
+    _found_regions.found_regions(files[:1], Counted, store)
+    assert len(looked) == 4
+
+
+def test_a_mask_hides_persons_and_the_regions_with_its_words(hub, files, regions):
+    names = np.array([*repositories.CLASSES, ""])[regions.classes]
+    persons = np.isin(names, ["person", "woman", "man"])
+    assert np.array_equal(regions.persons, persons)
+    word = next(name for name in ("nurse", "dog", "cup", "tree", "sky") if (names == name).any())
+    named = names == word
+    assert persons.any()
+    model = load("lxmert")
+    prepared, rows = model.prepare(files), np.arange(3)
+    for words, hidden in (([], persons), ([word.title()], persons | named)):
+        seen = model.visual(prepared, rows, Mask(words=words, persons=True))
+        assert np.array_equal(~seen["features"].numpy().any(axis=2), hidden)
+    assert np.array_equal(model.visual(prepared, rows, None)["features"], regions.features)
+    hidden = model.embed(TEXTS, files, mask=Mask(words=["nurse"], persons=True))
+    assert not np.array_equal(hidden, model.embed(TEXTS, files))
+
+
+def test_hidden_regions_do_not_count_in_the_whole_image(hub, files, regions):
+    counted = regions.real & ~regions.persons & ~regions.named(["nurse", "dog"])
+    expected = np.where(counted[..., None], regions.features, 0).sum(axis=1)
+    expected /= np.maximum(counted.sum(axis=1, keepdims=True), 1)
+    assert expected.any(axis=1).sum() >= 1
+    for name in ("vl-bert", "vilbert"):
+        seen = load(name).visual(regions, np.arange(3), Mask(words=["nurse", "dog"], persons=True))
+        np.testing.assert_allclose(seen["features"][:, 0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_another_width_is_refused_before_anything_is_looked_at(hub, files):
+    with pytest.raises(ValueError, match=r"nlvr2 .* reads 1024 numbers .* of detector have 2048"):
+        load("visualbert-nlvr2").embed(TEXTS, files)
+
+
+def test_pictures_in_which_nothing_is_found_are_named(hub, files, monkeypatch):
+    model = load("lxmert")
+    blind = with_settings(model.detector, min_side=1e6)
+    monkeypatch.setattr(model, "detector", blind)
+    with (
+        pytest.warns(UserWarning, match="found nothing in"),
+        pytest.raises(ValueError, match=r"nothing in 3 of 3 pictures: .*0\.png, .*1\.png, .*2.p"),
+    ):
+        model.embed(TEXTS, files)
+    # Known from the store the second time, and named again.
+    with pytest.raises(ValueError, match=r"nothing in 1 of 1 pictures: .*1\.png"):
+        model.embed(TEXTS[:1], files[1:2])
+
+
+def with_settings(found, **changes):
+    """Return a detector with the same weights and other settings."""
+    network = copy.deepcopy(found.network)
+    config = replace(network.config, **changes)
+    for module in network.modules():
+        if hasattr(module, "config"):
+            module.config = config
+    return detector.Detector(network, found.name, "blind", "cpu", found.class_names)
+
+
+def test_the_planted_profile_looks_for_no_detector(files):
+    model = models.load("lxmert", profile="planted", device="cpu")
+    with pytest.raises(
+        ValueError, match=r"detector comes from the model hub and the profile 'plan"
+    ):
+        model.embed(["the person is a nurse ."], files[:1])
+
+
+def test_a_model_that_was_made_by_hand_says_how_to_set_a_detector(hub, finder, files):
+    model = load("lxmert")
+    model.find_detector = None
+    with pytest.raises(ValueError, match=r"set its detector, as model\.detector = "):
+        model.embed(TEXTS, files)
+    model.detector = finder
+    assert model.embed(TEXTS, files).shape == (3, 16)
+
+
+def test_without_torchvision_the_error_says_what_to_install(monkeypatch):
+    entry = models.REGISTRY["detector"]
+    monkeypatch.delitem(sys.modules, "biaslib.models.detector")
+    monkeypatch.delitem(sys.modules, "biaslib.models.networks.faster_rcnn")
+    monkeypatch.setitem(sys.modules, "torchvision.ops", None)
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "biaslib\[regions\]"'):
+        models._registry._module(entry)
+
+
+# The other variant
+
+
+def test_the_checkpoint_of_another_variant_is_refused_and_named(hub, tmp_path):
+    by_hand = {each.name: each for each in (hub.folder / "by-hand").iterdir()}
+    prec, e2e = by_hand["vl-bert-base-prec.model"], by_hand["vl-bert-base-e2e.model"]
+    (tmp_path / "vocab.txt").write_text("\n".join(repositories.PIECES))
+    here = {each.name: tmp_path / each.name for each in (prec, e2e)}
+    for each in (prec, e2e):
+        here[each.name].write_bytes(each.read_bytes())
+    told = {"vl-bert-e2e": prec, "vl-bert": e2e, "vl-bert-large": e2e}
+    for name, file in told.items():
+        with pytest.raises(
+            CheckpointError, match=rf"{file.name} holds '.*' .* '{name}' is '.*'; l"
+        ):
+            models.load(name, checkpoint=here[file.name], device="cpu")
