@@ -227,7 +227,7 @@ VL_BERT = {
 }
 LARGE = VL_BERT | {"vlbert.word_embeddings.weight": torch.zeros(2, 1024)}
 PIXELS = VL_BERT | {"image_feature_extractor.backbone.conv1.weight": torch.zeros(1)}
-ALBEF = {"visual_encoder.pos_embed": torch.zeros(1, 5, 2), "itm_head.weight": torch.zeros(2, 2)}
+ALBEF = {"visual_encoder.pos_embed": torch.zeros(1, 5, 768), "itm_head.weight": torch.zeros(2, 2)}
 VILBERT = {"bert.v_embeddings.image_embeddings.weight": torch.zeros(1024, 2)}
 VOLTA = {
     "bert.encoder.layer.0.attention_self.query.weight": torch.zeros(1),

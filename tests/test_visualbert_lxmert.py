@@ -276,7 +276,7 @@ def test_planted_scenes_are_read_by_their_regions(pair):
 
 @pytest.mark.parametrize("images", [["a.jpg"] * 4, np.zeros((4, 8, 8, 3), np.uint8)])
 def test_pictures_need_a_detector(pair, images):
-    with pytest.raises(ValueError, match=r"set its detector, as model\.detector = biaslib"):
+    with pytest.raises(ValueError, match=r"detector comes from .* profile 'planted' never dow"):
         pair[0].embed(TEXTS, images)
 
 

@@ -445,7 +445,7 @@ def test_vl_bert_from_pixels_reads_planted_scenes_and_text_alone(from_pixels):
 
 
 def test_pictures_that_do_not_go_with_their_regions(from_pixels, pictured, regions):
-    with pytest.raises(TypeError, match=r"pass images= as biaslib.models.vl_bert.Pictured"):
+    with pytest.raises(ValueError, match=r"detector comes from .* profile 'planted' never dow"):
         from_pixels.embed(TEXTS, small_models.pictures(3))
     with pytest.raises(ValueError, match="there are 2 pictures and regions of 3"):
         vl_bert.Pictured(small_models.pictures(2), regions)

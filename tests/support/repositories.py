@@ -52,7 +52,7 @@ PIECES += sorted(_words_of_the_papers() - set(PIECES))
 LONGEST = 512
 """Tokens of the longest text, as in BERT; where each letter is a token, half as many."""
 
-CLASSES = ["man", "woman", "dog", "hat", "nurse", "car", "tree", "cup", "sky", "boy", "cat", "sea"]
+CLASSES = ["hat", "tree", "dog", "cup", "nurse", "car", "boy", "woman", "sky", "man", "cat", "sea"]
 ATTRIBUTES = ["red", "tall", "wet", "old", "blue", "flat", "open"]
 
 
