@@ -17,6 +17,7 @@ from support.hub import instead_of_the_real_one
 from biaslib import models
 from biaslib.models import detector
 from biaslib.models._checkpoints import CheckpointError
+from biaslib.models.convert import convert
 from biaslib.models.images import ImageError
 from biaslib.models.networks.faster_rcnn import (
     FasterRcnn,
@@ -442,6 +443,11 @@ def test_conversion_there_and_back_keeps_every_bit(official, tmp_path, weights, 
         yaml.safe_load((f / "config.yaml").read_text()) for f in (official, tmp_path / "back")
     ]
     assert settings[0] == settings[1]
+    convert("detector", official, tmp_path / "ours2")
+    convert("detector", tmp_path / "ours2", tmp_path / "back2")
+    for one, other in (("ours", "ours2"), ("back", "back2")):
+        for path in (tmp_path / one).iterdir():
+            assert path.read_bytes() == (tmp_path / other / path.name).read_bytes()
     converted = load(tmp_path / "ours", device="cpu")
     expected = loaded.regions(shown[:1])
     assert np.array_equal(converted.regions(shown[:1]).features, expected.features)

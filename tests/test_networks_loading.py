@@ -3,15 +3,17 @@
 import dataclasses
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
 import torch
 from support import golden
 
-from biaslib.models._checkpoints import CheckpointError
+from biaslib.models import convert
+from biaslib.models._checkpoints import CheckpointError, unwrapped
 from biaslib.models.networks import albef, vilbert, vl_bert, volta
-from biaslib.models.networks.files import Layout, load_converted, save_converted
+from biaslib.models.networks.files import Layout, load_converted, save_converted, save_official
 from biaslib.runtime import UnknownNameError
 
 
@@ -340,6 +342,91 @@ def test_converted_and_back(tmp_path, name):
     assert again.config == network.config
     assert not again.training
     assert same_outputs(name, again)
+
+
+@pytest.mark.parametrize("name", [each for each in golden.NAMES if not each.startswith("volta")])
+def test_back_in_the_authors_file(tmp_path, name):
+    """Every tensor that the network uses is there again, by its official name and bit by bit."""
+    official = unwrapped(golden.weights(name))
+    again = unwrapped(torch.load(save_official(golden.network(name), tmp_path / "file.pth")))
+    unused = golden.MODULES[name].LAYOUT.unused
+    used = {key for key in official if not any(re.search(each, key) for each in unused)}
+    assert again.keys() == used
+    assert all(torch.equal(again[key], official[key]) for key in used)
+    saved = torch.load(tmp_path / "file.pth")
+    wrapper = {"vlbert": ("state_dict",), "albef": ("model",)}
+    assert tuple(saved)[:1] == wrapper.get(name.split("_")[0], tuple(saved)[:1])
+    assert same_outputs(name, load(name, tmp_path / "file.pth"))
+
+
+def test_how_voltas_authors_write_vl_bert_is_not_known(tmp_path):
+    with pytest.raises(CheckpointError, match="writes a VoltaVlBertNetwork is not known here"):
+        save_official(golden.network("volta_vl-bert"), tmp_path / "file.bin")
+
+
+@pytest.mark.parametrize("module", [vl_bert, vilbert, albef])
+def test_sizes_are_told_by_the_tensors(module):
+    """From the published file of each variant: its configuration, whatever one starts from."""
+    for config in module.VARIANTS.values():
+        network = getattr(module, type(config).__name__.replace("Config", "Network"))
+        with torch.device("meta"):
+            state = network(config).state_dict()
+        small = {"vocab_size": 5, "hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 4}
+        found = module._sized(dataclasses.replace(config, num_attention_heads=1, **small), state)
+        assert found == config
+
+
+def test_a_network_of_another_size_is_told_by_its_tensors(tmp_path):
+    config = vl_bert.VlBertConfig(
+        vocab_size=9,
+        hidden_size=128,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=16,
+        visual_region_classes=5,
+        feature_size=24,
+        end_to_end=False,
+    )
+    path = save_official(vl_bert.VlBertNetwork(config), tmp_path / "vl-bert-base-prec.model")
+    assert vl_bert.load_official(path).config == config
+    with pytest.raises(CheckpointError, match="of another shape"):
+        vl_bert.load_official(path, "base-prec")
+
+
+def test_the_command_line_converts_there_and_back(tmp_path, capsys):
+    network = vl_bert.VlBertNetwork(
+        vl_bert.VlBertConfig(
+            vocab_size=9,
+            hidden_size=64,
+            num_hidden_layers=1,
+            num_attention_heads=1,
+            intermediate_size=32,
+            feature_size=24,
+            visual_region_classes=5,
+        )
+    )
+    first = save_official(network, tmp_path / "vl-bert-base-prec.model")
+    (tmp_path / "vocab.txt").write_text("[PAD]")
+    folder, second = tmp_path / "folder", tmp_path / "back" / "vl-bert-base-prec.model"
+    second.parent.mkdir()
+    convert.main(["vl-bert", str(first), str(folder)])
+    convert.main(["vl-bert", str(folder), str(second)])
+    assert capsys.readouterr().out.splitlines() == [f"{folder}: written", f"{second}: written"]
+    assert {each.name for each in folder.iterdir()} == {
+        "config.json",
+        "model.safetensors",
+        "vocab.txt",
+    }
+    there, back = (unwrapped(torch.load(path)) for path in (first, second))
+    assert there.keys() == back.keys()
+    assert all(torch.equal(there[key], back[key]) for key in there)
+    for path, told in ((first, "base-prec"), (tmp_path / "gone", "is not there")):
+        with pytest.raises(SystemExit):
+            convert.main(["vl-bert-e2e", str(path), str(tmp_path / "other")])
+        assert told in capsys.readouterr().err
+    with pytest.raises(UnknownNameError, match="unknown model to convert 'lxmert'"):
+        convert.convert("lxmert", first, folder)
 
 
 def test_half_precision_takes_half_the_space(tmp_path):

@@ -14,7 +14,7 @@ from biaslib.models.networks.files import load_converted
 from biaslib.models.text import revision_of
 from biaslib.runtime import file_sha256
 
-__all__ = ["read_own"]
+__all__ = ["read_own", "require_variant"]
 
 KINDS = ("end_to_end", "masked_words")
 """Settings in which published networks of a family differ in what they can be used for."""
@@ -61,13 +61,13 @@ def read_own(
             f"{path} is a {type(network).__name__}, and {entry.name!r} is loaded from "
             f"{' or '.join(kind.__name__ for kind in kinds)}"
         )
-    _require_variant(entry, network, path)
+    require_variant(entry, network, path)
     with quiet():
         tokenizer = read_tokenizer(folder)
     return Loaded(network, tokenizer, _revision(path, network))
 
 
-def _require_variant(entry: Entry, network: torch.nn.Module, path: Path) -> None:
+def require_variant(entry: Entry, network: torch.nn.Module, path: Path) -> None:
     """Refuse weights of another published network than the one that was asked for.
 
     Networks of sizes that were never published are taken, if they are of the same kind.

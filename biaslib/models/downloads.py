@@ -19,12 +19,7 @@ from biaslib.runtime import ChecksumError, DownloadError, Lock, download, file_s
 
 __all__ = ["cache_folder", "fetch"]
 
-SETTINGS = (
-    "config.json",
-    "config.yaml",
-    "open_clip_config.json",
-    "preprocessor_config.json",
-    "processor_config.json",
+TOKENIZERS = (
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -32,6 +27,16 @@ SETTINGS = (
     "vocab.txt",
     "vocab.json",
     "merges.txt",
+)
+"""Files of tokenizers of transformers."""
+
+SETTINGS = (
+    "config.json",
+    "config.yaml",
+    "open_clip_config.json",
+    "preprocessor_config.json",
+    "processor_config.json",
+    *TOKENIZERS,
     "*.model",
 )
 """What is taken of a repository beside its weights; programs (``*.py``) never are."""
