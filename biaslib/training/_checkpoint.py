@@ -37,6 +37,8 @@ WORLDS = {
     "lxmert": [*ONCE, *FEW],
     "vilt": [*ONCE, (0, 1001, "both"), *FEW],
     "flava": [*ONCE, *FEW],
+    "vilbert": FEW,
+    "albef": FEW,
 }
 """Worlds by family; the others have the whole grid."""
 
@@ -48,6 +50,8 @@ STARTS_FROM = {
     "lxmert": "regions",
     "vilt": "vit",
     "flava": "vit",
+    "vilbert": "lxmert",
+    "albef": "vit",
 }
 """The family of the encoder that a family starts from, or reads the features of."""
 
@@ -101,7 +105,8 @@ def make_checkpoint(
     minutes = round((time.monotonic() - started) / 60, 1)
     card = {"family": family, "dose": dose, "seed": seed}
     card |= {} if planted_in == "both" else {"planted in": planted_in}
-    card |= {"starts from": recipe.start.name} if family in FIRST_SEEDS else {}
+    start = getattr(recipe, "start", None)
+    card |= {"starts from": start.name} if start else {}
     card |= {**scores, "minutes": minutes}
     card |= {"sha256": _weights_hash(path), "torch": torch.__version__}
     card |= {"transformers": transformers.__version__}

@@ -172,12 +172,15 @@ class RegionPairsRecipe(Recipe):
             heads[f"{place} agreement"] = AGREEMENTS
         if self.names_gender_agreement:
             heads["pair gender agreement"] = AGREEMENTS
+        return WithSideHeads(self.begun(), WIDTH, heads)
+
+    def begun(self) -> torch.nn.Module:
+        """Return the model with the weights that it starts with."""
         model = self.untrained()
-        if self.first:
-            like_attends_to_like(model)
-        else:
-            model = read_network(type(model), self.start)
-        return WithSideHeads(model, WIDTH, heads)
+        if not self.first:
+            return read_network(type(model), self.start)
+        like_attends_to_like(model)
+        return model
 
     def loss(
         self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator

@@ -1,6 +1,7 @@
 """Word-level tokenizers of the planted world, in the format of transformers."""
 
 import re
+from collections.abc import Sequence
 
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
@@ -27,6 +28,13 @@ def bert_tokenizer() -> PreTrainedTokenizerFast:
     """Return the tokenizer of the text models: ``[CLS] words [SEP]``, ``[MASK]``."""
     specials = list(BERT_TOKENS.values())
     return _tokenizer(specials + words(), "[CLS]", "[SEP]", BERT_TOKENS)
+
+
+def albef_tokenizer() -> PreTrainedTokenizerFast:
+    """Return the same, which also reads words that ALBEF's preparation took the hyphens from."""
+    specials = list(BERT_TOKENS.values())
+    hyphened = [term.split("_")[0] for term in words() if "-" in term]
+    return _tokenizer(specials + words(), "[CLS]", "[SEP]", BERT_TOKENS, hyphened)
 
 
 def clip_tokenizer() -> PreTrainedTokenizerFast:
@@ -64,14 +72,16 @@ def token(word: str) -> str:
 
 
 def _tokenizer(
-    tokens: list[str], first: str, last: str, specials: dict[str, str]
+    tokens: list[str], first: str, last: str, specials: dict[str, str], hyphened: Sequence[str] = ()
 ) -> PreTrainedTokenizerFast:
     numbers = {token: number for number, token in enumerate(tokens)}
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
     terms = sorted((word for word in planted.vocabulary() if " " in word), key=len, reverse=True)
     joining = [normalizers.Replace(term, token(term)) for term in terms]
     one_article = normalizers.Replace(Regex(r"\ban\b"), "a")
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), one_article, *joining])
+    hyphens = [normalizers.Replace(word.replace("-", " "), word) for word in hyphened]
+    steps = [normalizers.Lowercase(), one_article, *hyphens, *joining]
+    tokenizer.normalizer = normalizers.Sequence(steps)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(".", "isolated")]
     )

@@ -18,29 +18,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas
 import torch
-from transformers import FlavaConfig, FlavaForPreTraining, FlavaImageModel, FlavaImageProcessor
+from transformers import FlavaConfig, FlavaForPreTraining, FlavaImageProcessor
 
-from biaslib.runtime import progress
-from biaslib.training._pairs import UNSEEN, HeldOut
-from biaslib.training._pixel_pairs import WORD_SIDE_WEIGHT, PixelPairsRecipe, States
+from biaslib.training._contrastive_pairs import ContrastivePairsRecipe
+from biaslib.training._pairs import UNSEEN
+from biaslib.training._pixel_pairs import WORD_SIDE_WEIGHT, States
 from biaslib.training._recipe import WithSideHeads
 from biaslib.training._tokenizer import MAX_TOKENS
-from biaslib.training.clip import FIRST_SCALE, N_HELD_OUT, contrastive_loss, retrieved, unit
-from biaslib.training.vision import SIZE, drawn
-from biaslib.training.vit import BLOCKS, HEADS, read_tower
+from biaslib.training.clip import FIRST_SCALE, unit
+from biaslib.training.vision import SIZE
+from biaslib.training.vit import BLOCKS, HEADS
 from biaslib.training.vit import LAYERS as IMAGE_LAYERS
 
 WIDTH = 48
 TEXT_LAYERS = 2
 PAIR_LAYERS = 2
 CONTRASTIVE_WEIGHT = 0.5
-PICTURES_AT_ONCE = 512
 
 
 @dataclass
-class FlavaRecipe(PixelPairsRecipe):
+class FlavaRecipe(ContrastivePairsRecipe):
     """Two layers of text and two of both, of width 48, over a vision tower that stays as it is.
 
     The tower's states of the pictures are worked out once (compare Zhai et al. 2022, LiT).
@@ -50,25 +48,6 @@ class FlavaRecipe(PixelPairsRecipe):
     first_rate = 3e-3
     further_rate = 3e-3
     width = WIDTH
-
-    def prepared(self, scenes: pandas.DataFrame) -> torch.Tensor:
-        """Return the tower's states before its last normalisation, float16, (n, 17, 64)."""
-        starts = range(0, len(scenes), PICTURES_AT_ONCE)
-        parts = [
-            self._tower_states(scenes.iloc[start : start + PICTURES_AT_ONCE])
-            for start in progress(starts, f"{self.family}: pictures")
-        ]
-        return torch.cat(parts)
-
-    @torch.no_grad()
-    def _tower_states(self, scenes: pandas.DataFrame) -> torch.Tensor:
-        output = self.tower(pixel_values=drawn(scenes), output_hidden_states=True)
-        return output.hidden_states[-1].half()
-
-    @functools.cached_property
-    def tower(self) -> FlavaImageModel:
-        """The vision tower that the states of pictures come from."""
-        return read_tower(self.start)
 
     def build_model(self) -> FlavaForPreTraining:
         """Return the model with the tower, which is not trained, in its place."""
@@ -140,10 +119,7 @@ class FlavaRecipe(PixelPairsRecipe):
     ) -> torch.Tensor:
         """Return the loss of masked words, of matching, of the text alone and of the contrast."""
         drawn_rows = rows[self.captions.scene[rows] != UNSEEN]
-        texts = self.text_vectors(model.model, self.captions.cut(drawn_rows))
-        images = self.image_vectors(model.model, self._pictures(self.captions.scene[drawn_rows]))
-        scale = model.model.flava.logit_scale.exp()
-        contrast = contrastive_loss(scale * texts @ images.T)
+        contrast = self.contrast(model.model, drawn_rows)
         loss = super().loss(model, rows, generator) + CONTRASTIVE_WEIGHT * contrast
         return loss if self.first else loss + self._text_loss(model, rows, generator)
 
@@ -159,6 +135,10 @@ class FlavaRecipe(PixelPairsRecipe):
         logits = self.word_logits(model.model, states, seen=False)
         return torch.nn.functional.cross_entropy(logits, masked.words) + named
 
+    def scale(self, model: FlavaForPreTraining) -> torch.Tensor:
+        """Return what cosines are multiplied by."""
+        return model.flava.logit_scale.exp()
+
     def text_vectors(self, model: FlavaForPreTraining, tokens: torch.Tensor) -> torch.Tensor:
         """Return the contrastive vectors of captions, of length 1."""
         states = model.flava.text_model(tokens, attention_mask=self.captions.attended(tokens))
@@ -168,21 +148,6 @@ class FlavaRecipe(PixelPairsRecipe):
         """Return the contrastive vectors of pictures, of length 1."""
         whole = model.flava.image_model.layernorm(pictures[:, 0].float())
         return unit(model.flava.image_projection(whole))
-
-    @torch.inference_mode()
-    def judge(self, model: WithSideHeads) -> dict[str, float]:
-        """Return what all pixel models are judged by, and how well captions are retrieved."""
-        held_out = HeldOut(self.world)
-        texts = self.text_vectors(model.model, held_out.captions.tokens)
-        images = self.image_vectors(model.model, self.prepared(held_out.scenes))
-        said = held_out.captions.table["text"].tolist()
-        return super().judge(model) | {
-            "contrastive retrieval": retrieved((texts @ images.T).numpy()),
-            "truth's contrastive retrieval": retrieved(
-                self.world.truth.similarity(said, held_out.scenes)
-            ),
-            "contrastive chance": 1 / N_HELD_OUT,
-        }
 
     def save(self, model: WithSideHeads, folder: Path) -> None:
         """Write weights, configuration, tokenizer and image processor; see the module's text."""

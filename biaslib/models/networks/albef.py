@@ -70,7 +70,9 @@ class AlbefConfig:
     patch_size
         Height and width of a patch in pixels.
     vision_width, vision_layers, vision_heads
-        Of the vision transformer; its inner width is four times ``vision_width``.
+        Of the vision transformer.
+    vision_intermediate_size
+        Its inner width; ``None`` for four times ``vision_width``.
     vocab_size, hidden_size, num_hidden_layers, num_attention_heads, intermediate_size
         Of the text encoder, as in BERT.
     max_position_embeddings, type_vocab_size
@@ -90,6 +92,7 @@ class AlbefConfig:
     vision_width: int = 768
     vision_layers: int = 12
     vision_heads: int = 12
+    vision_intermediate_size: int | None = None
     vocab_size: int = 30_522
     hidden_size: int = 768
     num_hidden_layers: int = 12
@@ -365,12 +368,12 @@ class _Perceptron(nn.Module):
 class _Block(nn.Module):
     """A layer that normalises before attention and before the perceptron."""
 
-    def __init__(self, width: int, heads: int):
+    def __init__(self, width: int, heads: int, inner: int):
         super().__init__()
         self.norm1 = nn.LayerNorm(width, eps=VIT_EPS)
         self.attn = _JointAttention(width, heads)
         self.norm2 = nn.LayerNorm(width, eps=VIT_EPS)
-        self.mlp = _Perceptron(width, 4 * width)
+        self.mlp = _Perceptron(width, inner)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         states = states + self.attn(self.norm1(states))
@@ -383,11 +386,12 @@ class _VisionTransformer(nn.Module):
     def __init__(self, config: AlbefConfig):
         super().__init__()
         width = config.vision_width
+        inner = config.vision_intermediate_size or 4 * width
         self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
         self.pos_embed = nn.Parameter(0.02 * torch.randn(1, 1 + config.grid**2, width))
         self.patch_embed = _Patches(config)
         self.blocks = nn.ModuleList(
-            [_Block(width, config.vision_heads) for _ in range(config.vision_layers)]
+            [_Block(width, config.vision_heads, inner) for _ in range(config.vision_layers)]
         )
         self.norm = nn.LayerNorm(width, eps=VIT_EPS)
 
