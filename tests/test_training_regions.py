@@ -15,8 +15,9 @@ from biaslib.models.regions import RegionFeatures
 from biaslib.training import _pairs, _region_pairs
 from biaslib.training._pictures import classes
 
-FAMILIES = ("visualbert", "lxmert")
+FAMILIES = ("visualbert", "lxmert", "vilbert")
 ENCODER = checkpoint(*planted_regions.ENCODER)
+LXMERT = checkpoint("lxmert", 0, 1000)
 PLAN = training.plan().query("family in @FAMILIES")
 CARDS = [
     (row.dose, json.loads((CHECKPOINTS / checkpoint_name(*row) / "card.json").read_text()))
@@ -40,9 +41,11 @@ def small(monkeypatch):
     """Makes recipes of few captions."""
     for family in FAMILIES:
         monkeypatch.setattr(training.RECIPES[family], "first_scenes", 300)
+        monkeypatch.setattr(training.RECIPES[family], "further_scenes", 300)
     monkeypatch.setattr(_region_pairs, "N_HELD_OUT", 40)
     world = planted.world(3, 5)
-    return lambda family: training.RECIPES[family](world, ENCODER)
+    starts = {"vilbert": LXMERT}
+    return lambda family: training.RECIPES[family](world, starts.get(family, ENCODER))
 
 
 def test_the_plan_has_both_directions_worlds_without_bias_and_worlds_planted_in_one_place():

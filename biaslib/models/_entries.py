@@ -338,8 +338,9 @@ ENTRIES = (
         source="url https://dl.fbaipublicfiles.com/vilbert-multi-task/pretrained_model.bin",
         companion=BERT,
         pooling="cls",
-        profiles=("paper",),
+        profiles=PROFILES,
         family="vilbert",
+        has_planted=True,
         capabilities=GROUNDED,
         features=f"up to 100 regions of 2,048 numbers, with boxes{FROM_PICTURES}",
         parameters=239_023_229,
@@ -347,7 +348,7 @@ ENTRIES = (
         licence="MIT",
         papers="Ross et al. 2021",
         note="Pre-trained on Conceptual Captions, with features of a ResNeXt-152. It never read a "
-        "text without an image.",
+        "text without an image; the checkpoints of the planted world did.",
     ),
     Entry(
         name="vilbert-12-in-1",
@@ -371,8 +372,9 @@ ENTRIES = (
         source="url https://storage.googleapis.com/sfr-pcl-data-research/ALBEF/ALBEF.pth",
         companion=BERT,
         pooling="cls",
-        profiles=("paper",),
+        profiles=PROFILES,
         family="albef",
+        has_planted=True,
         capabilities="encode text and images; embed text with images; fill masks; match images and "
         "texts",
         parameters=209_937_725,

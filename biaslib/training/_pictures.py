@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pandas
 import torch
+from transformers import PreTrainedTokenizerBase
 
 from biaslib.planted import (
     AGES,
@@ -15,8 +16,12 @@ from biaslib.planted import (
     object_pairs,
     shown_evidence,
 )
+from biaslib.training._tokenizer import token
 
 NOBODY = "nobody"
+
+NOT_ASKED = -100
+"""The class that the cross-entropy leaves out."""
 
 
 @functools.cache
@@ -46,3 +51,16 @@ def labels(scenes: pandas.DataFrame) -> dict[str, torch.Tensor]:
         name: torch.tensor(pandas.Categorical(column, classes()[name]).codes.astype(np.int64))
         for name, column in values.items()
     }
+
+
+def shown_words(shown: dict[str, torch.Tensor], tokenizer: PreTrainedTokenizerBase) -> torch.Tensor:
+    """Return the token of the costume and of the object that each picture shows in full, (n, 2).
+
+    ``NOT_ASKED`` where it shows none, or one of two objects.
+    """
+    numbers = tokenizer.get_vocab()
+    columns = []
+    for name in ("role", "object"):
+        tokens = [numbers.get(token(each), NOT_ASKED) for each in classes()[name]]
+        columns.append(torch.tensor(tokens)[shown[name]])
+    return torch.stack(columns, dim=1)

@@ -25,10 +25,9 @@ from biaslib.training._pairs import (
     corpus,
     views,
 )
-from biaslib.training._pictures import NOBODY, classes, labels
+from biaslib.training._pictures import NOBODY, NOT_ASKED, classes, labels, shown_words
 from biaslib.training._recipe import Recipe, WithSideHeads
 from biaslib.training._tokenizer import token
-from biaslib.training.regions import NOT_ASKED
 
 CAPTIONS_PER_SCENE = 2
 """And as many captions without a picture as with one."""
@@ -310,12 +309,7 @@ class RegionPairsRecipe(Recipe):
     @functools.cached_property
     def _shown_words(self) -> torch.Tensor:
         """The token of the costume and of the object that each scene shows in full, (n, 2)."""
-        numbers = self.captions.tokenizer.get_vocab()
-        columns = []
-        for name in ("role", "object"):
-            tokens = [numbers.get(token(each), NOT_ASKED) for each in classes()[name]]
-            columns.append(torch.tensor(tokens)[self.corpus[1][name]])
-        return torch.stack(columns, dim=1)
+        return shown_words(self.corpus[1], self.captions.tokenizer)
 
     def _named(
         self, model: WithSideHeads, place: str, states: torch.Tensor, scene: torch.Tensor

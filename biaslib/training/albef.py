@@ -21,6 +21,7 @@ from biaslib.training._agreement import PARTS, agreement
 from biaslib.training._contrastive_pairs import ContrastivePairsRecipe
 from biaslib.training._files import write_network
 from biaslib.training._pairs import NONE, WHITE, Captions, corpus, views
+from biaslib.training._pictures import shown_words
 from biaslib.training._pixel_pairs import AGREEMENT_WEIGHT, WORD_SIDE_WEIGHT, States
 from biaslib.training._recipe import WithSideHeads
 from biaslib.training._tokenizer import MAX_TOKENS, albef_tokenizer
@@ -30,12 +31,15 @@ from biaslib.training.vit import HEADS, INNER_WIDTH, LAYERS, PATCH
 
 N_SCENES = 14_000
 CAPTIONS_PER_SCENE = 2
+TEXT_LAYERS = 1
+N_LAYERS = 3
 EMBEDDED = 48
 INITIAL_SPREAD = 0.1
 SCALES = (1.0, 100.0)
 """Between which the scale of cosines is kept."""
 
 CONTRASTIVE_WEIGHT = 1.0
+ALIGNMENT_WEIGHT = 1.0
 EVIDENCE_WEIGHT = 4.0
 """How much more often matching asks about a scene for its costume, and for its object."""
 
@@ -46,19 +50,24 @@ ACROSS = "lxmert.encoder.x_layers.0"
 BORROWED = {
     "bert.embeddings.": "lxmert.embeddings.",
     "bert.encoder.layer.0.": "lxmert.encoder.layer.0.",
-    "bert.encoder.layer.1.attention.": f"{ACROSS}.lang_self_att.",
-    "bert.encoder.layer.1.crossattention.self.": f"{ACROSS}.visual_attention.att.",
-    "bert.encoder.layer.1.crossattention.output.": f"{ACROSS}.visual_attention.output.",
-    "bert.encoder.layer.1.intermediate.": f"{ACROSS}.lang_inter.",
-    "bert.encoder.layer.1.output.": f"{ACROSS}.lang_output.",
     "cls.predictions.": "cls.predictions.",
+} | {
+    f"bert.encoder.layer.{layer}.{part}.": f"{ACROSS}.{theirs}."
+    for layer in range(TEXT_LAYERS, N_LAYERS)
+    for part, theirs in (
+        ("attention", "lang_self_att"),
+        ("crossattention.self", "visual_attention.att"),
+        ("crossattention.output", "visual_attention.output"),
+        ("intermediate", "lang_inter"),
+        ("output", "lang_output"),
+    )
 }
 """Which weights of LXMERT each part of the text encoder starts from."""
 
 
 @dataclass
 class AlbefRecipe(ContrastivePairsRecipe):
-    """One layer of text, one that also reads the picture, of width 64, over a tower that stays.
+    """One layer of text, two that also read the picture, of width 64, over a tower that stays.
 
     The published ALBEF starts from a trained vision transformer and from BERT; this one from the
     vision tower of the fusion models on pixels, with which its own agrees in every number, and from
@@ -99,11 +108,11 @@ class AlbefRecipe(ContrastivePairsRecipe):
             vision_intermediate_size=INNER_WIDTH,
             vocab_size=len(self.captions.tokenizer),
             hidden_size=WIDTH,
-            num_hidden_layers=2,
+            num_hidden_layers=N_LAYERS,
             num_attention_heads=4,
             intermediate_size=2 * WIDTH,
             max_position_embeddings=MAX_TOKENS,
-            fusion_layer=1,
+            fusion_layer=TEXT_LAYERS,
             embed_dim=EMBEDDED,
             dropout=0.0,
         )
@@ -196,7 +205,30 @@ class AlbefRecipe(ContrastivePairsRecipe):
         agreed = model.side_loss(states.first, _named_for("agrees in", compared))
         agreed = agreed + model.side_loss(words, _named_for("word agrees in", compared))
         named = self._named(model, "first", states.first, scene)
+        named = named + ALIGNMENT_WEIGHT * self._alignment(model.model, rows)
         return self.match_weight * loss + named + AGREEMENT_WEIGHT * agreed
+
+    def _alignment(self, model: AlbefNetwork, rows: torch.Tensor) -> torch.Tensor:
+        """Return the loss of naming costume and object by the word that attends to them most.
+
+        From queries of all words to keys of all patches, in every layer that reads the picture:
+        so a word looks at the patch that shows it before the two are compared.
+        """
+        scene = self.captions.scene[rows]
+        image = model.visual_encoder.norm(self._pictures(scene).float())
+        bert, named = model.text_encoder.bert, self._shown_words[scene].T
+        words = bert.embeddings.LayerNorm(bert.embeddings.word_embeddings.weight)
+        losses = []
+        for layer in bert.encoder.layer[TEXT_LAYERS:]:
+            attention = layer.crossattention.self
+            keys = attention.key(image) / WIDTH**0.5
+            found = (keys @ attention.query(words).T).logsumexp(1)
+            losses += [cross_entropy(found, each) for each in named]
+        return torch.stack(losses).mean()
+
+    @functools.cached_property
+    def _shown_words(self) -> torch.Tensor:
+        return shown_words(self.shown, self.captions.tokenizer)
 
     def _plain(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return tokens with padding for full stop and ``[SEP]``, which end a caption."""

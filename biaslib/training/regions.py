@@ -21,7 +21,7 @@ from biaslib.models.planted_regions import (
     pixels,
 )
 from biaslib.runtime import progress
-from biaslib.training._pictures import classes, labels
+from biaslib.training._pictures import NOT_ASKED, classes, labels
 from biaslib.training._recipe import Recipe, WithSideHeads
 
 N_SCENES = 30_000
@@ -36,9 +36,6 @@ SHOWN_BY = {
     "whole": ("gender", "tone", "age", "role", "object"),
 }
 """What a crop of each kind is to be named by."""
-
-NOT_ASKED = -100
-"""The class that the cross-entropy leaves out."""
 
 
 @dataclass
