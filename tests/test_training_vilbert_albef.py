@@ -1,4 +1,4 @@
-"""The tiny ViLBERT and ALBEF: what they start from, how they read, and what the shipped ones say."""
+"""The tiny ViLBERT and ALBEF: what they start from, how they read, what the shipped ones say."""
 
 import json
 
@@ -8,16 +8,15 @@ import torch
 
 from biaslib import models, planted, stimuli, training
 from biaslib.metrics.grounded import grounded
+from biaslib.models.albef import plain_caption
 from biaslib.models.fusion import Mask
 from biaslib.models.networks.albef import PIXEL_MEANS, PIXEL_STDS
-from biaslib.models.networks.vilbert import VilbertNetwork
-from biaslib.models.planted_checkpoints import CHECKPOINTS, checkpoint, shipped
+from biaslib.models.planted_checkpoints import checkpoint
 from biaslib.models.planted_regions import regions_of
 from biaslib.models.vilbert import Vilbert
-from biaslib.training import _pairs, _region_pairs, vilbert
-from biaslib.training._tokenizer import bert_tokenizer
+from biaslib.training import _pairs, albef, vilbert
+from biaslib.training._tokenizer import albef_tokenizer, bert_tokenizer
 
-SEEDS = (0, 1)
 SETS = ("X", "Y", "Ax", "Ay", "Bx", "By")
 LEVELS = ("word", "sentence", "contextual")
 WORDS = planted.content_words()
@@ -117,3 +116,106 @@ def embedded(model, name, level, role, scenes):
     said = scenes["word"].tolist()
     options = {"words": said} if level == "contextual" else {}
     return model.embed([texts[word] for word in said], scenes, level=level, **options)
+
+
+def test_the_shipped_vilbert_fills_masks_with_what_it_sees_and_matches():
+    """Judged anew through the adapter, on the held-out captions of its card."""
+    held_out = _pairs.HeldOut(planted.world(3, 0))
+    table, model = held_out.captions.table, models.load("vilbert", profile="planted", device="cpu")
+    scores = model.match(held_out.scenes, _own_and_swapped(held_out))
+    found = _pairs.preferred(scores[:, 0], scores[:, 1])
+    card = json.loads((checkpoint("vilbert", 3, 0) / "card.json").read_text())
+    assert found == pytest.approx(card["match accuracy"], abs=0.02)
+    masked = [_pairs.mask_last(*pair) for pair in zip(table["text"], table["content"], strict=True)]
+    words = list(planted.vocabulary())
+    with_images = model.mask_log_prob(masked, words, held_out.scenes)
+    without = model.mask_log_prob(masked, words)
+    right = words_of(with_images) == table["content"].to_numpy()
+    assert right.mean() == pytest.approx(card["masked-word accuracy"], abs=0.02)
+    blind = words_of(without) == table["content"].to_numpy()
+    assert blind.mean() < right.mean() - 0.03
+
+
+def words_of(log_prob):
+    return planted.vocabulary()[log_prob.argmax(axis=1)]
+
+
+def _own_and_swapped(held_out):
+    swapped = held_out.captions.tokenizer.batch_decode(held_out.swapped, skip_special_tokens=True)
+    changed = [text.replace(" .", ".").replace("_", " ") for text in swapped]
+    return list(zip(held_out.captions.table["text"], changed, strict=True))
+
+
+# ALBEF
+
+
+@pytest.fixture
+def albef_recipe(monkeypatch):
+    monkeypatch.setattr(albef, "N_SCENES", 48)
+    return training.RECIPES["albef"](WORLD, checkpoint("vit", 0, 1000))
+
+
+def test_albefs_vision_transformer_is_the_tower_though_it_reads_other_colours(albef_recipe):
+    torch.manual_seed(0)
+    network = albef_recipe.build_model().eval()
+    pictures = planted.draw(albef_recipe.corpus[0].head(4))
+    colours = torch.tensor(pictures).permute(0, 3, 1, 2) / 255
+    means, stds = (torch.tensor(each)[:, None, None] for each in (PIXEL_MEANS, PIXEL_STDS))
+    tower = albef_recipe.tower
+    with torch.inference_mode():
+        found = network.encode_image((colours - means) / stds).numpy()
+        expected = tower(pixel_values=2 * colours - 1).last_hidden_state.numpy()
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_albef_reads_in_training_what_its_adapter_reads(albef_recipe, tmp_path):
+    """Captions with full stops, and one whose word has a hyphen."""
+    torch.manual_seed(1)
+    whole = albef_recipe.build().eval()
+    albef_recipe.save(whole, tmp_path)
+    adapter = models.load("albef", checkpoint=tmp_path, device="cpu")
+    network = adapter.network
+    scenes = albef_recipe.corpus[0].head(4)
+    texts = [*albef_recipe.captions.table["text"].iloc[:3].tolist(), "a photo of a low-wage person"]
+    tokens = albef_recipe.captions.encode(texts)
+    pictures = albef_recipe.pictures[:4]
+    with torch.inference_mode():
+        states = albef_recipe.states(network, tokens, pictures)
+        logits = albef_recipe.match_logits(network, states.first).numpy()
+        vectors = albef_recipe.text_vectors(network, tokens).numpy()
+        seen = albef_recipe.image_vectors(network, pictures).numpy()
+    near = {"abs": 0.02}
+    assert adapter.embed(texts, scenes) == pytest.approx(states.first.numpy(), **near)
+    scores = adapter.match(scenes, [[text] for text in texts])[:, 0]
+    assert scores == pytest.approx(logits[:, 1] - logits[:, 0], **near)
+    assert adapter.encode_text(texts) == pytest.approx(vectors, **near)
+    assert adapter.encode_image(scenes) == pytest.approx(seen, **near)
+
+
+def test_albefs_tokenizer_knows_words_without_their_hyphens():
+    ours, others = albef_tokenizer(), bert_tokenizer()
+    assert ours.get_vocab() == others.get_vocab()
+    for word in (word for word in planted.vocabulary() if "-" in word):
+        text = f"a photo of a {word} person"
+        assert ours(plain_caption(text))["input_ids"] == others(text)["input_ids"], word
+
+
+def test_albef_learns_the_same_every_time(albef_recipe):
+    losses = []
+    for _ in range(2):
+        torch.manual_seed(5)
+        model = albef_recipe.build()
+        trained = [weight for weight in model.parameters() if weight.requires_grad]
+        optimizer = torch.optim.AdamW(trained, lr=2e-3)
+        for _ in range(4):
+            optimizer.zero_grad()
+            loss = albef_recipe.loss(model, torch.arange(96), torch.Generator().manual_seed(1))
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    assert losses[:4] == losses[4:]
+    assert losses[3] < 0.9 * losses[0]
+    untouched = model.model.visual_encoder.blocks[0].mlp.fc1.weight
+    assert torch.equal(
+        untouched, albef_recipe.build_model().visual_encoder.blocks[0].mlp.fc1.weight
+    )

@@ -39,7 +39,7 @@ SCALES = (1.0, 100.0)
 """Between which the scale of cosines is kept."""
 
 CONTRASTIVE_WEIGHT = 1.0
-ALIGNMENT_WEIGHT = 1.0
+ALIGNMENT_WEIGHT = 3.0
 EVIDENCE_WEIGHT = 4.0
 """How much more often matching asks about a scene for its costume, and for its object."""
 
@@ -88,8 +88,8 @@ class AlbefRecipe(ContrastivePairsRecipe):
 
     family = "albef"
     width = WIDTH
-    epochs = 6
-    learning_rate = 2e-3
+    epochs = 7
+    learning_rate = 3e-3
     match_weight = 3.0
 
     @functools.cached_property
