@@ -37,8 +37,8 @@ WORLDS = {
     "lxmert": [*ONCE, *FEW],
     "vilt": [*ONCE, (0, 1001, "both"), *FEW],
     "flava": [*ONCE, *FEW],
-    "vilbert": FEW,
-    "albef": FEW,
+    "vilbert": [*BOTH_DIRECTIONS, (0, 0, "both")],
+    "albef": [],
 }
 """Worlds by family; the others have the whole grid."""
 
@@ -107,6 +107,7 @@ def make_checkpoint(
     card |= {} if planted_in == "both" else {"planted in": planted_in}
     start = getattr(recipe, "start", None)
     card |= {"starts from": start.name} if start else {}
+    card |= {"and from": recipe.also_from} if recipe.also_from else {}
     card |= {**scores, "minutes": minutes}
     card |= {"sha256": _weights_hash(path), "torch": torch.__version__}
     card |= {"transformers": transformers.__version__}

@@ -49,6 +49,8 @@ class Recipe(ABC):
     learning_rate = 3e-3
     weight_decay = 0.05
     warm_up = 0.15
+    also_from = ""
+    """Another checkpoint that the model starts from, or an empty text."""
 
     @property
     def scheduled_epochs(self) -> int:

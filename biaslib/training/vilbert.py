@@ -61,6 +61,10 @@ class VilbertRecipe(RegionPairsRecipe):
     streams, which is one for both directions in LXMERT and two here. From random weights it would
     need several times as long. So models of several worlds are not independent draws.
 
+    The first recipe that was tried was kept. Tuning seed 100, dose 3: captions with a swapped word
+    are told apart in .71 of the pairs (the truth: .78), and what is planted on gender has its sign
+    at every level.
+
     Parameters
     ----------
     world
