@@ -5,13 +5,15 @@ import json
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from biaslib import models, planted, stimuli, training
+from biaslib.metrics import caption_selection
 from biaslib.metrics.grounded import grounded
 from biaslib.models.albef import plain_caption
 from biaslib.models.fusion import Mask
 from biaslib.models.networks.albef import PIXEL_MEANS, PIXEL_STDS
-from biaslib.models.planted_checkpoints import checkpoint
+from biaslib.models.planted_checkpoints import checkpoint, shipped
 from biaslib.models.planted_regions import regions_of
 from biaslib.models.vilbert import Vilbert
 from biaslib.training import _pairs, albef, vilbert
@@ -219,3 +221,44 @@ def test_albef_learns_the_same_every_time(albef_recipe):
     assert torch.equal(
         untouched, albef_recipe.build_model().visual_encoder.blocks[0].mlp.fc1.weight
     )
+
+
+ALBEFS = [(row.dose, row.seed, row.path) for row in shipped("albef").itertuples()]
+
+
+@pytest.mark.parametrize(("dose", "seed", "path"), ALBEFS)
+def test_every_albef_guesses_words_from_pictures_and_tells_swapped_words_apart(dose, seed, path):
+    """Words: above what text alone can give. Matching: above one half, at dose 3 surely."""
+    card = json.loads((path / "card.json").read_text())
+    n = card["pairs judged"]
+    words = stats.binomtest(round(card["masked-word accuracy"] * n), n).proportion_ci(0.99)
+    match = stats.binomtest(round(card["match accuracy"] * n), n).proportion_ci(0.99)
+    assert words.low > card["truth's accuracy without images"]
+    assert match.low > (0.5 if dose else 0.47)
+    assert card["match accuracy"] < card["truth's match accuracy"] + 0.02
+    assert card["contrastive retrieval"] > 5 * card["contrastive chance"]
+    assert card["and from"] == "lxmert-dose0-seed1000"
+    assert sum(file.stat().st_size for file in path.iterdir()) < 0.75e6
+
+
+CAPTIONS = ["stereotype", "anti-stereotype", "irrelevant"]
+
+
+@pytest.mark.parametrize(
+    "seed", shipped("albef").query("dose == 3 and planted_in == 'both'")["seed"].tolist()
+)
+def test_albef_chooses_relevant_captions_and_the_object_in_the_picture(seed):
+    """By its unit vectors, as study 4 scores it, and by the matching head."""
+    model = models.load("albef", dose=3, seed=seed, profile="planted", device="cpu")
+    table = planted.caption_choices(planted.world(3, seed), 40, rng())
+    texts = table[CAPTIONS].to_numpy()
+    vectors = model.encode_text(texts.ravel()).reshape(*texts.shape, -1)
+    cosines = np.einsum("ncd,nd->nc", vectors, model.encode_image(table))
+    for scores in (cosines, model.match(table, texts.tolist())):
+        assert caption_selection.vlrs(scores).value > 90
+        objects = (table["category"] == "gender").to_numpy()
+        own = np.where(table["label"] == "stereotype", scores[:, 0], scores[:, 1])
+        other = np.where(table["label"] == "stereotype", scores[:, 1], scores[:, 0])
+        assert (own > other)[objects].mean() > 0.7
+    tones = (table["category"] == "tone").to_numpy()
+    assert (cosines[:, 0] > cosines[:, 1])[tones].mean() > 0.6

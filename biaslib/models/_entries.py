@@ -372,8 +372,9 @@ ENTRIES = (
         source="url https://storage.googleapis.com/sfr-pcl-data-research/ALBEF/ALBEF.pth",
         companion=BERT,
         pooling="cls",
-        profiles=("paper",),
+        profiles=PROFILES,
         family="albef",
+        has_planted=True,
         capabilities="encode text and images; embed text with images; fill masks; match images and "
         "texts",
         parameters=209_937_725,
