@@ -1,18 +1,21 @@
 """Pictures to region models: looked at once by the detector, and read as each model reads them."""
 
 import copy
+import importlib
 import sys
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from support import repositories
 from support.hub import instead_of_the_real_one
 
 from biaslib import models
 from biaslib.models import _found_regions, detector
 from biaslib.models._checkpoints import CheckpointError
+from biaslib.models._own_networks import require_variant
 from biaslib.models.fusion import Mask
 from biaslib.models.vl_bert import Pictured
 from biaslib.runtime import Store
@@ -207,3 +210,29 @@ def test_the_checkpoint_of_another_variant_is_refused_and_named(hub, tmp_path):
             CheckpointError, match=rf"{file.name} holds '.*' .* '{name}' is '.*'; l"
         ):
             models.load(name, checkpoint=here[file.name], device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "held", "told"),
+    [
+        ("vl-bert", "large-prec", "load it as 'vl-bert-large'"),
+        ("vl-bert-large", "base-prec", "load it as 'vl-bert'"),
+        ("vl-bert", "base-e2e", "load it as 'vl-bert-e2e'"),
+        ("vl-bert-e2e", "large-e2e", "pass another checkpoint="),
+        ("vilbert", "12-in-1", "load it as 'vilbert-12-in-1'"),
+        ("vilbert-12-in-1", "pretrained", "load it as 'vilbert'"),
+        ("albef", "retrieval", "load it as 'albef-coco'"),
+    ],
+)
+def test_networks_of_the_published_sizes_are_told_apart(name, held, told):
+    entry = models.REGISTRY[name]
+    module = importlib.import_module(f"biaslib.models.networks.{entry.family}")
+    config = module.VARIANTS[held]
+    with torch.device("meta"):
+        network = getattr(module, type(config).__name__.replace("Config", "Network"))(config)
+    message = rf"file.bin holds '{held}' of its family, and '{name}' is '{entry.variant}'; {told}"
+    with pytest.raises(CheckpointError, match=message):
+        require_variant(entry, network, "file.bin")
+    for other in models.REGISTRY.values():
+        if (other.family, other.variant) == (entry.family, held):
+            require_variant(other, network, "file.bin")

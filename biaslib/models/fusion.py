@@ -35,9 +35,9 @@ class Mask:
         The test's contextual words. Every whole-word occurrence in a text is hidden, in either
         case: each of its word pieces becomes the mask token.
     persons
-        Whether the regions that show a person are hidden, in the way of the family. The paper
-        hides the regions that bear the name of a contextual word or of a person; here whoever
-        makes the regions says which those are.
+        Whether the regions that show a person are hidden, in the way of the family, and with them
+        those that the detector gave the name of one of ``words``, as the paper says. In regions
+        from elsewhere, whoever made them says which show a person.
     as_released
         Hide words as the authors' released code does: only the first occurrence of one word, the
         one with the longest string of token numbers, and all its pieces together as one mask token.

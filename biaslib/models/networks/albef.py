@@ -31,6 +31,7 @@ from biaslib.models.networks.files import (
     Layout,
     Published,
     Sizes,
+    bert_axes,
     built,
     config_for,
     read_official,
@@ -130,14 +131,10 @@ VARIANTS = {
 BODY = "text_encoder.bert.encoder.layer"
 
 SIZES = Sizes(
-    axes={
+    axes=bert_axes("text_encoder.bert.embeddings", BODY)
+    | {
         "patch_size": ("visual_encoder.patch_embed.proj.weight", 2),
         "vision_width": ("visual_encoder.pos_embed", 2),
-        "vocab_size": ("text_encoder.bert.embeddings.word_embeddings.weight", 0),
-        "hidden_size": ("text_encoder.bert.embeddings.word_embeddings.weight", 1),
-        "intermediate_size": (f"{BODY}.0.intermediate.dense.weight", 0),
-        "max_position_embeddings": ("text_encoder.bert.embeddings.position_embeddings.weight", 0),
-        "type_vocab_size": ("text_encoder.bert.embeddings.token_type_embeddings.weight", 0),
         "embed_dim": ("vision_proj.weight", 0),
     },
     counts={

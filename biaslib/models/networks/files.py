@@ -25,6 +25,7 @@ __all__ = [
     "Layout",
     "Published",
     "Sizes",
+    "bert_axes",
     "built",
     "class_of",
     "config_for",
@@ -184,6 +185,29 @@ class Sizes:
                 )
             found[heads] = width // numbers
         return found
+
+
+def bert_axes(embeddings: str, layers: str) -> dict[str, tuple[str, int]]:
+    """Return where a BERT tells its sizes, as :class:`Sizes` takes them.
+
+    Parameters
+    ----------
+    embeddings, layers
+        What the names of its embeddings and of its layers begin with.
+
+    Examples
+    --------
+    >>> bert_axes("bert.embeddings", "bert.encoder.layer")["hidden_size"]
+    ('bert.embeddings.word_embeddings.weight', 1)
+    """
+    words = f"{embeddings}.word_embeddings.weight"
+    return {
+        "vocab_size": (words, 0),
+        "hidden_size": (words, 1),
+        "intermediate_size": (f"{layers}.0.intermediate.dense.weight", 0),
+        "max_position_embeddings": (f"{embeddings}.position_embeddings.weight", 0),
+        "type_vocab_size": (f"{embeddings}.token_type_embeddings.weight", 0),
+    }
 
 
 @dataclass(frozen=True)

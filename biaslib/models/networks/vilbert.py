@@ -38,6 +38,7 @@ from biaslib.models.networks.files import (
     Layout,
     Published,
     Sizes,
+    bert_axes,
     built,
     config_for,
     read_official,
@@ -152,12 +153,8 @@ WIDE_HEAD = 128
 """Numbers a head of the visual stream and of the co-attention."""
 
 SIZES = Sizes(
-    axes={
-        "vocab_size": ("bert.embeddings.word_embeddings.weight", 0),
-        "hidden_size": ("bert.embeddings.word_embeddings.weight", 1),
-        "intermediate_size": ("bert.encoder.layer.0.intermediate.dense.weight", 0),
-        "max_position_embeddings": ("bert.embeddings.position_embeddings.weight", 0),
-        "type_vocab_size": ("bert.embeddings.token_type_embeddings.weight", 0),
+    axes=bert_axes("bert.embeddings", "bert.encoder.layer")
+    | {
         "v_feature_size": ("bert.v_embeddings.image_embeddings.weight", 1),
         "v_target_size": ("cls.imagePredictions.decoder.weight", 0),
         "v_hidden_size": ("bert.v_embeddings.image_embeddings.weight", 0),

@@ -31,6 +31,7 @@ from biaslib.models.networks.files import (
     Layout,
     Published,
     Sizes,
+    bert_axes,
     built,
     config_for,
     read_official,
@@ -148,12 +149,8 @@ VARIANTS = {
 """
 
 SIZES = Sizes(
-    axes={
-        "vocab_size": ("vlbert.word_embeddings.weight", 0),
-        "hidden_size": ("vlbert.word_embeddings.weight", 1),
-        "intermediate_size": ("vlbert.encoder.layer.0.intermediate.dense.weight", 0),
-        "max_position_embeddings": ("vlbert.position_embeddings.weight", 0),
-        "type_vocab_size": ("vlbert.token_type_embeddings.weight", 0),
+    axes=bert_axes("vlbert", "vlbert.encoder.layer")
+    | {
         "visual_region_classes": ("vlbert.mvrc_head.decoder.weight", 0),
         "resnet_width": ("image_feature_extractor.backbone.conv1.weight", 0),
     },
