@@ -39,6 +39,7 @@ WORLDS = {
     "flava": [*ONCE, *FEW],
     "vilbert": [*BOTH_DIRECTIONS, (0, 0, "both")],
     "albef": [(3, 0, "both")],
+    "vl_bert": [(3, 0, "both")],
 }
 """Worlds by family; the others have the whole grid."""
 
@@ -52,8 +53,12 @@ STARTS_FROM = {
     "flava": "vit",
     "vilbert": "lxmert",
     "albef": "vit",
+    "vl_bert": "bert",
 }
 """The family of the encoder that a family starts from, or reads the features of."""
+
+FROM_OWN_WORLD = ("vl_bert",)
+"""Families that start from a model of their own dose and seed, planted in captions and pictures."""
 
 FIRST_SEEDS = {"lxmert": (1000,), "vilt": (1000, 1001), "flava": (1000,)}
 """Seeds of the worlds without bias that a family sees first: its first model starts from an
@@ -65,8 +70,8 @@ def plan() -> pandas.DataFrame:
 
     Examples
     --------
-    >>> plan().groupby("family").size()[["bert", "visualbert", "lxmert", "regions"]].tolist()
-    [15, 12, 7, 1]
+    >>> plan().groupby("family").size()[["bert", "vl_bert", "visualbert", "regions"]].tolist()
+    [15, 1, 12, 1]
     """
     rows = [(family, *each) for family in RECIPES for each in WORLDS.get(family, GRID)]
     return pandas.DataFrame(rows, columns=["family", "dose", "seed", "planted_in"])
@@ -124,6 +129,8 @@ def _recipe(family: str, its_world: World, folder: Path) -> Recipe:
 
 def _start(family: str, dose: float, seed: int) -> str:
     """Return the name of the checkpoint that a model starts from."""
+    if family in FROM_OWN_WORLD:
+        return checkpoint_name(STARTS_FROM[family], dose, seed)
     seeds = FIRST_SEEDS.get(family, ())
     before = seeds[: seeds.index(seed)] if dose == 0 and seed in seeds else seeds
     if before:

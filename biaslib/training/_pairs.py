@@ -130,13 +130,18 @@ class Captions:
         """Return the tokens of some captions, as long as the longest of them."""
         return self.tokens[rows, : int(self.lengths[rows].max())].clone()
 
-    def masked(self, rows: torch.Tensor, generator: torch.Generator) -> Masked:
+    def masked(
+        self,
+        rows: torch.Tensor,
+        generator: torch.Generator,
+        share_of_both: float | torch.Tensor = ALL_MASKED,
+    ) -> Masked:
         """Mask the content word or the word for a person of each caption, now and then both."""
         which = torch.randint(2, (len(rows),), generator=generator)
         tokens, row = self.cut(rows), torch.arange(len(rows))
         places = self.places[rows, which]
         words = tokens[row, places]
-        both = torch.rand(len(rows), generator=generator) < ALL_MASKED
+        both = torch.rand(len(rows), generator=generator) < share_of_both
         others = torch.where(both, self.places[rows, 1 - which], places)
         tokens[row, others] = self.tokenizer.mask_token_id
         tokens[row, places] = self.tokenizer.mask_token_id
@@ -335,16 +340,29 @@ class HeldOut:
         match
             Gives the log-odds that captions (tokens, row by row) belong to their scenes; (n,).
         """
-        masked = self.masked()
         own, swapped = match(self.captions.tokens), match(self.swapped)
         return {
-            "masked-word accuracy": float((guess(masked) == masked.words).float().mean()),
+            "masked-word accuracy": self._accuracy(guess),
             "match accuracy": preferred(own.numpy(), swapped.numpy()),
             **self.scores_of_truth,
             "chance": 1 / len(vocabulary()),
             "match chance": 0.5,
             "pairs judged": len(self.scenes),
         }
+
+    def scores_of_words(self, guess: Callable[[Masked], torch.Tensor]) -> dict[str, float]:
+        """Return the same of a model that does not match captions with pictures."""
+        truth = {name: value for name, value in self.scores_of_truth.items() if "match" not in name}
+        return {
+            "masked-word accuracy": self._accuracy(guess),
+            **truth,
+            "chance": 1 / len(vocabulary()),
+            "captions judged": len(self.scenes),
+        }
+
+    def _accuracy(self, guess: Callable[[Masked], torch.Tensor]) -> float:
+        masked = self.masked()
+        return float((guess(masked) == masked.words).float().mean())
 
     @functools.cached_property
     def scores_of_truth(self) -> dict[str, float]:

@@ -12,6 +12,7 @@ from biaslib.training.vilt import ViltRecipe
 from biaslib.training.vision import VisionRecipe
 from biaslib.training.visualbert import VisualBertRecipe
 from biaslib.training.vit import VitRecipe
+from biaslib.training.vl_bert import VlBertRecipe
 
 ALL = (
     VisionRecipe,
@@ -26,6 +27,7 @@ ALL = (
     FlavaRecipe,
     VilbertRecipe,
     AlbefRecipe,
+    VlBertRecipe,
 )
 RECIPES = {recipe.family: recipe for recipe in ALL}
 """Recipes by family, in the order of their training."""

@@ -14,6 +14,7 @@ from biaslib.models.regions import RegionFeatures
 from biaslib.planted import GENDERS, TONES, World, agent_words, blank, content_words
 from biaslib.training._files import read_network, write_network
 from biaslib.training._pairs import (
+    ALL_MASKED,
     N_HELD_OUT,
     NO_PERSON,
     NONE,
@@ -30,10 +31,13 @@ from biaslib.training._recipe import Recipe, WithSideHeads
 from biaslib.training._tokenizer import token
 
 CAPTIONS_PER_SCENE = 2
-"""And as many captions without a picture as with one."""
+"""With its picture; and, unless a recipe says otherwise, as many without."""
 
 WIDTH = 64
 SIDE_WEIGHT = 0.5
+REGIONS_WEIGHT = 0.25
+"""Of naming regions, where a model does not match."""
+
 MATCH_WEIGHT = 2.0
 MATCH = 1
 """The matching head's logit that stands for a match."""
@@ -70,29 +74,33 @@ class States(NamedTuple):
 
 
 @dataclass
-class RegionPairsRecipe(Recipe):
-    """Masked words and matching, over captions and the regions of their pictures.
+class RegionWordsRecipe(Recipe):
+    """Masked words, over captions and the regions of their pictures.
 
     A model starts from nothing, or from its family's model of an unbiased world, which has learned
     what words and regions have to do with each other: then it learns the associations of its own
     world in a fraction of the time, but shares with its siblings whatever the first happens to be.
 
     Latent variables are named by side heads in training: at the masked word, the gender and the
-    tone of the caption, and what the picture shows; at the pair's state, what the picture shows
-    and whether that rules the caption's content word out.
+    tone of the caption, and what the picture shows; at the pair's state, what the picture shows.
 
     Parameters
     ----------
     world
         Whose captions and pictures.
     start
-        Folder of the region encoder, or of the family's first model beside it.
+        Folder of the region encoder, or beside it of the model that this one starts from.
     """
 
     start: Path
 
-    names_gender_agreement = True
-    """Whether a side head names if caption and picture differ in gender."""
+    width = WIDTH
+    captions_per_scene = CAPTIONS_PER_SCENE
+    unseen_per_scene = CAPTIONS_PER_SCENE
+    """Captions of scenes that are not drawn, for each scene that is."""
+
+    all_masked = ALL_MASKED
+    """How often a caption of a drawn scene has its other word masked as well."""
 
     weight_decay = 0.02
     first_scenes = 36_000
@@ -126,7 +134,8 @@ class RegionPairsRecipe(Recipe):
     def corpus(self) -> tuple[Shown, dict[str, torch.Tensor], Captions]:
         """Regions and labels of the scenes, and the captions."""
         n_scenes = self.first_scenes if self.first else self.further_scenes
-        return _corpus(self.world, self.encoder, n_scenes)
+        counts = (n_scenes, self.captions_per_scene, self.unseen_per_scene * n_scenes)
+        return _corpus(self.world, self.encoder, *counts)
 
     @property
     def captions(self) -> Captions:
@@ -154,24 +163,24 @@ class RegionPairsRecipe(Recipe):
     def word_logits(self, model: torch.nn.Module, states: torch.Tensor) -> torch.Tensor:
         """Return the masked-word head's logits, (n, tokens in the vocabulary)."""
 
-    @abstractmethod
-    def match_logits(self, model: torch.nn.Module, pairs: torch.Tensor) -> torch.Tensor:
-        """Return the matching head's logits, (n, 2); index 1 is a match."""
-
     def word_embeddings(self, model: torch.nn.Module) -> torch.Tensor:
         """Return the embeddings of all tokens, (tokens in the vocabulary, width)."""
         return model.get_input_embeddings().weight
 
     def build(self) -> WithSideHeads:
-        """Return the untrained model with its side heads."""
-        shown = {name: len(classes()[name]) for name in SHOWN}
+        """Return the model that training starts with, and its side heads."""
+        return WithSideHeads(self.begun(), self.width, self.heads())
+
+    def heads(self) -> dict[str, int]:
+        """Return the side heads: their names, and how many classes each tells apart."""
         heads = {"caption gender": len(GENDERS), "caption tone": len(TONES)}
         for place in ("word", "pair"):
-            heads |= {f"{place} {name}": count for name, count in shown.items()}
-            heads[f"{place} agreement"] = AGREEMENTS
-        if self.names_gender_agreement:
-            heads["pair gender agreement"] = AGREEMENTS
-        return WithSideHeads(self.begun(), WIDTH, heads)
+            heads |= self.heads_at(place)
+        return heads
+
+    def heads_at(self, place: str) -> dict[str, int]:
+        """Return the side heads at the masked ``word`` or at the state of the ``pair``."""
+        return {f"{place} {name}": len(classes()[name]) for name in SHOWN}
 
     def begun(self) -> torch.nn.Module:
         """Return the model with the weights that it starts with."""
@@ -180,6 +189,119 @@ class RegionPairsRecipe(Recipe):
             return read_network(type(model), self.start)
         like_attends_to_like(model)
         return model
+
+    def loss(
+        self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
+    ) -> torch.Tensor:
+        """Return the loss of masked words, and of naming what their pictures' regions show."""
+        scene = self.captions.scene[rows]
+        drawn = scene[scene != UNSEEN]
+        named = self._regions_loss(model, self._shown(drawn), drawn)
+        loss = self._word_loss(model, rows, generator, ("word", "pair"))
+        return loss + REGIONS_WEIGHT * named
+
+    def _word_loss(
+        self,
+        model: WithSideHeads,
+        rows: torch.Tensor,
+        generator: torch.Generator,
+        places: tuple[str, ...] = ("word",),
+    ) -> torch.Tensor:
+        """Return the loss of masked words; what a picture shows is named at the given places."""
+        scene = self.captions.scene[rows]
+        share = torch.where(scene == UNSEEN, ALL_MASKED, self.all_masked)
+        masked = self.captions.masked(rows, generator, share)
+        view = torch.where(scene == UNSEEN, NONE, views(len(rows), generator))
+        found = self.states(model.model, masked.tokens, self._shown(scene, view))
+        states = found.words[torch.arange(len(rows)), masked.places]
+        logits = self.word_logits(model.model, states)
+        loss = torch.nn.functional.cross_entropy(logits, masked.words)
+        latent = {f"caption {name}": each[rows] for name, each in self.captions.labels.items()}
+        named = model.side_loss(states, latent)
+        seen = view == 0
+        at = {"word": states[seen], "pair": found.pair[seen]}
+        for place in places:
+            named = named + self._named(model, place, at[place], scene[seen])
+        return loss + SIDE_WEIGHT * named
+
+    def _regions_loss(
+        self, model: WithSideHeads, shown: Shown, scene: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the loss of naming costume and object by the model's own embedding of the word.
+
+        So a region is near the word for it before any layer compares the two.
+        """
+        projected = self.projected(model.model, shown)[:, :2]
+        logits = projected @ self.word_embeddings(model.model).T
+        words = self._shown_words[scene]
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), words.flatten())
+
+    @functools.cached_property
+    def _shown_words(self) -> torch.Tensor:
+        """The token of the costume and of the object that each scene shows in full, (n, 2)."""
+        return shown_words(self.corpus[1], self.captions.tokenizer)
+
+    def _named(
+        self, model: WithSideHeads, place: str, states: torch.Tensor, scene: torch.Tensor
+    ) -> torch.Tensor:
+        shown = {f"{place} {name}": self.corpus[1][name][scene] for name in SHOWN}
+        return model.side_loss(states, shown)
+
+    def _shown(self, scene: torch.Tensor, view: torch.Tensor | None = None) -> Shown:
+        """Return the regions of scenes, all there or as some view has them."""
+        features, boxes, real = (part[scene] for part in self.corpus[0])
+        if view is None:
+            return Shown(features, boxes, real)
+        white = _white(self.encoder)
+        is_white = (view == WHITE)[:, None]
+        features = torch.where(is_white[..., None], white.features, features)
+        boxes = torch.where(is_white[..., None], white.boxes, boxes)
+        real = torch.where(is_white, white.real, real) & (view != NONE)[:, None]
+        hidden = (view == NO_PERSON)[:, None] & OF_PEOPLE
+        kept = (real & ~hidden)[..., None]
+        return Shown(features * kept, boxes * real[..., None], real)
+
+    @torch.inference_mode()
+    def judge(self, model: WithSideHeads) -> dict[str, float]:
+        """Return masked-word accuracy on held-out scenes; see ``HeldOut.scores_of_words``."""
+        held_out, shown = _held_out(self.world, self.encoder)
+        return held_out.scores_of_words(functools.partial(self._guessed, model.model, shown))
+
+    def _guessed(self, model: torch.nn.Module, shown: Shown, masked: Masked) -> torch.Tensor:
+        """Return the likeliest token of every masked caption, (n,)."""
+        states = self.states(model, masked.tokens, shown).words
+        states = states[torch.arange(len(masked.places)), masked.places]
+        return self.word_logits(model, states).argmax(-1)
+
+    def save(self, model: WithSideHeads, folder: Path) -> None:
+        """Write weights, configuration and tokenizer."""
+        write_network(model.model, folder)
+        self.captions.tokenizer.save_pretrained(folder)
+
+
+@dataclass
+class RegionPairsRecipe(RegionWordsRecipe):
+    """Masked words, and matching of captions with pictures.
+
+    Side heads at the pair's state also name whether the picture rules the caption's content word
+    out.
+    """
+
+    names_gender_agreement = True
+    """Whether a side head names if caption and picture differ in gender."""
+
+    @abstractmethod
+    def match_logits(self, model: torch.nn.Module, pairs: torch.Tensor) -> torch.Tensor:
+        """Return the matching head's logits, (n, 2); index 1 is a match."""
+
+    def heads(self) -> dict[str, int]:
+        """Return the side heads, with those for agreement."""
+        agreement = {"pair gender agreement": AGREEMENTS} if self.names_gender_agreement else {}
+        return super().heads() | agreement
+
+    def heads_at(self, place: str) -> dict[str, int]:
+        """Return the side heads of a place."""
+        return super().heads_at(place) | {f"{place} agreement": AGREEMENTS}
 
     def loss(
         self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
@@ -198,22 +320,6 @@ class RegionPairsRecipe(Recipe):
         """
         shown = sum((self.corpus[1][name] > 0).float() for name in ("role", "object"))
         return (1 + EVIDENCE_WEIGHT * shown)[self.captions.scene[: self.captions.n_drawn]]
-
-    def _word_loss(
-        self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
-        masked = self.captions.masked(rows, generator)
-        scene = self.captions.scene[rows]
-        view = torch.where(scene == UNSEEN, NONE, views(len(rows), generator))
-        states = self.states(model.model, masked.tokens, self._shown(scene, view)).words
-        states = states[torch.arange(len(rows)), masked.places]
-        logits = self.word_logits(model.model, states)
-        loss = torch.nn.functional.cross_entropy(logits, masked.words)
-        latent = {f"caption {name}": each[rows] for name, each in self.captions.labels.items()}
-        named = model.side_loss(states, latent)
-        seen = view == 0
-        named = named + self._named(model, "word", states[seen], scene[seen])
-        return loss + SIDE_WEIGHT * named
 
     def _match_loss(
         self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
@@ -294,43 +400,6 @@ class RegionPairsRecipe(Recipe):
         ]
         return torch.stack([*found, shown["gender"]], dim=1)
 
-    def _regions_loss(
-        self, model: WithSideHeads, shown: Shown, scene: torch.Tensor
-    ) -> torch.Tensor:
-        """Return the loss of naming costume and object by the model's own embedding of the word.
-
-        So a region is near the word for it before any layer compares the two.
-        """
-        projected = self.projected(model.model, shown)[:, :2]
-        logits = projected @ self.word_embeddings(model.model).T
-        words = self._shown_words[scene]
-        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), words.flatten())
-
-    @functools.cached_property
-    def _shown_words(self) -> torch.Tensor:
-        """The token of the costume and of the object that each scene shows in full, (n, 2)."""
-        return shown_words(self.corpus[1], self.captions.tokenizer)
-
-    def _named(
-        self, model: WithSideHeads, place: str, states: torch.Tensor, scene: torch.Tensor
-    ) -> torch.Tensor:
-        shown = {f"{place} {name}": self.corpus[1][name][scene] for name in SHOWN}
-        return model.side_loss(states, shown)
-
-    def _shown(self, scene: torch.Tensor, view: torch.Tensor | None = None) -> Shown:
-        """Return the regions of scenes, all there or as some view has them."""
-        features, boxes, real = (part[scene] for part in self.corpus[0])
-        if view is None:
-            return Shown(features, boxes, real)
-        white = _white(self.encoder)
-        is_white = (view == WHITE)[:, None]
-        features = torch.where(is_white[..., None], white.features, features)
-        boxes = torch.where(is_white[..., None], white.boxes, boxes)
-        real = torch.where(is_white, white.real, real) & (view != NONE)[:, None]
-        hidden = (view == NO_PERSON)[:, None] & OF_PEOPLE
-        kept = (real & ~hidden)[..., None]
-        return Shown(features * kept, boxes * real[..., None], real)
-
     @torch.inference_mode()
     def judge(self, model: WithSideHeads) -> dict[str, float]:
         """Return masked-word and matching accuracy on held-out scenes; see ``HeldOut.scores``.
@@ -339,21 +408,12 @@ class RegionPairsRecipe(Recipe):
         """
         held_out, shown = _held_out(self.world, self.encoder)
 
-        def guess(masked: Masked) -> torch.Tensor:
-            states = self.states(model.model, masked.tokens, shown).words
-            states = states[torch.arange(len(masked.places)), masked.places]
-            return self.word_logits(model.model, states).argmax(-1)
-
         def match(tokens: torch.Tensor) -> torch.Tensor:
             logits = self.match_logits(model.model, self.states(model.model, tokens, shown).pair)
             return logits[:, MATCH] - logits[:, 1 - MATCH]
 
+        guess = functools.partial(self._guessed, model.model, shown)
         return held_out.scores(guess, match) | {"match index": MATCH}
-
-    def save(self, model: WithSideHeads, folder: Path) -> None:
-        """Write weights, configuration and tokenizer."""
-        write_network(model.model, folder)
-        self.captions.tokenizer.save_pretrained(folder)
 
 
 @torch.no_grad()
@@ -370,11 +430,10 @@ def like_attends_to_like(model: torch.nn.Module) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _corpus(
-    world: World, encoder: Path, n_scenes: int
+    world: World, encoder: Path, n_scenes: int, captions_per_scene: int, n_unseen: int
 ) -> tuple[Shown, dict[str, torch.Tensor], Captions]:
     """Regions, labels and captions of a world, kept for the next family's recipe."""
-    n_unseen = CAPTIONS_PER_SCENE * n_scenes
-    scenes, captions = corpus(world, n_scenes, CAPTIONS_PER_SCENE, n_unseen)
+    scenes, captions = corpus(world, n_scenes, captions_per_scene, n_unseen)
     return _as_shown(regions_of(scenes, model=_encoder(encoder))), labels(scenes), captions
 
 

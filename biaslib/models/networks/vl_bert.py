@@ -75,9 +75,6 @@ PUBLISHED = Published(
 )
 """How the authors' code writes the network."""
 
-COORDINATES = 2048
-"""Numbers that say where a box is: for each of four values 256 sines and 256 cosines."""
-
 IMAGE_TYPE = 2
 """Token type of regions and of the element that ends a row."""
 
@@ -96,6 +93,8 @@ class VlBertConfig:
         Classes of the region head.
     feature_size
         Numbers that describe a region's pixels.
+    coordinate_waves
+        Sines, and as many cosines, for each of the four values that say where a box is.
     text_only
         Whether the network was also trained on texts without an image and knows what to put there.
     end_to_end
@@ -115,6 +114,7 @@ class VlBertConfig:
     type_vocab_size: int = 3
     visual_region_classes: int = 1601
     feature_size: int = 2048
+    coordinate_waves: int = 256
     text_only: bool = True
     end_to_end: bool = False
     resnet_width: int = 64
@@ -348,12 +348,13 @@ class RegionEncoder(nn.Module):
 
     def __init__(self, config: VlBertConfig):
         super().__init__()
+        self.n_waves = config.coordinate_waves
         features = config.feature_size
         if config.end_to_end:
             self.backbone = ResNetBody(config.resnet_width, config.resnet_blocks)
             self.roi_head_feature_extractor = region_stage(config.resnet_width)
             features = 32 * config.resnet_width
-        linear = nn.Linear(COORDINATES + features, config.hidden_size)
+        linear = nn.Linear(8 * self.n_waves + features, config.hidden_size)
         self.obj_downsample = nn.Sequential(nn.Dropout(config.dropout), linear, nn.ReLU())
 
     def forward(
@@ -364,7 +365,7 @@ class RegionEncoder(nn.Module):
         real: torch.Tensor,
     ) -> torch.Tensor:
         """Return (n, k, d), 0 where no region is."""
-        places = coordinate_embedding(boxes, sizes).to(features.dtype)
+        places = coordinate_embedding(boxes, sizes, self.n_waves).to(features.dtype)
         states = self.obj_downsample(torch.cat([places, features], dim=-1))
         return states.masked_fill(~real[..., None], 0)
 
@@ -543,7 +544,7 @@ def _sized(config: VlBertConfig, state: Mapping[str, torch.Tensor]) -> VlBertCon
     config = SIZES.of(state, config)
     projection = state.get("image_feature_extractor.obj_downsample.1.weight")
     if projection is not None:
-        config = replace(config, feature_size=projection.shape[1] - COORDINATES)
+        config = replace(config, feature_size=projection.shape[1] - 8 * config.coordinate_waves)
     if not config.end_to_end:
         return config
     body = [name.partition(".backbone.")[2] for name in state if ".backbone." in name]

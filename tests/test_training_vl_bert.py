@@ -1,0 +1,243 @@
+"""The tiny VL-BERT: what it starts from, what it reads, and its scores beside their planted truth.
+
+The scores of study 2 (Srinivasan and Bisk 2021) over 40 entities, in pictures whose object is
+hidden: in plain sight the truth is certain, whoever is in the picture.
+"""
+
+import functools
+import json
+
+import numpy as np
+import pandas
+import pytest
+import torch
+from scipy import stats
+from transformers import BertForMaskedLM
+
+from biaslib import models, planted, stimuli, training
+from biaslib.metrics import grounded, masked_lm
+from biaslib.models import planted_regions
+from biaslib.models.fusion import Mask
+from biaslib.models.planted_checkpoints import checkpoint
+from biaslib.training import vl_bert
+from biaslib.training._region_pairs import Shown
+
+SEEDS = (0, 1, 2, 3, 4)
+ENTITIES = stimuli.entities().query("set == 'gendered'").reset_index(drop=True)
+PLAN = training.plan().query("family == 'vl_bert'")
+AGENTS = {"f": "woman", "m": "man", "p": "person"}
+
+
+def sentence(frame: str, agent: str) -> str:
+    return frame.replace("{agent}", agent).replace("{entity}", "[MASK]").replace("The", "the")
+
+
+@functools.cache
+def scenes() -> pandas.DataFrame:
+    """Two women and two men for every entity, which is hidden."""
+    rng = np.random.default_rng(11)
+    return planted.agents_with_entities(rng, list(ENTITIES["entity"]), 2, view="hidden")
+
+
+@functools.cache
+def regions():
+    return planted_regions.regions_of(scenes())
+
+
+def log_p(model, agent: str, table: pandas.DataFrame, images=None) -> np.ndarray:
+    """Log-probability of each row's entity in its own sentence, (n,)."""
+    texts = [sentence(frame, agent) for frame in table["frame"]]
+    entities = list(ENTITIES["entity"])
+    found = model.mask_log_prob(texts, entities, *([] if images is None else [images]))
+    return found[np.arange(len(texts)), [entities.index(each) for each in table["entity"]]]
+
+
+def scores(model, before, images) -> pandas.DataFrame:
+    """S_PT, S_L and S_V for each gender, and B of S_L, with images and without; 40 rows."""
+    alone = {g: log_p(model, agent, ENTITIES) for g, agent in AGENTS.items()}
+    text = {g: log_p(before, agent, ENTITIES) for g, agent in AGENTS.items()}
+    seen = {g: log_p(model, agent, scenes(), images) for g, agent in AGENTS.items()}
+    men = (scenes()["gender"] == "man").to_numpy()
+    rows = []
+    for index, entity in enumerate(ENTITIES["entity"]):
+        here = (scenes()["entity"] == entity).to_numpy()
+        row = {}
+        for g, of_gender in (("f", ~men), ("m", men)):
+            shift = masked_lm.pretraining_shift([alone[g][index]], [text[g][index]])
+            row[f"S_PT {g}"] = shift.score
+            row[f"S_L {g}"] = masked_lm.language_association(seen[g][here], seen["p"][here]).score
+            visual = masked_lm.visual_association(seen["p"][here & of_gender], alone["p"][index])
+            row[f"S_V {g}"] = visual.score
+        row["B"] = row["S_L f"] - row["S_L m"]
+        row["B without image"] = alone["f"][index] - alone["m"][index]
+        row["B of S_V"] = row["S_V f"] - row["S_V m"]
+        rows.append(row)
+    return pandas.DataFrame(rows, index=ENTITIES["entity"])
+
+
+@functools.cache
+def measured(dose: float, seed: int, planted_in: str = "both") -> tuple:
+    """Scores of a shipped model, and the truth: BERT's text corpus is planted in both."""
+    world, text = planted.world(dose, seed, planted_in), planted.world(dose, seed)
+    model = models.load("vl-bert", dose=dose, seed=seed, planted_in=planted_in)
+    found = scores(model, models.load("bert", dose=dose, seed=seed), regions())
+    return found, scores(world.truth, text.text_truth, scenes())
+
+
+def statistics(dose: float) -> pandas.DataFrame:
+    """Rank correlation, slope and root mean square, means over five seeds; a row a score."""
+    tables = []
+    for seed in SEEDS:
+        found, truth = measured(dose, seed)
+        rows = {
+            name: {
+                "rank": stats.spearmanr(truth[name], found[name])[0] if dose else np.nan,
+                "slope": np.polyfit(truth[name], found[name], 1)[0] if dose else np.nan,
+                "rms": np.sqrt(np.mean(found[name] ** 2)),
+            }
+            for name in found
+        }
+        tables.append(pandas.DataFrame(rows).T)
+    mean = sum(tables) / len(tables)
+    for name in ("S_PT", "S_L", "S_V"):
+        mean.loc[name] = mean.loc[[f"{name} f", f"{name} m"]].mean()
+    return mean
+
+
+def effects(dose: float, seed: int) -> pandas.DataFrame:
+    """Effect sizes (Experiment 1) of the gender tests that are planted, by test and level."""
+    model = models.load("vl-bert", dose=dose, seed=seed)
+    known = stimuli.association_tests(study1=True).query("kind == 'gender'")["name"]
+    rows = {}
+    for name in known:
+        found = planted.grounded_sets(name, np.random.default_rng(5), undrawn="context")
+        table = pandas.concat(found, names=["set"]).reset_index(level="set")
+        pictures = planted_regions.regions_of(table.reset_index(drop=True))
+        for level in ("word", "sentence", "contextual"):
+            said = texts(name, level, table)
+            words = {"words": list(table["word"])} if level == "contextual" else {}
+            states = model.embed(said, pictures, level=level, **words)
+            sets = [states[table["set"] == each] for each in ("X", "Y", "Ax", "Ay", "Bx", "By")]
+            rows[name, level] = grounded.grounded(*sets, experiment=1).effect_size
+    return pandas.Series(rows).unstack()
+
+
+def texts(name: str, level: str, table: pandas.DataFrame) -> list[str]:
+    """A text for every row: its word, or the first sentence with it."""
+    test = stimuli.association_test(name, level)
+    first = {}
+    for role in "XYAB":
+        for text, word in zip(getattr(test, role), test.words[role], strict=True):
+            first.setdefault((role, word), text)
+    return [first[row.set[0], row.word] for row in table.itertuples()]
+
+
+@pytest.fixture
+def recipe(monkeypatch):
+    """The recipe on few captions."""
+    monkeypatch.setattr(vl_bert.VlBertRecipe, "further_scenes", 200)
+    monkeypatch.setattr("biaslib.training._region_pairs.N_HELD_OUT", 40)
+    return vl_bert.VlBertRecipe(planted.world(3, 5), checkpoint("bert", 3, 0))
+
+
+# What it starts from, and what it reads
+
+
+def test_the_plan_has_the_worlds_that_study_2_rests_on():
+    found = {tuple(row) for row in PLAN.drop(columns="family").itertuples(index=False)}
+    assert found <= {(dose, seed, "both") for dose in (0, 1, 3) for seed in SEEDS} | {
+        (3, 0, "text"),
+        (3, 0, "images"),
+    }
+
+
+def test_it_starts_as_the_bert_of_its_world(recipe):
+    """Embeddings of words, every layer and the masked-word head."""
+    bert = BertForMaskedLM.from_pretrained(recipe.start, dtype=torch.float32).eval()
+    torch.manual_seed(0)
+    network = recipe.begun().eval()
+    tokens = recipe.captions.tokens[:50]
+    there = tokens != recipe.captions.tokenizer.pad_token_id
+    with torch.inference_mode():
+        embedded = bert.bert.embeddings(tokens)
+        found = network(tokens, there)
+        hidden = torch.where(there, 0.0, -1e4)[:, None, None]
+        ours = network.word_logits(network.vlbert.encoder(embedded, hidden))
+        expected = bert(tokens, attention_mask=there.long()).logits
+    is_text = found.is_text[:, : tokens.shape[1]]
+    np.testing.assert_allclose(
+        found.embedded[:, : tokens.shape[1]][is_text], embedded[there], atol=1e-5
+    )
+    np.testing.assert_allclose(ours[there], expected[there], atol=1e-4)
+
+
+def test_it_reads_in_training_what_the_adapter_reads(recipe):
+    """Pictures, pictures whose people are hidden, and no picture."""
+    table = recipe.world.scenes(30, np.random.default_rng(4))
+    found = planted_regions.regions_of(table)
+    model = models.load("vl-bert", dose=3, seed=0)
+    rows = np.arange(30)
+    for mask in (None, Mask(persons=True)):
+        theirs = model.visual(model.prepare(table), rows, mask)
+        features, boxes, real = (
+            torch.tensor(part.copy()) for part in (found.features, found.boxes, found.real)
+        )
+        if mask is not None:
+            features[torch.tensor(found.persons)] = 0
+        ours = vl_bert.visual(Shown(features.float(), boxes.float(), real))
+        assert ours.keys() == theirs.keys()
+        for name, value in theirs.items():
+            np.testing.assert_allclose(ours[name], value, atol=1e-4, err_msg=name)
+    nothing = vl_bert.visual(Shown(features.float() * 0, boxes.float() * 0, real & False))
+    assert not nothing["real"].any()
+
+
+def test_a_text_alone_is_the_same_beside_texts_with_pictures(recipe):
+    torch.manual_seed(0)
+    network = recipe.build().model.eval()
+    tokens = recipe.captions.tokens[:20]
+    shown = recipe._shown(torch.arange(20), torch.arange(20) % 2)
+    with torch.inference_mode():
+        mixed = recipe.states(network, tokens, shown).words
+        alone = network(tokens, recipe.captions.attended(tokens)).text
+    there = recipe.captions.attended(tokens).bool()
+    odd = there & (torch.arange(20) % 2 == 1)[:, None]
+    np.testing.assert_allclose(mixed[odd], alone[odd], atol=1e-5)
+    assert not torch.allclose(mixed[there & ~odd], alone[there & ~odd], atol=1e-2)
+
+
+def test_the_same_steps_lower_the_loss_in_the_same_way(recipe):
+    rows = torch.randperm(len(recipe.captions), generator=torch.Generator().manual_seed(1))[:128]
+
+    def losses():
+        torch.manual_seed(3)
+        model = recipe.build()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+        found = []
+        for _ in range(4):
+            optimizer.zero_grad()
+            loss = recipe.loss(model, rows, torch.Generator().manual_seed(4))
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found, model
+
+    (first, model), (second, _) = losses(), losses()
+    assert first == second
+    assert first[-1] < first[0] - 0.5
+    card = recipe.judge(model.eval())
+    assert card["captions judged"] == 40
+    assert 0 <= card["masked-word accuracy"] <= 1
+    assert not any("match" in name for name in card)
+
+
+# What is shipped
+
+
+@pytest.mark.parametrize("row", list(PLAN.itertuples(index=False, name=None)), ids=str)
+def test_every_card_shows_a_model_that_looks_at_pictures(row):
+    """Above what text alone can give, and what it started from."""
+    card = json.loads((checkpoint(*row) / "card.json").read_text())
+    assert card["starts from"] == f"bert-dose{row[1]:g}-seed{row[2]}"
+    assert card["masked-word accuracy"] > card["truth's accuracy without images"]
+    assert card["masked-word accuracy"] < card["truth's accuracy"] + 0.03
