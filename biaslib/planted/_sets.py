@@ -495,12 +495,14 @@ def _matched(
     return [(word, minus[row.argmin()]) for word, row in zip(plus, distance, strict=True)]
 
 
+@functools.cache
 def _depiction(word: str, kind: str) -> dict[str, object]:
     """Return the columns of a scene that depicts a word; empty where no picture shows it.
 
     Names of the gender tests stand for a gender alone, those of the others for their tone too.
     """
-    agent = agent_words().query("word == @word.lower()")
+    agent = agent_words()
+    agent = agent[agent["word"] == word.lower()]
     if word.lower() in PICTURED_ROLES:
         return {"role": word.lower(), "role_shown": True}
     if word.lower() in PICTURED_OBJECTS:

@@ -1,0 +1,379 @@
+"""Study 1: signs against what was planted, values by other routes, and runs that are killed."""
+
+import functools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from PIL import Image
+
+from biaslib import datasets, inference, models, planted, runtime
+from biaslib.metrics.association import cosines
+from biaslib.studies import grounded as study
+
+ROOT = Path(__file__).parent.parent
+GENDER = tuple(study.tests().query("group == 'gender'")["test"])
+WORLDS = [(dose, seed) for dose in (1, 3) for seed in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return runtime.Store(tmp_path_factory.mktemp("store"))
+
+
+@functools.cache
+def gender_stimuli():
+    sets = study.planted_stimuli(GENDER, n_per_word=3, n_texts=3)
+    return study.planted_regions(sets)
+
+
+def results(model, every, store, experiments=(1, 2), **options):
+    """Test, level, experiment -> effect size and numerator."""
+    found = {}
+    for sets in study.embed(model, every, store=store, **options):
+        for experiment in experiments:
+            row = study.score(sets, experiment, n_bootstrap=0)
+            found[sets.test, sets.level, experiment] = row["value"], row["numerator"]
+    return found
+
+
+def signs(seed):
+    return planted_tests(seed)["sign"].to_dict()
+
+
+def planted_tests(seed):
+    return study.planted_signs(seed).set_index("test")
+
+
+# What is planted
+
+
+def test_what_is_planted_on_the_thirteen_tests():
+    even, odd = planted_tests(0), planted_tests(1)
+    assert even.index[even["control"]].tolist() == ["C6", "C12", "occupation-race"]
+    assert odd.index[odd["control"]].tolist() == ["C8", "C13", "occupation-race"]
+    assert set(even.loc[~even["control"], "sign"]) == {1}
+    assert set(odd.loc[~odd["control"], "sign"]) == {-1}
+
+
+@pytest.mark.parametrize(("dose", "seed"), WORLDS)
+def test_the_oracle_has_the_planted_sign_on_every_test_where_it_reads_texts_alone(
+    dose, seed, store
+):
+    every = study.planted_stimuli(levels=["word"])
+    found = results(
+        models.load("oracle", dose=dose, seed=seed), every, store, (1,), with_images=False
+    )
+    for (test, _, _), (d, numerator) in found.items():
+        sign = signs(seed)[test]
+        if sign:
+            assert np.sign(d) == sign, test
+            assert sign * numerator > 0.005, test
+        else:
+            assert np.isnan(d) or abs(d) < 0.05, test
+
+
+@pytest.mark.parametrize(("dose", "seed"), WORLDS)
+def test_the_oracle_has_the_planted_sign_on_gender_with_pictures(dose, seed, store):
+    every = study.planted_stimuli(GENDER, ["word", "contextual"], n_texts=1)
+    zero = results(models.load("oracle", dose=0, seed=seed), every, store)
+    assert all(np.isnan(d) and numerator == 0 for d, numerator in zero.values())
+    found = results(models.load("oracle", dose=dose, seed=seed), every, store)
+    for (test, _, _), (d, numerator) in found.items():
+        sign = signs(seed)[test]
+        if sign:
+            assert sign * d > 1, test
+        else:
+            assert np.isnan(d), test
+            assert numerator == 0, test
+
+
+def test_a_picture_that_tells_the_tone_leaves_the_oracle_no_association_with_it(store):
+    every = study.planted_stimuli(["C3", "DB-likeable-race"], ["word"])
+    oracle = models.load("oracle", dose=3, seed=0)
+    alone = results(oracle, every, store, (1,), with_images=False)
+    shown = results(oracle, every, store, (1,))
+    for key in alone:
+        assert alone[key][1] > 10 * abs(shown[key][1])
+
+
+@pytest.mark.parametrize("name", study.available_models("planted"))
+@pytest.mark.parametrize("seed", [0, 1])
+def test_checkpoints_at_dose_3_have_the_planted_sign_on_gender(name, seed, store):
+    model = models.load(name, profile="planted", dose=3, seed=seed)
+    found = results(model, gender_stimuli(), store)
+    # The targets of C8 are shown with nobody: its Ax and Ay differ by the accidents of pictures
+    # alone, and Experiment 2 compares just these.
+    judged = {key: d for key, (d, _) in found.items() if (key[0], key[2]) != ("C8", 2)}
+    wrong = [key for key, d in judged.items() if signs(seed)[key[0]] * d < 0]
+    assert wrong == []
+    for level in study.LEVELS:
+        planted_d = [
+            signs(seed)[test] * d
+            for (test, at, _), d in judged.items()
+            if at == level and signs(seed)[test]
+        ]
+        assert np.mean(planted_d) > 1
+
+
+# Stimuli
+
+
+def test_stimuli_of_one_call_share_their_scenes_and_name_them_by_what_they_show():
+    word, contextual = study.planted_stimuli(["C8"], ["word", "contextual"], n_texts=3)
+    assert word.pool is contextual.pool
+    of_targets = word.rows.loc[word.rows["set"].isin(["X", "Y"]), "image"]
+    assert {word.pool.ids[image] for image in of_targets} == {"white"}
+    assert contextual.rows.groupby(["set", "word"]).size().unique().tolist() == [3]
+    assert len(set(word.pool.ids)) == 1 + 4 * 8
+    again = study.planted_stimuli(["C8"], ["word"], seed=1)[0]
+    assert set(again.pool.ids) & set(word.pool.ids) == {"white"}
+
+
+def test_a_scene_is_read_as_regions_once_and_gives_what_the_scene_gives(store):
+    (scenes,) = study.planted_stimuli(["C6"], ["word"])
+    (regions,) = study.planted_regions([scenes])
+    model = models.load("visualbert", profile="planted", dose=3, seed=0)
+    (one,), (other,) = (study.embed(model, [each], store=store) for each in (scenes, regions))
+    for name in study.SETS:
+        np.testing.assert_allclose(one.embeddings[name], other.embeddings[name], atol=1e-4)
+    assert store.table()["rows"].max() >= 48
+
+
+def test_hiding_words_makes_two_names_with_one_picture_the_same(store):
+    (sets,) = study.planted_stimuli(["C6"], ["word"])
+    white = study.ImagePool(planted.blank(), ("white",), "planted scenes")
+    (sets,) = study.planted_regions(
+        [study.GroundedStimuli("C6", "word", sets.rows.assign(image=0), white, sets.hidden)]
+    )
+    model = models.load("visualbert", profile="planted", dose=3, seed=0)
+    (hidden,) = study.embed(model, [sets], "words", store=store)
+    (plain,) = study.embed(model, [sets], store=store)
+    assert np.ptp(hidden.embeddings["X"], axis=0).max() < 1e-4
+    assert np.ptp(plain.embeddings["X"], axis=0).max() > 0.1
+    assert np.isnan(study.score(hidden, 2)["value"])
+
+
+# Scores
+
+
+def embedded(rng, n=(6, 6, 4, 4, 4, 4), d=5, copies=2):
+    embeddings = {
+        name: np.repeat(rng.normal(size=(count, d)), copies, 0)
+        for name, count in zip(study.SETS, n, strict=True)
+    }
+    embeddings = {
+        name: rows + 0.1 * rng.normal(size=rows.shape) for name, rows in embeddings.items()
+    }
+    words = {
+        name: np.repeat([f"{name[0]}{i}" for i in range(count)], copies)
+        for name, count in zip(study.SETS, n, strict=True)
+    }
+    images = {name: np.array([f"{name}-{i}" for i in range(len(w))]) for name, w in words.items()}
+    return study.EmbeddedSets("test", "word", "none", embeddings, words, images)
+
+
+def test_the_interval_of_experiment_1_is_that_of_the_effect_size_of_all_attributes():
+    sets = embedded(np.random.default_rng(0))
+    row = study.score(sets, 1, n_bootstrap=300, seed=4)
+    targets = np.concatenate([sets.embeddings["X"], sets.embeddings["Y"]])
+    near = [
+        cosines(targets, np.concatenate([sets.embeddings[f"{a}x"], sets.embeddings[f"{a}y"]]))
+        for a in "AB"
+    ]
+    labels = [
+        sets.words["X"],
+        sets.words["Y"],
+        *(np.concatenate([sets.words[f"{a}x"], sets.words[f"{a}y"]]) for a in "AB"),
+    ]
+    other = inference.bootstrap_effect_size(*near, *labels, n_resamples=300, rng=4)
+    assert row["value"] == pytest.approx(other.estimate)
+    assert [row["low"], row["high"]] == pytest.approx([other.low, other.high])
+
+
+@pytest.mark.parametrize("experiment", [1, 2, 3])
+def test_intervals_are_around_the_estimate_that_one_resample_of_everything_gives(experiment):
+    sets = embedded(np.random.default_rng(1))
+    row = study.score(sets, experiment, n_bootstrap=400)
+    assert row["low"] < row["value"] < row["high"]
+    assert row["n"] == 24
+    assert row["n_words"] == 12
+    assert row["n_images"] == 24
+
+
+def test_p_values_of_words_are_those_of_words_without_copies():
+    """Copies of a word change the p-value of items and leave that of words as it is."""
+    once, four = (embedded(np.random.default_rng(2), copies=c) for c in (1, 4))
+    exact = {name: np.repeat(once.embeddings[name], 4, 0) for name in study.SETS}
+    four = study.EmbeddedSets("test", "word", "none", exact, four.words, four.images)
+    for experiment in (1, 2, 3):
+        one, many = study.score(once, experiment, 0), study.score(four, experiment, 0)
+        assert many["p_value_words"] == pytest.approx(one["p_value"], abs=0.005)
+    assert many["p_value"] != pytest.approx(one["p_value"], abs=0.005)
+
+
+def test_a_picture_in_both_target_sets_has_no_p_value_of_pictures():
+    sets = embedded(np.random.default_rng(3))
+    sets.images["X"][0] = sets.images["Y"][0]
+    assert np.isnan(study.score(sets, 1, 0)["p_value_images"])
+
+
+def test_scores_without_spread_have_no_effect_size():
+    sets = embedded(np.random.default_rng(3))
+    for name in "XY":
+        sets.embeddings[name][:] = 1.0
+    row = study.score(sets, 1)
+    assert np.isnan(row["value"])
+    assert row["numerator"] == 0
+
+
+def test_run_names_model_revision_masking_and_images(store):
+    model = models.load("visualbert", profile="planted", dose=3, seed=0)
+    every = study.planted_regions(study.planted_stimuli(["C11"], ["word", "contextual"], n_texts=1))
+    scores = study.run(
+        model, every, maskings=study.MASKINGS, store=store, n_bootstrap=50, labels={"dose": 3}
+    )
+    shape = scores.groupby(["masking", "level", "experiment"]).size()
+    assert shape["none"].index.tolist() == [
+        (level, n) for level in ("contextual", "word") for n in (1, 2, 3)
+    ]
+    assert shape["words"].index.tolist() == shape["persons"].index.tolist() == [("word", 2)]
+    assert scores["revision"].str.contains("sha256").all()
+    assert scores[["low", "high", "p_value", "p_value_words", "p_method"]].notna().all(axis=None)
+
+
+# Runs that are killed
+
+
+KILLED = """
+import os, sys, json
+from biaslib import models, runtime
+from biaslib.studies import grounded as study
+seen, stop = [], int(sys.argv[2])
+class Counting:
+    name, revision = "counting", "1"
+    def embed(self, texts, images=None, level="word", words=None):
+        if len(seen) == stop:
+            os._exit(9)
+        seen.append(len(texts))
+        return oracle.embed(texts, images, level)
+oracle = models.load("oracle", dose=3, seed=0)
+every = study.planted_stimuli(["C6", "C11", "occupation-gender", "C3"], ["word"])
+scores = study.run(Counting(), every, (1,), store=runtime.Store(sys.argv[1]), n_bootstrap=0)
+print(json.dumps([seen, scores["value"].round(9).tolist()]))
+"""
+
+
+def test_a_killed_run_repeats_at_most_one_batch_and_gives_the_same_scores(tmp_path):
+    def started(folder, stop=-1):
+        command = [sys.executable, "-c", KILLED, str(tmp_path / folder), str(stop)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+    whole = json.loads(started("whole").stdout)
+    batches = len(whole[0])
+    assert batches > 1
+    for stop in range(1, batches):
+        killed = started("killed", stop)
+        assert killed.returncode == 9
+        again = json.loads(started("killed").stdout)
+        assert again[0] == whole[0][stop:]
+        assert again[1] == pytest.approx(whole[1], nan_ok=True)
+        for shard in (tmp_path / "killed").glob("*/*"):
+            shard.unlink()
+
+
+# Images on this disk
+
+
+@pytest.fixture
+def released(tmp_path):
+    """A test in the released format, with a picture for every name in it."""
+    folder = tmp_path / "ross2021" / "images" / "google"
+    (folder / "weat6").mkdir(parents=True)
+
+    def images(prefix, n):
+        names = [f"{prefix}_{i}.png" for i in range(n)]
+        for i, name in enumerate(names):
+            colour = (17 * i, len(prefix) * 9 % 256, hash(prefix) % 256)
+            Image.new("RGB", (32, 32), colour).save(folder / "weat6" / name)
+        return {name: [i % 2] for i, name in enumerate(names)}
+
+    def part(category, words, **sets):
+        return {"category": category, "captions": dict(enumerate(words)), **sets}
+
+    content = {
+        "test_name": "weat6",
+        "dataset": "google",
+        "dataset_dir": "weat6",
+        "test_types": ["word"],
+        "contextual_words": ["John", "Amy", "Paul", "Joan", "office", "career", "home", "family"],
+        "targ1": part("M", ["John", "Paul"], images=images("m", 4)),
+        "targ2": part("F", ["Amy", "Joan"], images=images("f", 4)),
+    }
+    for key, words in (("attr1", ["office", "career"]), ("attr2", ["home", "family"])):
+        sets = {f"{c}_Images": images(f"{key}{c}", 2) for c in "MF"}
+        content[key] = part(key, words, **sets)
+    path = tmp_path / "ross2021" / "tests" / "grounded-tests" / "google" / "weat6.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_a_released_test_becomes_stimuli_with_its_own_name(released):
+    test = datasets.grounded_test(released)
+    pairs, _ = datasets.images_of(test, released.parents[3] / "images" / "google")
+    (sets,) = study.image_stimuli([(test, pairs)])
+    assert (sets.test, sets.level) == ("C6", "word")
+    assert sets.rows.groupby("set").size().to_dict() == {
+        "Ax": 2, "Ay": 2, "Bx": 2, "By": 2, "X": 4, "Y": 4,
+    }  # fmt: skip
+    assert sets.rows["text"].tolist() == sets.rows["word"].tolist()
+    names = [Path(sets.pool.images[image]).name for image in sets.rows["image"]]
+    assert names[:4] == ["m_0.png", "m_1.png", "m_2.png", "m_3.png"]
+
+
+def test_a_set_without_an_image_is_named(released):
+    test = datasets.grounded_test(released)
+    pairs, _ = datasets.images_of(test, released.parents[3] / "images" / "google")
+    with pytest.raises(ValueError, match="test weat6 has no image left in Ax, By"):
+        study.image_stimuli([(test, pairs[~pairs["set"].isin(["Ax", "By"])])])
+
+
+def test_missing_images_stop_the_study_unless_it_is_told_to_go_on(released, monkeypatch):
+    monkeypatch.setenv("BIASLIB_DATA", str(released.parents[4 - 1].parent))
+    (released.parents[3] / "images" / "google" / "weat6" / "m_0.png").unlink()
+    with pytest.raises(datasets.DataError, match=r"weat6.jsonl has 1 problem: image is missing"):
+        study.inputs("paper")
+
+
+def test_data_that_are_not_there_are_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="ross2021"):
+        study.inputs("paper")
+    (tmp_path / "ross2021").mkdir()
+    with pytest.raises(FileNotFoundError, match="holds no test"):
+        study.inputs("paper")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: study.inputs("planted", "elsewhere"), "domain"),
+        (lambda: study.planted_stimuli(["C99"]), "C99"),
+        (lambda: study.embed(None, [], "faces"), "masking"),
+    ],
+)
+def test_unknown_names_are_refused_with_those_that_are_known(call, message):
+    with pytest.raises(KeyError, match=message):
+        call()
+
+
+def test_the_table_of_the_tests_has_six_of_gender_and_seven_of_race():
+    table = study.tests()
+    assert isinstance(table, pandas.DataFrame)
+    assert table["test"].tolist()[:3] == ["C6", "C8", "C11"]
+    assert len(table) == 13
