@@ -38,7 +38,7 @@ WORLDS = {
     "vilt": [*ONCE, (0, 1001, "both"), *FEW],
     "flava": [*ONCE, *FEW],
     "vilbert": [*BOTH_DIRECTIONS, (0, 0, "both")],
-    "albef": [(3, 0, "both")],
+    "albef": BOTH_DIRECTIONS,
     "vl_bert": [(3, 0, "both")],
 }
 """Worlds by family; the others have the whole grid."""
