@@ -386,3 +386,23 @@ def test_downloads_are_kept_at_home_unless_told_otherwise(monkeypatch, tmp_path)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert downloads.cache_folder() == tmp_path / ".cache" / "biaslib" / "checkpoints"
+
+
+def test_a_mirror_stands_for_other_hosts_and_their_files_are_checked_all_the_same(hub, monkeypatch):
+    path = hub.folder / "example.org" / "models" / "a.ckpt"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"a" * 50)
+    source = "url https://example.org/models/a.ckpt"
+    monkeypatch.setenv("BIASLIB_MIRROR", f"{hub.address}/files/")
+    found = fetch(source)
+    assert found.read_bytes() == b"a" * 50
+    assert found.parts[-4:] == ("url", "example.org", "models", "a.ckpt")
+    assert Lock().sha256(source, "a.ckpt") == file_sha256(path)
+    found.unlink()
+    path.write_bytes(b"b" * 50)
+    with pytest.raises(ChecksumError, match=r"a\.ckpt arrived damaged, or is another file"):
+        fetch(source)
+    with pytest.raises(
+        DownloadError, match=r"Open https://example\.org/models/b\.ckpt in a browser"
+    ):
+        fetch("url https://example.org/models/b.ckpt")

@@ -37,13 +37,6 @@ def hub(tmp_path_factory):
         yield running
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_store(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BIASLIB_STORE", str(tmp_path_factory.mktemp("store")))
-        yield
-
-
 @pytest.fixture(scope="module")
 def finder(hub):
     return models.load("detector", profile="paper", device="cpu")

@@ -86,7 +86,7 @@ class Hub:
 
 @contextlib.contextmanager
 def instead_of_the_real_one(folder: Path, scratch: Path) -> Iterator[Hub]:
-    """Serve a folder as the only hub there is, with downloads and lock file in a scratch folder.
+    """Serve a folder as the only hub there is, with downloads, store and lock in a scratch folder.
 
     It is the mirror of other hosts, too, and what has to be placed by hand is in its place. No
     address but the loopback answers until the block ends.
@@ -101,6 +101,7 @@ def instead_of_the_real_one(folder: Path, scratch: Path) -> Iterator[Hub]:
         patch.setenv("HF_ENDPOINT", hub.address)
         patch.setenv("BIASLIB_MIRROR", f"{hub.address}/files")
         patch.setenv("BIASLIB_CACHE", str(scratch / "cache"))
+        patch.setenv("BIASLIB_STORE", str(scratch / "store"))
         patch.setenv("BIASLIB_LOCK", str(scratch / "results" / "biaslib-lock.json"))
         patch.delenv("HF_TOKEN", raising=False)
         patch.setattr(socket.socket, "connect", guarded)
