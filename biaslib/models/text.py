@@ -166,8 +166,9 @@ class TextEncoder:
             raise ValueError("the contextual level needs the word to look at for every text")
         starts = [_start_of_word(text, word) for text, word in zip(texts, words, strict=True)]
         encoded = self.tokenizer(texts, return_offsets_mapping=True, verbose=False)
+        # A word of two parts that a planted tokenizer joins has the offsets of its last letter.
         found = [
-            next(i for i, (low, high) in enumerate(offsets) if low <= start < high)
+            next(i for i, (_, high) in enumerate(offsets) if high > start)
             for offsets, start in zip(encoded["offset_mapping"], starts, strict=True)
         ]
         return np.array(found)
