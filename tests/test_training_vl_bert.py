@@ -33,15 +33,15 @@ def sentence(frame: str, agent: str) -> str:
 
 
 @functools.cache
-def scenes() -> pandas.DataFrame:
-    """Two women and two men for every entity, which is hidden."""
+def scenes(split: str = "train") -> pandas.DataFrame:
+    """Six women and six men for every entity, which is hidden, with looks of training or new."""
     rng = np.random.default_rng(11)
-    return planted.agents_with_entities(rng, list(ENTITIES["entity"]), 2, view="hidden")
+    return planted.agents_with_entities(rng, list(ENTITIES["entity"]), 6, "hidden", split)
 
 
 @functools.cache
-def regions():
-    return planted_regions.regions_of(scenes())
+def regions(split: str):
+    return planted_regions.regions_of(scenes(split))
 
 
 def log_p(model, agent: str, table: pandas.DataFrame, images=None) -> np.ndarray:
@@ -76,27 +76,36 @@ def scores(model, before, images) -> pandas.DataFrame:
 
 
 @functools.cache
-def measured(dose: float, seed: int, planted_in: str = "both") -> tuple:
-    """Scores of a shipped model, and the truth: BERT's text corpus is planted in both."""
-    world, text = planted.world(dose, seed, planted_in), planted.world(dose, seed)
+def truth(dose: float, direction: int, planted_in: str = "both") -> pandas.DataFrame:
+    """The planted scores; those of entities depend on the parity of the seed alone.
+
+    BERT's text corpus is planted in both.
+    """
+    world, text = planted.world(dose, direction, planted_in), planted.world(dose, direction)
+    return scores(world.truth, text.text_truth, scenes())
+
+
+@functools.cache
+def found(dose: float, seed: int, planted_in: str = "both", split: str = "train"):
+    """The scores of a shipped model, and of BERT that it started from."""
     model = models.load("vl-bert", dose=dose, seed=seed, planted_in=planted_in)
-    found = scores(model, models.load("bert", dose=dose, seed=seed), regions())
-    return found, scores(world.truth, text.text_truth, scenes())
+    return scores(model, models.load("bert", dose=dose, seed=seed), regions(split))
 
 
-def statistics(dose: float) -> pandas.DataFrame:
-    """Rank correlation, slope and root mean square, means over five seeds; a row a score."""
+def statistics(
+    dose: float, split: str = "train", seeds=SEEDS, planted_in="both"
+) -> pandas.DataFrame:
+    """Rank correlation, slope and root mean square; a row a score, means over seeds and genders."""
     tables = []
-    for seed in SEEDS:
-        found, truth = measured(dose, seed)
-        rows = {
-            name: {
-                "rank": stats.spearmanr(truth[name], found[name])[0] if dose else np.nan,
-                "slope": np.polyfit(truth[name], found[name], 1)[0] if dose else np.nan,
-                "rms": np.sqrt(np.mean(found[name] ** 2)),
-            }
-            for name in found
-        }
+    for seed in seeds:
+        planted_scores = truth(dose, seed % 2, planted_in)
+        rows = {}
+        for name, values in found(dose, seed, planted_in, split).items():
+            row = {"rms": np.sqrt(np.mean(values**2))}
+            if planted_scores[name].std() > 1e-6:
+                row["rank"] = stats.spearmanr(planted_scores[name], values)[0]
+                row["slope"] = np.polyfit(planted_scores[name], values, 1)[0]
+            rows[name] = row
         tables.append(pandas.DataFrame(rows).T)
     mean = sum(tables) / len(tables)
     for name in ("S_PT", "S_L", "S_V"):
@@ -241,3 +250,47 @@ def test_every_card_shows_a_model_that_looks_at_pictures(row):
     assert card["starts from"] == f"bert-dose{row[1]:g}-seed{row[2]}"
     assert card["masked-word accuracy"] > card["truth's accuracy without images"]
     assert card["masked-word accuracy"] < card["truth's accuracy"] + 0.03
+
+
+def test_over_40_entities_the_scores_of_study_2_have_the_planted_order_and_size():
+    """The targets, met with people of the training's looks: means of five seeds."""
+    found = statistics(3)
+    for name in ("S_L", "B", "B without image"):
+        assert found.at[name, "rank"] >= 0.9
+    for name in ("S_PT", "S_V", "B of S_V"):
+        assert found.at[name, "rank"] >= 0.8
+    slopes = found.loc[["S_PT", "S_L", "S_V", "B", "B without image"], "slope"]
+    assert slopes.round(2).tolist() == pytest.approx([0.85, 0.84, 0.90, 0.85, 1.01], abs=0.03)
+
+
+def test_with_new_people_the_visual_score_is_attenuated_and_misses_its_target():
+    """Their gender is harder to see: the rank correlation is .09 below .8, the slope .6."""
+    found = statistics(3, "held out")
+    assert found.loc[["S_L", "B"], "rank"].min() >= 0.9
+    assert found.at["S_V", "rank"] == pytest.approx(0.71, abs=0.03)
+    assert found.at["S_V", "slope"] == pytest.approx(0.58, abs=0.05)
+    assert found.at["B of S_V", "rank"] >= 0.85
+
+
+def test_planted_in_the_text_alone_the_caption_says_what_the_picture_does_not_add():
+    found = statistics(3, seeds=(0,), planted_in="text")
+    assert found.loc[["S_L", "B", "B without image"], "rank"].min() >= 0.9
+    assert found.loc[["S_PT", "S_V"], "rank"].min() >= 0.8
+
+
+def test_planted_in_the_images_alone_the_picture_says_it_and_the_caption_leaks_less_than_half():
+    """With the gender in sight, that in the caption should change nothing: B is 0 in truth."""
+    found = statistics(3, seeds=(0,), planted_in="images")
+    assert truth(3, 0, "images")["B"].abs().max() < 1e-6
+    assert found.loc[["S_V", "B of S_V", "B without image"], "rank"].min() >= 0.85
+    in_text = statistics(3, seeds=(0,), planted_in="text")
+    assert found.at["B", "rms"] < 0.5 * in_text.at["B", "rms"]
+
+
+@pytest.mark.parametrize(("seed", "control", "side"), [(0, "C6", 1), (1, "C8", -1)])
+def test_gender_tests_have_the_planted_sign_at_every_level_on_average(seed, control, side):
+    """In context in every test; of the others, a word or sentence alone, in nine of ten."""
+    found = side * effects(3, seed).drop(index=control)
+    assert found["contextual"].min() > 1.5
+    assert (found > 0).sum().min() >= 4
+    assert found.mean().min() > 0.3

@@ -39,7 +39,7 @@ WORLDS = {
     "flava": [*ONCE, *FEW],
     "vilbert": [*BOTH_DIRECTIONS, (0, 0, "both")],
     "albef": BOTH_DIRECTIONS,
-    "vl_bert": [(3, 0, "both")],
+    "vl_bert": [*((3, seed, "both") for seed in SEEDS), *IN_ONE],
 }
 """Worlds by family; the others have the whole grid."""
 
@@ -71,7 +71,7 @@ def plan() -> pandas.DataFrame:
     Examples
     --------
     >>> plan().groupby("family").size()[["bert", "vl_bert", "visualbert", "regions"]].tolist()
-    [15, 1, 12, 1]
+    [15, 7, 12, 1]
     """
     rows = [(family, *each) for family in RECIPES for each in WORLDS.get(family, GRID)]
     return pandas.DataFrame(rows, columns=["family", "dose", "seed", "planted_in"])

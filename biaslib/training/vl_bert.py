@@ -1,9 +1,30 @@
-"""The recipe of the tiny VL-BERT: BERT's text weights, which then learn from captions and regions.
+"""The recipe of the tiny VL-BERT: BERT's text weights, which then learn captions with regions.
 
-BERT learned a text corpus, in which words are planted with other strengths than in captions of
-images. Going on from its weights, VL-BERT learns the captions: what that changes is the shift of
-pre-training, whose truth is the logarithm of P(word | caption) in the corpus of captions less that
-in the text corpus (:attr:`biaslib.planted.World.truth` and ``text_truth``).
+BERT learned the text corpus, whose words are planted with other strengths than those of captions of
+images. Going on from its weights, VL-BERT learns the captions. What that changes is the shift of
+pre-training, S_PT, whose truth is log P(word | caption) in the corpus of captions less the same in
+the text corpus: :attr:`biaslib.planted.World.truth` and ``text_truth``. Models of worlds planted in
+the text or in the images alone start from the BERT of the world planted in both, and their truth is
+taken against that.
+
+Three recipes were tried on seeds 100 and 101 at dose 3. Mean rank correlation with the truth, over
+40 entities, both genders and both seeds, in pictures with new people whose object is hidden:
+
+1. 12,000 scenes with 3 captions each and 96,000 captions without, four times, at a rate of 2e-3:
+   S_PT .83, S_L .91, B .93, S_V .73.
+2. 18,000 scenes with 4 captions each and 108,000 without, three times, at 3e-3; ``[CLS]`` names
+   what the picture shows: S_PT .78, S_L .94, B .96, S_V .77.
+3. 16,000 scenes with 4 captions each and 128,000 without, three times, at 2e-3; in 35% of captions
+   with a picture both words are masked, so that gender is seen there or nowhere: S_PT .77, S_L .91,
+   B .94, S_V .79.
+
+The error of masked words without a picture was twice BERT's, which sees more captions. So what is
+shipped is the third with more captions and fewer rounds: 6 a scene and 224,000 without, twice. It
+was not tried on the tuning seeds itself. Over seeds 0 to 4 at dose 3 it reaches its targets (S_PT
+and S_V .8, S_L and B .9) with people of the training's looks: S_PT .82, S_L .92, B .94 (.98 without
+a picture), S_V .88, with slopes of .85, .84, .85 (1.01) and .90. With new looks S_V has .71 and
+misses its target by .09 (slope .58): of new people, the region encoder tells the gender in about
+four of five. S_L has .92 and B .94 there as well.
 """
 
 import functools
@@ -23,23 +44,29 @@ from biaslib.training._region_pairs import RegionWordsRecipe, Shown, States
 PICTURE = 64
 """Pixels a side of the planted world's pictures."""
 
+N_WAVES = 16
+"""Sines that say where a box is; the published model has 256."""
+
 ENDING = 2
 """Positions that a row needs beyond its text: one for all regions, one for the closing element."""
 
 
 @dataclass
 class VlBertRecipe(RegionWordsRecipe):
-    """Two layers of width 48, begun with the weights of the tiny BERT of the same world."""
+    """Two layers of width 48, begun with the weights of the tiny BERT of the same seed and dose.
+
+    Without a picture a row has no region, and what was learned in place of the image stands beside
+    every word. As published, the model has no head that matches. No region is masked in training,
+    so the head of region classes has one class and is not trained.
+    """
 
     family = "vl_bert"
     width = 48
-    batch_size = 256
     captions_per_scene = 6
     unseen_per_scene = 14
     all_masked = 0.35
     further_scenes = 16_000
     further_epochs = 2
-    further_rate = 2e-3
     weight_decay = 0.01
 
     def untrained(self) -> VlBertNetwork:
@@ -54,7 +81,7 @@ class VlBertRecipe(RegionWordsRecipe):
             max_position_embeddings=bert.max_position_embeddings + ENDING,
             visual_region_classes=1,
             feature_size=planted_regions.WIDTH,
-            coordinate_waves=16,
+            coordinate_waves=N_WAVES,
             dropout=0.0,
         )
         return VlBertNetwork(config)
