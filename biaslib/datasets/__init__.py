@@ -4,6 +4,7 @@ Nothing is downloaded unless asked for, and no data set is shipped: each reader 
 its authors published, checks them, and says what it found.
 """
 
+from biaslib.datasets import vlstereoset
 from biaslib.datasets._problems import DataError, require_sound
 from biaslib.datasets.entity_images import balanced_images, entity_balance, entity_images
 from biaslib.datasets.grounded_images import (
@@ -29,4 +30,5 @@ __all__ = [
     "read_links",
     "require_sound",
     "user_test",
+    "vlstereoset",
 ]

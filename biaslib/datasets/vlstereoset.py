@@ -1,0 +1,621 @@
+"""VLStereoSet (Zhou, Lai and Jiang 2022): captions to choose from, and links to images.
+
+The authors released one table: captions of StereoSet, a label and the address of an image a row.
+It is the collection before they balanced it, it comes without images, without the selection that
+they scored and without their neutral captions. So three things here are ours, and said to be:
+which of the two labels is the stereotype (:data:`STEREOTYPE_LABEL`), the selection
+(:func:`balanced`), and the neutral captions (:func:`neutralised`).
+"""
+
+import functools
+import hashlib
+import importlib.resources
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas
+
+from biaslib.datasets._problems import DataError, problems, require_sound
+from biaslib.datasets.links import HERE
+from biaslib.runtime import ChecksumError, download, file_sha256
+
+__all__ = [
+    "FILE",
+    "LABELS",
+    "SHA256",
+    "STEREOTYPE_LABEL",
+    "URL",
+    "VLStereoSet",
+    "balanced",
+    "coverage",
+    "fetch",
+    "links",
+    "neutral_caption",
+    "neutral_terms",
+    "neutralised",
+    "overlaps",
+    "read",
+    "with_images",
+]
+
+FILE = "VLStereoSet.csv"
+
+URL = (
+    "https://raw.githubusercontent.com/K-Square-00/VLStereo/"
+    "d9cc4b0d2c22174c73aa3ed406db41bdabe972ae/data/VLStereoSet.csv"
+)
+"""The authors' file, at the commit that holds it.
+
+:meta hide-value:
+"""
+
+SHA256 = "754387eb9dc9f183b60a58f1f9e7d66b338d4de5b89fd4c54608acb545b26d5d"
+"""Checksum of the file.
+
+:meta hide-value:
+"""
+
+STEREOTYPE_LABEL = 0
+"""Which label we take for the stereotype: an assumption, since the release does not say.
+
+It is the order of the captions' columns. Of the addresses that contain a word of the one caption
+or of the other, those labelled 1 nearly all contain the anti-stereotypical one; those labelled 0
+decide nothing.
+"""
+
+LABELS = ("stereotype", "anti-stereotype")
+
+COLUMNS = {
+    "bias_type": "category",
+    "target": "target",
+    "context": "context",
+    "stereotype": "stereotype",
+    "anti-stereotype": "anti-stereotype",
+    "unrelated": "irrelevant",
+    "label": "label",
+    "Imaeg URL": "url",
+    "": "remark",
+}
+"""The file's columns, its misspelling and its nameless one included, and what they are here."""
+
+CAPTIONS = ["stereotype", "anti-stereotype", "irrelevant"]
+NEEDED = [name for name in COLUMNS.values() if name != "remark"]
+
+ALONE = frozenset(
+    [
+        "across",
+        "acts",
+        "am",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "because",
+        "believe",
+        "but",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "he",
+        "i",
+        "if",
+        "in",
+        "is",
+        "live",
+        "looked",
+        "loved",
+        "may",
+        "must",
+        "of",
+        "on",
+        "or",
+        "seemed",
+        "served",
+        "she",
+        "should",
+        "showed",
+        "tend",
+        "than",
+        "that",
+        "then",
+        "they",
+        "to",
+        "told",
+        "usually",
+        "was",
+        "were",
+        "when",
+        "which",
+        "who",
+        "whose",
+        "will",
+        "with",
+        "would",
+        "you",
+    ]
+)
+"""Words before which the name of a group stands for people; before others it is an adjective."""
+
+GENDERED = re.compile(r"\b(he|him|his|she|her|hers|himself|herself)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class VLStereoSet:
+    """The released table as it was read.
+
+    Attributes
+    ----------
+    table
+        One row an instance: *row* (its line in the file), *category*, *target*, *context*, the
+        captions *stereotype*, *anti-stereotype* and *irrelevant*, *label* (``"stereotype"`` or
+        ``"anti-stereotype"``), *url*, and *triplet*, a number for each set of captions.
+    problems
+        What was found: severity, kind, where, what.
+    sha256
+        Checksum of the file.
+    stereotype_label
+        The label that was taken for the stereotype.
+    """
+
+    table: pandas.DataFrame
+    problems: pandas.DataFrame
+    sha256: str
+    stereotype_label: int
+
+
+def fetch(folder: str | Path, url: str = URL, sha256: str = SHA256) -> Path:
+    """Return the authors' file in a folder, downloaded from their repository if it is not there.
+
+    Parameters
+    ----------
+    folder
+        Where it lies, or goes.
+    url, sha256
+        Its address and checksum; an empty checksum takes what comes.
+
+    Raises
+    ------
+    DownloadError
+        If it cannot be had: see :func:`biaslib.runtime.download`.
+    ChecksumError
+        If it is not the file that was pinned.
+    """
+    path = Path(folder) / FILE
+    check = functools.partial(_require_pinned, sha256=sha256)
+    if path.is_file():
+        check(path)
+        return path
+    return download(url, path, check=check)
+
+
+def _require_pinned(path: Path, sha256: str) -> None:
+    found = file_sha256(path)
+    if sha256 and found != sha256:
+        raise ChecksumError(
+            f"{path} has SHA-256 {found} and the released table has {sha256}: it was changed, or "
+            "is another version. Remove it, and the same call downloads the pinned one; or read "
+            "another file with vlstereoset.read(path)"
+        )
+
+
+def read(
+    path: str | Path, stereotype_label: int = STEREOTYPE_LABEL, only_sound: bool = False
+) -> VLStereoSet:
+    """Read the released table, and say what is wrong with it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    stereotype_label
+        0 or 1: what the label of a stereotypical image is. See :data:`STEREOTYPE_LABEL`.
+    only_sound
+        Leave out rows with errors, which are counted in ``problems``, and go on.
+
+    Returns
+    -------
+    VLStereoSet
+
+    Raises
+    ------
+    DataError
+        If a column is missing, or a row is not sound: without a blank in its context, with two
+        equal captions, an empty cell, or a label that is neither 0 nor 1. The message counts them
+        and names the first of each kind by its line in the file.
+    FileNotFoundError
+        If there is no file; the message says where to get it.
+    ValueError
+        If ``stereotype_label`` is neither 0 nor 1.
+    """
+    if stereotype_label not in (0, 1):
+        raise ValueError(f"stereotype_label is {stereotype_label!r}; it can be 0 or 1")
+    path = Path(path)
+    raw = _raw(path)
+    found = problems(_errors(raw, path.name) + _notes(raw, path.name))
+    require_sound(found, path.name, only_sound)
+    lost = found.loc[found["severity"] == "error", "where"].map(_line)
+    table = raw[~raw["row"].isin(lost)].reset_index(drop=True)
+    if table.empty:
+        raise DataError(f"{path.name} has no sound row; {len(raw):,} rows have errors")
+    anti = table["label"].astype(int) != stereotype_label
+    table["label"] = np.where(anti, LABELS[1], LABELS[0])
+    table["triplet"] = table.groupby(CAPTIONS, sort=False).ngroup()
+    return VLStereoSet(table.drop(columns="remark"), found, file_sha256(path), stereotype_label)
+
+
+def _raw(path: Path) -> pandas.DataFrame:
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} is not there. vlstereoset.fetch(folder) downloads it from the authors' "
+            f"repository; or take it from {URL} and put it there"
+        )
+    table = pandas.read_csv(path, encoding="utf-8-sig", dtype=str, keep_default_na=False)
+    named = {name: "" if name.startswith("Unnamed:") else name.strip() for name in table}
+    table = table.rename(columns=named)
+    missing = [name for name in COLUMNS if name and name not in table]
+    if missing:
+        raise DataError(
+            f"{path.name} lacks the column {missing[0]!r}; it has {', '.join(table.columns)}"
+        )
+    table = table.assign(**{"": table.get("", "")})[list(COLUMNS)].rename(columns=COLUMNS)
+    return table.assign(row=np.arange(2, len(table) + 2))
+
+
+def _errors(table: pandas.DataFrame, name: str) -> list[tuple]:
+    empty = table[NEEDED].apply(lambda column: column.str.strip() == "")
+    wrong = [
+        ("empty cell", empty.any(axis=1), empty.idxmax(axis=1)),
+        ("label is neither 0 nor 1", ~table["label"].isin(["0", "1"]), table["label"]),
+        ("two equal captions", _equal(table), table["stereotype"]),
+        ("no blank in the context", ~_has_blank(table), table["context"]),
+    ]
+    rows, seen = [], set()
+    for kind, which, what in wrong:
+        for row, text in zip(table.loc[which, "row"], what[which], strict=True):
+            if row not in seen:
+                rows.append(("error", kind, f"{name}, line {row}", text))
+            seen.add(row)
+    return rows
+
+
+def _equal(table: pandas.DataFrame) -> pandas.Series:
+    plain = table[CAPTIONS].apply(lambda column: column.map(_plain))
+    return plain.nunique(axis=1) < len(CAPTIONS)
+
+
+def _has_blank(table: pandas.DataFrame) -> pandas.Series:
+    """Tell where every caption is the context with something put in."""
+    return pandas.Series(
+        [
+            all(_put_in(_plain(row.context), _plain(text)) for text in texts)
+            for row, *texts in zip(
+                table.itertuples(), *(table[name] for name in CAPTIONS), strict=True
+            )
+        ],
+        index=table.index,
+    )
+
+
+def _plain(text: str) -> str:
+    """Return the letters and digits of a text, small: spaces and marks moved with the blank."""
+    return re.sub(r"[^\w]+", "", text).lower()
+
+
+def _put_in(context: str, caption: str) -> bool:
+    letters = iter(caption)
+    return len(caption) > len(context) and all(each in letters for each in context)
+
+
+def _line(where: str) -> int:
+    return int(where.rsplit(" ", 1)[1])
+
+
+def _notes(table: pandas.DataFrame, name: str) -> list[tuple]:
+    found = []
+    shared = table.loc[table["url"] != "", "url"].value_counts()
+    if (shared > 1).any():
+        what = f"{(shared > 1).sum()} addresses stand in {shared[shared > 1].sum()} rows"
+        found.append(("note", "address in several rows", name, what))
+    for row in table[table["remark"].str.strip() != ""].itertuples():
+        where = f"{name}, line {row.row}"
+        found.append(("note", "text in the nameless column", where, row.remark))
+    for category, rows in table.groupby("category", sort=False):
+        if rows["label"].nunique() == 1:
+            what = f"all {len(rows)} rows have the label {rows['label'].iloc[0]}"
+            found.append(("note", "category with one label only", category, what))
+    return found
+
+
+def balanced(
+    table: pandas.DataFrame, seed: int, only_sound: bool = False, without: Iterable[str] = ()
+) -> pandas.DataFrame:
+    """Draw equally many images of both labels in every category.
+
+    As the paper did (Section 3.2), of every category as many as its rarer label has. Which rows
+    the authors drew is not known, so that a selection of ours has the same make-up and is not the
+    same.
+
+    Parameters
+    ----------
+    table
+        With *category* and *label*.
+    seed
+        Of the draw.
+    only_sound
+        Leave out a category that has one label only; otherwise it is an error.
+    without
+        Categories to leave out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Some of the rows, in their order and with their index.
+
+    Raises
+    ------
+    DataError
+        If a category has one label only, or nothing is left; the message names it and counts its
+        rows.
+
+    Examples
+    --------
+    >>> labels = [*LABELS, *LABELS, "stereotype"]
+    >>> table = pandas.DataFrame({"category": "race", "label": labels})
+    >>> balanced(table, seed=0)["label"].value_counts().tolist()
+    [2, 2]
+    """
+    rng, chosen = np.random.default_rng(seed), []
+    for category, rows in table.groupby("category", sort=True):
+        by_label = [rows.index[rows["label"] == label] for label in LABELS]
+        size = min(len(each) for each in by_label)
+        if size == 0 and not only_sound:
+            present = rows["label"].iloc[0]
+            raise DataError(
+                f"category {category!r} has one label only ({len(rows)} rows, all {present!r}) "
+                "and cannot be balanced; pass only_sound=True to leave it out"
+            )
+        for each in by_label:
+            drawn = rng.choice(len(each), size=size, replace=False)
+            chosen += [] if category in set(without) else each[drawn].tolist()
+    if not chosen:
+        raise DataError("no category has images of both labels: there is nothing to balance")
+    return table.loc[sorted(chosen)]
+
+
+def overlaps(table: pandas.DataFrame, seeds: Iterable[int]) -> pandas.DataFrame:
+    """Return which share of its rows a selection has in common with that of the first seed.
+
+    Examples
+    --------
+    >>> table = pandas.DataFrame({"category": "race", "label": [LABELS[0]] * 9 + [LABELS[1]]})
+    >>> overlaps(table, [0, 1])["shared"].tolist()[0]
+    1.0
+    """
+    drawn = {seed: set(balanced(table, seed, only_sound=True).index) for seed in seeds}
+    first = next(iter(drawn.values()))
+    rows = [(seed, len(rows), len(rows & first) / len(rows)) for seed, rows in drawn.items()]
+    return pandas.DataFrame(rows, columns=["seed", "rows", "shared"])
+
+
+def links(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the addresses as :func:`biaslib.datasets.download_images` takes them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row an address: *test* (the category), *group* (the label), *file* (named by a hash of
+        the address) and *url*. An address of several rows is listed once, under the first.
+
+    Examples
+    --------
+    >>> row = {"category": "race", "label": "stereotype", "url": "https://example.org/a.jpg"}
+    >>> links(pandas.DataFrame([row, row]))["file"].tolist()
+    ['700caca5ae8f856f.img']
+    """
+    found = table.drop_duplicates("url")
+    found = found.rename(columns={"category": "test", "label": "group"})
+    files = [_file_of(url) for url in found["url"]]
+    return found[["test", "group", "url"]].assign(file=files).reset_index(drop=True)
+
+
+def _file_of(url: str) -> str:
+    return f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.img"
+
+
+def with_images(
+    table: pandas.DataFrame, downloaded: pandas.DataFrame, folder: str | Path
+) -> pandas.DataFrame:
+    """Return the rows whose image is here, with its *path*.
+
+    Parameters
+    ----------
+    table
+        Of :func:`read`.
+    downloaded
+        What :func:`biaslib.datasets.download_images` returned for :func:`links`.
+    folder
+        Where the images are.
+
+    Raises
+    ------
+    DataError
+        If no link leads to an image; the message counts what came instead.
+    """
+    here = downloaded[downloaded["outcome"] == HERE].set_index("url")["file"]
+    if here.empty:
+        reasons = downloaded["outcome"].value_counts()
+        counted = "; ".join(f"{reason} ({count})" for reason, count in reasons.items())
+        raise DataError(
+            f"none of {len(downloaded)} links leads to an image: {counted or 'there are no links'}."
+            " Check the connection, or place the images by hand"
+        )
+    kept = table[table["url"].isin(here.index)]
+    paths = [str(Path(folder) / here[url]) for url in kept["url"]]
+    return kept.assign(path=paths)
+
+
+def coverage(table: pandas.DataFrame, kept: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what is left of every category, and what that does to the balance.
+
+    Parameters
+    ----------
+    table
+        All rows.
+    kept
+        Those whose image is here.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a category and one for all: rows released and kept by label, and how many images a
+        balanced selection has of each (twice the rarer label).
+
+    Examples
+    --------
+    >>> table = pandas.DataFrame({"category": "race", "label": list(LABELS) * 3})
+    >>> coverage(table, table.iloc[:3])["balanced now"].tolist()
+    [2, 2]
+    """
+    rows = []
+    for category, released in table.groupby("category", sort=True):
+        here = kept[kept["category"] == category]
+        counts = [
+            [int((part["label"] == name).sum()) for name in LABELS] for part in (released, here)
+        ]
+        rows.append([category, *counts[0], *counts[1], 2 * min(counts[0]), 2 * min(counts[1])])
+    names = [f"{label}, {when}" for when in ("released", "here") for label in LABELS]
+    names = ["category", *names, "balanced as released", "balanced now"]
+    found = pandas.DataFrame(rows, columns=names)
+    total = {"category": "all"} | found.drop(columns="category").sum().to_dict()
+    return pandas.concat([found, pandas.DataFrame([total])], ignore_index=True)
+
+
+def _by_label(rows: pandas.DataFrame) -> list[int]:
+    return [int((rows["label"] == label).sum()) for label in LABELS]
+
+
+@functools.cache
+def _terms() -> pandas.DataFrame:
+    path = importlib.resources.files("biaslib") / "datasets" / "data" / "vlstereoset_terms.csv"
+    with path.open(encoding="utf-8") as stream:
+        return pandas.read_csv(stream)
+
+
+@functools.cache
+def _by_target() -> dict[str, dict]:
+    return _terms().set_index("target").to_dict("index")
+
+
+def neutral_terms() -> pandas.DataFrame:
+    """Return the mapping of target terms to neutral ones: ours, checked by hand.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *category*, *target* as the release spells it, *neutral*, *plural*, and *use*: ``noun`` is
+        replaced; ``group`` is replaced where it stands for people and left out where it is an
+        adjective; ``place`` is replaced, and left out where letters have made it an adjective.
+
+    Examples
+    --------
+    >>> neutral_terms().set_index("target").loc["sister", "neutral"]
+    'sibling'
+    """
+    return _terms().copy()
+
+
+def neutral_caption(caption: str, target: str) -> str | None:
+    """Return a caption without its target term; None if it does not name it.
+
+    The rule: every occurrence of the term, small or capital, is replaced as
+    :func:`neutral_terms` says, by the plural where letters follow it or it is one. The name of a
+    group before a word that is not in a short list of verbs and conjunctions is an adjective and
+    is left out. "a" and "an" follow the new word, and a sentence begins with a capital. Nothing
+    else changes: pronouns such as "her" stay, and can still say what the term said.
+
+    Raises
+    ------
+    KeyError
+        If the term has no neutral one.
+
+    Examples
+    --------
+    >>> neutral_caption("My sister is tall.", "sister")
+    'My sibling is tall.'
+    >>> neutral_caption("The male cook was tall; the males were not.", "male")
+    'The cook was tall; the people were not.'
+    """
+    known = _by_target()
+    if target not in known:
+        raise KeyError(
+            f"no neutral term for {target!r}; add it to biaslib/datasets/data/vlstereoset_terms.csv"
+        )
+    pattern = re.compile(rf"(\ban?\s+)?\b{re.escape(target)}(\w*)('s)?\s*", re.IGNORECASE)
+    changed, n = pattern.subn(functools.partial(_neutral, term=known[target]), caption)
+    return re.sub(r"^\s*(\w)", lambda found: found[1].upper(), changed) if n else None
+
+
+def _neutral(found: re.Match, term: dict) -> str:
+    article, letters, owner = found[1] or "", found[2], found[3] or ""
+    following = found.string[found.end() :]
+    word = "" if _is_adjective(term["use"], letters, following) else term["neutral"]
+    if word and letters:
+        word = term["plural"]
+    gap = " " if found[0].endswith(" ") else ""
+    text = f"{word}{owner}{gap}" if word else ""
+    if article and term["use"] == "place" and word:
+        return text
+    return _article(article, text or following) + text
+
+
+def _is_adjective(use: str, letters: str, following: str) -> bool:
+    if use == "place":
+        return letters not in ("", "s")
+    next_word = re.match(r"[A-Za-z]+", following)
+    return use == "group" and not letters and bool(next_word) and next_word[0].lower() not in ALONE
+
+
+def _article(article: str, following: str) -> str:
+    if not article:
+        return ""
+    fitting = "an " if following[:1].lower() in "aeiou" else "a "
+    return fitting.capitalize() if article[0].isupper() else fitting
+
+
+def neutralised(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the rows with *neutral stereotype* and *neutral anti-stereotype*.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The rows whose captions name their target, with *gendered words left*: whether a neutral
+        caption still has a pronoun that says a gender.
+
+    Raises
+    ------
+    KeyError
+        If a target has no neutral term.
+    DataError
+        If no caption names its target.
+    """
+    pairs = {
+        name: [neutral_caption(*each) for each in zip(table[name], table["target"], strict=True)]
+        for name in LABELS
+    }
+    found = table.assign(**{f"neutral {name}": texts for name, texts in pairs.items()})
+    found = found.dropna(subset=[f"neutral {name}" for name in LABELS])
+    if found.empty:
+        raise DataError("no caption names its target: there is nothing to make neutral")
+    left = [GENDERED.search(text) is not None for text in found["neutral stereotype"]]
+    return found.assign(**{"gendered words left": left})

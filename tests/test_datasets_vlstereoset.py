@@ -1,0 +1,290 @@
+"""VLStereoSet's table in the released format: what is read, refused, counted, drawn, made neutral.
+
+The rows here are our own. The authors' file, where it lies beside the repository, is compared with
+what the paper's tables imply.
+"""
+
+import csv
+import os
+from pathlib import Path
+
+import pandas
+import pytest
+
+from biaslib.datasets import DataError, vlstereoset
+from biaslib.published import reexamination
+from biaslib.published._tables import released_counts
+from biaslib.runtime import ChecksumError, file_sha256
+
+HEADER = [
+    "bias_type", "target", "context", "stereotype", "anti-stereotype", "unrelated", "label",
+    "Imaeg URL", "",
+]  # fmt: skip
+
+SAMPLES = os.environ.get("BIASLIB_SAMPLES") or Path(__file__).parents[2] / "shared" / "data"
+SAMPLE = Path(SAMPLES) / "vlstereoset" / vlstereoset.FILE
+released = pytest.mark.skipif(
+    not SAMPLE.is_file(), reason="the authors' table is not redistributed, and is not here"
+)
+
+
+def row(target="sister", label="1", url="https://example.org/1.jpg", category="gender", **changes):
+    found = {
+        "bias_type": category,
+        "target": target,
+        "context": f"My {target} is  today.",
+        "stereotype": f"My {target} is tall today.",
+        "anti-stereotype": f"My {target} is small today.",
+        "unrelated": f"My {target} is soup today.",
+        "label": label,
+        "Imaeg URL": url,
+        "": "",
+    }
+    return found | changes
+
+
+def pair(target="sister", category="gender", n=1):
+    return [
+        row(target, label, f"https://example.org/{target}{label}{i}.jpg", category)
+        for i in range(n)
+        for label in "01"
+    ]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(rows, header=HEADER):
+        path = tmp_path / vlstereoset.FILE
+        with open(path, "w", encoding="utf-8-sig", newline="") as stream:
+            writer = csv.DictWriter(stream, header, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows)
+        return path
+
+    return written
+
+
+# Reading
+
+
+def test_the_header_with_its_mark_misspelling_and_nameless_column_is_read(write):
+    read = vlstereoset.read(write(pair()))
+    assert read.table["category"].tolist() == ["gender"] * 2
+    assert read.table["label"].tolist() == ["stereotype", "anti-stereotype"]
+    assert read.table["irrelevant"].tolist() == ["My sister is soup today."] * 2
+    assert read.table["row"].tolist() == [2, 3]
+    assert read.problems.empty
+
+
+def test_what_the_label_means_is_an_assumption_that_can_be_turned_round(write):
+    path = write([*pair(), row(label="1", url="https://example.org/3.jpg")])
+    one, other = (vlstereoset.read(path, label).table["label"] for label in (0, 1))
+    assert one.tolist() == ["stereotype", "anti-stereotype", "anti-stereotype"]
+    assert other.tolist() == ["anti-stereotype", "stereotype", "stereotype"]
+    with pytest.raises(ValueError, match="stereotype_label is 2; it can be 0 or 1"):
+        vlstereoset.read(path, stereotype_label=2)
+
+
+def test_rows_with_the_same_three_captions_are_one_triplet(write):
+    table = vlstereoset.read(write(pair() + pair("mother", n=2))).table
+    assert table["triplet"].tolist() == [0, 0, 1, 1, 1, 1]
+
+
+def test_shared_addresses_and_text_without_a_column_are_noted(write):
+    rows = [*pair(), row(label="0"), row(label="0", **{"": "x"})]
+    found = vlstereoset.read(write(rows)).problems
+    assert found[["severity", "kind", "where", "what"]].to_numpy().tolist() == [
+        ["note", "address in several rows", "VLStereoSet.csv", "1 addresses stand in 2 rows"],
+        ["note", "text in the nameless column", "VLStereoSet.csv, line 5", "x"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"context": "My sister is tall today."}, "no blank in the context .1, .*line 4"),
+        ({"unrelated": "my sister is tall today"}, "two equal captions .1, .*line 4"),
+        ({"label": "2"}, "label is neither 0 nor 1 .1, .*line 4: 2"),
+        ({"Imaeg URL": " "}, "empty cell .1, .*line 4: url"),
+    ],
+)
+def test_a_row_that_is_not_sound_is_named_counted_and_can_be_left_out(write, changes, message):
+    path = write([*pair(), row() | changes])
+    with pytest.raises(DataError, match=message):
+        vlstereoset.read(path)
+    read = vlstereoset.read(path, only_sound=True)
+    assert read.table["row"].tolist() == [2, 3]
+    assert (read.problems["severity"] == "error").sum() == 1
+
+
+def test_a_blank_that_is_part_of_a_word_or_stands_twice_is_a_blank(write):
+    within = {
+        "context": "The sister ed it.",
+        "stereotype": "The sister lifted it.",
+        "anti-stereotype": "The sister painted it.",
+        "unrelated": "The sister soured it.",
+    }
+    twice = {
+        "context": "A sister is  and is ",
+        "stereotype": "A sister is tall and is tall",
+        "anti-stereotype": "A sister is small and is small",
+        "unrelated": "A sister is soup and is soup",
+    }
+    assert len(vlstereoset.read(write([row() | within, row() | twice])).table) == 2
+
+
+def test_a_missing_column_and_a_missing_file_say_what_to_do(write, tmp_path):
+    with pytest.raises(DataError, match="lacks the column 'target'; it has bias_type"):
+        vlstereoset.read(write(pair(), [name for name in HEADER if name != "target"]))
+    with pytest.raises(FileNotFoundError, match=r"is not there. vlstereoset.fetch.folder. downl"):
+        vlstereoset.read(tmp_path / "none.csv")
+
+
+def test_a_changed_file_is_not_taken_for_the_released_one(write):
+    path = write(pair())
+    with pytest.raises(ChecksumError, match="it was changed, or is another version"):
+        vlstereoset.fetch(path.parent)
+    assert vlstereoset.fetch(path.parent, sha256=file_sha256(path)) == path
+
+
+# The selection
+
+
+def test_a_selection_has_as_many_of_both_labels_and_follows_the_seed(write):
+    rows = pair(n=2) + [row(label="0", url=f"https://example.org/x{i}.jpg") for i in range(20)]
+    table = vlstereoset.read(write(rows)).table
+    drawn = [vlstereoset.balanced(table, seed) for seed in (0, 0, 1)]
+    assert drawn[0]["label"].value_counts().to_dict() == {"stereotype": 2, "anti-stereotype": 2}
+    pandas.testing.assert_frame_equal(drawn[0], drawn[1])
+    assert drawn[0].index.tolist() != drawn[2].index.tolist()
+    shared = vlstereoset.overlaps(table, [0, 1]).set_index("seed")["shared"]
+    assert shared[0] == 1
+    assert shared[1] == len(set(drawn[0].index) & set(drawn[2].index)) / 4
+
+
+def test_a_category_with_one_label_only_is_named_counted_and_can_be_left_out(write):
+    rows = [*pair(), *(row("Bible", "0", f"https://example.org/b{i}", "religion") for i in "ab")]
+    read = vlstereoset.read(write(rows))
+    assert read.problems["what"].tolist() == ["all 2 rows have the label 0"]
+    with pytest.raises(DataError, match=r"'religion' has one label only \(2 rows, all 'stereot"):
+        vlstereoset.balanced(read.table, 0)
+    left = vlstereoset.balanced(read.table, 0, only_sound=True)
+    assert left["category"].tolist() == ["gender"] * 2
+    with pytest.raises(DataError, match="nothing to balance"):
+        vlstereoset.balanced(read.table.query("category == 'religion'"), 0, only_sound=True)
+
+
+# Images
+
+
+def test_links_are_listed_once_and_what_is_left_is_counted(write, tmp_path):
+    table = vlstereoset.read(write([*pair(n=2), row(label="0", url="https://example.org/x")])).table
+    again = pandas.concat([table, table.iloc[:1]], ignore_index=True)
+    links = vlstereoset.links(again)
+    assert len(links) == 5
+    assert links["file"].is_unique
+    outcome = ["here", "error 404", "here", "here", "here"]
+    kept = vlstereoset.with_images(again, links.assign(outcome=outcome), tmp_path)
+    assert len(kept) == 5
+    assert kept["path"].iloc[0] == str(tmp_path / links["file"].iloc[0])
+    left = vlstereoset.coverage(again, kept).iloc[0]
+    assert left[["balanced as released", "balanced now"]].tolist() == [4, 2]
+    assert left["anti-stereotype, here"] == 1
+
+
+def test_links_that_are_all_dead_are_counted_by_what_came_instead(write, tmp_path):
+    table = vlstereoset.read(write(pair(n=2))).table
+    links = vlstereoset.links(table).assign(outcome=["error 404"] * 3 + ["no answer: ReadTimeout"])
+    with pytest.raises(DataError, match=r"none of 4 links .*error 404 \(3\); no answer: .* \(1\)"):
+        vlstereoset.with_images(table, links, tmp_path)
+
+
+# Neutral captions
+
+
+@pytest.mark.parametrize(
+    ("caption", "target", "neutral"),
+    [
+        ("My sister is tall.", "sister", "My sibling is tall."),
+        ("Sisters are tall.", "sister", "Siblings are tall."),
+        ("A sister's car", "sister", "A sibling's car"),
+        ("the engineer was tall", "engineer", "The person was tall"),
+        ("He met an engineer.", "engineer", "He met a person."),
+        ("He met a male engineer.", "male", "He met an engineer."),
+        ("The male was tall.", "male", "The person was tall."),
+        ("The arab man and an Arab, tall", "Arab", "The man and a person, tall"),
+        ("Arabs are tall", "Arab", "People are tall"),
+        ("Norway is tall.", "Norway", "The country is tall."),
+        ("It snows in norway.", "Norway", "It snows in the country."),
+        ("The Syrian man", "Syria", "The man"),
+        ("There were gentlement here", "gentlemen", "There were people here"),
+        ("She saw herself and her sister", "herself", "She saw themself and her sister"),
+    ],
+)
+def test_the_rule_of_neutral_captions(caption, target, neutral):
+    assert vlstereoset.neutral_caption(caption, target) == neutral
+
+
+def test_a_caption_without_its_target_has_no_neutral_one_and_an_unknown_target_is_named(write):
+    assert vlstereoset.neutral_caption("My brother is tall.", "sister") is None
+    with pytest.raises(KeyError, match="no neutral term for 'cousin'"):
+        vlstereoset.neutral_caption("My cousin is tall.", "cousin")
+    rows = [*pair(), row("mother") | {"stereotype": "She is tall", "context": "is "}]
+    found = vlstereoset.neutralised(vlstereoset.read(write(rows)).table)
+    assert found["neutral anti-stereotype"].tolist() == ["My sibling is small today."] * 2
+    assert not found["gendered words left"].any()
+    hers = row() | {name: row()[name].replace("My", "Her") for name in HEADER[2:6]}
+    assert vlstereoset.neutralised(vlstereoset.read(write([hers])).table)[
+        "gendered words left"
+    ].all()
+
+
+def test_no_term_has_two_neutral_ones_and_none_says_a_gender():
+    terms = vlstereoset.neutral_terms()
+    assert len(terms) == 79
+    assert terms["target"].is_unique
+    assert not terms["neutral"].str.contains("woman|man|girl|boy|sister|mother|father").any()
+
+
+# The released table
+
+
+@released
+def test_the_released_table_has_the_counts_that_the_books_tables_rest_on():
+    read = vlstereoset.read(SAMPLE)
+    assert read.sha256 == vlstereoset.SHA256
+    assert len(read.table) == 1958
+    assert read.table["url"].nunique() == 1934
+    assert read.table["triplet"].nunique() == 883
+    found = read.table.groupby(["category", "label"]).size()
+    counts = released_counts().set_index("category")
+    assert found.xs("stereotype", level=1).to_dict() == counts["label_0"].to_dict()
+    assert found.xs("anti-stereotype", level=1).to_dict() == counts["label_1"].to_dict()
+    assert read.problems["kind"].tolist() == [
+        "address in several rows",
+        "text in the nameless column",
+    ]
+
+
+@released
+def test_selections_of_the_released_table_have_the_sizes_that_table_4_implies():
+    table = vlstereoset.read(SAMPLE).table
+    for seed in range(3):
+        drawn = vlstereoset.balanced(table, seed)
+        assert len(drawn) == 1028
+        sizes = drawn.groupby("category").size().to_dict()
+        assert sizes == reexamination.released_sizes()
+    shared = vlstereoset.overlaps(table, range(5))["shared"]
+    assert shared[1:].between(0.6, 0.75).all()
+
+
+@released
+def test_every_target_of_the_released_table_has_a_neutral_term():
+    table = vlstereoset.read(SAMPLE).table
+    terms = vlstereoset.neutral_terms().set_index("target")["category"]
+    targets = table.drop_duplicates("target").set_index("target")["category"]
+    assert targets.to_dict() == terms.to_dict()
+    found = vlstereoset.neutralised(table)
+    assert len(found) == 1958
+    for label in vlstereoset.LABELS:
+        assert (found[f"neutral {label}"] != found[label]).all()
