@@ -84,66 +84,10 @@ COLUMNS = {
 CAPTIONS = ["stereotype", "anti-stereotype", "irrelevant"]
 NEEDED = [name for name in COLUMNS.values() if name != "remark"]
 
-ALONE = frozenset(
-    [
-        "across",
-        "acts",
-        "am",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "because",
-        "believe",
-        "but",
-        "can",
-        "could",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "he",
-        "i",
-        "if",
-        "in",
-        "is",
-        "live",
-        "looked",
-        "loved",
-        "may",
-        "must",
-        "of",
-        "on",
-        "or",
-        "seemed",
-        "served",
-        "she",
-        "should",
-        "showed",
-        "tend",
-        "than",
-        "that",
-        "then",
-        "they",
-        "to",
-        "told",
-        "usually",
-        "was",
-        "were",
-        "when",
-        "which",
-        "who",
-        "whose",
-        "will",
-        "with",
-        "would",
-        "you",
-    ]
+ALONE = (
+    "across acts am and are as at be because believe but can could did do does for from had has "
+    "have he i if in is live looked loved may must of on or seemed served she should showed tend "
+    "than that then they to told usually was were when which who whose will with would you"
 )
 """Words before which the name of a group stands for people; before others it is an adjective."""
 
@@ -583,7 +527,12 @@ def _is_adjective(use: str, letters: str, following: str) -> bool:
     if use == "place":
         return letters not in ("", "s")
     next_word = re.match(r"[A-Za-z]+", following)
-    return use == "group" and not letters and bool(next_word) and next_word[0].lower() not in ALONE
+    return (
+        use == "group"
+        and not letters
+        and bool(next_word)
+        and next_word[0].lower() not in ALONE.split()
+    )
 
 
 def _article(article: str, following: str) -> str:
