@@ -26,6 +26,7 @@ from biaslib.inference._random_attributes import (
     RandomAttributeResult,
     random_attribute_null,
 )
+from biaslib.inference._sign_flip import sign_flip_test
 
 __all__ = [
     "DetectableEffect",
@@ -52,4 +53,5 @@ __all__ = [
     "proportion_interval",
     "random_attribute_null",
     "relabelled_differences",
+    "sign_flip_test",
 ]

@@ -1,0 +1,469 @@
+r"""Study 4's scores judged in worlds whose answer is known.
+
+Questions: does the oracle score what the world's probabilities say; do trained models look at the
+picture at all; does vlbs find a planted stereotype, and how does that depend on how visible the
+evidence is; do lmss and vlss find the modality in which it was planted?
+"""
+
+import functools
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas
+from scipy.special import logsumexp
+
+from biaslib import planted
+from biaslib.metrics import caption_selection
+from biaslib.models import planted_checkpoints
+from biaslib.models.images import pictures
+from biaslib.models.oracle import Oracle
+from biaslib.runtime import Store, progress
+from biaslib.studies import stereotype_selection as study
+from biaslib.studies.stereotype_selection import CAPTIONS, NEUTRAL, ORACLE, WAYS, Inputs, Way
+
+__all__ = [
+    "LEAST_MODELS",
+    "OPACITIES",
+    "SEEDS",
+    "TARGET_VLRS",
+    "cases",
+    "choices",
+    "faded",
+    "frequencies",
+    "grounding",
+    "modality",
+    "noise_floor",
+    "oracle_errors",
+    "shipped_ways",
+    "side_by_side",
+    "verdict",
+    "visibility",
+    "zero_seeds",
+]
+
+SEEDS = (0, 1)
+"""Worlds for verdicts: those of the shipped checkpoints. Recipes were tuned on others."""
+
+VIEWS = ("visible", "ambiguous", "hidden")
+OPACITIES = (0.0, 0.1, 0.2, 0.4, 1.0)
+"""How opaque the object is drawn: 0 is a picture without it, 1 the picture in plain sight."""
+
+REGIONS = ("visualbert", "lxmert")
+TARGET_VLRS = 80.0
+LEAST_MODELS = 4
+ANSWERED = ("gender", "profession")
+"""Categories of which a picture can show the answer."""
+
+
+def shipped_ways(dose: float = 3, seed: int = 0, planted_in: str = "both") -> list[Way]:
+    """Return the ways whose model has a checkpoint of a world.
+
+    Examples
+    --------
+    >>> [way.label for way in shipped_ways(3, 0)][:2]
+    ['VisualBERT', 'LXMERT']
+    """
+    table = planted_checkpoints.shipped()
+    kept = table[(table["dose"] == dose) & (table["seed"] == seed)]
+    families = set(kept.loc[kept["planted_in"] == planted_in, "family"])
+    return [way for way in WAYS if way.planted in families]
+
+
+def zero_seeds(way: Way) -> list[int]:
+    """Return the seeds of a model's dose-0 checkpoints, those that others started from included."""
+    table = planted_checkpoints.shipped(way.planted)
+    return table.loc[table["dose"] == 0, "seed"].tolist()
+
+
+def choices(seed: int = 0, n: int = 40, view: str = "visible", draw: int = 7) -> Inputs:
+    """Return scenes whose picture can answer the question, as balanced inputs.
+
+    Parameters
+    ----------
+    seed
+        Of the world, which says what is a stereotype.
+    n
+        Scenes a category, an even number.
+    view
+        ``visible``: object and costume in plain sight. ``ambiguous``: objects half hidden, so that
+        both captions fit; there are no half-hidden costumes, and gender is the only category.
+        ``hidden``: neither object nor costume in the picture.
+    draw
+        Seed of the scenes.
+
+    Examples
+    --------
+    >>> choices(0, 4, "hidden").table["category"].unique().tolist()
+    ['gender', 'profession']
+    """
+    table = planted.caption_choices(planted.world(3, seed), n, np.random.default_rng([draw, seed]))
+    table = table[table["category"].isin(ANSWERED if view != "ambiguous" else ANSWERED[:1])]
+    if view != "visible":
+        table = table.assign(object_view=view, role_shown=False)
+    name = f"planted captions, evidence {view}, seed {seed}"
+    return study.of_scenes(table.reset_index(drop=True), name)
+
+
+def _model(way: Way, dose: float, seed: int, planted_in: str = "both") -> Any:
+    return study.load(way, "planted", dose=dose, seed=seed, planted_in=planted_in)
+
+
+def oracle_errors(
+    seed: int = 0, n: int = 2, doses: Iterable[float] = (0.0, 3.0)
+) -> pandas.DataFrame:
+    """Return the oracle's largest distance from log-odds added up by hand, by dose and view.
+
+    By hand: the joint probabilities of picture and caption, with all captions that an exchange of
+    words can leave written out and added one by one.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *dose*, *view*, *largest error* of the probability that stereotype beats anti-stereotype,
+        and *n*.
+    """
+    rows = []
+    for dose, view in itertools.product(doses, VIEWS):
+        given = choices(seed, n, view)
+        world = planted.world(dose, seed)
+        texts = given.table[CAPTIONS[:2]].to_numpy().tolist()
+        exact = _added_up(world, given.images, texts)
+        found = Oracle(world).match(given.images, texts)
+        gaps = [caption_selection.two_way(each).probability for each in (exact, np.asarray(found))]
+        rows.append((dose, view, float(np.abs(gaps[0] - gaps[1]).max()), len(exact)))
+    return pandas.DataFrame(rows, columns=["dose", "view", "largest error", "n"])
+
+
+def _added_up(world: planted.World, scenes: pandas.DataFrame, texts: list) -> np.ndarray:
+    """Log-odds of a match with wrong labels, from probabilities of whole captions."""
+    odds = [
+        [_log_odds(world.truth, text, scenes.iloc[[row]]) for text in captions]
+        for row, captions in enumerate(texts)
+    ]
+    p = 1 / (1 + np.exp(-np.array(odds)))
+    p = 0.99 * p + 0.01 * (1 - p)
+    return np.log(p) - np.log1p(-p)
+
+
+def _log_odds(truth: planted.Truth, text: str, scene: pandas.DataFrame) -> float:
+    log_image, swapped = truth.log_image(scene)[0], 0.0
+    words = planted.content_words()
+    for reading in planted.read(text):
+        frame = planted.frames()[reading.frame]
+        fits = words["phrase"] == reading.content_form if "{phrase}" in frame.text else True
+        others = words.index[frame.carries() & fits]
+        rows = planted.word_indices(others)
+        share = logsumexp(truth.log_words[rows] + truth.design.log_cells, axis=1)
+        share = np.exp(share + truth.log_frames[rows, reading.frame])
+        drawn = share[others.get_loc(reading.content)] / share.sum()
+        captions = [frame.write(word, reading.agent) for word in others]
+        swapped += drawn * np.exp(truth.log_joint(captions, scene)[:, 0] - log_image).sum()
+    match = np.exp(truth.log_joint([text], scene)[0, 0] - log_image)
+    with np.errstate(divide="ignore"):
+        return float(np.log(match / (0.5 * np.exp(truth.log_joint([text])[0, 0]) + 0.5 * swapped)))
+
+
+def side_by_side(
+    ways: Iterable[Way] | None = None,
+    seeds: Iterable[int] = SEEDS,
+    doses: Iterable[float] = (0, 3),
+    views: Iterable[str] = ("visible", "hidden"),
+    n: int = 40,
+    store: Store | None = None,
+) -> pandas.DataFrame:
+    """Return vlrs, vlbs, lmss and vlss of oracle and checkpoints on the same scenes.
+
+    lmss and vlss are means over the anti-stereotypical images of both categories, with cosines
+    multiplied by the model's own factor.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way, dose, seed and view: *model*, *dose*, *seed*, *view*, *vlrs*, *vlbs*,
+        *lmss*, *vlss*, *n* (anti-stereotypical images).
+    """
+    rows = []
+    for seed, view in itertools.product(seeds, views):
+        given = choices(seed, n, view)
+        for dose in doses:
+            fitting = shipped_ways(dose, seed) if ways is None else ways
+            loader = functools.partial(_model, dose=dose, seed=seed)
+            found = study.run([ORACLE, *fitting], given, loader, store)
+            rows += _means(found, {"dose": dose, "seed": seed, "view": view})
+    return pandas.DataFrame(rows)
+
+
+def _means(found: study.Run, labels: dict[str, Any]) -> list[dict[str, Any]]:
+    scores = study.selection_scores(found, n_resamples=1).query("test == 'overall'")
+    values = scores.set_index(["model", "statistic"])["value"]
+    moved = study.shifts(found, own_scale=True).query("anti").groupby("model")
+    means, n = moved[["lmss", "vlss"]].mean(), moved.size()
+    return [
+        {"model": label}
+        | labels
+        | {"vlrs": values[label, "vlrs"], "vlbs": values[label, "vlbs"]}
+        | means.loc[label].to_dict()
+        | {"n": int(n[label])}
+        for label in found.scored
+    ]
+
+
+def grounding(
+    seeds: Iterable[int] = SEEDS,
+    doses: Iterable[float] = (0, 3),
+    n: int = 40,
+    store: Store | None = None,
+) -> pandas.DataFrame:
+    """Return how often a caption that fits the picture beats it with one word exchanged.
+
+    Object and costume are in plain sight and both labels equally frequent, so that chance is 50
+    and so is a model that reads the captions alone.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way and dose: *model*, *dose*, *percent*, *low*, *high* (95%, over triplets),
+        *n* images over all seeds.
+    """
+    wins: dict[tuple, list] = {}
+    for seed, dose in itertools.product(seeds, doses):
+        given = choices(seed, n, "visible")
+        units = [f"{seed} {triplet}" for triplet in given.table["triplet"]]
+        loader = functools.partial(_model, dose=dose, seed=seed)
+        found = study.run([ORACLE, *shipped_ways(dose, seed)], given, loader, store)
+        for label, each in found.scored.items():
+            first, second = each.original[:, :2].T
+            right = np.where(given.anti, second > first, first > second)
+            wins.setdefault((label, dose), []).append((100.0 * right, units))
+    rows = []
+    for (label, dose), parts in wins.items():
+        values = np.concatenate([part[0] for part in parts])
+        units = list(itertools.chain.from_iterable(part[1] for part in parts))
+        bounds = study.mean_interval(values, units, study.RESAMPLES, 0)
+        rows.append((label, dose, *bounds, len(values)))
+    return pandas.DataFrame(rows, columns=["model", "dose", "percent", "low", "high", "n"])
+
+
+# How visible the evidence is
+
+
+def faded(scenes: pandas.DataFrame, opacity: float) -> np.ndarray:
+    """Draw scenes with their object more or less transparent, uint8 (n, 64, 64, 3).
+
+    Examples
+    --------
+    >>> scenes = choices(0, 2).images.iloc[:1]
+    >>> bool((faded(scenes, 1.0) == planted.draw(scenes)).all())
+    True
+    """
+    there = planted.draw(scenes.assign(object_view="visible")).astype(float)
+    gone = planted.draw(scenes.assign(object_view="hidden")).astype(float)
+    return np.rint((1 - opacity) * gone + opacity * there).astype(np.uint8)
+
+
+def _shown(way: Way, scenes: pandas.DataFrame, drawn: np.ndarray) -> Any:
+    """Return pictures as a model takes them; regions keep the places of person and object."""
+    if way.planted not in REGIONS:
+        return pictures(drawn)
+    from biaslib.models.planted_regions import regions_of
+
+    boxes = planted.boxes(scenes.assign(object_view="visible")).to_numpy(dtype=float)
+    return regions_of(drawn, boxes.reshape(len(drawn), 3, 4))
+
+
+def visibility(
+    opacities: Sequence[float] = OPACITIES,
+    seeds: Iterable[int] = SEEDS,
+    n: int = 48,
+) -> pandas.DataFrame:
+    """Return vlrs and vlbs on anti-stereotypical objects drawn more or less transparent.
+
+    All dose-0 checkpoints of a model are asked, that of the world's seed and others: nothing is
+    planted in any of them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way, opacity, world, dose and checkpoint: *model*, *opacity*, *seed* (of the
+        world that says what is a stereotype), *dose*, *checkpoint* (its seed), *vlrs*, *vlbs*,
+        *n*.
+    """
+    rows = []
+    for seed in progress(list(seeds), "visibility"):
+        given = choices(seed, 2 * n, "visible")
+        given = given.part(np.flatnonzero(given.anti & (given.table["category"] == "gender")))
+        texts = given.table[CAPTIONS].to_numpy().tolist() * len(opacities)
+        drawn = np.concatenate([faded(given.images, each) for each in opacities])
+        scenes = pandas.concat([given.images] * len(opacities), ignore_index=True)
+        shown = {}
+        for way in shipped_ways(3, seed):
+            kind = way.planted in REGIONS
+            shown[kind] = shown[kind] if kind in shown else _shown(way, scenes, drawn)
+            for dose, checkpoint in [(3, seed), *((0, each) for each in zero_seeds(way))]:
+                scores = study.caption_scores(
+                    _model(way, dose, checkpoint), way.head, shown[kind], texts
+                )
+                labels = {"model": way.label, "seed": seed, "dose": dose, "checkpoint": checkpoint}
+                rows += _by_opacity(scores, opacities, labels)
+    return pandas.DataFrame(rows)
+
+
+def _by_opacity(scores: np.ndarray, opacities: Sequence[float], labels: dict) -> list[dict]:
+    rows = []
+    for opacity, part in zip(opacities, np.split(scores, len(opacities)), strict=True):
+        anti = np.ones(len(part), bool)
+        found = caption_selection.selection_scores(
+            part, anti, ties="split", tolerance=study.TOLERANCE, require_relevant=False
+        )["overall"]
+        values = {"vlrs": found.vlrs.value, "vlbs": found.vlbs.value, "n": len(part)}
+        rows.append(labels | {"opacity": opacity} | values)
+    return rows
+
+
+def noise_floor(curve: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how far apart vlbs of two models without bias is, by opacity.
+
+    Over all pairs of dose-0 checkpoints of one model on the same images and captions, all models
+    and worlds together, as one of either model has too few.
+
+    Parameters
+    ----------
+    curve
+        Of :func:`visibility`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *opacity*, *floor* (95th percentile of the absolute difference, in percentage points),
+        *pairs*.
+    """
+    zero, rows = curve[curve["dose"] == 0], []
+    for opacity, part in zero.groupby("opacity"):
+        gaps = [
+            abs(a - b)
+            for _, values in part.groupby(["model", "seed"])["vlbs"]
+            for a, b in itertools.combinations(values, 2)
+        ]
+        rows.append((opacity, float(np.quantile(gaps, 0.95)), len(gaps)))
+    return pandas.DataFrame(rows, columns=["opacity", "floor", "pairs"])
+
+
+def verdict(curve: pandas.DataFrame) -> pandas.DataFrame:
+    """Compare vlbs at dose 3 with dose 0 and the noise floor, by model and opacity.
+
+    Reached where vlrs is at least 80 at dose 3 and vlbs is above the mean of dose 0 by more than
+    the floor; means over worlds.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *model*, *opacity*, *vlrs*, *vlbs*, *vlbs at dose 0*, *rise*, *floor*, *reached*, *worlds*.
+    """
+    keys = ["model", "opacity"]
+    biased = curve[curve["dose"] == 3].groupby(keys, sort=False)
+    zero = curve[curve["dose"] == 0].groupby(keys, sort=False)["vlbs"].mean()
+    table = biased[["vlrs", "vlbs"]].mean().assign(worlds=biased.size())
+    table["vlbs at dose 0"] = zero
+    table["rise"] = table["vlbs"] - table["vlbs at dose 0"]
+    table = table.reset_index().merge(noise_floor(curve).drop(columns="pairs"), on="opacity")
+    above = (table["rise"] > table["floor"]) & (table["vlrs"] >= TARGET_VLRS)
+    names = ["model", "opacity", "vlrs", "vlbs", "vlbs at dose 0", "rise", "floor"]
+    return table[names].assign(reached=above, worlds=table["worlds"])
+
+
+# Where the bias is planted
+
+
+def modality(
+    ways: Iterable[Way] | None = None, seed: int = 0, n: int = 40, store: Store | None = None
+) -> pandas.DataFrame:
+    """Return lmss and vlss in worlds planted in both, in texts alone and in images alone.
+
+    The evidence is hidden: a picture that shows the answer drowns both. The oracle is asked twice,
+    in the world of the checkpoints, where nine captions in ten name the gender that the picture
+    shows, and in one where the two are independent.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way, place and score: *model*, *planted in* (``nothing`` at dose 0), *test*,
+        *value* (mean over anti-stereotypical images), *low*, *high*, *n*.
+    """
+    given = choices(seed, n, "hidden")
+    tables = []
+    for place in ("nothing", *planted_checkpoints.PLACES):
+        dose, where = (0, "both") if place == "nothing" else (3, place)
+        fitting = [*(shipped_ways(dose, seed, where) if ways is None else ways)]
+        found = study.run(
+            [ORACLE, *fitting],
+            given,
+            functools.partial(_model, dose=dose, seed=seed, planted_in=where),
+            store,
+        )
+        apart = Oracle(planted.world(dose, seed, where, wrong_gender=0.5))
+        alone = Way("oracle, genders independent", "matching", True, "oracle", "oracle")
+        found.scored[alone.label] = study.score_inputs(apart, alone, given, store)
+        moved = study.shifts(found, own_scale=True)
+        scores = study.shift_scores(moved, category=None)
+        kept = scores.query("level == 'anti' and statistic == 'mean'")
+        tables.append(kept.assign(**{"planted in": place}))
+    names = ["model", "planted in", "test", "value", "low", "high", "n"]
+    return pandas.concat(tables, ignore_index=True)[names]
+
+
+def frequencies(seeds: Iterable[int] = SEEDS, n: int = 40) -> pandas.DataFrame:
+    """Return how often training says the captions, and the word on which each turns.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By caption: *word, per 1,000 captions* and *caption, per 100,000*, medians over all
+        choices of the seeds' worlds at dose 3.
+    """
+    rows = []
+    for seed in seeds:
+        truth = planted.world(3, seed).truth
+        given = planted.caption_choices(planted.world(3, seed), n, np.random.default_rng([7, seed]))
+        for caption in CAPTIONS:
+            texts = given[caption].unique().tolist()
+            words = [planted.read(text)[0].content for text in texts]
+            log_words = truth.log_words[planted.word_indices(words)] + truth.design.log_cells
+            said = np.exp(truth.log_joint(texts)[:, 0])
+            rows += zip(
+                itertools.repeat(caption), np.exp(logsumexp(log_words, axis=1)), said, strict=False
+            )
+    table = pandas.DataFrame(rows, columns=["caption", "word", "text"])
+    medians = table.groupby("caption", sort=False)[["word", "text"]].median()
+    return pandas.DataFrame(
+        {
+            "caption": medians.index,
+            "word, per 1,000 captions": 1e3 * medians["word"].to_numpy(),
+            "caption, per 100,000": 1e5 * medians["text"].to_numpy(),
+        }
+    )
+
+
+def cases(
+    way: Way, given: Inputs, rows: Sequence[int], dose: float, seed: int
+) -> dict[tuple[int, str, str], np.ndarray]:
+    """Return three probabilities by scene, captions (named, neutral) and picture (shown, white).
+
+    The softmax of all three captions; the neutral ones stand beside the same irrelevant caption.
+    """
+    part = given.part(rows)
+    model = _model(way, dose, seed)
+    scale = getattr(model, "scale", 1.0) if way.head != "matching" else 1.0
+    neutral = [*NEUTRAL, "irrelevant"]
+    white = study.taken(given.white, [0] * len(rows)).reset_index(drop=True)
+    found = {}
+    for (said, columns), (seen, images) in itertools.product(
+        {"named": CAPTIONS, "neutral": neutral}.items(),
+        {"shown": part.images, "white": white}.items(),
+    ):
+        texts = part.table[columns].to_numpy().tolist()
+        scores = study.caption_scores(model, way.head, images, texts)
+        shares = caption_selection.caption_probabilities(scores, scale)
+        found |= {(row, said, seen): p for row, p in zip(rows, shares, strict=True)}
+    return found

@@ -1,0 +1,797 @@
+r"""Study 4, VLStereoSet (Zhou, Lai and Jiang 2022): which of three captions does a model pick?
+
+Six models, nine ways of scoring: each as the paper did, ALBEF and FLAVA by other heads too.
+Every image has a stereotypical, an anti-stereotypical and an irrelevant caption: n images take 3 n
+passes, and 4 n more for the shifts lmss and vlss (neutral captions, and these with a white image).
+What was scored is stored, so that a run that is killed goes on where it stopped.
+"""
+
+import functools
+import hashlib
+import inspect
+import itertools
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+
+from biaslib import inference, models, planted
+from biaslib.datasets import vlstereoset
+from biaslib.metrics import caption_selection
+from biaslib.models.capabilities import DualEncoder, ImageTextMatcher
+from biaslib.models.images import Pictures, pictures
+from biaslib.models.oracle import Oracle
+from biaslib.runtime import Store, data_folder, progress
+
+__all__ = [
+    "HEADS",
+    "ORACLE",
+    "SUBSETS",
+    "WAYS",
+    "CapabilityError",
+    "Inputs",
+    "Run",
+    "Scored",
+    "Way",
+    "averages",
+    "caption_scores",
+    "inputs",
+    "load",
+    "over_selections",
+    "paired_tests",
+    "planted_inputs",
+    "reference_models",
+    "run",
+    "score_inputs",
+    "selection_scores",
+    "shift_scores",
+    "shifts",
+    "ties",
+]
+
+STUDY = "zhou2022"
+CAPTIONS = list(caption_selection.CAPTIONS)
+PAIR = ["stereotype", "anti-stereotype"]
+NEUTRAL = [f"neutral {name}" for name in PAIR]
+TOLERANCE = 1e-9
+"""Scores no further apart than this are tied: an oracle's sums differ in their last digits."""
+
+HEADS = {
+    "matching": "matching logit",
+    "contrastive": "contrastive cosine",
+    "unimodal": "cosine of the encoders alone",
+}
+"""What a caption can be scored by, and what it is called."""
+
+RESAMPLES = 400
+SHARD = 64
+"""Images a shard of the store: what a kill may lose."""
+
+SUBSETS = {
+    "paper": "stereotype chosen, anti-stereotypical images",
+    "anti": "all anti-stereotypical images",
+    "all": "all images",
+}
+"""The images of which lmss and vlss are summarised."""
+
+
+class CapabilityError(ValueError):
+    """A model that cannot be scored in the way asked for."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A model and what its captions are scored by.
+
+    Attributes
+    ----------
+    model
+        As the paper writes it.
+    head
+        One of :data:`HEADS`.
+    as_in_paper
+        Whether the paper scored it so.
+    planted, paper
+        Its names in the registry, in the two profiles.
+    """
+
+    model: str
+    head: str
+    as_in_paper: bool
+    planted: str
+    paper: str
+
+    @property
+    def label(self) -> str:
+        """Model, and the head where it is not the paper's."""
+        return self.model if self.as_in_paper else f"{self.model}, {HEADS[self.head]}"
+
+
+WAYS = (
+    Way("VisualBERT", "matching", True, "visualbert", "visualbert"),
+    Way("LXMERT", "matching", True, "lxmert", "lxmert"),
+    Way("ViLT", "matching", True, "vilt", "vilt-itm"),
+    Way("CLIP", "contrastive", True, "clip", "clip"),
+    Way("ALBEF", "contrastive", True, "albef", "albef"),
+    Way("FLAVA", "contrastive", True, "flava", "flava"),
+    Way("ALBEF", "matching", False, "albef", "albef"),
+    Way("FLAVA", "matching", False, "flava", "flava"),
+    Way("FLAVA", "unimodal", False, "flava", "flava"),
+)
+"""The ways of the study: six as in the paper, and by other heads.
+
+The paper "used only FLAVA's unimodal encoders", which may mean their contrastive vectors or those
+before the projection: both are here.
+"""
+
+ORACLE = Way("oracle", "matching", True, "oracle", "oracle")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is shown and said.
+
+    Attributes
+    ----------
+    table
+        One row an image: *category*, *target*, *label*, *triplet*, the three captions, and
+        *neutral stereotype* and *neutral anti-stereotype*, empty where there are none.
+    images
+        As models take them: a frame of planted scenes, or n paths.
+    white
+        The white image, once.
+    profile, dataset
+        What the scores will say of themselves.
+    checksum
+        Of the data, for the stamp.
+    links
+        In ``paper``: links and images by category; None in ``planted``.
+    """
+
+    table: pandas.DataFrame
+    images: Any
+    white: Any
+    profile: str
+    dataset: str
+    checksum: str = ""
+    links: pandas.DataFrame | None = None
+
+    @property
+    def anti(self) -> np.ndarray:
+        """Which images are anti-stereotypical, (n,)."""
+        return (self.table["label"] == PAIR[1]).to_numpy()
+
+    def part(self, rows: Sequence[int]) -> "Inputs":
+        """Return some rows, by their places."""
+        rows = list(rows)
+        table = self.table.iloc[rows].reset_index(drop=True)
+        images = taken(self.images, rows)
+        if isinstance(images, pandas.DataFrame):
+            images = images.reset_index(drop=True)
+        return Inputs(
+            table, images, self.white, self.profile, self.dataset, self.checksum, self.links
+        )
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores of one way.
+
+    Attributes
+    ----------
+    way
+        Which.
+    revision
+        Of the weights.
+    original
+        Logits or cosines of the three captions, (n, 3).
+    neutral, white
+        Of the two neutral captions with the image and with a white one, (n, 2); NaN where there is
+        no neutral caption.
+    scale
+        What the model multiplies its cosines by; 1 for logits.
+    """
+
+    way: Way
+    revision: str
+    original: np.ndarray
+    neutral: np.ndarray
+    white: np.ndarray
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """All ways on one set of inputs.
+
+    Attributes
+    ----------
+    inputs
+        What was scored.
+    scored
+        Scores by the way's label.
+    skipped
+        What could not be run: way and reason.
+    """
+
+    inputs: Inputs
+    scored: dict[str, Scored]
+    skipped: pandas.DataFrame
+
+    @property
+    def weights(self) -> dict[str, str]:
+        """Revision by model, for the stamp."""
+        return {each.way.model: each.revision for each in self.scored.values()}
+
+
+# What is shown and said
+
+
+def inputs(profile: str, seed: int = 0, n_per_category: int = 48) -> Inputs:
+    """Return the images and captions of a profile.
+
+    Parameters
+    ----------
+    profile
+        ``planted`` makes scenes, with the labels as unbalanced as those of the released table;
+        ``paper`` reads ``VLStereoSet.csv`` and ``images/`` below ``data_folder("vlstereoset")``,
+        all rows whose image is there.
+    seed
+        In ``planted``: of the world.
+    n_per_category
+        In ``planted``: scenes a category before labels are thinned out.
+
+    Raises
+    ------
+    FileNotFoundError
+        In ``paper``, if the folder is not there.
+    DataError
+        In ``paper``, if the table is not sound or no image is there.
+    """
+    if profile == "planted":
+        return planted_inputs(seed, n_per_category)
+    return _released(data_folder("vlstereoset"))
+
+
+def planted_inputs(seed: int = 0, n_per_category: int = 48, draw: int = 5) -> Inputs:
+    """Return planted scenes with captions, thinned out to the unbalance of the released labels.
+
+    Of the rarer label of each category every second row is kept: in ``gender`` stereotypes are
+    rarer, in the others anti-stereotypes, as in the release. In ``gender`` half of the objects are
+    half hidden, so that both captions fit.
+
+    Examples
+    --------
+    >>> found = planted_inputs(0, 8)
+    >>> found.table.groupby(["category", "label"]).size().loc["gender"].to_dict()
+    {'anti-stereotype': 4, 'stereotype': 2}
+    """
+    world = planted.world(3, seed)
+    table = planted.caption_choices(world, n_per_category, np.random.default_rng([draw, seed]))
+    rarer = np.where(table["category"] == "gender", *PAIR)
+    thinned = (table["label"] == rarer) & (table.groupby(["category", "label"]).cumcount() % 2 == 1)
+    half = (table["category"] == "gender") & (table.groupby("category").cumcount() % 4 >= 2)
+    table["object_view"] = table["object_view"].mask(half, "ambiguous")
+    return of_scenes(table[~thinned].reset_index(drop=True), f"planted captions, seed {seed}")
+
+
+def of_scenes(table: pandas.DataFrame, dataset: str) -> Inputs:
+    """Return scenes as inputs; their columns are both table and images."""
+    triplet = table.groupby(PAIR, sort=False).ngroup()
+    checksum = hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()[:12]
+    return Inputs(
+        table.assign(triplet=triplet), table, planted.blank(), "planted", dataset, checksum
+    )
+
+
+def _released(folder: Path) -> Inputs:
+    path = folder / vlstereoset.FILE
+    read = vlstereoset.read(path if path.is_file() else vlstereoset.fetch(folder))
+    links = vlstereoset.links(read.table)
+    here = [(folder / "images" / name).is_file() for name in links["file"]]
+    links["outcome"] = np.where(here, "here", "not downloaded")
+    kept = vlstereoset.with_images(read.table, links, folder / "images").reset_index(drop=True)
+    neutral = vlstereoset.neutralised(kept)[NEUTRAL]
+    return Inputs(
+        kept.join(neutral),
+        kept["path"].tolist(),
+        [np.full((224, 224, 3), 255, np.uint8)],
+        "paper",
+        "VLStereoSet",
+        read.sha256[:12],
+        vlstereoset.coverage(read.table, kept),
+    )
+
+
+# Scoring
+
+
+def load(way: Way, profile: str | None = None, **world: Any) -> Any:
+    """Load the model of a way; ``world`` is dose, seed and planted_in of a planted checkpoint."""
+    name = way.paper if profile == "paper" else way.planted
+    return models.load(name, profile=profile, **world)
+
+
+def caption_scores(
+    model: Any,
+    head: str,
+    images: Any,
+    texts: Sequence[Sequence[str]],
+    store: Store | None = None,
+) -> np.ndarray:
+    """Return the scores of c captions of each of n images, (n, c), computed once and stored.
+
+    Parameters
+    ----------
+    model
+        With the capability that the head asks for, a name and a revision.
+    head
+        One of :data:`HEADS`.
+    images
+        n images, as models take them.
+    texts
+        n rows of c captions.
+    store
+        Where scores are kept; None keeps none, and computes all at once.
+
+    Raises
+    ------
+    CapabilityError
+        If the model cannot score captions so.
+    ValueError
+        If texts and images differ in number.
+    """
+    _require_head(model, head)
+    texts = [list(row) for row in texts]
+    if len(texts) != len(images):
+        raise ValueError(f"there are {len(images)} images for {len(texts)} rows of captions")
+
+    def compute(which: Sequence[int]) -> np.ndarray:
+        some = _readable(model, taken(images, which))
+        return _scores_of(model, head, some, [texts[at] for at in which])
+
+    if store is None:
+        return compute(range(len(texts)))
+    key = {"model": model.name, "revision": model.revision, "output": "caption scores"}
+    key |= {"head": head, "captions": len(texts[0])}
+    said = [hashlib.sha256(json.dumps(row).encode()).hexdigest() for row in texts]
+    ids = [f"{shown} {words}" for shown, words in zip(_ids(model, images), said, strict=True)]
+    return store.rows(key, ids, compute, shard_size=SHARD)
+
+
+def _require_head(model: Any, head: str) -> None:
+    if head not in HEADS:
+        raise CapabilityError(f"{head!r} is no head; there are {', '.join(HEADS)}")
+    needed = ImageTextMatcher if head == "matching" else DualEncoder
+    fits = isinstance(model, needed)
+    if fits and head == "unimodal":
+        fits = "encoder" in inspect.signature(model.encode_text).parameters
+    if not fits:
+        missing = {"matching": "match images and texts", "unimodal": "give unimodal vectors"}
+        what = missing.get(head, "encode texts and images apart")
+        raise CapabilityError(f"{getattr(model, 'name', model)} cannot {what}")
+
+
+def _scores_of(model: Any, head: str, images: Any, texts: list[list[str]]) -> np.ndarray:
+    if head == "matching":
+        return _matched(model, images, texts)
+    said = list(dict.fromkeys(itertools.chain.from_iterable(texts)))
+    option = {"encoder": head} if head == "unimodal" else {}
+    vectors = _unit(model.encode_text(said, **option))
+    shown = _unit(model.encode_image(images, **option))
+    if vectors.shape[1] != shown.shape[1]:
+        raise CapabilityError(
+            f"{model.name}'s {head} vectors have {vectors.shape[1]} numbers for a text and "
+            f"{shown.shape[1]} for an image: they have no cosine"
+        )
+    place = {text: at for at, text in enumerate(said)}
+    rows = [[place[text] for text in row] for row in texts]
+    return np.einsum("ncd,nd->nc", vectors[np.array(rows)], shown)
+
+
+def _matched(model: Any, images: Any, texts: list[list[str]]) -> np.ndarray:
+    try:
+        return np.asarray(model.match(images, texts), dtype=np.float64)
+    except ValueError as error:
+        if "head" not in str(error):
+            raise
+        raise CapabilityError(str(error)) from error
+
+
+def _unit(vectors: Any) -> np.ndarray:
+    vectors = np.asarray(vectors, dtype=np.float64)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def taken(images: Any, rows: Sequence[int]) -> Any:
+    if isinstance(images, pandas.DataFrame):
+        return images.iloc[list(rows)]
+    if isinstance(images, Pictures):
+        return images.part(rows)
+    return [images[at] for at in rows] if isinstance(images, list) else images[np.asarray(rows)]
+
+
+def _ids(model: Any, images: Any) -> list[str]:
+    """Name images by what is in them; the oracle's by what it reads of a scene."""
+    if isinstance(model, Oracle):
+        return planted.shown_evidence(images).astype(str).agg(" ".join, axis=1).tolist()
+    return pictures(images).ids
+
+
+def _readable(model: Any, images: Any) -> Any:
+    """Return images as the model reads them: regions of files for the models of regions."""
+    if not (isinstance(images, list) and hasattr(model, "prepare")):
+        return images
+    return _detector().regions(images)
+
+
+@functools.cache
+def _detector() -> Any:
+    from biaslib.models import detector
+
+    return detector.load()
+
+
+def run(
+    ways: Iterable[Way],
+    given: Inputs,
+    loader: Callable[[Way], Any] | None = None,
+    store: Store | None = None,
+) -> Run:
+    """Score all captions in all ways, as far as models can.
+
+    Parameters
+    ----------
+    ways
+        Which; see :data:`WAYS`.
+    given
+        Images and captions.
+    loader
+        Takes a way and returns its model; by default :func:`load` in the inputs' profile.
+    store
+        Where scores are kept.
+
+    Raises
+    ------
+    CapabilityError
+        If no way can be run; the message counts them and gives every reason.
+    """
+    loader = loader or functools.partial(load, profile=given.profile)
+    scored, skipped, ways = {}, [], list(ways)
+    for way in progress(ways, "models"):
+        try:
+            model = _loaded(loader, way)
+            scored[way.label] = score_inputs(model, way, given, store)
+        except CapabilityError as error:
+            skipped.append((way.label, str(error).split(". ")[0]))
+    if not scored:
+        reasons = "; ".join(f"{label}: {reason}" for label, reason in skipped)
+        raise CapabilityError(f"none of {len(ways)} models can be scored ({reasons})")
+    return Run(given, scored, pandas.DataFrame(skipped, columns=["model", "reason"]))
+
+
+def _loaded(loader: Callable[[Way], Any], way: Way) -> Any:
+    """Load a model, or say why it is not there."""
+    try:
+        return loader(way)
+    except (ValueError, LookupError, OSError, ImportError, RuntimeError) as error:
+        raise CapabilityError(str(error)) from error
+
+
+def score_inputs(model: Any, way: Way, given: Inputs, store: Store | None = None) -> Scored:
+    """Score the captions of all images, and the neutral ones, in one way."""
+    score = functools.partial(caption_scores, model, way.head, store=store)
+    table = given.table
+    original = score(given.images, table[CAPTIONS].to_numpy().tolist())
+    neutral, white = (np.full((len(table), 2), np.nan) for _ in range(2))
+    rows = np.flatnonzero(table[NEUTRAL].notna().all(axis=1))
+    if len(rows):
+        said = table[NEUTRAL].iloc[rows]
+        neutral[rows] = score(taken(given.images, rows), said.to_numpy().tolist())
+        once = said.drop_duplicates()
+        blank = score(taken(given.white, [0] * len(once)), once.to_numpy().tolist())
+        place = {tuple(pair): at for at, pair in enumerate(once.to_numpy().tolist())}
+        white[rows] = blank[[place[tuple(pair)] for pair in said.to_numpy().tolist()]]
+    scale = getattr(model, "scale", 1.0) if way.head != "matching" else 1.0
+    return Scored(way, str(model.revision), original, neutral, white, float(scale))
+
+
+# vlrs, vlbs, ivlas
+
+
+def selection_scores(
+    found: Run,
+    rows: Sequence[int] | None = None,
+    policy: str = "split",
+    per_target: bool = False,
+    n_resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> pandas.DataFrame:
+    """Return vlrs, vlbs and ivlas of all ways, overall and by category, as tidy scores.
+
+    Intervals resample triplets of captions, or target terms where these are averaged over. Where
+    no pick differs a bootstrap has no width: then the interval is that of Clopper and Pearson,
+    with triplets counted as if they were the images.
+
+    Parameters
+    ----------
+    found
+        What :func:`run` returned.
+    rows
+        Places of the rows to use, such as a balanced selection; None for all.
+    policy
+        What to do about ties: see :func:`biaslib.metrics.caption_selection.picks`.
+    per_target
+        Average over target terms, as StereoSet does, and not over images.
+    n_resamples, seed
+        Of the bootstrap.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of tidy scores, and *head*, *count*, *tied* and *method*.
+    """
+    places = np.arange(len(found.inputs.table)) if rows is None else np.asarray(rows)
+    table, anti = found.inputs.table.iloc[places], found.inputs.anti[places]
+    tidy = []
+    for scored in found.scored.values():
+        sets = caption_selection.selection_scores(
+            scored.original[places],
+            anti,
+            table["category"].tolist(),
+            table["target"].tolist() if per_target else None,
+            ties=policy,
+            tolerance=TOLERANCE,
+            require_relevant=False,
+        )
+        units = table["target" if per_target else "triplet"].tolist()
+        for category, each in sets.items():
+            for name in ("vlrs", "vlbs", "ivlas"):
+                row = _selection_row(each, name, units, n_resamples, seed)
+                level = "target terms" if per_target else "images"
+                tidy.append(_tidy(found, scored, category, level) | row)
+    return pandas.DataFrame(tidy)
+
+
+def _tidy(found: Run, scored: Scored, test: str, level: str) -> dict[str, Any]:
+    return {
+        "study": STUDY,
+        "model": scored.way.label,
+        "head": scored.way.head,
+        "revision": scored.revision,
+        "profile": found.inputs.profile,
+        "dataset": found.inputs.dataset,
+        "test": test,
+        "level": level,
+        "p_value": np.nan,
+    }
+
+
+def _selection_row(scores, name: str, units: list, n_resamples: int, seed: int) -> dict[str, Any]:
+    part = scores.vlbs if name == "vlbs" else scores.vlrs
+    interval = inference.bootstrap_selection(scores, units, name, n_resamples=n_resamples, rng=seed)
+    low, high, method = interval.low, interval.high, "bootstrap of triplets"
+    if name != "ivlas" and low == high and interval.estimate in (0.0, 100.0):
+        n = len({units[row] for row in part.rows})
+        exact = inference.proportion_interval(n if interval.estimate else 0, n)
+        low, high, method = 100 * exact.low, 100 * exact.high, "Clopper-Pearson over triplets"
+    return {
+        "statistic": name,
+        "value": scores.ivlas if name == "ivlas" else part.value,
+        "low": low,
+        "high": high,
+        "n": part.denominator,
+        "count": np.nan if name == "ivlas" else part.numerator,
+        "seed": seed,
+        "tied": scores.n_tied,
+        "method": method,
+    }
+
+
+def over_selections(found: Run, seeds: Iterable[int]) -> pandas.DataFrame:
+    """Return vlrs, vlbs and ivlas of balanced selections by several seeds.
+
+    The paper scored one balanced selection, and which images it had is not known. The spread over
+    seeds is what that choice alone can do.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way, selection, category and statistic: *model*, *test*, *statistic*, *value*,
+        *n* and *seed*.
+    """
+    tables = []
+    for seed in seeds:
+        drawn = vlstereoset.balanced(found.inputs.table, seed, only_sound=True)
+        places = found.inputs.table.index.get_indexer(drawn.index)
+        scores = selection_scores(found, places, n_resamples=1)
+        tables.append(scores[["model", "test", "statistic", "value", "n"]].assign(seed=seed))
+    return pandas.concat(tables, ignore_index=True)
+
+
+def ties(found: Run) -> pandas.DataFrame:
+    """Return how many images are tied, and vlbs under the two ways of counting them."""
+    columns = {}
+    for policy in ("split", "anti-stereotype"):
+        scores = selection_scores(found, policy=policy, n_resamples=1)
+        overall = scores.query("test == 'overall' and statistic == 'vlbs'").set_index("model")
+        columns["tied"] = overall["tied"]
+        columns[f"vlbs, {policy}"] = overall["value"]
+    return pandas.DataFrame(columns).rename_axis("model").reset_index()
+
+
+def averages(found: Run) -> pandas.DataFrame:
+    """Return overall scores averaged over images, as the paper does, and over target terms."""
+    columns = {}
+    for per_target, name in ((False, "over images"), (True, "over target terms")):
+        scores = selection_scores(found, per_target=per_target, n_resamples=1)
+        kept = scores.query("test == 'overall'").set_index(["model", "statistic"])
+        columns[name] = kept["value"]
+    return pandas.DataFrame(columns).reset_index()
+
+
+def reference_models() -> pandas.DataFrame:
+    """Return the paper's three imaginary models, in closed form.
+
+    Examples
+    --------
+    >>> reference_models().set_index("model").loc["random", "vlbs"].round(2)
+    np.float64(33.33)
+    """
+    names = ("ideal", "random", "biased")
+    rows = [(name, *vars(caption_selection.reference_scores(name)).values()) for name in names]
+    return pandas.DataFrame(rows, columns=["model", "vlrs", "vlbs", "ivlas"])
+
+
+def paired_tests(
+    found: Run, statistic: str = "vlbs", n_resamples: int = 4_000, seed: int = 0
+) -> pandas.DataFrame:
+    """Compare every two ways on the same images.
+
+    The difference of two percentages, with an interval that resamples triplets and a p-value that
+    exchanges the two models within triplets at random; adjusted for the number of pairs (Holm).
+
+    Parameters
+    ----------
+    found
+        What :func:`run` returned.
+    statistic
+        ``vlrs`` (all images) or ``vlbs`` (anti-stereotypical ones).
+    n_resamples, seed
+        Of bootstrap and test.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *first*, *second*, *difference* in percentage points, *low*, *high*, *p_value*,
+        *adjusted*, *n*, *triplets*.
+    """
+    shares = {label: _shares(found, each, statistic) for label, each in found.scored.items()}
+    keep = np.ones(len(found.inputs.table), bool) if statistic == "vlrs" else found.inputs.anti
+    units = np.unique(found.inputs.table["triplet"][keep], return_inverse=True)[1]
+    size = np.bincount(units).astype(float)
+    rows = []
+    for first, second in itertools.combinations(shares, 2):
+        apart = np.bincount(units, shares[first][keep] - shares[second][keep])
+        mean = functools.partial(_ratio, apart, size)
+        interval = inference.bootstrap(mean, [len(size)], n_resamples=n_resamples, rng=seed)
+        p_value = inference.sign_flip_test(apart, n_resamples=n_resamples, rng=seed)
+        values = (100 * interval.estimate, 100 * interval.low, 100 * interval.high, p_value)
+        rows.append((first, second, *values, int(keep.sum()), len(size)))
+    names = ["first", "second", "difference", "low", "high", "p_value", "n", "triplets"]
+    table = pandas.DataFrame(rows, columns=names)
+    adjusted = inference.adjust(table["p_value"], "holm") if len(table) else []
+    return table.assign(adjusted=adjusted, statistic=statistic)
+
+
+def _ratio(total: np.ndarray, size: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return (total @ weights) / (size @ weights)
+
+
+def _shares(found: Run, scored: Scored, statistic: str) -> np.ndarray:
+    picked = caption_selection.picks(scored.original, "split", TOLERANCE)
+    return picked[:, 0] if statistic == "vlbs" else 1 - picked[:, 2]
+
+
+# lmss and vlss
+
+
+def shifts(found: Run, own_scale: bool = False) -> pandas.DataFrame:
+    """Return lmss and vlss of every image with neutral captions.
+
+    Parameters
+    ----------
+    found
+        What :func:`run` returned.
+    own_scale
+        Multiply cosines by the model's own factor before the softmax. False is the paper's: as
+        they are.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row an image and way: *model*, *row*, *category*, *triplet*, *anti*, *chosen* (the
+        stereotype is the highest of the three original captions), *lmss*, *vlss*, *scale*.
+    """
+    table, tables = found.inputs.table, []
+    for label, scored in found.scored.items():
+        kept = np.isfinite(scored.neutral).all(axis=1) & np.isfinite(scored.white).all(axis=1)
+        if not kept.any():
+            continue
+        scale = scored.scale if own_scale else 1.0
+        original, neutral, white = (
+            caption_selection.two_way(each[kept], scale)
+            for each in (scored.original[:, :2], scored.neutral, scored.white)
+        )
+        chosen = caption_selection.picks(scored.original[kept], "split", TOLERANCE)[:, 0] == 1
+        values = {
+            "lmss": caption_selection.lmss(original, neutral).values,
+            "vlss": caption_selection.vlss(neutral, white).values,
+        }
+        rows = table.loc[kept, ["category", "triplet"]].assign(
+            model=label, row=np.flatnonzero(kept), anti=found.inputs.anti[kept], chosen=chosen
+        )
+        tables.append(rows.assign(scale=scale, **values))
+    return pandas.concat(tables, ignore_index=True)
+
+
+def shift_scores(
+    table: pandas.DataFrame,
+    category: str | None = "gender",
+    n_resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> pandas.DataFrame:
+    """Summarise lmss and vlss on the paper's subset, on anti-stereotypical images, and on all.
+
+    Parameters
+    ----------
+    table
+        Of :func:`shifts`.
+    category
+        ``gender`` is the paper's; None takes all.
+    n_resamples, seed
+        Of the bootstrap, which resamples triplets.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way, score, subset and statistic (``mean``, ``median``, ``% positive``): *model*,
+        *test* (lmss or vlss), *level* (the subset), *statistic*, *value*, *low*, *high*, *n*.
+        NaN where the subset is empty.
+    """
+    kept = table if category is None else table[table["category"] == category]
+    subsets = {
+        "paper": kept[kept["anti"] & kept["chosen"]],
+        "anti": kept[kept["anti"]],
+        "all": kept,
+    }
+    rows = []
+    for label, (subset, part), name in itertools.product(
+        dict.fromkeys(table["model"]), subsets.items(), ("lmss", "vlss")
+    ):
+        of_model = part[part["model"] == label]
+        for statistic, values in _summaries(of_model[name]).items():
+            bounds = mean_interval(values, of_model["triplet"], n_resamples, seed)
+            rows.append((label, name, subset, statistic, *bounds, len(of_model)))
+    names = ["model", "test", "level", "statistic", "value", "low", "high", "n"]
+    return pandas.DataFrame(rows, columns=names)
+
+
+def _summaries(values: pandas.Series) -> dict[str, np.ndarray]:
+    """Return what is averaged over images for each statistic."""
+    array = values.to_numpy()
+    return {"mean": array, "% positive": 100.0 * (array > TOLERANCE)}
+
+
+def mean_interval(values, triplets, n_resamples: int, seed: int) -> tuple[float, float, float]:
+    if not len(values):
+        return (np.nan,) * 3
+    units = np.unique(triplets, return_inverse=True)[1]
+    total, size = np.bincount(units, values), np.bincount(units).astype(float)
+    mean = functools.partial(_ratio, total, size)
+    found = inference.bootstrap(mean, [len(size)], n_resamples=n_resamples, rng=seed)
+    return found.estimate, found.low, found.high
