@@ -60,6 +60,8 @@ ANSWERED = ("gender", "profession")
 def shipped_ways(dose: float = 3, seed: int = 0, planted_in: str = "both") -> list[Way]:
     """Return the ways whose model has a checkpoint of a world.
 
+    FLAVA's encoders alone are left out: tiny ones have vectors of different lengths.
+
     Examples
     --------
     >>> [way.label for way in shipped_ways(3, 0)][:2]
@@ -68,7 +70,7 @@ def shipped_ways(dose: float = 3, seed: int = 0, planted_in: str = "both") -> li
     table = planted_checkpoints.shipped()
     kept = table[(table["dose"] == dose) & (table["seed"] == seed)]
     families = set(kept.loc[kept["planted_in"] == planted_in, "family"])
-    return [way for way in WAYS if way.planted in families]
+    return [way for way in WAYS if way.planted in families and way.head != "unimodal"]
 
 
 def zero_seeds(way: Way) -> list[int]:
