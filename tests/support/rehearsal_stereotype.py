@@ -1,0 +1,56 @@
+"""Sample data of study 4: rows of our own in the released format, and emoji for photographs."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from biaslib import planted
+from biaslib.datasets import vlstereoset
+
+HEADER = [name if name != "remark" else "" for name in vlstereoset.COLUMNS]
+
+TERMS = {
+    "gender": ("sister", "grandfather"),
+    "profession": ("engineer", "plumber"),
+    "race": ("Norway", "Russian"),
+    "religion": ("Muslim",),
+}
+ATTRIBUTES = (("tall", "small", "soup"), ("early", "late", "fork"), ("near", "far", "lamp"))
+IMAGES = 2
+"""Images a triplet and label."""
+
+
+def rows() -> list[dict[str, str]]:
+    """Return the rows: every target with every triplet, labels out of balance."""
+    found = []
+    for category, terms in TERMS.items():
+        for term in terms:
+            for number, words in enumerate(ATTRIBUTES):
+                for image in range(2 * IMAGES - (number == 0)):
+                    url = f"https://example.org/{category}/{term}/{number}/{image}.jpg".lower()
+                    found.append(_row(category, term, words, image % 2, url))
+    return found
+
+
+def _row(category: str, term: str, words: tuple[str, ...], label: int, url: str) -> dict[str, str]:
+    context = f"I heard that the {term} was {{}} again."
+    texts = [context.format(word) for word in ("", *words)]
+    values = [category, term, *texts, str(label), url, ""]
+    return dict(zip(HEADER, values, strict=True))
+
+
+def build(folder: Path) -> None:
+    """Write the table and its images below the folder of data; two links are dead."""
+    place = folder / "vlstereoset"
+    (place / "images").mkdir(parents=True, exist_ok=True)
+    table = rows()
+    with open(place / vlstereoset.FILE, "w", encoding="utf-8-sig", newline="") as stream:
+        writer = csv.DictWriter(stream, HEADER)
+        writer.writeheader()
+        writer.writerows(table)
+    links = vlstereoset.links(vlstereoset.read(place / vlstereoset.FILE).table)
+    drawn = planted.draw(planted.faces(12, np.random.default_rng(0)).iloc[: len(links)], size=96)
+    for picture, name in list(zip(drawn, links["file"], strict=True))[2:]:
+        Image.fromarray(picture).save(place / "images" / name, format="PNG")

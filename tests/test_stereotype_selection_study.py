@@ -1,0 +1,467 @@
+"""Study 4: scores against the paper's counts, shifts by hand, kills, worlds of known answer."""
+
+import functools
+import os
+import signal
+import time
+
+import numpy as np
+import pandas
+import pytest
+from scipy.special import log_expit
+from support import rehearsal_stereotype
+
+from biaslib import inference, planted, published, report
+from biaslib.datasets import DataError
+from biaslib.published import reexamination
+from biaslib.published.counts import mcnemar_p
+from biaslib.report import stereotype_selection as plots
+from biaslib.runtime import Store
+from biaslib.studies import caption_worlds as worlds
+from biaslib.studies import stereotype_selection as study
+
+WAY = study.Way("VisualBERT", "matching", True, "visualbert", "visualbert")
+OTHER = study.Way("ViLT", "matching", True, "vilt", "vilt-itm")
+
+
+class Matcher:
+    """Scores captions by a table; every row is one image."""
+
+    name, revision = "matcher", "1"
+
+    def __init__(self, logits):
+        self.logits = np.asarray(logits, dtype=float)
+
+    def match(self, images, texts):
+        rows = [int(image[0, 0, 0]) for image in images]
+        columns = [[int(text.split()[-1]) for text in row] for row in texts]
+        return np.array([self.logits[r, c] for r, c in zip(rows, columns, strict=True)])
+
+
+class Dual:
+    """Vectors by the number that a text ends with, and of grey pictures."""
+
+    name, revision, scale = "dual", "1", 10.0
+
+    def encode_text(self, texts):
+        return np.array([[1.0, float(text.split()[-1])] for text in texts])
+
+    def encode_image(self, images):
+        return np.array([[2.0, float(image[0, 0, 0])] for image in images])
+
+
+def grey(n):
+    return [np.full((4, 4, 3), value, np.uint8) for value in range(n)]
+
+
+def scored(original, way=WAY, neutral=None, white=None, scale=1.0):
+    original = np.asarray(original, float)
+    nothing = np.full((len(original), 2), np.nan)
+    neutral, white = (nothing if each is None else np.asarray(each) for each in (neutral, white))
+    return study.Scored(way, "1", original, neutral, white, scale)
+
+
+def run_of(table, *scores):
+    n = len(table["category"])
+    table = pandas.DataFrame({"target": ["sister"] * n, "triplet": range(n)} | table)
+    given = study.Inputs(table, grey(1), None, "planted", "invented")
+    skipped = pandas.DataFrame(columns=["model", "reason"])
+    return study.Run(given, {each.way.label: each for each in scores}, skipped)
+
+
+# vlrs, vlbs, ivlas
+
+
+def table_with_counts(model):
+    """Rows whose picks have the whole counts behind a model's percentages."""
+    counts = reexamination.reconstructed_counts().query("model == @model")
+    counts = counts.set_index(["category", "metric"])["count"].astype(int)
+    categories, labels, logits = [], [], []
+    for category, size in reexamination.sizes_of(model).items():
+        half, biased = size // 2, counts[category, "vlbs"]
+        lost = size - counts[category, "vlrs"]
+        picks = ["s"] * biased + ["i"] * lost + ["a"] * (size - biased - lost)
+        for at, pick in enumerate(picks):
+            categories.append(category)
+            labels.append("anti-stereotype" if at < half else "stereotype")
+            logits.append({"s": (2, 1, 0), "a": (1, 2, 0), "i": (1, 0, 2)}[pick])
+    return {"category": categories, "label": labels}, logits
+
+
+@pytest.mark.parametrize("model", published.table("zhou2022", 2)["model"])
+def test_the_whole_counts_behind_table_4_give_tables_3_and_4(model):
+    table, logits = table_with_counts(model)
+    found = study.selection_scores(run_of(table, scored(logits)), n_resamples=1)
+    values = found.set_index(["test", "statistic"])["value"].round(2)
+    printed = pandas.concat([published.table("zhou2022", number) for number in (3, 4)])
+    for row in printed[printed["model"] == model].itertuples():
+        near = 0.011 if row.metric == "ivlas" else 0.0051
+        assert values[row.category, row.metric] == pytest.approx(row.value, abs=near)
+    assert found["n"].max() == (1018 if model == "ViLT" else 1028)
+
+
+def test_scores_are_tidy_and_an_interval_without_spread_is_exact():
+    table = {"category": ["gender"] * 6, "label": ["stereotype", "anti-stereotype"] * 3}
+    found = study.selection_scores(run_of(table, scored([[1, 2, 0]] * 6)))
+    columns = "study model revision profile dataset test level statistic value low high p_value n"
+    assert set(columns.split()) | {"seed"} <= set(found)
+    row = found.query("test == 'overall' and statistic == 'vlbs'").iloc[0]
+    exact = inference.proportion_interval(0, 3)
+    assert (row["value"], row["low"], row["n"]) == (0, 0, 3)
+    assert row["high"] == pytest.approx(100 * exact.high)
+    assert row["method"] == "Clopper-Pearson over triplets"
+
+
+def test_images_of_a_triplet_are_drawn_together():
+    """One triplet of 20 images against 20 of one each: the same picks, a wider interval."""
+    label = ["anti-stereotype"] * 40
+    logits = [[2, 1, 0]] * 20 + [[1, 2, 0]] * 20
+    widths = []
+    for triplet in ([0] * 20 + [1] * 20, range(40)):
+        table = {"category": ["race"] * 40, "label": label, "triplet": triplet}
+        found = study.selection_scores(run_of(table, scored(logits)))
+        row = found.query("test == 'overall' and statistic == 'vlbs'").iloc[0]
+        widths.append(row["high"] - row["low"])
+    assert widths[0] == 100
+    assert widths[1] < 40
+
+
+def test_ties_are_counted_and_split_or_given_to_the_anti_stereotype():
+    table = {"category": ["race"] * 4, "label": ["anti-stereotype"] * 4}
+    found = study.ties(run_of(table, scored([[1, 1, 0], [1, 1, 0], [2, 1, 0], [0, 1, 0]])))
+    assert found.iloc[0].tolist() == ["VisualBERT", 2, 50.0, 25.0]
+
+
+def test_averages_over_target_terms_weigh_terms_alike():
+    table = {
+        "category": ["race"] * 4,
+        "label": ["anti-stereotype"] * 4,
+        "target": ["a", "a", "a", "b"],
+    }
+    found = study.averages(run_of(table, scored([[1, 2, 0]] * 3 + [[2, 1, 0]])))
+    row = found.query("statistic == 'vlbs'").iloc[0]
+    assert row["over images"] == 25
+    assert row["over target terms"] == 50
+
+
+def test_selections_by_seed_are_balanced_and_move_the_score():
+    rng = np.random.default_rng(0)
+    labels = ["stereotype"] * 10 + ["anti-stereotype"] * 40
+    table = {"category": ["race"] * 50, "label": labels}
+    found = study.over_selections(run_of(table, scored(rng.normal(size=(50, 3)))), range(6))
+    assert (found.query("statistic == 'vlrs'")["n"] == 20).all()
+    assert found.query("statistic == 'vlbs' and test == 'race'")["value"].nunique() > 1
+
+
+# Paired tests
+
+
+@pytest.mark.parametrize(("first", "second"), [(6, 0), (5, 5), (7, 2), (0, 1)])
+def test_sign_flips_of_single_items_are_mcnemars_test(first, second):
+    differences = [1] * first + [-1] * second + [0] * 5
+    assert inference.sign_flip_test(differences) == pytest.approx(mcnemar_p(first, second))
+
+
+def test_sampled_sign_flips_agree_with_mcnemar_and_errors_say_what_is_wrong():
+    exact = mcnemar_p(20, 8)
+    sampled = inference.sign_flip_test([1] * 20 + [-1] * 8, n_resamples=20_000, rng=0)
+    assert sampled == pytest.approx(exact, abs=0.005)
+    with pytest.raises(ValueError, match="finite numbers, one for each of at least one unit"):
+        inference.sign_flip_test([])
+
+
+def test_two_models_are_compared_within_triplets():
+    table = {"category": ["race"] * 8, "label": ["anti-stereotype"] * 8}
+    one, other = [[2, 1, 0]] * 7 + [[1, 2, 0]], [[1, 2, 0]] * 8
+    found = study.paired_tests(run_of(table, scored(one), scored(other, OTHER))).iloc[0]
+    assert found["difference"] == pytest.approx(87.5)
+    assert found["p_value"] == pytest.approx(mcnemar_p(7, 0))
+    assert found[["n", "triplets"]].tolist() == [8, 8]
+    table["triplet"] = [0] * 8
+    found = study.paired_tests(run_of(table, scored(one), scored(other, OTHER))).iloc[0]
+    assert found["p_value"] == 1
+
+
+# Shifts
+
+
+def test_shifts_are_the_papers_by_hand_and_the_model_s_scale_is_a_choice():
+    original, neutral, white = [[0.3, 0.1, 0.0]], [[0.2, 0.2]], [[0.1, 0.4]]
+    table = {"category": ["gender"], "label": ["anti-stereotype"]}
+    found = run_of(table, scored(original, neutral=neutral, white=white, scale=10.0))
+    for own, factor in ((False, 1.0), (True, 10.0)):
+        row = study.shifts(found, own_scale=own).iloc[0]
+        p = [log_expit(factor * (pair[0] - pair[1])) for pair in (*original, *neutral, *white)]
+        assert row["lmss"] == pytest.approx(p[0] - p[1])
+        assert row["vlss"] == pytest.approx(p[1] - p[2])
+        assert (row["chosen"], row["anti"], row["scale"]) == (True, True, factor)
+
+
+def test_shifts_are_summarised_on_three_subsets_and_rows_without_neutral_captions_left_out():
+    neutral = np.zeros((5, 2))
+    neutral[4] = np.nan
+    original = [[2, 0, -1], [0, 2, -1], [1, 0, -1], [2, 0, -1], [1, 0, 0]]
+    label = ["anti-stereotype"] * 3 + ["stereotype"] * 2
+    table = {"category": ["gender"] * 5, "label": label}
+    moved = study.shifts(run_of(table, scored(original, neutral=neutral, white=neutral)))
+    found = study.shift_scores(moved).query("test == 'lmss'").set_index(["level", "statistic"])
+    gain = [log_expit(a - b) - np.log(0.5) for a, b, _ in original]
+    assert found.loc[("paper", "mean"), "value"] == pytest.approx(np.mean([gain[0], gain[2]]))
+    assert found.loc[("anti", "mean"), "value"] == pytest.approx(np.mean(gain[:3]))
+    assert found.loc[("all", "% positive"), "value"] == 75
+    assert found["n"].tolist() == [2, 2, 3, 3, 4, 4]
+
+
+# Scoring
+
+
+def test_cosines_and_logits_are_of_each_image_with_its_own_captions():
+    texts = [["x 1", "x 3"], ["x 0", "x 1"]]
+    cosines = study.caption_scores(Dual(), "contrastive", grey(2), texts)
+    expected = [[1, 1 / np.sqrt(10)], [2 / np.sqrt(5), 3 / np.sqrt(10)]]
+    np.testing.assert_allclose(cosines, expected)
+    logits = np.arange(8).reshape(2, 4)
+    found = study.caption_scores(Matcher(logits), "matching", grey(2), texts)
+    assert found.tolist() == [[1, 3], [4, 5]]
+    with pytest.raises(ValueError, match="there are 2 images for 1 rows of captions"):
+        study.caption_scores(Matcher(logits), "matching", grey(2), texts[:1])
+
+
+def small_inputs():
+    table = pandas.DataFrame(
+        {
+            "category": "gender",
+            "target": "sister",
+            "triplet": [0, 1],
+            "label": ["stereotype", "anti-stereotype"],
+            "stereotype": "a 0",
+            "anti-stereotype": "a 1",
+            "irrelevant": "a 2",
+            "neutral stereotype": ["n 0", None],
+            "neutral anti-stereotype": ["n 1", None],
+        }
+    )
+    return study.Inputs(table, grey(2), [grey(2)[0]], "planted", "invented")
+
+
+def test_neutral_captions_are_scored_where_there_are_any(tmp_path):
+    logits = np.arange(6).reshape(2, 3) ** 2
+    found = study.score_inputs(Matcher(logits), WAY, small_inputs(), Store(tmp_path))
+    assert found.original.tolist() == [[0, 1, 4], [9, 16, 25]]
+    assert found.neutral[0].tolist() == found.white[0].tolist() == [0, 1]
+    assert np.isnan(found.neutral[1]).all()
+
+
+def test_models_that_cannot_be_scored_are_named_counted_and_an_error_if_none_is_left():
+    def load(way):
+        if way.model == "ALBEF":
+            raise FileNotFoundError("no weights. Train them")
+        return Dual()
+
+    contrastive = study.Way("CLIP", "contrastive", True, "clip", "clip")
+    ways = [WAY, contrastive, study.WAYS[4], study.WAYS[-1]]
+    found = study.run(ways, small_inputs(), load)
+    assert list(found.scored) == ["CLIP"]
+    assert found.skipped.to_numpy().tolist() == [
+        ["VisualBERT", "dual cannot match images and texts"],
+        ["ALBEF", "no weights"],
+        ["FLAVA, cosine of the encoders alone", "dual cannot give unimodal vectors"],
+    ]
+    with pytest.raises(study.CapabilityError, match=r"none of 1 models .*: dual cannot match"):
+        study.run([WAY], small_inputs(), load)
+
+
+class Slow(Matcher):
+    """Notes every row that it scores, and takes its time."""
+
+    name = "slow"
+
+    def __init__(self, log):
+        super().__init__(np.random.default_rng(0).normal(size=(200, 3)))
+        self.log = log
+
+    def match(self, images, texts):
+        with open(self.log, "a") as stream:
+            stream.writelines(f"{image[0, 0, 0]}\n" for image in images)
+            stream.flush()
+        time.sleep(0.05)
+        return super().match(images, texts)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks the process that is killed")
+def test_a_run_that_is_killed_goes_on_and_gives_the_same_scores(tmp_path):
+    texts, log = [["a 0", "a 1", "a 2"]] * 200, tmp_path / "log"
+    whole = study.caption_scores(Slow(tmp_path / "other"), "matching", grey(200), texts)
+    child = os.fork()
+    if child == 0:
+        study.caption_scores(Slow(log), "matching", grey(200), texts, Store(tmp_path / "store"))
+        os._exit(0)
+    while not log.exists() or len(log.read_text().splitlines()) <= study.SHARD:
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    before = log.read_text().splitlines()
+    again = study.caption_scores(Slow(log), "matching", grey(200), texts, Store(tmp_path / "store"))
+    np.testing.assert_array_equal(again, whole)
+    after = log.read_text().splitlines()
+    assert len(before) < 200 <= len(after) <= 200 + study.SHARD
+    study.caption_scores(Slow(log), "matching", grey(200), texts, Store(tmp_path / "store"))
+    assert log.read_text().splitlines() == after
+
+
+# Inputs
+
+
+def test_planted_inputs_are_unbalanced_as_the_release_is_and_have_the_same_captions_anywhere():
+    given = study.planted_inputs(0, 16)
+    counts = given.table.groupby(["category", "label"]).size()
+    for category in ("gender", "profession", "tone", "age"):
+        rarer = "stereotype" if category == "gender" else "anti-stereotype"
+        assert counts[category, rarer] == 4
+        assert counts[category].sum() == 12
+    views = given.images.query("category == 'gender'")["object_view"].value_counts()
+    assert views["ambiguous"] == 6
+    assert study.planted_inputs(0, 16).checksum == given.checksum
+    assert study.planted_inputs(1, 16).checksum != given.checksum
+
+
+def test_the_sample_of_the_rehearsal_is_read_in_paper_with_its_dead_links(tmp_path, monkeypatch):
+    rehearsal_stereotype.build(tmp_path)
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
+    given = study.inputs("paper")
+    rows = rehearsal_stereotype.rows()
+    assert len(given.table) == len(given.images) == len(rows) - 2
+    assert given.table["neutral stereotype"].notna().all()
+    lost = given.links.set_index("category").loc["all"]
+    assert lost["stereotype, released"] - lost["stereotype, here"] == 1
+    for path in (tmp_path / "vlstereoset" / "images").iterdir():
+        path.unlink()
+    with pytest.raises(DataError, match=f"none of {len(rows)} links leads to an image"):
+        study.inputs("paper")
+
+
+# Worlds with a known answer
+
+
+def test_the_oracle_is_the_truth_added_up_by_hand():
+    assert worlds.oracle_errors(0, 2)["largest error"].max() < 1e-6
+
+
+@pytest.fixture(scope="module")
+def oracle_scores():
+    return worlds.side_by_side([], [0, 1], n=8).set_index(["dose", "seed", "view"])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_truth_of_vlbs_is_nothing_in_plain_sight_and_all_or_chance_where_hidden(
+    oracle_scores, seed
+):
+    assert (oracle_scores["vlrs"] == 100).all()
+    for dose in (0, 3):
+        assert oracle_scores.loc[(dose, seed, "visible"), "vlbs"] == 0
+    assert oracle_scores.loc[(0, seed, "hidden"), "vlbs"] == 50
+    assert oracle_scores.loc[(3, seed, "hidden"), "vlbs"] == 100
+
+
+def test_shifts_name_the_modality_only_where_captions_and_pictures_are_independent():
+    found = worlds.modality([], n=8).set_index(["model", "planted in", "test"])["value"]
+    apart = "oracle, genders independent"
+    assert found[apart, "text", "lmss"] > 0.2
+    assert abs(found[apart, "text", "vlss"]) < 1e-6
+    assert abs(found[apart, "images", "lmss"]) < 1e-6
+    assert found[apart, "images", "vlss"] > 0.2
+    assert found["oracle", "text", "vlss"] > found["oracle", "text", "lmss"] + 0.2
+    for model in ("oracle", apart):
+        for test in ("lmss", "vlss"):
+            assert abs(found[model, "nothing", test]) < 1e-6
+
+
+def test_an_object_fades_from_the_picture_without_it_to_the_one_with_it():
+    scenes = worlds.choices(0, 4).images.query("category == 'gender'")
+    hidden = planted.draw(scenes.assign(object_view="hidden"))
+    assert (worlds.faded(scenes, 0) == hidden).all()
+    assert (worlds.faded(scenes, 1) == planted.draw(scenes)).all()
+    between = worlds.faded(scenes, 0.5).astype(float)
+    mean = (hidden.astype(float) + planted.draw(scenes)) / 2
+    assert np.abs(between - mean).max() <= 0.5
+
+
+def test_irrelevant_words_are_not_rarer_than_the_others():
+    found = worlds.frequencies([0], 8).set_index("caption")["word, per 1,000 captions"]
+    assert found["irrelevant"] >= 0.9 * found["stereotype"]
+    assert found["stereotype"] == pytest.approx(found["anti-stereotype"], rel=0.05)
+
+
+def curve(**vlbs_at_dose_3):
+    rows = []
+    for model, value in vlbs_at_dose_3.items():
+        for seed in (0, 1):
+            row = {"model": model, "opacity": 0.2, "seed": seed, "vlrs": 90.0, "n": 10}
+            rows.append(row | {"dose": 3, "checkpoint": seed, "vlbs": value})
+            for checkpoint, zero in ((0, 40.0), (1, 50.0)):
+                rows.append(row | {"dose": 0, "checkpoint": checkpoint, "vlbs": zero})
+    return pandas.DataFrame(rows)
+
+
+def test_the_verdict_asks_for_a_rise_above_the_floor_and_for_relevance():
+    table = curve(high=56.0, low=54.0, lost=90.0)
+    table.loc[(table["model"] == "lost") & (table["dose"] == 3), "vlrs"] = 70.0
+    assert worlds.noise_floor(table)[["floor", "pairs"]].to_numpy().tolist() == [[10.0, 6]]
+    found = worlds.verdict(table).set_index("model")
+    assert found["rise"].to_dict() == {"high": 11.0, "low": 9.0, "lost": 45.0}
+    assert found["reached"].to_dict() == {"high": True, "low": False, "lost": False}
+    sentence = plots.verdict_sentence(worlds.verdict(table))
+    assert "opacity 0.2: 1 models (high), missed" in sentence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "least"), [("visualbert", 85), ("lxmert", 75), ("clip", 75)])
+def test_trained_models_prefer_the_right_word(model, least):
+    given = worlds.choices(0, 24)
+    way = next(way for way in study.WAYS if way.planted == model)
+    loader = functools.partial(study.load, profile="planted", dose=3, seed=0)
+    first, second = study.run([way], given, loader).scored[way.label].original[:, :2].T
+    right = np.where(given.anti, second > first, first > second)
+    assert 100 * right.mean() > least
+
+
+# The chapter
+
+
+def test_exercises_are_checked():
+    def fair(vlrs, vlbs):
+        return 2 * vlrs * (100 - vlbs) / (vlrs + 100 - vlbs)
+
+    assert not plots.check_ivlas(lambda vlrs, vlbs: None).passed
+    assert not plots.check_ivlas(lambda vlrs, vlbs: (vlrs + 100 - vlbs) / 2).passed
+    assert not plots.check_ivlas(fair).passed
+    assert plots.check_ivlas(lambda a, b: fair(a, b) if a + 100 - b else 0).passed
+    assert not plots.check_lmss(lambda named, neutral: named[0] - neutral[0]).passed
+    good = plots.check_lmss(lambda a, b: log_expit(a[0] - a[1]) - log_expit(b[0] - b[1]))
+    assert isinstance(good, report.Check)
+    assert good.passed
+
+
+def test_category_sizes_stand_as_printed_and_as_counted():
+    table = plots.sizes(study.planted_inputs(0, 8)).set_index("category")
+    assert table["Table 1 as printed"].to_dict() == reexamination.printed_sizes()
+    assert table["released table, balanced"].to_dict() == reexamination.released_sizes()
+    assert table["fits Table 4"].to_dict() == reexamination.released_sizes()
+
+
+def test_the_printed_tables_have_a_row_a_model_and_category():
+    assert plots.printed_scores(3).set_index("model").loc["ALBEF"].tolist() == [85.21, 32.3, 75.46]
+    assert plots.printed_scores(4).shape == (24, 5)
+
+
+def test_the_panel_says_what_moved(monkeypatch):
+    monkeypatch.setattr(worlds, "shipped_ways", lambda dose, seed: [])
+    panel = plots.chooser(n=2)
+    scene = panel.choices["Scene"][0]
+    shown = panel.sentence("oracle", scene, "the group is named", "shown")
+    assert "it picks the anti-stereotype." in shown
+    assert "has moved" not in shown
+    assert "has moved by" in panel.sentence("oracle", scene, "neutral", "white")
+    drawing = panel.drawings("oracle", scene, "neutral", "white")[0]
+    assert sum(drawing.marks[0]["y"]) == pytest.approx(1)
+    assert drawing.note == "planted world"
