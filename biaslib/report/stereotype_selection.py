@@ -12,6 +12,7 @@ from biaslib.published import reexamination
 from biaslib.report._check import Check
 from biaslib.report._drawing import Drawing, picture
 from biaslib.report._explorer import Panel
+from biaslib.report._style import marked
 from biaslib.report._tables import Table
 from biaslib.report._text import p_text, signed
 from biaslib.studies import caption_worlds as worlds
@@ -393,7 +394,7 @@ def visibility_figure(curve: pandas.DataFrame):
     axes[0, 0].legend(frameon=False, fontsize=8)
     figure.supxlabel("opacity of the object", fontsize=10)
     figure.supylabel("vlbs, per cent", fontsize=10)
-    return _marked(figure, "planted")
+    return marked(figure)
 
 
 def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
@@ -446,7 +447,7 @@ def modality_figure(table: pandas.DataFrame):
         axis.axis("off")
     axes[0, 0].legend(frameon=False, fontsize=8)
     figure.supylabel("mean shift, natural logarithm", fontsize=10)
-    return _marked(figure, "planted")
+    return marked(figure)
 
 
 def modality_table(table: pandas.DataFrame) -> pandas.DataFrame:
@@ -589,11 +590,5 @@ def _check_function(function, expected, cases: list[tuple], hint: str) -> Check:
 
 
 def _marked(figure, profile: str):
-    """Write into a planted picture where its numbers come from, and return it closed."""
-    from matplotlib import pyplot
-
-    if profile == "planted":
-        place = {"x": 0.99, "ha": "right", "fontsize": 9, "color": "0.35", "style": "italic"}
-        figure.suptitle("planted world", **place)
-    pyplot.close(figure)
-    return figure
+    """Close a figure; write into it where its numbers come from, if that is the planted world."""
+    return marked(figure, "planted world" if profile == "planted" else "")

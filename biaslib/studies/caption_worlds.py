@@ -36,6 +36,7 @@ __all__ = [
     "modality",
     "noise_floor",
     "oracle_errors",
+    "relevance",
     "shipped_ways",
     "side_by_side",
     "verdict",
@@ -266,12 +267,12 @@ def faded(scenes: pandas.DataFrame, opacity: float) -> np.ndarray:
 
 
 def _shown(way: Way, scenes: pandas.DataFrame, drawn: np.ndarray) -> Any:
-    """Return pictures as a model takes them; regions keep the places of person and object."""
+    """Return pictures as a model takes them; an object's region is there if any of it is drawn."""
     if way.planted not in REGIONS:
         return pictures(drawn)
     from biaslib.models.planted_regions import regions_of
 
-    boxes = planted.boxes(scenes.assign(object_view="visible")).to_numpy(dtype=float)
+    boxes = planted.boxes(scenes).to_numpy(dtype=float)
     return regions_of(drawn, boxes.reshape(len(drawn), 3, 4))
 
 
@@ -298,7 +299,13 @@ def visibility(
         given = given.part(np.flatnonzero(given.anti & (given.table["category"] == "gender")))
         texts = given.table[CAPTIONS].to_numpy().tolist() * len(opacities)
         drawn = np.concatenate([faded(given.images, each) for each in opacities])
-        scenes = pandas.concat([given.images] * len(opacities), ignore_index=True)
+        scenes = pandas.concat(
+            [
+                given.images.assign(object_view="visible" if each else "hidden")
+                for each in opacities
+            ],
+            ignore_index=True,
+        )
         shown = {}
         for way in shipped_ways(3, seed):
             kind = way.planted in REGIONS
@@ -325,10 +332,11 @@ def _by_opacity(scores: np.ndarray, opacities: Sequence[float], labels: dict) ->
 
 
 def noise_floor(curve: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how far apart vlbs of two models without bias is, by opacity.
+    """Return how far vlbs of a model without bias is from that of others like it, by opacity.
 
-    Over all pairs of dose-0 checkpoints of one model on the same images and captions, all models
-    and worlds together, as one of either model has too few.
+    The same statistic as the rise that is judged by it: the mean over worlds of one checkpoint,
+    less the mean of the other dose-0 checkpoints of its model. All models together, since each has
+    few.
 
     Parameters
     ----------
@@ -339,17 +347,19 @@ def noise_floor(curve: pandas.DataFrame) -> pandas.DataFrame:
     -------
     pandas.DataFrame
         *opacity*, *floor* (95th percentile of the absolute difference, in percentage points),
-        *pairs*.
+        *checkpoints*.
     """
     zero, rows = curve[curve["dose"] == 0], []
     for opacity, part in zero.groupby("opacity"):
+        means = part.groupby(["model", "checkpoint"])["vlbs"].mean()
         gaps = [
-            abs(a - b)
-            for _, values in part.groupby(["model", "seed"])["vlbs"]
-            for a, b in itertools.combinations(values, 2)
+            abs(value - of_model.drop(place).mean())
+            for _, of_model in means.groupby(level="model")
+            for place, value in of_model.items()
+            if len(of_model) > 1
         ]
         rows.append((opacity, float(np.quantile(gaps, 0.95)), len(gaps)))
-    return pandas.DataFrame(rows, columns=["opacity", "floor", "pairs"])
+    return pandas.DataFrame(rows, columns=["opacity", "floor", "checkpoints"])
 
 
 def verdict(curve: pandas.DataFrame) -> pandas.DataFrame:
@@ -369,7 +379,7 @@ def verdict(curve: pandas.DataFrame) -> pandas.DataFrame:
     table = biased[["vlrs", "vlbs"]].mean().assign(worlds=biased.size())
     table["vlbs at dose 0"] = zero
     table["rise"] = table["vlbs"] - table["vlbs at dose 0"]
-    table = table.reset_index().merge(noise_floor(curve).drop(columns="pairs"), on="opacity")
+    table = table.reset_index().merge(noise_floor(curve).drop(columns="checkpoints"), on="opacity")
     above = (table["rise"] > table["floor"]) & (table["vlrs"] >= TARGET_VLRS)
     names = ["model", "opacity", "vlrs", "vlbs", "vlbs at dose 0", "rise", "floor"]
     return table[names].assign(reached=above, worlds=table["worlds"])
@@ -445,6 +455,38 @@ def frequencies(seeds: Iterable[int] = SEEDS, n: int = 40) -> pandas.DataFrame:
             "caption, per 100,000": 1e5 * medians["text"].to_numpy(),
         }
     )
+
+
+def relevance(
+    dose: float = 3, seeds: Iterable[int] = SEEDS, n: int = 40, store: Store | None = None
+) -> pandas.DataFrame:
+    """Return vlrs with the pictures and with a white one instead, for oracle and checkpoints.
+
+    If irrelevant captions lost because their words are rare, they would lose without a picture
+    too.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *model*, *with the picture*, *with a white picture*, means over the seeds' worlds, and *n*.
+    """
+    rows = []
+    for seed in seeds:
+        given = choices(seed, n, "visible")
+        texts = given.table[CAPTIONS].to_numpy().tolist()
+        shown = {
+            "with the picture": given.images,
+            "with a white picture": planted.blank(len(texts)),
+        }
+        for way in [ORACLE, *shipped_ways(dose, seed)]:
+            model = _model(way, dose, seed)
+            row = {"model": way.label}
+            for name, images in shown.items():
+                scores = study.caption_scores(model, way.head, images, texts, store)
+                row[name] = caption_selection.vlrs(scores, "split", study.TOLERANCE).value
+            rows.append(row | {"n": len(texts)})
+    table = pandas.DataFrame(rows).groupby("model", sort=False)
+    return table.mean().assign(n=table["n"].sum()).reset_index()
 
 
 def cases(

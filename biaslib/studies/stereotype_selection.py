@@ -194,6 +194,8 @@ class Scored:
         no neutral caption.
     scale
         What the model multiplies its cosines by; 1 for logits.
+    note
+        What could not be scored, and why.
     """
 
     way: Way
@@ -202,6 +204,7 @@ class Scored:
     neutral: np.ndarray
     white: np.ndarray
     scale: float = 1.0
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -351,13 +354,14 @@ def caption_scores(
         raise ValueError(f"there are {len(images)} images for {len(texts)} rows of captions")
 
     def compute(which: Sequence[int]) -> np.ndarray:
-        some = _readable(model, taken(images, which))
-        return _scores_of(model, head, some, [texts[at] for at in which])
+        return _scores_of(model, head, taken(images, which), [texts[at] for at in which])
 
     if store is None:
         return compute(range(len(texts)))
     key = {"model": model.name, "revision": model.revision, "output": "caption scores"}
     key |= {"head": head, "captions": len(texts[0])}
+    if hasattr(model, "regions_of") and not isinstance(images, pandas.DataFrame):
+        key["detector"] = model.detector.revision
     said = [hashlib.sha256(json.dumps(row).encode()).hexdigest() for row in texts]
     ids = [f"{shown} {words}" for shown, words in zip(_ids(model, images), said, strict=True)]
     return store.rows(key, ids, compute, shard_size=SHARD)
@@ -422,20 +426,6 @@ def _ids(model: Any, images: Any) -> list[str]:
     return pictures(images).ids
 
 
-def _readable(model: Any, images: Any) -> Any:
-    """Return images as the model reads them: regions of files for the models of regions."""
-    if not (isinstance(images, list) and hasattr(model, "prepare")):
-        return images
-    return _detector().regions(images)
-
-
-@functools.cache
-def _detector() -> Any:
-    from biaslib.models import detector
-
-    return detector.load()
-
-
 def run(
     ways: Iterable[Way],
     given: Inputs,
@@ -465,7 +455,8 @@ def run(
     for way in progress(ways, "models"):
         try:
             model = _loaded(loader, way)
-            scored[way.label] = score_inputs(model, way, given, store)
+            scored[way.label] = each = score_inputs(model, way, given, store)
+            skipped += [(f"{way.label}, vlss", each.note)] if each.note else []
         except CapabilityError as error:
             skipped.append((way.label, str(error).split(". ")[0]))
     if not scored:
@@ -488,16 +479,20 @@ def score_inputs(model: Any, way: Way, given: Inputs, store: Store | None = None
     table = given.table
     original = score(given.images, table[CAPTIONS].to_numpy().tolist())
     neutral, white = (np.full((len(table), 2), np.nan) for _ in range(2))
-    rows = np.flatnonzero(table[NEUTRAL].notna().all(axis=1))
+    rows, note = np.flatnonzero(table[NEUTRAL].notna().all(axis=1)), ""
     if len(rows):
-        said = table[NEUTRAL].iloc[rows]
-        neutral[rows] = score(taken(given.images, rows), said.to_numpy().tolist())
-        once = said.drop_duplicates()
-        blank = score(taken(given.white, [0] * len(once)), once.to_numpy().tolist())
-        place = {tuple(pair): at for at, pair in enumerate(once.to_numpy().tolist())}
-        white[rows] = blank[[place[tuple(pair)] for pair in said.to_numpy().tolist()]]
+        said = [tuple(pair) for pair in table[NEUTRAL].iloc[rows].to_numpy()]
+        neutral[rows] = score(taken(given.images, rows), said)
+        once = list(dict.fromkeys(said))
+        try:
+            blank = score(taken(given.white, [0] * len(once)), once)
+            white[rows] = blank[[once.index(pair) for pair in said]]
+        except ValueError as error:
+            if "found nothing" not in str(error):
+                raise
+            note = "the detector finds no region in a white image"
     scale = getattr(model, "scale", 1.0) if way.head != "matching" else 1.0
-    return Scored(way, str(model.revision), original, neutral, white, float(scale))
+    return Scored(way, str(model.revision), original, neutral, white, float(scale), note)
 
 
 # vlrs, vlbs, ivlas
@@ -715,23 +710,24 @@ def shifts(found: Run, own_scale: bool = False) -> pandas.DataFrame:
     -------
     pandas.DataFrame
         One row an image and way: *model*, *row*, *category*, *triplet*, *anti*, *chosen* (the
-        stereotype is the highest of the three original captions), *lmss*, *vlss*, *scale*.
+        stereotype is the highest of the three original captions), *lmss*, *vlss* (NaN where a
+        white image could not be scored), *scale*.
     """
     table, tables = found.inputs.table, []
     for label, scored in found.scored.items():
-        kept = np.isfinite(scored.neutral).all(axis=1) & np.isfinite(scored.white).all(axis=1)
+        kept = np.isfinite(scored.neutral).all(axis=1)
         if not kept.any():
             continue
         scale = scored.scale if own_scale else 1.0
-        original, neutral, white = (
+        original, neutral = (
             caption_selection.two_way(each[kept], scale)
-            for each in (scored.original[:, :2], scored.neutral, scored.white)
+            for each in (scored.original[:, :2], scored.neutral)
         )
         chosen = caption_selection.picks(scored.original[kept], "split", TOLERANCE)[:, 0] == 1
-        values = {
-            "lmss": caption_selection.lmss(original, neutral).values,
-            "vlss": caption_selection.vlss(neutral, white).values,
-        }
+        values = {"lmss": caption_selection.lmss(original, neutral).values, "vlss": np.nan}
+        if np.isfinite(scored.white[kept]).all():
+            white = caption_selection.two_way(scored.white[kept], scale)
+            values["vlss"] = caption_selection.vlss(neutral, white).values
         rows = table.loc[kept, ["category", "triplet"]].assign(
             model=label, row=np.flatnonzero(kept), anti=found.inputs.anti[kept], chosen=chosen
         )
@@ -773,7 +769,7 @@ def shift_scores(
     for label, (subset, part), name in itertools.product(
         dict.fromkeys(table["model"]), subsets.items(), ("lmss", "vlss")
     ):
-        of_model = part[part["model"] == label]
+        of_model = part[(part["model"] == label) & part[name].notna()]
         for statistic, values in _summaries(of_model[name]).items():
             bounds = mean_interval(values, of_model["triplet"], n_resamples, seed)
             rows.append((label, name, subset, statistic, *bounds, len(of_model)))
