@@ -363,7 +363,7 @@ def test_the_sample_of_the_rehearsal_is_read_in_paper_with_its_dead_links(tmp_pa
 
 
 def test_the_oracle_is_the_truth_added_up_by_hand():
-    assert worlds.oracle_errors(0, 2)["largest error"].max() < 1e-6
+    assert worlds.oracle_errors(0, 2, [3.0])["largest error"].max() < 1e-6
 
 
 @pytest.fixture(scope="module")
@@ -405,14 +405,14 @@ def test_an_object_fades_from_the_picture_without_it_to_the_one_with_it():
     assert np.abs(between - mean).max() <= 0.5
 
 
-def test_irrelevant_captions_are_not_rarer_and_without_a_picture_no_less_likely():
+def test_irrelevant_captions_are_not_rarer_and_win_more_often_without_a_picture():
     found = worlds.frequencies([0], 8).set_index("caption")
     captions, words = found["caption, per 100,000"], found["word, per 1,000 captions"]
     assert captions["irrelevant"] > captions["stereotype"]
     assert words["stereotype"] == pytest.approx(words["anti-stereotype"], rel=0.05)
     exact = worlds.relevance(seeds=[0], n=4).set_index("model").loc["oracle"]
     assert exact["with the picture"] == 100
-    assert exact["with a white picture"] < 80
+    assert exact["with a white picture"] < 95
 
 
 def curve(**vlbs_at_dose_3):
