@@ -67,6 +67,9 @@ HEADS = {
 }
 """What a caption can be scored by, and what it is called."""
 
+_IDS: dict[bytes, list[str]] = {}
+"""Ids of scenes that were drawn before, so that the next model does not draw them again."""
+
 RESAMPLES = 400
 SHARD = 64
 """Images a shard of the store: what a kill may lose."""
@@ -423,7 +426,12 @@ def _ids(model: Any, images: Any) -> list[str]:
     """Name images by what is in them; the oracle's by what it reads of a scene."""
     if isinstance(model, Oracle):
         return planted.shown_evidence(images).astype(str).agg(" ".join, axis=1).tolist()
-    return pictures(images).ids
+    if not isinstance(images, pandas.DataFrame):
+        return pictures(images).ids
+    key = images.to_csv().encode()
+    if key not in _IDS:
+        _IDS[key] = pictures(images).ids
+    return _IDS[key]
 
 
 def run(
