@@ -120,9 +120,7 @@ def _kept(name: str, dose: float, seed: int, planted_in: str) -> Any:
     return models.load(name, profile="planted", dose=dose, seed=seed, planted_in=planted_in)
 
 
-def oracle_errors(
-    seed: int = 0, n: int = 2, doses: Iterable[float] = (3.0,)
-) -> pandas.DataFrame:
+def oracle_errors(seed: int = 0, n: int = 2, doses: Iterable[float] = (3.0,)) -> pandas.DataFrame:
     """Return the oracle's largest distance from log-odds added up by hand, by dose and view.
 
     By hand: the joint probabilities of picture and caption, with all captions that an exchange of
