@@ -38,7 +38,7 @@ WORLDS = {
     "vilt": [*ONCE, (0, 1001, "both"), *FEW],
     "flava": [*ONCE, *FEW],
     "vilbert": [*BOTH_DIRECTIONS, (0, 0, "both")],
-    "albef": BOTH_DIRECTIONS,
+    "albef": [*BOTH_DIRECTIONS, (0, 0, "both")],
     "vl_bert": [*((3, seed, "both") for seed in SEEDS), *IN_ONE],
 }
 """Worlds by family; the others have the whole grid."""
@@ -52,7 +52,7 @@ STARTS_FROM = {
     "vilt": "vit",
     "flava": "vit",
     "vilbert": "lxmert",
-    "albef": "vit",
+    "albef": [*BOTH_DIRECTIONS, (0, 0, "both")],
     "vl_bert": "bert",
 }
 """The family of the encoder that a family starts from, or reads the features of."""
