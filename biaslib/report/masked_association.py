@@ -12,6 +12,7 @@ from biaslib.report._text import p_text, signed
 from biaslib.studies import masked_association as study
 
 __all__ = [
+    "SHOWN_LEVELS",
     "apart_table",
     "association_bars",
     "association_table",
@@ -37,6 +38,7 @@ __all__ = [
 AGENT_NAMES = {"f": "woman", "m": "man"}
 PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
 SHOWN_LEVELS = ("S_PT", "S_L", "S_V", "S_L, no image")
+"""The sources that are shown beside their truth."""
 
 
 def entity_table(entities: pandas.DataFrame) -> pandas.DataFrame:
