@@ -35,6 +35,7 @@ __all__ = [
     "target_table",
 ]
 
+WITH_IMAGES = ("S_L", "S_V")
 AGENT_NAMES = {"f": "woman", "m": "man"}
 PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
 SHOWN_LEVELS = ("S_PT", "S_L", "S_V", "S_L, no image")
@@ -126,7 +127,7 @@ def association_table(scores: pandas.DataFrame, level: str, chosen="case study")
                 "P, woman": _probability(f["probability"]),
                 "P, man": _probability(m["probability"]),
                 "P without": _without(f["normaliser"], m["normaliser"]),
-                "images": int(bias["n"]) if "image" in study.SOURCES[level] else 0,
+                "images": int(bias["n"]) if level in WITH_IMAGES else 0,
             }
         )
     found = pandas.DataFrame(table)
@@ -400,7 +401,7 @@ def apart_table(found: pandas.DataFrame) -> pandas.DataFrame:
         {
             "planted in": found["planted_in"].map(PLACES),
             "score": found["level"],
-            "size of the oracle's B": found["oracle spread"],
+            "size of the oracle's B": found["oracle spread"].round(9),
             "size of the checkpoint's": found["spread"],
             "rank correlation": found["rank"],
             "slope": found["slope"],

@@ -20,7 +20,9 @@ from scipy import stats
 from biaslib import datasets, inference, models, planted, runtime, stimuli
 from biaslib.datasets._problems import problems
 from biaslib.metrics import masked_lm
+from biaslib.models import planted_checkpoints, region_files
 from biaslib.models.images import pictures
+from biaslib.models.regions import RegionFeatures
 
 __all__ = [
     "AGENTS",
@@ -38,6 +40,7 @@ __all__ = [
     "named_shares",
     "per_image",
     "planted_inputs",
+    "planted_model",
     "run",
     "scores",
     "shares",
@@ -297,8 +300,24 @@ PLANTED_SETTINGS = COMMON | {"dose", "seed", "view", "planted_in"}
 PAPER_SETTINGS = COMMON | {"folder", "checkpoint", "only_sound"}
 
 
+def planted_model() -> str:
+    """Return the model that answers in ``planted``: VL-BERT, if its worlds are shipped.
+
+    Without checkpoints of doses 0 and 3, VisualBERT stands in for it. It did not begin with BERT's
+    weights, so that its ``S_PT`` compares two models that learned apart.
+
+    Examples
+    --------
+    >>> planted_model() in ("vl-bert", "visualbert")
+    True
+    """
+    found = planted_checkpoints.shipped(models.REGISTRY["vl-bert"].family)
+    both = found[(found["seed"] == 0) & (found["planted_in"] == "both")]
+    return "vl-bert" if {0.0, 3.0} <= set(both["dose"]) else "visualbert"
+
+
 def planted_inputs(
-    model: str = "vl-bert",
+    model: str | None = None,
     entities: pandas.DataFrame | None = None,
     per_agent: int = 6,
     dose: float = 3,
@@ -312,8 +331,8 @@ def planted_inputs(
     Parameters
     ----------
     model
-        A name of the registry; with ``oracle``, the text-only model is the oracle of the text
-        corpus, otherwise the world's BERT.
+        A name of the registry; None takes :func:`planted_model`. With ``oracle``, the text-only
+        model is the oracle of the text corpus, otherwise the world's BERT.
     entities
         Rows of :func:`biaslib.stimuli.entities`; None takes all of them.
     per_agent
@@ -327,6 +346,7 @@ def planted_inputs(
         The set of entities that have images, as in the paper; the others are asked about in
         captions alone. None, or a set that is not there, stands for all.
     """
+    model = planted_model() if model is None else model
     entities = stimuli.entities() if entities is None else entities
     made = {"profile": "planted", "dose": dose, "seed": seed}
     asked = models.load(model, planted_in=planted_in, **made)
@@ -387,7 +407,7 @@ def user_inputs(
     manifest, found = datasets.entity_images(folder, _pictured(entities, pictured), per_agent)
     datasets.require_sound(found, f"the image set {folder}", only_sound)
     manifest = datasets.balanced_images(manifest)
-    shown = _shown_files(manifest, folder, model)
+    shown = _shown_files(manifest, folder, asked)
     return Inputs("paper", folder.name, asked, text, entities, shown, problems=found)
 
 
@@ -449,42 +469,30 @@ def _shown_scenes(model: str, *which_scenes) -> Shown:
     return Shown(rows, ids, lambda which: scenes.iloc[list(which)], planted.blank, source)
 
 
-def _shown_files(manifest: pandas.DataFrame, folder: Path, model: str) -> Shown:
-    """Image files, or the regions that were found in them where the model reads regions."""
+def _shown_files(manifest: pandas.DataFrame, folder: Path, asked) -> Shown:
+    """Image files, or regions from a file where there is one and the model reads regions."""
     rows, paths = manifest[["entity", "gender", "image"]], manifest["path"].tolist()
-    ids = manifest["sha256"].tolist()
-    if not models.REGISTRY[model].features:
+    ids, names = manifest["sha256"].tolist(), manifest["image"].tolist()
+    if not models.REGISTRY[asked.name].features:
         white = np.full((224, 224, 3), 255, np.uint8)
         return Shown(rows, ids, lambda which: [paths[i] for i in which], lambda: [white], "files")
-    find, source = _regions(folder)
-    names = rows["image"].tolist()
-    return Shown(
-        rows,
-        ids,
-        lambda which: find([names[i] for i in which], [paths[i] for i in which]),
-        _no_regions,
-        source,
-    )
-
-
-def _regions(folder: Path) -> tuple[Callable, str]:
-    """Return what gives regions of images, by their names and paths, and what to call it."""
-    from biaslib.models import detector, region_files
-
+    empty = functools.partial(_no_regions, asked.width)
     files = (folder / name for name in ("regions.safetensors", "regions.tsv", "regions"))
     there = next((path for path in files if path.exists()), None)
-    if there is not None:
-        of_content = runtime.file_sha256 if there.is_file() else runtime.source_hash
-        source = f"{there.name}, sha256 {of_content(there)[:12]}"
-        return (lambda names, _: region_files.read(there, names)), source
-    found = detector.load()
-    return (lambda _, paths: found.regions(paths)), found.revision
+    if there is None:
+        source = f"regions of {asked.detector.revision}"
+        return Shown(rows, ids, lambda which: [paths[i] for i in which], empty, source)
+    of_content = runtime.file_sha256 if there.is_file() else runtime.source_hash
+    source = f"{there.name}, sha256 {of_content(there)[:12]}"
+
+    def read(which: Sequence[int]):
+        return region_files.read(there, [names[i] for i in which], asked.width)
+
+    return Shown(rows, ids, read, empty, source)
 
 
-def _no_regions(width: int = 2048):
+def _no_regions(width: int):
     """Return an empty picture: no region is real, so that none is looked at."""
-    from biaslib.models.regions import RegionFeatures
-
     whole = np.array([[[0.0, 0.0, 1.0, 1.0]]])
     features = np.zeros((1, 1, width), np.float32)
     return RegionFeatures(features, whole, [[False]], [[False]], [[64, 64]])

@@ -39,7 +39,7 @@ TEXT_ONLY = ("S_PT", "S_L, text model")
 KEYS = ["model", "planted_in", "dose", "seed", "level"]
 
 
-def worlds(model: str = "vl-bert") -> pandas.DataFrame:
+def worlds(model: str) -> pandas.DataFrame:
     """Return the worlds for which a model and a BERT are shipped: dose, seed, planted_in."""
     found = planted_checkpoints.shipped(models.REGISTRY[model].family)
     text = planted_checkpoints.shipped("bert")[["dose", "seed"]]
@@ -70,7 +70,7 @@ def planted_log_odds(entities: list[str], world: planted.World) -> pandas.DataFr
 
 
 def beside_truth(
-    model: str = "vl-bert",
+    model: str,
     dose: float = 3,
     seed: int = 0,
     planted_in: str = "both",
@@ -128,8 +128,10 @@ def _bias(inputs: study.Inputs, n_resamples: int, store) -> pandas.DataFrame:
     return bias[["test", "level", "value", "low", "high"]]
 
 
-def over_worlds(model: str = "vl-bert", **settings) -> pandas.DataFrame:
+def over_worlds(model: str | None = None, **settings) -> pandas.DataFrame:
     """Return :func:`beside_truth` of every checkpoint that is shipped, one below the other.
+
+    Without a name: :func:`biaslib.studies.masked_association.planted_model`.
 
     Examples
     --------
@@ -140,6 +142,7 @@ def over_worlds(model: str = "vl-bert", **settings) -> pandas.DataFrame:
     ['both', 'images', 'text']
     >>> tempfile.cleanup()
     """
+    model = study.planted_model() if model is None else model
     tables = [
         beside_truth(model, row.dose, row.seed, row.planted_in, **settings)
         for row in progress(list(worlds(model).itertuples()), f"worlds of {model}")
