@@ -301,9 +301,9 @@ PAPER_SETTINGS = COMMON | {"folder", "checkpoint", "only_sound"}
 
 
 def planted_model() -> str:
-    """Return the model that answers in ``planted``: VL-BERT, if its worlds are shipped.
+    """Return the model that answers in ``planted``: VL-BERT, if it is shipped.
 
-    Without checkpoints of doses 0 and 3, VisualBERT stands in for it. It did not begin with BERT's
+    Without its checkpoint of dose 3, VisualBERT stands in for it. That did not begin with BERT's
     weights, so that its ``S_PT`` compares two models that learned apart.
 
     Examples
@@ -313,7 +313,7 @@ def planted_model() -> str:
     """
     found = planted_checkpoints.shipped(models.REGISTRY["vl-bert"].family)
     both = found[(found["seed"] == 0) & (found["planted_in"] == "both")]
-    return "vl-bert" if {0.0, 3.0} <= set(both["dose"]) else "visualbert"
+    return "vl-bert" if 3.0 in set(both["dose"]) else "visualbert"
 
 
 def planted_inputs(
