@@ -491,3 +491,19 @@ def test_in_a_world_planted_in_images_alone_the_language_score_of_the_oracle_is_
     assert sizes["images"]["S_L"] < 1e-9 < 1 < sizes["images"]["S_V"]
     # Picture and caption mostly agree in gender, so a picture also tells of the caption's.
     assert sizes["text"]["S_L"] > sizes["text"]["S_V"] > 0.5
+
+
+def test_planted_checkpoints_reach_the_targets_over_five_seeds():
+    """Set before the training: .9 for language, .8 for pre-training and images, at dose 3."""
+    tables = [recovery.beside_truth(study.planted_model(), dose=3, seed=seed) for seed in range(5)]
+    found = recovery.targets(recovery.recovery(pandas.concat(tables))).set_index("level")
+    assert found["n"].tolist() == [5] * 4
+    assert (found["mean"] >= found["least"]).all(), found.to_string()
+    assert found["least"].to_dict() == {"S_L": 0.9, "S_L, no image": 0.9, "S_PT": 0.8, "S_V": 0.8}
+
+
+def test_a_world_planted_in_one_place_has_no_shift_of_pre_training():
+    found = recovery.beside_truth(
+        study.planted_model(), planted_in="text", entities=pair(), per_agent=1
+    )
+    assert set(found["level"]) == {"S_L", "S_V", "S_L, no image"}

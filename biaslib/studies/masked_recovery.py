@@ -55,7 +55,7 @@ def planted_log_odds(entities: list[str], world: planted.World) -> pandas.DataFr
     Examples
     --------
     >>> planted_log_odds(["purse"], planted.world(1, 0))["S_L"].round(2).tolist()
-    [1.18]
+    [1.35]
     """
     said = world.truth.log_ratio(entities, given="caption")
     text = world.text_truth.log_ratio(entities, given="caption")
@@ -98,6 +98,12 @@ def beside_truth(
         *value*, the checkpoint's B, with *low* and *high*; *oracle*; *planted*, the log-odds. In a
         world that is planted in one place alone, ``S_PT`` and the text-only model are left out: no
         text-only model is trained on it.
+
+    Examples
+    --------
+    >>> found = beside_truth("visualbert", entities=stimuli.entities().head(2), per_agent=0)
+    >>> found["level"].unique().tolist()
+    ['S_PT', 'S_L, no image', 'S_L, text model']
     """
     entities = stimuli.entities() if entities is None else entities
     asked = {"entities": entities, "dose": dose, "seed": seed, "planted_in": planted_in}
@@ -133,14 +139,10 @@ def over_worlds(model: str | None = None, **settings) -> pandas.DataFrame:
 
     Without a name: :func:`biaslib.studies.masked_association.planted_model`.
 
-    Examples
-    --------
-    >>> some = stimuli.entities().head(2)
-    >>> tempfile = __import__("tempfile").TemporaryDirectory()
-    >>> found = over_worlds("visualbert", entities=some, store=runtime.Store(tempfile.name))
-    >>> sorted(found["planted_in"].unique())
-    ['both', 'images', 'text']
-    >>> tempfile.cleanup()
+    Raises
+    ------
+    FileNotFoundError
+        If no checkpoint of the model is shipped.
     """
     model = study.planted_model() if model is None else model
     tables = [
