@@ -682,10 +682,17 @@ def inputs(
     names = available_models(profile)
     if profile == "planted":
         split = "held out" if domain == DOMAINS[0] else "train"
-        return dict.fromkeys(names, planted_regions(planted_stimuli(split=split, **sizes)))
+        kept = {key: tuple(v) if isinstance(v, list) else v for key, v in sizes.items()}
+        return dict.fromkeys(names, _planted_inputs(split, tuple(sorted(kept.items()))))
     folders = {name: "google" if domain == DOMAINS[0] else IN_DOMAIN[name] for name in names}
     read = {folder: _released(folder, only_sound) for folder in dict.fromkeys(folders.values())}
     return {name: read[folder] for name, folder in folders.items()}
+
+
+@functools.lru_cache(maxsize=4)
+def _planted_inputs(split: str, sizes: tuple) -> list[GroundedStimuli]:
+    """Draw and read the scenes of a call once: later ones ask for the same again."""
+    return planted_regions(planted_stimuli(split=split, **dict(sizes)))
 
 
 def _released(name: str, only_sound: bool) -> list[GroundedStimuli]:

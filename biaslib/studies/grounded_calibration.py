@@ -415,7 +415,7 @@ def encoder_rejections(random_sets: Sequence) -> pandas.DataFrame:
     """
     rows = []
     for found in random_sets:
-        first, second = np.array_split(np.abs(found.effect_sizes), 2)
+        first, second = (np.abs(found.effect_sizes[start::2]) for start in (0, 1))
         larger = (first[:, None] >= second).sum(axis=0)
         called = int((((1 + larger) / (1 + len(first))) < 0.05).sum())
         interval = inference.proportion_interval(called, len(second))
