@@ -7,6 +7,15 @@ its authors published, checks them, and says what it found.
 from biaslib.datasets import vlstereoset
 from biaslib.datasets._problems import DataError, require_sound
 from biaslib.datasets.entity_images import balanced_images, entity_balance, entity_images
+from biaslib.datasets.captions import (
+    GENDER_WORDS,
+    PRONOUNS,
+    group_counts,
+    group_counts_on_spark,
+    matching_captions,
+    proportions,
+)
+from biaslib.datasets.fairface import equal_groups, fairface, fairface_images, membership
 from biaslib.datasets.grounded_images import (
     GroundedTest,
     balance,
@@ -17,6 +26,8 @@ from biaslib.datasets.grounded_images import (
 from biaslib.datasets.links import coverage, download_images, read_links
 
 __all__ = [
+    "GENDER_WORDS",
+    "PRONOUNS",
     "DataError",
     "GroundedTest",
     "balance",
@@ -25,8 +36,16 @@ __all__ = [
     "download_images",
     "entity_balance",
     "entity_images",
+    "equal_groups",
+    "fairface",
+    "fairface_images",
     "grounded_test",
+    "group_counts",
+    "group_counts_on_spark",
     "images_of",
+    "matching_captions",
+    "membership",
+    "proportions",
     "read_links",
     "require_sound",
     "user_test",

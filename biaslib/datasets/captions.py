@@ -1,0 +1,561 @@
+r"""Caption corpora: how often a word stands in one caption with words of a group, at any size.
+
+Hamidieh et al. (2023), section 5, take the captions of LAION-400M that hold a word and a gendered
+pronoun, and report the proportion of each gender (Table 1). The paper prints neither its list of
+pronouns, nor what counts as holding a word, nor where captions with pronouns of both genders go.
+Here:
+
+- **a word** is a run of letters, combining marks and digits; everything else, hyphens, apostrophes
+  and underscores included, separates words. "nurse's" and "nurse-led" hold *nurse*; "nurses" and
+  "wetnurse" do not;
+- **case** does not matter: texts and words are compared in lower case;
+- **an entry of several words** (*police officer*, *low-income*) is held where its words follow one
+  another, whatever separates them;
+- **pronouns** are those of :data:`PRONOUNS`; :data:`GENDER_WORDS` has common nouns as well;
+- a caption that holds a word several times counts once; captions with pronouns of both groups are
+  counted apart, and :func:`proportions` says what becomes of them.
+
+The query is one SQL text. DuckDB runs it on one machine (``biaslib[captions]``); Spark runs the
+same on a cluster (``biaslib[spark]``, which needs Java) for a corpus that outgrows the machine.
+"""
+
+import re
+import tempfile
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas
+
+from biaslib.datasets._problems import DataError, problems, require_sound
+from biaslib.inference import proportion_interval
+
+__all__ = [
+    "GENDER_WORDS",
+    "PRONOUNS",
+    "caption_column",
+    "caption_files",
+    "caption_problems",
+    "group_counts",
+    "group_counts_on_spark",
+    "matching_captions",
+    "normalised",
+    "proportions",
+]
+
+PRONOUNS = {
+    "female": ("she", "her", "hers", "herself"),
+    "male": ("he", "him", "his", "himself"),
+}
+"""Gendered pronouns, third person singular. Ours: the paper prints no list."""
+
+GENDER_WORDS = {
+    "female": (*PRONOUNS["female"], "woman", "women", "girl", "girls", "female", "lady", "ladies"),
+    "male": (*PRONOUNS["male"], "man", "men", "boy", "boys", "male", "gentleman", "gentlemen"),
+}
+"""Pronouns and common nouns, to see whether the choice of pronouns alone matters."""
+
+COLUMNS = ("caption", "TEXT", "text", "Text", "Caption")
+"""Columns that hold captions: img2dataset and re-LAION, LAION-400M and LAION-2B, others."""
+
+ADDRESSES = ("url", "URL")
+SEPARATORS = r"[^\p{L}\p{M}\p{N}]+"
+BATCH = 65_536
+
+DUCKDB = {
+    "replace": "regexp_replace(lower({column}), '" + SEPARATORS + "', ' ', 'g')",
+    "words": "unnest(list_distinct(string_split(text, ' ')))",
+    "holds": "regexp_matches(text, '{pattern}')",
+}
+SPARK = {
+    "replace": "regexp_replace(lower({column}), r'" + SEPARATORS + "', ' ')",
+    "words": "explode(array_distinct(split(text, ' ')))",
+    "holds": "text rlike '{pattern}'",
+}
+
+QUERY = """
+SELECT entry,
+       count(*) AS captions,
+       count(CASE WHEN a AND NOT b THEN 1 END) AS only_a,
+       count(CASE WHEN b AND NOT a THEN 1 END) AS only_b,
+       count(CASE WHEN a AND b THEN 1 END) AS both
+FROM (
+  SELECT entry, {holds_a} AS a, {holds_b} AS b
+  FROM (
+    SELECT text, {words} AS word
+    FROM (SELECT concat(' ', {replace}, ' ') AS text FROM {source} WHERE {column} IS NOT NULL) c
+  ) w
+  JOIN entries ON w.word = entries.first_word
+  WHERE phrase IS NULL OR contains(text, phrase)
+) f
+GROUP BY entry
+"""
+"""Words of every caption, once each, are joined to the entries by their first word; only those that
+match are looked at again, for the rest of an entry and for the words of the two groups. Nothing is
+sorted, and the state is one row an entry: memory does not grow with the corpus."""
+
+
+def normalised(text: str) -> str:
+    """Return a text as words are looked for in it: lower case, single spaces between words.
+
+    Examples
+    --------
+    >>> normalised("The NURSE's low-income flat")
+    'the nurse s low income flat'
+    """
+    kept = (c if unicodedata.category(c)[0] in "LMN" else " " for c in text.lower())
+    return " ".join("".join(kept).split())
+
+
+def caption_files(corpus: str | Path) -> list[Path]:
+    """Return the parquet files of a corpus: the file itself, or those of a folder and below.
+
+    Raises
+    ------
+    DataError
+        If there are none; the message says what to put there.
+    """
+    corpus = Path(corpus)
+    files = [corpus] if corpus.is_file() else sorted(corpus.rglob("*.parquet"))
+    if not files:
+        raise DataError(
+            f"{corpus} holds no parquet files. Put the corpus there as LAION publishes it: parquet "
+            f"files with a column of captions named {', '.join(COLUMNS[:-1])} or {COLUMNS[-1]}"
+        )
+    return files
+
+
+def caption_column(files: Sequence[Path], column: str | None = None) -> str:
+    """Return the column of captions, the same in all files.
+
+    Parameters
+    ----------
+    files
+        As of :func:`caption_files`.
+    column
+        Its name; None takes the first of :data:`COLUMNS` that the first file has.
+
+    Raises
+    ------
+    DataError
+        If a file is no parquet, lacks the column, or has something else than text in it; the
+        message names the file and its columns.
+    """
+    for path in files:
+        schema = _schema(path)
+        found = column or next((name for name in COLUMNS if name in schema.names), None)
+        if found not in schema.names:
+            raise DataError(
+                f"{path} has no column {column or 'of captions'!r}; it has "
+                f"{', '.join(schema.names)}. Pass column= with the name of the captions' column"
+            )
+        kind = str(schema.field(found).type)
+        if kind not in ("string", "large_string", "string_view"):
+            raise DataError(f"{path}: the column {found!r} holds {kind}, and captions are text")
+        column = found
+    return column
+
+
+def caption_problems(corpus: str | Path, column: str | None = None) -> pandas.DataFrame:
+    """Return what is wrong with a corpus, file by file: nulls and captions that are not UTF-8.
+
+    Parameters
+    ----------
+    corpus
+        A parquet file, or a folder of them.
+    column
+        As of :func:`caption_column`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *severity* (nulls are a ``note``, they hold no word; wrong encoding an ``error``), *kind*,
+        *where* (the file) and *what* (how many, and the first rows).
+    """
+    files = caption_files(corpus)
+    column = caption_column(files, column)
+    rows = []
+    for path in files:
+        nulls, invalid = _counted(path, column)
+        if nulls:
+            rows.append(("note", "caption is null", str(path), f"{nulls:,} rows"))
+        if invalid:
+            first = ", ".join(str(row) for row in invalid[:3])
+            what = f"{len(invalid):,} rows, the first: {first}"
+            rows.append(("error", "caption is not valid UTF-8", str(path), what))
+    return problems(rows)
+
+
+def group_counts(
+    corpus: str | Path,
+    words: Sequence[str],
+    groups: Mapping[str, Sequence[str]] = PRONOUNS,
+    column: str | None = None,
+    *,
+    threads: int | None = None,
+    memory: str = "1500MB",
+    only_sound: bool = False,
+) -> pandas.DataFrame:
+    """Count the captions that hold each word, and those that hold words of a group too: DuckDB.
+
+    Parameters
+    ----------
+    corpus
+        A parquet file, or a folder of them, of any size.
+    words
+        Words and entries of several words; see the module for what counts as holding one.
+    groups
+        Two groups by name, each with single words.
+    column
+        Of the captions; None finds it (:func:`caption_column`).
+    threads, memory
+        Limits for DuckDB; None takes all cores.
+    only_sound
+        Go on without the captions that are not valid UTF-8.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a word, in the order given: *word*; *captions* that hold it; of these, those that
+        hold a word of one group and none of the other, a column each, named as the groups; *both*.
+        ``attrs`` has the *rows* of the corpus, its *nulls*, and its *problems*.
+
+    Raises
+    ------
+    DataError
+        If the corpus is missing or has no captions, or captions that are not valid UTF-8, named
+        and counted.
+    ValueError
+        If there are no words, one holds no letter, there are not two groups, or a group's word is
+        not a single word.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "corpus.parquet"
+    >>> texts = ["The nurse and her bag", "His nurse, her ward", "A police-officer: he waves", None]
+    >>> pandas.DataFrame({"TEXT": texts}).to_parquet(path)
+    >>> group_counts(path, ["nurse", "police officer"]).to_dict("list")["both"]
+    [1, 0]
+    """
+    entries, (a, b) = _entries(words), _two_groups(groups)
+    files = caption_files(corpus)
+    column = caption_column(files, column)
+    found = caption_problems(corpus, column) if _any_invalid(files, column) else problems([])
+    require_sound(found, f"the corpus {corpus}", only_sound)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [_without_invalid(path, column, found, Path(folder)) for path in files]
+        connection = _duckdb(threads, memory, folder)
+        connection.register("entries", entries)
+        source = _source(files)
+        query = _query(DUCKDB, source, column, groups[a], groups[b])
+        counted = connection.execute(query).df()
+        totals = f"SELECT count(*), count({_quoted(column)}) FROM {source}"
+        n_rows, n_texts = connection.execute(totals).fetchone()
+        connection.close()
+    return _finished(counted, entries, a, b, n_rows, n_rows - n_texts, found)
+
+
+def group_counts_on_spark(
+    session: Any,
+    corpus: str | Path,
+    words: Sequence[str],
+    groups: Mapping[str, Sequence[str]] = PRONOUNS,
+    column: str = "caption",
+) -> pandas.DataFrame:
+    """Count the same by Spark, for a corpus that one machine does not hold.
+
+    Spark does not check the encoding: bytes that are no UTF-8 become replacement characters.
+
+    Parameters
+    ----------
+    session
+        A ``pyspark.sql.SparkSession``.
+    corpus
+        Whatever the session reads as parquet: a folder, a bucket's address.
+    words, groups
+        As of :func:`group_counts`.
+    column
+        Of the captions.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As of :func:`group_counts`.
+
+    Raises
+    ------
+    ValueError
+        As of :func:`group_counts`.
+    """
+    entries, (a, b) = _entries(words), _two_groups(groups)
+    table = session.read.parquet(str(corpus))
+    table.createOrReplaceTempView("caption_corpus")
+    # pandas writes a missing phrase as a number that is none, which Spark would take for text.
+    records = entries.astype(object).where(entries.notna(), None).values.tolist()
+    schema = "entry string, first_word string, phrase string"
+    session.createDataFrame(records, schema).createOrReplaceTempView("entries")
+    query = _query(SPARK, "caption_corpus", column, groups[a], groups[b], quote="`")
+    counted = [row.asDict() for row in session.sql(query).collect()]
+    counted = pandas.DataFrame(counted, columns=["entry", "captions", "only_a", "only_b", "both"])
+    n_rows, n_texts = table.count(), table.where(f"`{column}` IS NOT NULL").count()
+    return _finished(counted, entries, a, b, n_rows, n_rows - n_texts, problems([]))
+
+
+def proportions(
+    counts: pandas.DataFrame, both: str = "left out", confidence: float = 0.95
+) -> pandas.DataFrame:
+    """Return each word's share of the first group, with Clopper and Pearson's interval.
+
+    Parameters
+    ----------
+    counts
+        As of :func:`group_counts`.
+    both
+        Captions with words of both groups are ``"left out"``, or ``"counted twice"``, once for
+        each. The paper does not say; its two columns add up to 100% either way.
+    confidence
+        Level of the intervals.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *word*; *share* of the first group, with *low* and *high*; *n*, of how many captions. Words
+        that no caption holds with either group have NaN and n = 0.
+
+    Raises
+    ------
+    ValueError
+        If ``both`` is neither of the two.
+
+    Examples
+    --------
+    >>> counts = pandas.DataFrame({"word": ["ceo"], "captions": 90, "female": 2, "male": 6})
+    >>> proportions(counts.assign(both=2))[["share", "n"]].values.tolist()
+    [[0.25, 8.0]]
+    >>> proportions(counts.assign(both=2), both="counted twice")["share"].tolist()
+    [0.3333333333333333]
+    """
+    if both not in ("left out", "counted twice"):
+        raise ValueError(f"both is {both!r}; captions are 'left out' or 'counted twice'")
+    a, b = (column for column in counts.columns if column not in ("word", "captions", "both"))
+    twice = counts["both"] if both == "counted twice" else 0
+    table = pandas.DataFrame({"word": counts["word"], "k": counts[a] + twice})
+    table["n"] = table["k"] + counts[b] + twice
+    rows = [_share(row.k, row.n, confidence) for row in table.itertuples()]
+    return table[["word"]].join(pandas.DataFrame(rows, columns=["share", "low", "high", "n"]))
+
+
+def matching_captions(
+    corpus: str | Path,
+    word: str,
+    group: Sequence[str],
+    n: int = 20,
+    seed: int = 0,
+    column: str | None = None,
+) -> pandas.DataFrame:
+    """Return a random sample of captions that hold a word and a word of a group, to be looked at.
+
+    The step behind the paper's Figure 3: does the caption speak of the person whom the pronoun
+    means? Captions of web corpora name people and may be abusive: look at them yourself and do
+    not publish them. No page of the book shows any.
+
+    Parameters
+    ----------
+    corpus, column
+        As of :func:`group_counts`.
+    word
+        A word or entry of several words.
+    group
+        Single words, such as ``PRONOUNS["female"]``.
+    n
+        How many captions, at most.
+    seed
+        The same seed gives the same sample, whatever the order of rows.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *caption*, and *url* where the corpus has one.
+    """
+    files = caption_files(corpus)
+    column = caption_column(files, column)
+    entry = _entries([word]).iloc[0]["entry"]
+    address = next((name for name in ADDRESSES if name in _schema(files[0]).names), None)
+    kept = f", {_quoted(address)} AS url" if address else ""
+    source, text = _source(files), DUCKDB["replace"].replace("{column}", _quoted(column))
+    holds = DUCKDB["holds"].format(pattern=_pattern(group))
+    query = (
+        f"SELECT caption{', url' if address else ''} FROM (SELECT {_quoted(column)} AS caption, "
+        f"concat(' ', {text}, ' ') AS text{kept} FROM {source}) "
+        f"WHERE contains(text, ' {entry} ') AND {holds} "
+        f"ORDER BY md5(concat({int(seed)}, caption)), caption LIMIT {int(n)}"
+    )
+    connection = _duckdb(None, "1500MB", None)
+    found = connection.execute(query).df()
+    connection.close()
+    return found
+
+
+def _entries(words: Sequence[str]) -> pandas.DataFrame:
+    """Return words as the query takes them: entry, first_word, phrase; ``attrs`` has the words."""
+    given = list(dict.fromkeys(words))
+    entries = [normalised(word) for word in given]
+    if not given:
+        raise ValueError("there are no words to look for")
+    empty = [word for word, entry in zip(given, entries, strict=True) if not entry]
+    if empty:
+        raise ValueError(f"{empty[0]!r} holds neither letter nor digit: it cannot be looked for")
+    unique = list(dict.fromkeys(entries))
+    table = pandas.DataFrame({"entry": unique})
+    table["first_word"] = [entry.split()[0] for entry in unique]
+    table["phrase"] = [f" {entry} " if " " in entry else None for entry in unique]
+    table.attrs["words"] = dict(zip(given, entries, strict=True))
+    return table
+
+
+def _two_groups(groups: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    if len(groups) != 2:
+        raise ValueError(f"{len(groups)} groups of words were given, and two are compared")
+    return tuple(groups)
+
+
+def _pattern(group: Sequence[str]) -> str:
+    """Return the pattern that finds a word of the group in a text with spaces around words."""
+    bad = [word for word in group if not re.fullmatch(r"\w+", word) or normalised(word) != word]
+    if bad or not group:
+        raise ValueError(
+            f"a group holds single words in lower case, and not {(bad or ['none'])[0]!r}"
+        )
+    return f" ({'|'.join(group)}) "
+
+
+def _query(dialect: dict, source: str, column: str, a, b, quote: str = '"') -> str:
+    column = _quoted(column, quote)
+    return QUERY.format(
+        source=source,
+        column=column,
+        words=dialect["words"],
+        replace=dialect["replace"].replace("{column}", column),
+        holds_a=dialect["holds"].format(pattern=_pattern(a)),
+        holds_b=dialect["holds"].format(pattern=_pattern(b)),
+    )
+
+
+def _finished(counted, entries, a: str, b: str, n_rows, n_nulls, found) -> pandas.DataFrame:
+    counted = counted.set_index("entry").rename(columns={"only_a": a, "only_b": b})
+    words = entries.attrs["words"]
+    table = counted.reindex(words.values()).fillna(0).astype(int)
+    table.insert(0, "word", list(words))
+    table = table.reset_index(drop=True)
+    table.attrs = {"rows": int(n_rows), "nulls": int(n_nulls), "problems": found.to_dict("records")}
+    return table
+
+
+def _share(k: int, n: int, confidence: float) -> tuple[float, float, float, int]:
+    if not n:
+        return float("nan"), float("nan"), float("nan"), 0
+    found = proportion_interval(k, n, confidence)
+    return found.proportion, found.low, found.high, int(n)
+
+
+def _duckdb(threads: int | None, memory: str, folder: str | None):
+    try:
+        import duckdb
+    except ImportError as error:
+        raise ImportError(
+            "captions are counted by DuckDB: pip install 'biaslib[captions]'"
+        ) from error
+    settings = {"memory_limit": memory, "preserve_insertion_order": False}
+    settings |= {"threads": threads} if threads else {}
+    settings |= {"temp_directory": folder} if folder else {}
+    connection = duckdb.connect(config=settings)
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def _source(files: Sequence[Path]) -> str:
+    listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files)
+    return f"read_parquet([{listed}])"
+
+
+def _quoted(column: str, quote: str = '"') -> str:
+    return quote + column.replace(quote, 2 * quote) + quote
+
+
+def _schema(path: Path):
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        return pyarrow.parquet.read_schema(path)
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise DataError(f"{path} is no parquet file that can be read: {error}") from error
+
+
+def _batches(path: Path, column: str) -> Iterator[Any]:
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches(BATCH, columns=[column]):
+            yield batch.column(0)
+
+
+def _is_valid(texts) -> bool:
+    import pyarrow
+
+    try:
+        texts.validate(full=True)
+    except pyarrow.ArrowInvalid:
+        return False
+    return True
+
+
+def _any_invalid(files: Sequence[Path], column: str) -> bool:
+    return any(not _is_valid(texts) for path in files for texts in _batches(path, column))
+
+
+def _counted(path: Path, column: str) -> tuple[int, list[int]]:
+    """Return the number of nulls, and the rows whose bytes are no UTF-8."""
+    nulls, invalid, first = 0, [], 0
+    for texts in _batches(path, column):
+        nulls += texts.null_count
+        if not _is_valid(texts):
+            invalid += [first + row for row in _invalid_rows(texts)]
+        first += len(texts)
+    return nulls, invalid
+
+
+def _invalid_rows(texts) -> list[int]:
+    import pyarrow
+
+    large = str(texts.type) == "large_string"
+    values = texts.cast(pyarrow.large_binary() if large else pyarrow.binary()).to_pylist()
+    return [row for row, value in enumerate(values) if value is not None and not _decodes(value)]
+
+
+def _decodes(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _without_invalid(path: Path, column: str, found: pandas.DataFrame, folder: Path) -> Path:
+    """Return the file, or a copy of its captions that leaves out what is no UTF-8."""
+    import pyarrow
+    import pyarrow.parquet
+
+    broken = found["severity"].eq("error") & found["where"].eq(str(path))
+    if not broken.any():
+        return path
+    kept = []
+    for texts in _batches(path, column):
+        bad = [] if _is_valid(texts) else _invalid_rows(texts)
+        mask = pyarrow.array([row not in set(bad) for row in range(len(texts))])
+        kept.append(texts.filter(mask))
+    copy = Path(tempfile.mkdtemp(dir=folder)) / path.name
+    pyarrow.parquet.write_table(pyarrow.table({column: pyarrow.chunked_array(kept)}), copy)
+    return copy

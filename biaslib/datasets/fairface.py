@@ -1,0 +1,364 @@
+"""FairFace: portraits that annotators labelled with age, one of two genders and one of seven races.
+
+Kärkkäinen and Joo (2021), CC BY 4.0. Two layouts are read, both below one folder:
+
+- the authors': ``fairface_label_train.csv`` and ``fairface_label_val.csv`` beside the folders
+  ``train`` and ``val``; with both crops, each beside its own labels in a folder that holds
+  ``margin025`` or ``margin125`` in its name, as the archives are called;
+- the hub's, ``HuggingFaceM4/FairFace``: parquet files ``0.25/train-*.parquet`` and so on, whose
+  labels are numbers of classes.
+
+The labels say what annotators saw in a photograph, not who a person is.
+"""
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+
+from biaslib.datasets._problems import DataError, problems, require_sound
+from biaslib.models.images import ImageError, check_images, pictures
+from biaslib.runtime import file_sha256, unknown_name
+
+__all__ = [
+    "AGES",
+    "CROPS",
+    "GENDERS",
+    "RACES",
+    "SPLITS",
+    "equal_groups",
+    "fairface",
+    "fairface_images",
+    "membership",
+]
+
+AGES = ("0-2", "3-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60-69", "more than 70")
+GENDERS = ("Male", "Female")
+RACES = (
+    "East Asian", "Indian", "Black", "White", "Middle Eastern", "Latino_Hispanic",
+    "Southeast Asian",
+)  # fmt: skip
+"""The labels as both releases spell them, in the order of the hub's class numbers."""
+
+LABELS = {"age": AGES, "gender": GENDERS, "race": RACES}
+SPLITS = {"train": 86_744, "validation": 10_954}
+"""The two parts, and how many portraits each has as released."""
+
+CROPS = {"0.25": "margin025", "1.25": "margin125"}
+"""How much is left around a face, and what the authors' archives call it."""
+
+ROWS_AT_ONCE = 256
+AUTHORS_SPLITS = {"train": "train", "validation": "val"}
+
+
+def fairface(
+    folder: str | Path,
+    split: str = "train",
+    crop: str = "0.25",
+    *,
+    check: bool = True,
+    only_sound: bool = False,
+) -> pandas.DataFrame:
+    """Return the portraits of one part with their labels, checked.
+
+    Parameters
+    ----------
+    folder
+        Of the data set, in one of the module's two layouts.
+    split
+        ``train``, which the paper searched, or ``validation``.
+    crop
+        ``0.25`` or ``1.25``. The paper does not say which it used. With the authors' layout and a
+        single unnamed set of folders, it is a label only.
+    check
+        Open every image once. It takes a minute or two, and what it finds would else stop a run
+        of hours.
+    only_sound
+        Go on without rows that have a wrong label or an image that cannot be opened.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *file*, *age*, *gender*, *race*, *split*, *crop*, *path* (of the image, or of the parquet
+        file), *row* (in the parquet file; -1 for image files), *sha256* of the image's bytes.
+        ``attrs["problems"]`` lists what was left out.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such split or crop.
+    DataError
+        If labels or images are not there, a column is missing, a label is not one of FairFace's,
+        or images cannot be opened: named and counted.
+    """
+    for kind, name, known in (("split", split, SPLITS), ("crop", crop, CROPS)):
+        if name not in known:
+            raise unknown_name(f"{kind} of FairFace", name, known)
+    folder = Path(folder)
+    files = sorted((folder / crop).glob(f"{split}-*.parquet"))
+    table, found = _of_hub(files) if files else _of_authors(folder, split, crop)
+    found += _wrong_labels(table)
+    if check:
+        found += _unreadable(table)
+    listed = problems(found)
+    require_sound(listed, f"FairFace ({split}, crop {crop}) in {folder}", only_sound)
+    bad = set(listed.loc[listed["severity"] == "error", "where"])
+    table = table[~table["file"].isin(bad)].reset_index(drop=True)
+    if table.empty:
+        raise DataError(f"{folder} has no portrait of the split {split} that can be used")
+    table = table.assign(split=split, crop=crop)
+    table.attrs["problems"] = listed.to_dict("records")
+    return table
+
+
+def fairface_images(manifest: pandas.DataFrame) -> list[Any]:
+    """Return the images of a manifest, in its order: paths, or images that open when needed.
+
+    Parameters
+    ----------
+    manifest
+        Rows of :func:`fairface`: a few hundred at a time where they lie in parquet files, whose
+        bytes are read at once.
+
+    Returns
+    -------
+    list
+        What every model takes (:func:`biaslib.models.images.pictures`).
+    """
+    if (manifest["row"] < 0).all():
+        return manifest["path"].tolist()
+    images = dict.fromkeys(manifest.index)
+    for path, rows in manifest.groupby("path"):
+        data = _bytes_of(path, rows["row"].to_numpy())
+        for index, name, content in zip(rows.index, rows["file"], data, strict=True):
+            images[index] = _opened(content, f"{path}, {name}")
+    return list(images.values())
+
+
+def membership(
+    manifest: pandas.DataFrame, by: str | Sequence[str], order: Sequence | None = None
+) -> pandas.DataFrame:
+    """Return who belongs to which group: one row a portrait, one column a group.
+
+    Parameters
+    ----------
+    manifest
+        With the columns named.
+    by
+        A column, or several for intersections, such as ``["gender", "race"]``.
+    order
+        The labels of a single column that must be there, in this order; by default those that
+        occur.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Booleans; columns are labels, joined by ``", "`` for intersections. A partition.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, or a group is empty: named.
+
+    Examples
+    --------
+    >>> people = pandas.DataFrame({"gender": ["Male", "Female"], "age": ["0-2", "0-2"]})
+    >>> membership(people, ["gender", "age"]).columns.tolist()
+    ['Female, 0-2', 'Male, 0-2']
+    """
+    columns = [by] if isinstance(by, str) else list(by)
+    missing = [column for column in columns if column not in manifest]
+    if missing:
+        raise DataError(
+            f"the manifest has no column {missing[0]!r}; it has {', '.join(manifest.columns)}"
+        )
+    labels = manifest[columns].astype(str).agg(", ".join, axis=1)
+    names = sorted(labels.unique()) if order is None else list(order)
+    table = pandas.DataFrame({name: (labels == name).to_numpy() for name in names})
+    empty = [name for name in names if not table[name].any()]
+    if empty:
+        raise DataError(
+            f"no portrait is labelled {', '.join(map(repr, empty))} ({' x '.join(columns)}): an "
+            "empty group has no mean. Leave it out, or take the whole split"
+        )
+    return table
+
+
+def equal_groups(
+    manifest: pandas.DataFrame,
+    by: str | Sequence[str],
+    rng: np.random.Generator | int | None = None,
+    n: int | None = None,
+) -> pandas.DataFrame:
+    """Return a random sample with equally many portraits of every group.
+
+    Parameters
+    ----------
+    manifest
+        With the columns named.
+    by
+        As of :func:`membership`.
+    rng
+        Generator or seed.
+    n
+        Portraits a group; None takes as many as the smallest group has.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Rows in their order, index from 0.
+
+    Raises
+    ------
+    DataError
+        If a group has fewer than ``n``; the message names it and its size.
+
+    Examples
+    --------
+    >>> people = pandas.DataFrame({"gender": ["Male"] * 5 + ["Female"] * 2})
+    >>> equal_groups(people, "gender", rng=0)["gender"].value_counts().to_dict()
+    {'Male': 2, 'Female': 2}
+    """
+    members = membership(manifest, by)
+    sizes = members.sum()
+    wanted = int(sizes.min()) if n is None else n
+    if wanted > sizes.min() or wanted < 1:
+        raise DataError(
+            f"the group {sizes.idxmin()!r} has {sizes.min()} portraits, and {wanted} were asked for"
+        )
+    rng = np.random.default_rng(rng)
+    chosen = [
+        rng.choice(np.flatnonzero(column), wanted, replace=False) for column in members.T.to_numpy()
+    ]
+    return manifest.iloc[np.sort(np.concatenate(chosen))].reset_index(drop=True)
+
+
+def _of_authors(folder: Path, split: str, crop: str) -> tuple[pandas.DataFrame, list]:
+    name = AUTHORS_SPLITS[split]
+    named = sorted(folder.glob(f"*{CROPS[crop]}*/{name}"))
+    images = named[0].parent if named else folder
+    labels = next(
+        (path for path in (images, folder) if (path / f"fairface_label_{name}.csv").is_file()), None
+    )
+    if labels is None:
+        raise DataError(
+            f"{folder} holds neither fairface_label_{name}.csv nor {crop}/{split}-*.parquet. Put "
+            "there the authors' images and label files, or the parquet files of "
+            "HuggingFaceM4/FairFace"
+        )
+    path = labels / f"fairface_label_{name}.csv"
+    table = pandas.read_csv(path, dtype=str, keep_default_na=False)
+    _require_columns(path, table.columns, ["file", *LABELS])
+    table = table[["file", *LABELS]].assign(row=-1)
+    table["path"] = [str(images / file) for file in table["file"]]
+    there = table["path"].map(lambda each: Path(each).is_file())
+    found = [("error", "image is missing", file, "not in " + str(images))
+             for file in table.loc[~there, "file"]]  # fmt: skip
+    table["sha256"] = [
+        file_sha256(path) if here else "" for path, here in zip(table["path"], there, strict=True)
+    ]
+    return table, found
+
+
+def _of_hub(files: Sequence[Path]) -> tuple[pandas.DataFrame, list]:
+    import pyarrow.parquet
+
+    tables = []
+    for path in files:
+        schema = pyarrow.parquet.read_schema(path)
+        _require_columns(path, schema.names, ["image", *LABELS])
+        classes = _classes(schema.metadata or {})
+        rows = pyarrow.parquet.read_table(path, columns=["image", *LABELS]).to_pydict()
+        table = pandas.DataFrame({name: _names(rows[name], classes[name]) for name in LABELS})
+        names = [each["path"] or f"row {row}" for row, each in enumerate(rows["image"])]
+        table.insert(0, "file", [f"{path.stem}/{name}" for name in names])
+        table["row"], table["path"] = range(len(table)), str(path)
+        table["sha256"] = [
+            hashlib.sha256(each["bytes"] or b"").hexdigest() for each in rows["image"]
+        ]
+        tables.append(table)
+    return pandas.concat(tables, ignore_index=True), []
+
+
+def _classes(metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
+    """Return the names of the class numbers: those that the file states, else the hub's."""
+    stated = json.loads(metadata.get(b"huggingface", b"{}"))
+    features = stated.get("info", {}).get("features", {})
+    return {name: features.get(name, {}).get("names") or LABELS[name] for name in LABELS}
+
+
+def _names(values: Sequence, classes: Sequence[str]) -> list[str]:
+    """Return the labels of class numbers; anything else stays as it is, to be reported."""
+    known = range(len(classes))
+    return [classes[v] if isinstance(v, int) and v in known else str(v) for v in values]
+
+
+def _require_columns(path: Path, there: Sequence[str], wanted: Sequence[str]) -> None:
+    missing = [column for column in wanted if column not in there]
+    if missing:
+        raise DataError(
+            f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(there)}"
+        )
+
+
+def _wrong_labels(table: pandas.DataFrame) -> list[tuple[str, str, str, str]]:
+    """Return the rows whose label is not one of FairFace's, with the nearest that is."""
+    found = []
+    for column, known in LABELS.items():
+        wrong = table[~table[column].isin(known)]
+        for file, label in zip(wrong["file"], wrong[column], strict=True):
+            text = str(unknown_name(column, label, known))
+            found.append(("error", f"{column} is unknown", file, text))
+    return found
+
+
+def _unreadable(table: pandas.DataFrame) -> list[tuple[str, str, str, str]]:
+    found = []
+    files = table[(table["row"] < 0) & table["sha256"].ne("")]
+    if len(files):
+        bad = check_images(files["path"].tolist())
+        for row, problem in zip(bad["row"], bad["problem"], strict=True):
+            found.append(("error", "image cannot be opened", files["file"].iloc[row], problem))
+    for path, rows in table[table["row"] >= 0].groupby("path"):
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            part = rows.iloc[start : start + ROWS_AT_ONCE]
+            for file, content in zip(
+                part["file"], _bytes_of(path, part["row"].to_numpy()), strict=True
+            ):
+                try:
+                    pictures([_opened(content, file)])[0]
+                except ImageError as error:
+                    found.append(("error", "image cannot be opened", file, str(error)))
+    return found
+
+
+def _bytes_of(path: str, rows: np.ndarray) -> list[bytes]:
+    """Return the bytes of some images of a parquet file, reading the row groups that hold them."""
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path) as file:
+        sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        ends = np.cumsum(sizes)
+        group = np.searchsorted(ends, rows, side="right")
+        images = {}
+        for number in np.unique(group):
+            column = file.read_row_group(int(number), columns=["image"]).column("image")
+            first = ends[number] - sizes[number]
+            for row in rows[group == number]:
+                images[row] = column[int(row - first)].as_py()["bytes"] or b""
+    return [images[row] for row in rows]
+
+
+def _opened(content: bytes, name: str):
+    """Return an image of Pillow that decodes when it is used."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        return Image.open(io.BytesIO(content))
+    except (UnidentifiedImageError, OSError) as error:
+        raise ImageError(f"{name} is not an image that Pillow reads: {error}") from error

@@ -1,0 +1,809 @@
+"""Study 3: the audit of CLIP with SO-B-IT (Hamidieh et al. 2023), and the captions behind it.
+
+Words in captions against portraits of labelled groups: C-ASC, who is retrieved, how evenly; with
+intervals that resample people, a correction over words and groups, and the choices that the paper
+leaves open. Then the captions of a corpus: with whose pronouns does a word stand?
+
+From the command line, ``python -m biaslib.studies.clip_audit`` computes the embeddings of a run
+into the store, to be found there by the notebook; ``accelerate launch -m
+biaslib.studies.clip_audit`` does so on several GPUs.
+"""
+
+import argparse
+import functools
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+from scipy import special, stats
+
+from biaslib import inference, models, planted, runtime, stimuli
+from biaslib.datasets import captions as corpora
+from biaslib.datasets import fairface as portraits
+from biaslib.metrics import caption_association
+from biaslib.models import processes
+from biaslib.models.images import pictures
+from biaslib.planted import World
+from biaslib.stimuli import pool
+
+__all__ = [
+    "COST",
+    "ERASED",
+    "TEMPLATES",
+    "Inputs",
+    "Retrieval",
+    "cost",
+    "embed_images",
+    "embed_texts",
+    "erasure",
+    "expected_shares",
+    "innocent_captions",
+    "inputs",
+    "load_model",
+    "mechanism",
+    "planted_corpus",
+    "retrieve",
+    "score",
+    "sensitivity",
+    "source_of_bias",
+    "welch_p_values",
+    "words",
+]
+
+STUDY = "hamidieh2023"
+ERASED = 0.2
+"""A group is called hardly retrieved for a word if its share is below this part of its share in
+the data set. Ours: section F of the paper says "few" and gives no number."""
+
+CORPUS_SIZE = 45_000
+"""Captions that a tiny CLIP was trained on."""
+
+WORDS_AT_ONCE = 64
+SPARE = 50
+
+TEMPLATES = {
+    "by kind, as the paper": None,
+    "adjective template for all": "a photo of {a} {word} person",
+    "noun template for all": "a photo of {a} {word}",
+}
+"""Captions of the sensitivity analysis; the second is that of a public re-implementation."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a run of the study reads.
+
+    Attributes
+    ----------
+    profile, dataset
+        Of the run, and the name of the portraits.
+    model
+        Options of :func:`biaslib.models.load`.
+    people
+        One row a portrait, with the columns of the facets.
+    read
+        Rows of ``people`` -> images.
+    ids
+        What the store calls the portraits: hashes of their content.
+    facets
+        Name of a facet -> its column, or columns of an intersection.
+    gender
+        Names of the two genders in ``people``, women first.
+    k
+        Portraits retrieved for each word.
+    corpus
+        Folder or file of captions, or None where there is none.
+    crop
+        Of the portraits.
+    """
+
+    profile: str
+    dataset: str
+    model: Mapping[str, Any]
+    people: pandas.DataFrame
+    read: Callable[[pandas.DataFrame], Any]
+    ids: Sequence[str]
+    facets: Mapping[str, str | list[str]]
+    gender: tuple[str, str]
+    k: int
+    corpus: Path | None = None
+    crop: str = ""
+
+    @functools.cached_property
+    def groups(self) -> dict[str, pandas.DataFrame]:
+        """Who belongs to which group, by facet: a partition each."""
+        return {name: portraits.membership(self.people, by) for name, by in self.facets.items()}
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """Cosines and rankings of a run, of which scores are made.
+
+    Attributes
+    ----------
+    similarities
+        (k words, n portraits), float32.
+    ranking
+        Portraits nearest to each word, nearest first, deeper than k for resampling.
+    k
+        How many count as retrieved.
+    """
+
+    similarities: np.ndarray = field(repr=False)
+    ranking: np.ndarray = field(repr=False)
+    k: int
+
+
+def inputs(
+    profile: str | None = None,
+    dose: float = 3,
+    seed: int = 0,
+    n_per_cell: int = 30,
+    crop: str = "0.25",
+    split: str = "train",
+) -> Inputs:
+    """Return what the study reads in a profile.
+
+    Parameters
+    ----------
+    profile
+        ``planted``: emoji portraits with new looks, and a tiny CLIP. ``paper``: FairFace in the
+        data folder ``fairface``, OpenCLIP ViT-H/14, and the corpus in the data folder
+        ``captions`` where there is one.
+    dose, seed, n_per_cell
+        Of the planted world; portraits of each gender in each tone.
+    crop, split
+        Of FairFace.
+
+    Returns
+    -------
+    Inputs
+
+    Raises
+    ------
+    FileNotFoundError, DataError
+        If the data are not there, or not as they should be; the message says what to do.
+    """
+    if runtime.profile(profile) == "paper":
+        return _paper(crop, split)
+    scenes = planted.faces(n_per_cell, np.random.default_rng([seed, 3]))
+    people = scenes.assign(
+        gender=scenes["gender"].map({"woman": "women", "man": "men"}),
+        tone="tone " + scenes["tone"].astype(str),
+    )
+    facets = {"gender": "gender", "tone": "tone", "age": "age", "gender x tone": ["gender", "tone"]}
+    return Inputs(
+        profile="planted",
+        dataset="planted portraits",
+        model={"name": "clip", "profile": "planted", "dose": dose, "seed": seed},
+        people=people,
+        read=lambda rows: planted.draw(scenes.loc[rows.index]),
+        ids=pictures(scenes).ids,
+        facets=facets,
+        gender=("women", "men"),
+        k=len(people) // 10,
+        crop="whole",
+    )
+
+
+def _paper(crop: str, split: str) -> Inputs:
+    people = portraits.fairface(runtime.data_folder("fairface"), split, crop)
+    try:
+        corpus = runtime.data_folder("captions")
+    except FileNotFoundError:
+        corpus = None
+    facets = {"gender": "gender", "race": "race", "age": "age", "gender x race": ["gender", "race"]}
+    return Inputs(
+        profile="paper",
+        dataset=f"FairFace {split}, crop {crop}",
+        model={"name": "open-clip", "profile": "paper"},
+        people=people,
+        read=portraits.fairface_images,
+        ids=people["sha256"].tolist(),
+        facets=facets,
+        gender=("Female", "Male"),
+        k=min(100, len(people) // 10),
+        corpus=corpus,
+        crop=crop,
+    )
+
+
+def words() -> pandas.DataFrame:
+    """Return the taxonomy, a row a word and type, with its caption in the models' spelling.
+
+    Examples
+    --------
+    >>> words().groupby("bias_type", sort=False).size().to_dict()["Activity"]
+    20
+    """
+    return stimuli.taxonomy("sobit")
+
+
+def load_model(given: Inputs) -> Any:
+    """Return the dual encoder of a run."""
+    options = dict(given.model)
+    return models.load(options.pop("name"), **options)
+
+
+def embed_images(
+    model: Any, given: Inputs, store: runtime.Store | None = None, shard_size: int = 512
+) -> np.ndarray:
+    """Return one unit vector a portrait, (n, d), computed once for all runs.
+
+    A run that is killed repeats one shard at most. If several processes were launched, each
+    computes its share.
+    """
+    store = store or runtime.Store()
+    key = _key(model, "image embeddings")
+
+    def compute(which: Sequence[int]) -> np.ndarray:
+        return model.encode_image(given.read(given.people.iloc[list(which)]))
+
+    own = processes.own_share(len(given.ids))
+    if 0 < len(own) < len(given.ids):
+        mine = [given.ids[row] for row in own]
+        store.rows(key, mine, lambda which: compute([own[at] for at in which]), shard_size)
+    processes.wait_for_all()
+    return store.rows(key, given.ids, compute, shard_size)
+
+
+def embed_texts(model: Any, texts: Sequence[str], store: runtime.Store | None = None) -> np.ndarray:
+    """Return one unit vector a caption, (k, d), computed once for all runs."""
+    store, texts = store or runtime.Store(), list(texts)
+
+    def compute(which: Sequence[int]) -> np.ndarray:
+        return model.encode_text([texts[row] for row in which])
+
+    return store.rows(_key(model, "text embeddings"), texts, compute)
+
+
+def _key(model: Any, output: str) -> dict[str, str]:
+    return {"model": model.name, "revision": model.revision, "output": output}
+
+
+def retrieve(text: np.ndarray, image: np.ndarray, k: int) -> Retrieval:
+    """Return cosines of captions (k, d) and portraits (n, d), and rankings deep enough to resample."""
+    similarities = (text @ image.T).astype(np.float32)
+    depth = min(len(image), 2 * k + SPARE)
+    return Retrieval(similarities, caption_association.top_k(similarities, depth), k)
+
+
+def score(
+    found: Retrieval,
+    given: Inputs,
+    table: pandas.DataFrame,
+    model: Any,
+    *,
+    ddof: int = 1,
+    n_resamples: int = 1_000,
+    seed: int = 0,
+) -> pandas.DataFrame:
+    """Return tidy scores of every word and group: C-ASC, share, skew and entropy.
+
+    Parameters
+    ----------
+    found
+        As of :func:`retrieve`.
+    given
+        The run's inputs.
+    table
+        The words: ``word``, ``bias_type``, ``kind``, ``caption``, in the order of ``found``.
+    model
+        For its name and revision.
+    ddof
+        Of C-ASC.
+    n_resamples
+        Resamples of people.
+    seed
+        Of the resamples.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a statistic, word and group: study, model, revision, profile, dataset, test (the
+        type of bias), level (the facet), word, kind, group, statistic, value, low, high, p_value,
+        p_adjusted, n, seed. ``c_asc``, ``share`` (of the k retrieved) and ``skew`` (log of its
+        ratio to the share in the data set, one portrait added) a group; ``entropy`` a facet, its
+        group "all". p-values: Welch's test for C-ASC, the hypergeometric test for shares; adjusted
+        (Benjamini and Yekutieli) over all words and groups of a facet and statistic. Intervals are
+        95% percentile intervals that draw people anew.
+    """
+    rng = np.random.default_rng(seed)
+    everyone = pandas.concat(given.groups.values(), axis=1)
+    intervals = _c_asc_intervals(found, everyone.to_numpy(), ddof, n_resamples, rng)
+    p_values = welch_p_values(found.similarities, everyone.to_numpy())
+    shares = _resampled(found, everyone.to_numpy(), "share", n_resamples, rng)
+    top = found.ranking[:, : found.k]
+    rows, start = [], 0
+    for facet, members in given.groups.items():
+        columns = slice(start, start + members.shape[1])
+        start += members.shape[1]
+        composition = caption_association.top_k_composition(top, members.to_numpy())
+        test = caption_association.representation(composition)
+        skew = caption_association.skew_at_k(composition, smoothing=1.0)
+        nothing = np.full(skew.shape, np.nan)
+        parts = {
+            "c_asc": (*(part[:, columns] for part in intervals), p_values[:, columns]),
+            "share": (test.shares, shares.low[:, columns], shares.high[:, columns], test.p_value),
+            "skew": (skew, nothing, nothing, nothing),
+        }
+        rows += [_tidy(table, facet, members.columns, name, *part) for name, part in parts.items()]
+        even = _resampled(found, members.to_numpy(), "entropy", n_resamples, rng)
+        bounds = (np.asarray(each)[:, None] for each in (even.estimate, even.low, even.high))
+        rows.append(_tidy(table, facet, ["all"], "entropy", *bounds, nothing[:, :1]))
+    scores = pandas.concat(rows, ignore_index=True)
+    labels = {"study": STUDY, "model": model.name, "revision": model.revision}
+    labels |= {"profile": given.profile, "dataset": given.dataset}
+    return scores.assign(**labels, n=len(given.people), seed=seed)
+
+
+def _tidy(table, facet, names, statistic, value, low, high, p_value) -> pandas.DataFrame:
+    """Return the rows of a statistic: words outside, groups inside."""
+    adjusted = np.full(p_value.shape, np.nan)
+    if np.isfinite(p_value).all():
+        adjusted = inference.adjust_table(p_value, "by")
+    words_ = table.loc[table.index.repeat(len(names)), ["bias_type", "word", "kind"]]
+    columns = {
+        "test": words_["bias_type"].to_numpy(),
+        "level": facet,
+        "word": words_["word"].to_numpy(),
+        "kind": words_["kind"].to_numpy(),
+        "group": np.tile(np.asarray(names, dtype=object), len(table)),
+        "statistic": statistic,
+    }
+    numbers = {"value": value, "low": low, "high": high}
+    numbers |= {"p_value": p_value, "p_adjusted": adjusted}
+    return pandas.DataFrame(columns | {key: each.ravel() for key, each in numbers.items()})
+
+
+def _c_asc_intervals(found: Retrieval, members, ddof, n_resamples, rng):
+    """Return C-ASC with bounds, (k, g) each, some words at a time; all see the same resamples."""
+    seeds = rng.integers(2**32)
+    parts = []
+    for start in range(0, len(found.similarities), WORDS_AT_ONCE):
+        block = found.similarities[start : start + WORDS_AT_ONCE]
+        interval = inference.bootstrap_c_asc(
+            block, members, ddof, n_resamples=n_resamples, rng=np.random.default_rng(seeds)
+        )
+        parts.append((interval.estimate, interval.low, interval.high))
+    return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+def _resampled(found: Retrieval, members, statistic: str, n_resamples: int, rng):
+    return inference.bootstrap_top_k(
+        found.ranking, members, found.k, statistic, n_resamples=n_resamples, rng=rng
+    )
+
+
+def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
+    r"""Return two-sided p-values of the difference of means that C-ASC standardises.
+
+    Welch's test of a group's portraits against all others, with :math:`s^2` the variances within:
+
+    .. math:: t = \frac{\bar d_G - \bar d_{\bar G}}
+              {\sqrt{s_G^2 / |G| + s_{\bar G}^2 / |\bar G|}}
+
+    Parameters
+    ----------
+    similarities
+        (k, n).
+    members
+        (n, g), true where the portrait belongs to the group.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k, g). Groups of a single portrait, or all but one, have 1.
+
+    Examples
+    --------
+    >>> women = np.array([[True], [True], [True], [False], [False], [False]])
+    >>> welch_p_values(np.array([[3.0, 4, 5, 1, 2, 3]]), women).round(4)
+    array([[0.0705]])
+    """
+    scores = similarities - similarities.mean(axis=1, keepdims=True, dtype=np.float64)
+    inside = np.asarray(members, dtype=np.float64)
+    sides = []
+    for weights in (inside, 1 - inside):
+        n = weights.sum(axis=0)
+        mean = scores @ weights / n
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = np.maximum(scores**2 @ weights / n - mean**2, 0) * n / (n - 1)
+        sides.append((n, mean, variance / n))
+    (n_in, mean_in, error_in), (n_out, mean_out, error_out) = sides
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (mean_in - mean_out) / np.sqrt(error_in + error_out)
+        freedom = (error_in + error_out) ** 2
+        freedom = freedom / (error_in**2 / (n_in - 1) + error_out**2 / (n_out - 1))
+    return np.nan_to_num(2 * stats.t.sf(np.abs(t), freedom), nan=1.0)
+
+
+def erasure(
+    found: Retrieval,
+    members: pandas.DataFrame,
+    table: pandas.DataFrame,
+    below: float = ERASED,
+    n_resamples: int = 200,
+    seed: int = 0,
+) -> pandas.DataFrame:
+    """Return for how many words each group is hardly ever retrieved: section F's question.
+
+    Parameters
+    ----------
+    found
+        As of :func:`retrieve`.
+    members
+        A facet's groups, as of :attr:`Inputs.groups`.
+    table
+        The words, in the order of ``found``.
+    below
+        Hardly: a share below this part of the group's share in the data set.
+    n_resamples, seed
+        Of the intervals, which draw people anew. Resampling makes extremes more frequent than they
+        are, so that the bounds lie rather high.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a type of bias and group, and one a group over ``"all"`` types: *words*, how many
+        have the group hardly retrieved, with *low* and *high*; *by_chance*, how many would be if
+        k portraits were drawn at random for each; *n*, of how many words.
+    """
+    interval = _resampled(
+        found, members.to_numpy(), "ratio", n_resamples, np.random.default_rng(seed)
+    )
+    sizes = members.sum().to_numpy()
+    limit = np.ceil(below * found.k * sizes / len(members)) - 1
+    chance = stats.hypergeom.cdf(limit, len(members), sizes, found.k)
+    rows = []
+    for name in ["all", *dict.fromkeys(table["bias_type"])]:
+        chosen = (
+            np.ones(len(table), bool) if name == "all" else (table["bias_type"] == name).to_numpy()
+        )
+        counts = (interval.values[:, chosen] < below).sum(axis=1)
+        low, high = np.quantile(counts, [0.025, 0.975], axis=0)
+        words_ = (interval.estimate[chosen] < below).sum(axis=0)
+        for column, group in enumerate(members):
+            rows.append(
+                {"bias_type": name, "group": group, "words": int(words_[column]),
+                 "low": low[column], "high": high[column],
+                 "by_chance": chosen.sum() * chance[column], "n": int(chosen.sum())}
+            )  # fmt: skip
+    return pandas.DataFrame(rows)
+
+
+def innocent_captions(profile: str, n: int = 60, seed: int = 0) -> pandas.DataFrame:
+    """Return captions without social meaning: how high is C-ASC for these?
+
+    Portraits of two groups differ in clothing, light and background, and any caption lies a little
+    nearer to one of them. In ``planted`` these are the world's things, on which nothing is planted;
+    in ``paper``, a random draw of ordinary nouns that are in no list of the studies.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``word``, ``bias_type`` ("none"), ``kind`` and ``caption``.
+    """
+    if profile == "planted":
+        content = planted.content_words()
+        rows = content[
+            content["slot"].eq("thing") & content["phrase"].str.contains("{word}", regex=False)
+        ]
+        phrases = [
+            row.phrase.replace("a {word}", f"{stimuli.indefinite_article(word)} {word}")
+            .replace("{word}", word)
+            for word, row in rows.iterrows()
+        ]  # fmt: skip
+        table = pandas.DataFrame(
+            {"word": rows.index, "caption": [f"a photo of {p}" for p in phrases]}
+        )
+        table = table.iloc[:n]
+    else:
+        listed = {*stimuli.all_words(), *words()["word"]}
+        found = pool.word_pool(exclude=listed)
+        found = found[found["kind"] == "count noun"].sample(n, random_state=seed).sort_index()
+        captions = [stimuli.caption(word, "object") for word in found["word"]]
+        table = pandas.DataFrame({"word": found["word"].to_numpy(), "caption": captions})
+    return table.assign(bias_type="none", kind="object").reset_index(drop=True)
+
+
+def sensitivity(
+    model: Any,
+    given: Inputs,
+    table: pandas.DataFrame,
+    found: Retrieval,
+    other_images: Mapping[str, np.ndarray] | None = None,
+    store: runtime.Store | None = None,
+) -> pandas.DataFrame:
+    """Return how far the scores move when one open choice is made in another way.
+
+    Parameters
+    ----------
+    model, given, table
+        Of the run.
+    found
+        Its retrieval, made with the paper's template and k.
+    other_images
+        Embeddings of the same people in other crops, by name.
+    store
+        Of embeddings.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a choice and setting: *statistic* (C-ASC of women, or their share among the
+        retrieved); *rank correlation* with the run's own, over words; *mean change* and *largest
+        change*, in the statistic's unit; *top 10 kept*, how many of the ten words highest for
+        women stay among the ten; *n* words.
+    """
+    women = given.groups["gender"][[given.gender[0]]].to_numpy()
+    base = caption_association.c_asc(found.similarities, women)[:, 0]
+    rows = [
+        _moved("ddof", "0", base, caption_association.c_asc(found.similarities, women, 0)[:, 0])
+    ]
+    image = embed_images(model, given, store)
+    for name, template in TEMPLATES.items():
+        if template is None:
+            continue
+        texts = [template.format(a=stimuli.indefinite_article(w), word=w) for w in table["word"]]
+        text = embed_texts(model, _as_spelt(texts, given), store)
+        other = caption_association.c_asc(text @ image.T, women)[:, 0]
+        rows.append(_moved("template", name, base, other))
+    text = embed_texts(model, _as_spelt(table["caption"], given), store)
+    for name, images in (other_images or {}).items():
+        other = caption_association.c_asc(text @ images.T, women)[:, 0]
+        rows.append(_moved("crop", name, base, other))
+    share = _share_of(found.ranking, women, found.k)
+    for k in sorted({max(1, found.k // 4), found.k // 2, 2 * found.k} - {found.k, 0}):
+        if k <= found.ranking.shape[1]:
+            rows.append(_moved("k", str(k), share, _share_of(found.ranking, women, k), "share"))
+    return pandas.DataFrame(rows)
+
+
+def _as_spelt(texts: Sequence[str], given: Inputs) -> list[str]:
+    """Return captions as the model reads them: the planted world has lower case only."""
+    return [text.lower() for text in texts] if given.profile == "planted" else list(texts)
+
+
+def _share_of(ranking: np.ndarray, members: np.ndarray, k: int) -> np.ndarray:
+    return caption_association.top_k_composition(ranking[:, :k], members).shares[:, 0]
+
+
+def _moved(choice: str, setting: str, base, other, statistic: str = "C-ASC") -> dict:
+    highest = [set(np.argsort(-values, kind="stable")[:10]) for values in (base, other)]
+    change = np.abs(other - base)
+    return {
+        "choice": choice,
+        "setting": setting,
+        "statistic": statistic,
+        "rank correlation": stats.spearmanr(base, other).statistic,
+        "mean change": change.mean(),
+        "largest change": change.max(),
+        "top 10 kept": len(highest[0] & highest[1]),
+        "n": len(base),
+    }
+
+
+def planted_corpus(
+    folder: str | Path, dose: float, seed: int, planted_in: str = "both", n: int = CORPUS_SIZE
+) -> Path:
+    """Write the captions that the tiny CLIP of a world was trained on, in LAION's layout.
+
+    The draws are those of :class:`biaslib.training.clip.ClipRecipe`, from the same seeds.
+
+    Returns
+    -------
+    pathlib.Path
+        A parquet file with the columns TEXT and URL, the latter empty.
+    """
+    world = planted.world(dose, seed, planted_in)
+    scenes = world.scenes(n, np.random.default_rng([seed, 1]))
+    texts = world.captions(scenes, np.random.default_rng([seed, 2]))["text"]
+    path = Path(folder) / f"captions-dose{dose:g}-seed{seed}-{planted_in}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pandas.DataFrame({"TEXT": texts.to_numpy(), "URL": ""}).to_parquet(path)
+    return path
+
+
+def expected_shares(
+    world: World, entries: Sequence[str], groups: Mapping[str, Sequence[str]] = corpora.PRONOUNS
+) -> np.ndarray:
+    r"""Return the share of the first group's words among both groups', given the entry: the truth.
+
+    By enumeration over content words w that hold the entry, frames f, cells z and persons a:
+
+    .. math:: P(a \in A \mid \text{entry}) \propto \sum_{w, f, z} P(z) P(w \mid z) P(f \mid w)
+              \sum_{a \in A} P(a \mid \text{place}(f), z)
+
+    Parameters
+    ----------
+    world
+        The planted world.
+    entries
+        Words of the taxonomy.
+    groups
+        As of :func:`biaslib.datasets.group_counts`.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k,), NaN where the world's captions never hold the entry with either.
+    """
+    truth = world.truth
+    contents = [f" {corpora.normalised(word)} " for word in planted.content_words().index]
+    agents = planted.agent_words()["word"]
+    joint = np.exp(truth.log_words + truth.design.log_cells)
+    frames = np.exp(truth.log_frames)
+    both = []
+    for group in groups.values():
+        chosen = agents.isin(group).to_numpy()
+        of_place = {
+            place: np.exp(each[chosen]).sum(axis=0) for place, each in truth.log_agents.items()
+        }
+        of_frame = np.array(
+            [of_place.get(f.place, np.zeros(joint.shape[1])) for f in planted.frames()]
+        )
+        both.append((joint * (frames @ of_frame)).sum(axis=1))
+    holds = np.array([[f" {corpora.normalised(e)} " in c for c in contents] for e in entries])
+    first, second = (holds @ each for each in both)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return first / (first + second)
+
+
+def source_of_bias(
+    corpus: str | Path,
+    table: pandas.DataFrame,
+    groups: Mapping[str, Sequence[str]] = corpora.PRONOUNS,
+    both: str = "left out",
+    **options: Any,
+) -> pandas.DataFrame:
+    """Return, word by word, captions with the word and the women's share of pronouns: section 5.
+
+    Parameters
+    ----------
+    corpus
+        Parquet file or folder.
+    table
+        The words.
+    groups, both
+        As of :func:`biaslib.datasets.group_counts` and :func:`biaslib.datasets.proportions`.
+    **options
+        Of :func:`biaslib.datasets.group_counts`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *word*, *captions*, the groups' columns, *both*; *share* of the first group with *low* and
+        *high* (Clopper and Pearson), and *n*. ``attrs`` as of the counts.
+    """
+    counts = corpora.group_counts(corpus, table["word"].unique().tolist(), groups, **options)
+    shares = corpora.proportions(counts, both)
+    joined = counts.join(shares.drop(columns="word"))
+    joined.attrs = counts.attrs
+    return joined
+
+
+def mechanism(
+    doses: Sequence[float],
+    seed: int,
+    folder: str | Path,
+    table: pandas.DataFrame,
+    n_per_cell: int = 12,
+    store: runtime.Store | None = None,
+) -> pandas.DataFrame:
+    """Return pronouns in the training captions beside C-ASC of the CLIP trained on them, by dose.
+
+    It shows that captions can be the way by which such scores come about: here nothing else
+    differs. It does not show that LAION caused CLIP's.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a dose and word: *dose*, *word*, *share* of women's pronouns with *low* and *high*,
+        *n*, *truth*, and *c_asc* of women.
+    """
+    rows = []
+    for dose in doses:
+        given = inputs("planted", dose, seed, n_per_cell)
+        model = load_model(given)
+        image, text = embed_images(model, given, store), embed_texts(
+            model, _as_spelt(table["caption"], given), store
+        )  # fmt: skip
+        women = given.groups["gender"][["women"]].to_numpy()
+        counted = source_of_bias(planted_corpus(folder, dose, seed), table)
+        truth = expected_shares(planted.world(dose, seed), counted["word"])
+        c_asc = caption_association.c_asc(text @ image.T, women)[:, 0]
+        c_asc = pandas.Series(c_asc, index=table["word"]).groupby(level=0).first()
+        part = counted[["word", "share", "low", "high", "n"]].assign(dose=dose, truth=truth)
+        rows.append(part.assign(c_asc=part["word"].map(c_asc)))
+    return pandas.concat(rows, ignore_index=True)
+
+
+COST = {
+    "images": portraits.SPLITS["train"],
+    "cpu_seconds": 9.21,
+    "cpu_batch": 4,
+    "image_gflop": 335.0,
+    "efficiency": 0.3,
+    "T4": 65.0,
+    "H100": 989.0,
+}
+"""What the estimate reckons with. Measured: seconds of a batch of four pictures by ViT-H/14 at full
+size with random weights, one CPU thread (benchmarks/results/full_size.csv). Stated by makers: dense
+half-precision peak of T4 and H100 SXM, in 10^12 operations a second. Ours: 2 x 167.5 x 10^9
+operations a picture (twice the multiplications of a ViT-H/14 with 257 tokens), and 30% of the peak."""
+
+
+def cost(n_images: int = COST["images"]) -> pandas.DataFrame:
+    """Return how long embedding the portraits takes: measured on a CPU, estimated for two GPUs.
+
+    Examples
+    --------
+    >>> cost().round(1).values.tolist()[0]
+    ['one CPU thread', 'measured', 0.4, 55.5]
+    """
+    rows = [("one CPU thread", "measured", COST["cpu_batch"] / COST["cpu_seconds"])]
+    for name in ("T4", "H100"):
+        rate = COST[name] * 1e3 * COST["efficiency"] / COST["image_gflop"]
+        rows.append((name, "estimate until measured", rate))
+    table = pandas.DataFrame(rows, columns=["device", "standing", "images a second"])
+    return table.assign(hours=n_images / table["images a second"] / 3600)
+
+
+def fingerprint(scores: pandas.DataFrame) -> str:
+    """Return 12 hexadecimal digits of all numbers of a score table, to compare two runs."""
+    numbers = scores[["value", "low", "high", "p_value"]].to_numpy(dtype=float)
+    return hashlib.sha256(np.nan_to_num(numbers, nan=-9.0).tobytes()).hexdigest()[:12]
+
+
+def log_odds(shares: Sequence[float], n: Sequence[float]) -> np.ndarray:
+    """Return log-odds of shares of n, half a count added to either side, so that 0 and 1 have one.
+
+    Examples
+    --------
+    >>> log_odds([0.5, 1.0], [10, 10]).round(2).tolist()
+    [0.0, 3.04]
+    """
+    k = np.asarray(shares, dtype=float) * np.asarray(n, dtype=float)
+    return np.log((k + 0.5) / (np.asarray(n, dtype=float) - k + 0.5))
+
+
+def chance_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
+    """Return Spearman's correlation with a 95% interval by Fisher's transformation.
+
+    Examples
+    --------
+    >>> [round(each, 2) for each in chance_correlation([1, 2, 3, 4, 5], [1, 2, 3, 5, 4])]
+    [0.9, 0.06, 0.99]
+    """
+    r = float(stats.spearmanr(x, y).statistic)
+    if abs(r) >= 1 or len(x) < 5:
+        return r, np.nan, np.nan
+    half = special.ndtri(0.975) * 1.03 / np.sqrt(len(x) - 3)
+    return r, float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Embed portraits and captions of a run into the store, and say how many there are."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--profile", choices=runtime.PROFILES, default=None)
+    parser.add_argument("--split", default="train")
+    parser.add_argument("--crop", default="0.25")
+    parser.add_argument("--portraits", type=int, default=30, help="planted: of each group")
+    options = parser.parse_args(arguments)
+    given = inputs(options.profile, 3, 0, options.portraits, options.crop, options.split)
+    model = load_model(given)
+    n = len(embed_images(model, given))
+    n_texts = len(embed_texts(model, _as_spelt(words()["caption"], given)))
+    number, processes_ = processes.which_process()
+    print(
+        f"process {number + 1} of {processes_}: {n} portraits and {n_texts} captions in the store"
+    )
+
+
+if __name__ == "__main__":
+    main()

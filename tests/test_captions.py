@@ -1,0 +1,184 @@
+"""Captions of a corpus: DuckDB's and Spark's counts against a plain loop, and what is refused."""
+
+import re
+import shutil
+
+import numpy as np
+import pandas
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from biaslib import stimuli
+from biaslib.datasets import DataError, captions
+
+WORDS = ["nurse", "CEO", "police officer", "low-income", "caring", "comic book writer", "naïve"]
+TEXTS = [
+    "The nurse and HER bag",
+    "A nurse. His nurse; their nurse",
+    "his nurse told her",
+    "nurses of her ward, a wetnurse",
+    "Nurse's day: she",
+    "nurse-led (he)",
+    "the police officer waves to him",
+    "a police-officer herself",
+    "police, officer! he",
+    "officer police she",
+    "LOW INCOME families and his",
+    "a comic book writer, hers",
+    "comic book and her writer",
+    "na\u00efve NA\u00cfVE he",
+    "the CEO\u2019s office, she\u2019ll be there",
+    "ceo_he",
+    "",
+    "theirs, there, ushers, themes",
+]
+
+
+def write(path, texts, column="TEXT", **columns):
+    pyarrow.parquet.write_table(pyarrow.table({column: texts, **columns}), path)
+    return path
+
+
+def plain(texts, words, groups=captions.PRONOUNS):
+    """The same counts by a loop over captions, with other means."""
+    a, b = groups
+    table = pandas.DataFrame(0, index=words, columns=["captions", a, b, "both"])
+    for text in filter(None, texts):
+        tokens = re.findall(r"[^\W_]+", text.lower())
+        line = " " + " ".join(tokens) + " "
+        in_a, in_b = (bool(set(groups[name]) & set(tokens)) for name in (a, b))
+        for word in words:
+            entry = " ".join(re.findall(r"[^\W_]+", word.lower()))
+            if f" {entry} " in line:
+                table.loc[word, "captions"] += 1
+                if in_a or in_b:
+                    table.loc[word, "both" if in_a and in_b else a if in_a else b] += 1
+    return table
+
+
+def drawn(n, seed):
+    """Captions of words from the whole taxonomy, pronouns and others."""
+    rng = np.random.default_rng(seed)
+    listed = stimuli.taxonomy("sobit")["word"].unique()
+    common = ["she", "Her", "HE", "his", "the", "of", "police", "officer", "book", "herself's"]
+    words = rng.choice([*listed, *common * 30], (n, 9))
+    marks = rng.choice([" ", ", ", "-", "_", " \u2014 ", "/"], (n, 9))
+    joined = np.char.add(words.astype(str), marks.astype(str))
+    return ["".join(row) for row in joined]
+
+
+def test_words_are_held_as_documented(tmp_path):
+    counts = captions.group_counts(write(tmp_path / "a.parquet", TEXTS), WORDS).set_index("word")
+    assert counts.loc["nurse"].tolist() == [5, 2, 2, 1]
+    assert counts.loc["police officer"].tolist() == [3, 1, 2, 0]
+    assert counts.loc["CEO"].tolist() == [2, 1, 1, 0]
+    assert counts.loc["low-income"].tolist() == [1, 0, 1, 0]
+    assert counts.loc["comic book writer"].tolist() == [1, 1, 0, 0]
+    assert counts.loc["naïve"].tolist() == [1, 0, 1, 0]
+    assert counts.loc["caring"].tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("groups", [captions.PRONOUNS, captions.GENDER_WORDS])
+def test_the_whole_taxonomy_is_counted_as_a_loop_counts_it(tmp_path, groups):
+    texts, words = drawn(600, 0), stimuli.taxonomy("sobit")["word"].unique().tolist()
+    for part in range(3):
+        write(tmp_path / f"part-{part}.parquet", texts[part::3], "caption")
+    counts = captions.group_counts(tmp_path, words, groups, threads=1)
+    assert counts["word"].tolist() == words
+    assert counts["captions"].sum() > 2_000
+    expected = plain(texts, words, groups)
+    pandas.testing.assert_frame_equal(counts.set_index("word"), expected, check_names=False)
+    assert counts.attrs == {"rows": 600, "nulls": 0, "problems": []}
+
+
+@pytest.mark.slow
+def test_spark_counts_the_same(tmp_path):
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed: biaslib[spark]")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, and there is none here")
+    texts = [*TEXTS, *drawn(100, 1), None]
+    words = [*WORDS, *stimuli.taxonomy("sobit")["word"].unique()]
+    path = write(tmp_path / "corpus.parquet", texts, "caption")
+    builder = sql.SparkSession.builder.master("local[1]").appName("captions")
+    builder = builder.config("spark.ui.enabled", False).config("spark.sql.shuffle.partitions", 1)
+    session = builder.config("spark.sql.warehouse.dir", str(tmp_path / "warehouse")).getOrCreate()
+    try:
+        found = captions.group_counts_on_spark(session, path, words)
+    finally:
+        session.stop()
+    expected = captions.group_counts(path, words)
+    pandas.testing.assert_frame_equal(found, expected)
+    assert found.attrs == expected.attrs
+    assert found.attrs["nulls"] == 1
+
+
+def test_shares_are_those_of_table_1_in_both_readings():
+    counts = pandas.DataFrame({"word": ["nurse"], "captions": [99], "female": [60], "male": [20]})
+    found = captions.proportions(counts.assign(both=20))
+    assert found[["share", "n"]].values.tolist() == [[0.75, 80]]
+    # Clopper and Pearson by the quantiles of the beta distribution
+    assert found[["low", "high"]].values.ravel().tolist() == pytest.approx(
+        [0.64065, 0.84015], abs=1e-4
+    )
+    twice = captions.proportions(counts.assign(both=20), both="counted twice")
+    assert twice[["share", "n"]].values.tolist() == [[80 / 120, 120]]
+    none = captions.proportions(counts.assign(both=0, female=0, male=0))
+    assert none["n"].tolist() == [0]
+    assert none["share"].isna().all()
+    with pytest.raises(ValueError, match="'left out' or 'counted twice'"):
+        captions.proportions(counts.assign(both=0), both="once")
+
+
+def test_nulls_and_wrong_bytes_are_named_and_counted(tmp_path):
+    good = write(tmp_path / "a.parquet", ["her nurse", None, None, "his nurse"])
+    values = pyarrow.array([b"her nurse", b"his nurse \xff", None, b"\xc3(", b"he, nurse"])
+    broken = pyarrow.Array.from_buffers(pyarrow.string(), 5, values.buffers())
+    bad = write(tmp_path / "b.parquet", broken)
+    found = captions.caption_problems(tmp_path)
+    assert found["kind"].tolist() == ["caption is null"] * 2 + ["caption is not valid UTF-8"]
+    assert found["what"].tolist() == ["2 rows", "1 rows", "2 rows, the first: 1, 3"]
+    assert found["where"].tolist() == [str(good), str(bad), str(bad)]
+    with pytest.raises(DataError, match=r"b\.parquet: 2 rows, the first: 1, 3"):
+        captions.group_counts(tmp_path, ["nurse"])
+    counts = captions.group_counts(tmp_path, ["nurse"], only_sound=True)
+    assert counts.iloc[0].tolist() == ["nurse", 4, 2, 2, 0]
+    assert (counts.attrs["rows"], counts.attrs["nulls"]) == (7, 3)
+
+
+def test_a_sample_of_captions_to_look_at_is_drawn_by_seed(tmp_path):
+    texts = [f"her nurse {number}" for number in range(50)] + ["his nurse", "her ward", None]
+    path = write(tmp_path / "a.parquet", texts, URL=[f"u{row}" for row in range(53)])
+    sample = captions.matching_captions(path, "nurse", captions.PRONOUNS["female"], n=5, seed=1)
+    assert len(sample) == 5
+    assert sample["caption"].str.match(r"her nurse \d+").all()
+    assert all(texts[int(url[1:])] == text for text, url in sample.itertuples(index=False))
+    shuffled = pandas.read_parquet(path).sample(frac=1, random_state=0)
+    shuffled.to_parquet(tmp_path / "b.parquet")
+    again = captions.matching_captions(tmp_path / "b.parquet", "nurse", ("her",), n=5, seed=1)
+    pandas.testing.assert_frame_equal(again, sample)
+    other = captions.matching_captions(path, "nurse", ("her",), n=5, seed=2)
+    assert set(other["caption"]) != set(sample["caption"])
+
+
+def test_what_cannot_be_counted_is_refused(tmp_path):
+    with pytest.raises(DataError, match="holds no parquet files"):
+        captions.group_counts(tmp_path, ["nurse"])
+    path = write(tmp_path / "a.parquet", TEXTS, "sentence")
+    with pytest.raises(DataError, match=r"a\.parquet has no column 'of captions'; it has sentence"):
+        captions.group_counts(path, ["nurse"])
+    with pytest.raises(DataError, match="has no column 'words'"):
+        captions.group_counts(path, ["nurse"], column="words")
+    numbers = write(tmp_path / "n.parquet", [1, 2], "caption")
+    with pytest.raises(DataError, match="holds int64, and captions are text"):
+        captions.group_counts(numbers, ["nurse"])
+    (tmp_path / "t.parquet").write_text("no parquet")
+    with pytest.raises(DataError, match=r"t\.parquet is no parquet file"):
+        captions.group_counts(tmp_path / "t.parquet", ["nurse"])
+    for words, message in (([], "no words"), (["nurse", "--"], "'--' holds neither letter")):
+        with pytest.raises(ValueError, match=message):
+            captions.group_counts(path, words, column="sentence")
+    with pytest.raises(ValueError, match="two are compared"):
+        captions.group_counts(path, ["a"], {"one": ("she",)}, column="sentence")
+    with pytest.raises(ValueError, match="single words in lower case, and not 'she is'"):
+        captions.group_counts(path, ["a"], {"x": ("she is",), "y": ("he",)}, column="sentence")
