@@ -15,7 +15,7 @@ from biaslib.datasets.captions import (
     matching_captions,
     proportions,
 )
-from biaslib.datasets.fairface import equal_groups, fairface, fairface_images, membership
+from biaslib.datasets.fairface import equal_groups, fairface_images, membership, read_fairface
 from biaslib.datasets.grounded_images import (
     GroundedTest,
     balance,
@@ -37,7 +37,6 @@ __all__ = [
     "entity_balance",
     "entity_images",
     "equal_groups",
-    "fairface",
     "fairface_images",
     "grounded_test",
     "group_counts",
@@ -46,6 +45,7 @@ __all__ = [
     "matching_captions",
     "membership",
     "proportions",
+    "read_fairface",
     "read_links",
     "require_sound",
     "user_test",

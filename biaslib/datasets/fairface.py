@@ -32,9 +32,9 @@ __all__ = [
     "RACES",
     "SPLITS",
     "equal_groups",
-    "fairface",
     "fairface_images",
     "membership",
+    "read_fairface",
 ]
 
 AGES = ("0-2", "3-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60-69", "more than 70")
@@ -56,7 +56,7 @@ ROWS_AT_ONCE = 256
 AUTHORS_SPLITS = {"train": "train", "validation": "val"}
 
 
-def fairface(
+def read_fairface(
     folder: str | Path,
     split: str = "train",
     crop: str = "0.25",
@@ -122,8 +122,8 @@ def fairface_images(manifest: pandas.DataFrame) -> list[Any]:
     Parameters
     ----------
     manifest
-        Rows of :func:`fairface`: a few hundred at a time where they lie in parquet files, whose
-        bytes are read at once.
+        Rows of :func:`read_fairface`: a few hundred at a time where they lie in parquet files,
+        whose bytes are read at once.
 
     Returns
     -------

@@ -22,6 +22,7 @@ import pandas
 from scipy import special, stats
 
 from biaslib import inference, models, planted, runtime, stimuli
+from biaslib.datasets import DataError
 from biaslib.datasets import captions as corpora
 from biaslib.datasets import fairface as portraits
 from biaslib.metrics import caption_association
@@ -34,8 +35,13 @@ __all__ = [
     "COST",
     "ERASED",
     "TEMPLATES",
+    "Audit",
     "Inputs",
     "Retrieval",
+    "as_spelt",
+    "audit",
+    "chance_correlation",
+    "corpus_of",
     "cost",
     "embed_images",
     "embed_texts",
@@ -44,12 +50,15 @@ __all__ = [
     "innocent_captions",
     "inputs",
     "load_model",
+    "log_odds",
     "mechanism",
+    "other_crops",
     "planted_corpus",
     "retrieve",
     "score",
     "sensitivity",
     "source_of_bias",
+    "truth_of",
     "welch_p_values",
     "words",
 ]
@@ -138,6 +147,23 @@ class Retrieval:
     k: int
 
 
+@dataclass(frozen=True)
+class Audit:
+    """A run: its inputs, model, words (one row a word and type), retrieval and tidy scores."""
+
+    given: Inputs
+    model: Any = field(repr=False)
+    table: pandas.DataFrame = field(repr=False)
+    found: Retrieval
+    scores: pandas.DataFrame = field(repr=False)
+
+    def c_asc(self, captions: Sequence[str], facet: str = "gender") -> np.ndarray:
+        """Return C-ASC of other captions, (k, groups of the facet)."""
+        image = embed_images(self.model, self.given)
+        text = embed_texts(self.model, as_spelt(captions, self.given))
+        return caption_association.c_asc(text @ image.T, self.given.groups[facet].to_numpy())
+
+
 def inputs(
     profile: str | None = None,
     dose: float = 3,
@@ -191,7 +217,7 @@ def inputs(
 
 
 def _paper(crop: str, split: str) -> Inputs:
-    people = portraits.fairface(runtime.data_folder("fairface"), split, crop)
+    people = portraits.read_fairface(runtime.data_folder("fairface"), split, crop)
     try:
         corpus = runtime.data_folder("captions")
     except FileNotFoundError:
@@ -266,7 +292,7 @@ def _key(model: Any, output: str) -> dict[str, str]:
 
 
 def retrieve(text: np.ndarray, image: np.ndarray, k: int) -> Retrieval:
-    """Return cosines of captions (k, d) and portraits (n, d), and rankings deep enough to resample."""
+    """Return cosines of captions (k, d) and portraits (n, d), and rankings with some to spare."""
     similarities = (text @ image.T).astype(np.float32)
     depth = min(len(image), 2 * k + SPARE)
     return Retrieval(similarities, caption_association.top_k(similarities, depth), k)
@@ -377,6 +403,76 @@ def _resampled(found: Retrieval, members, statistic: str, n_resamples: int, rng)
     return inference.bootstrap_top_k(
         found.ranking, members, found.k, statistic, n_resamples=n_resamples, rng=rng
     )
+
+
+def audit(
+    given: Inputs,
+    *,
+    n_resamples: int = 1_000,
+    seed: int = 0,
+    store: runtime.Store | None = None,
+) -> "Audit":
+    """Return the audit of the whole taxonomy: embeddings through the store, rankings, scores."""
+    model, table = load_model(given), words()
+    image = embed_images(model, given, store)
+    text = embed_texts(model, as_spelt(table["caption"], given), store)
+    found = retrieve(text, image, given.k)
+    scores = score(found, given, table, model, n_resamples=n_resamples, seed=seed)
+    return Audit(given, model, table, found, scores)
+
+
+def other_crops(
+    model: Any, given: Inputs, store: runtime.Store | None = None
+) -> dict[str, np.ndarray]:
+    """Return embeddings of the same people in another crop, by its name.
+
+    In ``planted``, the inner four fifths of each picture; in ``paper``, FairFace's other crop, or
+    nothing where it is not in the data folder.
+
+    Raises
+    ------
+    DataError
+        If the other crop's portraits have other labels, so that they cannot be paired.
+    """
+    if given.profile == "planted":
+        drawn = given.read(given.people)
+        edge = drawn.shape[1] // 10
+        inner = np.ascontiguousarray(drawn[:, edge:-edge, edge:-edge])
+        ids = pictures(inner).ids
+        found = (store or runtime.Store()).rows(
+            _key(model, "image embeddings"), ids, lambda which: model.encode_image(inner[which])
+        )
+        return {"inner four fifths": found}
+    other = next(crop for crop in portraits.CROPS if crop != given.crop)
+    split = given.people["split"].iloc[0]
+    try:
+        again = _paper(other, split)
+    except DataError:
+        return {}
+    labels = list(portraits.LABELS)
+    if not again.people[labels].equals(given.people[labels]):
+        raise DataError(f"the crops {given.crop} and {other} hold different portraits")
+    return {f"crop {other}": embed_images(model, again, store)}
+
+
+def corpus_of(given: Inputs, folder: str | Path) -> Path:
+    """Return the captions of a run: those its tiny CLIP was trained on, or the data folder's.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the profile is ``paper`` and there is no corpus; the message says what to put where.
+    """
+    if given.profile == "planted":
+        return planted_corpus(folder, given.model["dose"], given.model["seed"])
+    return given.corpus or runtime.data_folder("captions")
+
+
+def truth_of(given: Inputs, entries: Sequence[str]) -> np.ndarray | None:
+    """Return the planted share of women's pronouns, or None where nobody knows it."""
+    if given.profile != "planted":
+        return None
+    return expected_shares(planted.world(given.model["dose"], given.model["seed"]), entries)
 
 
 def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -550,10 +646,10 @@ def sensitivity(
         if template is None:
             continue
         texts = [template.format(a=stimuli.indefinite_article(w), word=w) for w in table["word"]]
-        text = embed_texts(model, _as_spelt(texts, given), store)
+        text = embed_texts(model, as_spelt(texts, given), store)
         other = caption_association.c_asc(text @ image.T, women)[:, 0]
         rows.append(_moved("template", name, base, other))
-    text = embed_texts(model, _as_spelt(table["caption"], given), store)
+    text = embed_texts(model, as_spelt(table["caption"], given), store)
     for name, images in (other_images or {}).items():
         other = caption_association.c_asc(text @ images.T, women)[:, 0]
         rows.append(_moved("crop", name, base, other))
@@ -564,7 +660,7 @@ def sensitivity(
     return pandas.DataFrame(rows)
 
 
-def _as_spelt(texts: Sequence[str], given: Inputs) -> list[str]:
+def as_spelt(texts: Sequence[str], given: Inputs) -> list[str]:
     """Return captions as the model reads them: the planted world has lower case only."""
     return [text.lower() for text in texts] if given.profile == "planted" else list(texts)
 
@@ -711,7 +807,7 @@ def mechanism(
         given = inputs("planted", dose, seed, n_per_cell)
         model = load_model(given)
         image, text = embed_images(model, given, store), embed_texts(
-            model, _as_spelt(table["caption"], given), store
+            model, as_spelt(table["caption"], given), store
         )  # fmt: skip
         women = given.groups["gender"][["women"]].to_numpy()
         counted = source_of_bias(planted_corpus(folder, dose, seed), table)
@@ -734,8 +830,8 @@ COST = {
 }
 """What the estimate reckons with. Measured: seconds of a batch of four pictures by ViT-H/14 at full
 size with random weights, one CPU thread (benchmarks/results/full_size.csv). Stated by makers: dense
-half-precision peak of T4 and H100 SXM, in 10^12 operations a second. Ours: 2 x 167.5 x 10^9
-operations a picture (twice the multiplications of a ViT-H/14 with 257 tokens), and 30% of the peak."""
+half-precision peak of T4 and H100 SXM, in 10^12 operations a second. Ours: 335 x 10^9 operations a
+picture (twice the multiplications of a ViT-H/14 with 257 tokens), and 30% of the peak."""
 
 
 def cost(n_images: int = COST["images"]) -> pandas.DataFrame:
@@ -798,7 +894,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = inputs(options.profile, 3, 0, options.portraits, options.crop, options.split)
     model = load_model(given)
     n = len(embed_images(model, given))
-    n_texts = len(embed_texts(model, _as_spelt(words()["caption"], given)))
+    n_texts = len(embed_texts(model, as_spelt(words()["caption"], given)))
     number, processes_ = processes.which_process()
     print(
         f"process {number + 1} of {processes_}: {n} portraits and {n_texts} captions in the store"
