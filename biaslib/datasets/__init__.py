@@ -6,7 +6,6 @@ its authors published, checks them, and says what it found.
 
 from biaslib.datasets import vlstereoset
 from biaslib.datasets._problems import DataError, require_sound
-from biaslib.datasets.entity_images import balanced_images, entity_balance, entity_images
 from biaslib.datasets.captions import (
     GENDER_WORDS,
     PRONOUNS,
@@ -15,6 +14,7 @@ from biaslib.datasets.captions import (
     matching_captions,
     proportions,
 )
+from biaslib.datasets.entity_images import balanced_images, entity_balance, entity_images
 from biaslib.datasets.fairface import equal_groups, fairface_images, membership, read_fairface
 from biaslib.datasets.grounded_images import (
     GroundedTest,

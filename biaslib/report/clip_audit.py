@@ -9,6 +9,7 @@ from biaslib import published
 from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing
 from biaslib.report._explorer import Panel
+from biaslib.report._style import marked
 from biaslib.report._text import signed
 from biaslib.studies import clip_audit as study
 
@@ -45,13 +46,8 @@ OPEN_TYPES = ("Occupation", "Activity")
 
 
 def _marked(figure, profile: str = "planted"):
-    """Write into the picture whose numbers it shows, and return it closed."""
-    from matplotlib import pyplot
-
-    text = "planted world" if profile == "planted" else "this run, profile paper"
-    figure.suptitle(text, x=0.99, ha="right", fontsize=9, color="0.35", style="italic")
-    pyplot.close(figure)
-    return figure
+    """Close a figure; write into it where it is from, if that is the planted world."""
+    return marked(figure, "planted world" if profile == "planted" else "")
 
 
 def _rows(scores: pandas.DataFrame, statistic: str, facet: str) -> pandas.DataFrame:

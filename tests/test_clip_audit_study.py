@@ -1,0 +1,382 @@
+"""Study 3: scores against plain loops, SciPy and the planted truth; kills, processes, figures."""
+
+import csv
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.figure
+import numpy as np
+import pandas
+import pytest
+from scipy import stats
+from support import rehearsal_clip_audit as sample
+
+from biaslib import planted, published
+from biaslib.datasets import DataError
+from biaslib.report import clip_audit as plots
+from biaslib.runtime import Store
+from biaslib.studies import clip_audit as study
+from biaslib.training import clip as recipe
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return Store(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="module")
+def audit(store):
+    return study.audit(study.inputs("planted", n_per_cell=12), n_resamples=60, store=store)
+
+
+def of(scores, statistic, level, word, group):
+    rows = scores[(scores["statistic"] == statistic) & (scores["level"] == level)]
+    return rows[(rows["word"] == word) & (rows["group"] == group)].iloc[0]
+
+
+def test_scores_are_tidy_and_complete(audit):
+    scores, n_words = audit.scores, len(study.words())
+    assert n_words == 428
+    assert scores.groupby(["level", "statistic"]).size().to_dict() == {
+        (level, statistic): n_words * (1 if statistic == "entropy" else groups)
+        for level, groups in (("gender", 2), ("tone", 5), ("age", 3), ("gender x tone", 10))
+        for statistic in ("c_asc", "share", "skew", "entropy")
+    }
+    assert scores["test"].nunique() == 10
+    assert scores[["study", "model", "profile"]].drop_duplicates().values.tolist() == [
+        ["hamidieh2023", "clip", "planted"]
+    ]
+    assert scores["revision"].str.startswith("clip-dose3-seed0, sha256").all()
+
+
+@pytest.mark.parametrize(
+    ("level", "group"), [("gender", "women"), ("gender x tone", "men, tone 4")]
+)
+def test_scores_are_those_of_a_plain_loop(audit, level, group):
+    people, found = audit.given.people, audit.found
+    label = people["gender"] if level == "gender" else people["gender"] + ", " + people["tone"]
+    member, n, k = (label == group).to_numpy(), len(people), audit.given.k
+    for word in ("nurse", "fixing cars", "police officer"):
+        cosines = found.similarities[plots.one_word(audit.table, word)].astype(float)
+        inside, outside = cosines[member], cosines[~member]
+        c_asc = of(audit.scores, "c_asc", level, word, group)
+        expected = (inside.mean() - outside.mean()) / cosines.std(ddof=1)
+        assert c_asc["value"] == pytest.approx(expected, abs=1e-9)
+        assert c_asc["low"] < expected < c_asc["high"]
+        p_value = stats.ttest_ind(inside, outside, equal_var=False).pvalue
+        assert c_asc["p_value"] == pytest.approx(p_value, rel=1e-6, abs=1e-300)
+        top = np.argsort(-cosines, kind="stable")[:k]
+        count = int(member[top].sum())
+        share = of(audit.scores, "share", level, word, group)
+        assert share["value"] == count / k
+        null = stats.hypergeom(n, member.sum(), k)
+        tail = min(2 * min(null.sf(count - 1), null.cdf(count)), 1)
+        assert share["p_value"] == pytest.approx(tail, rel=1e-6)
+        skew = of(audit.scores, "skew", level, word, group)["value"]
+        smoothed = (count + member.mean()) / (k + 1)
+        assert skew == pytest.approx(np.log(smoothed / member.mean()))
+        parts = label.iloc[top].value_counts(normalize=True)
+        entropy = stats.entropy(parts) / np.log(label.nunique())
+        assert of(audit.scores, "entropy", level, word, "all")["value"] == pytest.approx(entropy)
+
+
+def test_the_correction_is_over_all_words_and_groups_of_a_facet(audit):
+    for statistic in ("c_asc", "share"):
+        rows = audit.scores.query("statistic == @statistic and level == 'tone'")
+        expected = stats.false_discovery_control(rows["p_value"], method="by")
+        np.testing.assert_allclose(rows["p_adjusted"], expected)
+
+
+def test_intervals_resample_people_and_are_the_same_with_the_same_seed(audit):
+    again = [
+        study.score(audit.found, audit.given, audit.table, audit.model, n_resamples=20, seed=seed)
+        for seed in (1, 1, 2)
+    ]
+    prints = [study.fingerprint(each) for each in again]
+    assert prints[0] == prints[1] != prints[2]
+    shares = audit.scores.query("statistic == 'share' and level == 'gender'")
+    assert ((shares["low"] <= shares["value"]) & (shares["value"] <= shares["high"])).mean() > 0.97
+
+
+def test_c_asc_recovers_the_planted_order_on_the_whole_taxonomy(audit):
+    women = audit.scores.query("statistic == 'c_asc' and group == 'women'").drop_duplicates("word")
+    truth = planted.world(3, 0).truth.log_ratio(women["word"].str.lower().tolist(), "picture")
+    assert stats.spearmanr(women["value"], truth).statistic > 0.8
+
+
+def test_hardly_retrieved_groups_are_counted_as_a_loop_counts_them(audit):
+    members = audit.given.groups["tone"]
+    erased = study.erasure(audit.found, members, audit.table, n_resamples=20)
+    top = audit.found.ranking[:, : audit.found.k]
+    for group in members:
+        shares = members[group].to_numpy()[top].mean(axis=1)
+        hardly = shares / members[group].mean() < study.ERASED
+        row = erased[(erased["bias_type"] == "all") & (erased["group"] == group)].iloc[0]
+        assert row["words"] == hardly.sum()
+        assert row["n"] == 428
+        k, n, size = audit.found.k, len(members), members[group].sum()
+        counts = np.arange(k + 1)
+        chance = stats.hypergeom.pmf(counts, n, size, k)[counts / k < study.ERASED * size / n].sum()
+        assert row["by_chance"] == pytest.approx(428 * chance)
+    parts = erased[erased["bias_type"] != "all"].groupby("group")["words"].sum()
+    assert (
+        parts.to_dict() == erased.query("bias_type == 'all'").set_index("group")["words"].to_dict()
+    )
+
+
+def test_open_choices_are_switched_one_at_a_time(audit, store):
+    crops = study.other_crops(audit.model, audit.given, store)
+    moved = study.sensitivity(audit.model, audit.given, audit.table, audit.found, crops, store)
+    assert moved["choice"].unique().tolist() == ["ddof", "template", "crop", "k"]
+    ddof = moved.iloc[0]
+    n = len(audit.given.people)
+    women = audit.scores.query("statistic == 'c_asc' and group == 'women'")["value"]
+    assert ddof["mean change"] == pytest.approx(women.abs().mean() * (np.sqrt(n / (n - 1)) - 1))
+    assert ddof["rank correlation"] == 1
+    assert ddof["top 10 kept"] == 10
+    assert (moved["rank correlation"] < 1).sum() >= 4
+
+
+def test_innocent_words_have_no_planted_gender():
+    table = study.innocent_captions("planted")
+    ratios = planted.world(3, 0).truth.log_ratio(table["word"].tolist(), given="picture")
+    np.testing.assert_allclose(ratios, 0, atol=1e-9)
+    ordinary = study.innocent_captions("paper", n=20, seed=1)
+    assert len(ordinary) == 20
+    assert not set(ordinary["word"]) & set(study.words()["word"].str.lower())
+
+
+def test_expected_pronouns_are_those_of_table_1_at_dose_1():
+    rows = published.table("hamidieh2023", 1)
+    rows = rows[rows["word"] != "assistant"]  # Also part of "personal assistant" and others.
+    found = study.expected_shares(planted.world(1, 0), rows["word"].tolist())
+    np.testing.assert_allclose(100 * found, rows["female"], atol=0.1)
+    assert np.isnan(study.expected_shares(planted.world(1, 0), ["zzz"]))
+
+
+def test_the_corpus_is_the_one_the_checkpoint_was_trained_on(tmp_path, monkeypatch):
+    assert recipe.N_PAIRS == study.CORPUS_SIZE
+    monkeypatch.setattr(recipe, "N_PAIRS", 300)
+    world = planted.world(3, 2)
+    made = recipe.ClipRecipe(world=world, vision=Path())
+    texts = world.captions(made.scenes, np.random.default_rng([2, 2]))["text"]
+    path = study.planted_corpus(tmp_path, 3, 2, n=300)
+    assert pandas.read_parquet(path)["TEXT"].tolist() == texts.tolist()
+
+
+def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
+    table = study.words()
+    path = study.planted_corpus(tmp_path, 3, 0)
+    shares = study.source_of_bias(path, table)
+    truth = study.expected_shares(planted.world(3, 0), shares["word"])
+    kept = (shares["n"] > 0).to_numpy() & np.isfinite(truth)
+    assert kept.sum() > 400
+    inside = (truth >= shares["low"]) & (truth <= shares["high"])
+    assert inside[kept].mean() >= 0.95
+    spread = np.sqrt(truth * (1 - truth) / shares["n"])[kept]
+    z = ((shares["share"] - truth)[kept] / spread).to_numpy()
+    assert abs(z.mean()) < 4 / np.sqrt(kept.sum())
+    assert 0.8 < z.std() < 1.2
+    assert shares.attrs["rows"] == study.CORPUS_SIZE
+    totals = shares[["female", "male", "both"]].sum(axis=1)
+    assert (totals <= shares["captions"]).all()
+
+
+def test_pronouns_and_scores_go_together_where_a_bias_is_planted_and_not_elsewhere(tmp_path, store):
+    table = study.words()
+    found = study.mechanism((0, 3), 0, tmp_path, table, n_per_cell=6, store=store)
+    result = plots.mechanism_table(found).set_index("dose")
+    assert abs(result.loc[0, "rank correlation"]) < 0.15
+    assert result.loc[3, "rank correlation"] > 0.7
+    assert (result["truth within the interval"] > 0.95).all()
+
+
+KILLED = """
+import os, signal, sys
+from biaslib.runtime import Store
+from biaslib.studies import clip_audit as study
+
+given = study.inputs("planted", n_per_cell=3)
+model = study.load_model(given)
+encode, calls = model.encode_image, []
+
+def deadly(images):
+    calls.append(len(images))
+    if len(calls) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return encode(images)
+
+model.encode_image = deadly
+study.embed_images(model, given, Store(sys.argv[1]), shard_size=8)
+"""
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_goes_on_and_gives_the_same_scores(tmp_path, monkeypatch):
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "killed")], cwd=ROOT)
+    assert ended.returncode == -9
+    given = study.inputs("planted", n_per_cell=3)
+    model = study.load_model(given)
+    encode, computed = model.encode_image, []
+
+    def counting(images):
+        computed.append(len(images))
+        return encode(images)
+
+    model.encode_image = counting
+    resumed = study.embed_images(model, given, Store(tmp_path / "killed"), shard_size=8)
+    assert sum(computed) == 30 - 16
+    fresh = study.embed_images(model, given, Store(tmp_path / "fresh"), shard_size=8)
+    np.testing.assert_array_equal(resumed, fresh)
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_portraits(tmp_path):
+    pytest.importorskip("accelerate", reason="Accelerate is not there: biaslib[several-gpus]")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    common |= {
+        "ACCELERATE_USE_CPU": "true",
+        "BIASLIB_STORE": str(tmp_path),
+        "LOCAL_WORLD_SIZE": "2",
+    }
+    command = [sys.executable, "-m", "biaslib.studies.clip_audit", "--portraits", "3"]
+    started = [
+        subprocess.Popen(
+            [*command, "--profile", "planted"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+            env={**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    said = [process.communicate(timeout=300)[0].strip().splitlines()[-1] for process in started]
+    assert said == [
+        f"process {rank} of 2: 30 portraits, 428 captions in the store" for rank in (1, 2)
+    ]
+    given = study.inputs("planted", n_per_cell=3)
+    model = study.load_model(given)
+    stored = study.embed_images(model, given, Store(tmp_path))
+    alone = model.encode_image(given.read(given.people))
+    np.testing.assert_allclose(stored, alone, atol=1e-6)
+
+
+class Random:
+    """A dual encoder of random numbers."""
+
+    name, revision = "open-clip", "random"
+
+    def encode_image(self, images):
+        return np.stack(
+            [self._vector(np.asarray(image).tobytes()) for image in self.opened(images)]
+        )
+
+    def encode_text(self, texts):
+        return np.stack([self._vector(text.encode()) for text in texts])
+
+    def opened(self, images):
+        from biaslib.models.images import pictures
+
+        return list(pictures(images))
+
+    def _vector(self, content):
+        rng = np.random.default_rng(list(content[:5000:7]))
+        vector = rng.normal(size=16).astype(np.float32)
+        return vector / np.linalg.norm(vector)
+
+
+@pytest.fixture
+def paper(tmp_path, monkeypatch):
+    sample.build(tmp_path)
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
+    return tmp_path
+
+
+def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
+    given = study.inputs("paper")
+    assert given.facets == {
+        "gender": "gender", "race": "race", "age": "age", "gender x race": ["gender", "race"],
+    }  # fmt: skip
+    assert (len(given.people), given.k) == (42, 4)
+    assert given.groups["gender x race"].shape == (42, 14)
+    monkeypatch.setattr(study, "load_model", lambda given: Random())
+    audit = study.audit(given, n_resamples=10, store=Store(paper / "store"))
+    assert audit.scores["dataset"].unique().tolist() == ["FairFace train, crop 0.25"]
+    corpus = study.corpus_of(given, paper)
+    shares = study.source_of_bias(corpus, audit.table)
+    assert (shares.attrs["rows"], shares.attrs["nulls"]) == (3000, 6)
+    assert study.truth_of(given, ["nurse"]) is None
+    assert study.other_crops(audit.model, given, Store(paper / "store"))["crop 1.25"].shape == (
+        42,
+        16,
+    )
+
+
+def test_missing_data_say_what_to_put_where(tmp_path, monkeypatch):
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="fairface_label_train"):
+        study.inputs("paper")
+    sample.write_folders(tmp_path / "fairface")
+    with pytest.raises(FileNotFoundError, match="parquet files with a column of captions"):
+        study.corpus_of(study.inputs("paper"), tmp_path)
+
+
+def test_a_group_that_is_empty_is_named(paper):
+    path = paper / "fairface" / "fairface_label_train.csv"
+    table = pandas.read_csv(path)
+    table[table["gender"] == "Male"].to_csv(path, index=False)
+    people = study.inputs("paper").people
+    with pytest.raises(DataError, match="no portrait is labelled 'Female'"):
+        study.portraits.membership(people, "gender", ["Female", "Male"])
+
+
+def test_the_cost_reckons_with_what_the_benchmark_measured():
+    with open(ROOT / "benchmarks" / "results" / "full_size.csv", encoding="utf-8") as stream:
+        rows = {row["family"]: row for row in csv.DictReader(stream)}
+    assert float(rows["open-clip ViT-H-14"]["seconds per batch"]) == study.COST["cpu_seconds"]
+    table = study.cost().set_index("device")
+    assert table.loc["one CPU thread", "hours"] == pytest.approx(86_744 / 4 * 9.21 / 3600)
+    assert table.loc["T4", "images a second"] == pytest.approx(65e12 * 0.3 / 335e9)
+    assert table["standing"].tolist() == ["measured"] + ["estimate until measured"] * 2
+
+
+def test_tables_and_figures_show_the_scores(audit):
+    scores, given = audit.scores, audit.given
+    top = plots.top_words(scores, "gender", "Occupation", 3)
+    rows = scores.query("test == 'Occupation' and statistic == 'c_asc' and group == 'women'")
+    best = rows.sort_values("value", ascending=False).iloc[0]
+    assert top["women"].iloc[0] == f"{best['word']} {best['value']:.2f}"
+    words = plots.unevenest(scores, "gender x tone", "Activity", 4)
+    entropies = scores.query(
+        "test == 'Activity' and statistic == 'entropy' and level == 'gender x tone'"
+    )
+    assert entropies.set_index("word").loc[words, "value"].is_monotonic_increasing
+    table = plots.composition_table(scores, "gender x tone", "Activity", words)
+    np.testing.assert_allclose(table.drop(columns="word").sum(axis=1), 1)
+    figures = [
+        plots.flow(audit.found, given, audit.table, "nurse"),
+        plots.composition(scores, "gender x tone", plots.OPEN_TYPES, 3),
+        plots.innocent_figure(scores, np.array([0.1, -0.2, 0.3])),
+    ]
+    assert all(isinstance(each, matplotlib.figure.Figure) for each in figures)
+    assert {each.get_suptitle() for each in figures} == {"planted world"}
+    panel = plots.explorer(scores, given, ["nurse", "chef"])
+    assert len(panel.cases) == 2 * 4
+    assert "C-ASC is highest for" in panel.sentence("nurse", "gender")
+    found = plots.printed_pronouns().set_index("word")
+    assert found.loc["nurse", "95% interval, %"] == "68.3 to 69.7"
+    assert len(plots.printed_lists([4])) == 2
+
+
+def test_checks_of_exercises_know_right_from_wrong():
+    def c_asc(cosines, group):
+        return (cosines[group].mean() - cosines[~group].mean()) / cosines.std(ddof=1)
+
+    assert plots.check_c_asc(c_asc).passed
+    assert not plots.check_c_asc(lambda cosines, group: cosines[group].mean()).passed
+    assert not plots.check_composition(lambda cosines, group, k: None).passed
