@@ -2,6 +2,7 @@
 
 import csv
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,11 +12,13 @@ import matplotlib.figure
 import numpy as np
 import pandas
 import pytest
+from PIL import Image
 from scipy import stats
 from support import rehearsal_clip_audit as sample
 
 from biaslib import planted, published
 from biaslib.datasets import DataError
+from biaslib.models.images import pictures
 from biaslib.report import clip_audit as plots
 from biaslib.runtime import Store
 from biaslib.studies import clip_audit as study
@@ -87,7 +90,7 @@ def test_scores_are_those_of_a_plain_loop(audit, level, group):
 
 def test_the_correction_is_over_all_words_and_groups_of_a_facet(audit):
     for statistic in ("c_asc", "share"):
-        rows = audit.scores.query("statistic == @statistic and level == 'tone'")
+        rows = audit.scores[audit.scores["statistic"].eq(statistic)].query("level == 'tone'")
         expected = stats.false_discovery_control(rows["p_value"], method="by")
         np.testing.assert_allclose(rows["p_adjusted"], expected)
 
@@ -272,17 +275,11 @@ class Random:
     name, revision = "open-clip", "random"
 
     def encode_image(self, images):
-        return np.stack(
-            [self._vector(np.asarray(image).tobytes()) for image in self.opened(images)]
-        )
+        opened = pictures(images)
+        return np.stack([self._vector(image.tobytes()) for image in opened])
 
     def encode_text(self, texts):
         return np.stack([self._vector(text.encode()) for text in texts])
-
-    def opened(self, images):
-        from biaslib.models.images import pictures
-
-        return list(pictures(images))
 
     def _vector(self, content):
         rng = np.random.default_rng(list(content[:5000:7]))
@@ -311,10 +308,15 @@ def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
     shares = study.source_of_bias(corpus, audit.table)
     assert (shares.attrs["rows"], shares.attrs["nulls"]) == (3000, 6)
     assert study.truth_of(given, ["nurse"]) is None
-    assert study.other_crops(audit.model, given, Store(paper / "store"))["crop 1.25"].shape == (
-        42,
-        16,
-    )
+    assert study.other_crops(audit.model, given, Store(paper / "store")) == {}
+    folders, both = paper / "fairface", paper / "both" / "fairface"
+    for name in ("margin025", "margin125"):
+        shutil.copytree(folders, both / name)
+    for image in (both / "margin125" / "train").iterdir():
+        Image.open(image).transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(image)
+    monkeypatch.setenv("BIASLIB_DATA", str(paper / "both"))
+    other = study.other_crops(audit.model, study.inputs("paper"), Store(paper / "store"))
+    assert other["crop 1.25"].shape == (42, 16)
 
 
 def test_missing_data_say_what_to_put_where(tmp_path, monkeypatch):

@@ -427,7 +427,7 @@ def other_crops(
     """Return embeddings of the same people in another crop, by its name.
 
     In ``planted``, the inner four fifths of each picture; in ``paper``, FairFace's other crop, or
-    nothing where it is not in the data folder.
+    nothing where the data folder has one crop only.
 
     Raises
     ------
@@ -448,6 +448,8 @@ def other_crops(
     try:
         again = _paper(other, split)
     except DataError:
+        return {}
+    if list(again.ids) == list(given.ids):
         return {}
     labels = list(portraits.LABELS)
     if not again.people[labels].equals(given.people[labels]):
