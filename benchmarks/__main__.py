@@ -15,7 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NAMES = ("permutation", "caption_association", "bootstrap", "encoders", "kills", "detector")
+NAMES = (
+    "permutation",
+    "caption_association",
+    "bootstrap",
+    "encoders",
+    "kills",
+    "detector",
+    "captions",
+)
 
 
 def records(name: str) -> list[dict]:

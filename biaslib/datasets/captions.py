@@ -11,9 +11,9 @@ Here:
 - **case** does not matter: texts and words are compared in lower case;
 - **an entry of several words** (*police officer*, *low-income*) is held where its words follow one
   another, whatever separates them;
-- **pronouns** are those of :data:`PRONOUNS`; :data:`GENDER_WORDS` has common nouns as well;
+- **pronouns** are those of :data:`biaslib.datasets.captions.PRONOUNS`; :data:`biaslib.datasets.captions.GENDER_WORDS` has common nouns as well;
 - a caption that holds a word several times counts once; captions with pronouns of both groups are
-  counted apart, and :func:`proportions` says what becomes of them.
+  counted apart, and :func:`biaslib.datasets.captions.proportions` says what becomes of them.
 
 The query is one SQL text. DuckDB runs it on one machine (``biaslib[captions]``); Spark runs the
 same on a cluster (``biaslib[spark]``, which needs Java) for a corpus that outgrows the machine.
@@ -48,13 +48,19 @@ PRONOUNS = {
     "female": ("she", "her", "hers", "herself"),
     "male": ("he", "him", "his", "himself"),
 }
-"""Gendered pronouns, third person singular. Ours: the paper prints no list."""
+"""Gendered pronouns, third person singular. Ours: the paper prints no list.
+
+:meta hide-value:
+"""
 
 GENDER_WORDS = {
     "female": (*PRONOUNS["female"], "woman", "women", "girl", "girls", "female", "lady", "ladies"),
     "male": (*PRONOUNS["male"], "man", "men", "boy", "boys", "male", "gentleman", "gentlemen"),
 }
-"""Pronouns and common nouns, to see whether the choice of pronouns alone matters."""
+"""Pronouns and common nouns, to see whether the choice of pronouns alone matters.
+
+:meta hide-value:
+"""
 
 COLUMNS = ("caption", "TEXT", "text", "Text", "Caption")
 """Columns that hold captions: img2dataset and re-LAION, LAION-400M and LAION-2B, others."""
@@ -132,9 +138,9 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
     Parameters
     ----------
     files
-        As of :func:`caption_files`.
+        As of :func:`biaslib.datasets.captions.caption_files`.
     column
-        Its name; None takes the first of :data:`COLUMNS` that the first file has.
+        Its name; None takes the first of ``COLUMNS`` that the first file has.
 
     Raises
     ------
@@ -165,7 +171,7 @@ def caption_problems(corpus: str | Path, column: str | None = None) -> pandas.Da
     corpus
         A parquet file, or a folder of them.
     column
-        As of :func:`caption_column`.
+        As of :func:`biaslib.datasets.captions.caption_column`.
 
     Returns
     -------
@@ -208,7 +214,7 @@ def group_counts(
     groups
         Two groups by name, each with single words.
     column
-        Of the captions; None finds it (:func:`caption_column`).
+        Of the captions; None finds it (:func:`biaslib.datasets.captions.caption_column`).
     threads, memory
         Limits for DuckDB; None takes all cores.
     only_sound
@@ -275,19 +281,19 @@ def group_counts_on_spark(
     corpus
         Whatever the session reads as parquet: a folder, a bucket's address.
     words, groups
-        As of :func:`group_counts`.
+        As of :func:`biaslib.datasets.captions.group_counts`.
     column
         Of the captions.
 
     Returns
     -------
     pandas.DataFrame
-        As of :func:`group_counts`.
+        As of :func:`biaslib.datasets.captions.group_counts`.
 
     Raises
     ------
     ValueError
-        As of :func:`group_counts`.
+        As of :func:`biaslib.datasets.captions.group_counts`.
     """
     entries, (a, b) = _entries(words), _two_groups(groups)
     table = session.read.parquet(str(corpus))
@@ -311,7 +317,7 @@ def proportions(
     Parameters
     ----------
     counts
-        As of :func:`group_counts`.
+        As of :func:`biaslib.datasets.captions.group_counts`.
     both
         Captions with words of both groups are ``"left out"``, or ``"counted twice"``, once for
         each. The paper does not say; its two columns add up to 100% either way.
@@ -364,7 +370,7 @@ def matching_captions(
     Parameters
     ----------
     corpus, column
-        As of :func:`group_counts`.
+        As of :func:`biaslib.datasets.captions.group_counts`.
     word
         A word or entry of several words.
     group

@@ -122,7 +122,7 @@ def fairface_images(manifest: pandas.DataFrame) -> list[Any]:
     Parameters
     ----------
     manifest
-        Rows of :func:`read_fairface`: a few hundred at a time where they lie in parquet files,
+        Rows of :func:`biaslib.datasets.read_fairface`: a few hundred at a time where they lie in parquet files,
         whose bytes are read at once.
 
     Returns
@@ -202,7 +202,7 @@ def equal_groups(
     manifest
         With the columns named.
     by
-        As of :func:`membership`.
+        As of :func:`biaslib.datasets.membership`.
     rng
         Generator or seed.
     n

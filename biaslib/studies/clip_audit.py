@@ -79,7 +79,10 @@ TEMPLATES = {
     "adjective template for all": "a photo of {a} {word} person",
     "noun template for all": "a photo of {a} {word}",
 }
-"""Captions of the sensitivity analysis; the second is that of a public re-implementation."""
+"""Captions of the sensitivity analysis; the second is that of a public re-implementation.
+
+:meta hide-value:
+"""
 
 
 @dataclass(frozen=True)
@@ -691,7 +694,7 @@ def planted_corpus(
 ) -> Path:
     """Write the captions that the tiny CLIP of a world was trained on, in LAION's layout.
 
-    The draws are those of :class:`biaslib.training.clip.ClipRecipe`, from the same seeds.
+    The draws are those of ``biaslib.training.clip.ClipRecipe``, from the same seeds.
 
     Returns
     -------
@@ -833,7 +836,10 @@ COST = {
 """What the estimate reckons with. Measured: seconds of a batch of four pictures by ViT-H/14 at full
 size with random weights, one CPU thread (benchmarks/results/full_size.csv). Stated by makers: dense
 half-precision peak of T4 and H100 SXM, in 10^12 operations a second. Ours: 335 x 10^9 operations a
-picture (twice the multiplications of a ViT-H/14 with 257 tokens), and 30% of the peak."""
+picture (twice the multiplications of a ViT-H/14 with 257 tokens), and 30% of the peak.
+
+:meta hide-value:
+"""
 
 
 def cost(n_images: int = COST["images"]) -> pandas.DataFrame:
