@@ -11,9 +11,10 @@ Here:
 - **case** does not matter: texts and words are compared in lower case;
 - **an entry of several words** (*police officer*, *low-income*) is held where its words follow one
   another, whatever separates them;
-- **pronouns** are those of :data:`biaslib.datasets.captions.PRONOUNS`; :data:`biaslib.datasets.captions.GENDER_WORDS` has common nouns as well;
+- **pronouns** are those of :data:`biaslib.datasets.captions.PRONOUNS`;
+  :data:`biaslib.datasets.captions.GENDER_WORDS` has common nouns as well;
 - a caption that holds a word several times counts once; captions with pronouns of both groups are
-  counted apart, and :func:`biaslib.datasets.captions.proportions` says what becomes of them.
+  counted apart, and :func:`biaslib.datasets.proportions` says what becomes of them.
 
 The query is one SQL text. DuckDB runs it on one machine (``biaslib[captions]``); Spark runs the
 same on a cluster (``biaslib[spark]``, which needs Java) for a corpus that outgrows the machine.
@@ -281,19 +282,19 @@ def group_counts_on_spark(
     corpus
         Whatever the session reads as parquet: a folder, a bucket's address.
     words, groups
-        As of :func:`biaslib.datasets.captions.group_counts`.
+        As of :func:`biaslib.datasets.group_counts`.
     column
         Of the captions.
 
     Returns
     -------
     pandas.DataFrame
-        As of :func:`biaslib.datasets.captions.group_counts`.
+        As of :func:`biaslib.datasets.group_counts`.
 
     Raises
     ------
     ValueError
-        As of :func:`biaslib.datasets.captions.group_counts`.
+        As of :func:`biaslib.datasets.group_counts`.
     """
     entries, (a, b) = _entries(words), _two_groups(groups)
     table = session.read.parquet(str(corpus))
@@ -317,7 +318,7 @@ def proportions(
     Parameters
     ----------
     counts
-        As of :func:`biaslib.datasets.captions.group_counts`.
+        As of :func:`biaslib.datasets.group_counts`.
     both
         Captions with words of both groups are ``"left out"``, or ``"counted twice"``, once for
         each. The paper does not say; its two columns add up to 100% either way.
@@ -370,7 +371,7 @@ def matching_captions(
     Parameters
     ----------
     corpus, column
-        As of :func:`biaslib.datasets.captions.group_counts`.
+        As of :func:`biaslib.datasets.group_counts`.
     word
         A word or entry of several words.
     group

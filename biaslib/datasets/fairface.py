@@ -122,8 +122,8 @@ def fairface_images(manifest: pandas.DataFrame) -> list[Any]:
     Parameters
     ----------
     manifest
-        Rows of :func:`biaslib.datasets.read_fairface`: a few hundred at a time where they lie in parquet files,
-        whose bytes are read at once.
+        Rows of :func:`biaslib.datasets.read_fairface`; a few hundred at a time where they lie
+        in parquet files, whose bytes are read at once.
 
     Returns
     -------
