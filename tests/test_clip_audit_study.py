@@ -192,7 +192,7 @@ def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
 
 def test_pronouns_and_scores_go_together_where_a_bias_is_planted_and_not_elsewhere(tmp_path, store):
     table = study.words()
-    found = study.mechanism((0, 3), 0, tmp_path, table, n_per_cell=6, store=store)
+    found = study.mechanism((0, 3), 0, tmp_path, table, store=store)
     result = plots.mechanism_table(found).set_index("dose")
     assert abs(result.loc[0, "rank correlation"]) < 0.15
     assert result.loc[3, "rank correlation"] > 0.7

@@ -301,8 +301,8 @@ def erasure_figure(tables: dict[str, pandas.DataFrame], profile: str = "planted"
         axis.plot(rows["by_chance"], places, "D", color="C1", markersize=5, label="by chance")
         axis.set_yticks(places, rows["group"], fontsize=9)
         axis.set_title(name, fontsize=10)
-        axis.set(xlabel=f"of {rows['n'].iloc[0]} words")
-    axes[0, 0].legend(frameon=False, fontsize=9)
+        axis.set(xlabel=f"of {rows['n'].iloc[0]} words", xlim=(0, 1.35 * rows["high"].max()))
+    axes[0, 0].legend(frameon=False, fontsize=9, loc="lower right")
     return _marked(figure, profile)
 
 
