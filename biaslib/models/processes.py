@@ -43,10 +43,12 @@ def wait_for_all() -> None:
 
 
 def _state():
+    import torch
+
     try:
         from accelerate import PartialState
     except ImportError as error:
         raise ImportError(
             "several processes are coordinated by Accelerate: pip install 'biaslib[several-gpus]'"
         ) from error
-    return PartialState()
+    return PartialState(cpu=not torch.cuda.is_available())

@@ -904,9 +904,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     n = len(embed_images(model, given))
     n_texts = len(embed_texts(model, as_spelt(words()["caption"], given)))
     number, processes_ = processes.which_process()
-    print(
-        f"process {number + 1} of {processes_}: {n} portraits and {n_texts} captions in the store"
-    )
+    print(f"process {number + 1} of {processes_}: {n} portraits, {n_texts} captions in the store")
 
 
 if __name__ == "__main__":
