@@ -882,7 +882,7 @@ def chance_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, f
     Examples
     --------
     >>> [round(each, 2) for each in chance_correlation([1, 2, 3, 4, 5], [1, 2, 3, 5, 4])]
-    [0.9, 0.06, 0.99]
+    [0.9, 0.04, 0.99]
     """
     r = float(stats.spearmanr(x, y).statistic)
     if abs(r) >= 1 or len(x) < 5:
