@@ -12,7 +12,7 @@ from transformers import FlavaForPreTraining, ViltForMaskedLM
 
 from biaslib import planted, training
 from biaslib.models.planted_checkpoints import CHECKPOINTS, checkpoint, shipped
-from biaslib.training import _checkpoint, _pixel_pairs, flava, vilt, vit
+from biaslib.training import _checkpoint, _pixel_pairs, vilt, vision, vit
 from biaslib.training._agreement import agreement
 from biaslib.training._pictures import labels
 from biaslib.training._tokenizer import bert_tokenizer
@@ -173,7 +173,7 @@ def test_agreement_of_a_caption_with_what_a_picture_shows(caption, columns, part
 
 def test_flava_keeps_the_tower_as_it_is_and_vilt_starts_from_it():
     tower = load_file(TOWER / "model.safetensors")
-    own = flava.FlavaRecipe(WORLD, TOWER).build_model().flava.image_model
+    own = recipe("flava").build_model().flava.image_model
     for name, weight in own.named_parameters():
         assert not weight.requires_grad
         if name in tower:
@@ -218,7 +218,7 @@ def test_flavas_states_are_those_of_transformers():
     made = recipe("flava")
     model = made.build_model().eval()
     tokens, attended = made.captions.tokens[:2], made.captions.attended(made.captions.tokens[:2])
-    pixels = flava.drawn(made.corpus[0].iloc[:2])
+    pixels = vision.drawn(made.corpus[0].iloc[:2])
     with torch.inference_mode():
         ours = made.states(model, tokens, made.pictures[:2])
         theirs = model(
