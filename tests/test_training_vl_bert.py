@@ -18,7 +18,7 @@ from biaslib import models, planted, stimuli, training
 from biaslib.metrics import grounded, masked_lm
 from biaslib.models import planted_regions
 from biaslib.models.fusion import Mask
-from biaslib.models.planted_checkpoints import checkpoint
+from biaslib.models.planted_checkpoints import checkpoint, shipped
 from biaslib.training import vl_bert
 from biaslib.training._region_pairs import Shown
 
@@ -270,6 +270,22 @@ def test_with_new_people_the_visual_score_is_attenuated_and_misses_its_target():
     assert found.at["S_V", "rank"] == pytest.approx(0.71, abs=0.03)
     assert found.at["S_V", "slope"] == pytest.approx(0.58, abs=0.05)
     assert found.at["B of S_V", "rank"] >= 0.85
+
+
+def shipped_seeds(dose: float) -> tuple[int, ...]:
+    return tuple(shipped("vl_bert").query("dose == @dose")["seed"])
+
+
+def test_without_a_bias_the_scores_are_small():
+    """Root mean squares, against 0.4, 0.5, 1.0 and 1.0 at dose 3."""
+    rms = statistics(0, seeds=shipped_seeds(0))["rms"]
+    assert rms[["S_PT", "S_L", "B", "B without image"]].max() < 0.22
+    assert rms["S_V"] < 0.42
+
+
+def test_at_dose_1_language_is_recovered():
+    found = statistics(1, seeds=shipped_seeds(1))
+    assert found.at["B without image", "rank"] > 0.9
 
 
 def test_planted_in_the_text_alone_the_caption_says_what_the_picture_does_not_add():
