@@ -435,6 +435,10 @@ def test_the_verdict_asks_for_a_rise_above_the_floor_and_for_relevance():
     assert found["reached"].to_dict() == {"high": True, "low": False, "lost": False}
     sentence = plots.verdict_sentence(worlds.verdict(table))
     assert "opacity 0.2: 1 models (high), missed" in sentence
+    unjudged = table[(table["model"] != "low") | (table["dose"] == 3)]
+    found = worlds.verdict(unjudged)
+    assert found.set_index("model").loc["low", "reached"] is None
+    assert "want of a dose-0 checkpoint: low." in plots.verdict_sentence(found)
 
 
 @pytest.mark.slow

@@ -409,15 +409,17 @@ def verdict_sentence(verdict: pandas.DataFrame) -> str:
     """
     parts = []
     for opacity, rows in verdict.groupby("opacity"):
-        reached = rows[rows["reached"]]
+        reached = rows[rows["reached"].eq(True)]
         models = dict.fromkeys(name.split(",")[0] for name in reached["model"])
         listed = "; ".join(reached["model"]) or "none"
         met = "reached" if len(models) >= worlds.LEAST_MODELS else "missed"
         parts.append(f"opacity {opacity:g}: {len(models)} models ({listed}), {met}")
+    unjudged = ", ".join(dict.fromkeys(verdict.loc[verdict["reached"].isna(), "model"]))
+    absent = f" Not judged, for want of a dose-0 checkpoint: {unjudged}." if unjudged else ""
     return (
         f"Target: vlbs above its value at dose 0 by more than the noise floor, vlrs at least "
         f"{worlds.TARGET_VLRS:.0f}, for {worlds.LEAST_MODELS} of the six models. By how opaque the "
-        f"object is: {'. '.join(parts)}."
+        f"object is: {'. '.join(parts)}.{absent}"
     )
 
 

@@ -178,7 +178,7 @@ def side_by_side(
     seeds: Iterable[int] = SEEDS,
     doses: Iterable[float] = (0, 3),
     views: Iterable[str] = ("visible", "hidden"),
-    n: int = 16,
+    n: int = 20,
     store: Store | None = None,
 ) -> pandas.DataFrame:
     """Return vlrs, vlbs, lmss and vlss of oracle and checkpoints on the same scenes.
@@ -221,7 +221,7 @@ def _means(found: study.Run, labels: dict[str, Any]) -> list[dict[str, Any]]:
 def grounding(
     seeds: Iterable[int] = SEEDS,
     doses: Iterable[float] = (0, 3),
-    n: int = 24,
+    n: int = 20,
     store: Store | None = None,
 ) -> pandas.DataFrame:
     """Return how often a caption that fits the picture beats it with one word exchanged.
@@ -371,7 +371,7 @@ def verdict(curve: pandas.DataFrame) -> pandas.DataFrame:
     """Compare vlbs at dose 3 with dose 0 and the noise floor, by model and opacity.
 
     Reached where vlrs is at least 80 at dose 3 and vlbs is above the mean of dose 0 by more than
-    the floor; means over worlds.
+    the floor; means over worlds. None where no dose-0 checkpoint is shipped.
 
     Returns
     -------
@@ -386,6 +386,7 @@ def verdict(curve: pandas.DataFrame) -> pandas.DataFrame:
     table["rise"] = table["vlbs"] - table["vlbs at dose 0"]
     table = table.reset_index().merge(noise_floor(curve).drop(columns="checkpoints"), on="opacity")
     above = (table["rise"] > table["floor"]) & (table["vlrs"] >= TARGET_VLRS)
+    above = above.astype(object).where(table["rise"].notna(), None)
     names = ["model", "opacity", "vlrs", "vlbs", "vlbs at dose 0", "rise", "floor"]
     return table[names].assign(reached=above, worlds=table["worlds"])
 
@@ -394,7 +395,7 @@ def verdict(curve: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def modality(
-    ways: Iterable[Way] | None = None, seed: int = 0, n: int = 24, store: Store | None = None
+    ways: Iterable[Way] | None = None, seed: int = 0, n: int = 20, store: Store | None = None
 ) -> pandas.DataFrame:
     """Return lmss and vlss in worlds planted in both, in texts alone and in images alone.
 
@@ -430,7 +431,7 @@ def modality(
     return pandas.concat(tables, ignore_index=True)[names]
 
 
-def frequencies(seeds: Iterable[int] = SEEDS, n: int = 24) -> pandas.DataFrame:
+def frequencies(seeds: Iterable[int] = SEEDS, n: int = 20) -> pandas.DataFrame:
     """Return how often training says the captions, and the word on which each turns.
 
     Returns
@@ -463,7 +464,7 @@ def frequencies(seeds: Iterable[int] = SEEDS, n: int = 24) -> pandas.DataFrame:
 
 
 def relevance(
-    dose: float = 3, seeds: Iterable[int] = SEEDS, n: int = 24, store: Store | None = None
+    dose: float = 3, seeds: Iterable[int] = SEEDS, n: int = 20, store: Store | None = None
 ) -> pandas.DataFrame:
     """Return vlrs with the pictures and with a white one instead, for oracle and checkpoints.
 
