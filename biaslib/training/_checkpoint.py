@@ -33,7 +33,12 @@ WORLDS = {
     "vit": ONCE,
     "regions": ONCE,
     "open_clip": [(3, 0, "both")],
-    "vl_bert": [*((3, seed, "both") for seed in SEEDS), *IN_ONE, *FEW[2:4], (1, 0, "both")],
+    "vl_bert": [
+        *((0, seed, "both") for seed in (0, 1, 2)),
+        *((1, seed, "both") for seed in (0, 1)),
+        *((3, seed, "both") for seed in SEEDS),
+        *IN_ONE,
+    ],
     "visualbert": CALIBRATED,
     "lxmert": [*ONCE, *FEW],
     "vilt": [*ONCE, (0, 1001, "both"), *FEW],
@@ -71,7 +76,7 @@ def plan() -> pandas.DataFrame:
     Examples
     --------
     >>> plan().groupby("family").size()[["bert", "vl_bert", "visualbert", "regions"]].tolist()
-    [15, 10, 12, 1]
+    [15, 12, 12, 1]
     """
     rows = [(family, *each) for family in RECIPES for each in WORLDS.get(family, GRID)]
     return pandas.DataFrame(rows, columns=["family", "dose", "seed", "planted_in"])
