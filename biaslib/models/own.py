@@ -32,7 +32,7 @@ class OwnModel:
     Attributes
     ----------
     given
-        What was asked for.
+        What was asked for; of a folder its name alone.
     registered
         The registered name whose family read it: says what images it takes.
     model
@@ -153,4 +153,5 @@ def load_own(given: str | Path, profile: str | None = None, device: str | None =
     """
     registered, checkpoint = identify(given, profile)
     model = load(registered, profile=profile, checkpoint=checkpoint, device=device)
-    return OwnModel(str(given), registered, model, checkpoint)
+    named = Path(given).resolve().name if isinstance(checkpoint, Path) else str(given)
+    return OwnModel(named, registered, model, checkpoint)

@@ -1,0 +1,407 @@
+"""The four audits on a model of one's own, as far as its capabilities and the data allow.
+
+:func:`audit` asks a model for what each study needs, runs those that it can, and says of the others
+why not. Nothing is measured here: every score is that of its study.
+"""
+
+import datetime
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+
+import biaslib
+from biaslib import inference, runtime
+from biaslib.models import planted_checkpoints
+from biaslib.models.capabilities import (
+    DualEncoder,
+    GroundedEncoder,
+    ImageTextMatcher,
+    MaskedLM,
+)
+from biaslib.models.own import OwnModel, load_own
+from biaslib.runtime import progress
+from biaslib.studies import clip_audit, grounded, stereotype_selection
+from biaslib.studies import masked_association as masked
+
+__all__ = ["PARTS", "TIDY", "Audit", "Part", "audit", "capabilities", "example", "summary"]
+
+TIDY = ["study", "part", "model", "revision", "profile", "dataset", "test", "level", "statistic"]
+TIDY += ["value", "low", "high", "p_value", "n", "seed"]
+"""Columns of the scores of an audit."""
+
+WITH_IMAGES = ("S_L", "S_V")
+"""Sources of study 2's scores that need images."""
+
+QUOTED = "Occupation"
+"""The type of words of study 3 that a page quotes; the others are counted."""
+
+RESAMPLES = 200
+"""Of the intervals; each study's chapter uses more."""
+
+SHOWN_AS = {"text": "bert", "pixels": "vilt", "regions": "visualbert"}
+"""A registered model that takes the same pictures, for a study that prepares them by name."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an audit: what it needs of a model, and the study that does it.
+
+    Attributes
+    ----------
+    study, name
+        Whose measure, and what is done.
+    needs
+        The capability.
+    sees
+        Whether the model has to take images for it.
+    run
+        Takes the model, the profile and the store; returns tidy scores.
+    """
+
+    study: str
+    name: str
+    needs: type
+    sees: bool
+    run: Callable[[OwnModel, str, runtime.Store | None], pandas.DataFrame]
+
+    def missing(self, own: OwnModel) -> str:
+        """Return what the model lacks for this part, or an empty string."""
+        if not isinstance(own.model, self.needs):
+            return f"the model does not {ABILITIES[self.needs]}"
+        return "the model takes no images here" if self.sees and not own.takes_images else ""
+
+
+ABILITIES = {
+    GroundedEncoder: "embed texts",
+    MaskedLM: "fill masks",
+    DualEncoder: "encode texts and images apart",
+    ImageTextMatcher: "match images and texts",
+}
+"""What a capability is called."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found.
+
+    Attributes
+    ----------
+    own
+        The model.
+    profile
+        ``planted`` says nothing of photographs.
+    scores
+        The scores of all parts that were run: see :data:`TIDY`.
+    not_run
+        *study*, *part*, *reason*.
+    finished
+        When, in UTC.
+    """
+
+    own: OwnModel
+    profile: str
+    scores: pandas.DataFrame
+    not_run: pandas.DataFrame
+    finished: str
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What the scores were made of, as JSON can write it."""
+        packages = ("numpy", "pandas", "scipy", "torch", "transformers")
+        return {
+            "model": self.own.given,
+            "read as": self.own.registered,
+            "revision": str(self.own.model.revision),
+            "profile": self.profile,
+            "biaslib": f"{biaslib.__version__}, source {runtime.source_hash()}",
+            "finished": self.finished,
+            "data": sorted(self.scores["dataset"].unique()),
+            "parts run": self.scores["part"].unique().tolist(),
+            "parts not run": dict(zip(self.not_run["part"], self.not_run["reason"], strict=True)),
+            "python": platform.python_version(),
+            "packages": {name: metadata.version(name) for name in packages},
+        }
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write ``scores.csv`` and ``provenance.json``, which belong together.
+
+        Returns
+        -------
+        list of pathlib.Path
+            The two files.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / "scores.csv", folder / "provenance.json"]
+        self.scores.to_csv(paths[0], index=False)
+        paths[1].write_text(json.dumps(self.provenance, indent=1) + "\n", encoding="utf-8")
+        return paths
+
+
+def capabilities(own: OwnModel) -> pandas.DataFrame:
+    """Return which parts of the audit a model can be asked for.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *study*, *part*, *needs*, *possible*, and *missing*.
+    """
+    rows = [
+        (part.study, part.name, ABILITIES[part.needs], not part.missing(own), part.missing(own))
+        for part in PARTS
+    ]
+    return pandas.DataFrame(rows, columns=["study", "part", "needs", "possible", "missing"])
+
+
+def audit(
+    given: OwnModel | str | Path,
+    profile: str | None = None,
+    device: str | None = None,
+    store: runtime.Store | None = None,
+) -> Audit:
+    """Run the parts that a model can do, and say why the others were not.
+
+    Parameters
+    ----------
+    given
+        A loaded model, or what :func:`biaslib.models.own.load_own` takes.
+    profile
+        ``planted``: scenes and captions of the planted world, without a network. ``paper``: the
+        data of the studies below ``BIASLIB_DATA``. ``None`` takes that of the run.
+    device, store
+        Where the model runs; where its answers are kept.
+
+    Raises
+    ------
+    CapabilityError
+        If the model has none of the capabilities; the message names it and counts the parts.
+    CheckpointError, DownloadError, ValueError
+        If it cannot be loaded: see :func:`biaslib.models.own.identify`.
+    """
+    chosen = runtime.profile(profile)
+    own = given if isinstance(given, OwnModel) else load_own(given, chosen, device)
+    if not capabilities(own)["possible"].any():
+        raise stereotype_selection.CapabilityError(
+            f"{own.given} fits none of the {len(PARTS)} parts of the audit: it does not "
+            f"{', '.join(ABILITIES.values())}. A model is asked by the methods of "
+            "biaslib.models.capabilities"
+        )
+    tables, not_run = [], []
+    for part in progress(PARTS, "audits"):
+        try:
+            tables.append(_scores(part, own, chosen, store))
+        except Exception as error:  # the other parts run, and the page names this one
+            not_run.append((part.study, part.name, _reason(error)))
+    scores = pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame(columns=TIDY)
+    table = pandas.DataFrame(not_run, columns=["study", "part", "reason"])
+    now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    return Audit(own, chosen, scores, table, now)
+
+
+def _scores(
+    part: Part, own: OwnModel, profile: str, store: runtime.Store | None
+) -> pandas.DataFrame:
+    if missing := part.missing(own):
+        raise stereotype_selection.CapabilityError(missing)
+    found = part.run(own, profile, store)
+    given = {"study": part.study, "part": part.name, "model": own.given, "profile": profile}
+    return found.assign(**given).reindex(columns=TIDY)
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of an error, with its kind where it is not one that asks for a fix."""
+    line = (str(error).strip() or "no message").splitlines()[0]
+    known = isinstance(error, ValueError | LookupError | OSError)
+    return line if known else f"{type(error).__name__}: {line}"
+
+
+# The parts
+
+
+def _associations(with_images: bool):
+    def run(own: OwnModel, profile: str, store: runtime.Store | None) -> pandas.DataFrame:
+        stimuli = _grounded_stimuli(profile)
+        labels = {"dataset": "planted scenes" if profile == "planted" else "ross2021, google"}
+        found = grounded.run(
+            own.model, stimuli, (1,), ("none",), with_images, store, labels, n_bootstrap=RESAMPLES
+        )
+        # A target word, and not each of its sentences and pictures, is the unit of the p-value.
+        return found.assign(p_value=found["p_value_words"], n=found["n_words"])
+
+    return run
+
+
+def _grounded_stimuli(profile: str) -> list:
+    if profile == "planted":
+        return grounded.planted_stimuli(levels=["sentence"], n_texts=1)
+    # Out of domain, all models of the study have the same pictures.
+    every = next(iter(grounded.inputs(profile, only_sound=True).values()))
+    return [each for each in every if each.level == "sentence"]
+
+
+def _masked(with_images: bool):
+    levels = WITH_IMAGES if with_images else ("S_PT", "S_L, no image")
+
+    def run(own: OwnModel, profile: str, store: runtime.Store | None) -> pandas.DataFrame:
+        asked = _masked_inputs(own, profile, 2 if with_images else 0)
+        found = masked.run(asked, only_sound=True, store=store, n_resamples=RESAMPLES).scores
+        kept = found[found["statistic"] == "B"]
+        kept = kept[kept["level"].isin(levels)]
+        shares = masked.shares(found).assign(dataset=asked.dataset, revision=own.model.revision)
+        shares = shares[(shares["test"] == "all") & shares["level"].isin(levels)]
+        return pandas.concat([kept, shares], ignore_index=True)
+
+    return run
+
+
+def _masked_inputs(own: OwnModel, profile: str, per_agent: int) -> masked.Inputs:
+    if profile == "planted":
+        kind = "regions" if own.takes_regions else "pixels" if own.takes_images else "text"
+        prepared = masked.planted_inputs(SHOWN_AS[kind], per_agent=per_agent)
+    else:
+        prepared = masked.user_inputs(
+            own.registered, per_agent=per_agent, checkpoint=own.checkpoint, only_sound=True
+        )
+    return replace(prepared, model=own.model)
+
+
+def _portraits(own: OwnModel, profile: str, store: runtime.Store | None) -> pandas.DataFrame:
+    whole = clip_audit.inputs(profile)
+    given = replace(whole, facets={"gender": whole.facets["gender"]})
+    table = clip_audit.words()
+    # The planted world has lower case only.
+    said = table["caption"].str.lower() if profile == "planted" else table["caption"]
+    text = clip_audit.embed_texts(own.model, said, store)
+    image = clip_audit.embed_images(own.model, given, store)
+    retrieved = clip_audit.retrieve(text, image, given.k)
+    found = clip_audit.score(retrieved, given, table, own.model, n_resamples=RESAMPLES)
+    women = found[(found["group"] == given.gender[0]) & found["statistic"].isin(["c_asc", "share"])]
+    return women.assign(test=women["word"], level=women["test"])
+
+
+def _selection(head: str):
+    def run(own: OwnModel, profile: str, store: runtime.Store | None) -> pandas.DataFrame:
+        way = stereotype_selection.Way(own.given, head, True, own.registered, own.registered)
+        given = stereotype_selection.inputs(profile)
+        found = stereotype_selection.run([way], given, lambda _: own.model, store)
+        return stereotype_selection.selection_scores(found, n_resamples=RESAMPLES)
+
+    return run
+
+
+PARTS = (
+    Part("ross2021", "association tests, text alone", GroundedEncoder, False, _associations(False)),
+    Part("ross2021", "association tests, with images", GroundedEncoder, True, _associations(True)),
+    Part("srinivasan2021", "masked words, caption alone", MaskedLM, False, _masked(False)),
+    Part("srinivasan2021", "masked words, with images", MaskedLM, True, _masked(True)),
+    Part("hamidieh2023", "portraits by word", DualEncoder, True, _portraits),
+    Part("zhou2022", "captions by matching logit", ImageTextMatcher, True, _selection("matching")),
+    Part("zhou2022", "captions by cosine", DualEncoder, True, _selection("contrastive")),
+)
+"""The parts of an audit, in the order of the studies.
+
+:meta hide-value:
+"""
+
+
+# One page
+
+
+def summary(found: Audit) -> pandas.DataFrame:
+    """Return the results of an audit on one page: a few rows a part.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *study*, *part*, *measured*, *value*, *low*, *high*, *n*, *of* (what n counts).
+    """
+    rows = []
+    for (study, part), scores in found.scores.groupby(["study", "part"], sort=False):
+        rows += [{"study": study, "part": part} | row for row in SUMMARIES[study](scores)]
+    columns = ["study", "part", "measured", "value", "low", "high", "n", "of"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def _row(measured: str, row: Any, of: str) -> dict[str, Any]:
+    bounds = {name: row[name] for name in ("value", "low", "high", "n")}
+    return {"measured": measured, "of": of} | bounds
+
+
+def _of_tests(scores: pandas.DataFrame) -> list[dict[str, Any]]:
+    """The largest effect size, and how many tests are called significant."""
+    defined = scores.dropna(subset=["value", "p_value"])
+    if defined.empty:
+        return []
+    largest = defined.loc[defined["value"].abs().idxmax()]
+    adjusted = np.asarray(inference.adjust(defined["p_value"], "holm"))
+    count = {"value": float((adjusted < 0.05).sum()), "low": np.nan, "high": np.nan}
+    return [
+        _row(f"largest effect size d: {largest['test']}", largest, "target words"),
+        _row("tests with p < .05 (Holm)", count | {"n": len(defined)}, "tests"),
+    ]
+
+
+def _of_entities(scores: pandas.DataFrame) -> list[dict[str, Any]]:
+    shares = scores[scores["test"] == "all"]
+    rows = [
+        _row(f"share of entities: {row.statistic} ({row.level})", row._asdict(), "entities")
+        for row in shares.itertuples()
+    ]
+    single = scores[(scores["test"] != "all") & scores["value"].notna()]
+    if len(single):
+        largest = single.loc[single["value"].abs().idxmax()]
+        what = f"largest bias score B: {largest['test']} ({largest['level']})"
+        rows.append(_row(what, largest, "images" if largest["level"] in WITH_IMAGES else "caption"))
+    return rows
+
+
+def _of_words(scores: pandas.DataFrame) -> list[dict[str, Any]]:
+    """The largest C-ASC among occupations, and of how many words the interval leaves out 0."""
+    standardised = scores[(scores["statistic"] == "c_asc") & scores["value"].notna()]
+    if standardised.empty:
+        return []
+    clear = (standardised["low"] > 0) | (standardised["high"] < 0)
+    count = {"value": float(clear.sum()), "low": np.nan, "high": np.nan, "n": len(clear)}
+    rows = [_row("words whose C-ASC interval leaves out 0", count, "words")]
+    occupations = standardised[standardised["level"] == QUOTED]
+    if len(occupations):
+        largest = occupations.loc[occupations["value"].abs().idxmax()]
+        what = f"largest C-ASC of women, occupations: {largest['test']}"
+        rows.append(_row(what, largest, "portraits"))
+    return rows
+
+
+def _of_choices(scores: pandas.DataFrame) -> list[dict[str, Any]]:
+    whole = scores[scores["test"] == "overall"]
+    return [_row(row.statistic, row._asdict(), "images") for row in whole.itertuples()]
+
+
+SUMMARIES = {
+    "ross2021": _of_tests,
+    "srinivasan2021": _of_entities,
+    "hamidieh2023": _of_words,
+    "zhou2022": _of_choices,
+}
+
+
+def example(profile: str | None = None) -> str | Path:
+    """Return the model that the chapter audits until its reader names another one.
+
+    In ``planted`` a folder with a checkpoint of the planted world, in ``paper`` a name of the hub;
+    FLAVA in either, since it can be asked for every part.
+
+    Examples
+    --------
+    >>> example("paper")
+    'facebook/flava-full'
+    """
+    if runtime.profile(profile) == "planted":
+        return planted_checkpoints.checkpoint("flava", 3, 0)
+    return "facebook/flava-full"
