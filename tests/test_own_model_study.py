@@ -9,7 +9,6 @@ import numpy as np
 import pandas
 import pytest
 import transformers
-from biaslib.studies.stereotype_selection import CapabilityError
 from support import rehearsal, repositories
 
 from biaslib import inference, runtime, stimuli
@@ -137,7 +136,9 @@ def test_a_part_that_fails_does_not_take_the_others_with_it(clip, store, monkeyp
 
 
 def test_a_model_without_any_capability_is_named_and_its_parts_counted():
-    with pytest.raises(CapabilityError, match=r"nothing at all fits none of the 7 parts .*masks"):
+    with pytest.raises(
+        study.CapabilityError, match=r"nothing at all fits none of the 7 parts .*masks"
+    ):
         study.audit(OwnModel("nothing at all", "bert", object()), "planted")
 
 

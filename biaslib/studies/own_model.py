@@ -27,10 +27,20 @@ from biaslib.models.capabilities import (
 )
 from biaslib.models.own import OwnModel, load_own
 from biaslib.runtime import progress
-from biaslib.studies import clip_audit, grounded, stereotype_selection
+from biaslib.studies import grounded
 from biaslib.studies import masked_association as masked
 
-__all__ = ["PARTS", "TIDY", "Audit", "Part", "audit", "capabilities", "example", "summary"]
+__all__ = [
+    "PARTS",
+    "TIDY",
+    "Audit",
+    "CapabilityError",
+    "Part",
+    "audit",
+    "capabilities",
+    "example",
+    "summary",
+]
 
 TIDY = ["study", "part", "model", "revision", "profile", "dataset", "test", "level", "statistic"]
 TIDY += ["value", "low", "high", "p_value", "n", "seed"]
@@ -47,6 +57,10 @@ RESAMPLES = 200
 
 SHOWN_AS = {"text": "bert", "pixels": "vilt", "regions": "visualbert"}
 """A registered model that takes the same pictures, for a study that prepares them by name."""
+
+
+class CapabilityError(ValueError):
+    """A model that cannot be asked for what a part of the audit needs."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +202,7 @@ def audit(
     chosen = runtime.profile(profile)
     own = given if isinstance(given, OwnModel) else load_own(given, chosen, device)
     if not capabilities(own)["possible"].any():
-        raise stereotype_selection.CapabilityError(
+        raise CapabilityError(
             f"{own.given} fits none of the {len(PARTS)} parts of the audit: it does not "
             f"{', '.join(ABILITIES.values())}. A model is asked by the methods of "
             "biaslib.models.capabilities"
@@ -209,7 +223,7 @@ def _scores(
     part: Part, own: OwnModel, profile: str, store: runtime.Store | None
 ) -> pandas.DataFrame:
     if missing := part.missing(own):
-        raise stereotype_selection.CapabilityError(missing)
+        raise CapabilityError(missing)
     found = part.run(own, profile, store)
     given = {"study": part.study, "part": part.name, "model": own.given, "profile": profile}
     return found.assign(**given).reindex(columns=TIDY)
@@ -273,6 +287,8 @@ def _masked_inputs(own: OwnModel, profile: str, per_agent: int) -> masked.Inputs
 
 
 def _portraits(own: OwnModel, profile: str, store: runtime.Store | None) -> pandas.DataFrame:
+    from biaslib.studies import clip_audit
+
     whole = clip_audit.inputs(profile)
     given = replace(whole, facets={"gender": whole.facets["gender"]})
     table = clip_audit.words()
@@ -288,6 +304,8 @@ def _portraits(own: OwnModel, profile: str, store: runtime.Store | None) -> pand
 
 def _selection(head: str):
     def run(own: OwnModel, profile: str, store: runtime.Store | None) -> pandas.DataFrame:
+        from biaslib.studies import stereotype_selection
+
         way = stereotype_selection.Way(own.given, head, True, own.registered, own.registered)
         given = stereotype_selection.inputs(profile)
         found = stereotype_selection.run([way], given, lambda _: own.model, store)
