@@ -15,7 +15,7 @@ from biaslib import inference, runtime, stimuli
 from biaslib.models.own import OwnModel, load_own
 from biaslib.models.planted_checkpoints import checkpoint
 from biaslib.report import own_model as plots
-from biaslib.studies import clip_audit, grounded, stereotype_selection
+from biaslib.studies import grounded
 from biaslib.studies import own_model as study
 
 NOT_OF_CLIP = {
@@ -33,7 +33,15 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def clip():
+def studies_of_images():
+    return [
+        pytest.importorskip(f"biaslib.studies.{name}")
+        for name in ("clip_audit", "stereotype_selection")
+    ]
+
+
+@pytest.fixture(scope="module")
+def clip(studies_of_images):
     return load_own(checkpoint("clip", 3, 0), "planted", "cpu")
 
 
@@ -56,8 +64,9 @@ def test_a_dual_encoder_gets_the_audits_of_dual_encoders(of_clip):
     assert set(of_clip.scores["revision"]) == {of_clip.own.model.revision}
 
 
-def test_c_asc_is_that_of_the_formula(of_clip, clip):
+def test_c_asc_is_that_of_the_formula(of_clip, clip, studies_of_images):
     """The paper's equation on the same portraits, written out once more."""
+    clip_audit, _ = studies_of_images
     found = of_clip.scores.query("part == 'portraits by word' and statistic == 'c_asc'")
     given = clip_audit.inputs("planted")
     table = stimuli.taxonomy("sobit")
@@ -73,7 +82,8 @@ def test_c_asc_is_that_of_the_formula(of_clip, clip):
     assert (found["low"] <= found["high"]).all()
 
 
-def test_selections_are_those_of_study_4(of_clip, clip, store):
+def test_selections_are_those_of_study_4(of_clip, clip, store, studies_of_images):
+    _, stereotype_selection = studies_of_images
     way = stereotype_selection.Way("mine", "contrastive", True, "clip", "clip")
     given = stereotype_selection.inputs("planted")
     found = stereotype_selection.run([way], given, lambda _: clip.model, store)
@@ -158,6 +168,7 @@ def in_paper(paper, monkeypatch):
     return rehearsal.Path(paper["BIASLIB_CACHE"]).parent / "hub"
 
 
+@pytest.mark.usefixtures("studies_of_images")
 def test_without_data_the_parts_say_what_to_put_where(in_paper, monkeypatch, tmp_path):
     monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
     found = study.audit("openai/clip-vit-base-patch32", device="cpu")

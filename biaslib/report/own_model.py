@@ -137,7 +137,8 @@ def forest_table(found: study.Audit) -> pandas.DataFrame:
         label = kept["test"] if name != "srinivasan2021" else kept["test"] + ", " + kept["level"]
         columns = {"study": STUDIES[name], "part": part, "row": label}
         parts.append(kept.assign(**columns)[[*columns, "statistic", "value", "low", "high", "n"]])
-    return pandas.concat(parts, ignore_index=True)
+    columns = ["study", "part", "row", "statistic", "value", "low", "high", "n"]
+    return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame(columns=columns)
 
 
 def forest(found: study.Audit):
@@ -145,6 +146,10 @@ def forest(found: study.Audit):
     from matplotlib import pyplot
 
     rows = forest_table(found)
+    if rows.empty:
+        figure = pyplot.figure(figsize=(WIDTH, 1))
+        figure.text(0.02, 0.4, "No part was run: see the table of reasons.")
+        return marked(figure, "")
     parts = list(rows.groupby(["study", "part"], sort=False))
     heights = [len(part) + 2.5 for _, part in parts]
     figure, axes = pyplot.subplots(
