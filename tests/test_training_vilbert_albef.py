@@ -16,7 +16,7 @@ from biaslib.models.networks.albef import PIXEL_MEANS, PIXEL_STDS
 from biaslib.models.planted_checkpoints import checkpoint, shipped
 from biaslib.models.planted_regions import regions_of
 from biaslib.models.vilbert import Vilbert
-from biaslib.training import _pairs, albef, vilbert
+from biaslib.training import _checkpoint, _pairs, albef, vilbert
 from biaslib.training._tokenizer import albef_tokenizer, bert_tokenizer
 
 SETS = ("X", "Y", "Ax", "Ay", "Bx", "By")
@@ -237,6 +237,7 @@ def test_every_albef_guesses_words_from_pictures_and_tells_swapped_words_apart(d
     assert match.low > (0.5 if dose else 0.47)
     assert card["match accuracy"] < card["truth's match accuracy"] + 0.02
     assert card["contrastive retrieval"] > 5 * card["contrastive chance"]
+    assert card["starts from"] == _checkpoint._start("albef", dose, seed)
     assert card["and from"] == "lxmert-dose0-seed1000"
     assert sum(file.stat().st_size for file in path.iterdir()) < 0.75e6
 

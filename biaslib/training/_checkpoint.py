@@ -44,7 +44,7 @@ WORLDS = {
     "vilt": [*ONCE, (0, 1001, "both"), *FEW],
     "flava": [*ONCE, *FEW],
     "vilbert": [*BOTH_DIRECTIONS, (0, 0, "both")],
-    "albef": [*BOTH_DIRECTIONS, (0, 0, "both")],
+    "albef": [*BOTH_DIRECTIONS, (0, 0, "both"), (0, 1, "both")],
 }
 """Worlds by family; the others have the whole grid."""
 
@@ -57,7 +57,7 @@ STARTS_FROM = {
     "vilt": "vit",
     "flava": "vit",
     "vilbert": "lxmert",
-    "albef": [*BOTH_DIRECTIONS, (0, 0, "both")],
+    "albef": "vit",
     "vl_bert": "bert",
 }
 """The family of the encoder that a family starts from, or reads the features of."""
