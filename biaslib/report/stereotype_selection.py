@@ -539,7 +539,7 @@ def _bars(given, row: int, words: str, look: str, label: str, of: dict, shown) -
     sentence = first + second + f"{study.CAPTIONS[best]}." + change * (now is not start)
     bars = {"kind": "bars", "x": [0, 1, 2], "y": now, "label": "now", "group": 0, "width": 0.5}
     before = {"kind": "dots", "x": [0, 1, 2], "y": start, "label": "named, with picture"}
-    image = shown[row] if look == "shown" else planted.white()
+    image = shown if look == "shown" else planted.white()
     return Drawing(
         sentence,
         [bars, before | {"group": 1}],

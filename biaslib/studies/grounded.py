@@ -358,7 +358,7 @@ def planted_regions(
     every
         From one call of :func:`planted_stimuli`.
     style
-        How they are drawn: one of :data:`biaslib.planted.STYLES`.
+        How they are drawn: one of ``biaslib.planted.STYLES``.
     """
     from biaslib.models import planted_regions as regions
 
