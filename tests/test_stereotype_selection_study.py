@@ -1,6 +1,8 @@
 """Study 4: scores against the paper's counts, shifts by hand, kills, worlds of known answer."""
 
+import base64
 import functools
+import io
 import os
 import signal
 import time
@@ -8,6 +10,7 @@ import time
 import numpy as np
 import pandas
 import pytest
+from PIL import Image
 from scipy.special import log_expit
 from support import rehearsal_stereotype
 
@@ -492,3 +495,7 @@ def test_the_panel_says_what_moved(monkeypatch):
     drawing = panel.drawings("oracle", scene, "neutral", "white")[0]
     assert sum(drawing.marks[0]["y"]) == pytest.approx(1)
     assert drawing.note == "planted world"
+    for look in ("shown", "white"):
+        address = panel.drawings("oracle", scene, "neutral", look)[0].images[0][0]
+        held = io.BytesIO(base64.b64decode(address.split(",")[1]))
+        assert Image.open(held).size == (64, 64)
