@@ -1,6 +1,7 @@
 """The studies' notebooks run in the profile ``paper``, on random models and invented data.
 
-The same as ``make rehearsal``, with failures as test failures.
+The short form of ``make rehearsal``: sections on the planted world, which are the same in both
+profiles, are left to the run in ``planted``.
 """
 
 import os
@@ -26,9 +27,17 @@ def inside(environment, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", rehearsal.notebooks(), ids=lambda path: path.stem)
-def test_the_notebook_runs_to_its_end_in_paper(path, environment):
-    outcome = rehearsal.run(path, environment)
+def test_what_depends_on_the_profile_runs_in_paper(path, environment):
+    outcome = rehearsal.run(path, environment, short=True)
     assert outcome.error == ""
+
+
+@pytest.mark.parametrize("study", ["study1_grounded", "study2_masked", "study4_vlstereoset"])
+def test_the_short_form_ends_where_the_planted_world_begins(study):
+    cells = nbformat.read(rehearsal.NOTEBOOKS / f"{study}.ipynb", as_version=4).cells
+    kept = rehearsal.before_the_planted_world(cells)
+    assert 0.2 < len(kept) / len(cells) < 0.8
+    assert all("inputs(run.profile" not in cell.source for cell in cells[len(kept) :])
 
 
 @pytest.mark.parametrize("name", ["vl-bert", "vilbert", "albef", "detector"])

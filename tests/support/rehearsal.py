@@ -87,9 +87,21 @@ class Outcome:
         return f"{self.name}: {self.error or 'ran to its end'} ({self.seconds:.0f} s)"
 
 
-def run(path: Path, environment: dict[str, str]) -> Outcome:
-    """Run a notebook in a kernel of its own."""
+PLANTED_ONLY = "planted-only"
+"""Tag of the cell from which a notebook is about the planted world, whatever the profile."""
+
+
+def before_the_planted_world(cells: list) -> list:
+    """Return the cells before the first that is tagged ``planted-only``, or all."""
+    tagged = (at for at, cell in enumerate(cells) if PLANTED_ONLY in cell.metadata.get("tags", []))
+    return cells[: next(tagged, len(cells))]
+
+
+def run(path: Path, environment: dict[str, str], short: bool = False) -> Outcome:
+    """Run a notebook in a kernel of its own, in short only what depends on the profile."""
     notebook = nbformat.read(path, as_version=4)
+    if short:
+        notebook.cells = before_the_planted_world(notebook.cells)
     resources = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(notebook, timeout=LIMIT, resources=resources)
     begun, error = time.perf_counter(), ""
