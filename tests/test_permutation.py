@@ -529,3 +529,18 @@ def test_bad_input_says_what_to_do(scores, options, message):
 def test_tables_need_a_row_for_every_test():
     with pytest.raises(ValueError, match="one for every test"):
         inference.permutation_p_values(np.ones((2, 3)), np.ones((1, 3)))
+
+
+def test_sets_that_do_not_overlap_at_all():
+    """One partition of 12,870 is as extreme; approximations must not leave the interval to 1."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=8) + 3, rng.normal(size=8) - 3
+    least = 1 / 12_870
+    assert inference.permutation_test(x, y).p_value == pytest.approx(least)
+    with pytest.raises(ValueError, match="'saddlepoint' has no answer"):
+        inference.permutation_test(x, y, method="saddlepoint")
+    normal = inference.permutation_test(x, y, method="normal")
+    assert normal.low <= normal.p_value <= normal.high < 1e-3
+    lattice = inference.permutation_test(x, y, method="lattice")
+    assert lattice.low <= least * (1 + 1e-9) <= lattice.high
+    assert lattice.p_value >= least * (1 - 1e-9)

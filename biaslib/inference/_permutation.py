@@ -523,7 +523,10 @@ def _on_lattice(question: _Question, step: float | None = None) -> _Answer | Non
         # At the rim of what is possible few partitions are left.
         return _listed(question)
     interval = "exact" if tail.exact else "proven bound"
-    return _Answer(tail.p_value, tail.low, tail.high, "lattice", interval)
+    # The observed partition itself is one of them.
+    least = 0.0 if question.strict else math.exp(-question.log_n_partitions)
+    p, low = max(tail.p_value, least), max(tail.low, least)
+    return _Answer(p, low, max(tail.high, p), "lattice", interval)
 
 
 def _smooth(question: _Question) -> tuple[float, float, float]:
@@ -541,7 +544,7 @@ def _smooth(question: _Question) -> tuple[float, float, float]:
 
 def _by_saddlepoint(question: _Question) -> _Answer | None:
     p, integral, error = _smooth(question)
-    if not p > 0.0:
+    if not 0.0 < p <= 1.0:
         return None
     if not integral > 0.0:
         return _Answer(p, 0.0, 1.0, "saddlepoint", "error estimate")
@@ -565,7 +568,7 @@ def _by_normal(question: _Question) -> _Answer:
     p = float(special.ndtr(-question.observed / np.sqrt(variance)))
     tilt = solve_tilt(question.scores, size, question.observed)
     log_better = saddlepoint_log_tail(question.scores, size, question.observed, tilt)
-    better = math.exp(log_better) if np.isfinite(log_better) else p
+    better = math.exp(log_better) if log_better <= 0.0 and np.isfinite(log_better) else p
     return _Answer(p, min(p, better), max(p, better), "normal", "error estimate")
 
 
