@@ -717,21 +717,30 @@ def _released(name: str, only_sound: bool) -> list[GroundedStimuli]:
 def _p_values(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:
     items = _tested(result, seed)
     words = _tested(_averaged(result, sets.words), seed)
-    shared = set(sets.images["X"]) & set(sets.images["Y"])
-    images = np.nan if shared else _tested(_averaged(result, sets.images), seed).p_value
+    by_images = _by_images(result, sets, items.p_value, seed)
     found = {
         "p_value": items.p_value,
         "p_low": items.low,
         "p_high": items.high,
         "p_method": items.method,
         "p_value_words": words.p_value,
-        "p_value_images": images,
+        "p_value_images": by_images,
     }
     if result.experiment == 2:
         by_words = _averaged(result, sets.words)
         relabelled = inference.grounded_permutation_test(by_words, "new attributes")
         found["p_value_attributes"] = relabelled.p_value
     return found
+
+
+def _by_images(result: GroundedResult, sets: EmbeddedSets, p_items: float, seed: int) -> float:
+    """Return the p-value with pictures as units: that of the items if each has its own picture."""
+    pictures = [sets.images[name] for name in "XY"]
+    if set(pictures[0]) & set(pictures[1]):
+        return np.nan
+    if all(len(set(each)) == len(each) for each in pictures):
+        return p_items
+    return _tested(_averaged(result, sets.images), seed).p_value
 
 
 def _tested(result: GroundedResult, seed: int):
