@@ -141,6 +141,9 @@ EVIDENCE = {
         inference.bootstrap_selection: "test_agrees_with_a_slow_bootstrap",
         inference.proportion_interval: "test_bounds_solve_the_tail_equations",
     },
+    "test_stereotype_selection_study": {
+        inference.sign_flip_test: "test_sign_flips_of_single_items_are_mcnemars_test",
+    },
     "test_random_attributes": {
         inference.random_attribute_null: "test_agrees_with_one_set_after_the_other",
     },
@@ -725,6 +728,19 @@ def test_exchanges_do_not_know_own_from_other(scores, scale):
     ):
         assert other.p_value == found.p_value
     assert p(x, x, y, y).p_value == 1
+
+
+@property_of(
+    inference.sign_flip_test,
+    differences=st.lists(st.integers(-8, 8), min_size=1, max_size=9).map(np.array),
+    scale=st.sampled_from([-4.0, -1.0, 0.5, 2.0]),
+)
+def test_sign_flips_know_neither_side_nor_size_nor_units_that_agree(differences, scale):
+    found = inference.sign_flip_test(differences)
+    assert 2.0 ** (1 - np.count_nonzero(differences)) <= found <= 1 or not differences.any()
+    assert inference.sign_flip_test(scale * differences[::-1]) == found
+    assert inference.sign_flip_test(np.append(differences, [0, 0])) == found
+    assert inference.sign_flip_test([0]) == 1
 
 
 @property_of(inference.grounded_permutation_test, scores=four_scores)

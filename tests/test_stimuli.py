@@ -426,6 +426,7 @@ def test_public_names():
         "frames",
         "indefinite_article",
         "LEVELS",
+        "own_entities",
         "phrases",
         "sentences",
         "TAXONOMIES",
