@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
+from biaslib import runtime
 from biaslib.runtime import Store
 
 ROOT = Path(__file__).parent.parent
@@ -252,3 +253,12 @@ def test_a_store_of_numbers_does_not_import_torch(tmp_path):
         "lambda which: numpy.ones((1, 2))); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=True)
+
+
+def test_a_progress_bar_is_made_only_for_long_work(capsys, monkeypatch):
+    monkeypatch.delenv("BIASLIB_BOOK", raising=False)
+    assert list(runtime.progress(range(3), "short")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("biaslib.runtime._profile.DELAY", -1.0)
+    assert list(runtime.progress(range(3), "long")) == [0, 1, 2]
+    assert "long" in capsys.readouterr().err

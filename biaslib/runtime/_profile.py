@@ -1,12 +1,16 @@
 """The two profiles, the device, and progress bars."""
 
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sized
 from typing import TypeVar
 
 from biaslib.runtime._errors import unknown_name
 
 PROFILES = ("planted", "paper")
+
+DELAY = 1.0
+"""Seconds before a progress bar is shown."""
 
 Item = TypeVar("Item")
 
@@ -53,7 +57,24 @@ def in_book() -> bool:
 
 
 def progress(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:
-    """Yield the items behind a progress bar; the bar is left out of the built book."""
+    """Yield the items, after a second behind a progress bar; the built book has none.
+
+    A bar that is not seen is not made: each one costs a notebook dozens of messages.
+    """
+    if in_book():
+        yield from items
+        return
     from tqdm.auto import tqdm
 
-    yield from tqdm(items, desc=label, total=total, disable=in_book(), leave=False, delay=1.0)
+    total = len(items) if total is None and isinstance(items, Sized) else total
+    begun, bar = time.monotonic(), None
+    try:
+        for done, item in enumerate(items, start=1):
+            yield item
+            if bar is not None:
+                bar.update()
+            elif time.monotonic() - begun > DELAY:
+                bar = tqdm(desc=label, total=total, initial=done, leave=False)
+    finally:
+        if bar is not None:
+            bar.close()
