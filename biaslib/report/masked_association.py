@@ -348,7 +348,7 @@ def target_sentence(found: pandas.DataFrame) -> str:
     if missed.empty:
         return f"All {len(judged)} targets are reached."
     listed = "; ".join(
-        f"{row.level}: {row.mean:.3f} where {row.least:g} was asked for"
+        f"{row.level}: {row.mean:.4f} where {row.least:g} was asked for"
         for row in missed.itertuples()
     )
     return f"{len(judged) - len(missed)} of {len(judged)} targets are reached. Missed: {listed}."
