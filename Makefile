@@ -35,8 +35,9 @@ book: $(INSTALLED)
 	@echo "== Open _build/html/index.html, or: make serve"
 
 # One process a core, a file to one process: a notebook's cells share a kernel, the site is built once.
+# Files keep their order, so that the tests that take minutes start first (tests/conftest.py).
 test: $(INSTALLED) lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 rehearsal: $(INSTALLED)
 	@echo "== The studies' notebooks in the profile 'paper', on a model hub on this machine"

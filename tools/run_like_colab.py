@@ -2,7 +2,7 @@
 
 For each notebook, installs a wheel of biaslib with the extras that its install cell names into
 the environment that runs this script, and runs it top to bottom in an empty folder; then checks
-that the versions of torch and NumPy have not changed.
+that the versions of torch, torchvision and NumPy have not changed.
 """
 
 import importlib.metadata
@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-KEPT = ("torch", "numpy")
+KEPT = ("torch", "torchvision", "numpy")
 
 
 def versions() -> dict[str, str | None]:
