@@ -1,11 +1,17 @@
 """What several test files share."""
 
 import pytest
+from nbval.plugin import IPyNbCell
+
+SECONDS_FOR_OUTPUT = 60
 
 
 def pytest_collection_modifyitems(items):
-    """Start what takes minutes first: no process waits for it at the end."""
+    """Start what takes minutes first, and let a busy machine's notebooks send their output late."""
     items.sort(key=lambda item: item.get_closest_marker("minutes") is None)
+    for item in items:
+        if isinstance(item, IPyNbCell):
+            item.output_timeout = SECONDS_FOR_OUTPUT
 
 
 @pytest.fixture(scope="session")
