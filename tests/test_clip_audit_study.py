@@ -437,6 +437,9 @@ def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
     shares = study.source_of_bias(corpus.path, audit.table)
     assert (shares.attrs["rows"], shares.attrs["nulls"]) == (3000, 6)
     assert corpus.truth(["nurse"]) is None
+    other = study.other_crops(audit.model, given, Store(paper / "store"))
+    assert other["crop 1.25"].shape == (42, 16)
+    shutil.rmtree(paper / "fairface" / sample.OTHER_CROP)
     assert study.other_crops(audit.model, given, Store(paper / "store")) == {}
     folders, both = paper / "fairface", paper / "both" / "fairface"
     for name in ("margin025", "margin125"):

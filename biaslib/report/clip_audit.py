@@ -226,7 +226,7 @@ def top_words(
     interval
         Add the 95% interval.
     leave_out
-        Words to leave out, such as :data:`biaslib.stimuli.GENDERED_OCCUPATIONS`, which else have a
+        Words to leave out, such as ``biaslib.stimuli.GENDERED_OCCUPATIONS``, which else have a
         star.
     """
     rows = _rows(scores, "c_asc", facet)
