@@ -201,6 +201,12 @@ def test_open_choices_are_switched_one_at_a_time(audit, store):
     assert ddof["rank correlation"] == 1
     assert ddof["top 10 kept"] == 10
     assert (moved["rank correlation"] < 1).sum() >= 4
+    said = plots.most_moved(moved)
+    assert f"moves C-ASC by {ddof['largest change']:.4f} at most" in said
+    assert f"{moved['top 10 kept'].min()} to 10 of the first ten words" in said
+    assert ("less stable" in said) == (moved["rank correlation"].min() > 0.9)
+    loose = moved.assign(**{"rank correlation": 0.1})
+    assert "less stable" not in plots.most_moved(loose)
 
 
 def test_innocent_words_have_no_planted_gender():
@@ -486,10 +492,10 @@ def test_empty_and_small_groups_are_named_and_counted(paper, monkeypatch):
     given = study.inputs("paper")
     assert given.groups["gender x race"].shape == (37, 13)
     assert given.sizes("gender x race")["Male, Black"] == 0
-    assert given.notes[0].endswith("37 portraits in the split train; 86,744 were released")
-    assert "gender x race: no portrait is labelled Male, Black; left out" in given.notes
+    assert given.notes[0] == "37 portraits in the split train; 86,744 were released"
+    assert "gender x race: no portrait is labelled 'Male, Black'; left out" in given.notes
     small = next(note for note in given.notes if note.startswith("gender x race: 13 of 14"))
-    assert "fewer than 10 portraits, Female, Indian (1), Female, East Asian (3)" in small
+    assert "fewer than 10 portraits, 'Female, Indian' (1), 'Female, East Asian' (3)" in small
     monkeypatch.setattr(study, "load_model", lambda given: Random())
     audit = study.audit(given, n_resamples=10, store=Store(paper / "store"))
     rows = audit.scores[audit.scores["statistic"].isin(["c_asc", "share"])]

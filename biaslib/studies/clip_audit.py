@@ -175,7 +175,7 @@ class Inputs:
     def notes(self) -> list[str]:
         """What a reader has to know of the portraits: other size, empty groups, small groups."""
         found = [
-            f"{each['where']}: {each['what']}"
+            each["what"]
             for each in self.people.attrs.get("problems", ())
             if each["severity"] == "note"
         ]
@@ -183,9 +183,9 @@ class Inputs:
             sizes = self.sizes(facet)
             empty, small = sizes.index[sizes == 0], sizes[sizes.between(1, FEW - 1)]
             if len(empty):
-                found.append(f"{facet}: no portrait is labelled {_listed(empty)}; left out")
+                found.append(f"{facet}: no portrait is labelled {_quoted(empty)}; left out")
             if len(small):
-                counts = [f"{name} ({n})" for name, n in small.sort_values().items()]
+                counts = [f"{name!r} ({n})" for name, n in small.sort_values().items()]
                 found.append(
                     f"{facet}: {len(small)} of {len(sizes)} groups have fewer than {FEW} "
                     f"portraits, {_listed(counts)}: their intervals are too narrow, and a group "
@@ -200,9 +200,13 @@ def _listed(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(list(names)[:most]) + more
 
 
+def _quoted(names: Sequence[str]) -> str:
+    return _listed([repr(name) for name in names])
+
+
 def _one_group(facet: str, sizes: pandas.Series) -> str:
     there = ", ".join(f"{name!r} has {n:,}" for name, n in sizes[sizes > 0].items())
-    empty = _listed([repr(name) for name in sizes.index[sizes == 0]])
+    empty = _quoted(sizes.index[sizes == 0])
     return (
         f"{facet}: no portrait is labelled {empty} ({there}), so that there is nothing to compare. "
         "Take the whole split, or leave the facet out: dataclasses.replace(given, facets=...)"
