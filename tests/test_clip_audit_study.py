@@ -134,6 +134,11 @@ def test_c_asc_stands_beside_truth_and_oracle(audit):
     assert "none on *Occupation*" in plots.on_truth(known, "tone")
     assert plots.unplanted(known, "tone", "Occupation") != ""
     assert plots.unplanted(known, "tone", "Activity") == plots.unplanted(None, "tone", "x") == ""
+    far = known.query("facet == 'gender' and abs(oracle) > 1.9")["truth"].abs()
+    assert far.min() < 0.5 < 3 < far.max()
+    assert f"gives {len(far)} words" in plots.saturated(known)
+    assert f"from ±{far.min():.2f} to ±{far.max():.2f}" in plots.saturated(known)
+    assert "all words but 0" in plots.saturated(known.assign(oracle=0.0))
     figure = plots.truth_figure(known)
     assert figure.get_suptitle() == "planted world"
     axis = figure.axes[0]

@@ -40,6 +40,7 @@ __all__ = [
     "pronoun_figure",
     "pronoun_table",
     "recovered",
+    "saturated",
     "sensitivity_table",
     "significant",
     "top_words",
@@ -193,6 +194,20 @@ def on_truth(known: pandas.DataFrame, facet: str) -> str:
         f"{sizes.median():.2f}, the largest is {sizes.max():.2f}. On the {len(bare)} that have "
         f"none, half are beyond {bare.median():.2f}, and the largest, {bare.max():.2f}, exceeds "
         f"{(sizes < bare.max()).sum()} of the {len(sizes)} sizes of words with an association."
+    )
+
+
+def saturated(known: pandas.DataFrame, beyond: float = 1.9) -> str:
+    """Return a sentence on the sizes that C-ASC by gender gives a model without any error."""
+    rows = known[(known["facet"] == "gender") & (known["oracle"].abs() > beyond)]
+    ratios = rows["truth"].abs()
+    if len(rows) < 2:
+        return f"The oracle's C-ASC by gender stays within ±{beyond} for all words but {len(rows)}."
+    return (
+        f"The oracle, which makes no error, gives {len(rows)} words a C-ASC by gender beyond "
+        f"±{beyond}, on planted log ratios from ±{ratios.min():.2f} to ±{ratios.max():.2f}: "
+        "divided by the spread of one caption's similarities, the score says whether portraits of "
+        "two groups are told apart, and hardly how far."
     )
 
 
