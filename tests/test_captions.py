@@ -110,8 +110,9 @@ def test_spark_counts_the_same(tmp_path):
         session.stop()
     expected = captions.group_counts(path, words)
     pandas.testing.assert_frame_equal(found, expected)
-    assert found.attrs == expected.attrs
-    assert found.attrs["nulls"] == 1
+    assert [found.attrs[name] for name in ("rows", "nulls")] == [len(texts), 1]
+    assert [expected.attrs[name] for name in ("rows", "nulls")] == [len(texts), 1]
+    assert found.attrs["problems"] == []  # Spark does not look at single files.
 
 
 def test_shares_are_those_of_table_1_in_both_readings():
@@ -143,6 +144,30 @@ def test_nulls_and_wrong_bytes_are_named_and_counted(tmp_path):
     counts = captions.group_counts(tmp_path, ["nurse"], only_sound=True)
     assert counts.iloc[0].tolist() == ["nurse", 4, 2, 2, 0]
     assert (counts.attrs["rows"], counts.attrs["nulls"]) == (7, 3)
+    noted = [each for each in counts.attrs["problems"] if each["severity"] == "note"]
+    assert [(each["where"], each["what"]) for each in noted] == [
+        (str(good), "2 rows"), (str(bad), "1 rows"),
+    ]  # fmt: skip
+    with pytest.raises(DataError, match=r"b\.parquet: 2 rows, the first: 1, 3"):
+        captions.matching_captions(tmp_path, "nurse", ("her",))
+
+
+def test_nulls_are_named_by_file_where_nothing_else_is_wrong(tmp_path):
+    path = write(tmp_path / "a.parquet", ["her nurse", None])
+    write(tmp_path / "b.parquet", ["his nurse"])
+    found = captions.group_counts(tmp_path, ["nurse"]).attrs
+    assert found["nulls"] == 1
+    assert [each["where"] for each in found["problems"]] == [str(path)]
+
+
+@pytest.mark.parametrize("texts", [[], [None, None]])
+def test_a_corpus_without_captions_is_refused(tmp_path, texts):
+    path = write(tmp_path / "a.parquet", pyarrow.array(texts, pyarrow.string()))
+    message = r"has no captions: the column 'TEXT' is empty in all of its 1 files, a\.parquet"
+    with pytest.raises(DataError, match=message):
+        captions.group_counts(path, ["nurse"])
+    with pytest.raises(DataError, match="has no captions"):
+        captions.matching_captions(path, "nurse", ("her",))
 
 
 def test_a_sample_of_captions_to_look_at_is_drawn_by_seed(tmp_path):
@@ -164,7 +189,9 @@ def test_what_cannot_be_counted_is_refused(tmp_path):
     with pytest.raises(DataError, match="holds no parquet files"):
         captions.group_counts(tmp_path, ["nurse"])
     path = write(tmp_path / "a.parquet", TEXTS, "sentence")
-    with pytest.raises(DataError, match=r"a\.parquet has no column 'of captions'; it has sentence"):
+    with pytest.raises(
+        DataError, match=r"a\.parquet has no column named caption, TEXT, .*; it has sentence"
+    ):
         captions.group_counts(path, ["nurse"])
     with pytest.raises(DataError, match="has no column 'words'"):
         captions.group_counts(path, ["nurse"], column="words")

@@ -6,7 +6,10 @@ import shutil
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import matplotlib.figure
 import numpy as np
@@ -16,8 +19,9 @@ from PIL import Image
 from scipy import stats
 from support import rehearsal_clip_audit as sample
 
-from biaslib import planted, published
+from biaslib import planted, published, stimuli
 from biaslib.datasets import DataError
+from biaslib.models import processes
 from biaslib.models.images import pictures
 from biaslib.report import clip_audit as plots
 from biaslib.runtime import Store
@@ -112,6 +116,65 @@ def test_c_asc_recovers_the_planted_order_on_the_whole_taxonomy(audit):
     assert stats.spearmanr(women["value"], truth).statistic > 0.8
 
 
+def test_c_asc_stands_beside_truth_and_oracle(audit):
+    known = study.beside_truth(audit)
+    assert len(known) == 2 * 428
+    table = plots.truth_table(known).set_index(["facet", "model"])
+    ranks = table["rank correlation with the truth"]
+    assert ranks["gender", "trained on captions"] > 0.8
+    assert ranks["tone", "trained on captions"] > 0.8
+    assert ranks.xs("oracle", level="model").min() > 0.85
+    assert table.loc["tone", "words without"].tolist() == [167, 167]
+    women = audit.scores.query("statistic == 'c_asc' and group == 'women'")["value"]
+    np.testing.assert_allclose(known.query("facet == 'gender'")["model"], women, atol=1e-6)
+    nothing = known.query("facet == 'tone' and truth == 0")
+    assert set(nothing["bias_type"]) == {"Occupation", "Behavioral"}
+    assert nothing["oracle"].abs().max() == 0
+    assert nothing["model"].abs().max() > known["model"].abs().median()
+    assert "none on *Occupation*" in plots.on_truth(known, "tone")
+    assert plots.unplanted(known, "tone", "Occupation") != ""
+    assert plots.unplanted(known, "tone", "Activity") == plots.unplanted(None, "tone", "x") == ""
+    far = known.query("facet == 'gender' and abs(oracle) > 1.9")["truth"].abs()
+    assert far.min() < 0.5 < 3 < far.max()
+    assert f"gives {len(far)} words" in plots.saturated(known)
+    assert f"from ±{far.min():.2f} to ±{far.max():.2f}" in plots.saturated(known)
+    assert "all words but 0" in plots.saturated(known.assign(oracle=0.0))
+    figure = plots.truth_figure(known)
+    assert figure.get_suptitle() == "planted world"
+    axis = figure.axes[0]
+    assert axis.get_ylim()[1] > known.query("facet == 'gender'")["oracle"].max()
+
+
+def test_a_model_without_planted_bias_is_significant_all_the_same(store):
+    clean = study.audit(study.inputs("planted", dose=0), n_resamples=5, store=store)
+    found = plots.significant(clean.scores).query("statistic == 'C-ASC'").set_index("facet")
+    assert found.loc[["gender", "tone", "age"], "tests"].tolist() == [856, 2140, 1284]
+    assert found.loc["gender", "after correction"] > 428
+    assert found.loc["age", "after correction"] > 642
+    said = plots.false_associations(clean.scores)
+    assert f"{found.loc['gender', 'after correction']} of 856 by gender" in said
+    assert "It associates falsely" in said
+    none = clean.scores.assign(p_adjusted=1.0)
+    assert "no more than the level allows" in plots.false_associations(none)
+
+
+def test_an_audit_of_a_real_model_is_not_taken_for_one_of_the_planted_world(audit):
+    assert study.in_planted_world(audit) is audit
+
+
+def test_occupations_that_name_a_gender_are_starred_or_left_out(audit):
+    listed = set(audit.table.query("bias_type == 'Occupation'")["word"])
+    assert set(stimuli.GENDERED_OCCUPATIONS) <= listed
+    every = plots.top_words(audit.scores, "gender", "Occupation", 166)
+    starred = every["women"][every["women"].str.contains("*", regex=False)].str.split("*").str[0]
+    assert set(starred) == set(stimuli.GENDERED_OCCUPATIONS)
+    kept = plots.top_words(
+        audit.scores, "gender", "Occupation", 166, leave_out=stimuli.GENDERED_OCCUPATIONS
+    )
+    assert len(kept) == 166 - len(stimuli.GENDERED_OCCUPATIONS)
+    assert not kept["men"].str.contains("*", regex=False).any()
+
+
 def test_hardly_retrieved_groups_are_counted_as_a_loop_counts_them(audit):
     members = audit.given.groups["tone"]
     erased = study.erasure(audit.found, members, audit.table, n_resamples=20)
@@ -143,15 +206,37 @@ def test_open_choices_are_switched_one_at_a_time(audit, store):
     assert ddof["rank correlation"] == 1
     assert ddof["top 10 kept"] == 10
     assert (moved["rank correlation"] < 1).sum() >= 4
+    said = plots.most_moved(moved)
+    assert f"moves C-ASC by {ddof['largest change']:.4f} at most" in said
+    assert f"{moved['top 10 kept'].min()} to 10 of the first ten words" in said
+    assert ("less stable" in said) == (moved["rank correlation"].min() > 0.9)
+    loose = moved.assign(**{"rank correlation": 0.1})
+    assert "less stable" not in plots.most_moved(loose)
 
 
 def test_innocent_words_have_no_planted_gender():
     table = study.innocent_captions("planted")
     ratios = planted.world(3, 0).truth.log_ratio(table["word"].tolist(), given="picture")
     np.testing.assert_allclose(ratios, 0, atol=1e-9)
-    ordinary = study.innocent_captions("paper", n=20, seed=1)
-    assert len(ordinary) == 20
-    assert not set(ordinary["word"]) & set(study.words()["word"].str.lower())
+
+
+def test_innocent_things_are_those_that_were_checked_word_by_word():
+    assert " ".join(stimuli.innocent_things()) == (
+        "anchor balcony basin bench boulder brick bridge cable canal chimney cliff cloud corridor "
+        "crate cube dome drain envelope fence fountain gate glacier hill hinge hook iceberg island "
+        "jar ladder lake lamp lantern leaf lever lid lighthouse magnet mountain pebble pencil "
+        "plank pond puddle river rope shelf stair stone table tent tile tower tree tunnel valley "
+        "valve wall waterfall wheel window"
+    )
+    things = study.innocent_captions("paper")
+    listed = {word.lower() for word in (*stimuli.all_words(), *study.words()["word"])}
+    listed |= set(stimuli.entities()["entity"]) | set(planted.content_words().index)
+    assert not set(things["word"]) & listed
+    captions = things.set_index("word")["caption"]
+    assert captions["anchor"] == "a photo of an anchor"
+    assert captions["tile"] == "a photo of a tile"
+    assert not captions.str.contains("person").any()
+    assert len(study.innocent_captions("paper", n=20)) == 20
 
 
 def test_expected_pronouns_are_those_of_table_1_at_dose_1():
@@ -185,6 +270,13 @@ def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
     z = ((shares["share"] - truth)[kept] / spread).to_numpy()
     assert abs(z.mean()) < 4 / np.sqrt(kept.sum())
     assert 0.8 < z.std() < 1.2
+    found = study.against_truth(shares, truth)
+    assert found["words"] == kept.sum()
+    assert [found["mean"], found["spread"]] == pytest.approx([z.mean(), z.std(ddof=1)])
+    assert found["inside"] >= inside[kept].mean()
+    assert "the count is right" in plots.recovered(found)
+    off = study.against_truth(shares, np.clip(truth + 0.1, 0, 1))
+    assert "the count is off" in plots.recovered(off)
     assert shares.attrs["rows"] == study.CORPUS_SIZE
     totals = shares[["female", "male", "both"]].sum(axis=1)
     assert (totals <= shares["captions"]).all()
@@ -236,6 +328,11 @@ def test_a_run_that_is_killed_goes_on_and_gives_the_same_scores(tmp_path, monkey
     assert sum(computed) == 30 - 16
     fresh = study.embed_images(model, given, Store(tmp_path / "fresh"), shard_size=8)
     np.testing.assert_array_equal(resumed, fresh)
+    after, straight = (
+        study.fingerprint(study.audit(given, n_resamples=10, store=Store(tmp_path / name)).scores)
+        for name in ("killed", "fresh")
+    )
+    assert after == straight
 
 
 @pytest.mark.slow
@@ -287,6 +384,48 @@ class Random:
         return vector / np.linalg.norm(vector)
 
 
+class FakeState:
+    """Accelerate's state of the first of two processes, on cards that are not there."""
+
+    events: ClassVar[list] = []
+    process_index, num_processes = 0, 2
+
+    def __init__(self, **options):
+        self.events.append(("state", options["timeout"]))
+
+    def wait_for_everyone(self):
+        self.events.append(("wait",))
+
+
+def test_a_process_has_its_card_before_its_model_and_shares_what_is_missing(tmp_path, monkeypatch):
+    class Counting(Random):
+        def encode_image(self, images):
+            FakeState.events.append(("encode", len(images)))
+            return super().encode_image(images)
+
+    def load(name, **options):
+        FakeState.events.append(("load", name))
+        return Counting()
+
+    given = study.inputs("planted", n_per_cell=3)
+    store = Store(tmp_path)
+    first = replace(given, people=given.people.iloc[:4], ids=list(given.ids)[:4])
+    study.embed_images(Random(), first, store)
+    monkeypatch.setenv("BIASLIB_STORE", str(tmp_path))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setitem(sys.modules, "accelerate", SimpleNamespace(PartialState=FakeState))
+    monkeypatch.setattr(study.models, "load", load)
+    monkeypatch.setattr(FakeState, "events", [])
+    study.main(["--profile", "planted", "--portraits", "3", "--model", "clip"])
+    said = [event for event in FakeState.events if event[0] != "state"]
+    # 4 of 30 are there; the other process is not, so that its half is computed at the end.
+    assert said == [
+        ("load", "clip"), ("wait",), ("encode", 13), ("wait",), ("encode", 13),
+    ]  # fmt: skip
+    assert FakeState.events[0] == ("state", processes.PATIENCE)
+    assert processes.PATIENCE.total_seconds() >= 24 * 3600
+
+
 @pytest.fixture
 def paper(tmp_path, monkeypatch):
     sample.build(tmp_path)
@@ -305,9 +444,13 @@ def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
     audit = study.audit(given, n_resamples=10, store=Store(paper / "store"))
     assert audit.scores["dataset"].unique().tolist() == ["FairFace train, crop 0.25"]
     corpus = study.corpus_of(given, paper)
-    shares = study.source_of_bias(corpus, audit.table)
+    assert (corpus.missing, corpus.profile) == ("", "paper")
+    shares = study.source_of_bias(corpus.path, audit.table)
     assert (shares.attrs["rows"], shares.attrs["nulls"]) == (3000, 6)
-    assert study.truth_of(given, ["nurse"]) is None
+    assert corpus.truth(["nurse"]) is None
+    other = study.other_crops(audit.model, given, Store(paper / "store"))
+    assert other["crop 1.25"].shape == (42, 16)
+    shutil.rmtree(paper / "fairface" / sample.OTHER_CROP)
     assert study.other_crops(audit.model, given, Store(paper / "store")) == {}
     folders, both = paper / "fairface", paper / "both" / "fairface"
     for name in ("margin025", "margin125"):
@@ -324,17 +467,96 @@ def test_missing_data_say_what_to_put_where(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="fairface_label_train"):
         study.inputs("paper")
     sample.write_folders(tmp_path / "fairface")
-    with pytest.raises(FileNotFoundError, match="parquet files with a column of captions"):
-        study.corpus_of(study.inputs("paper"), tmp_path)
+    corpus = study.corpus_of(study.inputs("paper"), tmp_path)
+    assert "parquet files with a column of captions" in corpus.missing
+    assert corpus.profile == "planted"
+    assert corpus.path.parent == tmp_path
+    expected = study.expected_shares(planted.world(3, 0), ["nurse"])
+    assert corpus.truth(["nurse"]) == expected
 
 
-def test_a_group_that_is_empty_is_named(paper):
-    path = paper / "fairface" / "fairface_label_train.csv"
-    table = pandas.read_csv(path)
-    table[table["gender"] == "Male"].to_csv(path, index=False)
-    people = study.inputs("paper").people
-    with pytest.raises(DataError, match="no portrait is labelled 'Female'"):
-        study.portraits.membership(people, "gender", ["Female", "Male"])
+def relabel(folder, change):
+    path = folder / "fairface_label_train.csv"
+    change(pandas.read_csv(path)).to_csv(path, index=False)
+
+
+def test_a_facet_with_one_group_is_refused_with_names_and_counts(paper):
+    relabel(paper / "fairface", lambda table: table[table["gender"] == "Male"])
+    message = r"gender: no portrait is labelled 'Female' \('Male' has 21\).*nothing to compare"
+    with pytest.raises(DataError, match=message):
+        study.inputs("paper")
+
+
+def test_empty_and_small_groups_are_named_and_counted(paper, monkeypatch):
+    def change(table):
+        of = table["gender"] + " " + table["race"]
+        alone = table[of == "Female Indian"].head(1)
+        return pandas.concat([table[~of.isin(["Female Indian", "Male Black"])], alone])
+
+    relabel(paper / "fairface", change)
+    given = study.inputs("paper")
+    assert given.groups["gender x race"].shape == (37, 13)
+    assert given.sizes("gender x race")["Male, Black"] == 0
+    assert given.notes[0] == "37 portraits in the split train; 86,744 were released"
+    assert "gender x race: no portrait is labelled 'Male, Black'; left out" in given.notes
+    small = next(note for note in given.notes if note.startswith("gender x race: 13 of 14"))
+    assert "fewer than 10 portraits, 'Female, Indian' (1), 'Female, East Asian' (3)" in small
+    monkeypatch.setattr(study, "load_model", lambda given: Random())
+    audit = study.audit(given, n_resamples=10, store=Store(paper / "store"))
+    rows = audit.scores[audit.scores["statistic"].isin(["c_asc", "share"])]
+    bounds = rows.groupby("group")["low"].agg(lambda low: low.isna().all())
+    assert bounds.index[bounds].tolist() == ["Female, Indian"]
+    assert rows["value"].notna().all()
+    panel = plots.explorer(audit.scores, given, ["nurse"], facets=["gender x race"])
+    assert len(panel.cases) == 1
+    table = plots.explorer_table(audit.scores, given, ["nurse"], facets=["gender x race"])
+    row = table.set_index("group").loc["Female, Indian"]
+    assert row["95% interval"] == "none, one portrait"
+
+
+def test_groups_are_drawn_equal_and_other_crops_follow(paper, monkeypatch):
+    folders, both = paper / "fairface", paper / "both" / "fairface"
+    for name in ("margin025", "margin125"):
+        shutil.copytree(folders, both / name)
+        relabel(both / name, lambda table: table.drop(index=[0, 25]))
+    for image in (both / "margin125" / "train").iterdir():
+        Image.open(image).transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(image)
+    monkeypatch.setenv("BIASLIB_DATA", str(paper / "both"))
+    given = study.inputs("paper", equal=True, seed=4)
+    assert given.groups["gender x race"].sum().unique().tolist() == [2]
+    assert given.dataset == "FairFace train, crop 0.25, equal groups"
+    found = study.other_crops(Random(), given, Store(paper / "store"))["crop 1.25"]
+    shown = [both / "margin125" / file for file in given.people["file"]]
+    np.testing.assert_array_equal(found, Random().encode_image(shown))
+    relabel(both / "margin125", lambda table: table.assign(age="0-2"))
+    with pytest.raises(DataError, match="hold different portraits"):
+        study.other_crops(Random(), given, Store(paper / "store"))
+    (both / "margin125" / "train" / "3.jpg").write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"cannot be opened \(1, such as train/3\.jpg"):
+        study.other_crops(Random(), given, Store(paper / "store"))
+    shutil.rmtree(both / "margin125")
+    assert study.other_crops(Random(), given, Store(paper / "store")) == {}
+
+
+def test_any_dual_encoder_can_be_named(paper):
+    given = study.inputs("paper", model="clip", checkpoint="some/where")
+    assert given.model == {"checkpoint": "some/where", "name": "clip", "profile": "paper"}
+    flava = study.inputs("planted", dose=0, n_per_cell=3, model="flava")
+    assert study.load_model(flava).name == "flava"
+    assert (
+        study.embed_texts(study.load_model(flava), ["a photo of a nurse"], Store(paper)).ndim == 2
+    )
+
+
+def test_checksums_change_with_portraits_labels_and_corpora(paper):
+    given = study.inputs("paper")
+    assert study.inputs("paper").checksum == given.checksum
+    corpus = study.corpus_of(given, paper).checksum
+    relabel(paper / "fairface", lambda table: table.assign(age="0-2").iloc[::-1])
+    sample.write_corpus(paper / "captions", n=100)
+    other = study.inputs("paper", split="validation")
+    assert len({given.checksum, other.checksum}) == 2
+    assert study.corpus_of(given, paper).checksum != corpus
 
 
 def test_the_cost_reckons_with_what_the_benchmark_measured():
@@ -343,8 +565,11 @@ def test_the_cost_reckons_with_what_the_benchmark_measured():
     assert float(rows["open-clip ViT-H-14"]["seconds per batch"]) == study.COST["cpu_seconds"]
     table = study.cost().set_index("device")
     assert table.loc["one CPU thread", "hours"] == pytest.approx(86_744 / 4 * 9.21 / 3600)
-    assert table.loc["T4", "images a second"] == pytest.approx(65e12 * 0.3 / 335e9)
-    assert table["standing"].tolist() == ["measured"] + ["estimate until measured"] * 2
+    rates = table.set_index("precision", append=True)["images a second"]
+    assert rates["T4", "float16"] == pytest.approx(65e12 * 0.3 / 335e9)
+    assert rates["T4", "float32"] == pytest.approx(8.1e12 * 0.3 / 335e9)
+    assert rates["H100", "bfloat16"] / rates["H100", "float32"] == pytest.approx(989 / 67)
+    assert table["standing"].tolist() == ["measured"] + ["estimate until measured"] * 4
 
 
 def test_tables_and_figures_show_the_scores(audit):
@@ -352,7 +577,8 @@ def test_tables_and_figures_show_the_scores(audit):
     top = plots.top_words(scores, "gender", "Occupation", 3)
     rows = scores.query("test == 'Occupation' and statistic == 'c_asc' and group == 'women'")
     best = rows.sort_values("value", ascending=False).iloc[0]
-    assert top["women"].iloc[0] == f"{best['word']} {best['value']:.2f}"
+    star = "*" if best["word"] in stimuli.GENDERED_OCCUPATIONS else ""
+    assert top["women"].iloc[0] == f"{best['word']}{star} {best['value']:.2f}"
     words = plots.unevenest(scores, "gender x tone", "Activity", 4)
     entropies = scores.query(
         "test == 'Activity' and statistic == 'entropy' and level == 'gender x tone'"

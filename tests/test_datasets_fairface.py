@@ -84,13 +84,17 @@ def test_wrong_labels_are_named_and_counted(copy):
     people = datasets.read_fairface(copy, only_sound=True)
     assert len(people) == 39
     assert [each["where"] for each in people.attrs["problems"]] == [
-        "train/2.jpg", "train/3.jpg", "train/1.jpg",
+        "train/2.jpg", "train/3.jpg", "train/1.jpg", str(copy),
     ]  # fmt: skip
+    last = people.attrs["problems"][-1]
+    assert last["severity"] == "note"
+    assert last["what"] == "39 portraits in the split train; 86,744 were released"
 
 
 def test_a_missing_column_is_named(copy, hub, tmp_path):
     labels(copy, lambda table: table.rename(columns={"race": "Race"}))
-    with pytest.raises(DataError, match=r"fairface_label_train\.csv has no column 'race'; it has"):
+    message = r"fairface_label_train\.csv has no column 'race'; it has .*rename 'Race' to 'race'"
+    with pytest.raises(DataError, match=message):
         datasets.read_fairface(copy)
     other = shutil.copytree(hub, tmp_path / "other")
     path = sorted((other / "0.25").iterdir())[0]
@@ -137,6 +141,25 @@ def test_groups_are_partitions_and_empty_ones_are_named():
         datasets.membership(people, "race", ["White", "Black"])
     with pytest.raises(DataError, match="no column 'tone'"):
         datasets.membership(people, "tone")
+
+
+def test_sizes_name_the_groups_that_nobody_is_in():
+    people = pandas.DataFrame({"gender": ["Male", "Female", "Male"], "race": ["White"] * 3})
+    labels = {"gender": ["Female", "Male"], "race": ["White", "Black"]}
+    assert fairface.group_sizes(people, ["gender", "race"], labels).to_dict() == {
+        "Female, White": 1, "Female, Black": 0, "Male, White": 2, "Male, Black": 0,
+    }  # fmt: skip
+    with pytest.raises(DataError, match="no column 'age'"):
+        fairface.group_sizes(people, ["age"], {"age": ["0-2"]})
+
+
+def test_a_crop_is_there_only_under_its_own_name(copy, hub, tmp_path):
+    assert not fairface.has_crop(copy, "train", "0.25")
+    shutil.copytree(copy, tmp_path / "both" / "fairface-img-margin125-trainval")
+    assert fairface.has_crop(tmp_path / "both", "train", "1.25")
+    assert not fairface.has_crop(tmp_path / "both", "train", "0.25")
+    assert fairface.has_crop(hub, "train", "0.25")
+    assert not fairface.has_crop(hub, "validation", "0.25")
 
 
 def test_samples_keep_groups_equal(released):

@@ -153,9 +153,10 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
         schema = _schema(path)
         found = column or next((name for name in COLUMNS if name in schema.names), None)
         if found not in schema.names:
+            wanted = f"column {column!r}" if column else f"column named {', '.join(COLUMNS)}"
             raise DataError(
-                f"{path} has no column {column or 'of captions'!r}; it has "
-                f"{', '.join(schema.names)}. Pass column= with the name of the captions' column"
+                f"{path} has no {wanted}; it has {', '.join(schema.names)}. Pass column= with the "
+                "name of the captions' column"
             )
         kind = str(schema.field(found).type)
         if kind not in ("string", "large_string", "string_view"):
@@ -226,7 +227,8 @@ def group_counts(
     pandas.DataFrame
         One row a word, in the order given: *word*; *captions* that hold it; of these, those that
         hold a word of one group and none of the other, a column each, named as the groups; *both*.
-        ``attrs`` has the *rows* of the corpus, its *nulls*, and its *problems*.
+        ``attrs`` has the *rows* of the corpus, its *nulls*, and its *problems*: nulls file by
+        file, and what was left out.
 
     Raises
     ------
@@ -249,8 +251,7 @@ def group_counts(
     entries, (a, b) = _entries(words), _two_groups(groups)
     files = caption_files(corpus)
     column = caption_column(files, column)
-    found = caption_problems(corpus, column) if _any_invalid(files, column) else problems([])
-    require_sound(found, f"the corpus {corpus}", only_sound)
+    found = _checked(corpus, files, column, only_sound)
     with tempfile.TemporaryDirectory() as folder:
         files = [_without_invalid(path, column, found, Path(folder)) for path in files]
         connection = _duckdb(threads, memory, folder)
@@ -385,9 +386,15 @@ def matching_captions(
     -------
     pandas.DataFrame
         *caption*, and *url* where the corpus has one.
+
+    Raises
+    ------
+    DataError, ValueError
+        As of :func:`biaslib.datasets.group_counts`.
     """
     files = caption_files(corpus)
     column = caption_column(files, column)
+    _checked(corpus, files, column, only_sound=False)
     entry = _entries([word]).iloc[0]["entry"]
     address = next((name for name in ADDRESSES if name in _schema(files[0]).names), None)
     kept = f", {_quoted(address)} AS url" if address else ""
@@ -519,8 +526,18 @@ def _is_valid(texts) -> bool:
     return True
 
 
-def _any_invalid(files: Sequence[Path], column: str) -> bool:
-    return any(not _is_valid(texts) for path in files for texts in _batches(path, column))
+def _checked(
+    corpus: str | Path, files: Sequence[Path], column: str, only_sound: bool
+) -> pandas.DataFrame:
+    """Return what is wrong with a corpus, or raise an error if it cannot be counted."""
+    found = caption_problems(corpus, column)
+    require_sound(found, f"the corpus {corpus}", only_sound)
+    if not any(texts.null_count < len(texts) for path in files for texts in _batches(path, column)):
+        raise DataError(
+            f"the corpus {corpus} has no captions: the column {column!r} is empty in all of its "
+            f"{len(files)} files, {files[0].name} the first. Put the captions there"
+        )
+    return found
 
 
 def _counted(path: Path, column: str) -> tuple[int, list[int]]:
@@ -560,8 +577,8 @@ def _without_invalid(path: Path, column: str, found: pandas.DataFrame, folder: P
         return path
     kept = []
     for texts in _batches(path, column):
-        bad = [] if _is_valid(texts) else _invalid_rows(texts)
-        mask = pyarrow.array([row not in set(bad) for row in range(len(texts))])
+        bad = set() if _is_valid(texts) else set(_invalid_rows(texts))
+        mask = pyarrow.array([row not in bad for row in range(len(texts))])
         kept.append(texts.filter(mask))
     copy = Path(tempfile.mkdtemp(dir=folder)) / path.name
     pyarrow.parquet.write_table(pyarrow.table({column: pyarrow.chunked_array(kept)}), copy)

@@ -11,8 +11,10 @@ Kärkkäinen and Joo (2021), CC BY 4.0. Two layouts are read, both below one fol
 The labels say what annotators saw in a photograph, not who a person is.
 """
 
+import difflib
 import hashlib
 import io
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,6 +35,8 @@ __all__ = [
     "SPLITS",
     "equal_groups",
     "fairface_images",
+    "group_sizes",
+    "has_crop",
     "membership",
     "read_fairface",
 ]
@@ -86,7 +90,8 @@ def read_fairface(
     pandas.DataFrame
         *file*, *age*, *gender*, *race*, *split*, *crop*, *path* (of the image, or of the parquet
         file), *row* (in the parquet file; -1 for image files), *sha256* of the image's bytes.
-        ``attrs["problems"]`` lists what was left out.
+        ``attrs["problems"]`` lists what was left out, and notes it where there are not as many
+        portraits as were released.
 
     Raises
     ------
@@ -112,8 +117,24 @@ def read_fairface(
     if table.empty:
         raise DataError(f"{folder} has no portrait of the split {split} that can be used")
     table = table.assign(split=split, crop=crop)
+    listed = pandas.concat([listed, _of_other_size(table, split, folder)], ignore_index=True)
     table.attrs["problems"] = listed.to_dict("records")
     return table
+
+
+def has_crop(folder: str | Path, split: str, crop: str) -> bool:
+    """Tell whether a folder holds a crop of FairFace under its own name, in either layout.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> has_crop(tempfile.mkdtemp(), "train", "1.25")
+    False
+    """
+    folder = Path(folder)
+    return any(folder.glob(f"{crop}/{split}-*.parquet")) or any(
+        folder.glob(f"*{CROPS[crop]}*/{AUTHORS_SPLITS[split]}")
+    )
 
 
 def fairface_images(manifest: pandas.DataFrame) -> list[Any]:
@@ -152,8 +173,7 @@ def membership(
     by
         A column, or several for intersections, such as ``["gender", "race"]``.
     order
-        The labels of a single column that must be there, in this order; by default those that
-        occur.
+        The groups that must be there, in this order; by default those that occur.
 
     Returns
     -------
@@ -171,13 +191,7 @@ def membership(
     >>> membership(people, ["gender", "age"]).columns.tolist()
     ['Female, 0-2', 'Male, 0-2']
     """
-    columns = [by] if isinstance(by, str) else list(by)
-    missing = [column for column in columns if column not in manifest]
-    if missing:
-        raise DataError(
-            f"the manifest has no column {missing[0]!r}; it has {', '.join(manifest.columns)}"
-        )
-    labels = manifest[columns].astype(str).agg(", ".join, axis=1)
+    columns, labels = _columns(by), _joined(manifest, by)
     names = sorted(labels.unique()) if order is None else list(order)
     table = pandas.DataFrame({name: (labels == name).to_numpy() for name in names})
     empty = [name for name in names if not table[name].any()]
@@ -187,6 +201,52 @@ def membership(
             "empty group has no mean. Leave it out, or take the whole split"
         )
     return table
+
+
+def group_sizes(
+    manifest: pandas.DataFrame, by: str | Sequence[str], labels: Mapping[str, Sequence[str]]
+) -> pandas.Series:
+    """Return how many portraits every possible group has, those with none included.
+
+    Parameters
+    ----------
+    manifest, by
+        As of :func:`biaslib.datasets.membership`.
+    labels
+        The known labels of each column.
+
+    Returns
+    -------
+    pandas.Series
+        Sizes by group, in the order of the labels.
+
+    Raises
+    ------
+    DataError
+        If a column is missing.
+
+    Examples
+    --------
+    >>> people = pandas.DataFrame({"gender": ["Male", "Male"]})
+    >>> group_sizes(people, "gender", {"gender": GENDERS}).to_dict()
+    {'Male': 2, 'Female': 0}
+    """
+    names = [", ".join(parts) for parts in itertools.product(*(labels[c] for c in _columns(by)))]
+    return _joined(manifest, by).value_counts().reindex(names, fill_value=0)
+
+
+def _columns(by: str | Sequence[str]) -> list[str]:
+    return [by] if isinstance(by, str) else list(by)
+
+
+def _joined(manifest: pandas.DataFrame, by: str | Sequence[str]) -> pandas.Series:
+    """Return the group of every portrait: its labels, joined."""
+    missing = [column for column in _columns(by) if column not in manifest]
+    if missing:
+        raise DataError(
+            f"the manifest has no column {missing[0]!r}; it has {', '.join(manifest.columns)}"
+        )
+    return manifest[_columns(by)].astype(str).agg(", ".join, axis=1)
 
 
 def equal_groups(
@@ -236,6 +296,14 @@ def equal_groups(
         rng.choice(np.flatnonzero(column), wanted, replace=False) for column in members.T.to_numpy()
     ]
     return manifest.iloc[np.sort(np.concatenate(chosen))].reset_index(drop=True)
+
+
+def _of_other_size(table: pandas.DataFrame, split: str, folder: Path) -> pandas.DataFrame:
+    """Return a note if there are not as many portraits as were released."""
+    if len(table) == SPLITS[split]:
+        return problems([])
+    what = f"{len(table):,} portraits in the split {split}; {SPLITS[split]:,} were released"
+    return problems([("note", "not the size of the release", str(folder), what)])
 
 
 def _of_authors(folder: Path, split: str, crop: str) -> tuple[pandas.DataFrame, list]:
@@ -301,8 +369,12 @@ def _names(values: Sequence, classes: Sequence[str]) -> list[str]:
 def _require_columns(path: Path, there: Sequence[str], wanted: Sequence[str]) -> None:
     missing = [column for column in wanted if column not in there]
     if missing:
+        by_lower = {name.lower(): name for name in there}
+        near = difflib.get_close_matches(missing[0].lower(), by_lower, n=1)
+        fix = f"rename {by_lower[near[0]]!r} to {missing[0]!r}" if near else f"add {missing[0]!r}"
         raise DataError(
-            f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(there)}"
+            f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(there)}. "
+            f"To mend the file, {fix}"
         )
 
 

@@ -5,13 +5,21 @@ Items are independent and the store takes writers at once, so that there is noth
 process computes its share, all wait for one another, and whoever needs them reads all rows.
 """
 
+import datetime
 import os
 
 __all__ = ["own_share", "wait_for_all", "which_process"]
 
 
+PATIENCE = datetime.timedelta(days=1)
+"""How long a process waits for the slowest; Accelerate's own ten minutes end a run of hours."""
+
+
 def which_process() -> tuple[int, int]:
     """Return this process's number and how many there are; (0, 1) unless launched as several.
+
+    Call it before a model is loaded: it also gives each process its own device, which is then the
+    one that ``cuda`` means.
 
     Examples
     --------
@@ -51,4 +59,4 @@ def _state():
         raise ImportError(
             "several processes are coordinated by Accelerate: pip install 'biaslib[several-gpus]'"
         ) from error
-    return PartialState(cpu=not torch.cuda.is_available())
+    return PartialState(cpu=not torch.cuda.is_available(), timeout=PATIENCE)

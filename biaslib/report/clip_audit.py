@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas
 
-from biaslib import published
+from biaslib import published, stimuli
 from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing
 from biaslib.report._explorer import Panel
@@ -23,6 +23,8 @@ __all__ = [
     "erasure_figure",
     "erasure_table",
     "explorer",
+    "explorer_table",
+    "false_associations",
     "flow",
     "flow_table",
     "hardly",
@@ -30,15 +32,22 @@ __all__ = [
     "innocent_table",
     "mechanism_figure",
     "mechanism_table",
+    "most_moved",
+    "on_truth",
     "one_word",
     "printed_lists",
     "printed_pronouns",
     "pronoun_figure",
     "pronoun_table",
+    "recovered",
+    "saturated",
     "sensitivity_table",
     "significant",
     "top_words",
+    "truth_figure",
+    "truth_table",
     "unevenest",
+    "unplanted",
 ]
 
 OPEN_TYPES = ("Occupation", "Activity")
@@ -112,8 +121,111 @@ def flow_table(found, given, table: pandas.DataFrame, word: str) -> pandas.DataF
     )
 
 
+def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how C-ASC of oracle and model follows what is planted, a row a facet and model.
+
+    Parameters
+    ----------
+    known
+        As of :func:`biaslib.studies.clip_audit.beside_truth`.
+    """
+    rows = []
+    for (facet, group), part in known.groupby(["facet", "group"], sort=False):
+        planted, nothing = part[part["truth"] != 0], part[part["truth"] == 0]
+        for name, title in (("oracle", "oracle"), ("model", "trained on captions")):
+            rows.append(
+                {
+                    "facet": facet,
+                    "C-ASC of": group,
+                    "model": title,
+                    "words with a planted association": len(planted),
+                    "rank correlation with the truth": planted[name].corr(
+                        planted["truth"], method="spearman"
+                    ),
+                    "words without": len(nothing),
+                    "largest size among those": nothing[name].abs().max(),
+                }
+            )
+    return pandas.DataFrame(rows)
+
+
+def truth_figure(known: pandas.DataFrame):
+    """Draw C-ASC against what is planted, a dot a word: oracle and model, a row a facet."""
+    from matplotlib import pyplot
+
+    facets = list(dict.fromkeys(zip(known["facet"], known["group"], strict=True)))
+    figure, axes = pyplot.subplots(
+        len(facets), 2, figsize=(7.2, 2.6 * len(facets)), sharex="row", sharey="row", squeeze=False
+    )
+    for line, (facet, group) in zip(axes, facets, strict=True):
+        rows = known[known["facet"] == facet]
+        for axis, name in zip(line, ("oracle", "model"), strict=True):
+            for chosen, colour, mark in (
+                (rows["truth"] != 0, "C0", "o"),
+                (rows["truth"] == 0, "C1", "x"),
+            ):
+                part = rows[chosen]
+                axis.scatter(part["truth"], part[name], s=12, alpha=0.6, color=colour, marker=mark)
+            axis.axhline(0, color="0.6", linewidth=1)
+            axis.axvline(0, color="0.6", linewidth=1)
+        line[0].set_ylabel(f"C-ASC of {group}")
+        side = {"gender": "woman to man", "tone": "tone 5 to tone 1"}[facet]
+        for axis in line:
+            axis.set_xlabel(f"planted log ratio, {side}")
+    axes[0, 0].set_title("oracle", fontsize=10)
+    axes[0, 1].set_title("trained on captions", fontsize=10)
+    return _marked(figure)
+
+
+def on_truth(known: pandas.DataFrame, facet: str) -> str:
+    """Return sentences on a facet: which types carry a planted association, and what C-ASC does."""
+    rows = known[known["facet"] == facet]
+    held = rows.assign(held=rows["truth"] != 0).groupby("bias_type", sort=False)["held"].sum()
+    none = [f"*{name}*" for name, n in held.items() if n == 0]
+    of_model = truth_table(rows).set_index("model").loc["trained on captions"]
+    sizes, bare = (
+        rows["model"][chosen].abs() for chosen in (rows["truth"] != 0, rows["truth"] == 0)
+    )
+    where = f"; none on {', '.join(none)}" if none else ""
+    return (
+        f"By {facet}, an association is planted on {held.sum()} of {len(rows)} words{where}. On "
+        f"the words that have one, C-ASC of the trained model has a rank correlation of "
+        f"{of_model['rank correlation with the truth']:.2f} with it; half of the sizes are beyond "
+        f"{sizes.median():.2f}, the largest is {sizes.max():.2f}. On the {len(bare)} that have "
+        f"none, half are beyond {bare.median():.2f}, and the largest, {bare.max():.2f}, exceeds "
+        f"{(sizes < bare.max()).sum()} of the {len(sizes)} sizes of words with an association."
+    )
+
+
+def saturated(known: pandas.DataFrame, beyond: float = 1.9) -> str:
+    """Return a sentence on the sizes that C-ASC by gender gives a model without any error."""
+    rows = known[(known["facet"] == "gender") & (known["oracle"].abs() > beyond)]
+    ratios = rows["truth"].abs()
+    if len(rows) < 2:
+        return f"The oracle's C-ASC by gender stays within ±{beyond} for all words but {len(rows)}."
+    return (
+        f"The oracle, which makes no error, gives {len(rows)} words a C-ASC by gender beyond "
+        f"±{beyond}, on planted log ratios from ±{ratios.min():.2f} to ±{ratios.max():.2f}: "
+        "divided by the spread of one caption's similarities, the score says whether portraits of "
+        "two groups are told apart, and hardly how far."
+    )
+
+
+def unplanted(known: pandas.DataFrame | None, facet: str, bias_type: str) -> str:
+    """Return words for a caption where nothing is planted on a type's words, else none."""
+    if known is None:
+        return ""
+    rows = known[(known["facet"] == facet) & (known["bias_type"] == bias_type)]
+    return "" if rows["truth"].any() else " (nothing is planted on these: the order is noise)"
+
+
 def top_words(
-    scores: pandas.DataFrame, facet: str, bias_type: str, n: int = 5, interval: bool = False
+    scores: pandas.DataFrame,
+    facet: str,
+    bias_type: str,
+    n: int = 5,
+    interval: bool = False,
+    leave_out: Sequence[str] = (),
 ) -> pandas.DataFrame:
     """Return each group's words with the highest C-ASC, as Tables 3 to 18 print them.
 
@@ -129,13 +241,20 @@ def top_words(
         Words a group.
     interval
         Add the 95% interval.
+    leave_out
+        Words to leave out, such as ``biaslib.stimuli.GENDERED_OCCUPATIONS``, which else have a
+        star.
     """
     rows = _rows(scores, "c_asc", facet)
-    rows = rows[rows["test"] == bias_type]
+    rows = rows[(rows["test"] == bias_type) & ~rows["word"].isin(leave_out)]
+    starred = stimuli.GENDERED_OCCUPATIONS if bias_type == "Occupation" else ()
     columns = {}
     for group, part in rows.groupby("group", sort=False):
         best = part.sort_values("value", ascending=False, kind="stable").head(n)
-        texts = [f"{row.word} {signed(row.value)}" for row in best.itertuples()]
+        texts = [
+            f"{row.word}{'*' if row.word in starred else ''} {signed(row.value)}"
+            for row in best.itertuples()
+        ]
         if interval:
             bounds = zip(best["low"], best["high"], strict=True)
             texts = [f"{t} ({signed(a)} to {signed(b)})" for t, (a, b) in zip(texts, bounds)]  # noqa: B905
@@ -231,6 +350,28 @@ def significant(scores: pandas.DataFrame, level: float = 0.05) -> pandas.DataFra
     )
 
 
+def false_associations(clean: pandas.DataFrame) -> str:
+    """Return a sentence on tests that reject where nothing is planted, by facet."""
+    found = significant(clean)
+    found = found[found["statistic"] == "C-ASC"]
+    parts = [
+        f"{row['after correction']:,} of {row['tests']:,} by {row['facet']}"
+        for row in found.to_dict("records")
+    ]
+    share = found["after correction"].sum() / found["tests"].sum()
+    counted = f"At dose 0, tests of C-ASC still reject after correction: {', '.join(parts)}."
+    if share <= 0.05:
+        return f"{counted} That is no more than the level allows."
+    return (
+        f"{counted} The tests are not wrong: this model does place these captions nearer to one "
+        "group's portraits, and would with new portraits too. **It associates falsely**, as the "
+        "models of [study 1](study1_grounded.ipynb) do where nothing is planted: a finite corpus "
+        "and a random start leave every word somewhere. A test over portraits takes the training "
+        "as given and asks whether *this model's* scores differ; a small p-value, corrected or "
+        "not, is no sign that the corpus associated anything."
+    )
+
+
 def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = "gender"):
     """Return quantiles of the size of C-ASC for words of the taxonomy and innocent ones.
 
@@ -271,13 +412,16 @@ def innocent_figure(scores: pandas.DataFrame, innocent: np.ndarray, facet: str =
     return _marked(figure, _profile(scores))
 
 
-def erasure_table(erased: pandas.DataFrame) -> pandas.DataFrame:
-    """Return for how many words each group is hardly retrieved, over all types."""
-    rows = erased[erased["bias_type"] == "all"]
+def erasure_table(
+    erased: pandas.DataFrame, types: Sequence[str] = ("all", "Behavioral", "Occupation")
+) -> pandas.DataFrame:
+    """Return for how many words each group is hardly retrieved: over all types, and in some."""
+    rows = pandas.concat([erased[erased["bias_type"] == each] for each in types])
     return pandas.DataFrame(
         {
+            "words": rows["bias_type"],
             "group": rows["group"],
-            "words": rows["words"],
+            "hardly retrieved for": rows["words"],
             "95% interval": [
                 f"{low:.0f} to {high:.0f}"
                 for low, high in zip(rows["low"], rows["high"], strict=True)
@@ -306,15 +450,32 @@ def erasure_figure(tables: dict[str, pandas.DataFrame], profile: str = "planted"
     return _marked(figure, profile)
 
 
-def hardly(erased: pandas.DataFrame) -> str:
+def hardly(erased: pandas.DataFrame, bias_type: str = "all") -> str:
     """Return a sentence on the groups most and least often hardly retrieved."""
-    rows = erased[erased["bias_type"] == "all"].sort_values("words")
+    rows = erased[erased["bias_type"] == bias_type].sort_values("words")
     most, least = rows.iloc[-1], rows.iloc[0]
     return (
         f"{most['group']} is hardly retrieved for {most['words']} of {most['n']} words "
         f"({most['by_chance']:.1f} by chance), {least['group']} for {least['words']} "
         f"({least['by_chance']:.1f} by chance)"
     )
+
+
+def most_moved(moved: pandas.DataFrame) -> str:
+    """Return sentences on the choice that moves the order most, on ddof, and on lists."""
+    least = moved.sort_values("rank correlation").iloc[0]
+    kept, ranks = moved["top 10 kept"], moved["rank correlation"]
+    ddof = moved.loc[moved["choice"] == "ddof", "largest change"].iloc[0]
+    text = (
+        f"What moves the order most is {least['choice']} ({least['setting']}): rank correlation "
+        f"{signed(least['rank correlation'])}, {least['top 10 kept']} of the first ten words kept. "
+        f"Dividing by n instead of n − 1 moves C-ASC by {ddof:.4f} at most. Over all choices, "
+        f"{kept.min()} to {kept.max()} of the first ten words are kept, and the rank correlation "
+        f"over all words is {signed(ranks.min())} to {signed(ranks.max())}."
+    )
+    if ranks.min() > 0.9 and kept.min() < 8:
+        return f"{text} Lists of a few top words are less stable than the scores behind them."
+    return text
 
 
 def sensitivity_table(moved: pandas.DataFrame) -> pandas.DataFrame:
@@ -354,9 +515,27 @@ def pronoun_figure(shares: pandas.DataFrame, words: Sequence[str], truth=None, p
         axis.plot(rows["truth"], places, "D", color="C1", markersize=5, label="planted")
     axis.axvline(0.5, color="0.5", linestyle=":")
     axis.set_yticks(places, rows.index, fontsize=9)
-    axis.set(xlabel="share of women's pronouns", xlim=(0, 1))
+    axis.set(xlabel="share of women's pronouns", xlim=(-0.02, 1.02))
     axis.legend(frameon=False)
     return _marked(figure, profile)
+
+
+def recovered(found: dict[str, float]) -> str:
+    """Return a sentence on counted and planted shares.
+
+    Parameters
+    ----------
+    found
+        As of :func:`biaslib.studies.clip_audit.against_truth`.
+    """
+    numbers = (
+        f"The planted share lies within the 95% interval for {found['inside']:.1%} of "
+        f"{found['words']} words; in standard errors, the differences have a mean of "
+        f"{signed(found['mean'])} and a spread of {found['spread']:.2f}"
+    )
+    if abs(found["mean"]) < found["limit"] and 0.8 < found["spread"] < 1.2:
+        return f"{numbers}, where sampling error alone would give 0 and 1: the count is right."
+    return f"{numbers}. Sampling error alone would give 0 and 1: **the count is off**."
 
 
 def mechanism_figure(table: pandas.DataFrame):
@@ -429,6 +608,40 @@ def explorer(
     return Panel("Words and groups", {"Word": list(words), "Groups": facets}, cases)
 
 
+def explorer_table(
+    scores: pandas.DataFrame,
+    given,
+    words: Sequence[str],
+    types: Sequence[str] = OPEN_TYPES,
+    facets: Sequence[str] | None = None,
+) -> pandas.DataFrame:
+    """Return the numbers of :func:`explorer`, a row a word and group."""
+    facets = list(facets or given.groups)
+    kept = scores[scores["test"].isin(types) & scores["word"].isin(words)]
+    kept = kept.drop_duplicates(["level", "statistic", "word", "group"])
+    found = kept.set_index(["statistic", "word", "level", "group"])[["value", "low", "high"]]
+    found, rows = found.to_dict("index"), []
+    for word in words:
+        for facet in facets:
+            expected = given.groups[facet].mean()
+            entropy = found["entropy", word, facet, "all"]["value"]
+            for group, part in expected.items():
+                c_asc, share = (found[name, word, facet, group] for name in ("c_asc", "share"))
+                rows.append(
+                    {"word": word, "groups": facet, "group": group,
+                     "C-ASC": signed(c_asc["value"]), "95% interval": _interval(c_asc),
+                     "share of the retrieved": f"{share['value']:.0%}",
+                     "in the data": f"{part:.0%}", "entropy": f"{entropy:.2f}"}
+                )  # fmt: skip
+    return pandas.DataFrame(rows)
+
+
+def _interval(row) -> str:
+    if not np.isfinite(row["low"]):
+        return "none, one portrait"
+    return f"{signed(row['low'])} to {signed(row['high'])}"
+
+
 def _word_drawings(rows, word: str, facet: str, members, note: str) -> list[Drawing]:
     parts = {name: part.set_index("group") for name, part in rows.groupby("statistic")}
     groups, expected = list(members), members.mean()
@@ -456,8 +669,7 @@ def _word_drawings(rows, word: str, facet: str, members, note: str) -> list[Draw
     return [
         Drawing(
             f"“{word}”, {facet}: C-ASC is highest for {highest}, "
-            f"{signed(c_asc['value'].max())}, 95% interval {signed(c_asc.loc[highest, 'low'])} to "
-            f"{signed(c_asc.loc[highest, 'high'])}.",
+            f"{signed(c_asc['value'].max())}, 95% interval {_interval(c_asc.loc[highest])}.",
             [{"kind": "rule", "x": [0.0], "y": [], "label": "none"}, dots],
             "C-ASC", "", (-1.1 * reach, 1.1 * reach), limits,
             "A dot with an interval for each group, left and right of zero.",

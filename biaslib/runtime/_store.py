@@ -115,6 +115,20 @@ class Store:
                 return found
         raise OSError(f"{shelf.folder}: shards are damaged as soon as written; check the disk")
 
+    def missing(self, key: dict[str, Any], ids: Sequence[str]) -> list[int]:
+        """Return the places of the ids that have no row yet, each id once: to share them out.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> store = Store(tempfile.mkdtemp())
+        >>> key = {"model": "clip", "revision": "1f2e", "output": "image"}
+        >>> _ = store.rows(key, ["b"], lambda which: np.array([[7]]))
+        >>> store.missing(key, ["a", "b", "c", "a"])
+        [0, 2]
+        """
+        return _Shelf(self._place(key), key).missing([_digest(each) for each in ids])
+
     def clear(self, key: dict[str, Any]) -> None:
         """Delete the rows of a key; nothing happens if there are none."""
         shutil.rmtree(self._place(key), ignore_errors=True)

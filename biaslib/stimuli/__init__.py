@@ -35,14 +35,17 @@ from biaslib.stimuli._entities import entities, own_entities
 from biaslib.stimuli._sentences import frames, indefinite_article, phrases, sentences, templates
 from biaslib.stimuli._taxonomy import (
     CAPTION_TEMPLATES,
+    GENDERED_OCCUPATIONS,
     TAXONOMIES,
     caption,
+    innocent_things,
     taxonomy,
     taxonomy_kinds,
 )
 
 __all__ = [
     "CAPTION_TEMPLATES",
+    "GENDERED_OCCUPATIONS",
     "LEVELS",
     "TAXONOMIES",
     "AssociationTest",
@@ -54,6 +57,7 @@ __all__ = [
     "entities",
     "frames",
     "indefinite_article",
+    "innocent_things",
     "own_entities",
     "phrases",
     "sentences",

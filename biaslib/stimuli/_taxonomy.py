@@ -14,7 +14,15 @@ from biaslib.runtime import unknown_name
 from biaslib.stimuli._data import read_csv
 from biaslib.stimuli._sentences import indefinite_article
 
-__all__ = ["CAPTION_TEMPLATES", "TAXONOMIES", "caption", "taxonomy", "taxonomy_kinds"]
+__all__ = [
+    "CAPTION_TEMPLATES",
+    "GENDERED_OCCUPATIONS",
+    "TAXONOMIES",
+    "caption",
+    "innocent_things",
+    "taxonomy",
+    "taxonomy_kinds",
+]
 
 TAXONOMIES = {"sobit": "SO-B-IT, the Social Bias Implications Taxonomy (Hamidieh et al. 2023)"}
 """The taxonomies, by name."""
@@ -26,6 +34,19 @@ CAPTION_TEMPLATES = {
     "activity": "a photo of a person who is {word}",
 }
 """The captions of Hamidieh et al. (2023), Appendix D.1, by the kind of the word."""
+
+GENDERED_OCCUPATIONS = (
+    "actor",
+    "actress",
+    "delivery man",
+    "handyman",
+    "maid",
+    "policeman",
+    "waiter",
+    "waitress",
+)
+"""Occupations of SO-B-IT whose form names a gender. Ours: the caption of the paper's Table 4 says
+that such words were removed and does not list them; two of these are in the table (erratum B10)."""
 
 KINDS_FILE = "taxonomy_kinds.csv"
 PAPER = "hamidieh2023"
@@ -112,6 +133,22 @@ def taxonomy_kinds() -> pandas.DataFrame:
     kinds = read_csv(KINDS_FILE)
     check_kinds(kinds, _printed())
     return kinds
+
+
+def innocent_things() -> list[str]:
+    """Return concrete things without social meaning, against which a word's score can be held.
+
+    Chosen by hand, one by one: parts of buildings and landscapes, and plain implements, none of
+    them in a list of the studies, worn, eaten, bought by some and not by others, or used in an
+    occupation or a household task that the lists name.
+
+    Examples
+    --------
+    >>> things = innocent_things()
+    >>> len(things), things[:3]
+    (60, ['anchor', 'balcony', 'basin'])
+    """
+    return read_csv("innocent_things.csv")["word"].tolist()
 
 
 def caption(word: str, kind: str, mass: bool = False) -> str:

@@ -6,14 +6,15 @@ leaves open. Then the captions of a corpus: with whose pronouns does a word stan
 
 From the command line, ``python -m biaslib.studies.clip_audit`` computes the embeddings of a run
 into the store, to be found there by the notebook; ``accelerate launch -m
-biaslib.studies.clip_audit`` does so on several GPUs.
+biaslib.studies.clip_audit`` does so on several GPUs; ``--model`` and ``--checkpoint`` take any dual
+encoder.
 """
 
 import argparse
 import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,23 @@ from biaslib.datasets import fairface as portraits
 from biaslib.metrics import caption_association
 from biaslib.models import processes
 from biaslib.models.images import pictures
+from biaslib.models.oracle import Oracle
+from biaslib.models.stored import store_key
 from biaslib.planted import World
-from biaslib.stimuli import pool
 
 __all__ = [
     "COST",
     "ERASED",
+    "FEW",
     "TEMPLATES",
     "Audit",
+    "Corpus",
     "Inputs",
     "Retrieval",
+    "against_truth",
     "as_spelt",
     "audit",
+    "beside_truth",
     "chance_correlation",
     "corpus_of",
     "cost",
@@ -47,6 +53,7 @@ __all__ = [
     "embed_texts",
     "erasure",
     "expected_shares",
+    "in_planted_world",
     "innocent_captions",
     "inputs",
     "load_model",
@@ -58,7 +65,6 @@ __all__ = [
     "score",
     "sensitivity",
     "source_of_bias",
-    "truth_of",
     "welch_p_values",
     "words",
 ]
@@ -71,8 +77,14 @@ the data set. Ours: section F of the paper says "few" and gives no number."""
 CORPUS_SIZE = 45_000
 """Captions that a tiny CLIP was trained on."""
 
+FEW = 10
+"""Groups of fewer portraits are named: resampled intervals are too narrow there."""
+
 WORDS_AT_ONCE = 64
 SPARE = 50
+
+NOTHING = 1e-9
+"""Log ratios and spreads below this are rounding, and count as 0."""
 
 TEMPLATES = {
     "by kind, as the paper": None,
@@ -103,6 +115,8 @@ class Inputs:
         What the store calls the portraits: hashes of their content.
     facets
         Name of a facet -> its column, or columns of an intersection.
+    labels
+        Known labels of each column, in their order, whether or not they occur.
     gender
         Names of the two genders in ``people``, women first.
     k
@@ -111,6 +125,8 @@ class Inputs:
         Folder or file of captions, or None where there is none.
     crop
         Of the portraits.
+    scenes
+        Of the planted portraits: what the oracle reads. None in ``paper``.
     """
 
     profile: str
@@ -120,15 +136,116 @@ class Inputs:
     read: Callable[[pandas.DataFrame], Any]
     ids: Sequence[str]
     facets: Mapping[str, str | list[str]]
+    labels: Mapping[str, Sequence[str]]
     gender: tuple[str, str]
     k: int
     corpus: Path | None = None
     crop: str = ""
+    scenes: pandas.DataFrame | None = field(default=None, repr=False)
 
     @functools.cached_property
     def groups(self) -> dict[str, pandas.DataFrame]:
-        """Who belongs to which group, by facet: a partition each."""
-        return {name: portraits.membership(self.people, by) for name, by in self.facets.items()}
+        """Who belongs to which group, by facet: a partition each, without empty groups.
+
+        Raises
+        ------
+        DataError
+            If a facet has one group only; the message names the empty ones and counts the other.
+        """
+        tables = {}
+        for facet, by in self.facets.items():
+            sizes = self.sizes(facet)
+            there = sizes.index[sizes > 0]
+            if len(there) < 2:
+                raise DataError(_one_group(facet, sizes))
+            tables[facet] = portraits.membership(self.people, by, there)
+        return tables
+
+    def sizes(self, facet: str) -> pandas.Series:
+        """Return how many portraits each possible group of a facet has, none included."""
+        return portraits.group_sizes(self.people, self.facets[facet], self.labels)
+
+    @property
+    def checksum(self) -> str:
+        """12 hexadecimal digits that change with any portrait or label."""
+        columns = self.people[list(self.labels)].assign(portrait=list(self.ids))
+        return hashlib.sha256(columns.to_csv(index=False).encode()).hexdigest()[:12]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader has to know of the portraits: other size, empty groups, small groups."""
+        found = [
+            each["what"]
+            for each in self.people.attrs.get("problems", ())
+            if each["severity"] == "note"
+        ]
+        for facet in self.facets:
+            sizes = self.sizes(facet)
+            empty, small = sizes.index[sizes == 0], sizes[sizes.between(1, FEW - 1)]
+            if len(empty):
+                found.append(f"{facet}: no portrait is labelled {_quoted(empty)}; left out")
+            if len(small):
+                counts = [f"{name!r} ({n})" for name, n in small.sort_values().items()]
+                found.append(
+                    f"{facet}: {len(small)} of {len(sizes)} groups have fewer than {FEW} "
+                    f"portraits, {_listed(counts)}: their intervals are too narrow, and a group "
+                    "of one has none"
+                )
+        return found
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(list(names)[:most]) + more
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return _listed([repr(name) for name in names])
+
+
+def _one_group(facet: str, sizes: pandas.Series) -> str:
+    there = ", ".join(f"{name!r} has {n:,}" for name, n in sizes[sizes > 0].items())
+    empty = _quoted(sizes.index[sizes == 0])
+    return (
+        f"{facet}: no portrait is labelled {empty} ({there}), so that there is nothing to compare. "
+        "Take the whole split, or leave the facet out: dataclasses.replace(given, facets=...)"
+    )
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Captions that are counted.
+
+    Attributes
+    ----------
+    path
+        Parquet file or folder.
+    world
+        Whose captions they are, or None: nobody knows the truth then.
+    missing
+        Why the planted world's stand in where others were wanted, and what to do; else empty.
+    """
+
+    path: Path
+    world: World | None = None
+    missing: str = ""
+
+    @property
+    def profile(self) -> str:
+        """``planted`` or ``paper``, whatever the run's is."""
+        return "paper" if self.world is None else "planted"
+
+    def truth(self, entries: Sequence[str]) -> np.ndarray | None:
+        """Return the planted share of women's pronouns, or None where nobody knows it."""
+        return None if self.world is None else expected_shares(self.world, entries)
+
+    @property
+    def checksum(self) -> str:
+        """12 hexadecimal digits of the files' names and sizes: terabytes are not read twice."""
+        files = corpora.caption_files(self.path)
+        said = "\n".join(f"{path.name} {path.stat().st_size}" for path in files)
+        return hashlib.sha256(said.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -174,6 +291,10 @@ def inputs(
     n_per_cell: int = 30,
     crop: str = "0.25",
     split: str = "train",
+    *,
+    model: str | None = None,
+    checkpoint: str | Path | None = None,
+    equal: bool = False,
 ) -> Inputs:
     """Return what the study reads in a profile.
 
@@ -187,6 +308,11 @@ def inputs(
         Of the planted world; portraits of each gender in each tone.
     crop, split
         Of FairFace.
+    model, checkpoint
+        Any dual encoder, as :func:`biaslib.models.load` takes it; None takes the profile's.
+    equal
+        Draw as many portraits from every intersection of gender and race as the smallest has, by
+        ``seed``. The planted portraits are equal as they are, by gender and tone.
 
     Returns
     -------
@@ -195,10 +321,22 @@ def inputs(
     Raises
     ------
     FileNotFoundError, DataError
-        If the data are not there, or not as they should be; the message says what to do.
+        If the data are not there, or not as they should be, or a facet has one group only; the
+        message says what to do.
     """
+    chosen = {"checkpoint": checkpoint} if checkpoint else {}
     if runtime.profile(profile) == "paper":
-        return _paper(crop, split)
+        chosen |= {"name": model or "open-clip", "profile": "paper"}
+        given = _paper(_fairface(crop, split), chosen, seed if equal else None)
+    else:
+        chosen |= {"name": model or "clip", "profile": "planted", "dose": dose, "seed": seed}
+        given = _planted(chosen, n_per_cell)
+    given.groups  # noqa: B018  A facet with one group is refused here, before hours of embedding.
+    return given
+
+
+def _planted(model: Mapping[str, Any], n_per_cell: int) -> Inputs:
+    seed = model["seed"]
     scenes = planted.faces(n_per_cell, np.random.default_rng([seed, 3]))
     people = scenes.assign(
         gender=scenes["gender"].map({"woman": "women", "man": "men"}),
@@ -208,19 +346,35 @@ def inputs(
     return Inputs(
         profile="planted",
         dataset="planted portraits",
-        model={"name": "clip", "profile": "planted", "dose": dose, "seed": seed},
+        model=model,
         people=people,
         read=lambda rows: planted.draw(scenes.loc[rows.index]),
         ids=pictures(scenes).ids,
         facets=facets,
+        labels={
+            "gender": ("women", "men"),
+            "tone": tuple(f"tone {tone}" for tone in range(1, 6)),
+            "age": planted.AGES,
+        },
         gender=("women", "men"),
         k=len(people) // 10,
         crop="whole",
+        scenes=scenes,
     )
 
 
-def _paper(crop: str, split: str) -> Inputs:
+def _fairface(crop: str, split: str) -> pandas.DataFrame:
     people = portraits.read_fairface(runtime.data_folder("fairface"), split, crop)
+    return people.assign(place=range(len(people)))
+
+
+def _paper(people: pandas.DataFrame, model: Mapping[str, Any], equal_seed: int | None) -> Inputs:
+    split, crop = people.loc[0, ["split", "crop"]]
+    dataset = f"FairFace {split}, crop {crop}"
+    if equal_seed is not None:
+        noted = people.attrs
+        people = portraits.equal_groups(people, ["gender", "race"], rng=equal_seed)
+        people.attrs, dataset = noted, f"{dataset}, equal groups"
     try:
         corpus = runtime.data_folder("captions")
     except FileNotFoundError:
@@ -228,12 +382,13 @@ def _paper(crop: str, split: str) -> Inputs:
     facets = {"gender": "gender", "race": "race", "age": "age", "gender x race": ["gender", "race"]}
     return Inputs(
         profile="paper",
-        dataset=f"FairFace {split}, crop {crop}",
-        model={"name": "open-clip", "profile": "paper"},
+        dataset=dataset,
+        model=model,
         people=people,
         read=portraits.fairface_images,
         ids=people["sha256"].tolist(),
         facets=facets,
+        labels={**portraits.LABELS, "gender": ("Female", "Male")},
         gender=("Female", "Male"),
         k=min(100, len(people) // 10),
         corpus=corpus,
@@ -253,7 +408,8 @@ def words() -> pandas.DataFrame:
 
 
 def load_model(given: Inputs) -> Any:
-    """Return the dual encoder of a run."""
+    """Return the dual encoder of a run, on a device of its own if several processes share it."""
+    processes.which_process()
     options = dict(given.model)
     return models.load(options.pop("name"), **options)
 
@@ -264,19 +420,22 @@ def embed_images(
     """Return one unit vector a portrait, (n, d), computed once for all runs.
 
     A run that is killed repeats one shard at most. If several processes were launched, each
-    computes its share.
+    computes its share of those that are not there yet.
     """
     store = store or runtime.Store()
-    key = _key(model, "image embeddings")
+    key = store_key(model, "image embeddings")
 
     def compute(which: Sequence[int]) -> np.ndarray:
         return model.encode_image(given.read(given.people.iloc[list(which)]))
 
-    own = processes.own_share(len(given.ids))
-    if 0 < len(own) < len(given.ids):
+    if processes.which_process()[1] > 1:
+        missing = store.missing(key, given.ids)
+        processes.wait_for_all()  # All have seen the same before anybody writes.
+        own = [missing[at] for at in processes.own_share(len(missing))]
         mine = [given.ids[row] for row in own]
-        store.rows(key, mine, lambda which: compute([own[at] for at in which]), shard_size)
-    processes.wait_for_all()
+        if own:
+            store.rows(key, mine, lambda which: compute([own[at] for at in which]), shard_size)
+        processes.wait_for_all()
     return store.rows(key, given.ids, compute, shard_size)
 
 
@@ -287,11 +446,53 @@ def embed_texts(model: Any, texts: Sequence[str], store: runtime.Store | None = 
     def compute(which: Sequence[int]) -> np.ndarray:
         return model.encode_text([texts[row] for row in which])
 
-    return store.rows(_key(model, "text embeddings"), texts, compute)
+    return store.rows(store_key(model, "text embeddings"), texts, compute)
 
 
-def _key(model: Any, output: str) -> dict[str, str]:
-    return {"model": model.name, "revision": model.revision, "output": output}
+def in_planted_world(run: Audit, n_resamples: int = 20) -> Audit:
+    """Return the run itself if it is of the planted world, or an audit of that at dose 3."""
+    if run.given.profile == "planted":
+        return run
+    return audit(inputs("planted"), n_resamples=n_resamples)
+
+
+def beside_truth(run: Audit) -> pandas.DataFrame:
+    """Return C-ASC of a run in the planted world beside what is planted, and that of the oracle.
+
+    The oracle sees the same portraits and answers from the world's probabilities, so that its
+    score shows what the measure makes of a perfect model.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a facet, type and word: *facet* (gender, tone), *group* whose C-ASC it is, *word*,
+        *bias_type*; *truth*, the planted log ratio of the word's probability (woman to man, tone 5
+        to tone 1; exactly 0 where nothing is planted); *model* and *oracle*, C-ASC of either.
+    """
+    given, entries = run.given, as_spelt(run.table["word"], run.given)
+    world = planted.world(given.model["dose"], given.model["seed"])
+    oracle = Oracle(world, scenes=given.scenes)
+    captions = as_spelt(run.table["caption"], given)
+    exact = oracle.encode_text(captions) @ oracle.encode_image(given.scenes).T
+    truths = {
+        ("gender", "women"): world.truth.log_ratio(entries),
+        ("tone", "tone 5"): world.truth.tone_log_ratio(entries),
+    }
+    tables = []
+    for (facet, group), truth in truths.items():
+        members = given.groups[facet][[group]].to_numpy()
+        own = caption_association.c_asc(run.found.similarities, members)[:, 0]
+        known = run.table[["word", "bias_type"]].assign(facet=facet, group=group)
+        truth = np.where(np.abs(truth) < NOTHING, 0.0, truth)
+        tables.append(known.assign(truth=truth, model=own, oracle=_where_spread(exact, members)))
+    return pandas.concat(tables, ignore_index=True)
+
+
+def _where_spread(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Return C-ASC of one group, (k,): 0 where all portraits are equally near."""
+    found, spread = np.zeros(len(similarities)), np.ptp(similarities, axis=1) > NOTHING
+    found[spread] = caption_association.c_asc(similarities[spread], members)[:, 0]
+    return np.where(np.abs(found) < NOTHING, 0.0, found)
 
 
 def retrieve(text: np.ndarray, image: np.ndarray, k: int) -> Retrieval:
@@ -339,13 +540,17 @@ def score(
         ratio to the share in the data set, one portrait added) a group; ``entropy`` a facet, its
         group "all". p-values: Welch's test for C-ASC, the hypergeometric test for shares; adjusted
         (Benjamini and Yekutieli) over all words and groups of a facet and statistic. Intervals are
-        95% percentile intervals that draw people anew.
+        95% percentile intervals that draw people anew, each portrait taken for another person; a
+        group of one portrait has none.
     """
     rng = np.random.default_rng(seed)
     everyone = pandas.concat(given.groups.values(), axis=1)
     intervals = _c_asc_intervals(found, everyone.to_numpy(), ddof, n_resamples, rng)
     p_values = welch_p_values(found.similarities, everyone.to_numpy())
     shares = _resampled(found, everyone.to_numpy(), "share", n_resamples, rng)
+    alone = everyone.to_numpy().sum(axis=0) < 2
+    for bounds in (*intervals[1:], shares.low, shares.high):
+        bounds[:, alone] = np.nan
     top = found.ranking[:, : found.k]
     rows, start = [], 0
     for facet, members in given.groups.items():
@@ -435,7 +640,8 @@ def other_crops(
     Raises
     ------
     DataError
-        If the other crop's portraits have other labels, so that they cannot be paired.
+        If the other crop's portraits have other labels, so that they cannot be paired, or are not
+        as they should be.
     """
     if given.profile == "planted":
         drawn = given.read(given.people)
@@ -443,41 +649,41 @@ def other_crops(
         inner = np.ascontiguousarray(drawn[:, edge:-edge, edge:-edge])
         ids = pictures(inner).ids
         found = (store or runtime.Store()).rows(
-            _key(model, "image embeddings"), ids, lambda which: model.encode_image(inner[which])
+            store_key(model, "image embeddings"),
+            ids,
+            lambda which: model.encode_image(inner[which]),
         )
         return {"inner four fifths": found}
     other = next(crop for crop in portraits.CROPS if crop != given.crop)
     split = given.people["split"].iloc[0]
-    try:
-        again = _paper(other, split)
-    except DataError:
+    if not portraits.has_crop(runtime.data_folder("fairface"), split, other):
         return {}
-    if list(again.ids) == list(given.ids):
-        return {}
+    every, places = _fairface(other, split), given.people["place"].to_numpy()
+    again = every.iloc[places[places < len(every)]].reset_index(drop=True)
     labels = list(portraits.LABELS)
-    if not again.people[labels].equals(given.people[labels]):
-        raise DataError(f"the crops {given.crop} and {other} hold different portraits")
-    return {f"crop {other}": embed_images(model, again, store)}
+    if not again[labels].equals(given.people[labels]):
+        raise DataError(
+            f"the crops {given.crop} and {other} of the split {split} hold different portraits, or "
+            "in another order: take both from one release"
+        )
+    shown = replace(given, people=again, ids=again["sha256"].tolist(), crop=other)
+    return {f"crop {other}": embed_images(model, shown, store)}
 
 
-def corpus_of(given: Inputs, folder: str | Path) -> Path:
+def corpus_of(given: Inputs, folder: str | Path) -> Corpus:
     """Return the captions of a run: those its tiny CLIP was trained on, or the data folder's.
 
-    Raises
-    ------
-    FileNotFoundError
-        If the profile is ``paper`` and there is no corpus; the message says what to put where.
+    Where the data folder has none, the planted world's at dose 3 stand in, and ``missing`` says so.
     """
     if given.profile == "planted":
-        return planted_corpus(folder, given.model["dose"], given.model["seed"])
-    return given.corpus or runtime.data_folder("captions")
-
-
-def truth_of(given: Inputs, entries: Sequence[str]) -> np.ndarray | None:
-    """Return the planted share of women's pronouns, or None where nobody knows it."""
-    if given.profile != "planted":
-        return None
-    return expected_shares(planted.world(given.model["dose"], given.model["seed"]), entries)
+        dose, seed = given.model["dose"], given.model["seed"]
+        return Corpus(planted_corpus(folder, dose, seed), planted.world(dose, seed))
+    if given.corpus:
+        return Corpus(given.corpus)
+    try:
+        return Corpus(runtime.data_folder("captions"))
+    except FileNotFoundError as error:
+        return Corpus(planted_corpus(folder, 3, 0), planted.world(3, 0), str(error))
 
 
 def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -577,12 +783,13 @@ def erasure(
     return pandas.DataFrame(rows)
 
 
-def innocent_captions(profile: str, n: int = 60, seed: int = 0) -> pandas.DataFrame:
+def innocent_captions(profile: str, n: int = 60) -> pandas.DataFrame:
     """Return captions without social meaning: how high is C-ASC for these?
 
     Portraits of two groups differ in clothing, light and background, and any caption lies a little
     nearer to one of them. In ``planted`` these are the world's things, on which nothing is planted;
-    in ``paper``, a random draw of ordinary nouns that are in no list of the studies.
+    in ``paper``, things chosen by hand (:func:`biaslib.stimuli.innocent_things`). Their captions
+    are those of objects and do not say "person", as those of adjectives and activities do.
 
     Returns
     -------
@@ -602,14 +809,11 @@ def innocent_captions(profile: str, n: int = 60, seed: int = 0) -> pandas.DataFr
         table = pandas.DataFrame(
             {"word": rows.index, "caption": [f"a photo of {p}" for p in phrases]}
         )
-        table = table.iloc[:n]
     else:
-        listed = {*stimuli.all_words(), *words()["word"]}
-        found = pool.word_pool(exclude=listed)
-        found = found[found["kind"] == "count noun"].sample(n, random_state=seed).sort_index()
-        captions = [stimuli.caption(word, "object") for word in found["word"]]
-        table = pandas.DataFrame({"word": found["word"].to_numpy(), "caption": captions})
-    return table.assign(bias_type="none", kind="object").reset_index(drop=True)
+        things = stimuli.innocent_things()
+        captions = [stimuli.caption(word, "object") for word in things]
+        table = pandas.DataFrame({"word": things, "caption": captions})
+    return table.head(n).assign(bias_type="none", kind="object").reset_index(drop=True)
 
 
 def sensitivity(
@@ -788,6 +992,32 @@ def source_of_bias(
     return joined
 
 
+def against_truth(shares: pandas.DataFrame, truth: np.ndarray) -> dict[str, float]:
+    """Return how counted shares lie around the planted ones.
+
+    Returns
+    -------
+    dict
+        *words* that can be compared; *inside*, the part whose 95% interval holds the truth; *mean*
+        and *spread* of z, the differences in standard errors of a share whose truth is known: 0
+        and 1 where there is nothing but sampling error; *limit*, beyond which not even a mean of
+        independent words would lie by chance (four standard errors).
+    """
+    kept = (shares["n"] > 0).to_numpy() & np.isfinite(truth)
+    rows, p = shares[kept], truth[kept]
+    inside = rows["low"].le(p + 1e-12) & rows["high"].ge(p - 1e-12)
+    between = (p > 0) & (p < 1)
+    error = np.sqrt(p * (1 - p) / rows["n"].to_numpy())
+    z = ((rows["share"].to_numpy() - p)[between]) / error[between]
+    return {
+        "words": int(kept.sum()),
+        "inside": float(inside.mean()),
+        "mean": float(z.mean()),
+        "spread": float(z.std(ddof=1)),
+        "limit": float(4 / np.sqrt(len(z))),
+    }
+
+
 def mechanism(
     doses: Sequence[float],
     seed: int,
@@ -830,13 +1060,18 @@ COST = {
     "cpu_batch": 4,
     "image_gflop": 335.0,
     "efficiency": 0.3,
-    "T4": 65.0,
-    "H100": 989.0,
+    "peaks": {
+        ("T4", "float32"): 8.1,
+        ("T4", "float16"): 65.0,
+        ("H100", "float32"): 67.0,
+        ("H100", "bfloat16"): 989.0,
+    },
 }
 """What the estimate reckons with. Measured: seconds of a batch of four pictures by ViT-H/14 at full
 size with random weights, one CPU thread (benchmarks/results/full_size.csv). Stated by makers: dense
-half-precision peak of T4 and H100 SXM, in 10^12 operations a second. Ours: 335 x 10^9 operations a
-picture (twice the multiplications of a ViT-H/14 with 257 tokens), and 30% of the peak.
+peaks of T4 and H100 SXM, in 10^12 operations a second; float32 is the default, and
+``BIASLIB_PRECISION`` chooses the other. Ours: 335 x 10^9 operations a picture (twice the
+multiplications of a ViT-H/14 with 257 tokens), and 30% of the peak.
 
 :meta hide-value:
 """
@@ -848,13 +1083,15 @@ def cost(n_images: int = COST["images"]) -> pandas.DataFrame:
     Examples
     --------
     >>> cost().round(1).values.tolist()[0]
-    ['one CPU thread', 'measured', 0.4, 55.5]
+    ['one CPU thread', 'float32', 'measured', 0.4, 55.5]
     """
-    rows = [("one CPU thread", "measured", COST["cpu_batch"] / COST["cpu_seconds"])]
-    for name in ("T4", "H100"):
-        rate = COST[name] * 1e3 * COST["efficiency"] / COST["image_gflop"]
-        rows.append((name, "estimate until measured", rate))
-    table = pandas.DataFrame(rows, columns=["device", "standing", "images a second"])
+    rate = COST["cpu_batch"] / COST["cpu_seconds"]
+    rows = [("one CPU thread", "float32", "measured", rate)]
+    for (name, precision), peak in COST["peaks"].items():
+        rate = peak * 1e3 * COST["efficiency"] / COST["image_gflop"]
+        rows.append((name, precision, "estimate until measured", rate))
+    columns = ["device", "precision", "standing", "images a second"]
+    table = pandas.DataFrame(rows, columns=columns)
     return table.assign(hours=n_images / table["images a second"] / 3600)
 
 
@@ -898,8 +1135,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--split", default="train")
     parser.add_argument("--crop", default="0.25")
     parser.add_argument("--portraits", type=int, default=30, help="planted: of each group")
+    parser.add_argument("--model", help="any dual encoder of the registry")
+    parser.add_argument("--checkpoint", help="folder, file or hub repository instead of its own")
+    parser.add_argument("--equal", action="store_true", help="paper: equally many of each group")
     options = parser.parse_args(arguments)
-    given = inputs(options.profile, 3, 0, options.portraits, options.crop, options.split)
+    given = inputs(
+        options.profile, 3, 0, options.portraits, options.crop, options.split,
+        model=options.model, checkpoint=options.checkpoint, equal=options.equal,
+    )  # fmt: skip
     model = load_model(given)
     n = len(embed_images(model, given))
     n_texts = len(embed_texts(model, as_spelt(words()["caption"], given)))

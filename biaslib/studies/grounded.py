@@ -22,6 +22,7 @@ from biaslib.datasets import GroundedTest, grounded_test, images_of, require_sou
 from biaslib.metrics.association import cosines
 from biaslib.metrics.grounded import GroundedResult, grounded
 from biaslib.models import planted_checkpoints
+from biaslib.models.stored import store_key
 from biaslib.runtime import progress, unknown_name
 
 __all__ = [
@@ -457,16 +458,15 @@ class _Embedder:
 
     def _key(self, sets: GroundedStimuli) -> dict[str, Any]:
         kind = sets.pool.kind if self.with_images else "none"
-        return {
-            "model": self.model.name,
-            "revision": self.model.revision,
-            "output": "grounded embedding",
-            "level": sets.level,
-            "masking": self.masking,
-            "hidden": list(self.hidden(sets)),
-            "images": f"{kind}, {self._reader(kind)}",
+        return store_key(
+            self.model,
+            "grounded embedding",
+            level=sets.level,
+            masking=self.masking,
+            hidden=list(self.hidden(sets)),
+            images=f"{kind}, {self._reader(kind)}",
             **self.options,
-        }
+        )
 
     def _reader(self, kind: str) -> str:
         """Return what stands between an image and the model: how it is drawn, or the detector."""

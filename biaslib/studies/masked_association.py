@@ -23,6 +23,7 @@ from biaslib.metrics import masked_lm
 from biaslib.models import planted_checkpoints, region_files
 from biaslib.models.images import pictures
 from biaslib.models.regions import RegionFeatures
+from biaslib.models.stored import store_key
 
 __all__ = [
     "AGENTS",
@@ -565,16 +566,15 @@ class _Question:
     shard_size: int
 
     def _key(self, source: str) -> dict[str, Any]:
-        return {
-            "model": self.model.name,
-            "revision": self.model.revision,
-            "output": "masked words",
-            "caption": self.caption,
-            "agents": AGENTS,
-            "candidates": self.candidates,
-            "source": source,
+        return store_key(
+            self.model,
+            "masked words",
+            caption=self.caption,
+            agents=AGENTS,
+            candidates=self.candidates,
+            source=source,
             **self.choices.options,
-        }
+        )
 
     def _ask(self, images: Any, n: int) -> np.ndarray:
         """Return log-probabilities, (n, agents, candidates)."""

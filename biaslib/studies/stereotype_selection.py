@@ -25,6 +25,7 @@ from biaslib.metrics import caption_selection
 from biaslib.models.capabilities import DualEncoder, ImageTextMatcher
 from biaslib.models.images import Pictures, pictures
 from biaslib.models.oracle import Oracle
+from biaslib.models.stored import store_key
 from biaslib.runtime import Store, data_folder, progress
 
 __all__ = [
@@ -361,8 +362,7 @@ def caption_scores(
 
     if store is None:
         return compute(range(len(texts)))
-    key = {"model": model.name, "revision": model.revision, "output": "caption scores"}
-    key |= {"head": head, "captions": len(texts[0])}
+    key = store_key(model, "caption scores", head=head, captions=len(texts[0]))
     if hasattr(model, "regions_of") and not isinstance(images, pandas.DataFrame):
         key["detector"] = model.detector.revision
     said = [hashlib.sha256(json.dumps(row).encode()).hexdigest() for row in texts]

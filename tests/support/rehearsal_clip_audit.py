@@ -15,6 +15,7 @@ from biaslib import planted, stimuli
 from biaslib.datasets import fairface
 
 N_PER_GROUP = 3
+OTHER_CROP = "fairface-img-margin125-trainval"
 SPLITS = {"train": N_PER_GROUP, "val": 1}
 
 
@@ -33,15 +34,19 @@ def people(n_per_group: int) -> pandas.DataFrame:
     return table.assign(picture=[drawn[row] for row in table.index], service_test=False)
 
 
-def write_folders(root: Path) -> Path:
-    """Write the authors' layout: label files beside the folders train and val."""
+def write_folders(root: Path, edge: int = 0) -> Path:
+    """Write the authors' layout: label files beside the folders train and val.
+
+    ``edge`` is cut off all around every picture: another crop of the same people.
+    """
     root.mkdir(parents=True, exist_ok=True)
     for split, n_per_group in SPLITS.items():
         table = people(n_per_group)
         table["file"] = [f"{split}/{number + 1}.jpg" for number in range(len(table))]
         (root / split).mkdir(exist_ok=True)
         for file, picture in zip(table["file"], table["picture"], strict=True):
-            Image.fromarray(picture).save(root / file, quality=95)
+            shown = picture[edge : len(picture) - edge, edge : len(picture) - edge]
+            Image.fromarray(shown).save(root / file, quality=95)
         columns = ["file", "age", "gender", "race", "service_test"]
         table[columns].to_csv(root / f"fairface_label_{split}.csv", index=False)
     return root
@@ -84,6 +89,7 @@ def write_corpus(root: Path, n: int = 3000) -> Path:
 
 
 def build(folder: Path) -> Path:
-    """Write ``fairface`` and ``captions`` below a data folder."""
+    """Write ``fairface``, with one crop in a folder of its own, and ``captions``."""
     write_corpus(folder / "captions")
+    write_folders(folder / "fairface" / OTHER_CROP, edge=6)
     return write_folders(folder / "fairface")
