@@ -16,6 +16,7 @@ from PIL import Image
 from biaslib import datasets, inference, models, planted, runtime, stimuli
 from biaslib.metrics.association import cosines
 from biaslib.models import planted_checkpoints
+from biaslib.report import grounded as plots
 from biaslib.studies import grounded as study
 
 ROOT = Path(__file__).parent.parent
@@ -475,6 +476,78 @@ def test_in_planted_nothing_is_missing_and_the_named_tests_are_drawn():
     assert {sets.test for sets in every["lxmert"]} == {"C6"}
     assert every.problems.empty
     assert every.left.empty
+    assert plots.left_sentence(every) == "No image is missing: all 48 are drawn by the package."
+
+
+# In and out of domain
+
+
+def both_domains(**own):
+    """Scores of two models out of domain on two tests, and in domain on those that are given."""
+    rows = [
+        {"model": model, "test": test, "experiment": 1, "level": "word", "masking": "none"}
+        | {"domain": domain, "value": value, "profile": "paper"}
+        for domain, of_models in (
+            ("out of domain", {name: {"C6": 0.5, "C8": -1.5} for name in ("lxmert", "vilbert")}),
+            ("in domain", own),
+        )
+        for model, tests in of_models.items()
+        for test, value in tests.items()
+    ]
+    return pandas.DataFrame(rows)
+
+
+def test_only_what_is_on_both_sides_is_compared():
+    scores = both_domains(
+        lxmert={"C6": -1.0, "C8": 0.25, "C11": 1.9}, vilbert={"C6": 0.75, "ABW": 2.0}
+    )
+    table = plots.domain_table(scores)
+    assert table.to_numpy(dtype=object).tolist()[0] == [
+        "C6", 1, "W", "out of domain", "0.50", "0.50",
+    ]  # fmt: skip
+    assert table.columns.tolist()[-2:] == ["ViLBERT", "LXMERT"]
+    assert table["LXMERT"].tolist() == ["0.50", "−1.00", "−1.50", "0.25"]
+    assert table["ViLBERT"].fillna("").tolist() == ["0.50", "0.75", "", ""]
+    said = plots.domain_sentence(scores)
+    assert "Over the 3 effect sizes" in said
+    assert "of C6 and C8, the mean absolute one is 0.83 out of domain and 0.67 in domain" in said
+
+
+def test_without_a_test_on_both_sides_nothing_is_compared():
+    scores = both_domains(lxmert={"C11": 1.9})
+    assert plots.domain_table(scores).empty
+    assert plots.domain_sentence(scores).startswith("No test has images both in and out of domain")
+
+
+def test_in_domain_an_extra_released_test_is_not_compared(released, in_paper):
+    """The released files of a domain are more than the two tests of Table 6."""
+    for source in ("coco", "concap"):
+        shutil.copytree(released.parent, released.parents[1] / source)
+        shutil.copytree(in_paper / "google", in_paper / source)
+        second_test(released.parents[1] / source / released.name, "weat8")
+    parts = []
+    for domain in study.DOMAINS:
+        every = study.inputs("paper", domain, names=["C6", "occupation-gender"])
+        labels = {"domain": domain, "profile": "paper"}
+        settings = {"n_bootstrap": 0, "p_values": False, "labels": labels}
+        parts.append(study.run(ByHash("lxmert"), every["lxmert"], (1,), **settings))
+    table = plots.domain_table(pandas.concat(parts))
+    assert table[["test", "domain"]].to_numpy().tolist() == [["C6", d] for d in study.DOMAINS]
+    assert table["LXMERT"].iloc[0] == table["LXMERT"].iloc[1]
+
+
+class ByHash:
+    """A model whose embeddings depend on text and picture alone."""
+
+    revision = "1"
+
+    def __init__(self, name):
+        self.name = name
+
+    def embed(self, texts, images, level, **options):
+        names = [Path(image).name for image in images]
+        seeds = [sum(map(ord, text + name)) for text, name in zip(texts, names, strict=True)]
+        return np.array([np.random.default_rng(seed).normal(size=8) for seed in seeds])
 
 
 # Words as units

@@ -28,7 +28,6 @@ __all__ = [
     "named_examples",
     "named_table",
     "panel",
-    "problem_table",
     "share_sentence",
     "share_table",
     "target_sentence",
@@ -63,22 +62,6 @@ def image_table(inputs: study.Inputs) -> pandas.DataFrame:
     sizes = counts.groupby(["woman", "man"]).size().rename("entities").reset_index()
     columns = {"woman": "images of women", "man": "images of men"}
     return sizes.rename(columns=columns)[["entities", *columns.values()]]
-
-
-def problem_table(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return problems counted by kind, with an example of each."""
-    if found.empty:
-        return pandas.DataFrame({"problem": ["none"], "count": [0], "example": ["–"]})
-    rows = [
-        {"problem": kind, "severity": severity, "count": len(group), "example": _first(group)}
-        for (severity, kind), group in found.groupby(["severity", "kind"], sort=False)
-    ]
-    return pandas.DataFrame(rows)
-
-
-def _first(group: pandas.DataFrame) -> str:
-    row = group.iloc[0]
-    return f"{row['where']}: {row['what']}"
 
 
 # The structure of the paper's Figures 2 to 5
