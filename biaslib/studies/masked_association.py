@@ -632,7 +632,7 @@ def _long(rows: pandas.DataFrame, log_p: np.ndarray, candidates: list[str]) -> p
 # Scores
 
 ADVICE = (
-    "An entity that splits can be asked for piece by piece: pass Choices(pieces=\"chain\"). For any "
+    'An entity that splits can be asked for piece by piece: pass Choices(pieces="chain"). For any '
     "other, choose another word, or pass only_sound=True to go on without those entities"
 )
 
