@@ -510,7 +510,7 @@ def test_only_what_is_on_both_sides_is_compared():
     assert table["ViLBERT"].fillna("").tolist() == ["0.50", "0.75", "", ""]
     said = plots.domain_sentence(scores)
     assert "Over the 3 effect sizes" in said
-    assert "of C6 and C8, the mean absolute one is 0.83 out of domain and 0.67 in domain" in said
+    assert "of C6 and C8, the mean absolute size is 0.83 out of domain and 0.67 in domain" in said
 
 
 def test_without_a_test_on_both_sides_nothing_is_compared():

@@ -191,8 +191,8 @@ def domain_sentence(scores: pandas.DataFrame) -> str:
     out, own = (f"{size[domain]:.2f}" for domain in study.DOMAINS)
     return (
         f"Over the {len(rows) // 2} effect sizes that there are on both sides, of "
-        f"{' and '.join(rows['test'].unique())}, the mean absolute one is {out} out of domain and "
-        f"{own} in domain."
+        f"{' and '.join(rows['test'].unique())}, the mean absolute size is {out} out of domain "
+        f"and {own} in domain."
     )
 
 

@@ -82,7 +82,7 @@ def method_table() -> pandas.DataFrame:
     return pandas.DataFrame(
         {
             "source": printed["source_x"],
-            "picture": printed["visual_input"].replace("✗", "none").fillna("shown"),
+            "picture": printed["visual_input"].replace({"✗": "none", "": "shown"}),
             "caption": printed["language_input"],
             "exchanged": printed["modified_component"],
             "for": printed["new_value"].replace("✗", "none"),
