@@ -80,8 +80,26 @@ def test_every_image_is_paired_with_its_captions(read):
 
 def test_the_contextual_word_is_the_longest_that_stands_whole_in_either_case(read):
     captions = read(released()).captions.set_index("caption")["word"]
-    assert captions["Executives are things."] == "Executives"
+    assert captions["Executives are things."] == "executives"
     assert captions["This is an office."] == "office"
+
+
+def test_a_word_is_one_unit_in_either_case(read):
+    content = released()
+    content["attr1"]["captions"] = {"0": "Office work.", "1": "This is an office."}
+    captions = read(content).captions
+    assert captions.loc[captions["set"] == "A", "word"].tolist() == ["office", "office"]
+
+
+def test_known_errors_are_found_by_the_data_set_that_the_file_names(read):
+    wrong_folder = released(test_types=["word"], dataset_dir="weat13")
+    assert kinds(read(wrong_folder, "weat6", folder="my-copy")) == ["folder of another test"]
+    assert kinds(read(wrong_folder | {"dataset": "mine"}, "weat6")) == []
+    mended = read(wrong_folder | {"dataset_dir": "weat6"}, "weat6")
+    assert (kinds(mended), mended.folder) == ([], "weat6")
+    occupations = part("attr2", category="AfricanAmericanOcc") | {"test_name": "occ_race"}
+    wrong_label = read(released(test_types=["word"], **occupations), "occ_race")
+    assert (kinds(wrong_label), wrong_label.folder) == (["wrong label"], "weat6")
 
 
 def test_numbers_given_as_text_are_read_as_numbers_and_noted(read):
@@ -136,6 +154,38 @@ def test_a_missing_key_is_named(read, change, named):
         read(released(**change))
 
 
+def part(key, **changes):
+    """A change of one of the four parts of a test."""
+    return {key: released()[key] | changes}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (part("targ1", captions={"one": "John"}), r'targ1.captions: "one" is no caption number'),
+        (part("targ1", captions=["John"]), "targ1.captions is a list, not an object"),
+        (part("targ1", captions={"0": None}), "targ1.captions.0 is null, not text"),
+        (part("targ1", images=["a.jpg"]), "targ1.images is a list, not an object"),
+        (part("targ1", images={"a.jpg": None}), r"targ1.images.a.jpg: null is no caption number"),
+        (part("targ1", images={"a.jpg": [0, True]}), "targ1.images.a.jpg: true is no caption"),
+        (part("targ1", images={"a.jpg": [0.5]}), "targ1.images.a.jpg: 0.5 is no caption number"),
+        (part("attr2", FemaleNames_Images=[]), "attr2.FemaleNames_Images is a list, not an object"),
+        (part("attr1", category=3), "attr1.category is a number, not text"),
+        ({"targ1": []}, "targ1 is a list, not an object"),
+        ({"targ1": {}}, "lacks the key targ1.category; it has no key"),
+        ({"test_types": []}, "test_types: is empty; write one of word, sentence, contextual"),
+        ({"test_types": ["sentense"]}, "test_types: 'sentense' is no type; write one of word"),
+        ({"test_types": "word"}, "test_types is text, not a list"),
+        ({"test_name": None}, "test_name is null, not text"),
+        ({"dataset_dir": 6}, "dataset_dir is a number, not text"),
+        ({"contextual_words": ["John", None]}, r"contextual_words\[1\] is null, not text"),
+    ],
+)
+def test_content_of_another_kind_is_named_with_file_and_key(read, change, named):
+    with pytest.raises(datasets.DataError, match=rf"sent-weat6\.jsonl.*{named}"):
+        read(released(**change))
+
+
 def test_files_that_are_no_tests_are_named(tmp_path):
     with pytest.raises(datasets.DataError, match="is not there"):
         datasets.grounded_test(tmp_path / "none.jsonl")
@@ -145,8 +195,12 @@ def test_files_that_are_no_tests_are_named(tmp_path):
         datasets.grounded_test(broken)
     empty = tmp_path / "empty.jsonl"
     empty.write_text("{}")
-    with pytest.raises(datasets.DataError, match="lacks the key test_name"):
+    with pytest.raises(datasets.DataError, match="lacks the key test_name; it has no key"):
         datasets.grounded_test(empty)
+    latin = tmp_path / "latin.jsonl"
+    latin.write_bytes('{"test_name": "José"}'.encode("latin-1"))
+    with pytest.raises(datasets.DataError, match=r"latin.jsonl is not UTF-8 \(byte 18"):
+        datasets.grounded_test(latin)
 
 
 def picture(path, colour):
@@ -171,7 +225,10 @@ def test_images_are_found_checked_and_counted(read, tmp_path):
         ["error", "image is missing", "Y"],
         ["error", "image cannot be opened", "Bx"],
         ["note", "picture is there twice", "X"],
+        ["note", "sets are unbalanced", "X, Y"],
+        ["note", "sets are unbalanced", "Ax, Bx"],
     ]
+    assert problems["what"].tolist()[-2:] == ["X 2 of 2, Y 1 of 2", "Ax 1 of 1, Bx 1 of 2"]
     table = datasets.balance(test, pairs).set_index("set")
     assert table.loc["Y", ["n_images", "images_left", "share"]].tolist() == [2, 1, 0.5]
     assert table.loc["Bx", ["n_captions", "captions_left"]].tolist() == [2, 1]
@@ -183,7 +240,8 @@ def test_one_picture_in_two_sets_is_noted(read, tmp_path):
     for name in test.pairs["image"].unique():
         picture(tmp_path / "flat" / name, "red")
     _, problems = datasets.images_of(test, tmp_path / "flat")
-    assert {"X, Y", "Ax, Bx", "Ay, By"} <= set(problems["where"])
+    twice = problems[problems["kind"] == "picture is in two sets"]
+    assert {"X, Y", "Ax, Bx", "Ay, By"} <= set(twice["where"])
     assert (problems["severity"] == "note").all()
 
 
@@ -203,6 +261,9 @@ def test_a_users_folders_make_a_test(tmp_path):
     assert john["caption"].tolist() == list(stimuli.association_test("C6", "sentence").X[:6])
     pairs, _ = datasets.images_of(made, tmp_path)
     assert len(pairs) == 17
+    message = r"is not there; gather images into it, or download.*download_images\(read_links\("
+    with pytest.raises(datasets.DataError, match=message):
+        datasets.images_of(made, tmp_path / "nowhere")
 
 
 def test_a_folder_without_the_six_folders_is_named(tmp_path):

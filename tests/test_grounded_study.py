@@ -2,6 +2,7 @@
 
 import functools
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,10 @@ import pytest
 import torch
 from PIL import Image
 
-from biaslib import datasets, inference, models, planted, runtime
+from biaslib import datasets, inference, models, planted, runtime, stimuli
 from biaslib.metrics.association import cosines
 from biaslib.models import planted_checkpoints
+from biaslib.report import grounded as plots
 from biaslib.studies import grounded as study
 
 ROOT = Path(__file__).parent.parent
@@ -376,11 +378,238 @@ def test_a_set_without_an_image_is_named(released):
         study.image_stimuli([(test, pairs[~pairs["set"].isin(["Ax", "By"])])])
 
 
-def test_missing_images_stop_the_study_unless_it_is_told_to_go_on(released, monkeypatch):
-    monkeypatch.setenv("BIASLIB_DATA", str(released.parents[4 - 1].parent))
-    (released.parents[3] / "images" / "google" / "weat6" / "m_0.png").unlink()
-    with pytest.raises(datasets.DataError, match=r"weat6.jsonl has 1 problem: image is missing"):
+@pytest.fixture
+def in_paper(released, monkeypatch):
+    """The folder of the released tests' images, in the profile paper."""
+    monkeypatch.setenv("BIASLIB_DATA", str(released.parents[4]))
+    return released.parents[3] / "images"
+
+
+def counts(every):
+    (sets,) = every["lxmert"]
+    return sets.rows["set"].value_counts().to_dict()
+
+
+def test_missing_images_stop_the_study_unless_it_is_told_to_go_on(in_paper):
+    whole = counts(study.inputs("paper"))
+    (in_paper / "google" / "weat6" / "m_0.png").unlink()
+    message = (
+        r"study 1 has 1 problem: image is missing \(1, such as google/weat6.jsonl, X: m_0.png\)"
+    )
+    with pytest.raises(datasets.DataError, match=message):
         study.inputs("paper")
+    every = study.inputs("paper", only_sound=True)
+    assert counts(every) == whole | {"X": whole["X"] - 1}
+    assert whole["X"] == 4
+    found = every.problems[every.problems["kind"] != "test is not there"]
+    assert found.to_numpy().tolist() == [
+        ["error", "image is missing", "google/weat6.jsonl, X", "m_0.png"],
+        ["note", "sets are unbalanced", "google/weat6.jsonl, X, Y", "X 3 of 4, Y 4 of 4"],
+    ]
+    left = every.left.set_index("set")
+    assert left.loc[["X", "Y"], "images_left"].tolist() == [3, 4]
+    assert left.loc["X", ["source", "test", "n_images", "share", "run"]].tolist() == [
+        "google", "C6", 4, 0.75, "word",
+    ]  # fmt: skip
+
+
+def second_test(released, name="weat8", **changes):
+    """Another test in the folder of the first: its content under another name."""
+    content = json.loads(released.read_text(encoding="utf-8"))
+    path = released.with_name(f"{name}.jsonl")
+    path.write_text(json.dumps(content | {"test_name": name} | changes), encoding="utf-8")
+    return path
+
+
+def test_problems_of_all_files_are_told_at_once(released, in_paper):
+    second_test(released)
+    second_test(released, "weat11", targ1=[])
+    (in_paper / "google" / "weat6" / "m_0.png").unlink()
+    message = (
+        r"3 problems: test cannot be read \(1, such as google/weat11.jsonl: .*targ1 is a list.*"
+        r"image is missing \(2, such as google/weat6.jsonl, X: m_0.png\)"
+    )
+    with pytest.raises(datasets.DataError, match=message):
+        study.inputs("paper")
+    every = study.inputs("paper", only_sound=True)
+    assert [sets.test for sets in every["vilbert"]] == ["C6", "C8"]
+
+
+def test_a_test_that_lost_a_set_is_left_out_and_listed(released, in_paper):
+    second_test(released, dataset_dir="weat8")
+    folder = in_paper / "google"
+    shutil.copytree(folder / "weat6", folder / "weat8")
+    for each in (folder / "weat8").glob("m_*"):
+        each.unlink()
+    with pytest.raises(datasets.DataError, match=r"image is missing \(4, such as google/weat8"):
+        study.inputs("paper")
+    every = study.inputs("paper", only_sound=True)
+    assert [sets.test for sets in every["vilbert"]] == ["C6"]
+    emptied = every.problems[every.problems["kind"] == "test is not run"]
+    assert emptied[["where", "what"]].to_numpy().tolist() == [
+        ["google/weat8.jsonl, X", "none at word"]
+    ]
+    runs = every.left.drop_duplicates("test").set_index("test")["run"]
+    assert runs.to_dict() == {"C6": "word", "C8": "not run"}
+    with pytest.raises(datasets.DataError, match="google has no test with an image in each"):
+        study.inputs("paper", names=["C8"], only_sound=True)
+
+
+def test_only_the_tests_that_are_asked_for_are_read_in_either_domain(released, in_paper):
+    second_test(released)
+    for source in ("coco", "concap"):
+        shutil.copytree(released.parent, released.parents[1] / source)
+        shutil.copytree(in_paper / "google", in_paper / source)
+    for domain in study.DOMAINS:
+        every = study.inputs("paper", domain, names=["C6", "occupation-gender"])
+        assert {sets.test for each in every.values() for sets in each} == {"C6"}
+        lacking = every.problems.query("kind == 'test is not there'")
+        assert set(lacking["what"]) == {"occupation-gender"}
+        both = study.inputs("paper", domain)
+        assert {sets.test for each in both.values() for sets in each} == {"C6", "C8"}
+    with pytest.raises(KeyError, match="C99"):
+        study.inputs("paper", names=["C99"])
+
+
+def test_in_planted_nothing_is_missing_and_the_named_tests_are_drawn():
+    every = study.inputs("planted", names=["C6"], n_per_word=1, n_texts=1, levels=["word"])
+    assert {sets.test for sets in every["lxmert"]} == {"C6"}
+    assert every.problems.empty
+    assert every.left.empty
+    assert plots.left_sentence(every) == "No image is missing: all 48 are drawn by the package."
+
+
+# In and out of domain
+
+
+def both_domains(**own):
+    """Scores of two models out of domain on two tests, and in domain on those that are given."""
+    rows = [
+        {"model": model, "test": test, "experiment": 1, "level": "word", "masking": "none"}
+        | {"domain": domain, "value": value, "profile": "paper"}
+        for domain, of_models in (
+            ("out of domain", {name: {"C6": 0.5, "C8": -1.5} for name in ("lxmert", "vilbert")}),
+            ("in domain", own),
+        )
+        for model, tests in of_models.items()
+        for test, value in tests.items()
+    ]
+    return pandas.DataFrame(rows)
+
+
+def test_only_what_is_on_both_sides_is_compared():
+    scores = both_domains(
+        lxmert={"C6": -1.0, "C8": 0.25, "C11": 1.9}, vilbert={"C6": 0.75, "ABW": 2.0}
+    )
+    table = plots.domain_table(scores)
+    assert table.to_numpy(dtype=object).tolist()[0] == [
+        "C6", 1, "W", "out of domain", "0.50", "0.50",
+    ]  # fmt: skip
+    assert table.columns.tolist()[-2:] == ["ViLBERT", "LXMERT"]
+    assert table["LXMERT"].tolist() == ["0.50", "−1.00", "−1.50", "0.25"]
+    assert table["ViLBERT"].fillna("").tolist() == ["0.50", "0.75", "", ""]
+    said = plots.domain_sentence(scores)
+    assert "Over the 3 effect sizes" in said
+    assert "of C6 and C8, the mean absolute size is 0.83 out of domain and 0.67 in domain" in said
+
+
+def test_without_a_test_on_both_sides_nothing_is_compared():
+    scores = both_domains(lxmert={"C11": 1.9})
+    assert plots.domain_table(scores).empty
+    assert plots.domain_sentence(scores).startswith("No test has images both in and out of domain")
+
+
+def test_in_domain_an_extra_released_test_is_not_compared(released, in_paper):
+    """The released files of a domain are more than the two tests of Table 6."""
+    for source in ("coco", "concap"):
+        shutil.copytree(released.parent, released.parents[1] / source)
+        shutil.copytree(in_paper / "google", in_paper / source)
+        second_test(released.parents[1] / source / released.name, "weat8")
+    parts = []
+    for domain in study.DOMAINS:
+        every = study.inputs("paper", domain, names=["C6", "occupation-gender"])
+        labels = {"domain": domain, "profile": "paper"}
+        settings = {"n_bootstrap": 0, "p_values": False, "labels": labels}
+        parts.append(study.run(ByHash("lxmert"), every["lxmert"], (1,), **settings))
+    table = plots.domain_table(pandas.concat(parts))
+    assert table[["test", "domain"]].to_numpy().tolist() == [["C6", d] for d in study.DOMAINS]
+    assert table["LXMERT"].iloc[0] == table["LXMERT"].iloc[1]
+
+
+class ByHash:
+    """A model whose embeddings depend on text and picture alone."""
+
+    revision = "1"
+
+    def __init__(self, name):
+        self.name = name
+
+    def embed(self, texts, images, level, **options):
+        names = [Path(image).name for image in images]
+        seeds = [sum(map(ord, text + name)) for text, name in zip(texts, names, strict=True)]
+        return np.array([np.random.default_rng(seed).normal(size=8) for seed in seeds])
+
+
+# Words as units
+
+
+def test_captions_without_a_word_are_units_of_their_own(released):
+    content = json.loads(released.read_text(encoding="utf-8"))
+    content["test_types"] = ["sentence", "contextual"]
+    content["targ1"]["captions"] = {"0": "This is John.", "1": "A man walks."}
+    content["targ2"]["captions"] = {"0": "AMY is here.", "1": "This is Amy."}
+    released.write_text(json.dumps(content), encoding="utf-8")
+    test = datasets.grounded_test(released)
+    pairs, _ = datasets.images_of(test, released.parents[3] / "images" / "google")
+    sentence, contextual = study.image_stimuli([(test, pairs)])
+    words = sentence.rows.groupby("set")["word"].agg(set)
+    assert words["X"] == {"John", "A man walks."}
+    assert words["Y"] == {"Amy"}
+    assert set(contextual.rows["word"]).isdisjoint({"", "A man walks."})
+
+
+# A folder of one's own
+
+
+def filled(folder, words_a_set=2):
+    """A test as a user fills it: a folder a word with a picture in each."""
+    test = stimuli.association_test("C6")
+    for number, name in enumerate(study.SETS):
+        for place, word in enumerate(getattr(test, name[0])[:words_a_set]):
+            (folder / name / word).mkdir(parents=True)
+            colour = (40 * number, 90 * place, 7)
+            Image.new("RGB", (32, 32), colour).save(folder / name / word / "1.png")
+    return test
+
+
+def test_a_folder_of_ones_own_becomes_stimuli(tmp_path):
+    words = filled(tmp_path / "C6")
+    test = datasets.user_test("C6", tmp_path / "C6", "sentence")
+    pairs, _ = datasets.images_of(test, tmp_path / "C6")
+    sentence, contextual = study.image_stimuli([(test, pairs)])
+    n_sentences = len(stimuli.association_test("C6", "sentence").X) // len(words.X)
+    sizes = sentence.rows.groupby("set")["image"].agg(["size", "nunique"])
+    assert sizes["nunique"].tolist() == [2] * 6
+    assert sizes.loc["X", "size"] == 2 * n_sentences
+    assert sentence.rows.loc[0, ["set", "word", "text"]].tolist() == [
+        "X", "John", stimuli.association_test("C6", "sentence").X[0],
+    ]  # fmt: skip
+    place = Path(sentence.pool.images[sentence.rows.loc[0, "image"]])
+    assert place == tmp_path / "C6" / "X" / "John" / "1.png"
+    assert contextual.rows.equals(sentence.rows)
+
+
+def test_a_folder_of_ones_own_takes_the_place_of_the_released_images(tmp_path):
+    filled(tmp_path / "C6")
+    with pytest.raises(datasets.DataError, match="word without an image"):
+        study.inputs("paper", own=tmp_path)
+    every = study.inputs("paper", own=tmp_path, only_sound=True)
+    assert [(sets.test, sets.level) for sets in every["vl-bert"]] == [
+        ("C6", level) for level in study.LEVELS
+    ]
+    assert every.left["images_left"].eq(2).all()
+    with pytest.raises(FileNotFoundError, match="holds no folder of a test; make one"):
+        study.inputs("paper", own=tmp_path / "C6")
 
 
 def test_data_that_are_not_there_are_asked_for(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from biaslib import datasets, planted, stimuli
+from biaslib.report import masked_association as plots
 from biaslib.runtime import Store, UnknownNameError
 from biaslib.studies import masked_association as study
 from biaslib.studies import masked_recovery as recovery
@@ -304,8 +305,12 @@ def splitting(**settings):
 
 
 def test_an_entity_that_splits_is_named_and_stops_the_study(store):
-    with pytest.raises(datasets.DataError, match=r"splits into word pieces .*purse: pur ##se"):
+    message = (
+        r'splits into word pieces .*purse: pur ##se.*pass Choices\(pieces="chain"\).*another word'
+    )
+    with pytest.raises(datasets.DataError, match=message) as raised:
         study.run(splitting(), store=store)
+    assert "Mend the files" not in str(raised.value)
 
 
 def test_an_entity_that_splits_is_left_out_or_scored_if_told_to(store):
@@ -493,7 +498,7 @@ def test_in_a_world_planted_in_images_alone_the_language_score_of_the_oracle_is_
     assert sizes["text"]["S_L"] > sizes["text"]["S_V"] > 0.5
 
 
-def test_planted_checkpoints_over_forty_entities_and_five_seeds_miss_one_target_by_a_hair():
+def test_planted_checkpoints_over_forty_entities_and_five_seeds_reach_three_targets_of_four():
     """Set before the training: .9 for language, .8 for pre-training and images, at dose 3."""
     tables = [recovery.beside_truth(study.planted_model(), dose=3, seed=seed) for seed in range(5)]
     beside = pandas.concat(tables)
@@ -501,14 +506,52 @@ def test_planted_checkpoints_over_forty_entities_and_five_seeds_miss_one_target_
     assert forty["test"].nunique() == 40
     found = recovery.targets(recovery.recovery(forty)).set_index("level")
     assert found["n"].tolist() == [5] * 4
-    assert found["reached"].to_dict() == {
-        "S_L": True,
-        "S_L, no image": True,
-        "S_PT": True,
-        "S_V": False,
-    }
-    assert found.at["S_V", "mean"] == pytest.approx(0.7997, abs=0.003)
+    others = found.drop(index="S_V")
+    assert (others["mean"] > others["least"] + 0.02).all()
+    # Two pictures a gender: on the verge, so that another machine may round to the other side.
+    assert abs(found.at["S_V", "mean"] - 0.8) < 0.01
     assert found["least"].to_dict() == {"S_L": 0.9, "S_L, no image": 0.9, "S_PT": 0.8, "S_V": 0.8}
+
+
+def test_with_as_many_pictures_as_the_paper_has_the_visual_target_is_reached():
+    """As the docstring of biaslib.training.vl_bert has it; the chapter takes two a gender."""
+    forty = stimuli.entities().query("set == 'gendered'").reset_index(drop=True)
+    asked = {"entities": forty, "per_agent": 6}
+    tables = [recovery.beside_truth("vl-bert", seed=seed, **asked) for seed in range(5)]
+    found = recovery.targets(recovery.recovery(pandas.concat(tables))).set_index("level")
+    assert found.at["S_V", "mean"] == pytest.approx(0.88, abs=0.02)
+
+
+# What the chapter shows
+
+
+def test_the_table_of_the_method_is_the_papers_first():
+    table = plots.method_table().set_index("here")
+    assert table.index.tolist() == ["S_PT", "S_L", "S_V"]
+    assert table["picture"].tolist() == ["none", "shown", "shown"]
+    assert table["for"].tolist() == ["Text-only LM", "man → person", "none"]
+    assert table.at["S_L", "score"] == "ln(P_VL(E|g,I) / P_VL(E|p,I))"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda seen, unseen: np.log(np.mean([0.3, 0.1, 0.002]) / 0.1),
+        lambda seen, unseen: np.mean(np.log(np.array(seen) / unseen)),
+    ],
+)
+def test_a_constant_and_the_other_order_are_not_right_yet(wrong):
+    assert not plots.check_order(wrong).passed
+    assert plots.check_order(lambda seen, unseen: np.log(np.mean(seen) / unseen)).passed
+
+
+def test_a_constant_and_the_other_sign_are_not_right_yet():
+    def shift(vl, text):
+        return vl["f"] - vl["m"] - (text["f"] - text["m"])
+
+    assert plots.check_shift(shift).passed
+    assert not plots.check_shift(lambda vl, text: -np.log(3)).passed
+    assert not plots.check_shift(lambda vl, text: -shift(vl, text)).passed
 
 
 def test_a_world_planted_in_one_place_has_no_shift_of_pre_training():

@@ -8,9 +8,11 @@ import os
 
 import nbformat
 import pytest
-from support import rehearsal
+from support import rehearsal, rehearsal_grounded
 
-from biaslib import models, runtime
+from biaslib import datasets, models, runtime
+from biaslib.report import grounded as plots
+from biaslib.studies import grounded
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,32 @@ def test_the_short_form_ends_where_the_planted_world_begins(study):
     kept = rehearsal.before_the_planted_world(cells)
     assert 0.2 < len(kept) / len(cells) < 0.8
     assert all("inputs(run.profile" not in cell.source for cell in cells[len(kept) :])
+
+
+def test_study_1_stops_at_a_missing_image_until_its_reader_goes_on(inside):
+    cells = nbformat.read(rehearsal.NOTEBOOKS / "study1_grounded.ipynb", as_version=4).cells
+    settings = [cell.source for cell in cells if rehearsal.STOPS in cell.source]
+    assert len(settings) == 1
+    assert "study.inputs(run.profile, only_sound=only_sound" in settings[0]
+    lost = rehearsal_grounded.LOST.rsplit("/", maxsplit=1)[-1]
+    with pytest.raises(datasets.DataError, match=rf"1 problem: image is missing .*X: {lost}"):
+        grounded.inputs("paper")
+
+
+def test_the_sample_of_study_1_has_a_test_in_one_domain_alone_and_lost_an_image(inside):
+    out = grounded.inputs("paper", only_sound=True, names=["C6", "C8"])
+    own = grounded.inputs("paper", "in domain", only_sound=True, names=["C6", "C8"])
+    assert {sets.test for sets in out["lxmert"]} == {"C6"}
+    assert {sets.test for sets in own["lxmert"]} == {"C6", "C8"}
+    assert {sets.test for sets in own["vilbert"]} == {"C6"}
+    left = out.left.set_index(["file", "set"])["images_left"]
+    assert left["weat6.jsonl"].to_dict() == dict.fromkeys(grounded.SETS, 2) | {"X": 1}
+    assert left["sent-weat6.jsonl"].eq(2).all()
+    said = plots.left_sentence(out)
+    assert "23 of 24 images are there and can be opened; no set is empty" in said
+    assert "compared and unbalanced: 1." in said
+    shown = plots.left_table(out.left).set_index("file").loc["weat6.jsonl"]
+    assert shown[["X", "Y", "run at"]].tolist() == ["1 of 2", "2 of 2", "word"]
 
 
 @pytest.mark.parametrize("name", ["vl-bert", "vilbert", "albef", "detector"])

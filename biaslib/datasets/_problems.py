@@ -15,7 +15,12 @@ def problems(rows: list[tuple[str, str, str, str]]) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=COLUMNS)
 
 
-def require_sound(found: pandas.DataFrame, name: str, only_sound: bool = False) -> None:
+ADVICE = "Mend the files, or pass only_sound=True to go on without those rows"
+
+
+def require_sound(
+    found: pandas.DataFrame, name: str, only_sound: bool = False, advice: str = ADVICE
+) -> None:
     """Raise an error if there are problems that rule out rows, unless told to leave those out.
 
     Parameters
@@ -26,6 +31,8 @@ def require_sound(found: pandas.DataFrame, name: str, only_sound: bool = False) 
         Whose problems they are.
     only_sound
         Go on with the rows that are sound.
+    advice
+        What to do: the last sentence of the message, without its full stop.
 
     Raises
     ------
@@ -49,7 +56,4 @@ def require_sound(found: pandas.DataFrame, name: str, only_sound: bool = False) 
         for kind, rows in errors.groupby("kind", sort=False)
     ]
     noun = "problem" if len(errors) == 1 else "problems"
-    raise DataError(
-        f"{name} has {len(errors):,} {noun}: {'; '.join(kinds)}. Mend the files, or pass "
-        "only_sound=True to go on without those rows"
-    )
+    raise DataError(f"{name} has {len(errors):,} {noun}: {'; '.join(kinds)}. {advice}")

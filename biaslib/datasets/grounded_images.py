@@ -6,11 +6,14 @@ captions it goes with; :func:`grounded_test` reads such a file, and :func:`user_
 a user has filled.
 """
 
+import functools
 import json
+import operator
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas
 
@@ -30,20 +33,42 @@ KEYS = ("test_name", "dataset", "test_types", *ROLES)
 """What a released file must have; contextual_words and dataset_dir are missing from some."""
 
 LEVELS = {"word": ("word",), "sentence": ("sentence", "contextual")}
+TEST_TYPES = ("word", "sentence", "contextual")
+
+COMPARED = (("X", "Y"), ("Ax", "Bx"), ("Ay", "By"))
+"""Sets that a test sets against each other."""
+
+
+@dataclass(frozen=True)
+class _KnownError:
+    """An error of a released file: that ``key`` holds ``value``."""
+
+    kind: str
+    what: str
+    key: tuple[str, ...]
+    value: str
+    folder: str = ""
+
+    def is_in(self, content: dict) -> bool:
+        return functools.reduce(operator.getitem, self.key, content) == self.value
+
 
 KNOWN_ERRORS = {
-    ("weat6", "google", "word"): (
+    ("weat6", "google", "word"): _KnownError(
         "folder of another test",
         "dataset_dir is weat13; the images of weat6 are those of its sentence file",
-        {"folder": "weat6"},
+        ("dataset_dir",),
+        "weat13",
+        folder="weat6",
     ),
-    ("occ_race", "google", "word"): (
+    ("occ_race", "google", "word"): _KnownError(
         "wrong label",
         "attr2 is labelled AfricanAmericanOcc; it holds the occupations of the test's second set",
-        {},
+        ("attr2", "category"),
+        "AfricanAmericanOcc",
     ),
 }
-"""Errors of released files that their own content does not show: test, data set and level."""
+"""Errors of released files by test, data set and level, as the files name themselves."""
 
 
 @dataclass(frozen=True)
@@ -98,28 +123,29 @@ def grounded_test(path: str | Path) -> GroundedTest:
     Raises
     ------
     DataError
-        If the file is not there, is not one JSON object, or lacks a key; the message names both.
+        If the file is not there or is not one JSON object, or a key is missing or holds something
+        of another kind than the released files; the message names file, key and what is wanted.
     """
     path = Path(path)
     content = _object(path)
     captions, pairs, found = _read_sets(content, path)
-    name = content["test_name"].removeprefix("sent-")
+    name, dataset = content["test_name"].removeprefix("sent-"), content["dataset"]
     levels = tuple(content["test_types"])
-    known = KNOWN_ERRORS.get((name, path.parent.name, levels[0]))
-    repair = known[2] if known else {}
-    found += [("note", known[0], path.name, known[1])] if known else []
-    found += _missing_keys(content, path) + _foreign_images(pairs, path)
+    known = KNOWN_ERRORS.get((name, dataset, levels[0]))
+    known = known if known and known.is_in(content) else None
+    found += [("note", known.kind, path.name, known.what)] if known else []
+    found += _missing_keys(content, path) + _foreign_images(pairs, dataset, path)
     found += _repeated_captions(captions) + _same_sets(pairs) + _unpaired(captions, pairs)
     found += _wordless(captions)
     return GroundedTest(
         name=name,
-        dataset=content["dataset"],
+        dataset=dataset,
         levels=levels,
-        contextual_words=tuple(dict.fromkeys(content.get("contextual_words", ()))),
+        contextual_words=tuple(dict.fromkeys(content["contextual_words"])),
         labels={role: content[key]["category"] for key, role in ROLES.items()},
         captions=captions,
         pairs=pairs,
-        folder=repair.get("folder", content.get("dataset_dir", "")),
+        folder=known.folder if known and known.folder else content["dataset_dir"],
         problems=problems(found),
     )
 
@@ -198,7 +224,8 @@ def images_of(test: GroundedTest, folder: str | Path) -> tuple[pandas.DataFrame,
         The rows of ``test.pairs`` that are sound, with *path* and *sha256*.
     problems
         Errors: images that are missing or cannot be opened. Notes: one picture under two names, or
-        in two sets that are to be compared.
+        in two sets that are compared; two such sets of which one has more images, or a larger share
+        of its images left, than the other.
 
     Raises
     ------
@@ -207,7 +234,11 @@ def images_of(test: GroundedTest, folder: str | Path) -> tuple[pandas.DataFrame,
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise DataError(f"{folder} is not there; download or gather the images first")
+        raise DataError(
+            f"{folder} is not there; gather images into it, or download those of the authors' "
+            f"lists: download_images(read_links(<lists>), {str(folder)!r}), both of "
+            "biaslib.datasets"
+        )
     places = _places(folder, test)
     names = test.pairs[["set", "image"]].drop_duplicates()
     names = names.assign(path=[places.get(_key(row.set, row.image)) for row in names.itertuples()])
@@ -215,9 +246,9 @@ def images_of(test: GroundedTest, folder: str | Path) -> tuple[pandas.DataFrame,
     found = [("error", "image is missing", row.set, row.image) for row in missing.itertuples()]
     there = names.dropna(subset="path")
     sound, damaged = readable(there, "set")
-    found += damaged
-    found += _twins(sound)
-    return test.pairs.merge(sound, on=["set", "image"]), problems(found)
+    pairs = test.pairs.merge(sound, on=["set", "image"])
+    found += damaged + _twins(sound) + _unbalanced(balance(test, pairs))
+    return pairs, problems(found)
 
 
 def balance(test: GroundedTest, pairs: pandas.DataFrame) -> pandas.DataFrame:
@@ -248,8 +279,25 @@ def balance(test: GroundedTest, pairs: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def _object(path: Path) -> dict:
+    """Return what a file holds, with every key of the kind that the reader goes on with."""
+    content = _json(path)
+    _require(content, dict, path)
+    for key in KEYS:
+        _require_key(content, key, path)
+    for key in ("test_name", "dataset"):
+        _require(content[key], str, path, key)
+    _require_types(content["test_types"], path)
+    content = {"dataset_dir": "", "contextual_words": []} | content
+    _require(content["dataset_dir"], str, path, "dataset_dir")
+    _require_texts(content["contextual_words"], path, "contextual_words")
+    for role, target in ROLES.items():
+        _require_part(content[role], role, target, path)
+    return content
+
+
+def _json(path: Path) -> Any:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise DataError(f"{path} is not there; check the path") from error
     except json.JSONDecodeError as error:
@@ -257,26 +305,77 @@ def _object(path: Path) -> dict:
             f"{path} is not one JSON object: {error.msg} in line {error.lineno}, column "
             f"{error.colno}; a released file holds a single object"
         ) from error
-    if not isinstance(content, dict):
-        raise DataError(f"{path} holds a {type(content).__name__}, not one JSON object")
-    for key in KEYS:
-        _require_key(content, key, path)
-    for role, target in ROLES.items():
-        for key in ("category", "captions"):
-            _require_key(content[role], key, path, f"{role}.")
-        if target in "XY":
-            _require_key(content[role], "images", path, f"{role}.")
-    return content
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is not UTF-8 (byte {error.start}: {error.reason}); save it as UTF-8"
+        ) from error
+
+
+JSON_KINDS = {dict: "an object", list: "a list", str: "text", int: "a number", type(None): "null"}
+
+
+def _require(value: Any, kind: type, path: Path, key: str = "") -> None:
+    if not isinstance(value, kind):
+        place = f"{path} holds" if not key else f"{path}: {key} is"
+        given = JSON_KINDS.get(type(value), type(value).__name__)
+        raise DataError(f"{place} {given}, not {JSON_KINDS[kind]}; see a released file")
+
+
+def _require_texts(values: Any, path: Path, key: str) -> None:
+    _require(values, list, path, key)
+    for place, value in enumerate(values):
+        _require(value, str, path, f"{key}[{place}]")
+
+
+def _require_types(types: Any, path: Path) -> None:
+    _require_texts(types, path, "test_types")
+    unknown = [each for each in types if each not in TEST_TYPES]
+    if unknown or not types:
+        given = f"{unknown[0]!r} is no type" if unknown else "is empty"
+        raise DataError(f"{path}: test_types: {given}; write one of {', '.join(TEST_TYPES)}")
+
+
+def _require_part(part: Any, role: str, target: str, path: Path) -> None:
+    """Check one of targ1, targ2, attr1 and attr2: category, captions and images."""
+    _require(part, dict, path, role)
+    for key in ("category", "captions", *(["images"] if target in "XY" else [])):
+        _require_key(part, key, path, f"{role}.")
+    _require(part["category"], str, path, f"{role}.category")
+    _require(part["captions"], dict, path, f"{role}.captions")
+    for number, text in part["captions"].items():
+        _number(number, path, f"{role}.captions")
+        _require(text, str, path, f"{role}.captions.{number}")
+    for key in [key for key in part if key == "images" or key.endswith("_Images")]:
+        _require(part[key], dict, path, f"{role}.{key}")
+        for image, numbers in part[key].items():
+            for number in _listed(numbers):
+                _number(number, path, f"{role}.{key}.{image}")
+
+
+def _listed(numbers: Any) -> list:
+    return numbers if isinstance(numbers, list) else [numbers]
+
+
+def _number(value: Any, path: Path, key: str) -> int:
+    """Return a caption number, which files also give as text."""
+    digits = isinstance(value, str) and value.strip().isdecimal()
+    if not digits and (isinstance(value, bool) or not isinstance(value, int)):
+        raise DataError(
+            f"{path}: {key}: {json.dumps(value)} is no caption number; write a whole number that "
+            "the captions have"
+        )
+    return int(value)
 
 
 def _require_key(content: dict, key: str, path: Path, prefix: str = "") -> None:
     if key not in content:
-        raise DataError(f"{path} lacks the key {prefix}{key}; it has {', '.join(sorted(content))}")
+        there = ", ".join(sorted(content)) or "no key"
+        raise DataError(f"{path} lacks the key {prefix}{key}; it has {there}")
 
 
 def _read_sets(content: dict, path: Path):
     """Return captions, pairs and problems of the six sets."""
-    words = content.get("contextual_words", ())
+    words = content["contextual_words"]
     captions, pairs, found = [], [], []
     for key, role in ROLES.items():
         texts = {
@@ -296,12 +395,16 @@ def _read_sets(content: dict, path: Path):
 
 
 def _word_of(text: str, words: Sequence[str]) -> str:
-    """Return the longest contextual word of a caption; a caption of one word is its own."""
+    """Return the longest contextual word of a caption; a caption of one word is its own.
+
+    As the test lists it: "Caress" at the head of a sentence is the word "caress".
+    """
     if " " not in text:
         return text
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     found = re.search(rf"(?<!\w)(?:{pattern})(?!\w)", text, re.I) if words else None
-    return found.group() if found else ""
+    listed = {word.lower(): word for word in reversed(words)}
+    return listed[found.group().lower()] if found else ""
 
 
 def _image_sets(content: dict, key: str, path: Path) -> Iterator[tuple[str, dict]]:
@@ -322,14 +425,13 @@ def _image_sets(content: dict, key: str, path: Path) -> Iterator[tuple[str, dict
 def _pair_rows(set_name: str, images: dict, texts: dict[int, tuple[str, str]]):
     rows, found = [], []
     for image, numbers in images.items():
-        if isinstance(numbers, str | int):
+        if not isinstance(numbers, list):
             found.append(
                 ("note", "caption number is not in a list", set_name, f"{image}: {numbers!r}")
             )
-            numbers = [numbers]
-        if not numbers:
+        if numbers == []:
             found.append(("error", "image without a caption", set_name, image))
-        for number in map(int, numbers):
+        for number in map(int, _listed(numbers)):
             if number in texts:
                 rows.append((set_name, number, *texts[number], image))
             else:
@@ -338,16 +440,16 @@ def _pair_rows(set_name: str, images: dict, texts: dict[int, tuple[str, str]]):
 
 
 def _missing_keys(content: dict, path: Path) -> list[tuple]:
-    if content.get("contextual_words"):
+    if content["contextual_words"]:
         return []
     what = "no contextual words: the contextual level and Experiment 3 cannot be run"
     return [("note", "key is missing", path.name, what)]
 
 
-def _foreign_images(pairs: pandas.DataFrame, path: Path) -> list[tuple]:
-    """Note images that carry the name of another data set than the file's folder."""
+def _foreign_images(pairs: pandas.DataFrame, dataset: str, path: Path) -> list[tuple]:
+    """Note images that carry the name of another data set than the file's."""
     foreign = pairs["image"].str.startswith("COCO_")
-    if path.parent.name == "coco" or not foreign.any():
+    if dataset == "coco" or not foreign.any():
         return []
     n = pairs.loc[foreign, "image"].nunique()
     return [("note", "images of another data set", path.name, f"{n} images are named as COCO's")]
@@ -444,8 +546,21 @@ def _twins(sound: pandas.DataFrame) -> list[tuple]:
         for set_name, names in rows.groupby("set")["image"]:
             if len(names) > 1:
                 found.append(("note", "picture is there twice", set_name, ", ".join(names)))
-        for one, other in (("X", "Y"), ("Ax", "Bx"), ("Ay", "By")):
+        for one, other in COMPARED:
             if {one, other} <= set(rows["set"]):
                 what = rows.loc[rows["set"] == one, "image"].iloc[0]
                 found.append(("note", "picture is in two sets", f"{one}, {other}", what))
+    return found
+
+
+def _unbalanced(table: pandas.DataFrame) -> list[tuple]:
+    """Note sets that are compared, and of which more images are left, or a larger share, in one."""
+    sets = table.set_index("set")
+    found = []
+    for one, other in COMPARED:
+        if {one, other} <= set(sets.index):
+            two = sets.loc[[one, other]]
+            if two["images_left"].nunique() > 1 or two["share"].nunique() > 1:
+                counts = [f"{r.Index} {r.images_left} of {r.n_images}" for r in two.itertuples()]
+                found.append(("note", "sets are unbalanced", f"{one}, {other}", ", ".join(counts)))
     return found

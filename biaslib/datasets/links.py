@@ -8,6 +8,7 @@ import collections
 import concurrent.futures
 import contextlib
 import datetime
+import email.utils
 import ipaddress
 import os
 import re
@@ -32,6 +33,12 @@ COLUMNS = ["file", "url", "outcome", "sha256", "bytes", "date"]
 HERE = "here"
 """The outcome of a link whose image is here and can be opened; others say what went wrong."""
 
+FINAL = ("error 404", "error 410", "not an image", "refused", "larger than")
+"""Outcomes that another run would not change; the others are asked again by the next one."""
+
+BUSY = ("error 429", "error 5")
+"""Outcomes of a server that may answer in a moment."""
+
 LARGEST = 30_000_000
 """Bytes of an image at most."""
 
@@ -39,7 +46,14 @@ PER_HOST = 2
 """Connections to one host at a time."""
 
 SECONDS = 20
-TRIES = 2
+TRIES = 3
+
+PAUSE = 2.0
+"""Seconds before a busy server is asked again; twice as many before the third time."""
+
+LONGEST_PAUSE = 60.0
+"""Seconds of a server's Retry-After that are waited for at most."""
+
 HEADERS = {"User-Agent": "biaslib (research companion; image links of published data sets)"}
 
 
@@ -89,9 +103,11 @@ def download_images(
     """Download the images of links, a few at a time from any one host.
 
     Only http and https addresses of public hosts are asked, redirects included. An image gets its
-    name once it is complete and can be opened. What became of every link is written to
-    ``downloads.csv`` in the folder; when called again, images that are here and unchanged are
-    left, and so are dead links.
+    name once it is complete and can be opened. A server that is busy (429, or 5xx) is asked again
+    after a pause, the one that it names if it names one. What became of every link is written to
+    ``downloads.csv`` in the folder. When called again, images that are here and unchanged are left,
+    and so are links that are dead for good: not found, gone, not an image, too large, or refused by
+    us. All others are asked again, so that a run without a network settles nothing.
 
     Parameters
     ----------
@@ -102,7 +118,7 @@ def download_images(
     n_workers
         Downloads at a time.
     again
-        Ask dead links again.
+        Ask links again that are dead for good.
 
     Returns
     -------
@@ -176,7 +192,7 @@ class _Record:
         if known["outcome"] == HERE:
             path = self.folder / file
             return path.is_file() and file_sha256(path) == known["sha256"]
-        return not again
+        return known["outcome"].startswith(FINAL) and not again
 
     @property
     def _known(self) -> dict:
@@ -234,26 +250,42 @@ class _Fetcher:
 
     def _tried(self, url: str, part: Path) -> str:
         for attempt in range(TRIES):
-            outcome = self._fetch(url, part)
-            if not outcome.startswith(("no answer", "error 5")):
+            outcome, asked_to_wait = self._fetch(url, part)
+            if not outcome.startswith(BUSY) or attempt == TRIES - 1:
                 break
-            time.sleep(attempt)
+            time.sleep(max(PAUSE * 2**attempt, asked_to_wait))
         return outcome
 
-    def _fetch(self, url: str, part: Path) -> str:
+    def _fetch(self, url: str, part: Path) -> tuple[str, float]:
+        """Return the outcome, and how many seconds the server asks to be left alone."""
         try:
             with self.client.stream("GET", url) as response, open(part, "wb") as stream:
                 if response.status_code != 200:
-                    return f"error {response.status_code}"
+                    return f"error {response.status_code}", _retry_after(response)
                 for block in response.iter_bytes():
                     stream.write(block)
                     if stream.tell() > LARGEST:
-                        return f"larger than {LARGEST / 1e6:.0f} MB"
+                        return f"larger than {LARGEST / 1e6:.0f} MB", 0.0
         except _RefusedError as error:
-            return str(error)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return f"no answer: {type(error).__name__}"
-        return HERE
+            return str(error), 0.0
+        except httpx.InvalidURL:
+            return "refused: not an address", 0.0
+        except httpx.HTTPError as error:
+            return f"no answer: {type(error).__name__}", 0.0
+        return HERE, 0.0
+
+
+def _retry_after(response: httpx.Response) -> float:
+    """Return the seconds of the header Retry-After, which gives seconds or a date; 0 without it."""
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isdecimal():
+        return min(float(value), LONGEST_PAUSE)
+    try:
+        date = email.utils.parsedate_to_datetime(value)
+    except (TypeError, ValueError):
+        return 0.0
+    now = datetime.datetime.now(date.tzinfo)
+    return min(max((date - now).total_seconds(), 0.0), LONGEST_PAUSE)
 
 
 def _host(url: str) -> str:

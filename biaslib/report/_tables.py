@@ -70,3 +70,31 @@ def table(
         Decimals of numbers that are not whole.
     """
     return Table(frame, caption, folded, decimals)
+
+
+def problem_table(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return problems of a data set counted by kind, with an example of each.
+
+    Parameters
+    ----------
+    found
+        *severity*, *kind*, *where*, *what*: one row a problem.
+
+    Examples
+    --------
+    >>> row = {"severity": "error", "kind": "image is missing", "where": "X", "what": "1.jpg"}
+    >>> problem_table(pandas.DataFrame([row, row])).values.tolist()
+    [['image is missing', 'error', 2, 'X: 1.jpg']]
+    """
+    if found.empty:
+        return pandas.DataFrame({"problem": ["none"], "count": [0], "example": ["–"]})
+    rows = [
+        {"problem": kind, "severity": severity, "count": len(group), "example": _first(group)}
+        for (severity, kind), group in found.groupby(["severity", "kind"], sort=False)
+    ]
+    return pandas.DataFrame(rows)
+
+
+def _first(group: pandas.DataFrame) -> str:
+    row = group.iloc[0]
+    return f"{row['where']}: {row['what']}"

@@ -20,9 +20,12 @@ __all__ = [
     "calibration_table",
     "check_clusters",
     "check_twelve",
+    "domain_sentence",
     "domain_table",
     "effect_table",
     "effects_figure",
+    "left_sentence",
+    "left_table",
     "masked_table",
     "null_figure",
     "null_table",
@@ -93,6 +96,34 @@ def outputs_read() -> pandas.DataFrame:
     return table.assign(**{"contextual level": "state of the word's first piece"})
 
 
+# What is missing
+
+
+def left_sentence(inputs: study.Inputs) -> str:
+    """Return how many of the images are there, and which tests are not run."""
+    if inputs.left.empty:
+        (pool,) = {id(sets.pool): sets.pool for each in inputs.values() for sets in each}.values()
+        return f"No image is missing: all {len(set(pool.ids)):,} are drawn by the package."
+    left, n = inputs.left["images_left"].sum(), inputs.left["n_images"].sum()
+    emptied = inputs.left.loc[inputs.left["run"] == "not run", "file"].unique()
+    uneven = (inputs.problems["kind"] == "sets are unbalanced").sum()
+    lost = f"not run, because a set is empty: {', '.join(emptied)}" if len(emptied) else ""
+    told = lost or "no set is empty"
+    return (
+        f"Counted by file and set, {left:,} of {n:,} images are there and can be opened; {told}. "
+        f"Pairs of sets that are compared and unbalanced: {uneven}."
+    )
+
+
+def left_table(left: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what is left of the six sets of every file, and the levels at which it is run."""
+    counts = [f"{row.images_left} of {row.n_images}" for row in left.itertuples()]
+    keys = ["source", "test", "file", "run"]
+    wide = left.assign(cell=counts).pivot(index=keys, columns="set", values="cell")
+    wide = wide.reindex(columns=list(study.SETS)).fillna("none").reset_index()
+    return wide[["source", "test", "file", *study.SETS, "run"]].rename(columns={"run": "run at"})
+
+
 # Tables in the structure of the paper's
 
 
@@ -110,9 +141,9 @@ def masked_table(scores: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def _wide(rows: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:
-    star = np.where(rows["p_value"] < 0.05, "*", "")
+    found = zip(rows["value"], rows["p_value"] < 0.05, strict=True)
     cells = rows.assign(
-        cell=rows["value"].map(_number) + star,
+        cell=[_number(value) + ("*" if small else "") for value, small in found],
         level=rows["level"].map(LEVELS),
         model=rows["model"].map(NAMES),
     )
@@ -128,11 +159,41 @@ def _number(value: float) -> str:
 
 
 def domain_table(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return mean absolute effect sizes in and out of domain: what Table 6 is compared with."""
+    """Return effect sizes in and out of domain in the structure of Table 6, test by test.
+
+    Only what a model has on both sides: the same test, experiment and level.
+    """
+    rows = _in_both_domains(scores).sort_values(
+        ["experiment", "level", "domain"],
+        key=lambda column: column.map(lambda each: PLACES.get(each, each)),
+        kind="stable",
+    )
+    return _wide(rows.assign(p_value=np.nan), ["test", "experiment", "level", "domain"])
+
+
+PLACES = {
+    each: place for names in (study.LEVELS, study.DOMAINS) for place, each in enumerate(names)
+}
+
+
+def _in_both_domains(scores: pandas.DataFrame) -> pandas.DataFrame:
     rows = scores[(scores["masking"] == "none") & (scores["experiment"] < 3)]
-    table = rows.assign(size=rows["value"].abs(), model=rows["model"].map(NAMES))
-    found = table.groupby(["model", "experiment", "level", "domain"], sort=False)["size"].mean()
-    return found.unstack("domain").reset_index()
+    sides = rows.groupby(["model", "test", "experiment", "level"])["domain"].transform("nunique")
+    return rows[sides == len(study.DOMAINS)]
+
+
+def domain_sentence(scores: pandas.DataFrame) -> str:
+    """Return the mean absolute effect size on either side, of what is compared."""
+    rows = _in_both_domains(scores)
+    if rows.empty:
+        return "No test has images both in and out of domain; there is nothing to compare."
+    size = rows["value"].abs().groupby(rows["domain"]).mean()
+    out, own = (f"{size[domain]:.2f}" for domain in study.DOMAINS)
+    return (
+        f"Over the {len(rows) // 2} effect sizes that there are on both sides, of "
+        f"{' and '.join(rows['test'].unique())}, the mean absolute size is {out} out of domain "
+        f"and {own} in domain."
+    )
 
 
 def significant_counts(scores: pandas.DataFrame, column: str = "p_value") -> pandas.DataFrame:

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas
 
+from biaslib import published
+from biaslib.metrics import masked_lm
+from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing
 from biaslib.report._explorer import Panel
 from biaslib.report._style import marked
@@ -20,15 +23,17 @@ __all__ = [
     "beside_table",
     "bias_bars",
     "bias_table",
+    "check_order",
+    "check_shift",
     "choice_table",
     "dose_plot",
     "dose_table",
     "entity_table",
     "image_table",
+    "method_table",
     "named_examples",
     "named_table",
     "panel",
-    "problem_table",
     "share_sentence",
     "share_table",
     "target_sentence",
@@ -65,20 +70,26 @@ def image_table(inputs: study.Inputs) -> pandas.DataFrame:
     return sizes.rename(columns=columns)[["entities", *columns.values()]]
 
 
-def problem_table(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return problems counted by kind, with an example of each."""
-    if found.empty:
-        return pandas.DataFrame({"problem": ["none"], "count": [0], "example": ["–"]})
-    rows = [
-        {"problem": kind, "severity": severity, "count": len(group), "example": _first(group)}
-        for (severity, kind), group in found.groupby(["severity", "kind"], sort=False)
-    ]
-    return pandas.DataFrame(rows)
+# The structure of the paper's Table 1
 
 
-def _first(group: pandas.DataFrame) -> str:
-    row = group.iloc[0]
-    return f"{row['where']}: {row['what']}"
+def method_table() -> pandas.DataFrame:
+    """Return the three scores as the paper's Table 1 lists them, with where this book has each.
+
+    What the paper prints as a picture is words here; its ✗ is "none".
+    """
+    printed = published.table("srinivasan2021", 1)
+    return pandas.DataFrame(
+        {
+            "source": printed["source_x"],
+            "picture": printed["visual_input"].replace({"✗": "none", "": "shown"}),
+            "caption": printed["language_input"],
+            "exchanged": printed["modified_component"],
+            "for": printed["new_value"].replace("✗", "none"),
+            "score": printed["association_score"],
+            "here": ["S_PT", "S_L", "S_V"],
+        }
+    )
 
 
 # The structure of the paper's Figures 2 to 5
@@ -238,7 +249,10 @@ def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
 
 
 def choice_table(found: dict[str, pandas.DataFrame], against: str) -> pandas.DataFrame:
-    """Return what each choice changes: rank correlation and sizes against one of them.
+    """Return what each choice changes in B, against one of them.
+
+    Its rank correlation, the mean and the largest absolute change, how many signs change, and of
+    how many entities.
 
     Parameters
     ----------
@@ -262,10 +276,10 @@ def choice_table(found: dict[str, pandas.DataFrame], against: str) -> pandas.Dat
                 {
                     "choice": name,
                     "score": level,
-                    "rank correlation": rank,
-                    "mean change of B": (two - one)[kept].abs().mean(),
-                    "largest change of B": (two - one)[kept].abs().max(),
-                    "signs changed": int((np.sign(one[kept]) != np.sign(two[kept])).sum()),
+                    "rank": rank,
+                    "mean change": (two - one)[kept].abs().mean(),
+                    "largest": (two - one)[kept].abs().max(),
+                    "signs": int((np.sign(one[kept]) != np.sign(two[kept])).sum()),
                     "n": int(kept.sum()),
                 }
             )
@@ -476,6 +490,30 @@ def _panel_sentence(rows: pandas.DataFrame, entity: str, level: str) -> str:
         f"{signed(first['planted'])}, oracle {signed(first['oracle'])}, model "
         f"{signed(first['value'])}.{floor}"
     )
+
+
+# Checks of exercises
+
+
+def check_order(answer) -> Check:
+    """Judge a function that returns S_V, on two sets of pictures."""
+    cases = [([0.3, 0.1, 0.002], 0.1), ([0.04, 0.25], 0.2)]
+    expected = [
+        masked_lm.visual_association(np.log(seen), np.log(unseen)).score for seen, unseen in cases
+    ]
+    hint = "the mean is over probabilities; its logarithm comes afterwards"
+    told = "with the other order, one image that the model misreads would weigh far more."
+    return judge([answer(*case) for case in cases], expected, hint, right=told)
+
+
+def check_shift(answer) -> Check:
+    """Judge a function that returns B of S_PT, on the probabilities of two entities."""
+    cases = [((0.02, 0.04), (0.03, 0.02)), ((0.3, 0.1), (0.05, 0.2))]
+    given = [[dict(zip("fm", np.log(each), strict=True)) for each in case] for case in cases]
+    expected = [(vl["f"] - vl["m"]) - (text["f"] - text["m"]) for vl, text in given]
+    hint = "take each agent's score, model against model, and then women less men"
+    told = "it is the difference of the models' bias scores, either way you add up."
+    return judge([answer(*case) for case in given], expected, hint, right=told)
 
 
 # Small parts

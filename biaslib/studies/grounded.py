@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 import pandas
 
-from biaslib import inference, models, planted, runtime, stimuli
-from biaslib.datasets import GroundedTest, grounded_test, images_of, require_sound
+from biaslib import datasets, inference, models, planted, runtime, stimuli
+from biaslib.datasets import GroundedTest
 from biaslib.metrics.association import cosines
 from biaslib.metrics.grounded import GroundedResult, grounded
 from biaslib.models import planted_checkpoints
 from biaslib.models.stored import store_key
 from biaslib.runtime import progress, unknown_name
+from biaslib.studies import _grounded_files as files
+from biaslib.studies._grounded_files import RELEASED, SETS
 
 __all__ = [
     "BASELINES",
@@ -36,6 +38,7 @@ __all__ = [
     "EmbeddedSets",
     "GroundedStimuli",
     "ImagePool",
+    "Inputs",
     "available_models",
     "embed",
     "image_stimuli",
@@ -55,7 +58,6 @@ MODELS = ("visualbert", "vilbert", "lxmert", "vl-bert")
 BASELINES = ("bert", "all-MiniLM-L6-v2")
 """Text encoders, which see no image."""
 
-SETS = ("X", "Y", "Ax", "Ay", "Bx", "By")
 LEVELS = ("word", "sentence", "contextual")
 EXPERIMENTS = (1, 2, 3)
 MASKINGS = ("none", "words", "persons")
@@ -69,26 +71,6 @@ DOMAINS = ("out of domain", "in domain")
 
 IN_DOMAIN = {"visualbert": "coco", "lxmert": "coco", "vilbert": "concap", "vl-bert": "concap"}
 """The released set that plays each model's own pictures."""
-
-RELEASED = {
-    "weat3": "C3",
-    "weat6": "C6",
-    "weat8": "C8",
-    "weat11": "C11",
-    "weat12": "C12",
-    "weat13": "C13",
-    "occ_gender": "occupation-gender",
-    "occ_race": "occupation-race",
-    "angry_black_woman_stereotype": "ABW",
-    "heilman_gender_double_bind_competent_one_word": "DB-competent-gender",
-    "heilman_gender_double_bind_likable_one_word": "DB-likeable-gender",
-    "heilman_race_double_bind_competent_one_word": "DB-competent-race",
-    "heilman_race_double_bind_likable_one_word": "DB-likeable-race",
-}
-"""What the released files call the tests, and what we do.
-
-:meta hide-value:
-"""
 
 EXCHANGES = 20_000
 """Exchanges drawn for Experiment 3 where they are too many to be counted."""
@@ -336,15 +318,18 @@ def image_stimuli(
 
 
 def _with_images(test, pairs, level, pool, place) -> GroundedStimuli:
-    kept = pairs if level != "contextual" else pairs[pairs["word"] != ""]
-    empty = [name for name in SETS if name not in set(kept["set"])]
+    kept = files.of_level(pairs, level)
+    empty = files.empty_sets(kept)
     if empty:
         raise ValueError(
             f"the test {test.name} has no image left in {', '.join(empty)} at the level {level}; "
             "add images, or leave the test out"
         )
     columns = {"text": kept["caption"], "image": place[kept["path"].map(str)].to_numpy()}
-    rows = kept[["set", "word"]].assign(**columns).reset_index(drop=True)
+    # A caption without a word is a unit of its own: such captions share no word.
+    columns["word"] = kept["word"].where(kept["word"] != "", kept["caption"])
+    rows = kept[["set"]].assign(**columns)[["set", "word", "text", "image"]]
+    rows = rows.reset_index(drop=True)
     name = RELEASED.get(test.name, test.name)
     return GroundedStimuli(name, level, rows, pool, test.contextual_words)
 
@@ -642,9 +627,35 @@ def available_models(profile: str | None = None) -> list[str]:
     return [name for name in MODELS if models.REGISTRY[name].family in there]
 
 
+class Inputs(dict):
+    """The stimuli of each model, with what is wrong with their files.
+
+    Attributes
+    ----------
+    problems
+        One row a problem: *severity*, *kind*, *where* (source, file and set), *what*.
+    left
+        One row a set: *source*, *test*, *file*, *set*; *n_images* and *n_captions* of all,
+        *images_left*, *captions_left*, *share*; *run*, the levels at which the test is run. Empty
+        in ``planted``, where nothing can be missing.
+    """
+
+    def __init__(
+        self, every: dict[str, list[GroundedStimuli]], found: files.Checked | None = None
+    ) -> None:
+        super().__init__(every)
+        found = found or files.none_checked()
+        self.problems, self.left = found.problems, found.left
+
+
 def inputs(
-    profile: str | None = None, domain: str = "out of domain", only_sound: bool = False, **sizes
-) -> dict[str, list[GroundedStimuli]]:
+    profile: str | None = None,
+    domain: str = "out of domain",
+    names: Sequence[str] | None = None,
+    only_sound: bool = False,
+    own: str | Path | None = None,
+    **sizes,
+) -> Inputs:
     """Return the stimuli of each model of a profile.
 
     In ``planted``, out of domain are looks that training did not show, in domain those that it
@@ -659,59 +670,69 @@ def inputs(
         ``planted`` or ``paper``; ``None`` takes that of the run.
     domain
         One of :data:`DOMAINS`.
+    names
+        Of the 13 tests; ``None`` takes all, in ``paper`` those whose files are there.
     only_sound
-        Run on what is there, where images are missing or cannot be opened.
+        Run on what is there, where images are missing or cannot be opened. A test of which a set
+        has nothing left is not run, and is listed.
+    own
+        In ``paper``, a folder of your own to take out of domain in place of Google's images: a
+        folder a test, such as ``C6``, filled as :func:`biaslib.datasets.user_test` says.
     **sizes
         Of the planted sets, as of :func:`planted_stimuli`.
 
     Returns
     -------
-    dict
-        Model -> stimuli.
+    Inputs
+        Model -> stimuli, with tables of what is wrong and of what is left.
 
     Raises
     ------
     UnknownNameError
-        If there is no such domain.
+        If there is no such domain or test.
     FileNotFoundError, DataError
-        If the data are not there or not sound; the message says what and where.
+        If the data are not there or not sound; the message counts what is wrong in all files, and
+        says where.
     """
     if domain not in DOMAINS:
         raise unknown_name("domain", domain, DOMAINS)
+    _require_tests(names)
     profile = runtime.profile(profile)
-    names = available_models(profile)
+    chosen = available_models(profile)
     if profile == "planted":
         split = "held out" if domain == DOMAINS[0] else "train"
+        sizes = sizes | {"names": names}
         kept = {key: tuple(v) if isinstance(v, list) else v for key, v in sizes.items()}
-        return dict.fromkeys(names, _planted_inputs(split, tuple(sorted(kept.items()))))
-    folders = {name: "google" if domain == DOMAINS[0] else IN_DOMAIN[name] for name in names}
-    read = {folder: _released(folder, only_sound) for folder in dict.fromkeys(folders.values())}
-    return {name: read[folder] for name, folder in folders.items()}
+        return Inputs(dict.fromkeys(chosen, _planted_inputs(split, tuple(sorted(kept.items())))))
+    google = "google" if own is None else Path(own)
+    sources = dict.fromkeys(chosen, google) if domain == DOMAINS[0] else IN_DOMAIN
+    wanted = list(tests()["test"] if names is None else names)
+    read = {each: files.checked(each, wanted) for each in dict.fromkeys(sources.values())}
+    found = files.joined(read.values())
+    datasets.require_sound(found.problems, "the image sets of study 1", only_sound)
+    every = {source: _of_files(source, each) for source, each in read.items()}
+    return Inputs({name: every[sources[name]] for name in chosen}, found)
+
+
+def _of_files(source: str | Path, found: files.Checked) -> list[GroundedStimuli]:
+    if not found.sound:
+        raise datasets.DataError(
+            f"{source} has no test with an image in each of its six sets; add images, or choose "
+            "tests that are there"
+        )
+    return image_stimuli(found.sound)
+
+
+def _require_tests(names: Sequence[str] | None) -> None:
+    for name in names or ():
+        if name not in set(tests()["test"]):
+            raise unknown_name("test", name, tests()["test"])
 
 
 @functools.lru_cache(maxsize=4)
 def _planted_inputs(split: str, sizes: tuple) -> list[GroundedStimuli]:
     """Draw and read the scenes of a call once: later ones ask for the same again."""
     return planted_regions(planted_stimuli(split=split, **dict(sizes)))
-
-
-def _released(name: str, only_sound: bool) -> list[GroundedStimuli]:
-    """Read the released tests of one source of images."""
-    folder = runtime.data_folder("ross2021")
-    paths = sorted((folder / "tests" / "grounded-tests" / name).glob("*.jsonl"))
-    if not paths:
-        raise FileNotFoundError(
-            f"{folder}/tests/grounded-tests/{name} holds no test; put the authors' .jsonl files "
-            "there, from their repository candacelax/bias-in-vision-and-language"
-        )
-    found = []
-    for path in paths:
-        test = grounded_test(path)
-        pairs, problems = images_of(test, folder / "images" / name)
-        every_problem = pandas.concat([test.problems, problems], ignore_index=True)
-        require_sound(every_problem, f"{name}/{path.name}", only_sound)
-        found.append((test, pairs))
-    return image_stimuli(found)
 
 
 def _p_values(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:

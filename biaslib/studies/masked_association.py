@@ -631,6 +631,11 @@ def _long(rows: pandas.DataFrame, log_p: np.ndarray, candidates: list[str]) -> p
 
 # Scores
 
+ADVICE = (
+    'An entity that splits can be asked for piece by piece: pass Choices(pieces="chain"). For any '
+    "other, choose another word, or pass only_sound=True to go on without those entities"
+)
+
 
 def run(
     inputs: Inputs,
@@ -666,7 +671,7 @@ def run(
         for model in (inputs.model, inputs.text_model)
     ]
     found = pandas.concat([inputs.problems, *checked], ignore_index=True)
-    datasets.require_sound(pandas.concat(checked), "the list of entities", only_sound)
+    datasets.require_sound(pandas.concat(checked), "the list of entities", only_sound, ADVICE)
     entities = _sound_entities(inputs.entities, pandas.concat(checked))
     asked = answers(inputs.model, entities, inputs.images, choices, store, shard_size)
     before = answers(inputs.text_model, entities, None, choices, store, shard_size)
