@@ -23,7 +23,7 @@ MARKS = [
     {"kind": "line", "x": [-2, 0, 2], "y": [0, None, 1], "low": [-0.1, None, 0.9],
      "high": [0.1, None, 1.1], "label": "trend", "group": 3, "dashed": True},
     {"kind": "steps", "x": [-2, 0, 2], "y": [0.3, 0], "label": "null", "group": 4},
-    {"kind": "rule", "x": [1.5], "y": [0.75], "label": "bound", "group": 5},
+    {"kind": "rule", "x": [1.5], "y": [0.75], "label": "bound", "group": 5, "thin": True},
 ]  # fmt: skip
 
 
