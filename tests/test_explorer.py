@@ -8,6 +8,7 @@ import pandas
 import pytest
 from bs4 import BeautifulSoup
 from PIL import Image
+from support.panels import assert_shows, choose, numbers, opened
 
 from biaslib import report
 from biaslib.report import _explorer
@@ -22,7 +23,7 @@ MARKS = [
     {"kind": "line", "x": [-2, 0, 2], "y": [0, None, 1], "low": [-0.1, None, 0.9],
      "high": [0.1, None, 1.1], "label": "trend", "group": 3, "dashed": True},
     {"kind": "steps", "x": [-2, 0, 2], "y": [0.3, 0], "label": "null", "group": 4},
-    {"kind": "rule", "x": [1.5], "y": [0.75], "label": "bound", "group": 5},
+    {"kind": "rule", "x": [1.5], "y": [0.75], "label": "bound", "group": 5, "thin": True},
 ]  # fmt: skip
 
 
@@ -45,10 +46,6 @@ def panel():
 
 def plotted(shown):
     return BeautifulSoup(view(shown), "html.parser").select_one("svg.explorer-plot")
-
-
-def numbers(text):
-    return [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?", text)]
 
 
 def test_values_stand_where_the_axes_say():
@@ -148,42 +145,13 @@ def test_the_book_gets_the_page_and_a_notebook_the_widget(panel, monkeypatch):
 
 @pytest.mark.site
 def test_the_page_draws_what_the_notebook_draws(panel, browser, tmp_path):
-    (tmp_path / "page.html").write_text(
-        f'<!doctype html><html lang="en"><meta charset="utf-8">{panel.page()}</html>',
-        encoding="utf-8",
-    )
-    page = browser.new_page(viewport={"width": 390, "height": 800})
-    errors = []
-    page.on("pageerror", lambda error: errors.append(error))
-    page.goto((tmp_path / "page.html").as_uri())
-    assert page.inner_text("[data-part=text]") == "Two words."
-    page.locator("input[type=range]").focus()
-    page.keyboard.press("ArrowRight")
-    assert page.inner_text("[data-part=text]") == "One. Pictured."
-    assert page.inner_text("output") == "3"
-    drawn = page.inner_html("[data-part=views]")
-    wanted = "".join(view(each.as_dict()) for each in panel.drawings("word", 3))
-    assert elements(drawn) == elements(wanted)
-    page.select_option("select", label="sentence")
-    assert page.inner_text("[data-part=text]") == "Nothing was run for this combination."
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert errors == []
-    page.close()
-
-
-def elements(text):
-    """Return what is drawn, as tags, attributes (numbers apart from their writing) and words."""
-    found = []
-    for tag in BeautifulSoup(text, "html.parser").find_all(True):
-        attributes = {
-            key: tuple(numbers(value)) if key in ("points", "transform") else _value(value)
-            for key, value in tag.attrs.items()
-        }
-        found.append((tag.name, attributes, (tag.string or "").strip()))
-    return found
-
-
-def _value(value):
-    if isinstance(value, list):
-        return tuple(value)
-    return pytest.approx(float(value), abs=0.011) if re.fullmatch(r"-?[\d.]+", value) else value
+    with opened(panel, browser, tmp_path, width=390) as page:
+        assert_shows(page, panel, "word", 0)
+        page.get_by_role("slider", name="Dose").focus()
+        page.keyboard.press("ArrowRight")
+        assert page.inner_text("[data-part=text]") == "One. Pictured."
+        assert page.inner_text("label span") == "3"
+        assert_shows(page, panel, "word", 3)
+        choose(page, panel, "sentence", 3)
+        assert page.inner_text("[data-part=text]") == "Nothing was run for this combination."
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -1,92 +1,97 @@
-"""The panel: one set of results, the same with a kernel and without one."""
-
-import html
-import json
-import re
+"""The panel of association tests: it carries the scores, with a kernel and without one."""
 
 import numpy as np
 import pytest
+from support.panels import asked, assert_shows, choose, opened
 
 from biaslib import inference, report
-from biaslib.report import _panel
 from biaslib.report import association as plots
+from biaslib.report._drawing import histogram
 from biaslib.studies import association as study
+
+DIVISORS = {1: "n − 1 (ddof 1)", 0: "n (ddof 0)"}
 
 
 @pytest.fixture(scope="module")
-def panel(encoder):
+def scores_and_random(encoder):
     scores, embedded = study.run(encoder, ["C6", "C8"], ["word", "contextual"], n_bootstrap=200)
     empty = np.empty((101, 0))
     null = inference.RandomAttributeNull(empty, empty, np.linspace(-1.5, 1.5, 101))
     random = [study.RandomAttributes(e.name, e.level, True, null, np.ones(101)) for e in embedded]
-    return plots.panel(scores, embedded, random), scores
+    return scores, embedded, random
 
 
-def test_the_page_carries_the_scores(panel):
-    page, scores = panel
-    data = json.loads(re.search(r'data-part="data">(.*?)</script>', page.page(), re.S).group(1))
-    assert data == page.cases
-    for case, row in zip(data, scores.to_dict("records"), strict=True):
-        assert (case["test"], case["level"]) == (row["test"], row["level"])
-        assert case["d"] == pytest.approx(row["value"], abs=5e-4)
-        assert case["d0"] == pytest.approx(row["value_ddof0"], abs=5e-4)
-        assert case["p"] == pytest.approx(row["p_value_words"], rel=5e-3)
-        assert sum(case["random"]) == pytest.approx(1000, abs=2)
-        assert sum(case["relabelled"]) == pytest.approx(1000, abs=2)
+@pytest.fixture(scope="module")
+def panel(scores_and_random):
+    return plots.panel(*scores_and_random)
+
+
+def drawn(panel, *chosen):
+    """Return the two histograms and the place of the test."""
+    (drawing,) = panel.drawings(*chosen)
+    relabelled, random, rule = drawing.as_dict()["marks"]
+    return relabelled, random, rule["x"][0]
+
+
+def test_the_page_carries_the_scores(panel, scores_and_random):
+    scores, _, random = scores_and_random
+    assert len(panel.cases) == 2 * len(scores)
+    for row, sets in zip(scores.to_dict("records"), random, strict=True):
+        for ddof, column in ((1, "value"), (0, "value_ddof0")):
+            chosen = row["test"], row["level"], DIVISORS[ddof]
+            relabelled, by_words, d = drawn(panel, *chosen)
+            assert d == pytest.approx(row[column], abs=5e-4)
+            assert sum(relabelled["y"]) == pytest.approx(1, abs=2e-3)
+            assert sum(by_words["y"]) == pytest.approx(1, abs=2e-3)
+            stretch, sentence = row[column] / row["value"], panel.sentence(*chosen)
+            assert f"d = {report.signed(row[column])}" in sentence
+            assert f"interval {report.signed(stretch * row['low'])} to" in sentence
+            assert f"{row['n_words']} words a side" in sentence
+            assert f"in {row['p_value_words']:.1%} of partitions" in sentence
+            assert f"in {sets.p_value(row['value']):.1%} of 101 sets" in sentence
+            assert f"±{stretch * sets.quantile():.2f}" in sentence
+
+
+def test_another_divisor_moves_the_test_and_its_histograms_together(panel):
+    ends = [drawn(panel, "C6", "contextual", DIVISORS[ddof]) for ddof in (1, 0)]
+    assert ends[1][2] > ends[0][2] > 0
+    assert ends[1][1]["x"][0] <= ends[0][1]["x"][0] <= -1.4
+
+
+def test_a_share_below_a_thousandth_is_not_said_to_be_none():
+    assert [plots._share(each) for each in (0.0004, 0.001, 0.25)] == [
+        "less than 0.1%", "0.1%", "25.0%",
+    ]  # fmt: skip
 
 
 def test_the_histogram_puts_effects_where_they_are():
-    shares = plots._histogram(np.array([-1.95, 0.05, 0.05, 1.95]))
-    assert (shares[0], shares[20], shares[39]) == (250, 500, 250)
+    found = histogram(np.array([-1.95, 0.05, 0.05, 1.85]), plots.EDGES)
+    by_bin = dict(zip(np.round(found["x"], 9), found["y"], strict=False))
+    assert (by_bin[-2], by_bin[0], by_bin[1.8]) == (0.25, 0.5, 0.25)
+    assert sum(found["y"]) == 1
+    assert found["x"][-1] == pytest.approx(1.9)
 
 
 def test_the_widget_says_what_the_page_says(panel):
-    page, _ = panel
-    widget = page.widget()
-    test, level, ddof = widget.children[0].children
-    assert list(test.options) == ["C6", "C8"]
-    test.value, level.value, ddof.value = "C8", "contextual", 0
-    case = page.case("C8", "contextual")
-    sentence = page.sentence(case, ddof=0)
-    assert f"d = {report.signed(case['d0'])}" in sentence
-    assert f"{case['n_words']} words a side" in sentence
-    assert f"{case['p']:.1%}" in sentence
-    assert f"±{case['d0'] / case['d'] * case['q95']:.2f}" in sentence
-    assert sentence in html.unescape(widget.children[1].value)
-    assert "<svg" in widget.children[1].value
-
-
-def test_the_book_gets_the_page_and_a_notebook_the_widget(panel, monkeypatch):
-    shown = []
-    monkeypatch.setattr("IPython.display.display", shown.append)
-    monkeypatch.setattr(_panel, "in_book", lambda: True)
-    panel[0]._ipython_display_()
-    monkeypatch.setattr(_panel, "in_book", lambda: False)
-    panel[0]._ipython_display_()
-    assert [type(each).__name__ for each in shown] == ["HTML", "VBox"]
+    widget = panel.widget()
+    shown = asked(widget, "C8", "contextual", DIVISORS[0])
+    assert panel.sentence("C8", "contextual", DIVISORS[0]) in shown
+    assert '<svg class="explorer-plot"' in shown
 
 
 @pytest.mark.site
 def test_choices_change_the_page_without_a_kernel(panel, browser, tmp_path):
-    page_object, _ = panel
-    (tmp_path / "page.html").write_text(
-        f'<!doctype html><html lang="en"><meta charset="utf-8">{page_object.page()}</html>',
-        encoding="utf-8",
-    )
-    page = browser.new_page()
-    page.goto((tmp_path / "page.html").as_uri())
-    for test, level in (("C6", "word"), ("C8", "contextual")):
-        page.select_option("[data-choice=test]", test)
-        page.select_option("[data-choice=level]", level)
-        case = page_object.case(test, level)
-        text = page.inner_text("[data-part=text]")
-        assert f"d = {report.signed(case['d'])}" in text
-        assert f"{100 * case['p_random']:.1f}%" in text
-        assert page.locator("[data-part=plot] rect").count() == sum(
-            v > 0 for v in case["random"] + case["relabelled"]
-        )
-    page.select_option("[data-choice=ddof]", "0")
-    text = page.inner_text("[data-part=text]")
-    assert f"d = {report.signed(case['d0'])}" in text
-    assert f"±{case['ratio'] * case['q95']:.2f}" in text
-    page.close()
+    seen = set()
+    with opened(panel, browser, tmp_path) as page:
+        for chosen in [
+            ("C6", "word", DIVISORS[1]),
+            ("C8", "contextual", DIVISORS[1]),
+            ("C8", "contextual", DIVISORS[0]),
+        ]:
+            choose(page, panel, *chosen)
+            assert_shows(page, panel, *chosen)
+            relabelled, random, _ = drawn(panel, *chosen)
+            bars = page.locator(".explorer-plot rect")
+            assert bars.count() == sum(y > 0 for y in relabelled["y"] + random["y"])
+            seen.add(page.locator(".explorer-plot line.explorer-rule").get_attribute("x1"))
+    assert len(seen) == 3

@@ -1,12 +1,10 @@
 """The planted world's chapter: its parts against slow ones, its claims as values."""
 
-import json
-import re
-
 import numpy as np
 import pandas
 import pytest
 from scipy import stats
+from support.panels import asked, assert_shows, choose, opened
 
 from biaslib import models, planted, stimuli
 from biaslib.models import planted_checkpoints
@@ -341,53 +339,82 @@ def panel(scores):
     return plots.panel(scores)
 
 
-def test_the_page_of_the_panel_carries_the_scores(panel, scores):
-    found = re.search(r'data-part="data">(.*?)</script>', panel.page(), re.S)
-    data = json.loads(found.group(1))
-    assert data == panel.cases
-    case = panel.case(study.MEASURES["logit"], 1)
-    rows = scores.query("measure == 'logit' and model == 'clip' and seed == 1 and dose == 3")
-    rows = rows.set_index("word").loc[case["words"]]
-    np.testing.assert_allclose(case["doses"][2]["model"], rows["value"], atol=0.0051)
-    np.testing.assert_allclose(case["doses"][2]["truth"], rows["truth"], atol=0.0051)
-    assert case["doses"][0]["truth"] == [0.0] * len(case["words"])
+def marks_of(panel, *chosen):
+    """Return the marks that have names, by their first word."""
+    (drawing,) = panel.drawings(*chosen)
+    marks = drawing.as_dict()["marks"]
+    return {mark["label"].split()[0].strip(":,"): mark for mark in marks if "label" in mark}
+
+
+@pytest.mark.parametrize(("measure", "dose"), [("logit", 0), ("logit", 3), ("c_asc", 3)])
+def test_the_page_of_the_panel_carries_the_scores(panel, scores, measure, dose):
+    marks = marks_of(panel, study.MEASURES[measure], "1", dose)
+    rows = study.of_words(scores, "roles and objects")
+    rows = rows.query("measure == @measure and seed == 1 and dose == @dose and style == 'twemoji'")
+    for name, model in (("oracle", "oracle"), ("CLIP", "clip")):
+        wanted = rows[rows["model"] == model]
+        assert len(wanted) > 200
+        np.testing.assert_allclose(marks[name]["x"], wanted["truth"], atol=0.0051)
+        np.testing.assert_allclose(marks[name]["y"], wanted["value"], atol=0.0051)
+    assert ("score" in marks) == (measure == "logit")
+
+
+def test_the_panel_says_rank_and_slope_of_the_model(panel, scores):
+    rows = scores.query("measure == 'logit' and seed == 1 and model == 'clip' and dose == 3")
+    found = study.summarise(study.of_words(rows, "roles and objects")).iloc[0]
+    sentence = panel.sentence(study.MEASURES["logit"], "1", 3)
+    assert sentence.startswith("Dose 3, world 1, ")
+    assert f"rank correlation {found['rank']:.2f}, slope {found['slope']:.2f}." in sentence
+    nothing = panel.sentence(study.MEASURES["logit"], "1", 0)
+    assert "Nothing is planted: every truth is 0." in nothing
+
+
+def test_a_c_asc_without_spread_is_said_to_be_none_and_not_drawn_at_0(panel, scores):
+    rows = scores.query("measure == 'c_asc' and seed == 0 and model == 'oracle' and dose == 0")
+    exact = study.of_words(rows, "roles and objects")["value"]
+    undefined = exact.isna().sum()
+    assert 0 < undefined < len(exact)
+    marks = marks_of(panel, study.MEASURES["c_asc"], "0", 0)
+    assert marks["oracle"]["y"] == [0] * (len(exact) - undefined)
+    sentence = panel.sentence(study.MEASURES["c_asc"], "0", 0)
+    assert f"The oracle has no score for {undefined} of them: 0 divided by 0." in sentence
+
+
+def test_names_in_the_panel_are_harmless_and_stand_apart(panel):
+    for (measure, _, dose), (drawing,) in panel.cases.items():
+        named = drawing.marks[-1]
+        assert ("text" in named) == (dose > 0)
+        assert set(named.get("text", ())) <= set(plots.SHOWN_WORDS)
+        if dose > 0:
+            assert "nurse" in named["text"], measure
+            places = np.column_stack([named["x"], np.divide(named["y"], drawing.y_range[1])])
+            gaps = np.abs(places[:, None] - places)[~np.eye(len(places), dtype=bool)]
+            assert ((gaps[:, 0] > 2.45) | (gaps[:, 1] > 0.075)).all()
 
 
 def test_the_widget_of_the_panel_turns_the_dose(panel):
-    widget = panel.widget()
-    measure, seed, dose = widget.children[0].children
-    measure.value, seed.value = study.MEASURES["logit"], 1
-    shown = []
-    for each in dose.options:
-        dose.value = each
-        shown.append(widget.children[1].value)
+    widget, measure = panel.widget(), study.MEASURES["logit"]
+    shown = [asked(widget, measure, "1", dose) for dose in study.DOSES]
     assert len(set(shown)) == len(study.DOSES)
-    case = panel.case(measure.value, 1)
-    assert panel.sentence(case, case["doses"][2]) in shown[2]
-    assert "planted world" in shown[2] or "<svg" in shown[2]
+    for dose, each in zip(study.DOSES, shown, strict=True):
+        assert panel.sentence(measure, "1", dose) in each
+        assert "planted world" in each
 
 
 def test_a_world_without_checkpoint_is_said_to_have_none(panel):
-    case = panel.case(study.MEASURES["masked"], 0)
-    assert "No BERT is shipped" in panel.sentence(case, case["doses"][2])
+    assert "No BERT is shipped" in panel.sentence(study.MEASURES["masked"], "0", 3)
+    assert "BERT" not in marks_of(panel, study.MEASURES["masked"], "0", 3)
 
 
 @pytest.mark.site
 def test_the_dose_moves_the_dots_without_a_kernel(panel, browser, tmp_path):
-    (tmp_path / "page.html").write_text(
-        f'<!doctype html><html lang="en"><meta charset="utf-8">{panel.page()}</html>',
-        encoding="utf-8",
-    )
-    page = browser.new_page()
-    page.goto((tmp_path / "page.html").as_uri())
-    page.select_option("[data-choice=measure]", study.MEASURES["logit"])
-    case = panel.case(study.MEASURES["logit"], 0)
     places = []
-    for step, found in enumerate(case["doses"]):
-        page.locator("[data-choice=dose]").fill(str(step))
-        assert page.inner_text("[data-part=text]") == panel.sentence(case, found)
-        assert page.locator("circle.planted-model").count() == len(case["words"])
-        places.append(page.locator("circle.planted-model").first.get_attribute("cx"))
-        assert "planted world" in page.locator("[data-part=plot]").text_content()
-    assert len(set(places)) == len(places)
-    page.close()
+    with opened(panel, browser, tmp_path) as page:
+        for dose in study.DOSES:
+            chosen = study.MEASURES["logit"], "0", dose
+            choose(page, panel, *chosen)
+            assert_shows(page, panel, *chosen)
+            dots = page.locator(".explorer-plot .explorer-dots.explorer-group-0")
+            places.append(dots.first.get_attribute("transform"))
+            assert "planted world" in page.locator(".explorer-plot").text_content()
+    assert len(set(places)) == len(study.DOSES)

@@ -41,9 +41,9 @@ class Drawing:
         - ``steps``: a histogram of heights ``y`` between edges ``x``, one more than heights;
         - ``rule``: dashed lines across the plot, upright at each ``x``, level at each ``y``.
 
-        ``label`` names it in the legend; ``group`` (0 to 5) gives colour and shape. Intervals are
-        along y, or along x where ``along`` is ``"x"``. A value beyond the range is drawn at its
-        edge.
+        ``label`` names it in the legend; ``group`` (0 to 5) gives colour and shape; lines and rules
+        that only guide the eye are ``thin``. Intervals are along y, or along x where ``along`` is
+        ``"x"``. A value beyond the range is drawn at its edge.
     x_label, y_label
         Names of the axes, with units.
     x_range, y_range
@@ -163,6 +163,18 @@ def round_ticks(ends: tuple[float, float], most: int = 6) -> dict[float, str]:
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     values = [round(number * step, 12) for number in range(first, last + 1)]
     return {value: f"{value:g}".replace("-", "−") for value in values}
+
+
+def histogram(values: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
+    """Return the mark of a histogram: shares of values, from the first bin with any to the last.
+
+    >>> histogram(np.array([0.1, 0.6, 0.7, 0.9]), np.array([-0.5, 0.0, 0.5, 1.0]))
+    {'kind': 'steps', 'x': [0.0, 0.5, 1.0], 'y': [0.25, 0.75]}
+    """
+    counts, _ = np.histogram(values, edges)
+    first, last = np.flatnonzero(counts)[[0, -1]]
+    shares = (counts[first : last + 1] / len(values)).round(4)
+    return {"kind": "steps", "x": edges[first : last + 2].tolist(), "y": shares.tolist()}
 
 
 def picture(image: Any, words: str) -> tuple[str, str]:

@@ -115,7 +115,7 @@ class Panel:
         values = self.choices[label]
         if _slides(values):
             inner = f'<input type="range" min="0" max="{len(values) - 1}" step="1" value="0"'
-            inner = f"<output>{values[0]}</output>{inner} data-choice>"
+            inner = f'<span aria-hidden="true">{values[0]}</span>{inner} data-choice>'
         else:
             options = (
                 f'<option value="{place}">{html.escape(str(value))}</option>'

@@ -81,7 +81,8 @@ def _images(shown: dict[str, Any]) -> str:
 
 def _class(mark: dict[str, Any]) -> str:
     dashed = " explorer-dashed" if mark.get("dashed") or mark["kind"] == "rule" else ""
-    return f"explorer-{mark['kind']} explorer-group-{mark.get('group', 0)}{dashed}"
+    thin = " explorer-thin" if mark.get("thin") else ""
+    return f"explorer-{mark['kind']} explorer-group-{mark.get('group', 0)}{dashed}{thin}"
 
 
 def _swatch(mark: dict[str, Any]) -> Element:

@@ -5,7 +5,9 @@ import pandas
 
 from biaslib import inference, stimuli
 from biaslib.metrics.association import effect_size_of_scores
-from biaslib.report._panel import Panel
+from biaslib.report._drawing import Drawing, histogram
+from biaslib.report._explorer import Panel
+from biaslib.report._text import signed
 
 __all__ = [
     "forest",
@@ -19,6 +21,12 @@ __all__ = [
 
 LEVELS = {"word": (0, "o", 0.24), "sentence": (1, "s", 0.0), "contextual": (2, "^", -0.24)}
 """Colour, mark and vertical offset of each level."""
+
+DIVISORS = {"n − 1 (ddof 1)": "value", "n (ddof 0)": "value_ddof0"}
+"""Columns of the effect size, by what its standard deviation divides by."""
+
+EDGES = np.linspace(-2, 2, 41)
+"""Of the bins of effect sizes."""
 
 
 def forest(scores: pandas.DataFrame):
@@ -96,7 +104,7 @@ def null_distributions(embedded, random, n_relabellings: int = 20_000, seed: int
     ):
         axes.hist(
             values,
-            np.linspace(-2, 2, 41),
+            EDGES,
             density=True,
             color=colour,
             alpha=0.55,
@@ -182,11 +190,9 @@ def placed_table(placed: pandas.DataFrame, columns: list[str] | None = None) -> 
 
 
 def panel(scores: pandas.DataFrame, embedded, random, seed: int = 0) -> Panel:
-    """Return the panel in which a reader chooses test and level.
+    """Return the panel in which a reader chooses test, level and divisor.
 
-    One set of precomputed results stands behind it: in a running notebook it is drawn with
-    ipywidgets, in the built book with a small script that needs no kernel; the numbers are the
-    same.
+    It shows a test's effect size beside those of relabelled targets and of random attribute words.
 
     Parameters
     ----------
@@ -197,42 +203,56 @@ def panel(scores: pandas.DataFrame, embedded, random, seed: int = 0) -> Panel:
     seed
         Seed of the relabellings that are drawn for the picture.
     """
-    cases = [
-        _case(row, each, drawn, seed)
-        for row, each, drawn in zip(scores.to_dict("records"), embedded, random, strict=True)
-    ]
-    return Panel(cases)
-
-
-def _case(row: dict, embedded, random, seed: int) -> dict:
-    test = stimuli.association_test(row["test"], row["level"])
-    _, relabelled = _relabelled_effect_sizes(embedded, 2_000, seed)
-    return {
-        "test": row["test"],
-        "level": row["level"],
-        "title": test.title,
-        "direction": test.direction,
-        "d": round(row["value"], 3),
-        "d0": round(row["value_ddof0"], 3),
-        "ratio": round(row["value_ddof0"] / row["value"], 6),
-        "low": round(row["low"], 3),
-        "high": round(row["high"], 3),
-        "p": float(f"{row['p_value_words']:.3g}"),
-        "p_random": float(f"{random.p_value(row['value']):.3g}"),
-        "q95": round(random.quantile(), 3),
-        "rejected": round(random.rejection_rate(), 3),
-        "n": row["n"],
-        "n_words": row["n_words"],
-        "sets": len(random.effect_sizes),
-        "relabelled": _histogram(relabelled),
-        "random": _histogram(random.effect_sizes),
+    cases = {}
+    for row, each, drawn in zip(scores.to_dict("records"), embedded, random, strict=True):
+        _, relabelled = _relabelled_effect_sizes(each, 2_000, seed)
+        for divisor, column in DIVISORS.items():
+            case = row["test"], row["level"], divisor
+            cases[case] = _drawing(row, row[column], relabelled, drawn)
+    choices = {
+        "Test": list(dict.fromkeys(scores["test"])),
+        "Level": list(dict.fromkeys(scores["level"])),
+        "Divide by": list(DIVISORS),
     }
+    return Panel("A test beside what chance gives", choices, cases)
 
 
-def _histogram(values: np.ndarray) -> list[float]:
-    """Return shares in per mille in 40 bins from -2 to 2."""
-    counts, _ = np.histogram(values, np.linspace(-2, 2, 41))
-    return np.round(1000 * counts / len(values), 1).tolist()
+def _drawing(row: dict, d: float, relabelled: np.ndarray, random) -> Drawing:
+    """Draw both histograms and the test; another divisor stretches all effect sizes alike."""
+    stretch = d / row["value"]
+    marks = [
+        histogram(stretch * relabelled, EDGES)
+        | {"label": "targets relabelled: what the permutation test compares with", "group": 0},
+        histogram(stretch * random.effect_sizes, EDGES)
+        | {"label": "random words as attributes, targets as they are", "group": 1},
+        {"kind": "rule", "x": [d], "y": [], "label": "this test", "group": 5},
+    ]
+    return Drawing(
+        _panel_sentence(row, d, random),
+        marks,
+        "effect size d",
+        "share",
+        (-2, 2),
+        (0, 1.05 * max(*marks[0]["y"], *marks[1]["y"])),
+        "Two histograms of effect sizes and an upright line at this test.",
+    )
+
+
+def _panel_sentence(row: dict, d: float, random) -> str:
+    test, stretch = stimuli.association_test(row["test"], row["level"]), d / row["value"]
+    return (
+        f"{test.title}, {row['level']} level; positive: {test.direction}. d = {signed(d)}, 95% "
+        f"interval {signed(stretch * row['low'])} to {signed(stretch * row['high'])}, "
+        f"{row['n_words']} words a side. Relabelled targets reach this d or more in "
+        f"{_share(row['p_value_words'])} of partitions (one-sided p). Random attribute words reach "
+        f"its size in {_share(random.p_value(row['value']))} of {len(random.effect_sizes):,} sets; "
+        f"95% of them stay within ±{stretch * random.quantile():.2f}, and the permutation test "
+        f"calls {_share(random.rejection_rate())} of them significant at 5%."
+    )
+
+
+def _share(value: float) -> str:
+    return "less than 0.1%" if value < 0.001 else f"{value:.1%}"
 
 
 def _relabelled_effect_sizes(embedded, n: int, seed: int) -> tuple[float, np.ndarray]:

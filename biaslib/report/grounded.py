@@ -8,7 +8,7 @@ import pandas
 from biaslib import inference, published, stimuli
 from biaslib.metrics.association import association
 from biaslib.report._check import Check, judge
-from biaslib.report._drawing import Drawing
+from biaslib.report._drawing import Drawing, histogram
 from biaslib.report._explorer import Panel
 from biaslib.report._style import marked
 from biaslib.report._text import p_text, signed
@@ -544,18 +544,16 @@ def _null(sets, experiment: int, n: int, note: str) -> Drawing:
     drawn = inference.relabelled_differences(x, y, n, rng=0)
     observed = x.mean() - y.mean()
     reach = 1.1 * max(np.abs(drawn).max(), abs(observed), 1e-6)
-    edges = np.linspace(-reach, reach, 31)
-    heights = np.histogram(drawn, edges)[0] / n
+    null = histogram(drawn, np.linspace(-reach, reach, 31))
     share_above = float((drawn >= observed).mean())
     marks = [
-        {"kind": "steps", "x": list(edges), "y": list(heights), "group": 2}
-        | {"label": "target words relabelled"},
+        null | {"label": "target words relabelled", "group": 2},
         {"kind": "rule", "x": [observed], "y": [], "label": "this test", "group": 3},
     ]
     sentence = f"{share_above:.1%} of {n:,} relabellings drawn reach this difference."
     return Drawing(
         sentence, marks, "difference of mean s", "share", (-reach, reach),
-        (0, 1.1 * heights.max()),
+        (0, 1.1 * max(null["y"])),
         "A histogram of relabelled differences, and an upright line at the observed one.",
         note=note, height=190,
     )  # fmt: skip

@@ -4,7 +4,8 @@ import numpy as np
 import pandas
 
 from biaslib import planted
-from biaslib.report._planted_panel import PlantedPanel
+from biaslib.report._drawing import Drawing
+from biaslib.report._explorer import Panel
 from biaslib.report._style import marked
 from biaslib.report._text import signed
 from biaslib.studies import planted as study
@@ -44,6 +45,9 @@ STYLES = {
     "hatched": "new looks, hatched",
     "costumed": "new looks, in costume",
 }
+TRAINED = {"masked": "bert", "logit": "clip", "c_asc": "clip"}
+"""The measures of the panel, and whom they ask beside the oracle."""
+
 SHOWN_WORDS = ("nurse", "mechanic", "pilot", "necklace", "briefcase")
 """Words that are written beside their points: harmless ones."""
 
@@ -490,57 +494,96 @@ def _target(row) -> str:
     return f"{row.least:.2f} to {row.most:.2f}"
 
 
-def panel(scores: pandas.DataFrame) -> PlantedPanel:
+def panel(scores: pandas.DataFrame) -> Panel:
     """Return the panel in which the reader turns the dose: roles and objects, by measure and seed.
 
-    One set of results stands behind the widget of a notebook and the static page.
+    Parameters
+    ----------
+    scores
+        Those of :func:`biaslib.studies.planted.run_masked` and
+        :func:`biaslib.studies.planted.run_similarity`.
     """
-    kept = scores[scores["slot"].isin(["role", "object"]) & scores["style"].isin(["", "twemoji"])]
-    trained = {"masked": "bert", "logit": "clip", "c_asc": "clip"}
-    cases = [
-        _case(kept[(kept["measure"] == measure) & (kept["seed"] == seed)], measure, seed, model)
-        for measure, model in trained.items()
-        for seed in study.VERDICT_SEEDS
+    kept = study.of_words(scores, "roles and objects")
+    kept = kept[kept["style"].isin(["", "twemoji"]) & kept["seed"].isin(study.VERDICT_SEEDS)]
+    cases = {
+        (study.MEASURES[measure], str(seed), dose): _drawing(rows, measure, seed, dose)
+        for (measure, seed, dose), rows in kept.groupby(["measure", "seed", "dose"])
+        if measure in TRAINED
+    }
+    choices = {
+        "Measure": [study.MEASURES[measure] for measure in TRAINED],
+        "World (seed)": sorted({seed for _, seed, _ in cases}),
+        "Dose": list(study.DOSES),
+    }
+    return Panel("Scores beside the truth", choices, cases)
+
+
+def _drawing(rows: pandas.DataFrame, measure: str, seed: int, dose: float) -> Drawing:
+    """Draw the oracle's scores and a trained model's against the truth."""
+    exact, trained = (rows[rows["model"] == name] for name in ("oracle", TRAINED[measure]))
+    model = MODELS[TRAINED[measure]]
+    reach = 2.2 if measure == "c_asc" else 4.0
+    marks = [
+        *_guides(measure),
+        _dots(exact, 1) | {"label": "oracle: exact inference"},
+        _dots(trained, 0) | {"label": f"{model}, a trained model: one dot a word"},
     ]
-    return PlantedPanel([case for case in cases if case])
+    if dose > 0:
+        marks.append(_named(exact, 1, reach) if trained.empty else _named(trained, 0, reach))
+    return Drawing(
+        _panel_sentence(exact, trained, model, seed, dose),
+        [mark for mark in marks if mark["x"]],
+        "planted log-odds: women against men",
+        "C-ASC" if measure == "c_asc" else "score in log-odds",
+        (-4, 4),
+        (-reach, reach),
+        "Scatter plot of scores against planted log-odds.",
+        note="planted world",
+        height=400,
+    )
 
 
-def _case(rows: pandas.DataFrame, measure: str, seed: int, model: str) -> dict | None:
-    exact = rows[rows["model"] == "oracle"]
-    if exact.empty:
-        return None
-    words = exact["word"].drop_duplicates().tolist()
-    doses = [_at_dose(rows[rows["dose"] == dose], model, words) for dose in study.DOSES]
-    return {
-        "measure": study.MEASURES[measure],
-        "seed": seed,
-        "model": MODELS[model],
-        "units": "C-ASC" if measure == "c_asc" else "score in log-odds",
-        "line": measure != "c_asc",
-        "words": words,
-        "labels": [words.index(word) for word in SHOWN_WORDS if word in words],
-        "reach": 2.2 if measure == "c_asc" else 4.0,
-        "doses": [{"dose": dose} | found for dose, found in zip(study.DOSES, doses, strict=True)],
-    }
+def _guides(measure: str) -> list[dict]:
+    """Return the marks of no association and, for scores in log-odds, of the truth."""
+    zero = {"kind": "rule", "x": [0], "y": [0], "group": 5, "thin": True}
+    equal = {"kind": "line", "x": [-4, 4], "y": [-4, 4], "dashed": True, "group": 2}
+    return [zero] if measure == "c_asc" else [zero, equal | {"label": "score equal to the truth"}]
 
 
-def _at_dose(rows: pandas.DataFrame, model: str, words: list[str]) -> dict:
-    by_model = {name: group.set_index("word") for name, group in rows.groupby("model")}
-    exact = by_model["oracle"].loc[words]
-    found = {"truth": _rounded(exact["truth"]), "oracle": _rounded(exact["value"].fillna(0))}
-    if model not in by_model:
-        return found
-    scored = by_model[model].loc[words].reset_index()
-    summary = study.summarise(scored).iloc[0]
-    return found | {
-        "model": _rounded(scored["value"]),
-        "rank": round(float(summary["rank"]), 3),
-        "slope": round(float(summary["slope"]), 3),
-    }
+def _dots(rows: pandas.DataFrame, group: int) -> dict:
+    scored = rows.dropna(subset="value")
+    x, y = (scored[column].round(2).tolist() for column in ("truth", "value"))
+    return {"kind": "dots", "x": x, "y": y, "group": group}
 
 
-def _rounded(values: pandas.Series) -> list[float]:
-    return [round(float(value), 2) + 0.0 for value in values]
+def _named(rows: pandas.DataFrame, group: int, reach: float) -> dict:
+    """Return the dots of some words once more, with their names, where these stand clear."""
+    places = rows.dropna(subset="value").set_index("word")[["truth", "value"]]
+    clear = []
+    for word in pandas.Index(SHOWN_WORDS).intersection(places.index):
+        gaps = (places.loc[clear] - places.loc[word]).abs()
+        if ((gaps["truth"] > 2.5) | (gaps["value"] > 0.08 * reach)).all():
+            clear.append(word)
+    return _dots(places.loc[clear], group) | {"text": clear}
+
+
+def _panel_sentence(
+    exact: pandas.DataFrame, trained: pandas.DataFrame, model: str, seed: int, dose: float
+) -> str:
+    start = f"Dose {dose:g}, world {seed}, {len(exact)} words. "
+    undefined = exact["value"].isna().sum()
+    if undefined:
+        start += f"The oracle has no score for {undefined} of them: 0 divided by 0. "
+    if trained.empty:
+        return f"{start}No {model} is shipped for this world; the oracle alone is shown."
+    found = study.summarise(trained).iloc[0]
+    slope, rank = signed(found["slope"]), signed(found["rank"])
+    if dose == 0:
+        return (
+            f"{start}Nothing is planted: every truth is 0. {model} follows the directions of the "
+            f"other doses with a slope of {slope} and a rank correlation of {rank}."
+        )
+    return f"{start}{model} against the truth: rank correlation {rank}, slope {slope}."
 
 
 def _rows(table, measure, model, dose=None, style=None):

@@ -23,7 +23,7 @@
   const group = (mark) => mark.group || 0;
   const className = (mark) =>
     `explorer-${mark.kind} explorer-group-${group(mark)}` +
-    (mark.dashed || mark.kind === "rule" ? " explorer-dashed" : "");
+    (mark.dashed || mark.kind === "rule" ? " explorer-dashed" : "") + (mark.thin ? " explorer-thin" : "");
   const at = (value, ends, start, stop) =>
     start + (stop - start) * Math.min(Math.max((value - ends[0]) / (ends[1] - ends[0]), 0), 1);
 
