@@ -85,6 +85,48 @@ def test_a_repository_without_a_tokenizer_gets_its_companions(hub):
     assert set(Lock().entries()) == {VISUALBERT.source, BERT.source}
 
 
+OUTSIDE = [
+    "model-/../../../../../outside.safetensors",
+    "../../outside.model",
+    "/tmp/outside.model",
+    "..\\..\\outside.model",
+    "C:outside.model",
+    ".outside.model",
+    "folder/outside.model",
+]
+
+
+def listed(names):
+    return [{"rfilename": name, "size": 1, "blobId": "0" * 40} for name in names]
+
+
+def test_names_that_lead_out_of_the_folder_are_not_taken(hub, tmp_path):
+    """The shell's star stands for slashes too, and a mirror can list what it likes."""
+    hub.also_listed = listed(OUTSIDE)
+    folder = fetch(BERT)
+    assert file_sha256(folder / "model.safetensors")
+    assert not [path for path in tmp_path.rglob("*outside*")]
+    assert not [asked for asked in hub.requests if "outside" in asked[1]]
+    recorded = Lock().entries()[BERT.source]["files"]
+    assert not [name for name in recorded if "outside" in name]
+
+
+def test_a_repository_whose_only_weights_lead_out_of_the_folder_has_none(hub):
+    (hub.folder / REPOSITORY / "model.safetensors").unlink()
+    (hub.folder / REPOSITORY / "pytorch_model.bin").unlink(missing_ok=True)
+    hub.also_listed = listed(["model.safetensors.index.json/../x", OUTSIDE[0]])
+    with pytest.raises(DownloadError, match="holds no weights under a name that is known here"):
+        fetch(BERT)
+
+
+@pytest.mark.parametrize("commit", ["../../../outside", "main"])
+def test_a_commit_that_is_none_is_refused(hub, tmp_path, commit):
+    hub.false_commit = commit
+    with pytest.raises(DownloadError, match=rf"gives '{commit}' as the commit .* no hub: check HF"):
+        fetch(BERT)
+    assert not (tmp_path / "outside").exists()
+
+
 # The lock file
 
 
@@ -277,6 +319,33 @@ def test_a_refusal_gives_the_steps_to_place_the_files_by_hand(hub, status, tmp_p
     (place / "model.safetensors").write_bytes(b"another")
     with pytest.raises(ChecksumError, match=r"model.safetensors: expected SHA-256"):
         fetch(BERT)
+
+
+def test_another_revision_than_the_files_placed_by_hand_is_not_taken_for_theirs(hub, tmp_path):
+    place = tmp_path / "cache" / "hub" / REPOSITORY / "by-hand"
+    shutil.copytree(hub.folder / REPOSITORY, place)
+    with pytest.raises(DownloadError, match=r"revision main of google-bert.*Leave the revision ou"):
+        fetch(BERT, revision="main")
+    assert fetch(BERT) == place
+
+
+def test_a_file_placed_by_hand_is_not_replaced_by_a_companions(hub, tmp_path):
+    """Weights that are placed by hand get a tokenizer beside them; whose is there is kept."""
+    place = tmp_path / "cache" / "by-hand"
+    place.mkdir(parents=True)
+    (place / "weights.model").write_bytes(b"weights")
+    source = "by hand weights.model from https://drive.google.com/file"
+    chosen = dataclasses.replace(BERT, source=source, revision="", sha256="", companion=BERT.source)
+    (place / "vocab.txt").write_text("my own words")
+    with pytest.raises(ChecksumError, match=r"vocab.txt is another file than vocab.txt of hub goo"):
+        fetch(chosen)
+    assert (place / "vocab.txt").read_text() == "my own words"
+    served = hub.folder / REPOSITORY / "vocab.txt"
+    shutil.copyfile(served, place / "vocab.txt")
+    for _ in range(2):
+        assert fetch(chosen) == place / "weights.model"
+        assert (place / "vocab.txt").read_bytes() == served.read_bytes()
+        assert not list(place.glob(".*"))
 
 
 def test_an_incomplete_folder_placed_by_hand(hub, tmp_path):

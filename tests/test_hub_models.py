@@ -247,13 +247,17 @@ def test_the_registry_is_complete_and_consistent():
     assert table.loc["oracle", "revision"] == ""
 
 
-def test_the_book_shows_the_registry_as_it_is(tmp_path, monkeypatch):
-    """After a change of the registry: ``python tools/registry.py``."""
+def test_the_book_shows_the_registry_and_the_cards_as_they_are(tmp_path, monkeypatch):
+    """After a change of the registry or a checkpoint: ``python tools/registry.py``."""
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "tools")
     import registry
 
-    shown = registry.TABLE.read_text(encoding="utf-8")
-    assert shown == registry.page_table().to_csv(index=False, lineterminator="\n")
+    for path, table in (
+        (registry.TABLE, registry.page_table()),
+        (registry.CARDS, registry.cards_table()),
+    ):
+        shown = path.read_text(encoding="utf-8")
+        assert shown == table.to_csv(index=False, lineterminator="\n")
 
 
 def test_evidence_names_models_and_tests_that_there_are():

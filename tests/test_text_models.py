@@ -1,6 +1,8 @@
 """Text encoders against an independent computation, and what they refuse."""
 
 import functools
+import re
+import shutil
 import statistics
 
 import numpy as np
@@ -11,6 +13,7 @@ import transformers
 from biaslib import models, runtime, stimuli
 from biaslib.metrics.association import effect_size
 from biaslib.models import text
+from biaslib.models._revisions import checksums, revision_of
 from biaslib.studies import association as study
 
 NAME = "all-MiniLM-L6-v2"
@@ -164,8 +167,70 @@ def test_a_checkpoint_is_stamped_with_its_own_hash(tiny_folder):
     """Never with the pinned hash of the entry whose pooling it borrows."""
     encoder = models.load(NAME, checkpoint=tiny_folder)
     own = runtime.file_sha256(tiny_folder / "model.safetensors")
-    assert encoder.revision == f"{tiny_folder.name}, sha256 {own[:12]}"
+    there = rf"{tiny_folder.name}, sha256 {own[:12]}, settings [0-9a-f]{{8}}"
+    assert re.fullmatch(there, encoder.revision)
     assert models.REGISTRY[NAME].sha256[:12] not in encoder.revision
+
+
+def test_other_settings_beside_the_same_weights_are_another_revision(tiny_folder, tmp_path):
+    shutil.copytree(tiny_folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "card.json").write_text("{}")
+    assert checksums(tmp_path) == checksums(tiny_folder)
+    for file in ("config.json", "tokenizer_config.json", "preprocessor_config.json"):
+        before = checksums(tmp_path)
+        with open(tmp_path / file, "a", encoding="utf-8") as stream:
+            stream.write("\n")
+        after = checksums(tmp_path)
+        assert before != after
+        assert before.split(", ")[0] == after.split(", ")[0]
+
+
+def test_every_shard_of_the_weights_counts(tmp_path):
+    names = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+    for name in names:
+        (tmp_path / name).write_text(name)
+    (tmp_path / "pytorch_model.bin").write_text("not read beside safetensors")
+    before = checksums(tmp_path)
+    assert re.fullmatch("sha256 of 2 files [0-9a-f]{12}", before)
+    (tmp_path / names[1]).write_text("other weights")
+    assert checksums(tmp_path) != before
+
+
+def test_the_tokenizer_beside_a_file_of_the_authors_counts(tmp_path):
+    for name in ("one.model", "two.model"):
+        (tmp_path / name).write_text("weights")
+    alone = revision_of(tmp_path / "one.model")
+    assert alone == f"one.model, sha256 {runtime.file_sha256(tmp_path / 'one.model')[:12]}"
+    (tmp_path / "vocab.txt").write_text("words")
+    beside = revision_of(tmp_path / "one.model")
+    assert re.fullmatch(rf"{alone}, settings [0-9a-f]{{8}}", beside)
+    (tmp_path / "vocab.txt").write_text("other words")
+    assert revision_of(tmp_path / "one.model") not in (alone, beside)
+
+
+def test_a_checkpoint_in_half_precision_runs_in_single(tiny_folder, tmp_path, capfd):
+    """transformers 5 keeps the type of number of a file, and batches then change results."""
+    shutil.copytree(tiny_folder, tmp_path, dirs_exist_ok=True)
+    half = transformers.BertModel.from_pretrained(tiny_folder).half()
+    half.save_pretrained(tmp_path)
+    capfd.readouterr()
+    encoder = models.load(NAME, checkpoint=tmp_path, device="cpu")
+    assert not "".join(capfd.readouterr())
+    assert {each.dtype for each in encoder.model.parameters()} == {torch.float32}
+    texts = ["the nurse is here", "man", "the doctor is the man"]
+    together = encoder.embed(texts)
+    for batch_size in (1, 2):
+        found = encoder.embed(texts, batch_size=batch_size)
+        np.testing.assert_allclose(found, together, atol=1e-5, rtol=0)
+    with torch.inference_mode():
+        states = half.float()(**encoder.tokenizer("man", return_tensors="pt"))
+    np.testing.assert_allclose(together[1], states.last_hidden_state[0].mean(0), atol=1e-5)
+
+
+def test_transformers_says_nothing_of_weights_that_are_checked_here(tiny_folder, capfd):
+    """The folder has no masked-word head, and a pooler that nothing reads."""
+    models.load("bert", checkpoint=tiny_folder, device="cpu")
+    assert not "".join(capfd.readouterr())
 
 
 def test_one_string_is_not_a_list_of_letters(encoder):

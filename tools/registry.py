@@ -1,9 +1,11 @@
-"""Write the registry's page table, biaslib/models/data/registry.csv, from the registry.
+"""Write the page tables of the models in biaslib/models/data: the registry's, and the cards'.
 
-The book shows that file; a test fails when it is not what the registry says. Run it after a change
-of ``biaslib/models/_entries.py``: ``python tools/registry.py``.
+The book shows ``registry.csv`` and ``cards.csv``; a test fails when they are not what the registry
+and the cards of the planted checkpoints say. Run it after a change of
+``biaslib/models/_entries.py``, or of a checkpoint: ``python tools/registry.py``.
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pandas
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "biaslib" / "models" / "data" / "registry.csv"
+CARDS = TABLE.with_name("cards.csv")
 
 
 def page_table() -> pandas.DataFrame:
@@ -47,10 +50,49 @@ def _origin(row) -> str:
     return f"{source}{revision}; {row.licence}"
 
 
+def cards_table() -> pandas.DataFrame:
+    """Return what the cards of the planted checkpoints with masked words say: one row a world."""
+    sys.path.insert(0, str(ROOT))
+    from biaslib.models.planted_checkpoints import shipped
+
+    table = shipped()
+    table["card"] = [json.loads((path / "card.json").read_text()) for path in table["path"]]
+    table = table[[("masked-word accuracy" in card) for card in table["card"]]]
+    worlds = table.groupby(["family", "planted_in", "dose"])["card"]
+    rows = [(_world(*world, len(cards)), _words(cards), _match(cards)) for world, cards in worlds]
+    columns = ["Checkpoints", "Masked words guessed", "True caption of two preferred"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def _world(family: str, planted_in: str, dose: float, count: int) -> str:
+    only = "" if planted_in == "both" else f", planted in {planted_in} only"
+    return f"`{family}`, dose {dose:g}{only}: {count}"
+
+
+def _words(cards) -> str:
+    exact, chance = _range(cards, "truth's accuracy"), _range(cards, "chance")
+    return f"{_range(cards, 'masked-word accuracy')} (exact {exact}, chance {chance})"
+
+
+def _match(cards) -> str:
+    if "match accuracy" not in cards.iloc[0]:
+        return "no matching head"
+    exact, chance = _range(cards, "truth's match accuracy"), _range(cards, "match chance")
+    return f"{_range(cards, 'match accuracy')} (exact {exact}, chance {chance})"
+
+
+def _range(cards, what: str) -> str:
+    """Return the lowest and the highest of some cards, in per cent."""
+    shares = [f"{100 * card[what]:.1f}" for card in cards]
+    low, high = min(shares, key=float), max(shares, key=float)
+    return f"{low}%" if low == high else f"{low}-{high}%"
+
+
 def main() -> None:
-    """Write the table."""
-    page_table().to_csv(TABLE, index=False, lineterminator="\n")
-    print(f"{TABLE.relative_to(ROOT)}: written")
+    """Write the tables."""
+    for path, table in ((TABLE, page_table()), (CARDS, cards_table())):
+        table.to_csv(path, index=False, lineterminator="\n")
+        print(f"{path.relative_to(ROOT)}: written")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ import transformers
 from biaslib.models import _originals
 from biaslib.models._checkpoints import CheckpointError, require_complete
 from biaslib.models._registry import Entry
-from biaslib.models.text import revision_of
-from biaslib.runtime import file_sha256
+from biaslib.models._revisions import revision_of
 
 __all__ = [
     "Loaded",
@@ -141,8 +140,7 @@ def read_network_and_tokenizer(
     path = Path(path)
     require_tokenizer(path)
     model, _ = _originals.read(path, network, entry.name, optional)
-    revision = f"{path.name}, sha256 {file_sha256(path)[:12]}"
-    return Loaded(model, read_tokenizer(path.parent), revision)
+    return Loaded(model, read_tokenizer(path.parent), revision_of(path))
 
 
 def require_tokenizer(path: Path) -> None:

@@ -10,9 +10,8 @@ import torch
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._networks import TOKENIZER_FILES, Loaded, quiet, read_tokenizer
 from biaslib.models._registry import REGISTRY, Entry
+from biaslib.models._revisions import revision_of
 from biaslib.models.networks.files import load_converted
-from biaslib.models.text import revision_of
-from biaslib.runtime import file_sha256
 
 __all__ = ["read_own", "require_variant"]
 
@@ -64,7 +63,7 @@ def read_own(
     require_variant(entry, network, path)
     with quiet():
         tokenizer = read_tokenizer(folder)
-    return Loaded(network, tokenizer, _revision(path, network))
+    return Loaded(network, tokenizer, revision_of(path, network))
 
 
 def require_variant(entry: Entry, network: torch.nn.Module, path: Path) -> None:
@@ -102,9 +101,3 @@ def _alike(found: Any, published: Any, variants: Mapping[str, Any]) -> bool:
         return False
     sizes = {each.hidden_size for each in variants.values()}
     return found.hidden_size == published.hidden_size or found.hidden_size not in sizes
-
-
-def _revision(path: Path, network: torch.nn.Module) -> str:
-    if path.is_dir():
-        return revision_of(path, network)
-    return f"{path.name}, sha256 {file_sha256(path)[:12]}"

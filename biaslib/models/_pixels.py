@@ -57,20 +57,6 @@ class PixelModel(FusionModel):
         places = [place[row] for row in rows.tolist()]
         return {"pixel_values": pixels[places], "pixel_mask": shown[places]}
 
-    def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
-        """Return how well c captions fit each of n images, (n, c).
-
-        See :meth:`biaslib.models.fusion.FusionModel.match`.
-
-        Raises
-        ------
-        ValueError
-            If there are no images; and as the method above.
-        """
-        if images is None:
-            raise ValueError("matching needs an image for every row of captions")
-        return super().match(images, texts)
-
 
 class Asked:
     """Hands prepared pictures to batches, made by workers ahead of them in an order that is known.

@@ -27,7 +27,7 @@ from biaslib.models._own_networks import read_own
 from biaslib.models._pixels import PixelModel
 from biaslib.models._registry import Entry
 from biaslib.models._tokens import Tokens
-from biaslib.models.fusion import Output
+from biaslib.models.fusion import Mask, Output
 from biaslib.models.images import Pictures, pictures
 from biaslib.models.networks import albef as networks
 from biaslib.runtime import device as best_device
@@ -184,6 +184,16 @@ class Albef(PixelModel):
         one = isinstance(texts, str)  # which the method below refuses
         rows = super()._tokens(texts if one else [plain_caption(text) for text in texts])
         return [replace(row, ids=row.ids[:-1], offsets=row.offsets[:-1]) for row in rows]
+
+    def _hidden(self, tokens: Tokens, mask: Mask | None) -> Tokens:
+        """Return the tokens with a mask's words hidden, which are made plain as the captions are.
+
+        ``low-wage`` stands as *low wage* in the caption that is read.
+        """
+        if mask is not None:
+            plain = [plain_caption(word) for word in mask.words]
+            mask = replace(mask, words=[word for word in plain if word])
+        return super()._hidden(tokens, mask)
 
     def _unit_vectors(self, lengths, run: Callable, batch_size: int, what: str) -> np.ndarray:
         @torch.inference_mode()

@@ -10,9 +10,11 @@ import transformers
 from biaslib.models._batches import autocast
 from biaslib.models._checkpoints import require_complete
 from biaslib.models._masks import candidate_log_prob, padded
+from biaslib.models._networks import quiet, read_tokenizer
 from biaslib.models._registry import Entry
+from biaslib.models._revisions import revision_of
 from biaslib.models._words import require_known_words, word_pieces
-from biaslib.models.text import HEADS, TextEncoder, revision_of
+from biaslib.models.text import HEADS, TextEncoder
 from biaslib.runtime import device as best_device
 
 __all__ = ["MASK", "Bert", "load"]
@@ -148,11 +150,12 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Ber
     path = checkpoint or entry.source.removeprefix("hub ")
     options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
     transformers.utils.logging.disable_progress_bar()
-    model, info = transformers.AutoModelForMaskedLM.from_pretrained(
-        path, dtype=torch.float32, output_loading_info=True, **options
-    )
+    with quiet():
+        model, info = transformers.AutoModelForMaskedLM.from_pretrained(
+            path, dtype=torch.float32, output_loading_info=True, **options
+        )
     require_complete(info, entry.name, allowed_missing=WORDS, allowed_unexpected=HEADS)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
+    tokenizer = read_tokenizer(path)
     where, revision = best_device(device), revision_of(path, model)
     has_words = not info["missing_keys"]
     return Bert(model, tokenizer, entry.name, revision, where, has_words)

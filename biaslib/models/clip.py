@@ -24,9 +24,9 @@ from biaslib.models._checkpoints import CheckpointError, require_complete
 from biaslib.models._networks import quiet, read_tokenizer
 from biaslib.models._pixels import read_image_processor
 from biaslib.models._registry import Entry
+from biaslib.models._revisions import revision_of
 from biaslib.models._words import require_fitting_length, require_known_words, token_limit
 from biaslib.models.dual import ContrastiveEncoder
-from biaslib.models.text import revision_of
 from biaslib.runtime import device as best_device
 
 __all__ = ["encoder_of", "load"]

@@ -51,6 +51,9 @@ WEIGHTS = (
 
 OPEN_CLIP_WEIGHTS = (("open_clip_model.safetensors",), ("open_clip_pytorch_model.bin",))
 
+AT_THE_TOP = re.compile(r"[^./\\\x00-\x1f:][^/\\\x00-\x1f:]*")
+"""A file's name without folders, drives or control characters, that does not begin with a dot."""
+
 COMMIT = re.compile(r"[0-9a-f]{40}")
 BY_HAND = "by-hand"
 FOR_A_PERSON = (401, 403, 404, 410)
@@ -168,7 +171,13 @@ class _Repository:
 
 
 def _matching(names: list[str], patterns: Iterable[str]) -> list[str]:
-    return [name for name in names if any(fnmatch.fnmatchcase(name, each) for each in patterns)]
+    """Return the names that match, of files at the top of a repository.
+
+    A shell's ``*`` stands for slashes too, so that a listing could name a place outside the folder
+    of the download; whoever serves it may not be the hub.
+    """
+    plain = [name for name in names if AT_THE_TOP.fullmatch(name)]
+    return [name for name in plain if any(fnmatch.fnmatchcase(name, each) for each in patterns)]
 
 
 @dataclass(frozen=True)
@@ -187,6 +196,12 @@ def _fetch_repository(
     repository = _Repository(name, weights)
     by_hand = repository.folder(root) / BY_HAND
     if by_hand.is_dir():
+        if revision:
+            raise DownloadError(
+                f"revision {revision} of {name} was asked for, and {by_hand} holds files placed by "
+                "hand, of which no revision is known. Leave the revision out to use them, or move "
+                "that folder away to download the revision"
+            )
         repository.require_weights([path.name for path in by_hand.glob("*")])
         lock.verify(repository.source, "", _paths(by_hand, repository))
         return by_hand
@@ -243,6 +258,11 @@ def _downloaded(repository: _Repository, revision: str, root: Path, lock: Lock) 
             raise _with_steps(error, repository, root, lock) from error
         return latest
     folder = repository.folder(root) / commit
+    if not COMMIT.fullmatch(commit or ""):
+        raise DownloadError(
+            f"{_endpoint()} gives {commit!r} as the commit of {repository.name}, and a commit is "
+            "40 hexadecimal digits. Whatever answers there is no hub: check HF_ENDPOINT"
+        )
     repository.require_weights(listing)
     lock.require_revision(repository.source, commit)
     names = repository.wanted(listing)
@@ -340,7 +360,30 @@ def _add_companion(name: str, folder: Path, root: Path, lock: Lock) -> None:
     own = {file for entry in _record(folder).entries().values() for file in entry["files"]}
     for file in _record(kept).entries()[repository.source]["files"]:
         if file not in own and file != "config.json":
-            shutil.copyfile(kept / file, folder / file)
+            _put_beside(kept / file, folder / file, source=repository.source)
+
+
+def _put_beside(file: Path, place: Path, source: str) -> None:
+    """Copy a file that weights need and come without; another one that is there is not replaced.
+
+    Raises
+    ------
+    ChecksumError
+        If another file is there: placed by hand, or for other weights in the same folder.
+    """
+    if place.exists():
+        expected, found = file_sha256(file), file_sha256(place)
+        if found == expected:
+            return
+        raise ChecksumError(
+            f"{place} is another file than {file.name} of {source}, which is to go beside the "
+            f"weights: expected SHA-256 {expected}, found {found}. It was placed there by hand, or "
+            f"for other weights, and is not replaced. Move it away to use that of {source}; to "
+            "use it, put it with its weights into a folder of your own and pass checkpoint="
+        )
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    shutil.copyfile(file, beside)
+    os.replace(beside, place)
 
 
 # Files of other hosts
@@ -351,7 +394,7 @@ def _add_file(url: str, folder: Path, root: Path, lock: Lock) -> None:
     own = {file for entry in _record(folder).entries().values() for file in entry["files"]}
     name = url.rpartition("/")[2]
     if name not in own:
-        shutil.copyfile(_fetch_file(url, "", root, lock), folder / name)
+        _put_beside(_fetch_file(url, "", root, lock), folder / name, source=url)
 
 
 def _fetch_file(url: str, sha256: str, root: Path, lock: Lock) -> Path:

@@ -30,9 +30,9 @@ from biaslib.models._batches import autocast, run_in_batches
 from biaslib.models._networks import read_network, read_tokenizer
 from biaslib.models._pixels import PixelModel, read_image_processor
 from biaslib.models._registry import Entry
+from biaslib.models._revisions import revision_of
 from biaslib.models.fusion import Output
 from biaslib.models.images import pictures
-from biaslib.models.text import revision_of
 from biaslib.runtime import device as best_device
 from biaslib.runtime import unknown_name
 

@@ -281,9 +281,11 @@ class FusionModel(ABC):
         Raises
         ------
         ValueError
-            If there is not one row of captions for each image, the rows differ in length, a
-            caption is longer than the model reads, or the model has no matching head.
+            If there are no images or not one row of captions for each, the rows differ in length,
+            a caption is longer than the model reads, or the model has no matching head.
         """
+        if images is None:
+            raise ValueError("matching needs an image for every row of captions")
         texts = [_listed(row) for row in _listed(texts)]
         n_captions = sorted({len(row) for row in texts})
         if len(n_captions) != 1:

@@ -11,9 +11,9 @@ from PIL import Image
 
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._registry import Entry
+from biaslib.models._revisions import revision_of
 from biaslib.models._words import require_fitting, require_known_words
 from biaslib.models.dual import ContrastiveEncoder
-from biaslib.models.text import revision_of
 from biaslib.runtime import device as best_device
 
 __all__ = ["load"]

@@ -12,7 +12,9 @@ import transformers
 
 from biaslib.models._batches import autocast, run_in_batches
 from biaslib.models._checkpoints import require_complete
+from biaslib.models._networks import quiet, read_tokenizer
 from biaslib.models._registry import Entry
+from biaslib.models._revisions import checksums, revision_of
 from biaslib.models._words import require_fitting_length, token_limit
 from biaslib.runtime import device as best_device
 from biaslib.runtime import file_sha256, unknown_name
@@ -180,26 +182,20 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Tex
     Weights come from safetensors or are read with ``weights_only``; no remote code is run.
     """
     if checkpoint is None and entry.name_of_package:
-        path, revision = _packaged_model(entry), f"{entry.revision}, sha256 {entry.sha256[:12]}"
+        path = _packaged_model(entry)
+        revision = f"{entry.revision}, {checksums(path)}"
     else:
         path, revision = checkpoint or entry.source.removeprefix("hub "), None
     options = {"trust_remote_code": False, "local_files_only": os.path.isdir(path)}
     transformers.utils.logging.disable_progress_bar()
-    model, info = transformers.AutoModel.from_pretrained(path, output_loading_info=True, **options)
+    with quiet():
+        model, info = transformers.AutoModel.from_pretrained(
+            path, dtype=torch.float32, output_loading_info=True, **options
+        )
     require_complete(info, entry.name, allowed_missing=UNREAD, allowed_unexpected=HEADS)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
+    tokenizer = read_tokenizer(path)
     revision = revision or revision_of(path, model)
     return TextEncoder(model, tokenizer, entry.name, revision, entry.pooling, best_device(device))
-
-
-def revision_of(path: str | Path, model) -> str:
-    """Return what names weights that are not pinned: a folder's checksum, or the hub's commit."""
-    kinds = ("*.safetensors", "open_clip*.bin", "*.bin")
-    weights = [found for kind in kinds for found in sorted(Path(path).glob(kind))]
-    if weights:
-        return f"{Path(path).name}, sha256 {file_sha256(weights[0])[:12]}"
-    config = getattr(model, "config", None)
-    return getattr(config, "_commit_hash", None) or f"{Path(path).name}, unhashed"
 
 
 def _packaged_model(entry: Entry) -> Path:

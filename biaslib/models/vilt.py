@@ -29,10 +29,9 @@ from biaslib.models import _originals
 from biaslib.models._networks import read_network, read_tokenizer, require_tokenizer
 from biaslib.models._pixels import PixelModel, read_image_processor
 from biaslib.models._registry import Entry
+from biaslib.models._revisions import revision_of
 from biaslib.models.fusion import Output
-from biaslib.models.text import revision_of
 from biaslib.runtime import device as best_device
-from biaslib.runtime import file_sha256
 
 __all__ = ["Vilt", "ViltNetwork", "load"]
 
@@ -221,13 +220,11 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Vil
     if path.is_file():
         network, missing = _originals.read(path, ViltNetwork, entry.name, OPTIONAL)
         tokenizer, processor = _beside(path, network.config)
-        revision = f"{path.name}, sha256 {file_sha256(path)[:12]}"
     else:
         network, missing = read_network(ViltNetwork, str(path), entry.name, OPTIONAL, IGNORED)
         tokenizer, processor = read_tokenizer(path), read_image_processor(path)
-        revision = revision_of(path, network)
     missing = complete_words(network, missing)
-    where = best_device(device)
+    where, revision = best_device(device), revision_of(path, network)
     return Vilt(network, tokenizer, processor, entry.name, revision, where, missing)
 
 

@@ -54,6 +54,11 @@ class Hub:
         Status to answer with instead, such as 401, 403, 404 or 500; or None.
     redirect_files_to
         Address that every file is redirected to, or an empty string.
+    also_listed
+        What its listings hold beside the files of a repository: rows such as a hostile mirror
+        could make up, with ``rfilename``, ``size`` and ``blobId``.
+    false_commit
+        What it calls the commit of every repository, or an empty string.
     requests
         Method, path and Range header of every request, in order.
     tokens
@@ -67,6 +72,8 @@ class Hub:
         self.corrupt = ""
         self.refuse: int | None = None
         self.redirect_files_to = ""
+        self.also_listed: list[dict] = []
+        self.false_commit = ""
         self.requests: list[tuple[str, str, str]] = []
         self.tokens: set[str] = set()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -174,7 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
         if asked != "main" and not COMMIT.fullmatch(asked):
             return self._refuse(404)
         commit = self.hub.commit(name) if asked == "main" else asked
-        files = [_listed(path) for path in self.hub.files(name)]
+        commit = self.hub.false_commit or commit
+        files = [_listed(path) for path in self.hub.files(name)] + self.hub.also_listed
         if parts[2:3] == ["tree"]:
             rows = [
                 {"type": "file", "path": f["rfilename"], "oid": f["blobId"], **f} for f in files
