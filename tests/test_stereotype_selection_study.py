@@ -422,9 +422,8 @@ def test_an_object_fades_from_the_picture_without_it_to_the_one_with_it():
     assert np.abs(between - mean).max() <= 0.5
 
 
-@pytest.mark.parametrize(("seeds", "n"), [([0], 8), (worlds.SEEDS, 20)])
-def test_irrelevant_captions_are_as_frequent_as_the_others(seeds, n):
-    found = worlds.frequencies(seeds, n).set_index("caption")
+def test_irrelevant_captions_are_as_frequent_as_the_others():
+    found = worlds.frequencies().set_index("caption")
     captions, words = found["caption, per 100,000"], found["word, per 1,000 captions"]
     assert 0.5 < captions["irrelevant"] / captions["stereotype"] < 2
     assert 0.5 < words["irrelevant"] / words["stereotype"] < 2

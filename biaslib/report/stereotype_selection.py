@@ -502,7 +502,7 @@ def visibility_figure(verdict: pandas.DataFrame):
     names = list(dict.fromkeys(verdict["model"]))
     n_rows = -(-len(names) // 4)
     figure, axes = pyplot.subplots(
-        n_rows, 4, figsize=(7.2, 0.5 + 1.9 * n_rows), sharex=True, sharey=True, squeeze=False
+        n_rows, 4, figsize=(7.2, 0.5 + 2.1 * n_rows), sharex=True, sharey=True, squeeze=False
     )
     colour = seaborn.color_palette("colorblind")[1]
     for axis, name in zip(axes.flat, names, strict=False):
@@ -514,8 +514,9 @@ def visibility_figure(verdict: pandas.DataFrame):
         axis.plot(at, rows["vlbs"], "D-", color=colour, markersize=4, label="dose 3")
         axis.axvline(worlds.TARGET_OPACITY, color="0.5", linewidth=1, linestyle=":")
         axis.set(ylim=(-4, 104), yticks=(0, 50, 100))
-        looks = "" if rows["looks"].iloc[0] else " (does not look)"
-        axis.set_title(name.replace(", ", ",\n") + looks, fontsize=8)
+        if not rows["looks"].iloc[0]:
+            axis.text(0.5, 0.05, "does not look", transform=axis.transAxes, ha="center", fontsize=8)
+        axis.set_title(name.replace(", ", ",\n"), fontsize=8)
     for axis in list(axes.flat)[len(names) :]:
         axis.axis("off")
     axes[0, 0].legend(frameon=False, fontsize=7)
