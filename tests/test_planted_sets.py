@@ -139,8 +139,29 @@ def test_choices_are_equally_frequent_and_differ_in_one_word():
             assert target in text
             assert plain in (text.replace(target, "the person"), text.replace(target, "person"))
             assert planted.read(text)
-    things = [planted.read(text)[0].content for text in table["irrelevant"]]
+    things = [planted.read(text)[0].content for text in table["photo of a thing"]]
     assert (words.loc[things, "slot"] == "thing").all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_irrelevant_caption_keeps_person_and_frame_and_the_picture_rules_its_word_out(seed):
+    world = planted.world(3, seed)
+    table = choices(seed, 40, world)
+    shown = table[table["label_shown"]]
+    words = planted.content_words()
+    lean = pandas.Series(world.truth.log_ratio(list(words.index)), words.index)
+    for row in shown.to_dict("records"):
+        first, third = (planted.read(row[name])[0] for name in ("stereotype", "irrelevant"))
+        assert (first.frame, first.agent) == (third.frame, third.agent)
+        first, third = first.content, third.content
+        assert third not in (row["stereotype word"], row["anti-stereotype word"])
+        assert words.at[third, "weight"] == words.at[first, "weight"]
+        side = 1 if row["gender"] == "woman" else -1
+        assert side * lean[third] <= side * lean[first] + 0.05
+    ruled_out = world.truth.log_joint(shown["irrelevant"].tolist()[:8], shown.iloc[:8])
+    assert np.isneginf(np.diag(ruled_out)).all()
+    others = table[~table["label_shown"]]
+    assert others["irrelevant"].equals(others["photo of a thing"])
 
 
 def test_the_captions_of_an_odd_number_are_refused():

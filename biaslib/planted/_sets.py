@@ -27,6 +27,9 @@ PLURALS = {"woman": "women", "man": "men"}
 CATEGORIES = ("gender", "profession", "tone", "age")
 """Categories of :func:`caption_choices`; on age nothing is planted."""
 
+SHOWN = ("gender", "profession")
+"""Those whose words a picture can show."""
+
 CONTRAST = 0.6
 """Least difference, in log-odds at dose 1, between the two words of a choice."""
 
@@ -163,12 +166,21 @@ def caption_choices(
 
     The stereotypical word is the one of its pair that the planted log-odds give to the person in
     the picture, the anti-stereotypical word the other one; both are equally frequent and stand in
-    the same frame. The irrelevant caption is a photo of a thing. In half of the scenes of each
+    the same frame. In half of the scenes of each
     category the person has the one word, in the others the other; only an object and a costume can
     be seen, so that in the categories tone and age the picture does not say which caption is right.
     Age is the control: nothing is planted on
     it, and which of two words counts as the stereotype of children is drawn from their letters.
     The stereotypes depend on the world's seed and not on its dose.
+
+    The irrelevant caption says a third word of the same person in the same frame, one that the
+    picture rules out where it shows the object or the costume. It is as frequent as the other two:
+    of the words drawn in pictures, which all have one frequency, that whose planted log-odds lie
+    nearest to the middle of the pair's and do not go with the person more than the stereotype
+    does. In the categories tone and age no picture rules out such a word, and no caption of this
+    world says a thing of a person: there the irrelevant caption is a photo of a thing. Such a
+    caption is given for every scene, in a column of its own; it is far more frequent than the
+    others, and a model only has to see that somebody is there.
 
     Parameters
     ----------
@@ -189,7 +201,8 @@ def caption_choices(
         ``"anti-stereotype"``, whichever is there; ``label_shown``, whether the picture shows it;
         the captions ``stereotype``, ``anti-stereotype`` and ``irrelevant``, and
         ``neutral stereotype`` and ``neutral anti-stereotype``, which say "the person";
-        ``stereotype word`` and ``anti-stereotype word``.
+        ``stereotype word`` and ``anti-stereotype word``; and ``photo of a thing``, the other
+        irrelevant caption.
 
     Raises
     ------
@@ -371,7 +384,7 @@ def _require_count(name: str, value: int) -> None:
 
 
 def _choices(world: World, category: str, n: int, rng: np.random.Generator) -> pandas.DataFrame:
-    pairs = _pairs(category, world)
+    pairs, things, lean = _pairs(category, world), _things(), _leans(world)["gender"]
     side = np.resize([1, -1], n)
     label = np.repeat(["stereotype", "anti-stereotype"], n // 2)
     rows = []
@@ -380,16 +393,22 @@ def _choices(world: World, category: str, n: int, rng: np.random.Generator) -> p
         words = (plus, minus) if person_side > 0 else (minus, plus)
         person = _person(category, person_side, rng)
         there = words[name != "stereotype"]
-        row = person | _shown(category, there) | _texts(person.pop("target"), words, rng)
+        target = person.pop("target")
+        row = person | _shown(category, there) | _texts(target, words)
+        row["photo of a thing"] = _photo_of_a_thing().write(things[rng.integers(len(things))])
+        row["irrelevant"] = row["photo of a thing"]
+        if category in SHOWN:
+            third = _third_word(words, lean * person_side)
+            row["irrelevant"] = _frame_of(*words).write(third, target)
         rows.append(row | {"category": category, "label": name})
     table = pandas.DataFrame(rows)
-    return table.assign(label_shown=category in ("gender", "profession"))
+    return table.assign(label_shown=category in SHOWN)
 
 
 def _person(category: str, side: int, rng: np.random.Generator) -> dict:
     """Return who is in the picture, and the word for them: side 1 is that of the plus words."""
     gender = GENDERS[0 if side > 0 else 1]
-    if category in ("gender", "profession"):
+    if category in SHOWN:
         tone = int(rng.choice(TONES))
         return {"gender": gender, "tone": tone, "age": "adult", "target": gender}
     gender = str(rng.choice(GENDERS))
@@ -414,16 +433,13 @@ def _shown(category: str, word: str) -> dict:
     return {"attribute": word}
 
 
-def _texts(target: str, words: tuple[str, str], rng: np.random.Generator) -> dict[str, str]:
+def _texts(target: str, words: tuple[str, str]) -> dict[str, str]:
     frame = _frame_of(*words)
-    things = _irrelevant()
-    thing = things[rng.integers(len(things))]
     stereotype, anti = words
     return {
         "target": target,
         "stereotype": frame.write(stereotype, target),
         "anti-stereotype": frame.write(anti, target),
-        "irrelevant": _photo_of_a_thing().write(thing),
         "neutral stereotype": frame.write(stereotype, "person"),
         "neutral anti-stereotype": frame.write(anti, "person"),
         "stereotype word": stereotype,
@@ -444,14 +460,37 @@ def _photo_of_a_thing() -> Frame:
 
 
 @functools.cache
-def _irrelevant() -> list[str]:
+def _things() -> list[str]:
     """Return the things, which pictures with a person are never about."""
     return content_words().query("slot == 'thing'").index.tolist()
 
 
+def _third_word(words: tuple[str, str], lean: pandas.Series) -> str:
+    """Return the irrelevant word for a stereotypical word and its partner.
+
+    ``lean`` is how much every word goes with the person in the picture.
+    """
+    stereotype, middle = words[0], lean[list(words)].mean()
+    others = [word for word in _drawn_alike(stereotype) if word not in words]
+    kept = [word for word in others if lean[word] <= lean[stereotype]]
+    return min(kept, key=lambda word: abs(lean[word] - middle))
+
+
+@functools.cache
+def _drawn_alike(word: str) -> list[str]:
+    """Return the words drawn in pictures that are as frequent as a word, in the same frames."""
+    pairs = _alike((word, other) for other in (*PICTURED_OBJECTS, *PICTURED_ROLES))
+    return [other for _, other in pairs]
+
+
+def _leans(world: World) -> pandas.DataFrame:
+    """Return what is planted on the words of captions in a world, whatever its dose."""
+    return planted_strengths(world.control, "captions") * world.design.orientation
+
+
 def _pairs(category: str, world: World) -> list[tuple[str, str]]:
     """Return pairs of words: the first goes with side 1 (women, tone 5, children)."""
-    planted = planted_strengths(world.control, "captions") * world.design.orientation
+    planted = _leans(world)
     if category == "gender":
         candidates = object_pairs().itertuples(index=False, name=None)
         return _contrasted(_alike(candidates), planted["gender"])
@@ -467,16 +506,16 @@ def _pairs(category: str, world: World) -> list[tuple[str, str]]:
 
 def _alike(pairs) -> list[tuple[str, str]]:
     """Return the pairs of words that are equally frequent and stand in the same frames."""
-    words = content_words()
-    kept = [pair for pair in pairs if set(pair) <= set(words.index)]
-    alike = ["slot", "weight", "phrase"]
-    same = [words.loc[one, alike].equals(words.loc[other, alike]) for one, other in kept]
-    return [pair for pair, equal in zip(kept, same, strict=True) if equal and _same_frames(*pair)]
+    sorts = _sorts()
+    known = [pair for pair in pairs if set(pair) <= set(sorts)]
+    return [(one, other) for one, other in known if sorts[one] == sorts[other]]
 
 
-def _same_frames(one: str, other: str) -> bool:
-    groups = content_words()["groups"]
-    return set(groups[one].split()) == set(groups[other].split())
+@functools.cache
+def _sorts() -> dict[str, tuple]:
+    """Return slot, frequency, form and frames of every word."""
+    rows = content_words().itertuples()
+    return {row.Index: (row.slot, row.weight, row.phrase, set(row.groups.split())) for row in rows}
 
 
 def _contrasted(pairs: list[tuple[str, str]], strength: pandas.Series) -> list[tuple[str, str]]:

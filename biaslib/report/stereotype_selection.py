@@ -1,5 +1,6 @@
 """Tables, figures, sentences and panel of study 4's chapter."""
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,21 +20,30 @@ from biaslib.studies import caption_worlds as worlds
 from biaslib.studies import stereotype_selection as study
 
 __all__ = [
+    "case_table",
     "check_ivlas",
     "check_lmss",
     "chooser",
     "example",
     "example_table",
+    "floor_sentence",
+    "frequency_sentence",
     "grounded_sentence",
+    "grounding_table",
+    "hidden_sentence",
     "interval_table",
     "intervals",
     "make_up",
     "modality_figure",
+    "modality_sentence",
     "modality_table",
     "models_table",
+    "names_modality",
     "neutral_examples",
     "paired_table",
     "printed_scores",
+    "printed_sentence",
+    "relevance_sentence",
     "scores_table",
     "selection_spread",
     "shift_figure",
@@ -50,15 +60,20 @@ PRINTED = ("gender", "profession", "race", "religion")
 SHOWN_SUBSETS = {
     "paper": "the paper's subset",
     "anti": "all anti-stereotypical",
-    "all": "all images",
+    "all": "all of the category",
+    "everything": "all images",
 }
+LOOKED_AT = {"both": "both", "gender": "an object", "profession": "a costume"}
+"""What tells the right caption, by category."""
+
 PLACES = {
     "nothing": "nothing (dose 0)",
     "both": "captions and pictures",
     "text": "captions alone",
     "images": "pictures alone",
 }
-COLOURS = 6
+PLANTED = ("text", "images")
+APART = "oracle, genders independent"
 
 
 # Tables 1 and 2, Figures 1 and 2
@@ -171,6 +186,31 @@ def neutral_examples(given: study.Inputs) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=["category", "target", "caption", "neutral"])
 
 
+def case_table(found: study.Run) -> pandas.DataFrame:
+    """Return two anti-stereotypical images, one a category, and which models picked what.
+
+    Of the first two categories, the image on which most models picked the stereotype, the first of
+    several. In ``paper`` neither target nor captions are shown.
+    """
+    picks = {
+        label: caption_selection.picks(each.original, "split", study.TOLERANCE)
+        for label, each in found.scored.items()
+    }
+    given, rows = found.inputs, []
+    biased = sum((each[:, 0] == 1).astype(int) for each in picks.values())
+    for category in dict.fromkeys(given.table.loc[given.anti, "category"]):
+        here = given.anti & (given.table["category"] == category).to_numpy()
+        place = int(np.where(here, biased, -1).argmax())
+        chosen = {
+            f"picked the {name}": ", ".join(m for m, each in picks.items() if each[place, at] == 1)
+            for at, name in enumerate(study.CAPTIONS)
+        }
+        said = given.table.iloc[place][["target", *study.CAPTIONS]].to_dict()
+        shown = said if given.profile == "planted" else {}
+        rows.append({"category": category} | shown | chosen)
+    return pandas.DataFrame(rows[:2])
+
+
 # Tables 3 and 4
 
 
@@ -182,7 +222,7 @@ def scores_table(scores: pandas.DataFrame, test: str = "overall") -> pandas.Data
     ]
     for each in study.reference_models().to_dict("records"):
         values = {name: f"{each[name]:.1f}" for name in ("ivlas", "vlrs", "vlbs")}
-        rows.append({"model": f"{each['model']} (imaginary)"} | values | {"n": None})
+        rows.append({"model": f"{each['model']} (imaginary)"} | values)
     return pandas.DataFrame(rows)
 
 
@@ -190,7 +230,7 @@ def _scores_row(model: str, part: pandas.DataFrame) -> dict:
     found = part.set_index("statistic")
     cells = {name: _cell(found.loc[name]) for name in ("ivlas", "vlrs", "vlbs")}
     n = f"{found.loc['vlrs', 'n']:.0f}, {found.loc['vlbs', 'n']:.0f}"
-    return {"model": model} | cells | {"n": n}
+    return {"model": model} | cells | {"images, of these anti-stereotypical": n}
 
 
 def _cell(row: pandas.Series) -> str:
@@ -254,6 +294,21 @@ def interval_table(scores: pandas.DataFrame, statistic: str = "vlbs") -> pandas.
     return kept.rename(columns={"test": "category", "count": "images counted"})
 
 
+def printed_sentence() -> str:
+    """Return which models of the paper's Table 3 are above its imaginary random model."""
+    printed, chance = printed_scores(3), caption_selection.reference_scores("random")
+    printed, parts = printed[printed["model"].isin([way.model for way in study.WAYS])], []
+    for name, what in (("vlrs", "a relevant caption"), ("vlbs", "the stereotype")):
+        value = getattr(chance, name)
+        above = printed.loc[printed[name] > value, "model"].tolist()
+        below = printed.loc[printed[name] <= value, "model"].tolist()
+        parts.append(
+            f"{len(above)} of {len(printed)} models pick {what} more often than the random model's "
+            f"{value:.1f}% (not: {', '.join(below) or 'none'})"
+        )
+    return f"In the paper's Table 3, {parts[0]}, and {parts[1]}."
+
+
 def paired_table(tests: pandas.DataFrame) -> pandas.DataFrame:
     """Return paired differences for the reader, those with the smallest p first."""
     ordered = tests.sort_values("p_value")
@@ -315,15 +370,16 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
 
 
 def shift_table(summary: pandas.DataFrame) -> pandas.DataFrame:
-    """Return mean and share of positive shifts, a row a model, score and subset."""
-    keys = ["model", "test", "level"]
+    """Return mean and share of positive shifts, a row a model, dose, score and subset."""
+    keys = ["model", "test", "level", "dose"]
     rows = []
-    for (model, test, level), part in summary.groupby(keys, sort=False):
+    for (model, test, level, dose), part in summary.groupby(keys, sort=False, dropna=False):
         found = part.set_index("statistic")
         mean, share = found.loc["mean"], found.loc["% positive"]
         rows.append(
             {
                 "model": model,
+                "dose": dose,
                 "score": test,
                 "images": SHOWN_SUBSETS[level],
                 "mean (95% interval)": _log_cell(mean),
@@ -331,7 +387,11 @@ def shift_table(summary: pandas.DataFrame) -> pandas.DataFrame:
                 "n": int(mean["n"]),
             }
         )
-    return pandas.DataFrame(rows)
+    table = pandas.DataFrame(rows)
+    if table["dose"].isna().all():
+        return table.drop(columns="dose")
+    order = {name: at for at, name in enumerate(dict.fromkeys(table["model"]))}
+    return table.sort_values("model", key=lambda names: names.map(order), kind="stable")
 
 
 def _log_cell(row: pandas.Series) -> str:
@@ -353,74 +413,175 @@ def truth_table(table: pandas.DataFrame) -> pandas.DataFrame:
     return means.sort_values(["view", "dose"], kind="stable").rename(columns={"view": "evidence"})
 
 
-def grounded_sentence(table: pandas.DataFrame, dose: float = 3, least: float = 60.0) -> str:
-    """Return which models look at the picture: their interval lies above chance and their share
-    of right choices is at least ``least``."""
-    rows = table[(table["dose"] == dose) & (table["model"] != "oracle")]
-    good = rows[(rows["low"] > 50) & (rows["percent"] >= least)]
-    poor = rows[~rows["model"].isin(good["model"])]
-
-    def listed(part: pandas.DataFrame) -> str:
-        return "; ".join(f"{row.model} {row.percent:.0f}%" for row in part.itertuples()) or "none"
-
+def hidden_sentence(table: pandas.DataFrame) -> str:
+    """Return the oracle's vlbs by view and dose: what a perfect model scores."""
+    means = table[table["model"] == "oracle"].groupby(["view", "dose"])["vlbs"].mean()
+    visible, hidden = means["visible"], means["hidden"]
+    seen = " and ".join(f"{value:.0f} at dose {dose:g}" for dose, value in visible.items())
+    unseen = " and ".join(f"{value:.0f} at dose {dose:g}" for dose, value in hidden.items())
+    chance = caption_selection.reference_scores("random").vlbs
     return (
-        f"Well above the chance of 50%: {listed(good)}. Not: {listed(poor)}. The latter read "
-        "captions and hardly look: whatever they score below is not about pictures."
+        f"The truth of vlbs is {seen} with the answer in plain sight, and {unseen} where the "
+        f"picture does not show it; {chance:.0f} is what picking one of three at random gives."
     )
 
 
-def visibility_figure(curve: pandas.DataFrame):
-    """Draw vlbs against how opaque the object is, a panel a model, dose 0 and dose 3."""
+def grounding_table(look: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the shares of right captions: a row a model and dose, a column a category."""
+    shares = look.rename(columns={"percent": "value"})
+    cells = look.assign(cell=[_cell(row) for _, row in shares.iterrows()])
+    wide = cells.pivot(index=["dose", "model"], columns="category", values="cell")
+    order = look.drop_duplicates(["dose", "model"]).set_index(["dose", "model"]).index
+    wide = wide.loc[order, list(LOOKED_AT)].rename(columns=LOOKED_AT)
+    n = look.query("category == 'gender'").set_index(["dose", "model"])["n"]
+    table = wide.assign(**{"images a category": n.loc[order]}).reset_index()
+    return table.rename_axis(columns=None)
+
+
+def grounded_sentence(look: pandas.DataFrame, dose: float = 3) -> str:
+    """Return which models look at objects and at costumes, and which do not."""
+    kept, parts = look[(look["dose"] == dose) & (look["model"] != "oracle")], []
+    for category in worlds.ANSWERED:
+        good = worlds.looking(look, category, dose)
+        rows = kept[kept["category"] == category]
+        listed = [
+            "; ".join(f"{row.model} {row.percent:.0f}%" for row in part.itertuples()) or "none"
+            for part in (rows[rows["model"].isin(good)], rows[~rows["model"].isin(good)])
+        ]
+        parts.append(f"At {LOOKED_AT[category]} look: {listed[0]}; not: {listed[1]}.")
+    return (
+        f"Right in at least {worlds.LEAST_GROUNDED:.0f}%, with an interval above the chance of "
+        f"50%, at dose {dose:g}. {' '.join(parts)} Where a model does not look, whatever it scores "
+        "below is about captions and not about pictures."
+    )
+
+
+def frequency_sentence(often: pandas.DataFrame) -> str:
+    """Return how frequent both kinds of irrelevant captions are against stereotypical ones."""
+    table, parts = often.set_index("caption"), []
+    for name in ("irrelevant", worlds.OTHER_IRRELEVANT):
+        word, whole = (
+            table.loc[name, column] / table.loc["stereotype", column]
+            for column in ("word, per 1,000 captions", "caption, per 100,000")
+        )
+        parts.append((word, whole))
+    (word, whole), (thing, photo) = parts
+    return (
+        f"Against a stereotypical caption, the irrelevant one of the same person in the same frame "
+        f"is {whole:.1f} times as frequent in training, and its word {word:.1f} times. A photo of "
+        f"a thing is {photo:.1f} times as frequent, its word {thing:.2f} times."
+    )
+
+
+def relevance_sentence(relevant: pandas.DataFrame) -> str:
+    """Return which models have a vlrs of 80 against either kind of irrelevant caption."""
+    rows = relevant[relevant["model"] != "oracle"]
+    parts = []
+    for kind, what in (("third word", "a third word"), ("thing", "a photo of a thing")):
+        low = rows[rows[kind] < worlds.TARGET_VLRS]
+        listed = "; ".join(f"{row['model']} {row[kind]:.0f}" for _, row in low.iterrows())
+        parts.append(f"against {what} below {worlds.TARGET_VLRS:.0f}: {listed or 'none'}")
+    chance = caption_selection.reference_scores("random").vlrs
+    blind = rows["third word, white picture"]
+    return (
+        f"vlrs {parts[0]}; {parts[1]}. Of three alike captions {chance:.0f} is chance. With a "
+        f"white picture, which rules nothing out, models have {blind.min():.0f} to "
+        f"{blind.max():.0f} against a third word: that much needs no picture."
+    )
+
+
+def visibility_figure(verdict: pandas.DataFrame):
+    """Draw vlbs against how opaque the object is, a panel a model, dose 0 and dose 3.
+
+    Around dose 0 the noise floor; at dose 3 the interval of the rise; dotted, the opacity of the
+    target.
+    """
     import seaborn
     from matplotlib import pyplot
 
-    names = list(dict.fromkeys(curve["model"]))
+    names = list(dict.fromkeys(verdict["model"]))
     n_rows = -(-len(names) // 4)
     figure, axes = pyplot.subplots(
-        n_rows, 4, figsize=(7.2, 0.5 + 1.9 * n_rows), sharex=True, sharey=True, squeeze=False
+        n_rows, 4, figsize=(7.2, 0.5 + 2.1 * n_rows), sharex=True, sharey=True, squeeze=False
     )
-    colours = seaborn.color_palette("colorblind")
+    colour = seaborn.color_palette("colorblind")[1]
     for axis, name in zip(axes.flat, names, strict=False):
-        rows = curve[curve["model"] == name]
-        for dose, colour, mark in ((0, "0.45", "o"), (3, colours[1], "D")):
-            means = rows[rows["dose"] == dose].groupby("opacity")["vlbs"].mean()
-            axis.plot(
-                means.index, means, mark + "-", color=colour, markersize=4, label=f"dose {dose}"
-            )
+        rows = verdict[verdict["model"] == name].sort_values("opacity")
+        at, zero, floor = (rows[each] for each in ("opacity", "vlbs at dose 0", "floor"))
+        axis.fill_between(at, zero - floor, zero + floor, color="0.85", label="noise floor")
+        axis.plot(at, zero, "o-", color="0.45", markersize=4, label="dose 0")
+        axis.vlines(at, zero + rows["low"], zero + rows["high"], color=colour)
+        axis.plot(at, rows["vlbs"], "D-", color=colour, markersize=4, label="dose 3")
+        axis.axvline(worlds.TARGET_OPACITY, color="0.5", linewidth=1, linestyle=":")
         axis.set(ylim=(-4, 104), yticks=(0, 50, 100))
-        axis.set_title(name, fontsize=8.5)
+        if not rows["looks"].iloc[0]:
+            axis.text(0.5, 0.05, "does not look", transform=axis.transAxes, ha="center", fontsize=8)
+        axis.set_title(name.replace(", ", ",\n"), fontsize=8)
     for axis in list(axes.flat)[len(names) :]:
         axis.axis("off")
-    axes[0, 0].legend(frameon=False, fontsize=8)
+    axes[0, 0].legend(frameon=False, fontsize=7)
     figure.supxlabel("opacity of the object", fontsize=10)
     figure.supylabel("vlbs, per cent", fontsize=10)
     return marked(figure)
 
 
+def floor_sentence(floor: pandas.DataFrame) -> str:
+    """Return what the noise floor is made of, at the opacity of the target."""
+    row = floor.set_index("opacity").loc[worlds.TARGET_OPACITY]
+    return (
+        f"The noise floor at opacity {worlds.TARGET_OPACITY:g} is {row['floor']:.1f} points: 95% "
+        f"of {row['choices']} choices among {row['checkpoints']} checkpoints without bias, of "
+        f"{row['models'].replace(', ', ' and ')}, stay within it. The other models have too few "
+        "for such choices, and are judged by the same floor."
+    )
+
+
 def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
     """Return the verdict for the reader."""
-    return verdict.rename(columns={"vlbs": "vlbs at dose 3", "floor": "noise floor"})
+    table = verdict.assign(
+        rise=[
+            f"{signed(row['rise'], 1)} ({signed(row['low'], 0)} to {signed(row['high'], 0)})"
+            for _, row in verdict.iterrows()
+        ]
+    ).drop(columns=["low", "high"])
+    names = {"vlbs": "vlbs at dose 3", "floor": "noise floor", "rise": "rise (95% interval)"}
+    return table.rename(columns=names | {"vlrs": "vlrs at dose 3"})
 
 
 def verdict_sentence(verdict: pandas.DataFrame) -> str:
-    """Return at which opacities how many models reach the target, and which do not.
+    """Return how many models reach the target at the opacity set for it, and why others do not.
 
-    A model counts where one of its ways reaches it; the ways are named.
+    A model is judged in the way of the paper; other ways are in the table.
     """
-    parts = []
-    for opacity, rows in verdict.groupby("opacity"):
-        reached = rows[rows["reached"].eq(True)]
-        models = dict.fromkeys(name.split(",")[0] for name in reached["model"])
-        listed = "; ".join(reached["model"]) or "none"
-        met = "reached" if len(models) >= worlds.LEAST_MODELS else "missed"
-        parts.append(f"opacity {opacity:g}: {len(models)} models ({listed}), {met}")
-    unjudged = ", ".join(dict.fromkeys(verdict.loc[verdict["reached"].isna(), "model"]))
+    own = [way.label for way in study.WAYS if way.as_in_paper]
+    rows = verdict[verdict["opacity"].eq(worlds.TARGET_OPACITY) & verdict["model"].isin(own)]
+    judged = rows[rows["reached"].notna()]
+    reached = judged[judged["reached"].eq(True)]
+    met = "reached" if len(reached) >= worlds.LEAST_MODELS else "NOT reached"
+    good = "; ".join(f"{each['model']} {_risen(each)}" for _, each in reached.iterrows())
+    poor = "; ".join(_shortfall(each) for _, each in judged[judged["reached"].eq(False)].iterrows())
+    unjudged = ", ".join(rows.loc[rows["reached"].isna(), "model"])
     absent = f" Not judged, for want of a dose-0 checkpoint: {unjudged}." if unjudged else ""
     return (
-        f"Target: vlbs above its value at dose 0 by more than the noise floor, vlrs at least "
-        f"{worlds.TARGET_VLRS:.0f}, for {worlds.LEAST_MODELS} of the six models. By how opaque the "
-        f"object is: {'. '.join(parts)}.{absent}"
+        f"Target, at opacity {worlds.TARGET_OPACITY:g}, for {worlds.LEAST_MODELS} of the six "
+        "models as the paper scores them: the model looks, vlrs is at least "
+        f"{worlds.TARGET_VLRS:.0f}, and vlbs rises above its value at dose 0 by more than the "
+        f"noise floor. {len(reached)} models: **{met}**. They are: {good or 'none'}. "
+        f"Missed by: {poor or 'none'}.{absent}"
     )
+
+
+def _risen(row: pandas.Series) -> str:
+    bounds = f"{signed(row['low'], 0)} to {signed(row['high'], 0)}"
+    return f"rises by {row['rise']:.0f} ({bounds}; floor {row['floor']:.0f})"
+
+
+def _shortfall(row: pandas.Series) -> str:
+    if not row["looks"]:
+        return f"{row['model']} (does not look)"
+    if row["vlrs"] < worlds.TARGET_VLRS:
+        return f"{row['model']} (vlrs {row['vlrs']:.0f})"
+    return f"{row['model']} ({_risen(row)})"
 
 
 def modality_figure(table: pandas.DataFrame):
@@ -462,6 +623,40 @@ def modality_table(table: pandas.DataFrame) -> pandas.DataFrame:
             "mean (95% interval)": [_log_cell(row) for _, row in table.iterrows()],
             "n": table["n"],
         }
+    )
+
+
+def names_modality(where: pandas.DataFrame, model: str, least: float = 0.05) -> bool:
+    """Return whether lmss and vlss are where they belong for a model.
+
+    Above ``least``, in nats, where their own modality carries the stereotype, and within it where
+    the other one does.
+    """
+    value = where[where["model"] == model].set_index(["test", "planted in"])["value"]
+    own = [value["lmss", "text"], value["vlss", "images"]]
+    other = [value["lmss", "images"], value["vlss", "text"]]
+    return min(own) > least and max(map(abs, other)) <= least
+
+
+def modality_sentence(where: pandas.DataFrame) -> str:
+    """Return whether lmss and vlss name the modality, for both oracles, with their values."""
+    parts = []
+    for model in ("oracle", APART):
+        of_model = functools.partial(stated, where, "value", 2, model=model)
+        lmss, vlss = (
+            [of_model(test=test, planted_in=place) for place in PLANTED]
+            for test in ("lmss", "vlss")
+        )
+        verdict = "name" if names_modality(where, model) else "do **not** name"
+        parts.append(
+            f"the scores {verdict} the modality: lmss is {lmss[0]} where captions alone carry the "
+            f"stereotype and {lmss[1]} where pictures alone do, vlss is {vlss[0]} and {vlss[1]}"
+        )
+    wrong = planted.world(3, 0).wrong_gender
+    return (
+        f"For a perfect model of these worlds, {parts[0]}. Captions and pictures agree about "
+        f"gender in {100 * (1 - wrong):.0f}% of the scenes there, so that the picture tells who "
+        f"the caption is about. Where the two are independent, {parts[1]}."
     )
 
 

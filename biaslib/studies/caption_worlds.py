@@ -27,16 +27,20 @@ __all__ = [
     "LEAST_MODELS",
     "OPACITIES",
     "SEEDS",
+    "TARGET_OPACITY",
     "TARGET_VLRS",
     "cases",
     "choices",
+    "curve",
     "faded",
     "frequencies",
     "grounding",
+    "looking",
     "modality",
     "noise_floor",
     "oracle_errors",
     "relevance",
+    "shift_summary",
     "shipped_ways",
     "side_by_side",
     "verdict",
@@ -51,12 +55,27 @@ VIEWS = ("visible", "ambiguous", "hidden")
 OPACITIES = (0.0, 0.2, 0.4, 1.0)
 """How opaque the object is drawn: 0 is a picture without it, 1 the picture in plain sight."""
 
-MOST_ZEROS = 4
+STARTS = 1000
+"""From this seed on, checkpoints are what others of their family started from."""
+
 REGIONS = ("visualbert", "lxmert")
+TARGET_OPACITY = 0.4
+"""How opaque the object is where models are judged. At 0 there is nothing to see, and at 1 a model
+that looks is right however biased it is. Of the two in between this is the one where the picture
+says more: the target asks for evidence that is visible. It was fixed before this verdict was first
+computed; a curve with other irrelevant captions had been seen."""
+
 TARGET_VLRS = 80.0
 LEAST_MODELS = 4
+LEAST_GROUNDED = 60.0
+"""Per cent of right captions at which a model is said to look, if its interval is above 50."""
+
 ANSWERED = ("gender", "profession")
 """Categories of which a picture can show the answer."""
+
+OTHER_IRRELEVANT = "photo of a thing"
+"""The planted world's other kind of irrelevant caption; see
+:func:`biaslib.planted.caption_choices`."""
 
 
 def shipped_ways(dose: float = 3, seed: int = 0, planted_in: str = "both") -> list[Way]:
@@ -76,9 +95,15 @@ def shipped_ways(dose: float = 3, seed: int = 0, planted_in: str = "both") -> li
 
 
 def zero_seeds(way: Way) -> list[int]:
-    """Return the seeds of a model's dose-0 checkpoints, up to four of them."""
+    """Return the seeds of a model's dose-0 checkpoints, those that others start from left out.
+
+    Examples
+    --------
+    >>> zero_seeds(WAYS[1])
+    [0, 1]
+    """
     table = planted_checkpoints.shipped(way.planted)
-    return table.loc[table["dose"] == 0, "seed"].tolist()[:MOST_ZEROS]
+    return table.loc[(table["dose"] == 0) & (table["seed"] < STARTS), "seed"].tolist()
 
 
 def choices(seed: int = 0, n: int = 40, view: str = "visible", draw: int = 7) -> Inputs:
@@ -108,6 +133,32 @@ def choices(seed: int = 0, n: int = 40, view: str = "visible", draw: int = 7) ->
         table = table.assign(object_view=view, role_shown=False)
     name = f"planted captions, evidence {view}, seed {seed}"
     return study.of_scenes(table.reset_index(drop=True), name)
+
+
+def shift_summary(found: study.Run, store: Store | None = None) -> pandas.DataFrame:
+    """Return lmss and vlss of a run by subset of its images, beside models without bias.
+
+    The subsets of :func:`biaslib.studies.stereotype_selection.shift_scores` within gender, and
+    ``everything``: all images of all categories. In ``planted`` the same of dose-0 checkpoints.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of that function, and *dose*: missing in ``paper``.
+    """
+    if found.inputs.profile != "planted":
+        return _summarised(found).assign(dose=np.nan)
+    ways = [way for way in WAYS if way.label in found.scored]
+    loader = functools.partial(study.load, profile="planted", dose=0)
+    zero = study.run(ways, found.inputs, loader, store)
+    tables = [_summarised(found).assign(dose=3), _summarised(zero).assign(dose=0)]
+    return pandas.concat(tables, ignore_index=True)
+
+
+def _summarised(found: study.Run) -> pandas.DataFrame:
+    moved = study.shifts(found)
+    whole = study.shift_scores(moved, category=None).query("level == 'all'")
+    return pandas.concat([study.shift_scores(moved), whole.assign(level="everything")])
 
 
 def _model(way: Way, dose: float, seed: int, planted_in: str = "both") -> Any:
@@ -232,26 +283,51 @@ def grounding(
     Returns
     -------
     pandas.DataFrame
-        One row a way and dose: *model*, *dose*, *percent*, *low*, *high* (95%, over triplets),
-        *n* images over all seeds.
+        One row a way, dose and category (``gender``: an object; ``profession``: a costume;
+        ``both``): *model*, *dose*, *category*, *percent*, *low*, *high* (95%, over triplets), *n*
+        images over all seeds.
     """
-    wins: dict[tuple, list] = {}
+    tables = []
     for seed, dose in itertools.product(seeds, doses):
         given = choices(seed, n, "visible")
-        units = [f"{seed} {triplet}" for triplet in given.table["triplet"]]
+        units = given.table[["category"]].assign(unit=[(seed, t) for t in given.table["triplet"]])
         loader = functools.partial(_model, dose=dose, seed=seed)
         found = study.run([ORACLE, *shipped_ways(dose, seed)], given, loader, store)
         for label, each in found.scored.items():
             first, second = each.original[:, :2].T
-            right = np.where(given.anti, second > first, first > second)
-            wins.setdefault((label, dose), []).append((100.0 * right, units))
+            right = 100.0 * np.where(given.anti, second > first, first > second)
+            tables.append(units.assign(model=label, dose=dose, right=right))
+    table = pandas.concat(tables, ignore_index=True)
+    table = pandas.concat([table, table.assign(category="both")], ignore_index=True)
     rows = []
-    for (label, dose), parts in wins.items():
-        values = np.concatenate([part[0] for part in parts])
-        units = list(itertools.chain.from_iterable(part[1] for part in parts))
-        bounds = study.mean_interval(values, units, study.RESAMPLES, 0)
-        rows.append((label, dose, *bounds, len(values)))
-    return pandas.DataFrame(rows, columns=["model", "dose", "percent", "low", "high", "n"])
+    for key, part in table.groupby(["model", "dose", "category"], sort=False):
+        units = pandas.factorize(part["unit"])[0]
+        share = study.mean_interval(part["right"], units, study.RESAMPLES, 0)
+        rows.append((*key, *share, len(part)))
+    names = ["model", "dose", "category", "percent", "low", "high", "n"]
+    return pandas.DataFrame(rows, columns=names)
+
+
+def looking(look: pandas.DataFrame, category: str = "gender", dose: float = 3) -> list[str]:
+    """Return the models that look: right in 60% or more, with an interval above chance.
+
+    Parameters
+    ----------
+    look
+        Of :func:`grounding`.
+    category, dose
+        Of its rows.
+
+    Examples
+    --------
+    >>> rows = [("CLIP", 3, "gender", 95.0, 90.0), ("ViLT", 3, "gender", 62.0, 48.0)]
+    >>> names = ["model", "dose", "category", "percent", "low"]
+    >>> looking(pandas.DataFrame(rows, columns=names))
+    ['CLIP']
+    """
+    rows = look[(look["category"] == category) & (look["dose"] == dose)]
+    good = (rows["low"] > 50) & (rows["percent"] >= LEAST_GROUNDED)
+    return rows.loc[good, "model"].tolist()
 
 
 # How visible the evidence is
@@ -286,23 +362,24 @@ def visibility(
     seeds: Iterable[int] = SEEDS,
     n: int = 48,
 ) -> pandas.DataFrame:
-    """Return vlrs and vlbs on anti-stereotypical objects drawn more or less transparent.
+    """Return what is picked for anti-stereotypical objects drawn more or less transparent.
 
-    Up to four dose-0 checkpoints of a model are asked, that of the world's seed and others: nothing
-    is planted in any of them.
+    All dose-0 checkpoints of a model are asked, those that others start from left out: nothing is
+    planted in any of them.
 
     Returns
     -------
     pandas.DataFrame
-        One row a way, opacity, world, dose and checkpoint: *model*, *opacity*, *seed* (of the
-        world that says what is a stereotype), *dose*, *checkpoint* (its seed), *vlrs*, *vlbs*,
-        *n*.
+        One row a way, checkpoint, opacity and picture: *model*, *dose*, *checkpoint* (its seed),
+        *opacity*, *seed* (of the world that says what is a stereotype), *triplet*; and in per cent
+        of this one picture *vlbs*, *vlrs*, and *vlrs of things*, against a photo of a thing.
     """
-    rows = []
+    tables = []
     for seed in progress(list(seeds), "visibility"):
         given = choices(seed, 2 * n, "visible")
         given = given.part(np.flatnonzero(given.anti & (given.table["category"] == "gender")))
-        texts = given.table[CAPTIONS].to_numpy().tolist() * len(opacities)
+        table = given.table[[*CAPTIONS, OTHER_IRRELEVANT]]
+        texts = table.to_numpy().tolist() * len(opacities)
         drawn = np.concatenate([faded(given.images, each) for each in opacities])
         scenes = pandas.concat(
             [
@@ -311,84 +388,135 @@ def visibility(
             ],
             ignore_index=True,
         )
+        units = pandas.DataFrame(
+            {
+                "opacity": np.repeat(opacities, len(table)),
+                "seed": seed,
+                "triplet": given.table["triplet"].tolist() * len(opacities),
+            }
+        )
         shown = {}
         for way in shipped_ways(3, seed):
             kind = way.planted in REGIONS
             shown[kind] = shown[kind] if kind in shown else _shown(way, scenes, drawn)
             for dose, checkpoint in [(3, seed), *((0, each) for each in zero_seeds(way))]:
-                scores = study.caption_scores(
-                    _model(way, dose, checkpoint), way.head, shown[kind], texts
-                )
-                labels = {"model": way.label, "seed": seed, "dose": dose, "checkpoint": checkpoint}
-                rows += _by_opacity(scores, opacities, labels)
-    return pandas.DataFrame(rows)
+                model = _model(way, dose, checkpoint)
+                scores = study.caption_scores(model, way.head, shown[kind], texts)
+                labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
+                tables.append(units.assign(**labels, **_picked(scores)))
+    return pandas.concat(tables, ignore_index=True)
 
 
-def _by_opacity(scores: np.ndarray, opacities: Sequence[float], labels: dict) -> list[dict]:
-    rows = []
-    for opacity, part in zip(opacities, np.split(scores, len(opacities)), strict=True):
-        anti = np.ones(len(part), bool)
-        found = caption_selection.selection_scores(
-            part, anti, ties="split", tolerance=study.TOLERANCE, require_relevant=False
-        )["overall"]
-        values = {"vlrs": found.vlrs.value, "vlbs": found.vlbs.value, "n": len(part)}
-        rows.append(labels | {"opacity": opacity} | values)
-    return rows
+def _picked(scores: np.ndarray) -> dict[str, np.ndarray]:
+    """Return shares of picks in per cent; the fourth caption is the other irrelevant one."""
+    of_words, of_things = (
+        100 * caption_selection.picks(scores[:, columns], "split", study.TOLERANCE)
+        for columns in ([0, 1, 2], [0, 1, 3])
+    )
+    return {
+        "vlbs": of_words[:, 0],
+        "vlrs": 100 - of_words[:, 2],
+        "vlrs of things": 100 - of_things[:, 2],
+    }
 
 
-def noise_floor(curve: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how far vlbs of a model without bias is from that of others like it, by opacity.
+def curve(picked: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the means of :func:`visibility` by model, dose and opacity, and how many pictures."""
+    groups = picked.groupby(["model", "dose", "opacity"], sort=False)
+    means = groups[["vlbs", "vlrs", "vlrs of things"]].mean()
+    return means.assign(n=groups.size()).reset_index()
 
-    The same statistic as the rise that is judged by it: the mean over worlds of one checkpoint,
-    less the mean of the other dose-0 checkpoints of its model. All models together, since each has
-    few.
+
+def noise_floor(picked: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how far vlbs rises, or falls, between models that are all without bias.
+
+    The statistic that is judged by it (:func:`verdict`), with dose-0 checkpoints in the place of
+    those of dose 3: the mean of as many different ones as there are worlds, one a world, less the
+    mean of the other dose-0 checkpoints of the model. All such choices are made; models with too
+    few checkpoints for it give none. The choices overlap, so this is a percentile of a spread and
+    not a test.
 
     Parameters
     ----------
-    curve
+    picked
         Of :func:`visibility`.
 
     Returns
     -------
     pandas.DataFrame
         *opacity*, *floor* (95th percentile of the absolute difference, in percentage points),
-        *checkpoints*.
+        *choices*, *checkpoints* that they are made of, and the *models* of these.
     """
-    zero, rows = curve[curve["dose"] == 0], []
+    zero, rows = picked[picked["dose"] == 0], []
     for opacity, part in zero.groupby("opacity"):
-        means = part.groupby(["model", "checkpoint"])["vlbs"].mean()
-        gaps = [
-            abs(value - of_model.drop(place).mean())
-            for _, of_model in means.groupby(level="model")
-            for place, value in of_model.items()
-            if len(of_model) > 1
-        ]
-        rows.append((opacity, float(np.quantile(gaps, 0.95)), len(gaps)))
-    return pandas.DataFrame(rows, columns=["opacity", "floor", "checkpoints"])
+        gaps, kept = [], {}
+        for model, of_model in part.groupby("model", sort=False):
+            means = of_model.pivot_table(index="checkpoint", columns="seed", values="vlbs")
+            found = _gaps(means.to_numpy())
+            gaps += found
+            kept |= {model: len(means)} if found else {}
+        floor = float(np.quantile(np.abs(gaps), 0.95)) if gaps else np.nan
+        rows.append((opacity, floor, len(gaps), sum(kept.values()), ", ".join(kept)))
+    return pandas.DataFrame(rows, columns=["opacity", "floor", "choices", "checkpoints", "models"])
 
 
-def verdict(curve: pandas.DataFrame) -> pandas.DataFrame:
+def _gaps(means: np.ndarray) -> list[float]:
+    """Differences of checkpoints, one a world, from all others; means (checkpoints, worlds)."""
+    n, n_worlds = means.shape
+    if n < n_worlds + 2:
+        return []
+    each = means.mean(axis=1)
+    gaps = []
+    for chosen in itertools.permutations(range(n), n_worlds):
+        others = np.delete(each, chosen)
+        gaps.append(means[chosen, np.arange(n_worlds)].mean() - others.mean())
+    return gaps
+
+
+def verdict(picked: pandas.DataFrame, look: pandas.DataFrame) -> pandas.DataFrame:
     """Compare vlbs at dose 3 with dose 0 and the noise floor, by model and opacity.
 
-    Reached where vlrs is at least 80 at dose 3 and vlbs is above the mean of dose 0 by more than
-    the floor; means over worlds. None where no dose-0 checkpoint is shipped.
+    Reached where the model looks at pictures, vlrs is at least 80 at dose 3, and vlbs is above the
+    mean of dose 0 by more than the floor. The rise is the mean over pictures of all worlds of the
+    difference between the checkpoint of dose 3 and the mean of those of dose 0; its interval
+    resamples triplets and holds worlds and checkpoints fixed.
+
+    Parameters
+    ----------
+    picked
+        Of :func:`visibility`.
+    look
+        Of :func:`grounding`.
 
     Returns
     -------
     pandas.DataFrame
-        *model*, *opacity*, *vlrs*, *vlbs*, *vlbs at dose 0*, *rise*, *floor*, *reached*, *worlds*.
+        *model*, *opacity*, *looks*, *vlrs*, *vlrs of things*, *vlbs*, *vlbs at dose 0*, *rise*,
+        *low*, *high*, *floor*, *reached* (None where no dose-0 checkpoint is shipped), *worlds*.
     """
-    keys = ["model", "opacity"]
-    biased = curve[curve["dose"] == 3].groupby(keys, sort=False)
-    zero = curve[curve["dose"] == 0].groupby(keys, sort=False)["vlbs"].mean()
-    table = biased[["vlrs", "vlbs"]].mean().assign(worlds=biased.size())
-    table["vlbs at dose 0"] = zero
-    table["rise"] = table["vlbs"] - table["vlbs at dose 0"]
-    table = table.reset_index().merge(noise_floor(curve).drop(columns="checkpoints"), on="opacity")
-    above = (table["rise"] > table["floor"]) & (table["vlrs"] >= TARGET_VLRS)
-    above = above.astype(object).where(table["rise"].notna(), None)
-    names = ["model", "opacity", "vlrs", "vlbs", "vlbs at dose 0", "rise", "floor"]
-    return table[names].assign(reached=above, worlds=table["worlds"])
+    looks, rows = looking(look), []
+    floors = noise_floor(picked).set_index("opacity")["floor"]
+    for (model, opacity), part in picked.groupby(["model", "opacity"], sort=False):
+        biased, zero = part[part["dose"] == 3], part[part["dose"] == 0]
+        row = {"model": model, "opacity": opacity, "looks": model in looks}
+        row |= biased[["vlrs", "vlrs of things", "vlbs"]].mean().to_dict()
+        row |= {"vlbs at dose 0": zero["vlbs"].mean()} | _rise(biased, zero)
+        row |= {"floor": floors.get(opacity, np.nan), "reached": None}
+        if len(zero):
+            relevant = row["vlrs"] >= TARGET_VLRS
+            row["reached"] = bool(row["looks"] and relevant and row["rise"] > row["floor"])
+        rows.append(row | {"worlds": biased["seed"].nunique()})
+    return pandas.DataFrame(rows)
+
+
+def _rise(biased: pandas.DataFrame, zero: pandas.DataFrame) -> dict[str, float]:
+    keys = ["seed", "triplet"]
+    sums = [part.groupby(keys)["vlbs"].mean() for part in (biased, zero)]
+    size = biased.groupby(keys).size()
+    rise = (sums[0] - sums[1]).dropna()
+    units = np.repeat(np.arange(len(rise)), size[rise.index])
+    values = study.mean_interval(np.repeat(rise, size[rise.index]), units, study.RESAMPLES, 0)
+    return dict(zip(("rise", "low", "high"), values, strict=True))
 
 
 # Where the bias is planted
@@ -437,15 +565,14 @@ def frequencies(seeds: Iterable[int] = SEEDS, n: int = 20) -> pandas.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        By caption: *word, per 1,000 captions* and *caption, per 100,000*, medians over all
-        choices of the seeds' worlds at dose 3.
+        By caption, ``photo of a thing`` among them: *word, per 1,000 captions* and *caption, per
+        100,000*, medians over all choices of the seeds' worlds at dose 3.
     """
     rows = []
     for seed in seeds:
-        truth = planted.world(3, seed).truth
-        given = planted.caption_choices(planted.world(3, seed), n, np.random.default_rng([7, seed]))
-        for caption in CAPTIONS:
-            texts = given[caption].unique().tolist()
+        truth, table = planted.world(3, seed).truth, choices(seed, n).table
+        for caption in (*CAPTIONS, OTHER_IRRELEVANT):
+            texts = table[caption].unique().tolist()
             words = [planted.read(text)[0].content for text in texts]
             log_words = truth.log_words[planted.word_indices(words)] + truth.design.log_cells
             said = np.exp(truth.log_joint(texts)[:, 0])
@@ -466,7 +593,7 @@ def frequencies(seeds: Iterable[int] = SEEDS, n: int = 20) -> pandas.DataFrame:
 def relevance(
     dose: float = 3, seeds: Iterable[int] = SEEDS, n: int = 20, store: Store | None = None
 ) -> pandas.DataFrame:
-    """Return vlrs with the pictures and with a white one instead, for oracle and checkpoints.
+    """Return vlrs against two kinds of irrelevant captions, with the pictures and a white one.
 
     If irrelevant captions lost because their words are rare, they would lose without a picture
     too.
@@ -474,25 +601,27 @@ def relevance(
     Returns
     -------
     pandas.DataFrame
-        *model*, *with the picture*, *with a white picture*, means over the seeds' worlds, and *n*.
+        *model*; *third word*, of the same person in the same frame, and *third word, white
+        picture*; *thing* and *thing, white picture*, against a photo of a thing; means over the
+        seeds' worlds; and *n*.
     """
     rows = []
     for seed in seeds:
         given = choices(seed, n, "visible")
-        texts = given.table[CAPTIONS].to_numpy().tolist()
-        shown = {
-            "with the picture": given.images,
-            "with a white picture": planted.blank(len(texts)),
-        }
+        texts = given.table[[*CAPTIONS, OTHER_IRRELEVANT]].to_numpy().tolist()
+        shown = {"": given.images, ", white picture": planted.blank(len(texts))}
         for way in [ORACLE, *shipped_ways(dose, seed)]:
-            model = _model(way, dose, seed)
-            row = {"model": way.label}
+            model, row = _model(way, dose, seed), {"model": way.label}
             for name, images in shown.items():
                 scores = study.caption_scores(model, way.head, images, texts, store)
-                row[name] = caption_selection.vlrs(scores, "split", study.TOLERANCE).value
+                picked = _picked(scores)
+                row[f"third word{name}"] = picked["vlrs"].mean()
+                row[f"thing{name}"] = picked["vlrs of things"].mean()
             rows.append(row | {"n": len(texts)})
     table = pandas.DataFrame(rows).groupby("model", sort=False)
-    return table.mean().assign(n=table["n"].sum()).reset_index()
+    means = table.mean().assign(n=table["n"].sum()).reset_index()
+    kinds = [f"{kind}{name}" for kind in ("third word", "thing") for name in shown]
+    return means[["model", *kinds, "n"]]
 
 
 def cases(
