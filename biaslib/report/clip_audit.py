@@ -676,7 +676,7 @@ def _word_drawings(rows, word: str, facet: str, members, note: str) -> list[Draw
             **common,
         ),
         Drawing(
-            f"Among the portraits retrieved, {first} has {share['value'].max():.0%} "
+            f"Of the portraits retrieved, {share['value'].max():.0%} are {first} "
             f"({expected[first]:.0%} of the data); entropy {entropy['value']:.2f}.",
             [there, found],
             "share", "", (0, 1), limits,
