@@ -65,7 +65,7 @@ def test_the_sample_of_study_1_has_a_test_in_one_domain_alone_and_lost_an_image(
     assert "23 of 24 images are there and can be opened; no set is empty" in said
     assert "compared and unbalanced: 1." in said
     shown = plots.left_table(out.left).set_index("file").loc["weat6.jsonl"]
-    assert shown[["X", "Y", "run at"]].tolist() == ["1 of 2", "2 of 2", "word"]
+    assert shown[["X", "Y", "run at"]].tolist() == ["1/2", "2/2", "word"]
 
 
 @pytest.mark.parametrize("name", ["vl-bert", "vilbert", "albef", "detector"])

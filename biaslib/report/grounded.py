@@ -116,8 +116,8 @@ def left_sentence(inputs: study.Inputs) -> str:
 
 
 def left_table(left: pandas.DataFrame) -> pandas.DataFrame:
-    """Return what is left of the six sets of every file, and the levels at which it is run."""
-    counts = [f"{row.images_left} of {row.n_images}" for row in left.itertuples()]
+    """Return images left, of all, in the sets of every file, and the levels at which it is run."""
+    counts = [f"{row.images_left}/{row.n_images}" for row in left.itertuples()]
     keys = ["source", "test", "file", "run"]
     wide = left.assign(cell=counts).pivot(index=keys, columns="set", values="cell")
     wide = wide.reindex(columns=list(study.SETS)).fillna("none").reset_index()
