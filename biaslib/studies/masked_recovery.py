@@ -75,7 +75,7 @@ def beside_truth(
     seed: int = 0,
     planted_in: str = "both",
     view: str = "hidden",
-    per_agent: int = 2,
+    per_agent: int = 6,
     entities: pandas.DataFrame | None = None,
     n_resamples: int = 0,
     store: runtime.Store | None = None,

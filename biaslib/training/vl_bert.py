@@ -31,8 +31,8 @@ gender, averaged over both and over the seeds (S_V with new looks: women .79, me
 chapter judges another measure: the bias score B(E) = S(E, woman) - S(E, man), of the same entities
 and seeds, also with new looks. The term without a picture is the same for both genders and cancels
 in B of S_V, with whatever is wrong in it, so that B does better: .89 on the pictures above, .88 on
-the chapter's own with six a gender, and .80 (.7997) with the two that the chapter takes for want of
-time. That number moves with the pictures that are drawn; a miss by so little is none to speak of.
+the chapter's own. That number moves with how many pictures are drawn: with two a gender it is .80,
+with one .62 to .71.
 """
 
 import functools
