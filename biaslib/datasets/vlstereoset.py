@@ -518,8 +518,8 @@ def coverage(
     total = {"category": "all"} | found.drop(columns="category").sum().to_dict()
     found = pandas.concat([found, pandas.DataFrame([total])], ignore_index=True)
     lost = downloaded[downloaded["outcome"] != HERE]
-    instead = lost.groupby("test")["outcome"].agg(counted) if len(lost) else {}
-    reasons = [*found["category"].iloc[:-1].map(instead).fillna("–"), counted(lost["outcome"])]
+    parts = [lost if each == "all" else lost[lost["test"] == each] for each in found["category"]]
+    reasons = [counted(part["outcome"]) or "–" for part in parts]
     return found.assign(**{"what came instead": reasons})
 
 
