@@ -286,6 +286,12 @@ def test_executed_page_ends_with_a_stamp_of_this_package(name, site):
     assert outputs[-1].select_one("dl.stamp"), "the stamp must be the last output of the page"
 
 
+@pytest.mark.parametrize("name", ["notebooks/study4_vlstereoset", "notebooks/own_model"])
+def test_pages_that_list_what_was_not_run_have_nothing_to_list(name, site):
+    """There a failure is a row of a table and stops no build."""
+    assert "everything was run" in article(name).get_text()
+
+
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_launch_buttons_lead_to_the_notebook(name, site):
     buttons = {

@@ -82,14 +82,15 @@ RESAMPLES = 400
 SHARD = 64
 """Images a shard of the store: what a kill may lose."""
 
-NOT_LOADED = (
+LEFT_OUT = (
     CapabilityError,
     CheckpointError,
     DownloadError,
     FileNotFoundError,
     ImportError,
+    NothingFoundError,
 )
-"""Why a model may not be there: it is named and left out. Any other error is raised."""
+"""Errors for which a way is left out and named, of a model or its detector; others are raised."""
 
 SUBSETS = {
     "paper": "stereotype chosen, anti-stereotypical images",
@@ -513,30 +514,21 @@ def run(
 
     Notes
     -----
-    A way is left out and named where its model is not there, lacks what the way needs, or its
-    detector finds nothing in an image. Any other error is raised.
+    A way is left out and named where its model or detector is not there, the model lacks what the
+    way needs, or the detector finds nothing in an image. Any other error is raised.
     """
     loader = loader or functools.partial(load, profile=given.profile)
     scored, skipped, ways = {}, [], list(ways)
     for way in progress(ways, "models"):
         try:
-            model = _loaded(loader, way)
-            scored[way.label] = each = score_inputs(model, way, given, store)
+            scored[way.label] = each = score_inputs(loader(way), way, given, store)
             skipped += [(f"{way.label}, vlss", each.note)] if each.note else []
-        except (CapabilityError, NothingFoundError) as error:
+        except LEFT_OUT as error:
             skipped.append((way.label, " ".join(str(error).split())))
     if not scored:
         reasons = "; ".join(f"{label}: {reason}" for label, reason in skipped)
         raise CapabilityError(f"none of {len(ways)} models can be scored ({reasons})")
     return Run(given, scored, pandas.DataFrame(skipped, columns=["model", "reason"]))
-
-
-def _loaded(loader: Callable[[Way], Any], way: Way) -> Any:
-    """Load a model, or say why it is not there."""
-    try:
-        return loader(way)
-    except NOT_LOADED as error:
-        raise CapabilityError(str(error)) from error
 
 
 def score_inputs(model: Any, way: Way, given: Inputs, store: Store | None = None) -> Scored:
