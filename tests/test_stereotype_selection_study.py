@@ -190,6 +190,18 @@ def test_a_category_without_an_anti_stereotype_has_no_vlbs_and_is_counted():
     assert len(plots.intervals(scores.reset_index()).axes) == 3
 
 
+def test_one_anti_stereotype_is_enough_for_scores_over_selections():
+    """One image of two: half of all resamples would not have it."""
+    label = ["stereotype", "anti-stereotype"]
+    found = run_of({"category": ["religion"] * 2, "label": label}, scored([[2, 1, 0]] * 2))
+    table = study.over_selections(found, range(6)).query("statistic == 'vlbs'")
+    assert table["value"].tolist() == [100] * 12
+    assert study.ties(found)["vlbs, split"].tolist() == [100]
+    rows = study.selection_scores(found, n_resamples=0)
+    assert rows[["low", "high"]].isna().all(axis=None)
+    assert set(rows["method"]) == {"no interval"}
+
+
 def test_the_chapter_s_other_tables_leave_such_a_category_out_too():
     found = one_label("paper")
     assert study.selected(found.inputs).tolist() == [0, 1, 2, 3]

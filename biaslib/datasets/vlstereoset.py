@@ -160,7 +160,7 @@ def _require_pinned(path: Path, sha256: str) -> None:
         )
 
 
-def released(folder: str | Path) -> "VLStereoSet":
+def released(folder: str | Path) -> VLStereoSet:
     """Read the table of a folder, downloaded from the authors' repository if it is not there.
 
     Raises

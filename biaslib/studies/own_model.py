@@ -38,7 +38,6 @@ __all__ = [
     "PARTS",
     "TIDY",
     "Audit",
-    "CapabilityError",
     "Part",
     "audit",
     "capabilities",

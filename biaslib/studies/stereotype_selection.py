@@ -35,7 +35,6 @@ __all__ = [
     "ORACLE",
     "SUBSETS",
     "WAYS",
-    "CapabilityError",
     "Inputs",
     "Run",
     "Scored",
@@ -580,7 +579,7 @@ def selection_scores(
     per_target
         Average over target terms, as StereoSet does, and not over images.
     n_resamples, seed
-        Of the bootstrap.
+        Of the bootstrap; without resamples there are no intervals.
 
     Returns
     -------
@@ -628,15 +627,20 @@ def _selection_row(scores, name: str, units: list, n_resamples: int, seed: int) 
     part = scores.vlbs if name == "vlbs" else scores.vlrs
     if name != "vlrs" and not scores.vlbs.denominator:
         return _undefined(name, part.denominator, scores.n_tied, seed)
-    interval = inference.bootstrap_selection(scores, units, name, n_resamples=n_resamples, rng=seed)
-    low, high, method = interval.low, interval.high, "bootstrap of triplets"
-    if name != "ivlas" and low == high and interval.estimate in (0.0, 100.0):
+    value = scores.ivlas if name == "ivlas" else part.value
+    low, high, method = np.nan, np.nan, "no interval"
+    if n_resamples:
+        drawn = inference.bootstrap_selection(
+            scores, units, name, n_resamples=n_resamples, rng=seed
+        )
+        low, high, method = drawn.low, drawn.high, "bootstrap of triplets"
+    if name != "ivlas" and low == high and value in (0.0, 100.0):
         n = len({units[row] for row in part.rows})
-        exact = inference.proportion_interval(n if interval.estimate else 0, n)
+        exact = inference.proportion_interval(n if value else 0, n)
         low, high, method = 100 * exact.low, 100 * exact.high, "Clopper-Pearson over triplets"
     return {
         "statistic": name,
-        "value": scores.ivlas if name == "ivlas" else part.value,
+        "value": value,
         "low": low,
         "high": high,
         "n": part.denominator,
@@ -669,7 +673,7 @@ def over_selections(found: Run, seeds: Iterable[int]) -> pandas.DataFrame:
     for seed in seeds:
         drawn = vlstereoset.balanced(found.inputs.table, seed, only_sound=True)
         places = found.inputs.table.index.get_indexer(drawn.index)
-        scores = selection_scores(found, places, n_resamples=1)
+        scores = selection_scores(found, places, n_resamples=0)
         tables.append(scores[["model", "test", "statistic", "value", "n"]].assign(seed=seed))
     return pandas.concat(tables, ignore_index=True)
 
@@ -678,7 +682,7 @@ def ties(found: Run) -> pandas.DataFrame:
     """Return how many images are tied, and vlbs under the two ways of counting them."""
     columns = {}
     for policy in ("split", "anti-stereotype"):
-        scores = selection_scores(found, policy=policy, n_resamples=1)
+        scores = selection_scores(found, policy=policy, n_resamples=0)
         overall = scores.query("test == 'overall' and statistic == 'vlbs'").set_index("model")
         columns["tied"] = overall["tied"]
         columns[f"vlbs, {policy}"] = overall["value"]
@@ -689,7 +693,7 @@ def averages(found: Run) -> pandas.DataFrame:
     """Return overall scores averaged over images, as the paper does, and over target terms."""
     columns = {}
     for per_target, name in ((False, "over images"), (True, "over target terms")):
-        scores = selection_scores(found, per_target=per_target, n_resamples=1)
+        scores = selection_scores(found, per_target=per_target, n_resamples=0)
         kept = scores.query("test == 'overall'").set_index(["model", "statistic"])
         columns[name] = kept["value"]
     return pandas.DataFrame(columns).reset_index()
