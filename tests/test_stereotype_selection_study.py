@@ -254,8 +254,8 @@ def test_the_spread_over_selections_is_put_beside_the_interval():
     assert row["half an interval's width"] == 3
     said = plots.spread_sentence(table)
     assert "vlbs moves by 2.5 points in the median model, and at most by 4.0 (A)" in said
-    assert "in 1 of 2 models the selections lie further apart" in said
-    assert "vlrs moves by 0.0 points" in said
+    assert "and 1 of 2 models move by more than half of their own" in said
+    assert "vlrs moves by 0.0 points in the median model, and at most by 0.0; half" in said
 
 
 def test_in_paper_alone_printed_scores_stand_beside_those_of_the_same_way():
@@ -476,6 +476,19 @@ def test_reasons_are_short_in_table_2_and_whole_in_a_table_of_their_own():
     assert plots.skipped_table(found)["why not"].tolist() == [reason.strip()]
     nothing = study.Run(small_inputs(), {}, skipped.iloc[:0])
     assert plots.skipped_table(nothing)["why not"].tolist() == ["everything was run"]
+
+
+@pytest.mark.slow
+def test_in_planted_one_way_alone_is_left_out_and_for_its_vectors():
+    found = study.run(study.WAYS, study.planted_inputs(0, 2))
+    assert found.skipped.to_numpy().tolist() == [
+        [
+            "FLAVA, cosine of the encoders alone",
+            "flava's unimodal vectors have 48 numbers for a text and 64 for an image: they have no "
+            "cosine",
+        ]
+    ]
+    assert list(found.scored) == [way.label for way in study.WAYS[:-1]]
 
 
 class Slow(Matcher):

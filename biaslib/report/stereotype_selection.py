@@ -429,11 +429,12 @@ def _moved(name: str, rows: pandas.DataFrame) -> str:
     apart = rows["highest"] - rows["lowest"]
     most, half = apart.idxmax(), "half an interval's width"
     wider = int((apart > rows[half]).sum())
+    where = f" ({rows.loc[most, 'model']})" if apart.max() else ""
     return (
         f"Over {rows['selections'].max()} selections {name} moves by {apart.median():.1f} points "
-        f"in the median model, and at most by {apart.max():.1f} ({rows.loc[most, 'model']}); half "
-        f"an interval is {rows[half].median():.1f} points wide in the median, and in {wider} of "
-        f"{len(rows)} models the selections lie further apart than half of its own."
+        f"in the median model, and at most by {apart.max():.1f}{where}; half an interval is "
+        f"{rows[half].median():.1f} points wide in the median, and {wider} of {len(rows)} models "
+        "move by more than half of their own."
     )
 
 
