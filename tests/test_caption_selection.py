@@ -506,6 +506,14 @@ def test_bad_categories_are_named():
         scores, opposite, ["a", "a", "b", "b"], require_relevant=False
     )["b"]
     assert (found.vlrs.value, found.vlbs.value, found.ivlas) == (0, 0, 0)
+    found = metrics.selection_scores(
+        [S, A, I], [True, False, False], list("abb"), require_anti=False
+    )
+    assert (found["b"].vlrs.value, found["b"].vlbs.denominator) == (50, 0)
+    assert np.isnan([found["b"].vlbs.value, found["b"].ivlas]).all()
+    assert found["a"].vlbs.value == found["overall"].vlbs.value == 100
+    terms = metrics.selection_scores([S, A], [False] * 2, None, ["t", "u"], require_anti=False)
+    assert np.isnan(terms["overall"].vlbs.value)
     with pytest.raises(ValueError, match="called 'overall'"):
         metrics.selection_scores(scores, opposite, ["overall"] * 4)
     with pytest.raises(ValueError, match="row 2 of categories has no label"):

@@ -6,6 +6,7 @@ what the paper's tables imply.
 
 import csv
 import os
+import re
 from pathlib import Path
 
 import pandas
@@ -187,9 +188,13 @@ def test_links_are_listed_once_and_what_is_left_is_counted(write, tmp_path):
     kept = vlstereoset.with_images(again, links.assign(outcome=outcome), tmp_path)
     assert len(kept) == 5
     assert kept["path"].iloc[0] == str(tmp_path / links["file"].iloc[0])
-    left = vlstereoset.coverage(again, kept).iloc[0]
+    asked = links.assign(outcome=outcome)
+    left = vlstereoset.coverage(again, kept, asked).iloc[0]
     assert left[["balanced as released", "balanced now"]].tolist() == [4, 2]
     assert left["anti-stereotype, here"] == 1
+    assert left["what came instead"] == "error 404 (1)"
+    sound = vlstereoset.coverage(again, again, links.assign(outcome="here"))
+    assert sound["what came instead"].tolist() == ["–", "–"]
 
 
 def test_links_that_are_all_dead_are_counted_by_what_came_instead(write, tmp_path):
@@ -197,6 +202,41 @@ def test_links_that_are_all_dead_are_counted_by_what_came_instead(write, tmp_pat
     links = vlstereoset.links(table).assign(outcome=["error 404"] * 3 + ["no answer: ReadTimeout"])
     with pytest.raises(DataError, match=r"none of 4 links .*error 404 \(3\); no answer: .* \(1\)"):
         vlstereoset.with_images(table, links, tmp_path)
+
+
+def test_the_error_has_the_two_lines_that_download_the_images(write, tmp_path, monkeypatch):
+    table = vlstereoset.read(write(pair())).table
+    links = vlstereoset.found_links(table, tmp_path)
+    assert links["outcome"].tolist() == ["not downloaded"] * 2
+    with pytest.raises(DataError) as caught:
+        vlstereoset.with_images(table, links, tmp_path / vlstereoset.IMAGES)
+    message = str(caught.value)
+    assert "not downloaded (2)" in message
+    said = re.search(r"from biaslib.datasets import vlstereoset; vlstereoset.*?\)", message)[0]
+    asked = []
+
+    def download(links, folder, again):
+        asked.append((sorted(links["url"]), folder, again))
+
+    monkeypatch.setattr(vlstereoset, "download_images", download)
+    exec(said, {})
+    assert asked == [(sorted(table["url"]), tmp_path / "images", False)]
+
+
+def test_links_that_died_are_told_from_those_never_asked(write, tmp_path):
+    table = vlstereoset.read(write(pair(n=2))).table
+    links = vlstereoset.links(table)
+    folder = tmp_path / vlstereoset.IMAGES
+    folder.mkdir()
+    (folder / links["file"].iloc[3]).write_bytes(b"placed by hand")
+    record = links.iloc[:3].assign(outcome=["error 404", "error 404", "here"])
+    record = pandas.concat([links.iloc[[0]].assign(outcome="error 500"), record])
+    record[["file", "url", "outcome"]].to_csv(folder / "downloads.csv", index=False)
+    found = vlstereoset.found_links(table, tmp_path)["outcome"].tolist()
+    assert found == ["error 404", "error 404", "downloaded, and gone since", "here"]
+    (folder / "downloads.csv").unlink()
+    found = vlstereoset.found_links(table, tmp_path)["outcome"].tolist()
+    assert found == ["not downloaded"] * 3 + ["here"]
 
 
 # Neutral captions

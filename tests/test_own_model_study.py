@@ -12,6 +12,7 @@ import transformers
 from support import rehearsal, repositories
 
 from biaslib import inference, runtime, stimuli
+from biaslib.datasets import DataError
 from biaslib.models.own import OwnModel, load_own
 from biaslib.models.planted_checkpoints import checkpoint
 from biaslib.report import own_model as plots
@@ -142,7 +143,68 @@ def test_a_part_that_fails_does_not_take_the_others_with_it(clip, store, monkeyp
     found = study.audit(clip, "planted", store=store)
     assert found.scores["part"].unique().tolist() == ["captions by cosine"]
     reasons = found.not_run.set_index("part")["reason"]
-    assert reasons["portraits by word"] == "RuntimeError: out of paper"
+    assert reasons["portraits by word"] == "RuntimeError: out of paper and ink"
+
+
+def test_what_nobody_foresaw_is_a_fault_and_what_is_missing_is_none(clip, store, monkeypatch):
+    def raising(error):
+        def run(own, profile, store):
+            raise error
+
+        return run
+
+    errors = {
+        "portraits by word": DataError("no portrait is left. Put some there"),
+        "captions by cosine": ValueError("shapes differ"),
+    }
+    parts = [
+        study.Part(each.study, each.name, each.needs, each.sees, raising(errors[each.name]))
+        for each in study.PARTS
+        if each.name in errors
+    ]
+    monkeypatch.setattr(study, "PARTS", (*parts, study.PARTS[0]))
+    found = study.audit(clip, "planted", store=store)
+    kept = found.not_run.set_index("part")[["kind", "reason"]]
+    assert kept.loc["portraits by word"].tolist() == [
+        "not there",
+        "no portrait is left. Put some there",
+    ]
+    assert kept.loc["captions by cosine"].tolist() == ["error", "ValueError: shapes differ"]
+    assert kept.loc["association tests, text alone", "kind"] == "not possible"
+    assert found.faults["part"].tolist() == ["captions by cosine"]
+
+
+@pytest.mark.slow
+def test_flava_runs_every_part(store):
+    """The chapter's own model: whatever is left out of its page is a fault of ours."""
+    found = study.audit(study.example("planted"), "planted", "cpu", store)
+    assert found.not_run.empty, found.not_run.to_string()
+    assert found.scores["part"].unique().tolist() == [part.name for part in study.PARTS]
+
+
+class Matcher:
+    """Matches captions by their length, and counts how often it is asked."""
+
+    name, revision = "matcher", "1"
+
+    def __init__(self):
+        self.asked = 0
+
+    def match(self, images, texts):
+        self.asked += 1
+        return np.array([[len(text) for text in row] for row in texts], dtype=float)
+
+
+def test_a_second_audit_asks_the_model_nothing_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("BIASLIB_STORE", str(tmp_path))
+    first, second = Matcher(), Matcher()
+    scores = [
+        study.audit(OwnModel("mine", "vilt", each), "planted").scores for each in (first, second)
+    ]
+    assert first.asked > 0
+    assert second.asked == 0
+    pandas.testing.assert_frame_equal(*scores)
+    assert scores[0]["part"].unique().tolist() == ["captions by matching logit"]
 
 
 def test_a_model_without_any_capability_is_named_and_its_parts_counted():
@@ -174,6 +236,7 @@ def test_without_data_the_parts_say_what_to_put_where(in_paper, monkeypatch, tmp
     found = study.audit("openai/clip-vit-base-patch32", device="cpu")
     assert found.scores.empty
     reasons = found.not_run.set_index("part")["reason"]
+    assert found.faults.empty
     assert "'fairface'" in reasons["portraits by word"]
     assert "github.com" in reasons["portraits by word"]
     assert "BIASLIB_DATA" in reasons["captions by cosine"]
@@ -203,7 +266,10 @@ def test_a_text_encoder_under_another_name_gets_a_partial_audit(in_paper):
 
 
 def test_files_hold_the_scores_and_what_they_were_made_of(of_clip, tmp_path):
-    scores, provenance = of_clip.save(tmp_path / "audit")
+    saved = plots.downloads(of_clip).save(tmp_path / "audit")
+    assert [path.name for path in saved] == ["scores.csv", "provenance.json", "report.md"]
+    scores, provenance, written = saved
+    assert written.read_text(encoding="utf-8") == plots.write_up(of_clip)
     again = pandas.read_csv(scores, dtype={"revision": str})
     pandas.testing.assert_frame_equal(again, of_clip.scores, check_dtype=False)
     said = json.loads(provenance.read_text())

@@ -286,6 +286,22 @@ def test_executed_page_ends_with_a_stamp_of_this_package(name, site):
     assert outputs[-1].select_one("dl.stamp"), "the stamp must be the last output of the page"
 
 
+@pytest.mark.usefixtures("site")
+def test_pages_that_list_what_was_not_run_list_what_cannot_be_run_and_no_more():
+    """There a failure is a row of a table and stops no build."""
+    assert "everything was run" in article("notebooks/own_model").get_text()
+    (listed,) = [
+        each
+        for each in article("notebooks/study4_vlstereoset").find_all("details")
+        if each.summary and "Models that were not run" in each.summary.get_text()
+    ]
+    ((model, reason),) = [
+        [cell.get_text() for cell in row.find_all("td")] for row in listed.tbody.find_all("tr")
+    ]
+    assert model == "FLAVA, cosine of the encoders alone"
+    assert reason.endswith("they have no cosine")
+
+
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_launch_buttons_lead_to_the_notebook(name, site):
     buttons = {

@@ -15,7 +15,8 @@ from scipy.special import log_expit
 from support import rehearsal_stereotype
 
 from biaslib import inference, planted, published, report
-from biaslib.datasets import DataError
+from biaslib.datasets import DataError, vlstereoset
+from biaslib.models.regions import NothingFoundError
 from biaslib.published import reexamination
 from biaslib.published.counts import mcnemar_p
 from biaslib.report import stereotype_selection as plots
@@ -64,10 +65,12 @@ def scored(original, way=WAY, neutral=None, white=None, scale=1.0):
     return study.Scored(way, "1", original, neutral, white, scale)
 
 
-def run_of(table, *scores):
+def run_of(table, *scores, profile="planted"):
     n = len(table["category"])
-    table = pandas.DataFrame({"target": ["sister"] * n, "triplet": range(n)} | table)
-    given = study.Inputs(table, grey(1), None, "planted", "invented")
+    names = [*study.CAPTIONS, *study.NEUTRAL]
+    columns = {name: [name] * n for name in names if name not in table}
+    table = pandas.DataFrame({"target": ["sister"] * n, "triplet": range(n)} | columns | table)
+    given = study.Inputs(table, grey(1), None, profile, "invented")
     skipped = pandas.DataFrame(columns=["model", "reason"])
     return study.Run(given, {each.way.label: each for each in scores}, skipped)
 
@@ -156,6 +159,130 @@ def test_selections_by_seed_are_balanced_and_move_the_score():
     assert found.query("statistic == 'vlbs' and test == 'race'")["value"].nunique() > 1
 
 
+def one_label(profile="planted"):
+    """Four rows of gender, and three of religion that are all stereotypical."""
+    label = ["stereotype", "anti-stereotype"] * 2 + ["stereotype"] * 3
+    table = {"category": ["gender"] * 4 + ["religion"] * 3, "label": label}
+    logits = [[2, 1, 0], [2, 1, 0], [1, 2, 0], [1, 2, 0], [1, 0, 2], [2, 1, 0], [2, 1, 0]]
+    return run_of(table, scored(logits), scored(logits, OTHER), profile=profile)
+
+
+def test_a_category_without_an_anti_stereotype_has_no_vlbs_and_is_counted():
+    found = one_label()
+    scores = study.selection_scores(found).set_index(["model", "test", "statistic"])
+    of_model = scores.loc["VisualBERT"]
+    assert of_model.loc[("religion", "vlrs"), ["value", "n"]].tolist() == [100 * 2 / 3, 3]
+    for name, n in (("vlbs", 0), ("ivlas", 3)):
+        row = of_model.loc["religion", name]
+        assert row[["value", "low", "high"]].isna().all()
+        assert row[["n", "method"]].tolist() == [n, "not defined: no anti-stereotypical image"]
+    assert of_model.loc[("overall", "vlbs"), ["value", "n"]].tolist() == [50, 2]
+    assert study.gaps(found.inputs).to_numpy().tolist() == [
+        [
+            "religion",
+            "3 stereotype, 0 anti-stereotype",
+            "vlbs and ivlas are not defined; no balanced selection has it",
+        ]
+    ]
+    wide = plots.category_table(scores.reset_index()).set_index("model")
+    assert wide.loc["VisualBERT", "religion"] == "–"
+    assert wide.loc["VisualBERT", "gender"].startswith("50.0 (")
+    assert len(plots.intervals(scores.reset_index()).axes) == 3
+
+
+def test_one_anti_stereotype_is_enough_for_scores_over_selections():
+    """One image of two: half of all resamples would not have it."""
+    label = ["stereotype", "anti-stereotype"]
+    found = run_of({"category": ["religion"] * 2, "label": label}, scored([[2, 1, 0]] * 2))
+    table = study.over_selections(found, range(6)).query("statistic == 'vlbs'")
+    assert table["value"].tolist() == [100] * 12
+    assert study.ties(found)["vlbs, split"].tolist() == [100]
+    rows = study.selection_scores(found, n_resamples=0)
+    assert rows[["low", "high"]].isna().all(axis=None)
+    assert set(rows["method"]) == {"no interval"}
+
+
+def test_the_chapter_s_other_tables_leave_such_a_category_out_too():
+    found = one_label("paper")
+    assert study.selected(found.inputs).tolist() == [0, 1, 2, 3]
+    assert study.over_selections(found, [0])["test"].unique().tolist() == ["overall", "gender"]
+    assert study.ties(found)["vlbs, split"].tolist() == [50, 50]
+    assert study.averages(found).query("statistic == 'vlbs'")["over images"].tolist() == [50, 50]
+    assert study.paired_tests(found)["n"].tolist() == [2]
+
+
+def test_without_any_anti_stereotype_there_is_nothing_to_compare_and_nothing_to_balance():
+    table = {"category": ["religion"] * 3, "label": ["stereotype"] * 3}
+    found = run_of(table, scored([[2, 1, 0]] * 3), scored([[2, 1, 0]] * 3, OTHER), profile="paper")
+    scores = study.selection_scores(found).set_index(["model", "test", "statistic"])["value"]
+    assert np.isnan(scores["VisualBERT", "overall", "vlbs"])
+    assert scores["VisualBERT", "overall", "vlrs"] == 100
+    assert study.paired_tests(found).empty
+    assert plots.paired_table(study.paired_tests(found)).empty
+    with pytest.raises(DataError, match="no category has images of both labels"):
+        study.selected(found.inputs)
+
+
+def test_in_paper_a_balanced_selection_is_scored_and_in_planted_all():
+    label = ["stereotype"] * 10 + ["anti-stereotype"] * 40
+    table = {"category": ["race"] * 50, "label": label}
+    in_paper, planted_run = (
+        run_of(table, scored([[2, 1, 0]] * 50), profile=each) for each in ("paper", "planted")
+    )
+    rows = study.selected(in_paper.inputs)
+    assert in_paper.inputs.table["label"].iloc[rows].value_counts().tolist() == [10, 10]
+    assert "20 images, 10 of them anti" in plots.selected_sentence(in_paper.inputs)
+    assert study.selected(planted_run.inputs).tolist() == list(range(50))
+    assert "all images of this run: 50 images, 40" in plots.selected_sentence(planted_run.inputs)
+
+
+def test_the_spread_over_selections_is_put_beside_the_interval():
+    spread = pandas.DataFrame(
+        [("A", "overall", "vlbs", value) for value in (40.0, 44.0)]
+        + [("B", "overall", "vlbs", value) for value in (30.0, 31.0)]
+        + [(name, "overall", "vlrs", 90.0) for name in "AABB"],
+        columns=["model", "test", "statistic", "value"],
+    )
+    keys = [(name, score) for name in "AB" for score in ("vlrs", "vlbs", "ivlas")]
+    scores = pandas.DataFrame(keys, columns=["model", "statistic"]).assign(
+        test="overall", low=40.0, high=46.0
+    )
+    table = plots.selection_spread(spread, scores)
+    assert table["score"].tolist() == ["vlrs", "vlrs", "vlbs", "vlbs"]
+    row = table.iloc[2]
+    assert row[["model", "lowest", "highest", "selections"]].tolist() == ["A", 40, 44, 2]
+    assert row["half an interval's width"] == 3
+    said = plots.spread_sentence(table)
+    assert "vlbs moves by 2.5 points in the median model, and at most by 4.0 (A)" in said
+    assert "and 1 of 2 models move by more than half of their own" in said
+    assert "vlrs moves by 0.0 points in the median model, and at most by 0.0; half" in said
+
+
+def test_in_paper_alone_printed_scores_stand_beside_those_of_the_same_way():
+    label = ["stereotype", "anti-stereotype"] * 4
+    table = {"category": ["gender"] * 4 + ["religion"] * 4, "label": label}
+    ways = (WAY, study.WAYS[6])
+    in_paper, in_planted = (
+        study.selection_scores(
+            run_of(table, *(scored([[2, 1, 0]] * 8, way) for way in ways), profile=each)
+        )
+        for each in ("paper", "planted")
+    )
+    shown = plots.scores_table(in_paper).set_index("model")
+    assert shown.loc["VisualBERT", ["vlrs, printed", "vlbs, printed"]].tolist() == [85.31, 38.91]
+    assert shown.loc["ALBEF, matching logit", ["vlrs, printed", "vlbs, printed"]].isna().all()
+    assert not [name for name in plots.scores_table(in_planted) if "printed" in name]
+    both = plots.printed_beside(in_paper).set_index(["model", "category", "score"])
+    assert set(both.index.get_level_values("model")) == {"VisualBERT"}
+    tables = [published.table("zhou2022", number) for number in (3, 4)]
+    printed = pandas.concat(tables).set_index(["model", "category", "metric"])["value"]
+    assert len(both) == 9
+    for key, value in both["printed"].items():
+        assert value == printed[key]
+    with pytest.raises(ValueError, match="share no table"):
+        plots.printed_beside(in_planted)
+
+
 # Paired tests
 
 
@@ -215,6 +342,23 @@ def test_shifts_are_summarised_on_three_subsets_and_rows_without_neutral_caption
     assert found["n"].tolist() == [2, 2, 3, 3, 4, 4]
 
 
+def test_without_neutral_captions_there_are_no_shifts_and_this_is_counted():
+    table = {"category": ["gender"] * 3, "label": ["anti-stereotype"] * 3}
+    table |= dict.fromkeys(study.NEUTRAL, [None] * 3)
+    found = run_of(table, scored([[2, 1, 0]] * 3), profile="paper")
+    moved = study.shifts(found)
+    assert moved.empty
+    assert list(moved) == study.SHIFTS
+    assert study.shift_scores(moved).empty
+    assert plots.shift_table(worlds.shift_summary(found)).empty
+    (drawn,) = plots.shift_figure(moved, "planted").texts[:1]
+    assert drawn.get_text() == "No anti-stereotypical image of this category has neutral captions."
+    assert study.gaps(found.inputs)["here"].tolist() == [
+        "0 stereotype, 3 anti-stereotype",
+        "3 of 3 rows without neutral captions",
+    ]
+
+
 # Scoring
 
 
@@ -259,7 +403,7 @@ def test_a_detector_that_finds_nothing_in_white_leaves_vlss_out_and_says_so(tmp_
     class Blind(Matcher):
         def match(self, images, texts):
             if images[0].max() == 255:
-                raise ValueError("detector found nothing in 1 of 1 pictures: picture 0")
+                raise NothingFoundError("detector found nothing in 1 of 1 pictures: picture 0")
             return super().match(images, texts)
 
     given = small_inputs()
@@ -286,11 +430,65 @@ def test_models_that_cannot_be_scored_are_named_counted_and_an_error_if_none_is_
     assert list(found.scored) == ["CLIP"]
     assert found.skipped.to_numpy().tolist() == [
         ["VisualBERT", "dual cannot match images and texts"],
-        ["ALBEF", "no weights"],
+        ["ALBEF", "no weights. Train them"],
         ["FLAVA, cosine of the encoders alone", "dual cannot give unimodal vectors"],
     ]
     with pytest.raises(study.CapabilityError, match=r"none of 1 models .*: dual cannot match"):
         study.run([WAY], small_inputs(), load)
+
+
+def test_a_detector_that_finds_nothing_in_an_image_leaves_its_model_out():
+    class Blind(Matcher):
+        def match(self, images, texts):
+            raise NothingFoundError(
+                "detector found nothing in 1 of 2 pictures: 1.jpg. Leave it out"
+            )
+
+    models = {"VisualBERT": Blind(np.eye(3)), "ViLT": Matcher(np.eye(3))}
+    found = study.run([WAY, OTHER], small_inputs(), lambda way: models[way.model])
+    assert list(found.scored) == ["ViLT"]
+    assert found.skipped["reason"].str.endswith("1.jpg. Leave it out").tolist() == [True]
+
+
+@pytest.mark.parametrize("message", ["the head of the list is gone", "found nothing", "no bert"])
+def test_a_fault_of_a_model_is_no_missing_capability(message):
+    class Faulty(Matcher):
+        def match(self, images, texts):
+            raise ValueError(message)
+
+    with pytest.raises(ValueError, match=message) as caught:
+        study.run([WAY], small_inputs(), lambda way: Faulty(np.eye(3)))
+    assert not isinstance(caught.value, study.CapabilityError)
+
+    def load(way):
+        raise KeyError(message)
+
+    with pytest.raises(KeyError, match=message):
+        study.run([WAY], small_inputs(), load)
+
+
+def test_reasons_are_short_in_table_2_and_whole_in_a_table_of_their_own():
+    reason = "the checkpoint 1 of ALBEF has no matching head, and none can be made. " * 2
+    skipped = pandas.DataFrame([("ALBEF", reason.strip())], columns=["model", "reason"])
+    found = study.Run(small_inputs(), {}, skipped)
+    short = plots.models_table(found).set_index("model").loc["ALBEF", "why not"].iloc[0]
+    assert len(short) <= 92
+    assert plots.skipped_table(found)["why not"].tolist() == [reason.strip()]
+    nothing = study.Run(small_inputs(), {}, skipped.iloc[:0])
+    assert plots.skipped_table(nothing)["why not"].tolist() == ["everything was run"]
+
+
+@pytest.mark.slow
+def test_in_planted_one_way_alone_is_left_out_and_for_its_vectors():
+    found = study.run(study.WAYS, study.planted_inputs(0, 2))
+    assert found.skipped.to_numpy().tolist() == [
+        [
+            "FLAVA, cosine of the encoders alone",
+            "flava's unimodal vectors have 48 numbers for a text and 64 for an image: they have no "
+            "cosine",
+        ]
+    ]
+    assert list(found.scored) == [way.label for way in study.WAYS[:-1]]
 
 
 class Slow(Matcher):
@@ -356,10 +554,36 @@ def test_the_sample_of_the_rehearsal_is_read_in_paper_with_its_dead_links(tmp_pa
     assert given.table["neutral stereotype"].notna().all()
     lost = given.links.set_index("category").loc["all"]
     assert lost["stereotype, released"] - lost["stereotype, here"] == 1
+    assert lost["what came instead"] == "not downloaded (2)"
     for path in (tmp_path / "vlstereoset" / "images").iterdir():
         path.unlink()
-    with pytest.raises(DataError, match=f"none of {len(rows)} links leads to an image"):
+    with pytest.raises(DataError, match=f"none of {len(rows)} links leads to an image") as caught:
         study.inputs("paper")
+    assert f"vlstereoset.fetch_images({str(tmp_path / 'vlstereoset')!r})" in str(caught.value)
+
+
+def test_what_became_of_the_links_is_read_from_the_downloads(tmp_path, monkeypatch):
+    rehearsal_stereotype.build(tmp_path)
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
+    folder = tmp_path / "vlstereoset"
+    links = vlstereoset.links(vlstereoset.released(folder).table)
+    religion = links[links["test"] == "religion"]
+    dead = religion.assign(outcome="error 404")
+    record = pandas.concat([dead, links.iloc[:1].assign(outcome="here")])
+    record[["file", "url", "outcome"]].to_csv(folder / "images" / "downloads.csv", index=False)
+    for file in religion["file"].iloc[1:]:
+        (folder / "images" / file).unlink()
+    found = study.inputs("paper").links.set_index("category")["what came instead"]
+    assert found["religion"] == f"error 404 ({len(religion) - 1})"
+    assert found["gender"] == "downloaded, and gone since (1); not downloaded (1)"
+    (folder / "images" / religion["file"].iloc[0]).unlink()
+    assert study.gaps(study.inputs("paper")).to_numpy().tolist() == [
+        [
+            "religion",
+            "0 stereotype, 0 anti-stereotype",
+            "vlbs and ivlas are not defined; no balanced selection has it",
+        ]
+    ]
 
 
 # Worlds with a known answer

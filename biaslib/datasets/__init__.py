@@ -23,7 +23,7 @@ from biaslib.datasets.grounded_images import (
     images_of,
     user_test,
 )
-from biaslib.datasets.links import coverage, download_images, read_links
+from biaslib.datasets.links import coverage, download_images, outcomes, read_links
 
 __all__ = [
     "GENDER_WORDS",
@@ -44,6 +44,7 @@ __all__ = [
     "images_of",
     "matching_captions",
     "membership",
+    "outcomes",
     "proportions",
     "read_fairface",
     "read_links",

@@ -25,7 +25,7 @@ from biaslib.datasets._problems import DataError
 from biaslib.models.images import ImageError, open_image
 from biaslib.runtime import file_sha256, progress
 
-__all__ = ["coverage", "download_images", "read_links"]
+__all__ = ["coverage", "download_images", "outcomes", "read_links"]
 
 WGET = re.compile(r"wget\s(?:.*\s)?-O\s+(?P<file>\S+)\s+(?P<url>\S+)")
 RECORD = "downloads.csv"
@@ -38,6 +38,9 @@ FINAL = ("error 404", "error 410", "not an image", "refused", "larger than")
 
 BUSY = ("error 429", "error 5")
 """Outcomes of a server that may answer in a moment."""
+
+NOT_ASKED = "not downloaded"
+GONE = "downloaded, and gone since"
 
 LARGEST = 30_000_000
 """Bytes of an image at most."""
@@ -147,6 +150,51 @@ def download_images(
     return links.merge(record.table(), on=["file", "url"], how="left")
 
 
+def outcomes(links: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
+    """Return what became of links, without asking any again.
+
+    Parameters
+    ----------
+    links
+        Columns *file* and *url*, as :func:`download_images` takes them.
+    folder
+        Where the images are.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The rows of ``links`` with *outcome*: ``here`` where there is the file, however it came;
+        else what ``downloads.csv`` in the folder says went wrong, or ``not downloaded`` where it
+        says nothing.
+
+    Examples
+    --------
+    >>> link = {"file": "a.img", "url": "https://example.org/a.jpg"}
+    >>> outcomes(pandas.DataFrame([link]), "no such folder")["outcome"].tolist()
+    ['not downloaded']
+    """
+    folder = Path(folder)
+    known = _recorded(folder / RECORD) if (folder / RECORD).is_file() else links.iloc[:0]
+    said = {(row.file, row.url): row.outcome for row in known.itertuples()}
+    found = [
+        _outcome((folder / file).is_file(), said.get((file, url), NOT_ASKED))
+        for file, url in zip(links["file"], links["url"], strict=True)
+    ]
+    return links.assign(outcome=found)
+
+
+def _outcome(is_here: bool, recorded: str) -> str:
+    if is_here:
+        return HERE
+    return GONE if recorded == HERE else recorded
+
+
+def _recorded(path: Path) -> pandas.DataFrame:
+    """Return the last row of every file of a record."""
+    rows = pandas.read_csv(path, dtype=str, keep_default_na=False, on_bad_lines="skip")
+    return rows.drop_duplicates(["file", "url"], keep="last")
+
+
 def coverage(downloaded: pandas.DataFrame) -> pandas.DataFrame:
     """Return how many links of every test and group still lead to an image, and what the rest did.
 
@@ -163,11 +211,15 @@ def coverage(downloaded: pandas.DataFrame) -> pandas.DataFrame:
     """
     rows = []
     for (test, group), part in downloaded.groupby(["test", "group"]):
-        lost = part.loc[part["outcome"] != HERE, "outcome"].value_counts()
-        reasons = "; ".join(f"{reason} ({count})" for reason, count in lost.items())
+        reasons = counted(part.loc[part["outcome"] != HERE, "outcome"])
         here = int((part["outcome"] == HERE).sum())
         rows.append((test, group, len(part), here, here / len(part), reasons))
     return pandas.DataFrame(rows, columns=["test", "group", "links", "here", "share", "reasons"])
+
+
+def counted(reasons: pandas.Series) -> str:
+    """Return how often each reason occurs, in words, the most frequent first."""
+    return "; ".join(f"{reason} ({n})" for reason, n in reasons.value_counts().items())
 
 
 class _Record:
@@ -182,8 +234,7 @@ class _Record:
 
     def table(self) -> pandas.DataFrame:
         """Return the last row of every file."""
-        rows = pandas.read_csv(self.path, dtype=str, keep_default_na=False, on_bad_lines="skip")
-        return rows.drop_duplicates(["file", "url"], keep="last")
+        return _recorded(self.path)
 
     def settled(self, file: str, url: str, again: bool) -> bool:
         known = self._known.get((file, url))

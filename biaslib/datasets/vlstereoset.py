@@ -19,11 +19,12 @@ import numpy as np
 import pandas
 
 from biaslib.datasets._problems import DataError, problems, require_sound
-from biaslib.datasets.links import HERE
+from biaslib.datasets.links import HERE, counted, download_images, outcomes
 from biaslib.runtime import ChecksumError, download, file_sha256
 
 __all__ = [
     "FILE",
+    "IMAGES",
     "LABELS",
     "SHA256",
     "STEREOTYPE_LABEL",
@@ -32,16 +33,22 @@ __all__ = [
     "balanced",
     "coverage",
     "fetch",
+    "fetch_images",
+    "found_links",
     "links",
     "neutral_caption",
     "neutral_terms",
     "neutralised",
     "overlaps",
     "read",
+    "released",
     "with_images",
 ]
 
 FILE = "VLStereoSet.csv"
+
+IMAGES = "images"
+"""The folder of the images, beside the table."""
 
 URL = (
     "https://raw.githubusercontent.com/K-Square-00/VLStereo/"
@@ -151,6 +158,63 @@ def _require_pinned(path: Path, sha256: str) -> None:
             "is another version. Remove it, and the same call downloads the pinned one; or read "
             "another file with vlstereoset.read(path)"
         )
+
+
+def released(folder: str | Path) -> VLStereoSet:
+    """Read the table of a folder, downloaded from the authors' repository if it is not there.
+
+    Raises
+    ------
+    DataError, DownloadError, ChecksumError
+        As :func:`read` and :func:`fetch`.
+    """
+    path = Path(folder) / FILE
+    return read(path if path.is_file() else fetch(folder))
+
+
+def fetch_images(folder: str | Path, again: bool = False) -> pandas.DataFrame:
+    """Download the images of the released links to ``images/`` of a folder, and the table to it.
+
+    What became of each link is written to ``images/downloads.csv``, which names the file of every
+    address, dead ones included. Called again, it goes on where it stopped.
+
+    Parameters
+    ----------
+    folder
+        That of :func:`biaslib.runtime.data_folder`; made if it is not there.
+    again
+        Ask dead links again.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`biaslib.datasets.download_images`.
+
+    Raises
+    ------
+    DataError, DownloadError, ChecksumError
+        As :func:`released`.
+    """
+    table = released(folder).table
+    return download_images(links(table), Path(folder) / IMAGES, again=again)
+
+
+def found_links(table: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
+    """Return the links of a table with what became of them: see :func:`fetch_images`.
+
+    Parameters
+    ----------
+    table
+        Of :func:`read`.
+    folder
+        The one that holds the table and ``images/``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        :func:`links` with *outcome*, as :func:`biaslib.datasets.outcomes` finds it.
+    """
+    return outcomes(links(table), Path(folder) / IMAGES)
 
 
 def read(
@@ -394,22 +458,27 @@ def with_images(
     Raises
     ------
     DataError
-        If no link leads to an image; the message counts what came instead.
+        If no link leads to an image; the message counts what came instead, and says how to get
+        them.
     """
+    place = Path(folder)
     here = downloaded[downloaded["outcome"] == HERE].set_index("url")["file"]
     if here.empty:
-        reasons = downloaded["outcome"].value_counts()
-        counted = "; ".join(f"{reason} ({count})" for reason, count in reasons.items())
+        reasons = counted(downloaded["outcome"]) or "there are no links"
         raise DataError(
-            f"none of {len(downloaded)} links leads to an image: {counted or 'there are no links'}."
-            " Check the connection, or place the images by hand"
+            f"none of {len(downloaded)} links leads to an image: {reasons}. To download them: from "
+            f"biaslib.datasets import vlstereoset; vlstereoset.fetch_images({str(place.parent)!r}),"
+            " with again=True to ask dead links once more. An image that you have yourself takes "
+            f"the name that {place / 'downloads.csv'} then gives its address"
         )
     kept = table[table["url"].isin(here.index)]
-    paths = [str(Path(folder) / here[url]) for url in kept["url"]]
+    paths = [str(place / here[url]) for url in kept["url"]]
     return kept.assign(path=paths)
 
 
-def coverage(table: pandas.DataFrame, kept: pandas.DataFrame) -> pandas.DataFrame:
+def coverage(
+    table: pandas.DataFrame, kept: pandas.DataFrame, downloaded: pandas.DataFrame
+) -> pandas.DataFrame:
     """Return what is left of every category, and what that does to the balance.
 
     Parameters
@@ -418,18 +487,23 @@ def coverage(table: pandas.DataFrame, kept: pandas.DataFrame) -> pandas.DataFram
         All rows.
     kept
         Those whose image is here.
+    downloaded
+        Links with *test* and *outcome*: of :func:`found_links` or :func:`fetch_images`.
 
     Returns
     -------
     pandas.DataFrame
-        One row a category and one for all: rows released and kept by label, and how many images a
-        balanced selection has of each (twice the rarer label).
+        One row a category and one for all: rows released and kept by label, how many images a
+        balanced selection has of each (twice the rarer label), and *what came instead* of the
+        images of the other links.
 
     Examples
     --------
     >>> table = pandas.DataFrame({"category": "race", "label": list(LABELS) * 3})
-    >>> coverage(table, table.iloc[:3])["balanced now"].tolist()
-    [2, 2]
+    >>> asked = pandas.DataFrame({"test": "race", "outcome": ["here"] * 3 + ["error 404"] * 3})
+    >>> found = coverage(table, table.iloc[:3], asked)
+    >>> found[["balanced now", "what came instead"]].to_numpy().tolist()
+    [[2, 'error 404 (3)'], [2, 'error 404 (3)']]
     """
     rows = []
     for category, released in table.groupby("category", sort=True):
@@ -442,7 +516,11 @@ def coverage(table: pandas.DataFrame, kept: pandas.DataFrame) -> pandas.DataFram
     names = ["category", *names, "balanced as released", "balanced now"]
     found = pandas.DataFrame(rows, columns=names)
     total = {"category": "all"} | found.drop(columns="category").sum().to_dict()
-    return pandas.concat([found, pandas.DataFrame([total])], ignore_index=True)
+    found = pandas.concat([found, pandas.DataFrame([total])], ignore_index=True)
+    lost = downloaded[downloaded["outcome"] != HERE]
+    parts = [lost if each == "all" else lost[lost["test"] == each] for each in found["category"]]
+    reasons = [counted(part["outcome"]) or "–" for part in parts]
+    return found.assign(**{"what came instead": reasons})
 
 
 def _by_label(rows: pandas.DataFrame) -> list[int]:

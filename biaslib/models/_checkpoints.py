@@ -9,6 +9,8 @@ from pathlib import Path
 
 import torch
 
+from biaslib.models._errors import CheckpointError
+
 __all__ = [
     "CheckpointError",
     "read_config",
@@ -27,11 +29,6 @@ LISTED = 5
 
 OLDEST_SAFE_TORCH = (2, 6)
 """Below it, ``torch.load`` can be made to run code even with ``weights_only`` (CVE-2025-32434)."""
-
-
-class CheckpointError(ValueError):
-    """A checkpoint that is not what the model needs; its text says what is wrong and what to do."""
-
 
 KINDS = {
     "visualbert": ("visual_bert",),
@@ -289,7 +286,7 @@ def require_complete(
     >>> require_complete(info, "bert")
     Traceback (most recent call last):
         ...
-    biaslib.models._checkpoints.CheckpointError: the checkpoint of 'bert' lacks 1 weight that \
+    biaslib.models._errors.CheckpointError: the checkpoint of 'bert' lacks 1 weight that \
 the model needs: bert.pooler.dense.bias. It may be damaged, or of another model; nothing was loaded
     """
     shapes = [f"{key} {tuple(there)} not {tuple(needed)}" for key, there, needed in _shapes(info)]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from biaslib.models.images import Pictures, pictures
-from biaslib.models.regions import RegionFeatures
+from biaslib.models.regions import NothingFoundError, RegionFeatures
 from biaslib.runtime import Store
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ def found_regions(images: Any, detector: "Detector", store: Store | None = None)
 
     Raises
     ------
+    NothingFoundError
+        If nothing is found in some; the message names those.
     ValueError
-        If there are no images, or nothing is found in some; the message names those.
+        If there are no images.
     ImageError
         If an image cannot be used; the message names it.
     """
@@ -80,7 +82,7 @@ def _unpacked(rows: np.ndarray) -> RegionFeatures:
 def _require_regions(found: RegionFeatures, shown: Pictures, name: str) -> None:
     empty = [shown.name(row) for row in np.flatnonzero(~found.real.any(axis=1))]
     if empty:
-        raise ValueError(
+        raise NothingFoundError(
             f"{name} found nothing in {len(empty)} of {len(found)} pictures: {', '.join(empty)}. "
             "Leave them out, or pass regions of your own (biaslib.models.regions.RegionFeatures)"
         )

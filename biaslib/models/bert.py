@@ -14,6 +14,7 @@ from biaslib.models._networks import quiet, read_tokenizer
 from biaslib.models._registry import Entry
 from biaslib.models._revisions import revision_of
 from biaslib.models._words import require_known_words, word_pieces
+from biaslib.models.capabilities import CapabilityError
 from biaslib.models.text import HEADS, TextEncoder
 from biaslib.runtime import device as best_device
 
@@ -102,7 +103,7 @@ class Bert(TextEncoder):
         if images is not None:
             raise ValueError(f"{self.name} reads text alone; pass images=None")
         if not self.has_words:
-            raise ValueError(
+            raise CapabilityError(
                 f"the checkpoint {self.revision} of {self.name} has no masked-word head; load one "
                 "that has, such as google-bert/bert-base-uncased"
             )

@@ -9,7 +9,15 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-__all__ = ["DualEncoder", "GroundedEncoder", "ImageTextMatcher", "MaskedLM"]
+__all__ = ["CapabilityError", "DualEncoder", "GroundedEncoder", "ImageTextMatcher", "MaskedLM"]
+
+
+class CapabilityError(ValueError):
+    """A model that lacks what it was asked for: a method, or the head behind one.
+
+    A study that goes through several models leaves such a model out and names it. Any other error
+    of a model is a fault, of the model or of its input, and is not caught.
+    """
 
 
 @runtime_checkable

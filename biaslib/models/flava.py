@@ -31,6 +31,7 @@ from biaslib.models._networks import read_network, read_tokenizer
 from biaslib.models._pixels import PixelModel, read_image_processor
 from biaslib.models._registry import Entry
 from biaslib.models._revisions import revision_of
+from biaslib.models.capabilities import CapabilityError
 from biaslib.models.fusion import Output
 from biaslib.models.images import pictures
 from biaslib.runtime import device as best_device
@@ -91,8 +92,10 @@ class Flava(PixelModel):
 
         Raises
         ------
+        CapabilityError
+            If the checkpoint has no such head.
         ValueError
-            If the checkpoint has no such head; and as the method above.
+            As the method above.
         """
         self._words = self._head("mlm_head" if images is None else "mmm_text_head")
         return super().mask_log_prob(texts, candidates, images, **options)
@@ -108,8 +111,10 @@ class Flava(PixelModel):
 
         Raises
         ------
+        CapabilityError
+            If the checkpoint has no matching head.
         ValueError
-            If the checkpoint has no matching head; and as the method above.
+            As the method above.
         """
         self._head("itm_head")
         return super().match(images, texts)
@@ -192,7 +197,7 @@ class Flava(PixelModel):
 
     def _head(self, name: str) -> torch.nn.Module:
         if any(key.startswith(f"{name}.") for key in self.missing):
-            raise ValueError(
+            raise CapabilityError(
                 f"the checkpoint {self.revision} of {self.name} has no {name}; load one that was "
                 "saved with its pre-training heads, such as facebook/flava-full"
             )

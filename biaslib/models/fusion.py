@@ -17,6 +17,7 @@ from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._tokens import Tokens, tokenized
 from biaslib.models._words import require_fitting, require_known_words, token_limit, word_pieces
 from biaslib.models.bert import MASK
+from biaslib.models.capabilities import CapabilityError
 from biaslib.models.text import LEVELS
 from biaslib.runtime import unknown_name
 
@@ -282,7 +283,9 @@ class FusionModel(ABC):
         ------
         ValueError
             If there are no images or not one row of captions for each, the rows differ in length,
-            a caption is longer than the model reads, or the model has no matching head.
+            or a caption is longer than the model reads.
+        CapabilityError
+            If the model has no matching head.
         """
         if images is None:
             raise ValueError("matching needs an image for every row of captions")
@@ -298,7 +301,8 @@ class FusionModel(ABC):
 
     def _match_of(self, output: Output, batch: np.ndarray) -> torch.Tensor:
         if output.match is None:
-            raise ValueError(f"{self.name} ({self.revision}) has no head that matches captions")
+            what = f"{self.name} ({self.revision})"
+            raise CapabilityError(f"{what} has no head that matches captions")
         return output.match
 
     def _run(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["RegionFeatures"]
+__all__ = ["NothingFoundError", "RegionFeatures"]
 
 KINDS = {
     "features": np.float32,
@@ -26,6 +26,10 @@ SAID = {"classes": np.int64, "attributes": np.int64, "scores": np.float32}
 NAMES = "class_names"
 
 FORMATS = (".npz", ".safetensors")
+
+
+class NothingFoundError(ValueError):
+    """Pictures in which a detector finds no region; the message names them."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from biaslib.models._networks import read_network, read_tokenizer, require_token
 from biaslib.models._pixels import PixelModel, read_image_processor
 from biaslib.models._registry import Entry
 from biaslib.models._revisions import revision_of
+from biaslib.models.capabilities import CapabilityError
 from biaslib.models.fusion import Output
 from biaslib.runtime import device as best_device
 
@@ -123,7 +124,7 @@ class Vilt(PixelModel):
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
         """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
         if not self.has_words:
-            raise ValueError(
+            raise CapabilityError(
                 f"the checkpoint {self.revision} of {self.name} has no masked-word head "
                 "(mlm_score); load one that has, such as dandelin/vilt-b32-mlm"
             )
@@ -138,11 +139,13 @@ class Vilt(PixelModel):
 
         Raises
         ------
+        CapabilityError
+            If the checkpoint has neither head.
         ValueError
-            If the checkpoint has neither head; and as the method above.
+            As the method above.
         """
         if not (self.has_match or self.has_rank):
-            raise ValueError(
+            raise CapabilityError(
                 f"the checkpoint {self.revision} of {self.name} has no matching head (itm_score "
                 "or rank_output); load one that has, such as dandelin/vilt-b32-finetuned-coco"
             )

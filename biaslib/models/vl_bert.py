@@ -17,6 +17,7 @@ from biaslib.models._own_networks import read_own
 from biaslib.models._pixels import padded
 from biaslib.models._region_model import RegionModel, hidden_regions
 from biaslib.models._registry import Entry
+from biaslib.models.capabilities import CapabilityError
 from biaslib.models.fusion import Mask, Output
 from biaslib.models.images import pictures
 from biaslib.models.networks import vl_bert as networks
@@ -100,7 +101,7 @@ class VlBert(RegionModel):
 
     def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
         """Raise an error: VL-BERT was not trained to tell whether a text fits an image."""
-        raise ValueError(
+        raise CapabilityError(
             f"{self.name} has no head that matches captions: VL-BERT was published without one. "
             "vilbert, lxmert and visualbert have one"
         )

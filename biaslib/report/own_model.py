@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -181,14 +182,28 @@ def _panel(axes, rows: pandas.DataFrame, shown: tuple, title: str) -> None:
 
 
 class Downloads:
-    """Links that hold the files of an audit themselves, so that they work on a page too."""
+    """Links that hold the files of an audit themselves, so that they work on a page too.
+
+    Attributes
+    ----------
+    files
+        Kind and text by name: the scores, what they were made of, and the report to fill in.
+    """
 
     def __init__(self, found: study.Audit):
         self.files = {
             "scores.csv": ("text/csv", found.scores.to_csv(index=False)),
-            "provenance.json": ("application/json", json.dumps(found.provenance, indent=1)),
+            "provenance.json": ("application/json", json.dumps(found.provenance, indent=1) + "\n"),
             "report.md": ("text/markdown", write_up(found)),
         }
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write the files, which belong together, into a folder; make it if it is not there."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, (_, text) in self.files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return [folder / name for name in self.files]
 
     def _repr_html_(self) -> str:
         return f"<p>To keep: {', '.join(self._link(name) for name in self.files)}.</p>"

@@ -41,14 +41,18 @@ __all__ = [
     "names_modality",
     "neutral_examples",
     "paired_table",
+    "printed_beside",
     "printed_scores",
     "printed_sentence",
     "relevance_sentence",
     "scores_table",
+    "selected_sentence",
     "selection_spread",
     "shift_figure",
     "shift_table",
     "sizes",
+    "skipped_table",
+    "spread_sentence",
     "stated",
     "truth_table",
     "verdict_sentence",
@@ -127,7 +131,15 @@ def models_table(found: study.Run) -> pandas.DataFrame:
 
 
 def _short(reason: str, most: int = 90) -> str:
+    """Return the beginning of a reason; :func:`skipped_table` has the whole of it."""
     return reason if len(reason) <= most else f"{reason[:most].rsplit(' ', 1)[0]} …"
+
+
+def skipped_table(found: study.Run) -> pandas.DataFrame:
+    """Return in full why models, or vlss of some, were not run, with what would mend it."""
+    if found.skipped.empty:
+        return pandas.DataFrame({"model": ["–"], "why not": ["everything was run"]})
+    return found.skipped.rename(columns={"reason": "why not"})
 
 
 def _examples(given: study.Inputs, n: int = 4) -> pandas.DataFrame:
@@ -214,8 +226,32 @@ def case_table(found: study.Run) -> pandas.DataFrame:
 # Tables 3 and 4
 
 
+def selected_sentence(given: study.Inputs) -> str:
+    """Return which images the scores below are computed of."""
+    rows = study.selected(given)
+    counted = f"{len(rows):,} images, {int(given.anti[rows].sum()):,} of them anti-stereotypical"
+    if given.profile != "paper":
+        return f"The scores below are of all images of this run: {counted}."
+    return (
+        f"The scores below are of a balanced selection, drawn by seed 0, as the paper scored one: "
+        f"{counted}. The scores of all {len(given.table):,} images are folded below it."
+    )
+
+
 def scores_table(scores: pandas.DataFrame, test: str = "overall") -> pandas.DataFrame:
-    """Return vlrs, vlbs and ivlas with intervals: a row a model, the paper's references below."""
+    """Return vlrs, vlbs and ivlas with intervals: a row a model, the paper's references below.
+
+    In the profile ``paper`` the scores that the paper printed stand beside those of its ways.
+    """
+    table = _scores_and_references(scores, test)
+    if scores["profile"].iloc[0] != "paper":
+        return table
+    printed = _printed_of_both(test)
+    beside = {f"{name}, printed": table["model"].map(printed[name]) for name in ("vlrs", "vlbs")}
+    return table.assign(**beside)
+
+
+def _scores_and_references(scores: pandas.DataFrame, test: str) -> pandas.DataFrame:
     rows = [
         _scores_row(model, part)
         for model, part in scores[scores["test"] == test].groupby("model", sort=False)
@@ -234,6 +270,8 @@ def _scores_row(model: str, part: pandas.DataFrame) -> dict:
 
 
 def _cell(row: pandas.Series) -> str:
+    if pandas.isna(row["value"]):
+        return "–"
     if pandas.isna(row["low"]):
         return f"{row['value']:.1f}"
     return f"{row['value']:.1f} ({row['low']:.0f} to {row['high']:.0f})"
@@ -255,6 +293,47 @@ def printed_scores(number: int = 3) -> pandas.DataFrame:
     wide = table.pivot(index=keys, columns="metric", values="value")[["vlrs", "vlbs", "ivlas"]]
     order = table.drop_duplicates(keys).set_index(keys).index
     return wide.loc[order].reset_index().rename_axis(columns=None)
+
+
+def _printed_of_both(test: str) -> pandas.DataFrame:
+    """Return the scores of Tables 3 and 4 of one category, or of all images, by model."""
+    both = pandas.concat([published.table("zhou2022", number) for number in (3, 4)])
+    kept = both[both["category"] == test].drop_duplicates(["model", "metric"])
+    return kept.pivot(index="model", columns="metric", values="value")
+
+
+def printed_beside(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return scores of this run beside those printed in Tables 3 and 4: a row a cell.
+
+    Only the ways in which the paper scored are in it.
+
+    Raises
+    ------
+    ValueError
+        If the scores are of the planted world: its numbers and printed ones share no table.
+    """
+    if (scores["profile"] != "paper").any():
+        raise ValueError("planted scores and printed ones share no table; run the profile 'paper'")
+    tables = [
+        part.assign(printed=_looked_up(part, _printed_of_both(test)))
+        for test, part in scores.groupby("test", sort=False)
+    ]
+    kept = pandas.concat(tables, ignore_index=True).dropna(subset="printed")
+    return pandas.DataFrame(
+        {
+            "model": kept["model"],
+            "category": kept["test"],
+            "score": kept["statistic"],
+            "printed": kept["printed"],
+            "this run (95% interval)": kept.apply(_cell, axis=1),
+            "n": kept["n"],
+        }
+    )
+
+
+def _looked_up(part: pandas.DataFrame, printed: pandas.DataFrame) -> list[float]:
+    known = printed.stack().to_dict()
+    return [known.get(each, np.nan) for each in zip(part["model"], part["statistic"], strict=True)]
 
 
 def intervals(scores: pandas.DataFrame, statistic: str = "vlbs"):
@@ -329,14 +408,34 @@ def paired_table(tests: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def selection_spread(spread: pandas.DataFrame, scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how far vlbs moves with the selection's seed, beside its interval's half width."""
-    kept = spread.query("test == 'overall' and statistic == 'vlbs'").groupby("model", sort=False)
-    found = kept["value"].agg(["min", "max", "std", "count"]).reset_index()
-    wide = scores.query("test == 'overall' and statistic == 'vlbs'").set_index("model")
-    half = ((wide["high"] - wide["low"]) / 2).reindex(found["model"]).to_numpy()
-    found["half an interval's width"] = half
-    names = {"min": "lowest vlbs", "max": "highest vlbs", "std": "spread", "count": "selections"}
-    return found.rename(columns=names)
+    """Return how far vlrs and vlbs move with the selection's seed, beside half their interval."""
+    keys, asked = ["statistic", "model"], "test == 'overall' and statistic != 'ivlas'"
+    kept = spread.query(asked).sort_values("statistic", ascending=False, kind="stable")
+    kept = kept.groupby(keys, sort=False)["value"]
+    found = kept.agg(["min", "max", "std", "count"])
+    wide = scores.query(asked).set_index(keys)
+    found["half an interval's width"] = (wide["high"] - wide["low"]).reindex(found.index) / 2
+    names = {"statistic": "score", "min": "lowest", "max": "highest"}
+    return found.reset_index().rename(columns=names | {"std": "spread", "count": "selections"})
+
+
+def spread_sentence(table: pandas.DataFrame) -> str:
+    """Return how far the choice of images alone moves the scores, from :func:`selection_spread`."""
+    parts = [_moved(name, table[table["score"] == name]) for name in ("vlrs", "vlbs")]
+    return f"How far does the seed move a score? {' '.join(parts)}"
+
+
+def _moved(name: str, rows: pandas.DataFrame) -> str:
+    apart = rows["highest"] - rows["lowest"]
+    most, half = apart.idxmax(), "half an interval's width"
+    wider = int((apart > rows[half]).sum())
+    where = f" ({rows.loc[most, 'model']})" if apart.max() else ""
+    return (
+        f"Over {rows['selections'].max()} selections {name} moves by {apart.median():.1f} points "
+        f"in the median model, and at most by {apart.max():.1f}{where}; half an interval is "
+        f"{rows[half].median():.1f} points wide in the median, and {wider} of {len(rows)} models "
+        "move by more than half of their own."
+    )
 
 
 # lmss and vlss
@@ -347,8 +446,12 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
     import seaborn
     from matplotlib import pyplot
 
-    kept = table[(table["category"] == category) & table["anti"]]
+    kept = table[(table["category"] == category) & table["anti"].astype(bool)]
     names = list(dict.fromkeys(kept["model"]))
+    if not names:
+        return _nothing(
+            "No anti-stereotypical image of this category has neutral captions.", profile
+        )
     colours = seaborn.color_palette("colorblind")
     rng = np.random.default_rng(0)
     figure, axes = pyplot.subplots(1, 2, figsize=(7.2, 0.9 + 0.42 * len(names)), sharey=True)
@@ -369,6 +472,18 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
     return _marked(figure, profile)
 
 
+def _nothing(text: str, profile: str):
+    """Draw a sentence where there is nothing to draw."""
+    from matplotlib import pyplot
+
+    figure = pyplot.figure(figsize=(7.2, 0.9))
+    figure.text(0.02, 0.4, text, fontsize=10)
+    return _marked(figure, profile)
+
+
+MEAN_AND_SHARE = ("mean (95% interval)", "% above 0 (95% interval)")
+
+
 def shift_table(summary: pandas.DataFrame) -> pandas.DataFrame:
     """Return mean and share of positive shifts, a row a model, dose, score and subset."""
     keys = ["model", "test", "level", "dose"]
@@ -382,12 +497,13 @@ def shift_table(summary: pandas.DataFrame) -> pandas.DataFrame:
                 "dose": dose,
                 "score": test,
                 "images": SHOWN_SUBSETS[level],
-                "mean (95% interval)": _log_cell(mean),
-                "% above 0 (95% interval)": "–" if not mean["n"] else _cell(share),
+                MEAN_AND_SHARE[0]: _log_cell(mean),
+                MEAN_AND_SHARE[1]: "–" if not mean["n"] else _cell(share),
                 "n": int(mean["n"]),
             }
         )
-    table = pandas.DataFrame(rows)
+    names = ["model", "dose", "score", "images", *MEAN_AND_SHARE, "n"]
+    table = pandas.DataFrame(rows, columns=names)
     if table["dose"].isna().all():
         return table.drop(columns="dose")
     order = {name: at for at, name in enumerate(dict.fromkeys(table["model"]))}

@@ -25,11 +25,12 @@ SETS = {
         "a corpus that you may use; its card says on what terms",
     ),
     "vlstereoset": (
-        "VLStereoSet.csv, and the pictures in images/",
+        "VLStereoSet.csv, and in images/ the pictures of its links, which two lines download: "
+        "from biaslib.datasets import vlstereoset; vlstereoset.fetch_images({folder!r})",
         "the authors' repository, https://github.com/K-Square-00/VLStereo",
     ),
 }
-"""What belongs in each folder, and where it comes from."""
+"""What belongs in each folder, ``{folder}`` where it names it, and where it comes from."""
 
 
 def data_folder(name: str) -> Path:
@@ -57,7 +58,7 @@ def data_folder(name: str) -> Path:
         raise unknown_name("data set", name, SETS)
     folder = Path(os.environ.get("BIASLIB_DATA") or "biaslib-data").absolute() / name
     if not folder.is_dir():
-        content, source = SETS[name]
+        content, source = (text.format(folder=str(folder)) for text in SETS[name])
         raise FileNotFoundError(
             f"the profile 'paper' reads the data set {name!r} from {folder}, which is not there. "
             f"Put there: {content}. Where it comes from: {source}. Another place can be set with "

@@ -5,7 +5,6 @@ why not. Nothing is measured here: every score is that of its study.
 """
 
 import datetime
-import json
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,23 +17,27 @@ import pandas
 
 import biaslib
 from biaslib import inference, runtime
+from biaslib.datasets import DataError
 from biaslib.models import planted_checkpoints
 from biaslib.models.capabilities import (
+    CapabilityError,
     DualEncoder,
     GroundedEncoder,
     ImageTextMatcher,
     MaskedLM,
 )
-from biaslib.models.own import OwnModel, load_own
+from biaslib.models.images import ImageError
+from biaslib.models.own import CheckpointError, OwnModel, load_own
+from biaslib.models.regions import NothingFoundError
 from biaslib.runtime import progress
 from biaslib.studies import grounded
 from biaslib.studies import masked_association as masked
 
 __all__ = [
+    "KINDS",
     "PARTS",
     "TIDY",
     "Audit",
-    "CapabilityError",
     "Part",
     "audit",
     "capabilities",
@@ -52,15 +55,29 @@ WITH_IMAGES = ("S_L", "S_V")
 QUOTED = "Occupation"
 """The type of words of study 3 that a page quotes; the others are counted."""
 
+KINDS = {
+    "not possible": CapabilityError,
+    "not there": (
+        DataError,
+        ImageError,
+        NothingFoundError,
+        CheckpointError,
+        runtime.DownloadError,
+        FileNotFoundError,
+        ImportError,
+    ),
+    "error": Exception,
+}
+"""Why a part is not run: the model cannot, something is missing, or a fault. The first that fits.
+
+:meta hide-value:
+"""
+
 RESAMPLES = 200
 """Of the intervals; each study's chapter uses more."""
 
 SHOWN_AS = {"text": "bert", "pixels": "vilt", "regions": "visualbert"}
 """A registered model that takes the same pictures, for a study that prepares them by name."""
-
-
-class CapabilityError(ValueError):
-    """A model that cannot be asked for what a part of the audit needs."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +131,7 @@ class Audit:
     scores
         The scores of all parts that were run: see :data:`TIDY`.
     not_run
-        *study*, *part*, *reason*.
+        *study*, *part*, *reason*, and *kind*, one of :data:`KINDS`.
     finished
         When, in UTC.
     """
@@ -124,6 +141,11 @@ class Audit:
     scores: pandas.DataFrame
     not_run: pandas.DataFrame
     finished: str
+
+    @property
+    def faults(self) -> pandas.DataFrame:
+        """The rows of ``not_run`` that an error caused which nobody foresaw."""
+        return self.not_run[self.not_run["kind"] == "error"]
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -142,21 +164,6 @@ class Audit:
             "python": platform.python_version(),
             "packages": {name: metadata.version(name) for name in packages},
         }
-
-    def save(self, folder: str | Path) -> list[Path]:
-        """Write ``scores.csv`` and ``provenance.json``, which belong together.
-
-        Returns
-        -------
-        list of pathlib.Path
-            The two files.
-        """
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / "scores.csv", folder / "provenance.json"]
-        self.scores.to_csv(paths[0], index=False)
-        paths[1].write_text(json.dumps(self.provenance, indent=1) + "\n", encoding="utf-8")
-        return paths
 
 
 def capabilities(own: OwnModel) -> pandas.DataFrame:
@@ -189,8 +196,10 @@ def audit(
     profile
         ``planted``: scenes and captions of the planted world, without a network. ``paper``: the
         data of the studies below ``BIASLIB_DATA``. ``None`` takes that of the run.
-    device, store
-        Where the model runs; where its answers are kept.
+    device
+        Where the model runs.
+    store
+        Where its answers are kept, by its name and revision; ``None`` takes the one of the run.
 
     Raises
     ------
@@ -207,14 +216,15 @@ def audit(
             f"{', '.join(ABILITIES.values())}. A model is asked by the methods of "
             "biaslib.models.capabilities"
         )
+    store = store or runtime.Store()
     tables, not_run = [], []
     for part in progress(PARTS, "audits"):
         try:
             tables.append(_scores(part, own, chosen, store))
         except Exception as error:  # the other parts run, and the page names this one
-            not_run.append((part.study, part.name, _reason(error)))
+            not_run.append((part.study, part.name, *_reason(error)))
     scores = pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame(columns=TIDY)
-    table = pandas.DataFrame(not_run, columns=["study", "part", "reason"])
+    table = pandas.DataFrame(not_run, columns=["study", "part", "reason", "kind"])
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     return Audit(own, chosen, scores, table, now)
 
@@ -229,11 +239,11 @@ def _scores(
     return found.assign(**given).reindex(columns=TIDY)
 
 
-def _reason(error: Exception) -> str:
-    """Return the first line of an error, with its kind where it is not one that asks for a fix."""
-    line = (str(error).strip() or "no message").splitlines()[0]
-    known = isinstance(error, ValueError | LookupError | OSError)
-    return line if known else f"{type(error).__name__}: {line}"
+def _reason(error: Exception) -> tuple[str, str]:
+    """Return the text of an error, with its type if nobody foresaw it, and what kind it is of."""
+    kind = next(name for name, types in KINDS.items() if isinstance(error, types))
+    text = " ".join(str(error).split()) or "no message"
+    return (f"{type(error).__name__}: {text}" if kind == "error" else text), kind
 
 
 # The parts
@@ -309,7 +319,8 @@ def _selection(head: str):
         way = stereotype_selection.Way(own.given, head, True, own.registered, own.registered)
         given = stereotype_selection.inputs(profile)
         found = stereotype_selection.run([way], given, lambda _: own.model, store)
-        return stereotype_selection.selection_scores(found, n_resamples=RESAMPLES)
+        rows = stereotype_selection.selected(given)
+        return stereotype_selection.selection_scores(found, rows, n_resamples=RESAMPLES)
 
     return run
 

@@ -20,26 +20,28 @@ import numpy as np
 import pandas
 
 from biaslib import inference, models, planted
-from biaslib.datasets import vlstereoset
+from biaslib.datasets import DataError, vlstereoset
 from biaslib.metrics import caption_selection
-from biaslib.models.capabilities import DualEncoder, ImageTextMatcher
+from biaslib.models._errors import CheckpointError
+from biaslib.models.capabilities import CapabilityError, DualEncoder, ImageTextMatcher
 from biaslib.models.images import Pictures, pictures
 from biaslib.models.oracle import Oracle
+from biaslib.models.regions import NothingFoundError
 from biaslib.models.stored import store_key
-from biaslib.runtime import Store, data_folder, progress
+from biaslib.runtime import DownloadError, Store, data_folder, progress
 
 __all__ = [
     "HEADS",
     "ORACLE",
     "SUBSETS",
     "WAYS",
-    "CapabilityError",
     "Inputs",
     "Run",
     "Scored",
     "Way",
     "averages",
     "caption_scores",
+    "gaps",
     "inputs",
     "load",
     "over_selections",
@@ -48,6 +50,7 @@ __all__ = [
     "reference_models",
     "run",
     "score_inputs",
+    "selected",
     "selection_scores",
     "shift_scores",
     "shifts",
@@ -71,9 +74,22 @@ HEADS = {
 _IDS: dict[bytes, list[str]] = {}
 """Ids of scenes that were drawn before, so that the next model does not draw them again."""
 
+SHIFTS = ["model", "row", "category", "triplet", "anti", "chosen", "lmss", "vlss", "scale"]
+"""Columns of :func:`shifts`."""
+
 RESAMPLES = 400
 SHARD = 64
 """Images a shard of the store: what a kill may lose."""
+
+LEFT_OUT = (
+    CapabilityError,
+    CheckpointError,
+    DownloadError,
+    FileNotFoundError,
+    ImportError,
+    NothingFoundError,
+)
+"""Errors for which a way is left out and named, of a model or its detector; others are raised."""
 
 SUBSETS = {
     "paper": "stereotype chosen, anti-stereotypical images",
@@ -81,10 +97,6 @@ SUBSETS = {
     "all": "all images",
 }
 """The images of which lmss and vlss are summarised."""
-
-
-class CapabilityError(ValueError):
-    """A model that cannot be scored in the way asked for."""
 
 
 @dataclass(frozen=True)
@@ -296,22 +308,72 @@ def of_scenes(table: pandas.DataFrame, dataset: str) -> Inputs:
 
 
 def _released(folder: Path) -> Inputs:
-    path = folder / vlstereoset.FILE
-    read = vlstereoset.read(path if path.is_file() else vlstereoset.fetch(folder))
-    links = vlstereoset.links(read.table)
-    here = [(folder / "images" / name).is_file() for name in links["file"]]
-    links["outcome"] = np.where(here, "here", "not downloaded")
-    kept = vlstereoset.with_images(read.table, links, folder / "images").reset_index(drop=True)
-    neutral = vlstereoset.neutralised(kept)[NEUTRAL]
+    read = vlstereoset.released(folder)
+    links = vlstereoset.found_links(read.table, folder)
+    place = folder / vlstereoset.IMAGES
+    kept = vlstereoset.with_images(read.table, links, place).reset_index(drop=True)
     return Inputs(
-        kept.join(neutral),
+        kept.join(_neutral(kept)),
         kept["path"].tolist(),
         [np.full((224, 224, 3), 255, np.uint8)],
         "paper",
         "VLStereoSet",
         read.sha256[:12],
-        vlstereoset.coverage(read.table, kept),
+        vlstereoset.coverage(read.table, kept, links),
     )
+
+
+def _neutral(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the neutral captions of the rows whose captions name their target, maybe of none."""
+    try:
+        return vlstereoset.neutralised(table)[NEUTRAL]
+    except DataError:
+        return pandas.DataFrame(columns=NEUTRAL, dtype=object)
+
+
+def selected(given: Inputs, seed: int = 0) -> np.ndarray:
+    """Return the places of the rows that vlrs, vlbs and ivlas are computed of.
+
+    In ``paper`` those of a balanced selection, as the paper scored one; in ``planted`` all.
+
+    Raises
+    ------
+    DataError
+        In ``paper``, if no category has images of both labels.
+    """
+    if given.profile != "paper":
+        return np.arange(len(given.table))
+    drawn = vlstereoset.balanced(given.table, seed, only_sound=True)
+    return given.table.index.get_indexer(drawn.index)
+
+
+def gaps(given: Inputs) -> pandas.DataFrame:
+    """Return what cannot be computed of these images, and why; no row if nothing is missing.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *category*, *here* (what was counted), *what follows*.
+    """
+    counts = given.table.groupby(["category", "label"]).size().unstack(fill_value=0)
+    released = [] if given.links is None else [*given.links["category"].iloc[:-1]]
+    names = list(dict.fromkeys([*counts.index, *released]))
+    counts = counts.reindex(index=names, columns=PAIR, fill_value=0)
+    rows = [
+        (each.Index, f"{each[1]} {PAIR[0]}, {each[2]} {PAIR[1]}", _without(each[2]))
+        for each in counts.itertuples()
+        if not (each[1] and each[2])
+    ]
+    without = int(given.table[NEUTRAL].isna().any(axis=1).sum())
+    if without:
+        here = f"{without} of {len(given.table)} rows without neutral captions"
+        rows.append(("all", here, "they have no lmss and no vlss"))
+    return pandas.DataFrame(rows, columns=["category", "here", "what follows"])
+
+
+def _without(n_anti: int) -> str:
+    undefined = "" if n_anti else "vlbs and ivlas are not defined; "
+    return f"{undefined}no balanced selection has it"
 
 
 # Scoring
@@ -385,7 +447,7 @@ def _require_head(model: Any, head: str) -> None:
 
 def _scores_of(model: Any, head: str, images: Any, texts: list[list[str]]) -> np.ndarray:
     if head == "matching":
-        return _matched(model, images, texts)
+        return np.asarray(model.match(images, texts), dtype=np.float64)
     said = list(dict.fromkeys(itertools.chain.from_iterable(texts)))
     option = {"encoder": head} if head == "unimodal" else {}
     vectors = _unit(model.encode_text(said, **option))
@@ -398,15 +460,6 @@ def _scores_of(model: Any, head: str, images: Any, texts: list[list[str]]) -> np
     place = {text: at for at, text in enumerate(said)}
     rows = [[place[text] for text in row] for row in texts]
     return np.einsum("ncd,nd->nc", vectors[np.array(rows)], shown)
-
-
-def _matched(model: Any, images: Any, texts: list[list[str]]) -> np.ndarray:
-    try:
-        return np.asarray(model.match(images, texts), dtype=np.float64)
-    except ValueError as error:
-        if "head" not in str(error):
-            raise
-        raise CapabilityError(str(error)) from error
 
 
 def _unit(vectors: Any) -> np.ndarray:
@@ -457,28 +510,24 @@ def run(
     ------
     CapabilityError
         If no way can be run; the message counts them and gives every reason.
+
+    Notes
+    -----
+    A way is left out and named where its model or detector is not there, the model lacks what the
+    way needs, or the detector finds nothing in an image. Any other error is raised.
     """
     loader = loader or functools.partial(load, profile=given.profile)
     scored, skipped, ways = {}, [], list(ways)
     for way in progress(ways, "models"):
         try:
-            model = _loaded(loader, way)
-            scored[way.label] = each = score_inputs(model, way, given, store)
+            scored[way.label] = each = score_inputs(loader(way), way, given, store)
             skipped += [(f"{way.label}, vlss", each.note)] if each.note else []
-        except CapabilityError as error:
-            skipped.append((way.label, str(error).split(". ")[0]))
+        except LEFT_OUT as error:
+            skipped.append((way.label, " ".join(str(error).split())))
     if not scored:
         reasons = "; ".join(f"{label}: {reason}" for label, reason in skipped)
         raise CapabilityError(f"none of {len(ways)} models can be scored ({reasons})")
     return Run(given, scored, pandas.DataFrame(skipped, columns=["model", "reason"]))
-
-
-def _loaded(loader: Callable[[Way], Any], way: Way) -> Any:
-    """Load a model, or say why it is not there."""
-    try:
-        return loader(way)
-    except (ValueError, LookupError, OSError, ImportError, RuntimeError) as error:
-        raise CapabilityError(str(error)) from error
 
 
 def score_inputs(model: Any, way: Way, given: Inputs, store: Store | None = None) -> Scored:
@@ -495,9 +544,7 @@ def score_inputs(model: Any, way: Way, given: Inputs, store: Store | None = None
         try:
             blank = score(taken(given.white, [0] * len(once)), once)
             white[rows] = blank[[once.index(pair) for pair in said]]
-        except ValueError as error:
-            if "found nothing" not in str(error):
-                raise
+        except NothingFoundError:
             note = "the detector finds no region in a white image"
     scale = getattr(model, "scale", 1.0) if way.head != "matching" else 1.0
     return Scored(way, str(model.revision), original, neutral, white, float(scale), note)
@@ -518,20 +565,21 @@ def selection_scores(
 
     Intervals resample triplets of captions, or target terms where these are averaged over. Where
     no pick differs a bootstrap has no width: then the interval is that of Clopper and Pearson,
-    with triplets counted as if they were the images.
+    with triplets counted as if they were the images. Of a category without an anti-stereotypical
+    image vlbs and ivlas are NaN.
 
     Parameters
     ----------
     found
         What :func:`run` returned.
     rows
-        Places of the rows to use, such as a balanced selection; None for all.
+        Places of the rows to use, such as :func:`selected` gives them; None for all.
     policy
         What to do about ties: see :func:`biaslib.metrics.caption_selection.picks`.
     per_target
         Average over target terms, as StereoSet does, and not over images.
     n_resamples, seed
-        Of the bootstrap.
+        Of the bootstrap; without resamples there are no intervals.
 
     Returns
     -------
@@ -550,6 +598,7 @@ def selection_scores(
             ties=policy,
             tolerance=TOLERANCE,
             require_relevant=False,
+            require_anti=False,
         )
         units = table["target" if per_target else "triplet"].tolist()
         for category, each in sets.items():
@@ -576,15 +625,22 @@ def _tidy(found: Run, scored: Scored, test: str, level: str) -> dict[str, Any]:
 
 def _selection_row(scores, name: str, units: list, n_resamples: int, seed: int) -> dict[str, Any]:
     part = scores.vlbs if name == "vlbs" else scores.vlrs
-    interval = inference.bootstrap_selection(scores, units, name, n_resamples=n_resamples, rng=seed)
-    low, high, method = interval.low, interval.high, "bootstrap of triplets"
-    if name != "ivlas" and low == high and interval.estimate in (0.0, 100.0):
+    if name != "vlrs" and not scores.vlbs.denominator:
+        return _undefined(name, part.denominator, scores.n_tied, seed)
+    value = scores.ivlas if name == "ivlas" else part.value
+    low, high, method = np.nan, np.nan, "no interval"
+    if n_resamples:
+        drawn = inference.bootstrap_selection(
+            scores, units, name, n_resamples=n_resamples, rng=seed
+        )
+        low, high, method = drawn.low, drawn.high, "bootstrap of triplets"
+    if name != "ivlas" and low == high and value in (0.0, 100.0):
         n = len({units[row] for row in part.rows})
-        exact = inference.proportion_interval(n if interval.estimate else 0, n)
+        exact = inference.proportion_interval(n if value else 0, n)
         low, high, method = 100 * exact.low, 100 * exact.high, "Clopper-Pearson over triplets"
     return {
         "statistic": name,
-        "value": scores.ivlas if name == "ivlas" else part.value,
+        "value": value,
         "low": low,
         "high": high,
         "n": part.denominator,
@@ -593,6 +649,12 @@ def _selection_row(scores, name: str, units: list, n_resamples: int, seed: int) 
         "tied": scores.n_tied,
         "method": method,
     }
+
+
+def _undefined(name: str, n: int, tied: int, seed: int) -> dict[str, Any]:
+    nothing = dict.fromkeys(("value", "low", "high", "count"), np.nan)
+    method = "not defined: no anti-stereotypical image"
+    return nothing | {"statistic": name, "n": n, "seed": seed, "tied": tied, "method": method}
 
 
 def over_selections(found: Run, seeds: Iterable[int]) -> pandas.DataFrame:
@@ -611,7 +673,7 @@ def over_selections(found: Run, seeds: Iterable[int]) -> pandas.DataFrame:
     for seed in seeds:
         drawn = vlstereoset.balanced(found.inputs.table, seed, only_sound=True)
         places = found.inputs.table.index.get_indexer(drawn.index)
-        scores = selection_scores(found, places, n_resamples=1)
+        scores = selection_scores(found, places, n_resamples=0)
         tables.append(scores[["model", "test", "statistic", "value", "n"]].assign(seed=seed))
     return pandas.concat(tables, ignore_index=True)
 
@@ -620,7 +682,7 @@ def ties(found: Run) -> pandas.DataFrame:
     """Return how many images are tied, and vlbs under the two ways of counting them."""
     columns = {}
     for policy in ("split", "anti-stereotype"):
-        scores = selection_scores(found, policy=policy, n_resamples=1)
+        scores = selection_scores(found, policy=policy, n_resamples=0)
         overall = scores.query("test == 'overall' and statistic == 'vlbs'").set_index("model")
         columns["tied"] = overall["tied"]
         columns[f"vlbs, {policy}"] = overall["value"]
@@ -631,7 +693,7 @@ def averages(found: Run) -> pandas.DataFrame:
     """Return overall scores averaged over images, as the paper does, and over target terms."""
     columns = {}
     for per_target, name in ((False, "over images"), (True, "over target terms")):
-        scores = selection_scores(found, per_target=per_target, n_resamples=1)
+        scores = selection_scores(found, per_target=per_target, n_resamples=0)
         kept = scores.query("test == 'overall'").set_index(["model", "statistic"])
         columns[name] = kept["value"]
     return pandas.DataFrame(columns).reset_index()
@@ -671,14 +733,14 @@ def paired_tests(
     -------
     pandas.DataFrame
         *first*, *second*, *difference* in percentage points, *low*, *high*, *p_value*,
-        *adjusted*, *n*, *triplets*.
+        *adjusted*, *n*, *triplets*. No row where there is no image to compare on.
     """
     shares = {label: _shares(found, each, statistic) for label, each in found.scored.items()}
     keep = np.ones(len(found.inputs.table), bool) if statistic == "vlrs" else found.inputs.anti
     units = np.unique(found.inputs.table["triplet"][keep], return_inverse=True)[1]
     size = np.bincount(units).astype(float)
     rows = []
-    for first, second in itertools.combinations(shares, 2):
+    for first, second in itertools.combinations(shares, 2) if len(size) else ():
         apart = np.bincount(units, shares[first][keep] - shares[second][keep])
         mean = functools.partial(_ratio, apart, size)
         interval = inference.bootstrap(mean, [len(size)], n_resamples=n_resamples, rng=seed)
@@ -719,7 +781,7 @@ def shifts(found: Run, own_scale: bool = False) -> pandas.DataFrame:
     pandas.DataFrame
         One row an image and way: *model*, *row*, *category*, *triplet*, *anti*, *chosen* (the
         stereotype is the highest of the three original captions), *lmss*, *vlss* (NaN where a
-        white image could not be scored), *scale*.
+        white image could not be scored), *scale*. No row where no image has neutral captions.
     """
     table, tables = found.inputs.table, []
     for label, scored in found.scored.items():
@@ -740,7 +802,8 @@ def shifts(found: Run, own_scale: bool = False) -> pandas.DataFrame:
             model=label, row=np.flatnonzero(kept), anti=found.inputs.anti[kept], chosen=chosen
         )
         tables.append(rows.assign(scale=scale, **values))
-    return pandas.concat(tables, ignore_index=True)
+    nothing = pandas.DataFrame(columns=SHIFTS)
+    return pandas.concat(tables, ignore_index=True)[SHIFTS] if tables else nothing
 
 
 def shift_scores(

@@ -102,6 +102,16 @@ def going_on(cells: list) -> list:
     return cells
 
 
+CHECKS = {
+    "own_model": (
+        "assert found.not_run.empty, found.not_run.to_string()\n"
+        "assert floor.not_run.empty, floor.not_run.to_string()"
+    ),
+    "study4_vlstereoset": "assert found.skipped.empty, found.skipped.to_string()",
+}
+"""What must hold at the end of a notebook: that nothing was left out which was not expected."""
+
+
 def before_the_planted_world(cells: list) -> list:
     """Return the cells before the first that is tagged ``planted-only``, or all."""
     tagged = (at for at, cell in enumerate(cells) if PLANTED_ONLY in cell.metadata.get("tags", []))
@@ -114,6 +124,7 @@ def run(path: Path, environment: dict[str, str], short: bool = False) -> Outcome
     notebook.cells = going_on(notebook.cells)
     if short:
         notebook.cells = before_the_planted_world(notebook.cells)
+    notebook.cells.append(nbformat.v4.new_code_cell(CHECKS.get(path.stem, "")))
     resources = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(notebook, timeout=LIMIT, resources=resources)
     begun, error = time.perf_counter(), ""

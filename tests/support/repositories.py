@@ -46,7 +46,7 @@ def _words_of_the_papers() -> set[str]:
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SENTENCE.split(), "woman", "man", "."]
 PIECES += [*LETTERS, *(f"##{letter}" for letter in LETTERS)]
-PIECES += sorted(_words_of_the_papers() - set(PIECES))
+PIECES += [*sorted(_words_of_the_papers() - set(PIECES)), *"-,'0123456789"]
 """A WordPiece vocabulary that has the words of the papers' lists and spells all others."""
 
 LONGEST = 512

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from biaslib.models.capabilities import CapabilityError
 from biaslib.models.networks.bert_parts import (
     BertEmbeddings,
     BertEncoder,
@@ -274,11 +275,11 @@ class AlbefNetwork(nn.Module):
 
         Raises
         ------
-        ValueError
+        CapabilityError
             If the network has no masked-word head.
         """
         if not self.config.masked_words:
-            raise ValueError(
+            raise CapabilityError(
                 "this ALBEF was tuned for retrieval and has no masked-word head; load the "
                 "variant 'pretrained'"
             )

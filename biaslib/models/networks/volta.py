@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from biaslib.models.capabilities import CapabilityError
 from biaslib.models.networks.bert_parts import (
     EPS,
     BertEncoder,
@@ -182,7 +183,7 @@ class VoltaVlBertNetwork(nn.Module):
             If the network has no matching head.
         """
         if self.config.pooler_size is None:
-            raise ValueError("VOLTA's vl-bert has no matching head; ctrl_vl-bert has one")
+            raise CapabilityError("VOLTA's vl-bert has no matching head; ctrl_vl-bert has one")
         return self.cls.bi_seq_relationship(output.pooled_text * output.pooled_image)
 
 
