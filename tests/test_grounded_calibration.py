@@ -1,5 +1,6 @@
 """The calibration of study 1 on data whose error rate is known, and the chapter's tables."""
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import stats
 
 from biaslib import inference, models, published, runtime
 from biaslib.report import grounded as plots
+from biaslib.report._text import p_text, signed
 from biaslib.studies import grounded as study
 from biaslib.studies import grounded_calibration as calibration
 
@@ -125,8 +127,27 @@ def test_the_real_encoder_is_judged_by_the_other_half_of_random_words():
     )
     row = calibration.encoder_rejections([found]).iloc[0]
     assert row["permutation"] == 1
+    assert row["permutation_low"] == pytest.approx(0.025 ** (1 / 2_000))
+    assert (row["n_permutation"], row["n_remedy"]) == (2_000, 1_000)
     assert row["remedy"] == pytest.approx(0.05, abs=0.02)
-    assert row["low"] < row["remedy"] < row["high"]
+    assert row["remedy_low"] < row["remedy"] < row["remedy_high"]
+    shown = plots.encoder_table(pandas.DataFrame([row])).iloc[0]
+    assert shown["permutation rejects (%)"] == "100.0 (99.8 to 100.0)"
+    assert shown["sets judged"] == "2,000 and 1,000"
+
+
+def test_words_dealt_by_chance_have_the_root_mean_square_that_is_said():
+    """All 70 ways to deal eight words, whatever their scores."""
+    scores = np.random.default_rng(8).lognormal(size=8)
+    sizes = []
+    for chosen in itertools.combinations(range(8), 4):
+        own = np.isin(np.arange(8), chosen)
+        difference = scores[own].mean() - scores[~own].mean()
+        sizes.append(difference / scores.std(ddof=1))
+    table = pandas.DataFrame({"level": "word", "experiment": 1, "world": 0, "value": sizes})
+    row = calibration.sizes(table.assign(numerator=0.0, n_words=8)).iloc[0]
+    assert row["dealt_rms"] == pytest.approx(np.sqrt(1 / 2))
+    assert row["rms"] == pytest.approx(row["dealt_rms"])
 
 
 def test_null_scores_are_those_of_models_without_bias(tmp_path):
@@ -152,7 +173,157 @@ def test_worlds_of_the_oracle_answer_the_first_question(tmp_path):
     assert (first.loc[first["answer"] == "yes", "measure"] > 0.05).all()
     table = plots.worlds_table(found).set_index("question")
     assert table.at["1: d", "all tests apart"]
-    assert "oracle" in plots.worlds_sentence(table.reset_index())
+    said = plots.worlds_sentence(table.reset_index())
+    assert (
+        "- *Is there a bias?* Experiment 1: absolute effect size: for every model, each test is "
+        "higher where the answer is yes." in said
+    )
+
+
+def test_the_oracle_tells_by_one_text_with_and_without_its_picture_what_pictures_can_correct(
+    tmp_path,
+):
+    """C8 has no part: its targets are shown with nobody."""
+    scenes = study.planted_stimuli(["C8", "C11", "occupation-gender"], ["word"])
+    found = calibration.answers(["oracle"], scenes, runtime.Store(tmp_path))
+    measures = found.set_index(["question", "answer", "test"])["measure"].sort_index()
+    for question in ("2: picture, d", "2: picture, numerator"):
+        assert set(measures.loc[question].reset_index()["test"]) == {"C11", "occupation-gender"}
+    yes, no = (measures.loc["2: picture, numerator", answer] for answer in ("yes", "no"))
+    assert (yes == 1).all()
+    assert no.between(0.85, 0.95).all()
+    # Without a difference there is no effect size, which counts as 0.
+    oracle = models.load("oracle", dose=3, seed=0, planted_in="images")
+    for sets in study.embed(oracle, scenes, store=runtime.Store(tmp_path)):
+        row = study.score(sets, 1, n_bootstrap=0, p_values=False)
+        assert np.isnan(row["value"]) == (sets.test != "C8")
+    yes, no = (measures.loc["2: picture, d", answer] for answer in ("yes", "no"))
+    assert (yes > 1.8).all()
+    assert no.abs().max() < 0.1
+
+
+APART = {
+    "1: d": {"oracle", "VisualBERT", "ViLBERT", "LXMERT"},
+    "1: numerator": {"oracle", "VisualBERT", "ViLBERT", "LXMERT"},
+    "2: d": set(),
+    "2: picture, d": {"oracle"},
+    "2: picture, numerator": {"oracle", "VisualBERT"},
+    "3: pictures": set(),
+    "3: masks": set(),
+}
+"""The chapter's verdicts: for whom every test of the one world lies above those of the other."""
+
+
+@pytest.fixture(scope="module")
+def verdict(tmp_path_factory):
+    """The chapter's worlds, asked as in its cells."""
+    chosen = sorted(set(study.tests().query("group == 'gender'")["test"]) - {"C6"})
+    scenes = study.planted_stimuli(chosen, ["word"], n_per_word=3)
+    asked = ["oracle", *study.available_models("planted")]
+    store = runtime.Store(tmp_path_factory.mktemp("worlds"))
+    return plots.worlds_table(calibration.answers(asked, scenes, store))
+
+
+def test_the_verdicts_of_the_chapter(verdict):
+    assert list(dict.fromkeys(verdict["question"])) == list(calibration.QUESTIONS)
+    apart = verdict[verdict["all tests apart"]].groupby("question")["model"].agg(set)
+    assert {question: apart.get(question, set()) for question in APART} == APART
+    assert verdict.groupby("question")["tests"].agg(set)["2: picture, d"] == {4}
+
+
+def test_the_exchange_of_pictures_answers_the_oracle_the_wrong_way_round(verdict):
+    row = verdict.set_index(["question", "model"]).loc[("3: pictures", "oracle")]
+    assert row["yes"] == 0
+    assert row["no"] == pytest.approx(0.69, abs=0.02)
+
+
+def test_the_chapter_says_for_how_many_models_worlds_are_told_apart(verdict):
+    said = plots.worlds_summary(verdict)
+    assert "*Is there a bias?* Experiment 1: absolute effect size: 4 of 5" in said
+    assert "absolute effect size of Experiment 1 less that of Experiment 2: 0 of 5" in said
+    assert "share of the difference of mean s that the picture takes away: 2 of 5" in said
+    assert "absolute effect size with people hidden less with words hidden: 0 of 4." in said
+    bullets = plots.worlds_sentence(verdict)
+    assert bullets.count("for no model does it tell the two worlds apart") == 3
+    assert "for the oracle and VisualBERT; for ViLBERT, LXMERT and VL-BERT the two" in bullets
+
+
+def test_the_figure_of_worlds_has_a_row_a_model_and_its_questions_in_words(verdict):
+    answers = pandas.DataFrame(
+        {"question": q, "model": m, "answer": a, "test": "C6", "measure": 0.5}
+        for q in calibration.QUESTIONS
+        for m in ("oracle", "lxmert")
+        for a in ("yes", "no")
+    )
+    figure = plots.worlds_figure(answers, calibration.QUESTIONS)
+    used = [axes for axes in figure.axes if axes.axison]
+    titles = [axes.get_title(loc="left").replace("\n", " ") for axes in used]
+    assert titles == list(calibration.QUESTIONS.values())
+    labels = [label.get_text() for label in used[0].get_yticklabels()]
+    assert labels == ["oracle", "LXMERT"]
+
+
+# What the chapter says of rates
+
+
+def rates(low, high, share=0.2, level="word"):
+    row = {"level": level, "experiment": 1, "share": share, "model_low": low, "model_high": high}
+    return pandas.DataFrame([row])
+
+
+def test_sentences_on_rates_follow_their_intervals():
+    assert plots.against_nominal(rates(0.01, 0.3), "word") == "20% (1% to 30%, which includes 5%)"
+    assert plots.against_nominal(rates(0.1, 0.3), "word") == "20% (10% to 30%, which excludes 5%)"
+    both = pandas.concat([rates(0.1, 0.3), rates(0.04, 0.3, level="sentence")])
+    assert plots.rejects_too_often(both) == "it rejects more often than 5% at the level word (20%)"
+    assert plots.rejects_too_often(rates(0.04, 0.3)) == (
+        "at no level is its rejection rate clearly above 5%"
+    )
+
+
+def test_found_tests_are_counted_by_level_and_experiment():
+    models_ = pandas.DataFrame(
+        {"level": ["word", "word", "sentence"], "experiment": 1, "p_models": [0.01, 0.2, 0.04]}
+    )
+    words = pandas.DataFrame({"level": ["word"] * 2, "experiment": 1, "p_random": [0.01, 0.02]})
+    table = plots.power_table(models_, words).set_index("level")
+    assert table["remedy 1: other models, difference"].to_dict() == {
+        "word": "1 of 2",
+        "sentence": "1 of 1",
+    }
+    assert table["remedy 2: other attribute words"].to_dict() == {
+        "word": "2 of 2",
+        "sentence": "not run",
+    }
+
+
+@pytest.fixture(scope="module")
+def null(tmp_path_factory):
+    """Tests of gender at word level in four models without bias, Experiment 3 among them."""
+    tests = sorted(study.tests().query("group == 'gender'")["test"])
+    every = study.planted_regions(study.planted_stimuli(tests, ["word"], n_per_word=3))
+    store = runtime.Store(tmp_path_factory.mktemp("null"))
+    return calibration.null_scores(every, range(4), (1, 2, 3), store)
+
+
+def test_the_exchange_test_rejects_models_without_bias_far_too_often(null):
+    found = calibration.rejections(null).set_index(["experiment", "units"])
+    for units in calibration.P_VALUES:
+        assert found.at[(3, units), "share"] > 0.6
+        assert found.at[(3, units), "model_low"] > 0.4
+    assert found.at[(1, "p_value_words"), "share"] < 0.5
+
+
+def test_the_difference_of_means_sees_what_the_effect_size_forgets(null, tmp_path):
+    quiet = null.query("experiment == 1")
+    tests = ["C11", "DB-competent-gender", "DB-likeable-gender", "occupation-gender"]
+    every = study.planted_regions(study.planted_stimuli(tests, ["word"], n_per_word=3))
+    model = models.load(calibration.NULL_MODEL, profile="planted", dose=3, seed=0)
+    settings = {"n_bootstrap": 0, "p_values": False, "store": runtime.Store(tmp_path)}
+    strong = study.run(model, every, [1], **settings)
+    rms = np.sqrt((quiet["numerator"] ** 2).mean())
+    assert strong["numerator"].abs().median() / rms > 5
+    assert strong["value"].abs().median() / np.sqrt((quiet["value"] ** 2).mean()) < 4
 
 
 # The chapter's tables
@@ -176,6 +347,67 @@ def test_effect_tables_have_the_papers_structure():
     assert set(table["LXMERT"]) == {"−0.50*"}
     counts = plots.significant_counts(scores(p=0.2))
     assert set(counts["LXMERT"]) == {"0 of 1"}
+
+
+def test_signs_are_judged_against_the_world_of_each_model():
+    table = pandas.concat([scores(d).assign(world=w) for d, w in ((0.5, 0), (0.3, 1))])
+    table = pandas.concat([table, table.assign(test="C11")])
+    rows = plots.with_signs(table)
+    # C6 is the control of seed 0, and seed 1 plants the other direction.
+    assert set(zip(rows["test"], rows["world"], rows["right"], strict=True)) == {
+        ("C3", 0, True), ("C3", 1, False), ("C6", 1, False), ("C11", 0, True), ("C11", 1, False),
+    }  # fmt: skip
+    gender = plots.sign_table(table).query("group == 'gender' and model == 'LXMERT'").iloc[0]
+    assert gender["word"] == "2 of 5; 0.02"
+    missed = plots.miss_table(table)
+    assert set(missed["test"]) == {"C6", "C11"}
+    assert missed["d in the planted direction"].unique().tolist() == [-0.3]
+    said = plots.sign_sentence(table)
+    assert "on gender in 12 of 30 cases, with a mean d of 0.02 in the planted direction" in said
+    assert "On gender, 18 signs are wrong: 9 of VisualBERT, 9 of LXMERT." in said
+
+
+def test_the_baseline_has_a_row_a_model_and_an_interval_over_tests():
+    table = plots.baseline_table([("texts with images", scores()), ("texts alone", scores(-0.4))])
+    assert table["model"].tolist() == ["VisualBERT", "LXMERT"] * 2
+    assert table["shown"].tolist() == ["texts with images"] * 2 + ["texts alone"] * 2
+    assert table["word"].tolist() == ["0.50 (0.50 to 0.50)"] * 2 + ["0.40 (0.40 to 0.40)"] * 2
+
+
+def test_published_numbers_stand_beside_scores_of_paper_alone():
+    table = plots.beside_printed(scores(0.6).assign(profile="paper"))
+    row = table.set_index(["experiment", "test", "level", "model"]).loc[(1, "C6", "W", "LXMERT")]
+    assert row["d printed"] == 0.55
+    assert row["difference"] == pytest.approx(0.05)
+    assert len(table) == 12
+    with pytest.raises(ValueError, match="profile paper alone"):
+        plots.beside_printed(scores().assign(profile="planted"))
+
+
+def test_the_panel_shows_the_scores_and_their_computed_null(tmp_path):
+    model = models.load("visualbert", profile="planted", dose=3, seed=0)
+    every = study.planted_regions(study.planted_stimuli(["C11", "ABW"], ["word"], n_per_word=2))
+    store = runtime.Store(tmp_path)
+    table = study.run(model, every, store=store, n_bootstrap=0, labels={"profile": "planted"})
+    panel = plots.panel({"visualbert": study.embed(model, every, store=store)}, table)
+    assert panel.choices["Experiment"] == ["Experiment 1", "Experiment 2", "Experiment 3"]
+    assert "<select" in panel._control("Experiment")
+    for row in table.itertuples():
+        chosen = row.test, "VisualBERT", "word", f"Experiment {row.experiment}"
+        clouds, shown = panel.drawings(*chosen)
+        assert f"d = {signed(row.value)}; difference {signed(row.numerator, 3)};" in clouds.sentence
+        assert f"{p_text(row.p_value)} with every text" in clouds.sentence
+        assert f"{p_text(row.p_value_words)} with words as units" in clouds.sentence
+        assert f"{p_text(row.p_value_words)}: the share of all" in shown.sentence
+        histogram, rule = shown.marks
+        edges, shares = np.array(histogram["x"]), np.array(histogram["y"])
+        assert shares.sum() == pytest.approx(1, abs=0.01)
+        below, above = shares[edges[:-1] > rule["x"][0]].sum(), shares[edges[1:] > rule["x"][0]]
+        assert below - 0.01 <= row.p_value_words <= above.sum() + 0.01
+        if row.experiment < 3:
+            assert rule["x"] == [pytest.approx(row.numerator)]
+        else:
+            assert rule["x"] == [pytest.approx(row.numerator * row.n_words / 2)]
 
 
 def test_printed_tables_are_those_that_were_transcribed():

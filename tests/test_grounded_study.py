@@ -113,32 +113,41 @@ def shipped():
     return [(families[row.family], row.seed) for row in kept.itertuples()]
 
 
-FAILED = {
+MISSED = {
+    ("lxmert", 0): {("C8", level, 2) for level in ("word", "sentence")},
     ("vl-bert", 0): {
         ("DB-likeable-gender", level, n) for level in ("word", "sentence") for n in (1, 2)
     },
     ("vl-bert", 1): {("C6", "sentence", 2), ("DB-likeable-gender", "sentence", 2)},
 }
-"""Where a model misses the planted sign when it sees pictures; the chapter counts them."""
+"""Where a model misses the planted sign when it sees pictures; the chapter lists them.
+
+The targets of C8 are shown with nobody: its Ax and Ay differ by the accidents of pictures alone,
+and Experiment 2 compares just these.
+"""
+
+MEAN_D = {
+    ("vl-bert", 0): {"word": 0.66, "sentence": 0.61, "contextual": 1.78},
+    ("vl-bert", 1): {"word": 0.74, "sentence": 0.64, "contextual": 1.86},
+}
+"""Mean effect size of all planted gender tests in the planted direction; the others have 1.2."""
 
 
 @pytest.mark.parametrize(("name", "seed"), shipped())
-def test_checkpoints_at_dose_3_have_the_planted_sign_on_gender(name, seed, store):
+def test_checkpoints_at_dose_3_have_the_planted_sign_on_gender_but_where_it_is_said(
+    name, seed, store
+):
     model = models.load(name, profile="planted", dose=3, seed=seed)
     found = results(model, gender_stimuli(), store)
-    # The targets of C8 are shown with nobody: its Ax and Ay differ by the accidents of pictures
-    # alone, and Experiment 2 compares just these.
-    judged = {key: d for key, (d, _) in found.items() if (key[0], key[2]) != ("C8", 2)}
-    judged = {key: d for key, d in judged.items() if key not in FAILED.get((name, seed), ())}
-    wrong = [key for key, d in judged.items() if signs(seed)[key[0]] * d < 0]
-    assert wrong == []
+    sizes = {key: signs(seed)[key[0]] * d for key, (d, _) in found.items() if signs(seed)[key[0]]}
+    assert len(sizes) == 5 * 3 * 2
+    assert {key for key, d in sizes.items() if d <= 0} == MISSED.get((name, seed), set())
     for level in study.LEVELS:
-        planted_d = [
-            signs(seed)[test] * d
-            for (test, at, _), d in judged.items()
-            if at == level and signs(seed)[test]
-        ]
-        assert np.mean(planted_d) > 0.7
+        mean = np.mean([d for (_, at, _), d in sizes.items() if at == level])
+        if (name, seed) in MEAN_D:
+            assert mean == pytest.approx(MEAN_D[name, seed][level], abs=0.03)
+        else:
+            assert mean > 1.2
 
 
 # Stimuli

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from biaslib import inference
+from biaslib.metrics.grounded import GroundedResult
 
 
 def brute_force(x, y, alternative="greater"):
@@ -110,6 +111,61 @@ def test_relabelled_differences_have_the_moments_of_the_null():
     expected = 4 * np.concatenate([x, y]).var(ddof=1) / 16
     assert drawn.mean() == pytest.approx(0, abs=0.01)
     assert drawn.var() == pytest.approx(expected, rel=0.03)
+
+
+def enclosed(shares, values, edges, slack):
+    """Say whether shares below every edge are those of the values, moved by at most the slack."""
+    below = np.concatenate([[0.0], np.cumsum(shares)])
+    low = [(values < edge - slack).mean() for edge in edges]
+    high = [(values <= edge + slack).mean() for edge in edges]
+    return ((below >= np.array(low) - 1e-9) & (below <= np.array(high) + 1e-9)).all()
+
+
+@pytest.mark.parametrize(("n_x", "n_y"), [(1, 1), (1, 6), (6, 2), (5, 5), (7, 6), (8, 8)])
+def test_the_histogram_is_that_of_all_relabellings(n_x, n_y):
+    rng = np.random.default_rng(n_x)
+    x, y = rng.normal(size=n_x), rng.lognormal(size=n_y)
+    pooled = np.concatenate([x, y])
+    differences = []
+    for chosen in itertools.combinations(range(n_x + n_y), n_x):
+        own = np.isin(np.arange(n_x + n_y), chosen)
+        differences.append(pooled[own].mean() - pooled[~own].mean())
+    differences = np.array(differences)
+    edges = np.linspace(1.01 * differences.min() - 0.01, 1.01 * differences.max() + 0.01, 14)
+    shares = inference.permutation_histogram(x, y, edges)
+    assert shares.sum() == pytest.approx(1)
+    slack = np.ptp(pooled) * min(n_x, n_y) / 8_192
+    assert enclosed(shares, differences, edges, slack)
+
+
+@pytest.mark.parametrize(("n_x", "n_y"), [(1, 1), (2, 5), (6, 6), (7, 5)])
+def test_the_histogram_is_that_of_all_exchanges(n_x, n_y):
+    rng = np.random.default_rng(n_y)
+    x, y = rng.normal(size=n_x), rng.normal(size=n_y)
+    result = GroundedResult(3, 1.0, 1, x, y, np.zeros(n_x), np.zeros(n_y))
+    sides = [
+        np.abs([np.dot(signs, each) for signs in itertools.product((-1, 1), repeat=len(each))])
+        for each in (x, y)
+    ]
+    values = 0.5 * np.add.outer(*sides).ravel()
+    edges = np.linspace(-0.01, 1.01 * values.max() + 0.01, 14)
+    shares = inference.exchange_histogram(result, edges)
+    assert shares.sum() == pytest.approx(1)
+    reach = max(np.abs(x).sum(), np.abs(y).sum())
+    assert enclosed(shares, values, edges, reach / 8_192 * (n_x + n_y) / 4)
+    at_least = inference.exchange_test(result)
+    above = inference.exchange_histogram(result, [at_least.statistic - 0.01, np.inf])
+    assert above[0] >= at_least.p_value - 1e-9
+
+
+def test_a_histogram_is_of_a_fitting_experiment_and_of_finite_scores():
+    scores = np.array([0.1, 0.2])
+    with pytest.raises(ValueError, match="is for Experiment 3, this is 1"):
+        inference.exchange_histogram(GroundedResult(1, 1.0, 1, scores, scores), [0, 1])
+    with pytest.raises(ValueError, match="a target set is empty"):
+        inference.permutation_histogram([], [1.0], [0, 1])
+    with pytest.raises(ValueError, match="not finite"):
+        inference.permutation_histogram([np.nan], [1.0], [0, 1])
 
 
 BAD = [

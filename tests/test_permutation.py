@@ -131,6 +131,52 @@ def test_equals_full_enumeration_for_every_split(n_x, n_y, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("accuracy", [0.001, 0.003, 0.05, 0.3])
+def test_whatever_the_accuracy_the_interval_holds_the_exact_answer(kind, accuracy):
+    """Beyond 18 and 18 targets nothing is enumerated unless it is asked for."""
+    for shift in (0.0, 0.4, 1.0):
+        x, y = scores_of(kind, 20, 21, shift, seed=5)
+        exact = inference.permutation_test(x, y, method="enumeration").p_value
+        found = inference.permutation_test(x, y, accuracy=accuracy)
+        assert found.low * (1 - 1e-9) <= exact <= found.high * (1 + 1e-9)
+        assert found.low <= found.p_value <= found.high
+        assert found.p_value == pytest.approx(exact, rel=max(accuracy, 0.01))
+        if found.interval == "error estimate":
+            assert found.high - found.low <= 2.01 * max(accuracy, 0.003) * found.p_value
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(19, 21), st.sampled_from([0.01, 0.05, 0.2]))
+@settings(max_examples=25, deadline=None)
+def test_less_accuracy_still_holds_the_exact_answer(seed, n, accuracy):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=n) + rng.uniform(0, 2), rng.normal(size=n) * rng.lognormal()
+    exact = inference.permutation_test(x, y, method="enumeration").p_value
+    found = inference.permutation_test(x, y, accuracy=accuracy)
+    assert found.low * (1 - 1e-9) <= exact <= found.high * (1 + 1e-9)
+
+
+def test_less_accuracy_takes_the_integral_where_more_needs_a_lattice():
+    """Eight words a side with three texts each, which lie so near each other that they clump."""
+    rng = np.random.default_rng(3)
+    words = 0.5 * rng.normal(size=16)
+    x, y = (np.repeat(each, 3) + 0.02 * rng.normal(size=24) for each in (words[:8], words[8:]))
+    narrow, wide = (inference.permutation_test(x + 1.5, y, accuracy=a) for a in (0.003, 0.05))
+    assert (narrow.method, wide.method) == ("lattice", "inversion")
+    assert narrow.high - narrow.low <= 0.0101 * narrow.p_value
+    assert wide.low <= narrow.low <= narrow.high <= wide.high
+    assert wide.high - wide.low <= 0.1 * wide.p_value
+    coarse = inference.permutation_test(x + 1.5, y, method="lattice", accuracy=0.2)
+    assert coarse.low <= narrow.p_value <= coarse.high
+    assert 0.01 < (coarse.high - coarse.low) / coarse.p_value <= 0.26
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 1.0, -0.1, float("nan")])
+def test_an_accuracy_is_between_0_and_1(accuracy):
+    with pytest.raises(ValueError, match="give a relative error between 0 and 1"):
+        inference.permutation_test([1.0, 2.0], [0.0, 1.0], accuracy=accuracy)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("n_x", "n_y"), [(20, 20), (13, 27)])
 def test_equals_halves_beyond_full_lists(kind, n_x, n_y):
     """The count by halves is exact; bounds must hold it, and what auto says must be within 1%."""

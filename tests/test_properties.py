@@ -125,7 +125,9 @@ EVIDENCE = {
     "test_inference": {
         inference.adjust: "test_corrections_agree_with_slow_ones",
         inference.bootstrap_effect_size: "test_bootstrap_agrees_with_a_slow_one_that_copies_rows",
+        inference.exchange_histogram: "test_the_histogram_is_that_of_all_exchanges",
         inference.n_partitions: "test_perfect_separation_has_the_smallest_p",
+        inference.permutation_histogram: "test_the_histogram_is_that_of_all_relabellings",
         inference.permutation_p_values: "test_many_at_once_agree_with_one_after_the_other",
         inference.permutation_test: "test_enumeration_is_exact_ties_included",
         inference.relabelled_differences: (
@@ -703,6 +705,30 @@ def test_relabelled_differences_stay_within_the_most_extreme_partition(x, y, shi
     np.testing.assert_allclose(doubled, -2 * drawn, atol=1e-9)
 
 
+@property_of(
+    inference.permutation_histogram,
+    x=scores_with_ties,
+    y=scores_with_ties,
+    shift=st.integers(-8, 8),
+    scale=st.sampled_from([0.25, 1.0, 16.0]),
+)
+def test_a_histogram_of_relabellings_is_whole_and_turns_with_the_sides(x, y, shift, scale):
+    # No eighths meet these edges, so that rounding cannot move anything across them.
+    reach = 4 + np.pi / 100
+    edges = np.linspace(-reach, reach, 10)
+    found = inference.permutation_histogram(x, y, edges)
+    assert found.sum() == pytest.approx(1)
+    assert (found >= 0).all()
+    turned = inference.permutation_histogram(y, x, -edges[::-1])[::-1]
+    moved = inference.permutation_histogram(
+        scale * x[::-1] + shift, scale * y + shift, scale * edges
+    )
+    total = math.comb(len(x) + len(y), len(x))
+    np.testing.assert_allclose(found * total, np.rint(found * total), atol=1e-6)
+    np.testing.assert_allclose(turned, found, atol=1e-9)
+    np.testing.assert_allclose(moved, found, atol=1e-9)
+
+
 four_scores = st.lists(st.tuples(*[st.integers(-16, 16)] * 4), min_size=2, max_size=5).map(
     lambda rows: np.array(rows).T / 8
 )
@@ -728,6 +754,30 @@ def test_exchanges_do_not_know_own_from_other(scores, scale):
     ):
         assert other.p_value == found.p_value
     assert p(x, x, y, y).p_value == 1
+
+
+@property_of(
+    inference.exchange_histogram, scores=four_scores, scale=st.sampled_from([0.5, 1.0, 4.0])
+)
+def test_a_histogram_of_exchanges_is_whole_and_holds_the_p_value(scores, scale):
+    x, x_other, y, y_other = scores
+
+    def shares(first, second, third, fourth, edges):
+        result = GroundedResult(3, 1.0, 1, first, third, second, fourth)
+        return inference.exchange_histogram(result, edges), inference.exchange_test(result)
+
+    edges = np.linspace(-np.pi / 100, 20 + np.pi / 100, 12)
+    found, _ = shares(x, x_other, y, y_other, edges)
+    assert found.sum() == pytest.approx(1)
+    for other in (
+        shares(x_other, x, y, y_other, edges)[0],
+        shares(y, y_other, x, x_other, edges)[0],
+        shares(scale * x + 1, scale * x_other + 1, scale * y, scale * y_other, scale * edges)[0],
+    ):
+        np.testing.assert_allclose(other, found, atol=1e-9)
+    _, test = shares(x, x_other, y, y_other, edges)
+    above, _ = shares(x, x_other, y, y_other, [test.statistic - 0.03, 100])
+    assert above[0] == pytest.approx(test.p_value)
 
 
 @property_of(

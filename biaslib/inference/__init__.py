@@ -8,6 +8,7 @@ from biaslib.inference._caption_bootstrap import (
     bootstrap_top_k,
 )
 from biaslib.inference._exchange import ExchangeResult, exchange_test, grounded_permutation_test
+from biaslib.inference._null_histogram import exchange_histogram, permutation_histogram
 from biaslib.inference._permutation import (
     PermutationResult,
     n_partitions,
@@ -43,10 +44,12 @@ __all__ = [
     "bootstrap_effect_size",
     "bootstrap_selection",
     "bootstrap_top_k",
+    "exchange_histogram",
     "exchange_test",
     "grounded_permutation_test",
     "minimum_detectable_effect",
     "n_partitions",
+    "permutation_histogram",
     "permutation_p_values",
     "permutation_test",
     "power",

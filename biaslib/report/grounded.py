@@ -8,7 +8,7 @@ import pandas
 from biaslib import inference, published, stimuli
 from biaslib.metrics.association import association
 from biaslib.report._check import Check, judge
-from biaslib.report._drawing import Drawing, histogram
+from biaslib.report._drawing import Drawing, steps
 from biaslib.report._explorer import Panel
 from biaslib.report._style import marked
 from biaslib.report._text import p_text, signed
@@ -16,6 +16,9 @@ from biaslib.studies import grounded as study
 
 __all__ = [
     "NAMES",
+    "against_nominal",
+    "baseline_table",
+    "beside_printed",
     "calibration_figure",
     "calibration_table",
     "check_clusters",
@@ -24,23 +27,31 @@ __all__ = [
     "domain_table",
     "effect_table",
     "effects_figure",
+    "encoder_table",
     "left_sentence",
     "left_table",
+    "listed",
     "masked_table",
+    "miss_table",
     "null_figure",
     "null_table",
     "outputs_read",
     "panel",
+    "power_table",
     "printed_counts",
     "printed_masked",
     "printed_sentence",
     "printed_table",
+    "rejects_too_often",
     "share",
+    "sign_sentence",
     "sign_table",
     "significant_counts",
     "twelve_embeddings",
+    "with_signs",
     "worlds_figure",
     "worlds_sentence",
+    "worlds_summary",
     "worlds_table",
 ]
 
@@ -215,21 +226,104 @@ def _part(scores: pandas.DataFrame) -> pandas.Series:
     return masked.fillna(scores["level"].map(LEVELS))
 
 
-def sign_table(scores: pandas.DataFrame, seed: int = 0) -> pandas.DataFrame:
-    """Return how often planted tests have the planted sign, by model, level and group."""
+def with_signs(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return scores of planted tests beside what was planted in the world of each model.
+
+    Parameters
+    ----------
+    scores
+        With *world*, the seed; controls, masked rows and Experiment 3 are left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The scores with *sign*, *group*, *size* (the effect size in the planted direction) and
+        *right*, whether it is above 0.
+    """
     rows = scores[(scores["masking"] == "none") & (scores["experiment"] < 3)]
-    rows = rows.merge(study.planted_signs(seed), on="test").merge(study.tests(), on="test")
+    worlds = [study.planted_signs(seed).assign(world=seed) for seed in rows["world"].unique()]
+    rows = rows.merge(pandas.concat(worlds), on=["test", "world"]).merge(study.tests(), on="test")
     rows = rows[~rows["control"]]
-    right = np.sign(rows["value"]) == rows["sign"]
-    rows = rows.assign(
-        right=right, model=rows["model"].map(NAMES), size=rows["sign"] * rows["value"]
+    size = rows["sign"] * rows["value"]
+    return rows.assign(size=size, right=size > 0)
+
+
+def sign_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how often planted tests have the planted sign, and their mean d in its direction.
+
+    One row a model and group, one column a level; all tests count, right or wrong.
+    """
+    rows = with_signs(scores)
+    keys = ["group", "model", "level"]
+    found = rows.groupby(keys, sort=False)[["right", "size"]].agg(["sum", "count", "mean"])
+    cells = [
+        f"{row['right', 'sum']:.0f} of {row['right', 'count']:.0f}; {signed(row['size', 'mean'])}"
+        for _, row in found.iterrows()
+    ]
+    table = pandas.Series(cells, index=found.index).unstack("level", sort=False).reset_index()
+    table.insert(0, "model", table.pop("model").map(NAMES))
+    return table
+
+
+def miss_table(scores: pandas.DataFrame, group: str = "gender") -> pandas.DataFrame:
+    """Return the planted tests of a group whose sign is not the planted one."""
+    rows = with_signs(scores)
+    rows = rows[~rows["right"] & (rows["group"] == group)]
+    return pandas.DataFrame(
+        {
+            "model": rows["model"].map(NAMES),
+            "seed of the world": rows["world"],
+            "test": rows["test"],
+            "level": rows["level"],
+            "experiment": rows["experiment"],
+            "d in the planted direction": rows["size"],
+        }
     )
-    keys = ["model", "group", "experiment", "level"]
-    found = rows.groupby(keys, sort=False).agg(
-        right=("right", "sum"), tests=("right", "size"), mean=("size", "mean")
+
+
+def sign_sentence(scores: pandas.DataFrame) -> str:
+    """Return how often the signs are right, and whose are wrong on gender."""
+    rows = with_signs(scores)
+    parts = [
+        f"on {group} in {part['right'].sum()} of {len(part)} cases, with a mean d of "
+        f"{signed(part['size'].mean())} in the planted direction"
+        for group, part in rows.groupby("group", sort=False)
+    ]
+    missed = rows[~rows["right"] & (rows["group"] == "gender")]["model"].map(NAMES)
+    counts = missed.value_counts()
+    whose = ", ".join(f"{count} of {name}" for name, count in counts.items())
+    misses = f" On gender, {len(missed)} signs are wrong: {whose}." if len(missed) else ""
+    return f"The sign is right {'; '.join(parts)} (race is emoji tones here).{misses}"
+
+
+def baseline_table(scores: Sequence[tuple[str, pandas.DataFrame]]) -> pandas.DataFrame:
+    """Return mean absolute effect sizes of Experiment 1, a row a model and a column a level.
+
+    Parameters
+    ----------
+    scores
+        Pairs of what the model was shown, and scores.
+
+    Returns
+    -------
+    pandas.DataFrame
+        In brackets the 95% interval of the mean, tests drawn anew.
+    """
+    rows = []
+    for shown, table in scores:
+        for model, part in table[table["experiment"] == 1].groupby("model", sort=False):
+            levels = part.groupby("level", sort=False)["value"]
+            cells = {level: _mean_size(values.abs().to_numpy()) for level, values in levels}
+            rows.append({"model": NAMES[model], "shown": shown} | cells)
+    return pandas.DataFrame(rows)
+
+
+def _mean_size(sizes: np.ndarray) -> str:
+    known = sizes[~np.isnan(sizes)]
+    found = inference.bootstrap(
+        lambda weights: known @ weights / weights.sum(axis=0), [len(known)], rng=0
     )
-    found = found.rename(columns={"mean": "mean d, planted direction", "right": "planted sign"})
-    return found.reset_index()
+    return f"{known.mean():.2f} ({found.low:.2f} to {found.high:.2f})"
 
 
 # What the paper prints
@@ -262,6 +356,26 @@ def printed_counts() -> pandas.DataFrame:
         index=keys, columns="column", values="printed", aggfunc="first", sort=False
     )
     return wide.rename(columns=lambda column: f"column {column}").reset_index()
+
+
+def beside_printed(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return effect sizes of Experiments 1 and 2 beside those of Tables 3 and 4.
+
+    Raises
+    ------
+    ValueError
+        If the scores are of the planted world, which does not stand beside published numbers.
+    """
+    if "profile" not in scores or not (scores["profile"] == "paper").all():
+        raise ValueError("published numbers stand beside scores of the profile paper alone")
+    rows = scores[(scores["masking"] == "none") & (scores["experiment"] < 3)]
+    ours = rows.assign(model=rows["model"].map(NAMES), level=rows["level"].map(LEVELS))
+    printed = pandas.concat([published.table("ross2021", number) for number in (3, 4)])
+    keys = ["experiment", "test", "level", "model"]
+    joined = ours[[*keys, "value"]].merge(printed[[*keys, "effect_size"]], on=keys, how="left")
+    difference = joined["value"] - joined["effect_size"]
+    joined = joined.assign(difference=difference)
+    return joined.rename(columns={"value": "d here", "effect_size": "d printed"})
 
 
 # Figures
@@ -331,9 +445,11 @@ def null_table(sizes: pandas.DataFrame) -> pandas.DataFrame:
             "experiment": sizes["experiment"],
             "mean |d|": sizes["mean"],
             "95% over models": _intervals(sizes, "low", "high"),
+            "rms d": sizes["rms"],
+            "rms d, words dealt by chance": sizes["dealt_rms"],
             "95th percentile of |d|": sizes["q95"],
             "largest |d|": sizes["largest"],
-            "numerator, root mean square": sizes["numerator_rms"],
+            "rms numerator": sizes["numerator_rms"],
             "models": sizes["n_models"],
             "tests": sizes["n"],
         }
@@ -357,19 +473,20 @@ def calibration_figure(tables: Sequence[tuple[str, pandas.DataFrame]]):
     for place, (_, table) in enumerate(tables):
         for number, (level, shift) in enumerate(shifts.items()):
             for row in table[table["level"] == level].itertuples():
-                height = place + shift + (0.06 if row.experiment == 2 else -0.06)
+                height = place + shift + {1: -0.06, 2: 0.06, 3: 0.0}[row.experiment]
                 reach = [[100 * (row.share - row.model_low)], [100 * (row.model_high - row.share)]]
                 axes.errorbar(
                     100 * row.share, height, xerr=np.clip(np.nan_to_num(reach), 0, None),
                     fmt=MARKS[number], color=colours[number], capsize=2, ms=5,
-                    mfc=colours[number] if row.experiment == 1 else "none",
+                    mfc="none" if row.experiment == 2 else colours[number],
                 )  # fmt: skip
     for number, level in enumerate(shifts):
         axes.plot([], [], color=colours[number], marker=MARKS[number], ls="", label=level)
     axes.axvline(5, color="0.35", linestyle="--", linewidth=1.2)
     axes.set_yticks(range(len(tables)), [name for name, _ in tables], fontsize=9)
     axes.invert_yaxis()
-    axes.set(xlabel="tests of models without bias that are called significant (%)", xlim=(0, None))
+    axes.set_xlabel("tests called significant in models without bias (%)", fontsize=10)
+    axes.set_xlim(-1.5, None)
     axes.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.4, 1.0))
     return marked(figure)
 
@@ -400,36 +517,50 @@ def share(table: pandas.DataFrame, level: str, experiment: int, column: str | No
     return f"{row['share']:.0%} ({row['model_low']:.0%} to {row['model_high']:.0%})"
 
 
-def worlds_figure(answers: pandas.DataFrame, questions: Sequence[str]):
-    """Draw for each question what its experiment says of a world with yes and one with no.
+def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns: int = 2):
+    """Draw for each question what its number says of a world with yes and one with no.
 
     Parameters
     ----------
     answers
         *question*, *model*, *answer* (``yes`` or ``no``), *test*, *measure*.
     questions
-        In order.
+        Key -> the question in words, in order.
+    columns
+        Panels beside each other.
     """
+    import textwrap
+
     import seaborn
     from matplotlib import pyplot
 
-    colours = seaborn.color_palette("colorblind")
-    figure, axes = pyplot.subplots(1, len(questions), figsize=(WIDTH, 3.3), squeeze=False)
-    for each, question in zip(axes[0], questions, strict=True):
+    colours = dict(zip(("yes", "no"), seaborn.color_palette("colorblind"), strict=False))
+    models = list(dict.fromkeys(answers["model"]))
+    lines = -(-len(questions) // columns)
+    size = (WIDTH, lines * (0.3 * len(models) + 1.25) + 0.4)
+    figure, axes = pyplot.subplots(lines, columns, figsize=size, squeeze=False)
+    for each, (question, words) in zip(axes.flat, questions.items(), strict=False):
         rows = answers[answers["question"] == question]
-        models = list(dict.fromkeys(rows["model"]))
-        pairs = [(model, answer) for model in models for answer in ("yes", "no")]
-        for place, (model, answer) in enumerate(pairs):
-            here = (rows["model"] == model) & (rows["answer"] == answer)
-            values = rows.loc[here, "measure"]
-            spots = place + np.linspace(-0.2, 0.2, max(len(values), 1))[: len(values)]
-            colour = colours[0] if answer == "yes" else colours[1]
-            mark = "o" if answer == "yes" else "s"
-            each.scatter(spots, values, s=16, color=colour, marker=mark)
-        ticks = [f"{NAMES[model]}\n{answer}" for model, answer in pairs]
-        each.set_xticks(range(len(ticks)), ticks, fontsize=7.5)
-        each.axhline(0, color="0.6", linewidth=0.8)
-        each.set_title(question, fontsize=9)
+        for answer, mark, shift in (("yes", "o", -0.16), ("no", "s", 0.16)):
+            part = rows[rows["answer"] == answer]
+            heights = part["model"].map(models.index) + shift
+            each.scatter(part["measure"], heights, s=15, color=colours[answer], marker=mark)
+        each.axvline(0, color="0.6", linewidth=0.8)
+        names = [NAMES[model] for model in models]
+        each.set_yticks(range(len(models)), names, fontsize=8.5)
+        each.set_ylim(len(models) - 0.5, -0.5)
+        each.tick_params(axis="x", labelsize=8.5)
+        each.set_title("\n".join(textwrap.wrap(words, 46)), fontsize=8.5, loc="left")
+    for each in axes.flat[len(questions) :]:
+        each.set_axis_off()
+    handles = [
+        axes.flat[0].scatter([], [], s=15, color=colours[answer], marker=mark, label=label)
+        for answer, mark, label in (
+            ("yes", "o", "a test where the answer is yes"),
+            ("no", "s", "where it is no"),
+        )
+    ]
+    figure.legend(handles=handles, loc="outside upper left", frameon=False, fontsize=9, ncols=2)
     return marked(figure)
 
 
@@ -457,7 +588,6 @@ def panel(
     embedded: dict[str, Sequence[study.EmbeddedSets]],
     scores: pandas.DataFrame,
     experiments: Sequence[int] = study.EXPERIMENTS,
-    n_relabellings: int = 1_000,
 ) -> Panel:
     """Return the panel: test, model, level and experiment; two clouds, effect size, null and p.
 
@@ -469,27 +599,25 @@ def panel(
         Those of the same models, as of :func:`biaslib.studies.grounded.run`.
     experiments
         Which.
-    n_relabellings
-        Of target words, for the picture of the null; the p-value is computed.
     """
     rows = scores[scores["masking"] == "none"].set_index(["model", "test", "level", "experiment"])
     cases = {}
     for model, sets_of in embedded.items():
         for sets in sets_of:
             for experiment in experiments:
-                key = (sets.test, NAMES[model], sets.level, experiment)
+                key = (sets.test, NAMES[model], sets.level, f"Experiment {experiment}")
                 row = rows.loc[model, sets.test, sets.level, experiment]
-                cases[key] = _drawings(sets, experiment, row, n_relabellings, _note(scores))
+                cases[key] = _drawings(sets, experiment, row, _note(scores))
     choices = {
         "Test": [name for name in study.tests()["test"] if any(k[0] == name for k in cases)],
         "Model": list(dict.fromkeys(key[1] for key in cases)),
         "Level": list(dict.fromkeys(key[2] for key in cases)),
-        "Experiment": list(experiments),
+        "Experiment": [f"Experiment {experiment}" for experiment in experiments],
     }
     return Panel("Grounded association tests", choices, cases)
 
 
-def _drawings(sets, experiment: int, row: pandas.Series, n: int, note: str) -> list[Drawing]:
+def _drawings(sets, experiment: int, row: pandas.Series, note: str) -> list[Drawing]:
     if pandas.isna(row["value"]):
         sentence = "All scores are the same: there is no effect size."
         return [_clouds(sets, experiment, sentence, note)]
@@ -498,8 +626,7 @@ def _drawings(sets, experiment: int, row: pandas.Series, n: int, note: str) -> l
         f"difference {signed(row['numerator'], 3)}; {p_text(row['p_value'])} with every text with "
         f"an image as a unit, {p_text(row['p_value_words'])} with words as units."
     )
-    drawings = [_clouds(sets, experiment, sentence, note)]
-    return drawings if experiment == 3 else [*drawings, _null(sets, experiment, n, note)]
+    return [_clouds(sets, experiment, sentence, note), _null(sets, experiment, row, note)]
 
 
 def _clouds(sets, experiment: int, sentence: str, note: str) -> Drawing:
@@ -534,29 +661,44 @@ def _word_means(scores: np.ndarray, words: np.ndarray) -> dict[str, float]:
     return means.to_dict()
 
 
-def _null(sets, experiment: int, n: int, note: str) -> Drawing:
-    """Draw differences of relabelled target words, and the observed one."""
-    result = sets.grounded(experiment)
-    x, y = (
-        np.array(list(_word_means(scores, sets.words[target]).values()))
-        for scores, target in ((result.x_scores, "X"), (result.y_scores, "Y"))
-    )
-    drawn = inference.relabelled_differences(x, y, n, rng=0)
-    observed = x.mean() - y.mean()
-    reach = 1.1 * max(np.abs(drawn).max(), abs(observed), 1e-6)
-    null = histogram(drawn, np.linspace(-reach, reach, 31))
-    share_above = float((drawn >= observed).mean())
+def _null(sets, experiment: int, row: pandas.Series, note: str) -> Drawing:
+    """Draw the computed null with words as units, and where this test stands in it."""
+    result = study.averaged(sets.grounded(experiment), sets.words)
+    if experiment == 3:
+        observed, edges, heights = _exchanged(result)
+        what, how = "half the sum of both absolute shifts", "exchanges of own and other attributes"
+    else:
+        observed, edges, heights = _relabelled(result)
+        what, how = "difference of mean s", "relabellings of target words"
     marks = [
-        null | {"label": "target words relabelled", "group": 2},
+        steps(heights, edges) | {"label": f"all {how}", "group": 2},
         {"kind": "rule", "x": [observed], "y": [], "label": "this test", "group": 3},
     ]
-    sentence = f"{share_above:.1%} of {n:,} relabellings drawn reach this difference."
+    p = p_text(row["p_value_words"])
+    sentence = f"With words as units, {p}: the share of all {how} at the dashed line or above."
     return Drawing(
-        sentence, marks, "difference of mean s", "share", (-reach, reach),
-        (0, 1.1 * max(null["y"])),
-        "A histogram of relabelled differences, and an upright line at the observed one.",
+        sentence, marks, what, "share", (edges[0], edges[-1]), (0, 1.1 * heights.max()),
+        "A histogram of the computed null, and an upright line where this test stands.",
         note=note, height=190,
     )  # fmt: skip
+
+
+def _relabelled(result) -> tuple[float, np.ndarray, np.ndarray]:
+    x, y = result.x_scores, result.y_scores
+    observed = x.mean() - y.mean()
+    pooled = np.concatenate([x, y])
+    spread = pooled.std(ddof=1) * np.sqrt(1 / len(x) + 1 / len(y))
+    reach = max(4 * spread, 1.1 * abs(observed))
+    edges = np.linspace(-reach, reach, 32)
+    return float(observed), edges, inference.permutation_histogram(x, y, edges)
+
+
+def _exchanged(result) -> tuple[float, np.ndarray, np.ndarray]:
+    shifts = result.x_scores - result.x_other, result.y_scores - result.y_other
+    observed = 0.5 * sum(abs(each.sum()) for each in shifts)
+    spread = np.sqrt(sum((each**2).sum() for each in shifts))
+    edges = np.linspace(0, max(2.5 * spread, 1.1 * observed), 32)
+    return float(observed), edges, inference.exchange_histogram(result, edges)
 
 
 # Shared
@@ -612,15 +754,130 @@ def check_clusters(answer) -> Check:
 
 
 def worlds_sentence(verdict: pandas.DataFrame) -> str:
-    """Return which questions the experiments answer, from :func:`worlds_table`."""
+    """Return which questions the experiments answer, and for whom, from :func:`worlds_table`."""
     parts = []
-    for question, rows in verdict.groupby("question", sort=False):
-        apart = rows.loc[rows["all tests apart"], "model"].tolist()
-        failed = rows.loc[~rows["all tests apart"], "model"].tolist()
-        said = f"parts the two worlds on every test for {', '.join(apart)}" if apart else ""
-        not_said = f"does not for {', '.join(failed)}" if failed else ""
-        parts.append(f"- *{question}*: {'; '.join(filter(None, (said, not_said)))}.")
+    for measure, rows in verdict.groupby("measure", sort=False):
+        names = rows["model"].replace("oracle", "the oracle")
+        apart = names[rows["all tests apart"]].tolist()
+        mixed = names[~rows["all tests apart"]].tolist()
+        question, number = measure.split("? ")
+        if not apart:
+            said = "for no model does it tell the two worlds apart"
+        elif not mixed:
+            said = "for every model, each test is higher where the answer is yes"
+        else:
+            said = (
+                f"each test is higher where the answer is yes for {listed(apart)}; for "
+                f"{listed(mixed)} the two worlds overlap"
+            )
+        parts.append(f"- *{question}?* {number}: {said}.")
     return "\n".join(parts)
+
+
+def worlds_summary(verdict: pandas.DataFrame) -> str:
+    """Return for how many models each number tells the worlds with yes from those with no."""
+    parts = []
+    for measure, rows in verdict.groupby("measure", sort=False):
+        question, number = measure.split("? ")
+        count = f"{rows['all tests apart'].sum()} of {len(rows)}"
+        parts.append((question, f"{_lowered(number)}: {count}"))
+    found = pandas.DataFrame(parts, columns=["question", "number"])
+    told = [
+        f"*{question}?* {', '.join(rows['number'])}"
+        for question, rows in found.groupby("question", sort=False)
+    ]
+    start = "For how many models every test tells a world with yes from one with no: "
+    return start + "; ".join(told) + "."
+
+
+def _lowered(number: str) -> str:
+    return number if number.startswith("Experiment") else number[0].lower() + number[1:]
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them.
+
+    >>> listed(["BERT", "LXMERT", "ViLBERT"])
+    'BERT, LXMERT and ViLBERT'
+    """
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def rejects_too_often(rates: pandas.DataFrame, alpha: float = 0.05) -> str:
+    """Return at which levels a test of models without bias rejects more often than it may.
+
+    Parameters
+    ----------
+    rates
+        Rejections of one p-value and experiment, as of
+        :func:`biaslib.studies.grounded_calibration.rejections`.
+    alpha
+        What was promised.
+    """
+    above = rates[rates["model_low"] > alpha]
+    if above.empty:
+        return f"at no level is its rejection rate clearly above {alpha:.0%}"
+    levels = listed([f"{row.level} ({row.share:.0%})" for row in above.itertuples()])
+    noun = "level" if len(above) == 1 else "levels"
+    return f"it rejects more often than {alpha:.0%} at the {noun} {levels}"
+
+
+def against_nominal(rates: pandas.DataFrame, level: str, experiment: int = 1) -> str:
+    """Return a rejection rate with its interval, and whether the interval holds 5%.
+
+    >>> rates = pandas.DataFrame({"level": ["word"], "experiment": [1], "share": [0.2]})
+    >>> against_nominal(rates.assign(model_low=0.1, model_high=0.3), "word")
+    '20% (10% to 30%, which excludes 5%)'
+    """
+    row = rates[(rates["level"] == level) & (rates["experiment"] == experiment)].iloc[0]
+    inside = row["model_low"] <= 0.05 <= row["model_high"]
+    held = "includes" if inside else "excludes"
+    return f"{share(rates, level, experiment)[:-1]}, which {held} 5%)"
+
+
+def power_table(models: pandas.DataFrame, words: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how many planted tests each remedy finds at 5%, by level and experiment.
+
+    Parameters
+    ----------
+    models
+        Planted tests with *p_models*.
+    words
+        Planted tests with *p_random*, at the levels where it was run.
+    """
+    keys = ["level", "experiment"]
+    found = {
+        "remedy 1: other models, difference": models.groupby(keys, sort=False)["p_models"],
+        "remedy 2: other attribute words": words.groupby(keys, sort=False)["p_random"],
+    }
+    table = pandas.DataFrame({name: part.agg(_found) for name, part in found.items()})
+    return table.fillna("not run").reset_index()
+
+
+def _found(p_values: pandas.Series) -> str:
+    return f"{(p_values < 0.05).sum()} of {len(p_values)}"
+
+
+def encoder_table(judged: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how often tests reject random attribute words in a real encoder, as it is read."""
+    return pandas.DataFrame(
+        {
+            "test": judged["test"],
+            "mean |d|": judged["size"],
+            "permutation rejects (%)": _percent(judged, "permutation"),
+            "random words reject (%)": _percent(judged, "remedy"),
+            "sets judged": [
+                f"{a:,} and {b:,}"
+                for a, b in zip(judged["n_permutation"], judged["n_remedy"], strict=True)
+            ],
+        }
+    )
+
+
+def _percent(rows: pandas.DataFrame, name: str) -> list[str]:
+    parts = zip(rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
+    return [f"{100 * a:.1f} ({100 * b:.1f} to {100 * c:.1f})" for a, b, c in parts]
 
 
 def printed_sentence() -> str:

@@ -40,6 +40,7 @@ __all__ = [
     "ImagePool",
     "Inputs",
     "available_models",
+    "averaged",
     "embed",
     "image_stimuli",
     "inputs",
@@ -74,6 +75,9 @@ IN_DOMAIN = {"visualbert": "coco", "lxmert": "coco", "vilbert": "concap", "vl-be
 
 EXCHANGES = 20_000
 """Exchanges drawn for Experiment 3 where they are too many to be counted."""
+
+ACCURACY = 0.05
+"""Relative error up to which a computed p-value is taken as it is: they are compared with 5%."""
 
 FLAT = 1e-9
 """Range of scores below which they count as equal: what rounding leaves of a difference of 0."""
@@ -490,7 +494,8 @@ def score(
 ) -> dict[str, object]:
     """Return one row of scores of an experiment.
 
-    All p-values are computed and not sampled as long as that can be done, and one-sided. *p_value*
+    All p-values are computed and not sampled as long as that can be done, one-sided, and to a
+    relative error of 5% where less would take long; *p_low* and *p_high* enclose them. *p_value*
     takes every text with an image as a unit, as the released code does; *p_value_words* and
     *p_value_images* keep together what shares a target word, or a picture. Those of Experiments 1
     and 2 relabel targets; those of Experiment 3 exchange a target's own attribute set with the
@@ -737,7 +742,7 @@ def _planted_inputs(split: str, sizes: tuple) -> list[GroundedStimuli]:
 
 def _p_values(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:
     items = _tested(result, seed)
-    words = _tested(_averaged(result, sets.words), seed)
+    words = _tested(averaged(result, sets.words), seed)
     by_images = _by_images(result, sets, items.p_value, seed)
     found = {
         "p_value": items.p_value,
@@ -748,8 +753,10 @@ def _p_values(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str
         "p_value_images": by_images,
     }
     if result.experiment == 2:
-        by_words = _averaged(result, sets.words)
-        relabelled = inference.grounded_permutation_test(by_words, "new attributes")
+        by_words = averaged(result, sets.words)
+        relabelled = inference.grounded_permutation_test(
+            by_words, "new attributes", accuracy=ACCURACY
+        )
         found["p_value_attributes"] = relabelled.p_value
     return found
 
@@ -761,17 +768,25 @@ def _by_images(result: GroundedResult, sets: EmbeddedSets, p_items: float, seed:
         return np.nan
     if all(len(set(each)) == len(each) for each in pictures):
         return p_items
-    return _tested(_averaged(result, sets.images), seed).p_value
+    return _tested(averaged(result, sets.images), seed).p_value
 
 
 def _tested(result: GroundedResult, seed: int):
     if result.experiment == 3:
         return inference.exchange_test(result, n_resamples=EXCHANGES, rng=seed)
-    return inference.grounded_permutation_test(result)
+    return inference.grounded_permutation_test(result, accuracy=ACCURACY)
 
 
-def _averaged(result: GroundedResult, labels: dict[str, np.ndarray]) -> GroundedResult:
-    """Return a result with one score a label, the mean over its rows."""
+def averaged(result: GroundedResult, labels: dict[str, np.ndarray]) -> GroundedResult:
+    """Return a result with one score a label, the mean over its rows.
+
+    Parameters
+    ----------
+    result
+        Scores of the rows of targets.
+    labels
+        Of X and of Y: what each row belongs to, such as its word.
+    """
     means = {
         name: _means(getattr(result, name), labels[name[0].upper()])
         for name in ("x_scores", "y_scores", "x_other", "y_other")

@@ -50,13 +50,25 @@ P_VALUES = {
 """The p-values that are calibrated, and what moves as one in each."""
 
 QUESTIONS = {
-    "1: d": "Experiment 1, absolute effect size",
-    "1: numerator": "Experiment 1, absolute difference of mean s",
-    "2: d": "absolute effect size of Experiment 1 less that of Experiment 2",
-    "3: pictures": "Experiment 3, effect size of exchanged pictures",
-    "3: masks": "absolute effect size with people hidden less that with words hidden",
+    "1: d": "Is there a bias? Experiment 1: absolute effect size",
+    "1: numerator": "Is there a bias? Experiment 1: absolute difference of mean s",
+    "2: d": (
+        "Can pictures correct it? Absolute effect size of Experiment 1 less that of Experiment 2"
+    ),
+    "2: picture, d": (
+        "Can pictures correct it? Absolute effect size without pictures less that with them"
+    ),
+    "2: picture, numerator": (
+        "Can pictures correct it? Share of the difference of mean s that the picture takes away"
+    ),
+    "3: pictures": "Do pictures carry it? Experiment 3: effect size of exchanged pictures",
+    "3: masks": (
+        "Does language carry it? Absolute effect size with people hidden less with words hidden"
+    ),
 }
-"""The paper's questions as numbers: the larger, the more its reading says yes.
+"""Questions, and a number for each: the larger, the more its reading says yes.
+
+Those of one text with and without its picture are not the paper's, which shows pictures throughout.
 
 :meta hide-value:
 """
@@ -114,7 +126,9 @@ def sizes(scores: pandas.DataFrame) -> pandas.DataFrame:
     -------
     pandas.DataFrame
         *level*, *experiment*, *mean* and *rms* of the absolute effect size, *low* and *high* (95%,
-        models resampled, of the mean), *q95*, *largest*, *numerator_rms*, *n_models*, *n*.
+        models resampled, of the mean), *q95*, *largest*, *numerator_rms*, *n_models*, *n*, and
+        *dealt_rms*, the root mean square where words are dealt to two equal sets by chance: of n
+        words it is 2 / sqrt(n), whatever their scores.
     """
     rows = []
     for (level, experiment), part in scores.groupby(["level", "experiment"], sort=False):
@@ -128,6 +142,7 @@ def sizes(scores: pandas.DataFrame) -> pandas.DataFrame:
                 "low": low,
                 "high": high,
                 "rms": float(np.sqrt((size["size"] ** 2).mean())),
+                "dealt_rms": float(np.sqrt((4 / part["n_words"]).mean())),
                 "q95": size["size"].quantile(0.95),
                 "largest": size["size"].max(),
                 "numerator_rms": float(np.sqrt((part["numerator"] ** 2).mean())),
@@ -409,23 +424,28 @@ def encoder_rejections(random_sets: Sequence) -> pandas.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        *test*, *level*, *size* (mean absolute effect size of random sets), *permutation* (share
-        with p below .05, one-sided), *remedy* (share of the second half that the first half calls
-        significant at 5%, two-sided), with *low* and *high* (Clopper and Pearson), *n*.
+        *test*, *level*, *size* (mean absolute effect size of random sets), *permutation* (share of
+        *n_permutation* with p below .05, one-sided), *remedy* (share of *n_remedy*, the second
+        half, that the first half calls significant at 5%, two-sided); of both shares the 95%
+        interval of Clopper and Pearson, such as *remedy_low* and *remedy_high*.
     """
     rows = []
     for found in random_sets:
         first, second = (np.abs(found.effect_sizes[start::2]) for start in (0, 1))
         larger = (first[:, None] >= second).sum(axis=0)
-        called = int((((1 + larger) / (1 + len(first))) < 0.05).sum())
-        interval = inference.proportion_interval(called, len(second))
-        share = float((found.p_values < 0.05).mean())
+        called = (1 + larger) / (1 + len(first)) < 0.05
         rows.append(
             {"test": found.test, "level": found.level, "size": np.abs(found.effect_sizes).mean()}
-            | {"permutation": share, "remedy": called / len(second)}
-            | {"low": interval.low, "high": interval.high, "n": len(second)}
+            | _called("permutation", np.asarray(found.p_values) < 0.05)
+            | _called("remedy", called)
         )
     return pandas.DataFrame(rows)
+
+
+def _called(name: str, called: np.ndarray) -> dict[str, float]:
+    interval = inference.proportion_interval(int(called.sum()), len(called))
+    bounds = {f"{name}_low": interval.low, f"{name}_high": interval.high}
+    return {name: float(called.mean())} | bounds | {f"n_{name}": len(called)}
 
 
 def answers(
@@ -437,7 +457,9 @@ def answers(
 
     Is there a bias? Yes at dose 3, no at dose 0. Can pictures correct it? Yes where only pictures
     carry it, since they show what there is to know; no where only captions do. Does it come from
-    pictures (Experiment 3, exchange), or from language (masks)? As planted.
+    pictures (Experiment 3, exchange), or from language (masks)? As planted. The second question is
+    also put as the paper does not: to the same texts with their pictures and without. That leaves
+    out tests whose targets are shown with nobody, since their pictures cannot correct anything.
 
     Parameters
     ----------
@@ -453,7 +475,8 @@ def answers(
     -------
     pandas.DataFrame
         *question* (a key of :data:`QUESTIONS`), *what*, *model*, *answer* (``yes`` or ``no``),
-        *test*, *measure*. An effect size that is not defined counts as 0.
+        *test*, *measure*. An effect size that is not defined counts as 0: all targets score the
+        same, and there is no association left to divide by a spread.
     """
     regions = study.planted_regions(every)
     rows = []
@@ -479,13 +502,26 @@ def _measures(question: str, model, every, store) -> list[dict]:
         return _rows("1: d", first["value"]) + _rows("1: numerator", first["numerator"])
     if question == "2":
         second = _sizes(model, every, 2, "none", store)
-        return _rows("2: d", first["value"] - second["value"])
+        with_people = [each for each in every if _shows_people(each)]
+        alone = _sizes(model, with_people, 1, "none", store, with_images=False)
+        shown = first.loc[alone.index]
+        return (
+            _rows("2: d", first["value"] - second["value"])
+            + _rows("2: picture, d", alone["value"] - shown["value"])
+            + _rows("2: picture, numerator", 1 - shown["numerator"] / alone["numerator"])
+        )
     return _rows(question, _sizes(model, every, 3, "none", store)["value"])
 
 
-def _sizes(model, every, experiment: int, masking: str, store) -> pandas.DataFrame:
+def _shows_people(sets: study.GroundedStimuli) -> bool:
+    """Say whether targets have pictures of their own, and not one white picture for all."""
+    of_targets = sets.rows.loc[sets.rows["set"].isin(["X", "Y"]), "image"]
+    return len({sets.pool.ids[image] for image in of_targets}) > 1
+
+
+def _sizes(model, every, experiment: int, masking: str, store, **shown) -> pandas.DataFrame:
     """Return absolute effect sizes and numerators by test."""
-    embedded = study.embed(model, every, masking, store=store)
+    embedded = study.embed(model, every, masking, store=store, **shown)
     rows = [study.score(sets, experiment, n_bootstrap=0, p_values=False) for sets in embedded]
     return pandas.DataFrame(rows).set_index("test")[["value", "numerator"]].abs().fillna(0.0)
 
