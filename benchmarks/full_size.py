@@ -155,6 +155,7 @@ FAMILIES = {
     "vl-bert-base": ("vl-bert", "vl_bert_base", of_vl_bert),
     "vl-bert-large": ("vl-bert-large", "vl_bert_large", of_vl_bert),
     "vl-bert-base-e2e": ("vl-bert-e2e", "vl_bert_base_e2e", of_vl_bert_from_pixels),
+    "vl-bert-large-e2e": ("vl-bert-large-e2e", "vl_bert_large_e2e", of_vl_bert_from_pixels),
     "vilbert": ("vilbert", "vilbert", lambda m: of_fusion(m, regions(2048))),
     "vilbert-12-in-1": (
         "vilbert-12-in-1",

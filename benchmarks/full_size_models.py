@@ -113,6 +113,11 @@ def vl_bert_base_e2e(folder: Path) -> None:
     _vl_bert(folder, "base-e2e")
 
 
+def vl_bert_large_e2e(folder: Path) -> None:
+    """Write vl-bert-large-e2e.model."""
+    _vl_bert(folder, "large-e2e")
+
+
 def _vl_bert(folder: Path, variant: str) -> None:
     from biaslib.models.networks.vl_bert import VARIANTS, VlBertNetwork
 

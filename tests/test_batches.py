@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from biaslib import models, runtime
 from biaslib.models import _batches
 from biaslib.models._batches import autocast, last_plan, precision, run_in_batches
 from biaslib.runtime import UnknownNameError
@@ -65,6 +66,21 @@ def test_the_plan_of_a_run_that_fits_is_recorded_without_a_warning():
     assert last_plan() == _batches.Plan("words", rows=7, asked=3, used=3)
 
 
+def test_what_did_not_fit_is_in_the_stamp_whatever_runs_after_it():
+    before = runtime.start("planted")
+    with pytest.warns(UserWarning, match="did not fit"):
+        run_in_batches(LENGTHS, Memory(2, MemoryError()), 4, "bert: 7 texts")
+    with pytest.warns(UserWarning, match="did not fit"):
+        run_in_batches(LENGTHS, Memory(2, MemoryError()), 4, "bert: 7 texts")
+    with pytest.warns(UserWarning, match="did not fit"):
+        run_in_batches(LENGTHS, Memory(1, MemoryError()), 2, "clip: 7 images")
+    run_in_batches(LENGTHS, Memory(9, None), 3, "words")
+    told = "bert: 7 texts: 7 rows, 2 a batch (4 did not fit in memory); clip: 7 images: 7 rows, "
+    assert before.as_dict()["Batches"] == f"{told}1 a batch (2 did not fit in memory)"
+    assert "<dt>Batches</dt><dd>bert: 7 texts" in before._repr_html_()
+    assert "Batches" not in runtime.start("planted").as_dict()
+
+
 def test_a_single_row_without_memory_ends_the_run_and_says_what_helps():
     with pytest.raises(MemoryError, match=r"single row.*smaller model"):
         run_in_batches([1, 1], Memory(0, MemoryError()), 2)
@@ -116,6 +132,18 @@ def test_precision_can_be_set_for_a_whole_run(monkeypatch):
     monkeypatch.setenv("BIASLIB_PRECISION", "auto")
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
     assert precision("cuda") == torch.bfloat16
+
+
+def test_precision_is_no_option_of_a_model():
+    with pytest.raises(TypeError, match="no option 'precision'; leave it out and set BIASLIB_PREC"):
+        models.load("bert", precision="float16")
+
+
+def test_convolutions_on_cuda_keep_to_single_precision(monkeypatch):
+    """The setting alone: no GPU is at hand to see its effect."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    models.load("bert", device="cpu")
+    assert torch.backends.cudnn.allow_tf32 is False
 
 
 def test_half_precision_off_cuda_and_unknown_precisions_are_refused():

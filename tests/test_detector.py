@@ -411,7 +411,10 @@ def test_without_label_files_there_are_numbers_and_an_error_that_says_where_to_g
         nameless.regions(shown[:1])
     with pytest.raises(FileNotFoundError, match=r"no attributes_vocab\.txt"):
         _ = nameless.attribute_names
-    assert load(bare, device="cpu", labels=official).class_names == CLASSES
+    named = load(bare, device="cpu", labels=official)
+    assert named.class_names == CLASSES
+    assert nameless.revision.startswith("bare, sha256 ")
+    assert named.revision.startswith(f"{nameless.revision} and ")
 
 
 def test_label_files_give_the_first_name_of_a_line_and_must_fit(tmp_path, weights):

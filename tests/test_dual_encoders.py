@@ -302,6 +302,40 @@ def test_open_clip_with_a_tokenizer_of_transformers_beside_it(tmp_path):
         loaded.encode_text([" ".join(["woman"] * 20)])
 
 
+ELSEWHERE = [
+    "nllb-clip-base",
+    "nllb-clip-base-siglip",
+    "nllb-clip-large",
+    "nllb-clip-large-siglip",
+    "roberta-ViT-B-32",
+    "xlm-roberta-base-ViT-B-32",
+    "xlm-roberta-large-ViT-H-14",
+]
+"""Models of OpenCLIP with weights, whose text encoder has its settings in another repository."""
+
+
+def test_text_encoders_from_elsewhere_are_refused_by_name_before_anything_is_fetched():
+    entry, found = _registry.REGISTRY["open-clip"], set()
+    for name, data in library.list_pretrained():
+        if "hf_model_name" not in library.get_model_config(name)["text_cfg"]:
+            assert _registry._source(entry, f"{name}/{data}").startswith("hub ")
+            continue
+        found.add(name)
+        with pytest.raises(CheckpointError, match=f"{name}/{data} takes the settings of its text"):
+            _registry._source(entry, f"{name}/{data}")
+    assert sorted(found) == ELSEWHERE
+
+
+def test_a_folder_with_a_text_encoder_from_elsewhere_is_refused(tmp_path):
+    save_open_clip(tmp_path, vocab_size=len(VOCABULARY), hf_tokenizer_name="somewhere/else")
+    path = tmp_path / "open_clip_config.json"
+    written = json.loads(path.read_text())
+    written["model_cfg"]["text_cfg"]["hf_model_name"] = "roberta-base"
+    path.write_text(json.dumps(written))
+    with pytest.raises(CheckpointError, match="text encoder from 'roberta-base', which Op"):
+        models.load("open-clip", checkpoint=tmp_path, device="cpu")
+
+
 def test_a_sigmoid_models_bias_is_open_clips_too(tmp_path):
     entry = dataclasses.replace(_registry.REGISTRY["open-clip"], name="sigmoid")
     save_open_clip(tmp_path, vocab_size=49408)

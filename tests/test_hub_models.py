@@ -223,12 +223,6 @@ def test_a_bert_without_its_masked_word_head_embeds_and_fills_in_nothing(officia
         bert.mask_log_prob(["the [MASK] is here"], ["nurse"])
 
 
-def test_a_precision_that_a_family_does_not_take(official):
-    folder = official / "FacebookAI" / "roberta-base"
-    with pytest.raises(TypeError, match="'roberta' takes no precision"):
-        models.load("roberta", checkpoint=folder, precision="float16")
-
-
 # The registry
 
 

@@ -24,13 +24,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* was trained on features of:Us
 
 TEXTS = ["the woman is here", "a man", "the nurse"]
 TRAINED_WITH_IT = ["lxmert", "vl-bert", "vl-bert-large"]
+FROM_PIXELS = ["vl-bert-e2e", "vl-bert-large-e2e"]
 TRAINED_WITH_ANOTHER = ["visualbert", "vilbert", "vilbert-12-in-1"]
 
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory):
     folder, scratch = (tmp_path_factory.mktemp(name) for name in ("served", "scratch"))
-    needed = ["bert", "visualbert-nlvr2", "vl-bert-e2e", "albef", "detector"]
+    needed = ["bert", "visualbert-nlvr2", *FROM_PIXELS, "albef", "detector"]
     for name in (*needed, *TRAINED_WITH_IT, *TRAINED_WITH_ANOTHER):
         repositories.build(name, folder)
     with instead_of_the_real_one(folder, scratch) as running:
@@ -72,8 +73,9 @@ def test_pictures_give_what_their_regions_give(hub, files, regions, name):
     assert not np.array_equal(found[0], model.embed(TEXTS, files[::-1])[0])
 
 
-def test_pixels_are_read_in_the_boxes_that_were_found(hub, files, regions):
-    model = load("vl-bert-e2e")
+@pytest.mark.parametrize("name", FROM_PIXELS)
+def test_pixels_are_read_in_the_boxes_that_were_found(hub, files, regions, name):
+    model = load(name)
     found = model.embed(TEXTS[:1], files[:1])
     assert np.array_equal(found, model.embed(TEXTS[:1], Pictured(files[:1], regions[[0]])))
 
@@ -211,7 +213,8 @@ def test_the_checkpoint_of_another_variant_is_refused_and_named(hub, tmp_path):
         ("vl-bert", "large-prec", "load it as 'vl-bert-large'"),
         ("vl-bert-large", "base-prec", "load it as 'vl-bert'"),
         ("vl-bert", "base-e2e", "load it as 'vl-bert-e2e'"),
-        ("vl-bert-e2e", "large-e2e", "pass another checkpoint="),
+        ("vl-bert-e2e", "large-e2e", "load it as 'vl-bert-large-e2e'"),
+        ("vl-bert-large-e2e", "base-e2e", "load it as 'vl-bert-e2e'"),
         ("vilbert", "12-in-1", "load it as 'vilbert-12-in-1'"),
         ("vilbert-12-in-1", "pretrained", "load it as 'vilbert'"),
         ("albef", "retrieval", "load it as 'albef-coco'"),

@@ -7,6 +7,7 @@ import pytest
 import torch
 import transformers
 from support import small_models
+from support.batches import Asked, require_same_in_batches
 
 from biaslib import models, planted
 from biaslib.models._checkpoints import CheckpointError
@@ -245,22 +246,8 @@ def test_hidden_words_are_mask_tokens_for_the_network(pair):
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
 def test_results_do_not_depend_on_batches_or_order(pair, batch_size, monkeypatch):
-    model, _ = pair
-    images, order = regions(), [2, 0, 3, 1]
-    some = images[order]
-
-    def results(rows, shown):
-        texts, masked = [TEXTS[i] for i in rows], [MASKED[i] for i in rows]
-        return (
-            model.embed(texts, shown, "contextual", [WORDS[i] for i in rows]),
-            model.mask_log_prob(masked, ["woman", "carrying"], shown),
-            model.match(shown, [CAPTIONS[i] for i in rows]),
-        )
-
-    expected = results(range(4), images)
-    monkeypatch.setattr(model, "batch_size", batch_size)
-    for found, whole in zip(results(order, some), expected, strict=True):
-        near(found, whole[order])
+    asked = Asked(TEXTS, WORDS, MASKED, ["woman", "carrying"], CAPTIONS)
+    require_same_in_batches(pair[0], regions(), asked, batch_size, monkeypatch.setattr)
 
 
 # Images of each kind

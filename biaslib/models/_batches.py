@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from biaslib.runtime import progress, unknown_name
+from biaslib.runtime import note_batches, progress, unknown_name
 
 __all__ = ["Plan", "autocast", "batch_order", "last_plan", "precision", "run_in_batches"]
 
@@ -83,7 +83,8 @@ def run_in_batches(
 
     The longest rows come first: if memory does not suffice, it shows at once. A batch that finds
     no memory is halved and tried again, and the smaller size is kept for the rest of the run; a
-    warning says so at the end, and :func:`last_plan` records it.
+    warning says so at the end, :func:`last_plan` records it, and the stamp of a page prints it
+    (:func:`biaslib.runtime.note_batches`).
 
     Parameters
     ----------
@@ -176,6 +177,7 @@ class _Batches:
         global _last
         _last = Plan(label, len(self.order), self.asked, self.size)
         if self.size < self.asked:
+            note_batches(f"{label or 'a model'}: {_last}")
             warnings.warn(
                 f"{label or 'the model'}: {self.asked} rows a batch did not fit in memory; went on "
                 f"with {self.size}. To start there: batch_size={self.size}",

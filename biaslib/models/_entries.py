@@ -334,6 +334,21 @@ ENTRIES = (
         note="The paper does not say which VL-BERT it used.",
     ),
     Entry(
+        name="vl-bert-large-e2e",
+        variant="large-e2e",
+        source="by hand vl-bert-large-e2e.model from https://github.com/jackroos/VL-BERT/blob/"
+        "master/model/pretrained_model/PREPARE_PRETRAINED_MODELS.md",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="vl_bert",
+        capabilities="embed text, with images or without; fill masks",
+        features=f"pixels, and boxes of 10 to 100 regions{PORTED}",
+        parameters=384_569_787,
+        licence="MIT",
+        note="As vl-bert-large, with a ResNet-101 of its own that reads the boxes' pixels.",
+    ),
+    Entry(
         name="vilbert",
         variant="pretrained",
         source="url https://dl.fbaipublicfiles.com/vilbert-multi-task/pretrained_model.bin",

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import importlib
-import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +55,14 @@ def load(
     dose: float = 3,
     seed: int = 0,
     planted_in: str = "both",
-    precision: str | None = None,
     **options: object,
 ) -> Any:
-    """Load a model.
+    """Load a model, in float32.
+
+    On CUDA devices the environment variable ``BIASLIB_PRECISION`` runs all models of a run in half
+    precision: ``bfloat16``, ``float16``, or ``auto``. Where it is not set, convolutions keep to
+    float32 too, which cuDNN by default shortens (TF32): this call switches that off for the
+    process. No GPU was at hand to test either.
 
     Parameters
     ----------
@@ -79,8 +82,6 @@ def load(
     dose, seed, planted_in
         Of a planted checkpoint or the oracle: which world. ``planted_in`` is ``both``, ``text`` or
         ``images``.
-    precision
-        ``float32``, ``bfloat16`` or ``float16`` for the families that take it.
     **options
         For ``oracle`` and ``detector`` alone: those of :func:`biaslib.models.oracle.load` and
         :func:`biaslib.models.detector.load`.
@@ -125,17 +126,21 @@ def load(
 
         return oracle.load(dose=dose, seed=seed, planted_in=planted_in, **options)
     if options and entry.family != "detector":
-        raise TypeError(f"the model {name!r} takes no option {sorted(options)[0]!r}; leave it out")
+        raise TypeError(
+            f"the model {name!r} takes no option {sorted(options)[0]!r}; leave it out"
+            f"{' and set BIASLIB_PRECISION' if 'precision' in options else ''}"
+        )
     if checkpoint is None and entry.has_planted and runtime.profile(profile) == "planted":
         checkpoint = planted_checkpoint(entry.family, dose, seed, planted_in)
     path = _on_this_disk(entry, checkpoint, profile)
     _require_right_kind(entry, path)
     family = _module(entry)
+    _keep_float32()
     loader = getattr(family, "load_entry", family.load)
     from biaslib.models._checkpoints import reading
 
     with reading(path):
-        model = loader(entry, path, device, **options, **_precision(entry, loader, precision))
+        model = loader(entry, path, device, **options)
     if hasattr(model, "find_detector"):
         model.find_detector = functools.partial(_detector, profile, device)
         model.other_detector = entry.other_detector
@@ -161,12 +166,11 @@ def _detector(profile: str | None, device: str | None) -> Any:
     return load("detector", profile=profile, device=device)
 
 
-def _precision(entry: Entry, loader: Any, precision: str | None) -> dict[str, str]:
-    if precision is None:
-        return {}
-    if "precision" not in inspect.signature(loader).parameters:
-        raise TypeError(f"the model {entry.name!r} takes no precision; leave it out")
-    return {"precision": precision}
+def _keep_float32() -> None:
+    """Have cuDNN's convolutions calculate with all of float32's digits, and not with TF32's."""
+    import torch
+
+    torch.backends.cudnn.allow_tf32 = False
 
 
 def _on_this_disk(
@@ -213,6 +217,9 @@ def _open_clip_repository(name: str) -> str:
     known = open_clip.list_pretrained_tags_by_model(model)
     if data not in known:
         raise unknown_name(f"training data of {model}", data, known)
+    from biaslib.models.open_clip import require_whole
+
+    require_whole(open_clip.get_model_config(model), name)
     place = open_clip.get_pretrained_cfg(model, data).get("hf_hub", "")
     return "/".join(place.split("/")[:2])
 

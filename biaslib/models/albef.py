@@ -110,14 +110,20 @@ class Albef(PixelModel):
             )
         return super().prepare(images)
 
-    def embed(self, texts: Sequence[str], images: Any = None, **options: Any) -> np.ndarray:
+    def embed(
+        self,
+        texts: Sequence[str],
+        images: Any = None,
+        level: str = "sentence",
+        words: Sequence[str] | None = None,
+        **options: Any,
+    ) -> np.ndarray:
         """Return one embedding a text with its image, (n, d).
 
         See :meth:`biaslib.models.fusion.FusionModel.embed`.
         """
-        if options.get("words") is not None:
-            options["words"] = [plain_caption(word) for word in options["words"]]
-        return super().embed(texts, images, **options)
+        plain = None if words is None else [plain_caption(word) for word in words]
+        return super().embed(texts, images, level, plain, **options)
 
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
         """Run the network on a batch."""

@@ -376,7 +376,8 @@ def load_entry(
     labels = folder if labels is None else Path(labels)
     counts = (network.config.n_classes, network.config.n_attributes)
     names = [_names(labels / file, n) for file, n in zip(LABELS, counts, strict=True)]
-    hashes = " and ".join(runtime.file_sha256(file)[:12] for file in (weights, settings))
+    named = [labels / file for file in LABELS if (labels / file).exists()]
+    hashes = " and ".join(runtime.file_sha256(file)[:12] for file in (weights, settings, *named))
     revision = f"{folder.name}, sha256 {hashes}"
     where = runtime.device(device)
     return Detector(network, entry.name, revision, where, *names, as_released=as_released)

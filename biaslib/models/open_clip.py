@@ -1,5 +1,6 @@
 """OpenCLIP models, through open_clip_torch."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from biaslib.models._words import require_fitting, require_known_words
 from biaslib.models.dual import ContrastiveEncoder
 from biaslib.runtime import device as best_device
 
-__all__ = ["load"]
+__all__ = ["load", "require_whole"]
 
 
 def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> ContrastiveEncoder:
@@ -25,9 +26,14 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Con
     Raises
     ------
     CheckpointError
-        If there are no weights, or weights are missing, left over or of another shape.
+        If there are no weights, or weights are missing, left over or of another shape; or the
+        settings of its text encoder lie elsewhere.
     """
     path = checkpoint or entry.source.removeprefix("hub ")
+    settings = Path(path) / "open_clip_config.json"
+    if settings.is_file():
+        model = json.loads(settings.read_text(encoding="utf-8")).get("model_cfg", {})
+        require_whole(model, str(path))
     name = f"local-dir:{path}" if Path(path).is_dir() else f"hf-hub:{path}"
     where = best_device(device)
     try:
@@ -59,6 +65,34 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Con
         token_counts=token_counts,
         device=where,
     )
+
+
+def require_whole(settings: dict, name: str) -> None:
+    """Refuse a model of OpenCLIP whose text encoder takes its settings from another repository.
+
+    OpenCLIP would ask the hub for them by name while it builds the network: in no revision, past
+    the lock file, and in any profile.
+
+    Parameters
+    ----------
+    settings
+        Of the model, as of ``open_clip.get_model_config``.
+    name
+        The model, for the error.
+
+    Raises
+    ------
+    CheckpointError
+        If its text encoder is named and is no folder on this disk; the message names it.
+    """
+    elsewhere = settings.get("text_cfg", {}).get("hf_model_name")
+    if elsewhere and not Path(elsewhere).is_dir():
+        raise CheckpointError(
+            f"{name} takes the settings of its text encoder from {elsewhere!r}, which OpenCLIP "
+            "would ask the hub for, unchecked and unrecorded. Put config.json of that repository "
+            "into a folder, name the folder as hf_model_name in open_clip_config.json beside the "
+            "weights, and pass the weights' folder as checkpoint=; or take another model"
+        )
 
 
 def _bias(model: torch.nn.Module) -> float:

@@ -4,7 +4,7 @@ from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, unknown_name
 from biaslib.runtime._lock import ChecksumError, DownloadError, Lock
 from biaslib.runtime._profile import PROFILES, device, in_book, profile, progress
-from biaslib.runtime._stamp import Provenance, file_sha256, source_hash, start
+from biaslib.runtime._stamp import Provenance, file_sha256, note_batches, source_hash, start
 from biaslib.runtime._store import Store
 from biaslib.runtime._transfer import download
 
@@ -21,6 +21,7 @@ __all__ = [
     "download",
     "file_sha256",
     "in_book",
+    "note_batches",
     "profile",
     "progress",
     "source_hash",

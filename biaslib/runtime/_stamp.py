@@ -41,12 +41,31 @@ def _running_source_hash() -> str:
     return source_hash()
 
 
+_smaller_batches: list[str] = []
+
+
+def note_batches(what: str) -> None:
+    """Note for the stamps of this process that a model ran in smaller batches than it was asked to.
+
+    Examples
+    --------
+    >>> run = start("planted")
+    >>> note_batches("bert: 900 texts, 32 a batch (64 did not fit in memory)")
+    >>> run.as_dict()["Batches"]
+    'bert: 900 texts, 32 a batch (64 did not fit in memory)'
+    >>> "Batches" in start("planted").as_dict()
+    False
+    """
+    _smaller_batches.append(what)
+
+
 @dataclass
 class Provenance:
     """What a notebook ran on; displayed as the stamp at the end of its page.
 
     ``weights`` and ``data`` map what was loaded to its revision or checksum. Add to them with
-    :meth:`record` as the run goes on.
+    :meth:`record` as the run goes on. Batches that memory did not suffice for are listed if there
+    were any since it began.
     """
 
     profile: str
@@ -54,6 +73,7 @@ class Provenance:
     weights: dict[str, str] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)
     started: float = field(default_factory=time.perf_counter)
+    batches_before: int = field(default_factory=lambda: len(_smaller_batches))
 
     def record(self, *, device=None, weights=None, data=None) -> "Provenance":
         """Note the device, and the revision of weights or the checksum of data by name."""
@@ -69,12 +89,14 @@ class Provenance:
         def listing(entries):
             return "; ".join(f"{name}: {value}" for name, value in entries.items()) or "none"
 
+        smaller = dict.fromkeys(_smaller_batches[self.batches_before :])
         return {
             "Profile": self.profile if self.weights else f"{self.profile} (no model on this page)",
             "Device": f"{self.device} ({platform.machine()})",
             "biaslib": f"{biaslib.__version__}, source {_running_source_hash()}",
             "Weights": listing(self.weights),
             "Data": listing(self.data),
+            **({"Batches": "; ".join(smaller)} if smaller else {}),
             "Date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
             "Run time": f"{time.perf_counter() - self.started:.0f} s",
         }
