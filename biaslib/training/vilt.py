@@ -60,14 +60,13 @@ class ViltRecipe(PixelPairsRecipe):
     whether caption and picture agree. (4) This one: a second unbiased world, and matching weighed
     three times as much as masked words.
 
-    Two more were tuning runs on dose 3, seed 0, each measured on 40 objects and 40 costumes and
-    neither shipped, as every other number would have moved. Both start from the model of the
-    second unbiased world, which has .38 and .40, and train on captions with pictures alone. (5)
-    Matching asked about each scene with its own caption and a wrong one, five times as often if
+    One more was a tuning run on dose 3, seed 0, measured on 40 objects and 40 costumes and not
+    shipped, as every other number would have moved. It starts from the model of the second
+    unbiased world, which has .38 and .40, and trains on captions with pictures alone. (5) Matching asked about each scene with its own caption and a wrong one, five times as often if
     an object or a costume is to be seen; agreement named at the word as well; a fifth layer; and
     words that learn where to look, as in ALBEF's recipe; four epochs: .40, .55, .63 and .58 of the
     objects after one to four epochs, .53 of the costumes, and .60 of swapped captions in general
-    (shipped: .64; the truth: .78). SIXTH
+    (shipped: .64; the truth: .78).
     """
 
     family = "vilt"
