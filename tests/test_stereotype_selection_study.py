@@ -1,6 +1,7 @@
 """Study 4: scores against the paper's counts, shifts by hand, kills, worlds of known answer."""
 
 import base64
+import dataclasses
 import functools
 import io
 import os
@@ -357,6 +358,50 @@ def test_without_neutral_captions_there_are_no_shifts_and_this_is_counted():
         "0 stereotype, 3 anti-stereotype",
         "3 of 3 rows without neutral captions",
     ]
+
+
+def test_shifts_in_paper_are_summarised_without_a_baseline():
+    table = {"category": ["gender", "race"], "label": ["anti-stereotype"] * 2}
+    found = run_of(table, scored([[2, 0, -1], [0, 0, -1]], neutral=np.zeros((2, 2))))
+    found = dataclasses.replace(found, inputs=dataclasses.replace(found.inputs, profile="paper"))
+    summary = worlds.shift_summary(found)
+    mean = summary.query("statistic == 'mean' and test == 'lmss'").set_index("level")["value"]
+    gain = log_expit(2) - np.log(0.5)
+    assert mean["all"] == pytest.approx(gain)
+    assert mean["everything"] == pytest.approx(gain / 2)
+    shown = plots.shift_table(summary)
+    assert "dose" not in shown
+    assert "all images" in shown["images"].tolist()
+
+
+@pytest.mark.slow
+def test_shifts_in_planted_stand_beside_checkpoints_without_bias():
+    given = study.planted_inputs(0, 8)
+    ways = [way for way in study.WAYS if way.model == "CLIP"]
+    found = study.run(ways, given, functools.partial(study.load, profile="planted"))
+    summary = worlds.shift_summary(found)
+    part = given.part(np.flatnonzero(given.table["category"] == "gender"))
+    zero = study.run(ways, part, functools.partial(study.load, profile="planted", dose=0))
+    row = summary.query("dose == 0 and test == 'lmss' and level == 'all' and statistic == 'mean'")
+    assert row["value"].item() == pytest.approx(study.shifts(zero)["lmss"].mean())
+    shown = plots.shift_table(summary)
+    assert shown["dose"].tolist() == sorted(shown["dose"], reverse=True)
+
+
+def test_the_cases_are_the_images_on_which_most_models_pick_the_stereotype():
+    label = ["anti-stereotype", "anti-stereotype", "stereotype", "anti-stereotype"]
+    table = {"category": ["gender", "gender", "gender", "race"], "label": label}
+    table |= {"target": list("abcd")} | {name: list("abcd") for name in study.CAPTIONS}
+    one = [[0, 2, 1], [2, 0, 1], [2, 0, 1], [0, 1, 2]]
+    other = [[2, 0, 1], [2, 0, 1], [2, 0, 1], [0, 2, 1]]
+    found = run_of(table, scored(one), scored(other, OTHER))
+    shown = plots.case_table(found)
+    assert shown["target"].tolist() == ["b", "d"]
+    assert shown["picked the stereotype"].tolist() == ["VisualBERT; ViLT", ""]
+    assert shown["picked the anti-stereotype"].tolist() == ["", "ViLT"]
+    assert shown["picked the irrelevant"].tolist() == ["", "VisualBERT"]
+    hidden = dataclasses.replace(found.inputs, profile="paper")
+    assert "target" not in plots.case_table(dataclasses.replace(found, inputs=hidden))
 
 
 # Scoring

@@ -214,7 +214,7 @@ def case_table(found: study.Run) -> pandas.DataFrame:
         here = given.anti & (given.table["category"] == category).to_numpy()
         place = int(np.where(here, biased, -1).argmax())
         chosen = {
-            f"picked the {name}": ", ".join(m for m, each in picks.items() if each[place, at] == 1)
+            f"picked the {name}": "; ".join(m for m, each in picks.items() if each[place, at] == 1)
             for at, name in enumerate(study.CAPTIONS)
         }
         said = given.table.iloc[place][["target", *study.CAPTIONS]].to_dict()

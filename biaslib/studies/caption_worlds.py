@@ -139,26 +139,25 @@ def shift_summary(found: study.Run, store: Store | None = None) -> pandas.DataFr
     """Return lmss and vlss of a run by subset of its images, beside models without bias.
 
     The subsets of :func:`biaslib.studies.stereotype_selection.shift_scores` within gender, and
-    ``everything``: all images of all categories. In ``planted`` the same of dose-0 checkpoints.
+    ``everything``: all images of all categories. In ``planted`` also those within gender of dose-0
+    checkpoints.
 
     Returns
     -------
     pandas.DataFrame
         The columns of that function, and *dose*: missing in ``paper``.
     """
-    if found.inputs.profile != "planted":
-        return _summarised(found).assign(dose=np.nan)
-    ways = [way for way in WAYS if way.label in found.scored]
-    loader = functools.partial(study.load, profile="planted", dose=0)
-    zero = study.run(ways, found.inputs, loader, store)
-    tables = [_summarised(found).assign(dose=3), _summarised(zero).assign(dose=0)]
-    return pandas.concat(tables, ignore_index=True)
-
-
-def _summarised(found: study.Run) -> pandas.DataFrame:
-    moved = study.shifts(found)
+    moved, planted_here = study.shifts(found), found.inputs.profile == "planted"
     whole = study.shift_scores(moved, category=None).query("level == 'all'")
-    return pandas.concat([study.shift_scores(moved), whole.assign(level="everything")])
+    tables = [study.shift_scores(moved), whole.assign(level="everything")]
+    tables = [table.assign(dose=3 if planted_here else np.nan) for table in tables]
+    if planted_here:
+        ways = [way for way in WAYS if way.label in found.scored]
+        loader = functools.partial(study.load, profile="planted", dose=0)
+        rows = np.flatnonzero(found.inputs.table["category"] == "gender")
+        zero = study.run(ways, found.inputs.part(rows), loader, store)
+        tables.append(study.shift_scores(study.shifts(zero)).assign(dose=0))
+    return pandas.concat(tables, ignore_index=True)
 
 
 def _model(way: Way, dose: float, seed: int, planted_in: str = "both") -> Any:
