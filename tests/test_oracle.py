@@ -34,8 +34,8 @@ def rng():
 
 def test_the_oracle_has_every_capability():
     model = oracle()
-    for capability in capabilities.__all__:
-        assert isinstance(model, getattr(capabilities, capability))
+    for name in ("DualEncoder", "GroundedEncoder", "ImageTextMatcher", "MaskedLM"):
+        assert isinstance(model, getattr(capabilities, name))
 
 
 def test_the_registry_loads_it_without_torch():

@@ -655,6 +655,16 @@ def test_the_truth_of_vlbs_is_nothing_in_plain_sight_and_all_or_chance_where_hid
     assert oracle_scores.loc[(3, seed, "hidden"), ["vlrs", "vlbs"]].tolist() == [100, 100]
 
 
+def test_a_contrastive_score_has_less_of_a_stereotype_to_show():
+    found = worlds.leaning(dose=3).set_index(["seed", "head"])["preference"]
+    for seed in worlds.SEEDS:
+        assert found[seed, "matching"] == pytest.approx(1.48, abs=0.15)
+        assert found[seed, "contrastive"] == pytest.approx(0.34, abs=0.05)
+    assert worlds.leaning(dose=0)["preference"].abs().max() < 1e-9
+    sentence = plots.leaning_sentence(worlds.leaning(dose=3))
+    assert f"{found.xs('contrastive', level='head').mean():.2f} by the score" in sentence
+
+
 def test_what_a_perfect_model_scores_is_said_from_the_run(oracle_scores):
     sentence = plots.hidden_sentence(oracle_scores.reset_index())
     assert "0 at dose 0 and 0 at dose 3 with the answer in plain sight" in sentence

@@ -33,6 +33,7 @@ __all__ = [
     "hidden_sentence",
     "interval_table",
     "intervals",
+    "leaning_sentence",
     "make_up",
     "modality_figure",
     "modality_sentence",
@@ -698,6 +699,18 @@ def _shortfall(row: pandas.Series) -> str:
     if row["vlrs"] < worlds.TARGET_VLRS:
         return f"{row['model']} (vlrs {row['vlrs']:.0f})"
     return f"{row['model']} ({_risen(row)})"
+
+
+def leaning_sentence(leaning: pandas.DataFrame) -> str:
+    """Return how much of a stereotype there is to find for either way of scoring."""
+    means = leaning.groupby("head")["preference"].mean()
+    return (
+        "How much is there to find? Where the picture does not show the answer, the oracle prefers "
+        f"the stereotype by {means['matching']:.2f} nats if it is asked what belongs together, and "
+        f"by {means['contrastive']:.2f} by the score that a contrastive objective approaches, from "
+        "which is taken how usual a caption is. A model scored by cosine has "
+        f"{means['contrastive'] / means['matching']:.0%} as much to show."
+    )
 
 
 def modality_figure(table: pandas.DataFrame):

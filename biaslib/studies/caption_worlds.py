@@ -35,6 +35,7 @@ __all__ = [
     "faded",
     "frequencies",
     "grounding",
+    "leaning",
     "looking",
     "modality",
     "noise_floor",
@@ -516,6 +517,41 @@ def _rise(biased: pandas.DataFrame, zero: pandas.DataFrame) -> dict[str, float]:
     units = np.repeat(np.arange(len(rise)), size[rise.index])
     values = study.mean_interval(np.repeat(rise, size[rise.index]), units, study.RESAMPLES, 0)
     return dict(zip(("rise", "low", "high"), values, strict=True))
+
+
+def leaning(seeds: Iterable[int] = SEEDS, dose: float = 3, n: int = 20) -> pandas.DataFrame:
+    """Return how far the oracle prefers the stereotype where the picture does not show the answer.
+
+    By matching: the difference of the log-odds that a caption belongs to the picture. By the
+    contrastive cosine: that of the pointwise mutual information, which a contrastive objective
+    approaches (van den Oord et al. 2018) and from which is taken how usual a caption is.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a world and head: *seed*, *head*, *preference* (a mean, in nats), *n*.
+
+    Examples
+    --------
+    >>> leaning([0], dose=0, n=2)["preference"].round(6).tolist()
+    [0.0, 0.0]
+    """
+    rows = []
+    for seed in seeds:
+        given, world = choices(seed, n, "hidden"), planted.world(dose, seed)
+        texts = given.table[CAPTIONS[:2]].to_numpy().tolist()
+        scores = {
+            "matching": np.asarray(Oracle(world).match(given.images, texts)),
+            "contrastive": np.array(
+                [
+                    world.truth.similarity(pair, given.images.iloc[[row]])[:, 0]
+                    for row, pair in enumerate(texts)
+                ]
+            ),
+        }
+        for head, pairs in scores.items():
+            rows.append((seed, head, float((pairs[:, 0] - pairs[:, 1]).mean()), len(pairs)))
+    return pandas.DataFrame(rows, columns=["seed", "head", "preference", "n"])
 
 
 # Where the bias is planted
