@@ -17,7 +17,7 @@ import yaml
 from bs4 import BeautifulSoup
 from support.browser import Visit, axe_violations, served
 
-pytestmark = pytest.mark.site
+pytestmark = [pytest.mark.site, pytest.mark.minutes]
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
