@@ -385,7 +385,12 @@ def _require_count(name: str, value: int) -> None:
 
 def _choices(world: World, category: str, n: int, rng: np.random.Generator) -> pandas.DataFrame:
     pairs, things, lean = _pairs(category, world), _things(), _leans(world)["gender"]
-    side = np.resize([1, -1], n)
+
+    @functools.cache
+    def third(words: tuple[str, str], person_side: int) -> str:
+        return _third_word(words, lean * person_side)
+
+    side = np.resize([1, -1], n).tolist()
     label = np.repeat(["stereotype", "anti-stereotype"], n // 2)
     rows = []
     for person_side, name in zip(side, label, strict=True):
@@ -398,8 +403,7 @@ def _choices(world: World, category: str, n: int, rng: np.random.Generator) -> p
         row["photo of a thing"] = _photo_of_a_thing().write(things[rng.integers(len(things))])
         row["irrelevant"] = row["photo of a thing"]
         if category in SHOWN:
-            third = _third_word(words, lean * person_side)
-            row["irrelevant"] = _frame_of(*words).write(third, target)
+            row["irrelevant"] = _frame_of(*words).write(third(words, person_side), target)
         rows.append(row | {"category": category, "label": name})
     table = pandas.DataFrame(rows)
     return table.assign(label_shown=category in SHOWN)
@@ -414,15 +418,19 @@ def _person(category: str, side: int, rng: np.random.Generator) -> dict:
     gender = str(rng.choice(GENDERS))
     if category == "tone":
         tone = TONES[-1] if side > 0 else TONES[0]
-        names = agent_words().query(
-            "kind == 'name' and gender == @gender and tone == @tone_text",
-            local_dict={"gender": gender, "tone_text": str(tone)},
-        )
-        target = str(rng.choice(names["word"]))
+        target = str(rng.choice(_names(gender, str(tone))))
         return {"gender": gender, "tone": tone, "age": "adult", "target": target}
     age = "child" if side > 0 else "older"
     tone = int(rng.choice(TONES))
     return {"gender": gender, "tone": tone, "age": age, "target": TARGETS_BY_AGE[age, gender]}
+
+
+@functools.cache
+def _names(gender: str, tone: str) -> list[str]:
+    """Return the names that lean to a gender and a tone."""
+    agents = agent_words()
+    kept = (agents["kind"] == "name") & (agents["gender"] == gender) & (agents["tone"] == tone)
+    return agents.loc[kept, "word"].tolist()
 
 
 def _shown(category: str, word: str) -> dict:

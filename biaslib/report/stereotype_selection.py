@@ -662,6 +662,7 @@ def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
         ]
     ).drop(columns=["low", "high"])
     names = {"vlbs": "vlbs at dose 3", "floor": "noise floor", "rise": "rise (95% interval)"}
+    names |= {"n": "pictures"}
     return table.rename(columns=names | {"vlrs": "vlrs at dose 3"})
 
 

@@ -41,6 +41,7 @@ __all__ = [
     "noise_floor",
     "oracle_errors",
     "relevance",
+    "seen_without_bias",
     "shift_summary",
     "shipped_ways",
     "side_by_side",
@@ -53,18 +54,25 @@ SEEDS = (0, 1)
 """Worlds for verdicts: those of the shipped checkpoints. Recipes were tuned on others."""
 
 VIEWS = ("visible", "ambiguous", "hidden")
-OPACITIES = (0.0, 0.2, 0.4, 1.0)
+OPACITIES = (0.0, 0.25, 0.5, 1.0)
 """How opaque the object is drawn: 0 is a picture without it, 1 the picture in plain sight."""
 
 STARTS = 1000
 """From this seed on, checkpoints are what others of their family started from."""
 
 REGIONS = ("visualbert", "lxmert")
-TARGET_OPACITY = 0.4
-"""How opaque the object is where models are judged. At 0 there is nothing to see, and at 1 a model
-that looks is right however biased it is. Of the two in between this is the one where the picture
-says more: the target asks for evidence that is visible. It was fixed before this verdict was first
-computed; a curve with other irrelevant captions had been seen."""
+TARGET_OPACITY = 0.5
+"""How opaque the object is where models are judged: the least tenth at which models without bias
+that look have a vlrs of 80 on average (:func:`seen_without_bias`). So it depends on how well models
+see and not on what they prefer."""
+
+CURVE_SCENES, CURVE_DRAW = 48, 7
+TARGET_SCENES, TARGET_DRAW = 240, 11
+"""Scenes a world, and the seed of their draw: of the curve and of the verdict. With 48 scenes the
+noise floor is mostly chance of pictures."""
+
+OPACITY_DRAW = 8
+"""Seed of the scenes by which the opacity of the verdict is chosen, as many as it has."""
 
 TARGET_VLRS = 80.0
 LEAST_MODELS = 4
@@ -358,14 +366,13 @@ def _shown(way: Way, scenes: pandas.DataFrame, drawn: np.ndarray) -> Any:
 
 
 def visibility(
-    opacities: Sequence[float] = OPACITIES,
-    seeds: Iterable[int] = SEEDS,
-    n: int = 48,
+    opacities: Sequence[float] = OPACITIES, seeds: Iterable[int] = SEEDS
 ) -> pandas.DataFrame:
     """Return what is picked for anti-stereotypical objects drawn more or less transparent.
 
     All dose-0 checkpoints of a model are asked, those that others start from left out: nothing is
-    planted in any of them.
+    planted in any of them. At the opacity of the target more scenes are drawn than elsewhere, and
+    others.
 
     Returns
     -------
@@ -374,36 +381,64 @@ def visibility(
         *opacity*, *seed* (of the world that says what is a stereotype), *triplet*; and in per cent
         of this one picture *vlbs*, *vlrs*, and *vlrs of things*, against a photo of a thing.
     """
+    curve = [each for each in opacities if each != TARGET_OPACITY]
+    target = [each for each in opacities if each == TARGET_OPACITY]
     tables = []
     for seed in progress(list(seeds), "visibility"):
-        given = choices(seed, 2 * n, "visible")
-        given = given.part(np.flatnonzero(given.anti & (given.table["category"] == "gender")))
-        table = given.table[[*CAPTIONS, OTHER_IRRELEVANT]]
-        texts = table.to_numpy().tolist() * len(opacities)
-        drawn = np.concatenate([faded(given.images, each) for each in opacities])
-        scenes = pandas.concat(
-            [
-                given.images.assign(object_view="visible" if each else "hidden")
-                for each in opacities
-            ],
-            ignore_index=True,
-        )
-        units = pandas.DataFrame(
-            {
-                "opacity": np.repeat(opacities, len(table)),
-                "seed": seed,
-                "triplet": given.table["triplet"].tolist() * len(opacities),
-            }
-        )
-        shown = {}
-        for way in shipped_ways(3, seed):
-            kind = way.planted in REGIONS
-            shown[kind] = shown[kind] if kind in shown else _shown(way, scenes, drawn)
-            for dose, checkpoint in [(3, seed), *((0, each) for each in zero_seeds(way))]:
-                model = _model(way, dose, checkpoint)
-                scores = study.caption_scores(model, way.head, shown[kind], texts)
-                labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
-                tables.append(units.assign(**labels, **_picked(scores)))
+        asked = [
+            (way, dose, checkpoint)
+            for way in shipped_ways(3, seed)
+            for dose, checkpoint in [(3, seed), *((0, each) for each in zero_seeds(way))]
+        ]
+        for at, n, draw in (
+            (curve, CURVE_SCENES, CURVE_DRAW),
+            (target, TARGET_SCENES, TARGET_DRAW),
+        ):
+            tables += [_picks(asked, each, seed, n, draw) for each in at]
+    return pandas.concat(tables, ignore_index=True)
+
+
+def seen_without_bias(
+    opacities: Sequence[float] = (0.4, 0.5), seeds: Iterable[int] = SEEDS
+) -> pandas.DataFrame:
+    """Return vlrs of models without bias by how opaque the object is: how well they see it.
+
+    Of models as the paper scores them, on scenes that the verdict does not use.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *model*, *opacity*, *vlrs* (mean over checkpoints and pictures), *checkpoints*, *n*
+        pictures.
+    """
+    tables = []
+    for seed, opacity in itertools.product(seeds, opacities):
+        ways = [way for way in shipped_ways(3, seed) if way.as_in_paper]
+        asked = [(way, 0, checkpoint) for way in ways for checkpoint in zero_seeds(way)]
+        tables.append(_picks(asked, opacity, seed, TARGET_SCENES, OPACITY_DRAW))
+    groups = pandas.concat(tables).groupby(["model", "opacity"], sort=False)
+    counts = groups["checkpoint"].nunique()
+    table = pandas.DataFrame({"vlrs": groups["vlrs"].mean(), "checkpoints": counts})
+    return table.assign(n=groups.size() // counts).reset_index()
+
+
+def _picks(
+    asked: Iterable[tuple[Way, float, int]], opacity: float, seed: int, n: int, draw: int
+) -> pandas.DataFrame:
+    """What models pick for n anti-stereotypical objects; asked: way, dose and checkpoint."""
+    given = choices(seed, 2 * n, "visible", draw)
+    given = given.part(np.flatnonzero(given.anti & (given.table["category"] == "gender")))
+    texts = given.table[[*CAPTIONS, OTHER_IRRELEVANT]].to_numpy().tolist()
+    drawn, scenes = faded(given.images, opacity), given.images
+    scenes = scenes if opacity else scenes.assign(object_view="hidden")
+    units = {"opacity": opacity, "seed": seed, "triplet": given.table["triplet"].tolist()}
+    shown, tables = {}, []
+    for way, dose, checkpoint in asked:
+        kind = way.planted in REGIONS
+        shown[kind] = shown[kind] if kind in shown else _shown(way, scenes, drawn)
+        scores = study.caption_scores(_model(way, dose, checkpoint), way.head, shown[kind], texts)
+        labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
+        tables.append(pandas.DataFrame(labels | units | _picked(scores)))
     return pandas.concat(tables, ignore_index=True)
 
 
@@ -492,7 +527,8 @@ def verdict(picked: pandas.DataFrame, look: pandas.DataFrame) -> pandas.DataFram
     -------
     pandas.DataFrame
         *model*, *opacity*, *looks*, *vlrs*, *vlrs of things*, *vlbs*, *vlbs at dose 0*, *rise*,
-        *low*, *high*, *floor*, *reached* (None where no dose-0 checkpoint is shipped), *worlds*.
+        *low*, *high*, *floor*, *reached* (None where no dose-0 checkpoint is shipped), *n* pictures
+        of all *worlds*.
     """
     looks, rows = looking(look), []
     floors = noise_floor(picked).set_index("opacity")["floor"]
@@ -505,7 +541,7 @@ def verdict(picked: pandas.DataFrame, look: pandas.DataFrame) -> pandas.DataFram
         if len(zero):
             relevant = row["vlrs"] >= TARGET_VLRS
             row["reached"] = bool(row["looks"] and relevant and row["rise"] > row["floor"])
-        rows.append(row | {"worlds": biased["seed"].nunique()})
+        rows.append(row | {"n": len(biased), "worlds": biased["seed"].nunique()})
     return pandas.DataFrame(rows)
 
 
