@@ -233,8 +233,12 @@ def resolves(name: str, link: str) -> bool:
         return False
     if not fragment or target.suffix != ".html":
         return True
-    page = soup(target.relative_to(SITE).with_suffix("").as_posix())
-    return page.find(id=unquote(fragment)) is not None
+    return unquote(fragment) in identifiers(target.relative_to(SITE).with_suffix("").as_posix())
+
+
+@cache
+def identifiers(name: str) -> set[str]:
+    return {tag["id"] for tag in soup(name).find_all(id=True)}
 
 
 @pytest.mark.parametrize("name", PAGES)
