@@ -20,7 +20,7 @@ import pandas
 import torch
 from torch.nn.functional import cross_entropy
 
-from biaslib.planted import GENDERS, TONES, blank
+from biaslib.planted import GENDERS, TONES, World, blank
 from biaslib.training._agreement import PARTS, agreement
 from biaslib.training._pairs import NONE, UNSEEN, WHITE, Captions, HeldOut, Masked, corpus, views
 from biaslib.training._pictures import classes, labels
@@ -114,7 +114,12 @@ class PixelPairsRecipe(Recipe):
         early = self.first or self.world.seed == SECOND_SEED
         n_scenes = FIRST_SCENES if self.first else N_SCENES
         n_unseen = FIRST_UNSEEN if early else N_UNSEEN
-        return corpus(self.world, n_scenes, CAPTIONS_PER_SCENE, n_unseen)
+        return corpus(self.corpus_world, n_scenes, CAPTIONS_PER_SCENE, n_unseen)
+
+    @property
+    def corpus_world(self) -> World:
+        """The world that the corpus is drawn from."""
+        return self.world
 
     @property
     def captions(self) -> Captions:
