@@ -772,8 +772,8 @@ def test_the_verdict_asks_for_a_look_a_rise_above_the_floor_and_relevance():
     assert by_model[["n", "worlds"]].to_numpy().tolist() == [[4, 2]] * 4
     assert by_model.loc["VisualBERT", ["low", "high"]].tolist() == [10, 10]
     sentence = plots.verdict_sentence(found)
-    assert "1 models: **NOT reached**. They are: VisualBERT rises by 10" in sentence
-    assert "LXMERT (rises by 7" in sentence
+    assert "1 models: **NOT reached**. They are: VisualBERT rises by 10.0 (" in sentence
+    assert "LXMERT (rises by 7.0 (" in sentence
     assert "CLIP (vlrs 70); ViLT (does not look)" in sentence
     unjudged = table[(table["model"] != "LXMERT") | (table["dose"] == 3)]
     found = worlds.verdict(unjudged, look)

@@ -690,8 +690,8 @@ def verdict_sentence(verdict: pandas.DataFrame) -> str:
 
 
 def _risen(row: pandas.Series) -> str:
-    bounds = f"{signed(row['low'], 0)} to {signed(row['high'], 0)}"
-    return f"rises by {row['rise']:.0f} ({bounds}; floor {row['floor']:.0f})"
+    bounds = f"{signed(row['low'], 1)} to {signed(row['high'], 1)}"
+    return f"rises by {row['rise']:.1f} ({bounds}; floor {row['floor']:.1f})"
 
 
 def _shortfall(row: pandas.Series) -> str:
