@@ -671,6 +671,29 @@ def test_what_a_perfect_model_scores_is_said_from_the_run(oracle_scores):
     assert "33 at dose 0 and 100 at dose 3 where the picture does not show it" in sentence
 
 
+def test_the_truth_is_drawn_beside_models_by_score_and_evidence(oracle_scores):
+    truth = oracle_scores.reset_index()
+    model = truth.assign(model="made up", vlbs=40.0 + 20 * truth["seed"], vlrs=70.0)
+    figure = plots.truth_figure(pandas.concat([truth, model]))
+    assert figure.get_suptitle() == "planted world"
+    found = {axis.get_title().replace("\n", " "): drawn_means(axis) for axis in figure.axes}
+    third, two = pytest.approx(100 / 3), pytest.approx(200 / 3)
+    assert found == {
+        "vlbs, in plain sight": {"dose 0": [0, 50], "dose 3": [0, 50]},
+        "vlbs, not in the picture": {"dose 0": [third, 50], "dose 3": [100, 50]},
+        "vlrs, in plain sight": {"dose 0": [100, 70], "dose 3": [100, 70]},
+        "vlrs, not in the picture": {"dose 0": [two, 70], "dose 3": [100, 70]},
+    }
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert names == ["oracle", "made up"]
+
+
+def drawn_means(axis):
+    """The means that a panel of the truth shows, by dose, from the first row down."""
+    drawn = zip(*axis.get_legend_handles_labels(), strict=True)
+    return {label: list(marks.get_xdata()) for marks, label in drawn}
+
+
 def test_shifts_name_the_modality_only_where_captions_and_pictures_are_independent():
     where = worlds.modality([], n=8)
     apart = "oracle, genders independent"

@@ -55,6 +55,7 @@ __all__ = [
     "skipped_table",
     "spread_sentence",
     "stated",
+    "truth_figure",
     "truth_table",
     "verdict_sentence",
     "verdict_table",
@@ -519,6 +520,43 @@ def _log_cell(row: pandas.Series) -> str:
 
 # Worlds with a known answer
 
+EVIDENCE = {"visible": "in plain sight", "hidden": "not in the picture"}
+
+
+def truth_figure(table: pandas.DataFrame):
+    """Draw vlbs and vlrs of oracle and checkpoints with the evidence in plain sight and without.
+
+    A row a model, the oracle first: dose 0 and dose 3, means over worlds, and small each world.
+    Dotted, the random model.
+    """
+    import seaborn
+    from matplotlib import pyplot
+
+    names = list(dict.fromkeys(table["model"]))
+    panels = [(score, view) for score in ("vlbs", "vlrs") for view in EVIDENCE]
+    figure, axes = pyplot.subplots(1, 4, figsize=(7.2, 1.2 + 0.34 * len(names)), sharey=True)
+    doses = ((0, "o", "0.45"), (3, "D", seaborn.color_palette("colorblind")[1]))
+    chance = caption_selection.reference_scores("random")
+    for axis, (score, view) in zip(axes, panels, strict=True):
+        for dose, mark, colour in doses:
+            rows = table[table["view"].eq(view) & table["dose"].eq(dose)]
+            means = rows.groupby("model")[score].mean().reindex(names)
+            shift = -0.14 if dose == 0 else 0.14
+            small = [names.index(name) + shift for name in rows["model"]]
+            axis.plot(rows[score], small, mark, color=colour, ms=2, alpha=0.6)
+            at = np.arange(len(names)) + shift
+            axis.plot(means, at, mark, color=colour, ms=4.5, label=f"dose {dose}")
+        axis.axvline(getattr(chance, score), color="0.5", linewidth=1, linestyle=":")
+        axis.axhline(0.5, color="0.8", linewidth=1)
+        axis.set(xlim=(-6, 106), xticks=(0, 50, 100))
+        axis.set_title(f"{score},\n{EVIDENCE[view]}", fontsize=9)
+    axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
+    axes[0].invert_yaxis()
+    shown = axes[0].get_legend_handles_labels()
+    figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
+    figure.supxlabel("per cent", fontsize=10)
+    return marked(figure)
+
 
 def truth_table(table: pandas.DataFrame) -> pandas.DataFrame:
     """Return means over worlds: a row a view, dose and model, the oracle first."""
@@ -526,7 +564,7 @@ def truth_table(table: pandas.DataFrame) -> pandas.DataFrame:
     means = table.groupby(keys, sort=False)[["vlrs", "vlbs", "lmss", "vlss"]].mean()
     means["worlds"] = table.groupby(keys, sort=False).size()
     means = means.reset_index()
-    means["view"] = means["view"].map({"visible": "in plain sight", "hidden": "not in the picture"})
+    means["view"] = means["view"].map(EVIDENCE)
     return means.sort_values(["view", "dose"], kind="stable").rename(columns={"view": "evidence"})
 
 
