@@ -86,6 +86,23 @@ def test_cells_are_short(path):
     assert lengths[len(lengths) // 2] <= 8
 
 
+CODE_COLUMNS = 80
+"""What a cell shows without scrolling at 1280 pixels, in the type that static/custom.css sets."""
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_lines_of_code_fit_the_page(path):
+    """But for the address that a folded install cell gives to pip."""
+    shown = [
+        line
+        for cell in cells(path, "code")
+        if "remove-input" not in cell["metadata"].get("tags", [])
+        for line in "".join(cell["source"]).splitlines()
+        if not line.lstrip().startswith("%pip ")
+    ]
+    assert [line for line in shown if len(line) > CODE_COLUMNS] == []
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_every_figure_has_a_caption_and_other_words_for_those_who_do_not_see_it(path):
     for cell in cells(path, "code"):
