@@ -25,12 +25,13 @@
         /auto|scroll/.test(style.overflowX + style.overflowY) &&
         (element.scrollWidth > element.clientWidth + 1 ||
           element.scrollHeight > element.clientHeight + 1);
+      element.toggleAttribute("data-scrolls", scrolls); // custom.css shades its edges
       if (scrolls && !element.hasAttribute("tabindex")) {
         element.setAttribute("tabindex", "0");
-        element.dataset.scrolls = "";
-      } else if (!scrolls && "scrolls" in element.dataset) {
+        element.dataset.stop = "";
+      } else if (!scrolls && "stop" in element.dataset) {
         element.removeAttribute("tabindex");
-        delete element.dataset.scrolls;
+        delete element.dataset.stop;
       }
     }
   };

@@ -161,6 +161,31 @@ def test_page_fits_a_phone(name, visit):
     assert seen.errors + seen.foreign == []
 
 
+def test_wide_tables_on_a_phone_are_shaded_where_they_go_on(visit):
+    page, _ = visit("book/benchmarks", size=PHONE)
+    frames = page.evaluate(
+        """() => [...document.querySelectorAll('.pst-scrollable-table-container')].map(frame => [
+            frame.scrollWidth > frame.clientWidth + 1,
+            getComputedStyle(frame).backgroundImage.includes('gradient'),
+            frame.querySelector('caption').offsetWidth <= frame.clientWidth,
+        ])"""
+    )
+    assert any(wide for wide, _, _ in frames)
+    assert all(shaded == wide and captioned for wide, shaded, captioned in frames)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_code_of_cells_does_not_scroll_on_a_desktop(name, visit):
+    page, _ = visit(name)
+    scrolling = page.evaluate(
+        """() => [...document.querySelectorAll('.cell_input pre')]
+            .filter(code => !code.textContent.includes('%pip install'))
+            .filter(code => code.scrollWidth > code.clientWidth)
+            .map(code => code.textContent.slice(0, 120))"""
+    )
+    assert scrolling == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_first_visit_follows_the_reader_s_system(scheme, browser, origin, site):
     page = browser.new_page(viewport=DESKTOP, color_scheme=scheme)
