@@ -39,6 +39,17 @@ def records(name: str) -> list[dict]:
     return found
 
 
+def shown(value) -> str:
+    """Return a value as the page shows it: large whole numbers in groups of three digits.
+
+    Examples
+    --------
+    >>> shown(97698), shown(4096)
+    ('97,698', 4096)
+    """
+    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else value
+
+
 def write(name: str, rows: list[dict]) -> None:
     """Write one table for each measure of a benchmark."""
     for measure in dict.fromkeys(row["measure"] for row in rows):
@@ -48,7 +59,7 @@ def write(name: str, rows: list[dict]) -> None:
         with path.open("w", encoding="utf-8", newline="") as stream:
             table = csv.writer(stream)
             table.writerow([column.replace("_", " ") for column in columns])
-            table.writerows([[row.get(column, "") for column in columns] for row in chosen])
+            table.writerows([[shown(row.get(column, "")) for column in columns] for row in chosen])
 
 
 def main(names: Sequence[str] = NAMES) -> None:

@@ -133,7 +133,7 @@ def growth(records: list[dict], name: str) -> dict:
     sizes = np.log([record["n_images"] for record in records])
     times = np.log([record[name] for record in records])
     slope = np.polyfit(sizes, times, 1)[0]
-    return {"measure": "growth", "of": name, "exponent": round(float(slope), 2)}
+    return {"measure": "growth", "of": name.replace("_", " "), "exponent": round(float(slope), 2)}
 
 
 def main() -> None:
