@@ -14,6 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import shown
+
 FOLDER = Path(__file__).parent
 NAMES = (
     "permutation",
@@ -37,17 +39,6 @@ def records(name: str) -> list[dict]:
     if process.returncode:
         raise SystemExit(f"benchmarks.{name} failed")
     return found
-
-
-def shown(value) -> str:
-    """Return a value as the page shows it: large whole numbers in groups of three digits.
-
-    Examples
-    --------
-    >>> shown(97698), shown(4096)
-    ('97,698', 4096)
-    """
-    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else value
 
 
 def write(name: str, rows: list[dict]) -> None:

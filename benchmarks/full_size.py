@@ -25,6 +25,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import shown
+
 RESULTS = Path(__file__).parent / "results" / "full_size.csv"
 COLUMNS = (
     "family",
@@ -273,7 +275,7 @@ def write(rows: list[dict]) -> None:
     if RESULTS.is_file():
         with RESULTS.open(encoding="utf-8", newline="") as stream:
             known = {row["family"]: row for row in csv.DictReader(stream)}
-    known |= {row["family"]: row for row in rows}
+    known |= {row["family"]: {key: shown(row[key]) for key in row} for row in rows}
     with RESULTS.open("w", encoding="utf-8", newline="") as stream:
         table = csv.DictWriter(stream, COLUMNS)
         table.writeheader()

@@ -6,6 +6,7 @@ and the cards of the planted checkpoints say. Run it after a change of
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -38,7 +39,8 @@ def _use(row) -> str:
     capabilities = f"{row.capabilities[0].upper()}{row.capabilities[1:]}."
     parts = [capabilities, f"Reads {reads}." if reads else ""]
     parts += [f"Used by {row.papers}." if row.papers else "", row.note]
-    return " ".join(part for part in parts if part)
+    text = " ".join(part for part in parts if part)
+    return re.sub(r"\b(detector(?= finds| gives)|checkpoint=)", r"`\1`", text)
 
 
 def _origin(row) -> str:

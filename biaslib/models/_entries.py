@@ -98,8 +98,8 @@ DETECTOR_LABELS = (
     "https://raw.githubusercontent.com/airsplay/py-bottom-up-attention/master/demo/data/genome/"
     "1600-400-20/"
 )
-FROM_PICTURES = ", from files; pictures get 36 of detector, another than it was trained with"
-PORTED = " (Anderson et al. 2018); pictures get 36 of detector, a port of that one"
+FROM_PICTURES = ", from files; in a picture, detector finds 36: another than it was trained with"
+PORTED = " (Anderson et al. 2018); in a picture, detector finds 36: a port of that one"
 GROUNDED = "embed text, with images or without; fill masks; match images and texts"
 
 ENTRIES = (
