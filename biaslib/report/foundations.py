@@ -33,7 +33,11 @@ def vectors(sets: dict[str, np.ndarray]):
             width = 2.4 if name in "XY" else 1.0
             arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": width}
             axes.annotate("", (across, up), (0, 0), arrowprops=arrow)
-            axes.annotate(f"{name}{number}", (across, up), (4, 4), textcoords="offset points")
+            beyond = 11 * np.array([across, up]) / np.hypot(across, up)
+            axes.annotate(
+                f"{name}{number}", (across, up), beyond, textcoords="offset points",
+                ha="center", va="center",
+            )  # fmt: skip
     axes.set(xlim=(-0.05, 1.2), ylim=(-0.05, 1.2), aspect="equal", xticks=[0, 1], yticks=[0, 1])
     pyplot.close(figure)
     return figure

@@ -433,7 +433,8 @@ def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: in
         for part, colour, name in sets:
             each.hist(part[column], edges, density=True, color=colour, alpha=0.55, lw=0, label=name)
         each.set(xlabel=label, yticks=[])
-    axes[1].legend(frameon=False, fontsize=8.5)
+        each.margins(y=0.3)  # room for the legend above the bars
+    axes[1].legend(frameon=False, fontsize=8.5, loc="upper right")
     return _finished(figure, null)
 
 

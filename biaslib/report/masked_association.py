@@ -316,7 +316,8 @@ def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str]
         axes.plot([-reach, reach], [-reach, reach], color="0.3", linestyle="--", linewidth=1)
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
         axes.set_title(f"B of {level}", fontsize=10)
-        axes.set(xlabel="oracle", ylabel="checkpoint")
+    pyplot.setp(panels[-1], xlabel="oracle")
+    pyplot.setp(panels[:, 0], ylabel="checkpoint")
     panels[0, 0].legend(frameon=False, fontsize=8.5)
     return marked(figure)
 

@@ -147,7 +147,8 @@ def recovery(scores: pandas.DataFrame, measures: list[str], models: list[str], d
                 )  # fmt: skip
             _ideal(each, measure)
             each.set_title(f"{study.MEASURES[measure]}, dose {dose:g}", fontsize=9.5)
-            each.set(xlabel="planted log-odds", ylabel="score")
+    pyplot.setp(axes[-1], xlabel="planted log-odds")
+    pyplot.setp(axes[:, 0], ylabel="score")
     handles = axes[0, 0].legend(frameon=False, fontsize=8.5, markerscale=2)
     for handle in handles.legend_handles:
         handle.set_alpha(1)
@@ -295,6 +296,7 @@ def zero_histograms(scores: pandas.DataFrame, pairs: list[tuple[str, str]]):
         each.set_title(study.MEASURES[measure], fontsize=9.5)
         each.set(xlabel="score at dose 0", yticks=[])
         if each.has_data():
+            each.margins(y=0.4)  # room for the legend above the bars
             each.legend(frameon=False, fontsize=8, loc="upper right")
     return marked(figure)
 
