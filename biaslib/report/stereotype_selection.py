@@ -126,7 +126,7 @@ def models_table(found: study.Run) -> pandas.DataFrame:
                 "objectives, Table 2": told["pretraining_objectives"],
                 "scored by": study.HEADS[way.head] + (" (as in the paper)" * way.as_in_paper),
                 "run": ran,
-                "why not": None if ran else _short(why.get(way.label, "not asked for")),
+                "why not": "" if ran else _short(why.get(way.label, "not asked for")),
             }
         )
     return pandas.DataFrame(rows)
@@ -261,14 +261,14 @@ def _scores_and_references(scores: pandas.DataFrame, test: str) -> pandas.DataFr
     for each in study.reference_models().to_dict("records"):
         values = {name: f"{each[name]:.1f}" for name in ("ivlas", "vlrs", "vlbs")}
         rows.append({"model": f"{each['model']} (imaginary)"} | values)
-    return pandas.DataFrame(rows)
+    return pandas.DataFrame(rows, dtype=object)  # counts stay whole where references have none
 
 
 def _scores_row(model: str, part: pandas.DataFrame) -> dict:
     found = part.set_index("statistic")
     cells = {name: _cell(found.loc[name]) for name in ("ivlas", "vlrs", "vlbs")}
-    n = f"{found.loc['vlrs', 'n']:.0f}, {found.loc['vlbs', 'n']:.0f}"
-    return {"model": model} | cells | {"images, of these anti-stereotypical": n}
+    n = {"images": int(found.loc["vlrs", "n"]), "anti-stereotypical": int(found.loc["vlbs", "n"])}
+    return {"model": model} | cells | n
 
 
 def _cell(row: pandas.Series) -> str:
@@ -401,12 +401,17 @@ def paired_table(tests: pandas.DataFrame) -> pandas.DataFrame:
                 f"{signed(low, 0)} to {signed(high, 0)}"
                 for low, high in zip(ordered["low"], ordered["high"], strict=True)
             ],
-            "p": ordered["p_value"].map(p_text),
-            "p, Holm": ordered["adjusted"].map(p_text),
+            "p": ordered["p_value"].map(_p_cell),
+            "p, Holm": ordered["adjusted"].map(_p_cell),
             "images": ordered["n"],
             "triplets": ordered["triplets"],
         }
     )
+
+
+def _p_cell(p_value: float) -> str:
+    """Return a p-value for a column that says what it is."""
+    return p_text(p_value).removeprefix("p ").removeprefix("= ")
 
 
 def selection_spread(spread: pandas.DataFrame, scores: pandas.DataFrame) -> pandas.DataFrame:
