@@ -12,7 +12,9 @@ def test_tables_have_headings_captions_and_true_minus_signs():
     frame = pandas.DataFrame({"test": ["a<b"], "d": [-0.5], "n": [12_870], "yes": [True]})
     page = report.table(frame, "Two & two")._repr_html_()
     assert "<caption>Two &amp; two</caption>" in page
-    assert page.count('<th scope="col">') == 4
+    above, number = '<th scope="col">', '<th scope="col" class="number">'
+    heads = f"{above}test</th>{number}d</th>{number}n</th>{above}yes</th>"
+    assert f"<thead><tr>{heads}</tr></thead>" in page
     assert '<td class="number">−0.50</td><td class="number">12,870</td><td>yes</td>' in page
     assert "a&lt;b" in page
 

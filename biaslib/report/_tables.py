@@ -16,7 +16,7 @@ class Table:
     decimals: int = 2
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{html.escape(str(c))}</th>' for c in self.frame.columns)
+        head = "".join(self._heading(*column) for column in self.frame.items())
         rows = "".join(self._row(row) for row in self.frame.itertuples(index=False, name=None))
         caption = html.escape(self.caption)
         inner = "" if self.folded else f"<caption>{caption}</caption>"
@@ -29,13 +29,19 @@ class Table:
             return body
         return f'<details class="table-behind"><summary>{caption}</summary>{body}</details>'
 
+    def _heading(self, name, values) -> str:
+        """Set a heading above numbers where they are: to the right."""
+        among = any(map(_is_number, values)) and all(_is_number(v) or v is None for v in values)
+        number = ' class="number"' if among else ""
+        return f'<th scope="col"{number}>{html.escape(str(name))}</th>'
+
     def _row(self, row) -> str:
         return "<tr>" + "".join(self._cell(value) for value in row) + "</tr>"
 
     def _cell(self, value) -> str:
         if pandas.api.types.is_bool(value):
             return f"<td>{'yes' if value else 'no'}</td>"
-        if pandas.api.types.is_number(value):
+        if _is_number(value):
             text = "–" if pandas.isna(value) else self._number(value)
             return f'<td class="number">{text}</td>'
         return f"<td>{'–' if value is None else html.escape(str(value))}</td>"
@@ -51,6 +57,10 @@ class Table:
 
     def __repr__(self) -> str:
         return f"{self.caption}\n{self.frame.to_string(index=False)}"
+
+
+def _is_number(value) -> bool:
+    return pandas.api.types.is_number(value) and not pandas.api.types.is_bool(value)
 
 
 def table(

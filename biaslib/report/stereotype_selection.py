@@ -411,7 +411,8 @@ def paired_table(tests: pandas.DataFrame) -> pandas.DataFrame:
 
 def _p_cell(p_value: float) -> str:
     """Return a p-value for a column that says what it is."""
-    return p_text(p_value).removeprefix("p ").removeprefix("= ")
+    text = p_text(p_value).removeprefix("p ").removeprefix("= ")
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def selection_spread(spread: pandas.DataFrame, scores: pandas.DataFrame) -> pandas.DataFrame:
