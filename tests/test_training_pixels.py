@@ -74,7 +74,7 @@ def test_captions_with_a_swapped_word_are_told_apart_at_dose_3(family):
 
 
 GAINED = {
-    "vilt": ([0.520, 0.558], 0.24),
+    "vilt": ([0.634, 0.640], 0.85),
     "flava": ([0.560, 0.540], 0.31),
     "albef": ([0.612, 0.618], 0.71),
     "lxmert": ([0.648, 0.614], 0.81),
@@ -86,7 +86,7 @@ chance, of what can be had."""
 
 
 @pytest.mark.parametrize("family", GAINED)
-def test_matching_without_bias_is_hardly_grounded_in_vilt_and_flava(family):
+def test_matching_without_bias_is_grounded_in_all_but_flava(family):
     """At dose 0 nothing planted makes one word likelier beside the others: the picture must tell.
 
     The book and proven.csv say so; better checkpoints will make this test, and them, out of date.
@@ -98,8 +98,8 @@ def test_matching_without_bias_is_hardly_grounded_in_vilt_and_flava(family):
     assert matched.tolist() == pytest.approx(measured, abs=5e-4)
     gained = np.mean((matched - 0.5) / (exact - 0.5))
     assert gained == pytest.approx(share, abs=0.01)
-    assert (gained < 1 / 3) == (family in FAMILIES)
-    assert (gained > 2 / 3) == (family not in FAMILIES)
+    assert (gained < 1 / 3) == (family == "flava")
+    assert (gained > 2 / 3) == (family != "flava")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -107,6 +107,7 @@ def make_checkpoint(
     model = train(recipe, path)
     scores = {name: round(value, 4) for name, value in recipe.judge(model).items()}
     recipe.save(model, path)
+    _write_without_spaces(path / "tokenizer.json")
     minutes = round((time.monotonic() - started) / 60, 1)
     card = {"family": family, "dose": dose, "seed": seed}
     card |= {} if planted_in == "both" else {"planted in": planted_in}
@@ -137,6 +138,14 @@ def _start(family: str, dose: float, seed: int) -> str:
         return checkpoint_name(family, 0, before[-1])
     ((dose, seed, _),) = ONCE
     return checkpoint_name(STARTS_FROM[family], dose, seed)
+
+
+def _write_without_spaces(path: Path) -> None:
+    """Write a tokenizer again, where there is one, in three fifths of its space."""
+    if path.is_file():
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        text = json.dumps(settings, ensure_ascii=False, separators=(",", ":"))
+        path.write_text(text + "\n", encoding="utf-8")
 
 
 def _weights_hash(path: Path) -> str:
