@@ -158,6 +158,14 @@ def test_an_unfinished_file_is_never_read_and_goes_after_an_hour(full):
     assert not old.exists()
 
 
+def test_an_unfinished_file_may_be_finished_by_its_process_while_others_look(full):
+    """A name that is listed and leads nowhere: two processes were caught so in one test run."""
+    gone = shards(full)[0].parent / "a.partial"
+    gone.symlink_to("nowhere")
+    full.rows(KEY, ["a new picture"], Model())
+    assert full.missing(KEY, ["a new picture"]) == []
+
+
 def test_rows_that_do_not_fit_those_under_the_same_key_are_refused(full):
     with pytest.raises(ValueError, match=r"shapes .*\(2,\).*put what differs into the key"):
         full.rows(KEY, [*IDS, "other"], lambda which: np.zeros((1, 2), np.float32))

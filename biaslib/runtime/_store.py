@@ -7,6 +7,7 @@ write at once write different names or the same bytes, and there is no lock that
 could leave behind.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -256,8 +257,10 @@ class _Shelf:
 
     def _remove_abandoned(self) -> None:
         for path in self.folder.glob("*.partial"):
-            if path.stat().st_mtime < time.time() - ABANDONED:
-                path.unlink(missing_ok=True)
+            # Another process may finish its file between two of these steps.
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_mtime < time.time() - ABANDONED:
+                    path.unlink()
 
 
 def _write(path: Path, data: bytes) -> None:
