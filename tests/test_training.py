@@ -9,6 +9,7 @@ import torch
 from biaslib import models, planted, runtime, stimuli, training
 from biaslib.models.planted_checkpoints import CHECKPOINTS, checkpoint, checkpoint_name, shipped
 from biaslib.runtime import file_sha256
+from biaslib.training import _checkpoint
 from biaslib.training import bert as bert_recipe
 from biaslib.training import clip as clip_recipe
 from biaslib.training._tokenizer import bert_tokenizer, clip_tokenizer
@@ -29,6 +30,20 @@ def test_what_is_planned_is_shipped_in_half_precision_with_the_weights_its_card_
         kinds = {stored.get_tensor(key).dtype for key in stored.keys()}  # noqa: SIM118
     assert kinds <= {torch.float16, torch.int64}
     assert not list(folder.glob("*.bin")) + list(folder.glob("*.pt"))
+
+
+def test_tokenizers_are_stored_without_spaces_and_say_the_same(tmp_path):
+    wide, settings = tmp_path / "tokenizer.json", {"vocab": {"the": 5, "tür": 6}, "padding": None}
+    wide.write_text(json.dumps(settings, indent=2), encoding="utf-8")
+    _checkpoint._write_without_spaces(wide)
+    assert wide.read_bytes() == '{"vocab":{"the":5,"tür":6},"padding":null}\n'.encode()
+    for path in CHECKPOINTS.glob("*/tokenizer.json"):
+        again = tmp_path / f"{path.parent.name}.json"
+        again.write_bytes(path.read_bytes())
+        _checkpoint._write_without_spaces(again)
+        assert again.read_bytes() == path.read_bytes()
+    _checkpoint._write_without_spaces(tmp_path / "absent.json")
+    assert not (tmp_path / "absent.json").exists()
 
 
 def test_all_checkpoints_together_take_at_most_40_megabytes():
