@@ -6,7 +6,13 @@ import torch
 
 from biaslib import models, runtime
 from biaslib.models import _batches
-from biaslib.models._batches import autocast, last_plan, precision, run_in_batches
+from biaslib.models._batches import (
+    autocast,
+    last_plan,
+    precision,
+    rows_that_fit,
+    run_in_batches,
+)
 from biaslib.runtime import UnknownNameError
 
 LENGTHS = [3, 9, 1, 9, 5, 2, 7]
@@ -110,28 +116,54 @@ def test_many_batches_have_a_progress_bar_that_counts_rows(monkeypatch):
     assert shown == [("five batches", 9)]
 
 
+T4, V100, P100, A100, H100 = (7, 5), (7, 0), (6, 0), (8, 0), (9, 0)
+
+
 @pytest.mark.parametrize(
-    ("device", "wanted", "has_bfloat16", "expected"),
+    ("device", "wanted", "capability", "expected"),
     [
-        ("cpu", None, False, torch.float32),
-        ("cpu", "auto", False, torch.float32),
-        ("mps", "auto", False, torch.float32),
-        ("cuda", None, True, torch.float32),
-        ("cuda:1", "auto", True, torch.bfloat16),
-        ("cuda", "auto", False, torch.float32),
-        ("cuda", "bfloat16", False, torch.float16),
-        ("cuda", "float16", True, torch.float16),
+        ("cpu", None, None, torch.float32),
+        ("cpu", "auto", None, torch.float32),
+        ("mps", "auto", None, torch.float32),
+        ("cuda", None, A100, torch.float32),
+        ("cuda:1", "auto", A100, torch.bfloat16),
+        ("cuda", "auto", H100, torch.bfloat16),
+        ("cuda", "auto", T4, torch.float16),
+        ("cuda", "auto", V100, torch.float16),
+        ("cuda", "auto", P100, torch.float32),
+        ("cuda", "bfloat16", A100, torch.bfloat16),
+        ("cuda", "float16", T4, torch.float16),
+        ("cuda", "float16", A100, torch.float16),
     ],
 )
-def test_precision(monkeypatch, device, wanted, has_bfloat16, expected):
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: has_bfloat16)
-    assert precision(device, wanted) == expected
+def test_precision(device, wanted, capability, expected):
+    assert precision(device, wanted, capability) == expected
+
+
+def test_emulated_bfloat16_is_refused():
+    with pytest.raises(ValueError, match=r"capability 7\.5 and only emulates bfloat16.*float16"):
+        precision("cuda", "bfloat16", T4)
 
 
 def test_precision_can_be_set_for_a_whole_run(monkeypatch):
     monkeypatch.setenv("BIASLIB_PRECISION", "auto")
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
-    assert precision("cuda") == torch.bfloat16
+    assert precision("cuda", capability=T4) == torch.float16
+
+
+def test_what_overflows_in_half_precision_is_refused(monkeypatch):
+    overflowed = np.array([[1.0], [np.inf]], dtype=np.float32)
+    assert run_in_batches([1, 1], lambda rows: overflowed[rows], 2)[1, 0] == np.inf
+    monkeypatch.setenv("BIASLIB_PRECISION", "float16")
+    with pytest.raises(FloatingPointError, match="float16 holds none beyond 65,504"):
+        run_in_batches([1, 1], lambda rows: overflowed[rows], 2)
+
+
+@pytest.mark.parametrize(
+    ("device", "gib", "expected"),
+    [("cpu", None, 64), ("cuda", 2, 64), ("cuda", 15, 128), ("cuda", 40, 512), ("cuda", 80, 1024)],
+)
+def test_the_rows_of_a_batch_grow_with_the_memory_of_the_card(device, gib, expected):
+    assert rows_that_fit(device, 64, gib and gib * 2**30) == expected
 
 
 def test_precision_is_no_option_of_a_model():

@@ -10,7 +10,15 @@ import torch
 
 from biaslib.runtime import note_batches, progress, unknown_name
 
-__all__ = ["Plan", "autocast", "batch_order", "last_plan", "precision", "run_in_batches"]
+__all__ = [
+    "Plan",
+    "autocast",
+    "batch_order",
+    "last_plan",
+    "precision",
+    "rows_that_fit",
+    "run_in_batches",
+]
 
 MANY = 4
 """More batches than this have a progress bar."""
@@ -19,6 +27,16 @@ NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 """What PyTorch's errors say, in lower case, when CUDA, MPS or the CPU have no memory left."""
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
+
+BFLOAT16_FROM, FLOAT16_FROM = (8, 0), (7, 0)
+"""CUDA compute capabilities from which tensor cores take bfloat16, and float16."""
+
+ROWS_A_GIB = 16
+"""Rows a batch for each GiB of a card's memory, where a model's rows are a short text with at most
+a few hundred places for an image: a row takes less than 20 MB at a base model's size."""
+
+MOST = 1024
+"""Rows beyond which a larger batch no longer fills a card better."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +126,8 @@ def run_in_batches(
         If there are no rows, or the batch size is less than 1.
     MemoryError
         If a single row does not fit in memory.
+    FloatingPointError
+        If ``BIASLIB_PRECISION`` asks for half precision and a result is not finite.
 
     Examples
     --------
@@ -156,7 +176,7 @@ class _Batches:
         The error is let go before the next try: its traceback holds on to the tensors of the pass.
         """
         try:
-            return self.run(rows)
+            return _finite(self.run(rows))
         except (MemoryError, RuntimeError) as error:
             if not _says_no_memory(error):
                 raise
@@ -185,48 +205,103 @@ class _Batches:
             )
 
 
+def _finite(results: np.ndarray) -> np.ndarray:
+    """Refuse numbers of half precision that overflowed."""
+    if _wanted() != "float32" and not np.isfinite(results).all():
+        raise FloatingPointError(
+            f"the model gave numbers that are not finite with BIASLIB_PRECISION={_wanted()}: "
+            "float16 holds none beyond 65,504. Set BIASLIB_PRECISION=float32, or bfloat16 on a "
+            "card that has it"
+        )
+    return results
+
+
+def rows_that_fit(device: str, at_least: int, memory: int | None = None) -> int:
+    """Return how many rows a batch a device is given, before any lack of memory halves them.
+
+    Parameters
+    ----------
+    device
+        As of :func:`biaslib.runtime.device`.
+    at_least
+        Rows on any other device than CUDA, and at least on that.
+    memory
+        Bytes of the CUDA device; None asks PyTorch.
+
+    Examples
+    --------
+    >>> rows_that_fit("cpu", 64), rows_that_fit("cuda", 64, memory=15 * 2**30)
+    (64, 128)
+    """
+    if not device.startswith("cuda"):
+        return at_least
+    memory = memory or torch.cuda.get_device_properties(device).total_memory
+    rows = min(MOST, ROWS_A_GIB * memory // 2**30)
+    return max(at_least, 2 ** int(np.log2(max(rows, 1))))
+
+
 def _says_no_memory(error: Exception) -> bool:
     said = str(error).lower()
     return isinstance(error, MemoryError) or any(each in said for each in NO_MEMORY)
 
 
-def precision(device: str, wanted: str | None = None) -> torch.dtype:
+def precision(
+    device: str, wanted: str | None = None, capability: tuple[int, int] | None = None
+) -> torch.dtype:
     """Return the type of number in which a model runs on a device.
 
-    Only float32 carries the claim that results agree within 1e-5 whatever the batch size.
+    Only float32 carries the claim that results agree within 1e-5 whatever the batch size. float16
+    holds no number beyond 65,504: what overflows is refused (:func:`run_in_batches`), and never
+    passed on. bfloat16 has the range of float32 and three significant digits less than float16.
 
     Parameters
     ----------
     device
         As of :func:`biaslib.runtime.device`.
     wanted
-        ``float32``; ``bfloat16`` or ``float16``, for CUDA alone; ``auto``: bfloat16 on a CUDA
-        device that has it, whose range is that of float32 so that nothing overflows, and float32
-        everywhere else. None takes the environment variable ``BIASLIB_PRECISION``, or float32.
+        ``float32``; ``bfloat16`` or ``float16``, for CUDA alone; ``auto``: on a CUDA device
+        bfloat16 from compute capability 8.0 on (A100, L4, H100), float16 from 7.0 on (V100, T4,
+        which only emulate bfloat16), and float32 everywhere else. None takes the environment
+        variable ``BIASLIB_PRECISION``, or float32.
+    capability
+        Of the CUDA device; None asks PyTorch.
 
     Raises
     ------
     UnknownNameError
         If there is no such precision.
     ValueError
-        If half precision is wanted on a device other than CUDA.
+        If half precision is wanted on a device other than CUDA, or bfloat16 on one that emulates
+        it.
 
     Examples
     --------
-    >>> precision("cpu", "auto")
-    torch.float32
+    >>> precision("cpu", "auto"), precision("cuda", "auto", capability=(7, 5))
+    (torch.float32, torch.float16)
     """
-    wanted = wanted or os.environ.get("BIASLIB_PRECISION", "float32")
+    wanted = wanted or _wanted()
     if wanted not in PRECISIONS:
         raise unknown_name("precision", wanted, PRECISIONS)
     on_cuda = device.startswith("cuda")
-    if wanted == "auto":
-        return torch.bfloat16 if on_cuda and torch.cuda.is_bf16_supported() else torch.float32
-    if wanted != "float32" and not on_cuda:
+    if wanted in ("float32", "float16") and (on_cuda or wanted == "float32"):
+        return getattr(torch, wanted)
+    if not on_cuda:
+        if wanted == "auto":
+            return torch.float32
         raise ValueError(f"{wanted} is for CUDA devices; on {device} use precision float32 or auto")
-    if wanted == "bfloat16" and not torch.cuda.is_bf16_supported():
-        return torch.float16
-    return getattr(torch, wanted)
+    capability = capability or torch.cuda.get_device_capability(device)
+    if capability >= BFLOAT16_FROM:
+        return torch.bfloat16
+    if wanted == "bfloat16":
+        raise ValueError(
+            f"{device} has compute capability {capability[0]}.{capability[1]} and only emulates "
+            "bfloat16, slower than float32; use float16 or auto"
+        )
+    return torch.float16 if capability >= FLOAT16_FROM else torch.float32
+
+
+def _wanted() -> str:
+    return os.environ.get("BIASLIB_PRECISION") or "float32"
 
 
 def autocast(device: str, wanted: str | None = None) -> torch.autocast:

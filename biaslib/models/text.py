@@ -147,8 +147,8 @@ class TextEncoder:
     def _pool(self, states, mask) -> np.ndarray:
         if self.pooling == "cls":
             return states[:, 0].float().cpu().numpy()
-        weights = mask.unsqueeze(-1).to(states.dtype)
-        return ((states * weights).sum(1) / weights.sum(1)).float().cpu().numpy()
+        states, weights = states.float(), mask.unsqueeze(-1).float()
+        return ((states * weights).sum(1) / weights.sum(1)).cpu().numpy()
 
     def _require_tokens(self, texts) -> None:
         if not texts:
