@@ -13,6 +13,7 @@ import yaml
 from safetensors.torch import load_file, save_file
 from support import repositories
 from support.hub import instead_of_the_real_one
+from torchvision.ops import box_iou
 
 from biaslib import models
 from biaslib.models import detector
@@ -26,7 +27,7 @@ from biaslib.models.networks.faster_rcnn import (
     decoded,
     select,
 )
-from biaslib.runtime import Lock
+from biaslib.runtime import Lock, UnknownNameError
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "frcnn"
 SETTINGS = json.loads((GOLDEN / "config.json").read_text())
@@ -271,6 +272,113 @@ def test_regions_do_not_depend_on_the_other_pictures(loaded, shown):
         for name, numbers in alone.arrays().items():
             assert np.array_equal(getattr(together, name)[row], numbers[0]), name
             assert np.array_equal(getattr(backwards, name)[3 - row], numbers[0]), name
+
+
+def test_a_batch_of_one_size_gives_what_the_official_network_gives_of_each_picture(network):
+    given, expected = golden("single", 1)
+    other = given["images"].flip(3)
+    images = torch.cat([other, given["images"], other.flip(2), given["images"]])
+    sizes, scales = given["sizes"].repeat(4, 1), given["scales"].repeat(4, 1)
+    with torch.inference_mode():
+        together = network(images, sizes, scales)
+        alone = [network(images[i : i + 1], sizes[:1], scales[:1])[0] for i in range(4)]
+    k = expected["preds_per_image"][0]
+    for row in (1, 3):
+        assert together[row].classes.tolist() == expected["obj_ids"][0, :k].tolist()
+        np.testing.assert_allclose(together[row].boxes, expected["boxes"][0, :k], atol=1e-3)
+        features = expected["roi_features"][0, :k]
+        np.testing.assert_allclose(together[row].features, features, atol=1e-4)
+    for each, one in zip(together, alone, strict=True):
+        assert each.classes.tolist() == one.classes.tolist()
+        assert each.attributes.tolist() == one.attributes.tolist()
+        for name in ("boxes", "scores", "features"):
+            assert torch.allclose(getattr(each, name), getattr(one, name), rtol=1e-4, atol=1e-4)
+
+
+def coarse(n):
+    """Pictures of three sizes, in turn."""
+    rng = np.random.default_rng(1)
+    sides = [[(6, 8), (9, 6), (6, 8), (3, 5)][i % 4] for i in range(n)]
+    drawn = [rng.integers(0, 256, (h, w, 3), dtype=np.uint8) for h, w in sides]
+    return [np.kron(each, np.ones((12, 12, 1), np.uint8)) for each in drawn]
+
+
+def test_pictures_of_one_size_run_together_and_find_what_they_find_alone(loaded, monkeypatch):
+    shown, ran, run = coarse(21), [], loaded._run
+    expected = loaded.regions(shown)
+    monkeypatch.setattr(loaded, "batch_size", 4)
+    monkeypatch.setattr(loaded, "_run", lambda part: ran.append(len(part)) or run(part))
+    together = loaded.regions(shown)
+    assert sum(ran) == 21
+    assert ran.count(4) == 4  # 10 or 11 of the first size, 5 of each other one
+    assert np.array_equal(together.sizes, expected.sizes)
+    for name in ("classes", "attributes", "real", "persons"):
+        assert np.array_equal(getattr(together, name), getattr(expected, name)), name
+    for name in ("boxes", "scores", "features"):
+        found, alone = getattr(together, name), getattr(expected, name)
+        np.testing.assert_allclose(found, alone, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def test_a_batch_without_memory_is_halved_and_the_size_kept(loaded, monkeypatch):
+    shown, tried, run = coarse(17)[::2], [], loaded._run
+
+    def with_room_for_two(part):
+        tried.append(len(part))
+        if len(part) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return run(part)
+
+    expected = loaded.regions(shown)
+    monkeypatch.setattr(loaded, "batch_size", 9)
+    monkeypatch.setattr(loaded, "_run", with_room_for_two)
+    found = loaded.regions(shown)
+    assert tried == [9, 4, 2, 2, 2, 2, 1]
+    assert loaded.batch_size == 2
+    assert np.array_equal(found.classes, expected.classes)
+
+
+def test_few_pictures_wait_for_others_of_their_size():
+    sizes = [(3, 1 + i % 20, 2) for i in range(100)]
+    groups = detector._of_one_size(
+        ((i, (np.zeros(size), (1, 1))) for i, size in enumerate(sizes)), most=8
+    )
+    rows, handed = [], 0
+    for group in groups:
+        assert len({each[0].shape for _, each in group}) == 1
+        handed = max(handed, max(row for row, _ in group))
+        rows += [row for row, _ in group]
+        assert handed - len(rows) < detector.WAITING
+    assert sorted(rows) == list(range(100))
+
+
+# Half precision
+
+
+@pytest.mark.parametrize(
+    ("precision", "kept", "close"), [("float16", 0.9, 1e-3), ("bfloat16", 0.8, 1e-2)]
+)
+def test_half_precision_keeps_most_regions_and_not_all(
+    official, loaded, shown, precision, kept, close
+):
+    """Why it is no default: random weights have many regions that are nearly as likely."""
+    half = load(official, precision=precision)
+    assert half.revision == f"{loaded.revision}, {precision}"
+    n_found = n_same = 0
+    for picture in shown:
+        full, found = loaded.detect(picture), half.detect(picture)
+        assert found.features.dtype == found.boxes.dtype == found.scores.dtype == np.float32
+        overlap = box_iou(torch.from_numpy(full.boxes), torch.from_numpy(found.boxes))
+        best, place = (each.numpy() for each in overlap.max(dim=1))
+        same = (best > 0.9) & (full.classes == found.classes[place])
+        n_found, n_same = n_found + len(same), n_same + same.sum()
+        apart = np.linalg.norm(full.features - found.features[place], axis=1)[same]
+        assert (apart < close * np.linalg.norm(full.features, axis=1)[same]).all()
+    assert n_same >= kept * n_found
+
+
+def test_an_unknown_precision_of_the_detector_is_refused(official):
+    with pytest.raises(UnknownNameError, match="bfloat16"):
+        load(official, precision="bfloat")
 
 
 def test_padding_a_batch_changes_nothing_but_rounding_where_the_picture_fills_it(network):

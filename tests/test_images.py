@@ -12,7 +12,9 @@ from PIL import Image
 from biaslib import planted, runtime
 from biaslib.models.images import (
     Ahead,
+    Decoded,
     ImageError,
+    ReadAhead,
     check_images,
     loaded,
     open_image,
@@ -278,3 +280,79 @@ def test_a_batch_that_failed_gets_its_images_again():
     assert ahead([3]) == [30]
     assert made == [4, 2, 0, 1, 3]
     assert list(ahead.kept) == [3]
+
+
+class Noted:
+    """Takes the mean of a picture, and notes in a file that it was asked, in whatever process."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __call__(self, picture):
+        with open(self.path, "a") as file:
+            file.write(f"{picture[0, 0, 0]}\n")
+        return float(picture.mean())
+
+
+@pytest.mark.parametrize("n_workers", [0, 2])
+def test_parts_of_a_store_come_from_one_stream(tmp_path, n_workers):
+    values = np.arange(60, dtype=np.uint8)
+    images = np.broadcast_to(values[:, None, None, None], (60, 2, 2, 3)).copy()
+    prepare, order = Noted(tmp_path / "asked"), [*range(0, 60, 2), 1]
+    ahead = ReadAhead(images, order)
+    for start in range(0, len(order), 8):
+        rows = order[start : start + 8]
+        part = ahead.part(rows)
+        assert part.ids == [pictures(images).ids[row] for row in rows]
+        backwards = range(len(rows))[::-1]
+        found = list(loaded(part, prepare, backwards, n_workers, chunk=4))
+        assert found == [float(rows[at]) for at in backwards]
+        assert not ahead.waiting
+    asked = sorted(int(line) for line in (tmp_path / "asked").read_text().split())
+    assert asked == sorted(order)
+    again = list(loaded(ahead.part([3, 0]), prepare, [0, 1], n_workers))
+    assert again == [3.0, 0.0]
+    other = list(loaded(ahead.part([4]), np.max, [0]))
+    assert other == [4]
+
+
+def test_rows_that_no_part_asks_for_are_not_kept():
+    images = np.zeros((40, 2, 2, 3), np.uint8)
+    ahead = ReadAhead(images, range(40))
+    list(loaded(ahead.part([30, 31]), np.max, [0, 1]))
+    assert not ahead.waiting
+    assert list(loaded(ahead.part([2]), np.max, [0])) == [0]
+
+
+@pytest.mark.parametrize("n_workers", [0, 2])
+def test_a_picture_is_decoded_once_for_all_who_read_it(tmp_path, monkeypatch, n_workers):
+    arrays = [np.full((3, 4 + i, 3), i, np.uint8) for i in range(20)]
+    paths = [tmp_path / f"{i}.png" for i in range(20)]
+    for path, array in zip(paths, arrays, strict=True):
+        Image.fromarray(array).save(path)
+    images = Decoded(paths)
+    assert images.ids == pictures(paths).ids
+    for _ in range(2):
+        ahead = ReadAhead(images, range(20))
+        found = list(loaded(ahead.part(range(20)), np.mean, range(20), n_workers))
+        assert found == list(range(20))
+        monkeypatch.setattr("biaslib.models.images.open_image", None)
+    assert images.n_bytes == sum(array.nbytes for array in arrays)
+    assert images.name(3) == str(paths[3])
+
+
+def test_no_more_pictures_are_kept_than_there_is_room_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("biaslib.models.images.KEPT", 100)
+    images = Decoded([np.full((3, 4, 3), i, np.uint8) for i in range(5)])
+    found = list(loaded(ReadAhead(images, range(5)).part(range(5)), np.mean, range(5)))
+    assert found == list(range(5))
+    assert list(images.kept) == [0, 1]
+    assert [int(each.max()) for each in images] == list(range(5))
+
+
+def test_an_error_in_a_part_names_the_file(tmp_path):
+    (tmp_path / "cut.jpg").write_bytes(b"\xff\xd8")
+    images = [np.zeros((4, 4, 3), np.uint8), tmp_path / "cut.jpg"]
+    for shown in (images, Decoded(images)):
+        with pytest.raises(ImageError, match=r"cut\.jpg is"):
+            list(loaded(ReadAhead(shown, [0, 1]).part([1]), np.max, [0]))

@@ -18,6 +18,7 @@ __all__ = [
     "precision",
     "rows_that_fit",
     "run_in_batches",
+    "says_no_memory",
 ]
 
 MANY = 4
@@ -178,7 +179,7 @@ class _Batches:
         try:
             return _finite(self.run(rows))
         except (MemoryError, RuntimeError) as error:
-            if not _says_no_memory(error):
+            if not says_no_memory(error):
                 raise
             if len(rows) == 1:
                 raise MemoryError(
@@ -240,7 +241,8 @@ def rows_that_fit(device: str, at_least: int, memory: int | None = None) -> int:
     return max(at_least, 2 ** int(np.log2(max(rows, 1))))
 
 
-def _says_no_memory(error: Exception) -> bool:
+def says_no_memory(error: Exception) -> bool:
+    """Tell whether an error means that a device has no memory left."""
     said = str(error).lower()
     return isinstance(error, MemoryError) or any(each in said for each in NO_MEMORY)
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from biaslib.models.images import Pictures, pictures
+from biaslib.models.images import Pictures, ReadAhead, pictures
 from biaslib.models.regions import NothingFoundError, RegionFeatures
 from biaslib.runtime import Store
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["found_regions"]
 
-SHARD = 16
+SHARD, SHARD_ON_CUDA = 16, 128
 """Pictures a shard of the store: what a run that is killed may have to look at again."""
 
 PARTS = {"features": None, "boxes": 4, "real": 1, "sizes": 2, "classes": 1, "attributes": 1}
@@ -53,10 +53,14 @@ def found_regions(images: Any, detector: "Detector", store: Store | None = None)
     shown = pictures(images)
     key = {"model": detector.name, "revision": detector.revision, "output": "regions"}
 
-    def look(which: list[int]) -> np.ndarray:
-        return _packed(detector.regions(shown.part(which), words=None))
+    store = store or Store()
+    ahead = ReadAhead(shown, store.missing(key, shown.ids) if len(shown) else [])
 
-    rows = (store or Store()).rows(key, shown.ids, look, SHARD)
+    def look(which: list[int]) -> np.ndarray:
+        return _packed(detector.regions(ahead.part(which), words=None))
+
+    on_cuda = str(getattr(detector, "device", "cpu")).startswith("cuda")
+    rows = store.rows(key, shown.ids, look, SHARD_ON_CUDA if on_cuda else SHARD)
     found = detector.with_persons(_unpacked(rows))
     _require_regions(found, shown, detector.name)
     return found

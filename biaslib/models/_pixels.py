@@ -1,6 +1,7 @@
 """What the fusion models share that read pixels: how pictures come in."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,7 @@ class Asked:
         return again
 
 
+@dataclass(frozen=True)
 class OnePicture:
     """A picture, uint8 (h, w, 3), as a checkpoint's image processor makes it: (3, height, width).
 
@@ -120,8 +122,7 @@ class OnePicture:
         An image processor of transformers.
     """
 
-    def __init__(self, processor: Any) -> None:
-        self.processor = processor
+    processor: Any
 
     def __call__(self, picture: np.ndarray) -> np.ndarray:
         """Prepare a picture, alone."""

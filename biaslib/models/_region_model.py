@@ -38,6 +38,9 @@ class RegionModel(FusionModel):
         super().__init__(network, tokenizer, name, revision, device)
         self.width = width
 
+    reads_pixels = False
+    """Whether the network takes pictures beside the boxes in them, and no features."""
+
     other_detector = ""
     """Whose features the network was trained on, where they were not those of ``detector``."""
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from biaslib.models._batches import autocast, batch_order, run_in_batches
+from biaslib.models._batches import autocast, batch_order, rows_that_fit, run_in_batches
 from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._tokens import Tokens, tokenized
 from biaslib.models._words import require_fitting, require_known_words, token_limit, word_pieces
@@ -92,8 +92,8 @@ class FusionModel(ABC):
     """
 
     batch_size = 64
-    """Texts a forward pass; halved where memory does not suffice. It changes results by rounding
-    alone."""
+    """Texts a forward pass, more on a card with the memory for it; halved where memory does not
+    suffice. It changes results by rounding alone."""
 
     has_two_streams = False
     """Whether text and image have states of their own up to the end, so that both can be read."""
@@ -103,6 +103,8 @@ class FusionModel(ABC):
         self.tokenizer = tokenizer
         self.name, self.revision, self.device = name, revision, device
         self.max_tokens = token_limit(tokenizer, network.config)
+        if self.batch_size > 1:
+            self.batch_size = rows_that_fit(device, self.batch_size)
 
     @abstractmethod
     def prepare(self, images: Any) -> Any:

@@ -18,13 +18,26 @@ from PIL import Image, ImageOps
 from biaslib import planted
 from biaslib.runtime import file_sha256, progress
 
-__all__ = ["Ahead", "ImageError", "Pictures", "check_images", "loaded", "open_image", "pictures"]
+__all__ = [
+    "Ahead",
+    "Decoded",
+    "ImageError",
+    "Pictures",
+    "ReadAhead",
+    "check_images",
+    "loaded",
+    "open_image",
+    "pictures",
+]
 
 CHUNK = 16
 """Pictures that are drawn, or handed to a worker, at a time."""
 
 FEW = 256
 """Up to so many pictures, starting workers takes longer than they save."""
+
+KEPT = 2 * 2**30
+"""Bytes of decoded pictures that :class:`Decoded` keeps."""
 
 FORKS = sys.platform == "linux"
 """Whether workers are forked, which starts them fast and asks nothing of the calling script."""
@@ -262,11 +275,147 @@ class _Files(Pictures):
         ]
 
 
+class _Rows(Pictures):
+    """Some rows of other pictures, which go on deciding how they are read."""
+
+    def __init__(self, whole: Pictures, rows: Sequence[int]) -> None:
+        self.whole, self.rows = whole, list(rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.whole[self.rows[row]]
+
+    def part(self, rows: Sequence[int]) -> Pictures:
+        return self.whole.part([self.rows[row] for row in rows])
+
+    def name(self, row: int) -> str:
+        return self.whole.name(self.rows[row])
+
+    @functools.cached_property
+    def ids(self) -> list[str]:
+        return [self.whole.ids[row] for row in self.rows]
+
+
+class Decoded(_Rows):
+    """Pictures that are kept once they have been decoded, up to :data:`KEPT` bytes of them.
+
+    They are kept where :class:`ReadAhead` reads them: several models, or several sets of captions,
+    then share one decoding. Their ids stay those of the files.
+
+    Parameters
+    ----------
+    images
+        In any form of the package's.
+    """
+
+    def __init__(self, images: Any) -> None:
+        shown = pictures(images)
+        super().__init__(shown, range(len(shown)))
+        self.kept: dict[int, np.ndarray] = {}
+        self.n_bytes = 0
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.kept[row] if row in self.kept else self.whole[row]
+
+    def part(self, rows: Sequence[int]) -> Pictures:
+        """Return the pictures of some rows."""
+        return _Rows(self, rows)
+
+    def keep(self, row: int, picture: np.ndarray) -> None:
+        """Keep a picture, if there is room for it."""
+        if row not in self.kept and self.n_bytes + picture.nbytes <= KEPT:
+            self.kept[row] = picture
+            self.n_bytes += picture.nbytes
+
+
+class ReadAhead(_Rows):
+    """Pictures that are asked for part by part, and made ahead of the next part by workers.
+
+    What :func:`loaded` gives of the parts comes from one stream over all rows, so that a model
+    which stores its results shard by shard does not wait at the start of each.
+
+    Parameters
+    ----------
+    images
+        In any form of the package's.
+    order
+        The rows in the order in which parts will ask for them. Other rows, and rows asked for again
+        or with another ``prepare``, are read when they are asked for.
+
+    Examples
+    --------
+    >>> ahead = ReadAhead(np.arange(12, dtype=np.uint8).reshape(4, 1, 1, 3), order=[0, 2, 3])
+    >>> for rows in ([0, 2], [3], [1]):
+    ...     part = ahead.part(rows)
+    ...     print([int(each) for each in loaded(part, np.min, range(len(part)))])
+    [0, 6]
+    [9]
+    [3]
+    """
+
+    def __init__(self, images: Any, order: Sequence[int]) -> None:
+        shown = pictures(images)
+        super().__init__(shown, range(len(shown)))
+        self.coming = list(order)
+        self.stream: Iterator[Any] | None = None
+        self.prepare: Callable | None = None
+        self.waiting: dict[int, Any] = {}
+
+    def part(self, rows: Sequence[int]) -> Pictures:
+        """Return the pictures of some rows."""
+        return _Rows(self, rows)
+
+    def outcomes(self, prepare: Callable, rows: Sequence[int], **how: Any) -> Iterator[Any]:
+        """Yield what comes of some rows, as :func:`_outcomes` does; ``how`` of the first call."""
+        if self.stream is None:
+            self._start(prepare, **how)
+        wanted = set(rows)
+        for row in rows:
+            if prepare == self.prepare:
+                self._read_up_to(row, wanted)
+            if row in self.waiting:
+                yield self.waiting.pop(row)
+            else:
+                yield from _outcomes(self.whole, prepare, [row], n_workers=0)
+
+    def _start(self, prepare: Callable, **how: Any) -> None:
+        self.prepare, self.places = prepare, {row: at for at, row in enumerate(self.coming)}
+        self.begun = 0
+        if isinstance(self.whole, Decoded):
+            prepare = _WithPicture(prepare)
+        self.stream = _outcomes(self.whole, prepare, self.coming, **how)
+
+    def _read_up_to(self, row: int, wanted: set[int]) -> None:
+        """Read the stream as far as a row, and keep what the same part wants."""
+        while self.begun <= self.places.get(row, -1):
+            number, outcome = self.coming[self.begun], next(self.stream)
+            self.begun += 1
+            if isinstance(self.whole, Decoded) and not isinstance(outcome, ImageError):
+                picture, outcome = outcome
+                self.whole.keep(number, picture)
+            if number in wanted:
+                self.waiting[number] = outcome
+
+
+class _WithPicture:
+    """A picture -> the picture itself and what another function prepares of it."""
+
+    def __init__(self, prepare: Callable) -> None:
+        self.prepare = prepare
+
+    def __call__(self, picture: np.ndarray) -> tuple[np.ndarray, Any]:
+        return picture, self.prepare(picture)
+
+
 def loaded(
     pictures: Pictures,
     prepare: Callable[[np.ndarray], Any],
     rows: Sequence[int],
     n_workers: int | None = None,
+    few: int = FEW,
+    chunk: int = CHUNK,
 ) -> Iterator[Any]:
     """Yield prepared pictures in the order of ``rows``, made by worker processes ahead of time.
 
@@ -282,8 +431,12 @@ def loaded(
         The numbers of the pictures wanted.
     n_workers
         Worker processes, no more than there are cores. None: as many as cores, up to 4; and none
-        for 256 pictures or fewer, on a single core, or where processes are not forked (macOS,
+        for ``few`` pictures or fewer, on a single core, or where processes are not forked (macOS,
         Windows), since there a script must be guarded by ``if __name__ == "__main__":``.
+    few
+        Up to so many pictures, starting workers takes longer than they save.
+    chunk
+        Pictures handed to a worker at a time; each worker has two such chunks under way.
 
     Raises
     ------
@@ -296,7 +449,12 @@ def loaded(
     >>> [each.shape for each in loaded(two, np.transpose, rows=[1, 0])]
     [(3, 6, 4), (3, 6, 4)]
     """
-    for outcome in _outcomes(pictures, prepare, rows, n_workers):
+    how = {"n_workers": n_workers, "few": few, "chunk": chunk}
+    if isinstance(pictures, _Rows) and isinstance(pictures.whole, ReadAhead):
+        found = pictures.whole.outcomes(prepare, [pictures.rows[row] for row in rows], **how)
+    else:
+        found = _outcomes(pictures, prepare, rows, **how)
+    for outcome in found:
         if isinstance(outcome, ImageError):
             raise outcome
         yield outcome
@@ -338,14 +496,16 @@ class _Chunks:
     A picture that fails is returned as its error, so that its message arrives as it was written.
     """
 
-    def __init__(self, pictures: Pictures, prepare: Callable, rows: Sequence[int]) -> None:
-        self.pictures, self.prepare, self.rows = pictures, prepare, rows
+    def __init__(
+        self, pictures: Pictures, prepare: Callable, rows: Sequence[int], chunk: int
+    ) -> None:
+        self.pictures, self.prepare, self.rows, self.chunk = pictures, prepare, rows, chunk
 
     def __len__(self) -> int:
-        return -(-len(self.rows) // CHUNK)
+        return -(-len(self.rows) // self.chunk)
 
     def __getitem__(self, index: int) -> list:
-        rows = self.rows[index * CHUNK : (index + 1) * CHUNK]
+        rows = self.rows[index * self.chunk : (index + 1) * self.chunk]
         part = self.pictures.part(rows)
         return [self._outcome(part, place, row) for place, row in enumerate(rows)]
 
@@ -362,11 +522,16 @@ class _Chunks:
 
 
 def _outcomes(
-    pictures: Pictures, prepare: Callable, rows: Sequence[int], n_workers: int | None
+    pictures: Pictures,
+    prepare: Callable,
+    rows: Sequence[int],
+    n_workers: int | None = None,
+    few: int = FEW,
+    chunk: int = CHUNK,
 ) -> Iterator[Any]:
     """Yield what comes of each row: the prepared picture, or an ImageError."""
-    chunks = _Chunks(pictures, prepare, rows)
-    n_workers = _workers(n_workers, len(rows))
+    chunks = _Chunks(pictures, prepare, rows, chunk)
+    n_workers = min(_workers(n_workers, len(rows), few), len(chunks))
     for chunk in _in_processes(chunks, n_workers) if n_workers else _in_turn(chunks):
         yield from chunk
 
@@ -376,6 +541,7 @@ def _in_turn(chunks: _Chunks) -> Iterator[list]:
 
 
 def _in_processes(chunks: _Chunks, n_workers: int) -> Iterator[list]:
+    import torch
     from torch.utils.data import DataLoader
 
     with warnings.catch_warnings():
@@ -389,16 +555,18 @@ def _in_processes(chunks: _Chunks, n_workers: int) -> Iterator[list]:
                 collate_fn=list,
                 num_workers=n_workers,
                 multiprocessing_context="fork" if FORKS else None,
+                # Its thread takes in what workers send while the main one waits for the device.
+                pin_memory=torch.cuda.is_available(),
             )
         )
     yield from running
 
 
-def _workers(n_workers: int | None, n_pictures: int) -> int:
+def _workers(n_workers: int | None, n_pictures: int, few: int) -> int:
     known = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
     if n_workers is None:
-        n_workers = 4 if FORKS and n_pictures > FEW and cores > 1 else 0
+        n_workers = 4 if FORKS and n_pictures > few and cores > 1 else 0
     return min(n_workers, cores)
 
 

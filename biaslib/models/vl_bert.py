@@ -162,6 +162,8 @@ class VlBertFromPixels(VlBert):
     batch_size = 1
     """One image at a time: beside a larger one, it would get a margin that its borders notice."""
 
+    reads_pixels = True
+
     def prepare(self, images: Any) -> Pictured | None:
         """Return pictures with their regions.
 

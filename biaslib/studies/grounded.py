@@ -439,7 +439,7 @@ class _Embedder:
             self._key(every[0]),
             ids.tolist(),
             functools.partial(self._compute, every[0], rows),
-            SHARD,
+            max(SHARD, 4 * getattr(self.model, "batch_size", 0)),
         )
         ends = np.cumsum([len(sets.rows) for sets in every])[:-1]
         for sets, part in zip(every, np.split(vectors, ends), strict=True):
@@ -470,10 +470,26 @@ class _Embedder:
 
             options["mask"] = Mask(self.hidden(sets), persons=self.masking == "persons")
         if self.with_images:
-            options["images"] = sets.pool.take(wanted["image"].to_numpy())
+            pool = _with_regions(self.model, sets.pool)
+            options["images"] = pool.take(wanted["image"].to_numpy())
         if sets.level == "contextual":
             options["words"] = wanted["word"].tolist()
         return self.model.embed(wanted["text"].tolist(), level=sets.level, **options)
+
+
+_POOLS: dict[tuple[str, ...], ImagePool] = {}
+"""The regions of one pool at most, which takes 0.3 MB a picture."""
+
+
+def _with_regions(model: Any, pool: ImagePool) -> ImagePool:
+    """Return a pool of files as the regions that a model takes of them, kept for the next call."""
+    if pool.kind != "files" or getattr(model, "reads_pixels", True):
+        return pool
+    key = (model.detector.name, model.detector.revision, *pool.ids)
+    if key not in _POOLS:
+        _POOLS.clear()
+        _POOLS[key] = replace(pool, images=model.regions_of(pool.images))
+    return _POOLS[key]
 
 
 def _split(sets: GroundedStimuli, vectors: np.ndarray, masking: str) -> EmbeddedSets:

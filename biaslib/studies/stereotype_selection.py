@@ -12,7 +12,7 @@ import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from biaslib.datasets import DataError, vlstereoset
 from biaslib.metrics import caption_selection
 from biaslib.models._errors import CheckpointError
 from biaslib.models.capabilities import CapabilityError, DualEncoder, ImageTextMatcher
-from biaslib.models.images import Pictures, pictures
+from biaslib.models.images import Decoded, Pictures, ReadAhead, pictures
 from biaslib.models.oracle import Oracle
 from biaslib.models.regions import NothingFoundError
 from biaslib.models.stored import store_key
@@ -419,8 +419,10 @@ def caption_scores(
     if len(texts) != len(images):
         raise ValueError(f"there are {len(images)} images for {len(texts)} rows of captions")
 
+    shown = images
+
     def compute(which: Sequence[int]) -> np.ndarray:
-        return _scores_of(model, head, taken(images, which), [texts[at] for at in which])
+        return _scores_of(model, head, taken(shown, which), [texts[at] for at in which])
 
     if store is None:
         return compute(range(len(texts)))
@@ -429,6 +431,8 @@ def caption_scores(
         key["detector"] = model.detector.revision
     said = [hashlib.sha256(json.dumps(row).encode()).hexdigest() for row in texts]
     ids = [f"{shown} {words}" for shown, words in zip(_ids(model, images), said, strict=True)]
+    if not isinstance(images, pandas.DataFrame):
+        shown = ReadAhead(images, store.missing(key, ids))
     return store.rows(key, ids, compute, shard_size=SHARD)
 
 
@@ -518,9 +522,12 @@ def run(
     """
     loader = loader or functools.partial(load, profile=given.profile)
     scored, skipped, ways = {}, [], list(ways)
+    shown = given
+    if not isinstance(given.images, pandas.DataFrame):
+        shown = replace(given, images=Decoded(given.images))
     for way in progress(ways, "models"):
         try:
-            scored[way.label] = each = score_inputs(loader(way), way, given, store)
+            scored[way.label] = each = score_inputs(loader(way), way, shown, store)
             skipped += [(f"{way.label}, vlss", each.note)] if each.note else []
         except LEFT_OUT as error:
             skipped.append((way.label, " ".join(str(error).split())))

@@ -233,10 +233,15 @@ class FasterRcnn(nn.Module):
         -------
         list of Detections
             One for each picture, with boxes in pixels of the picture as it came.
+
+        Notes
+        -----
+        Under autocast the convolutions and matrix products run in half precision; boxes, their
+        overlaps and probabilities stay in float32.
         """
         maps = self.backbone(images)
         proposals = [boxes for boxes, _ in self.proposal_generator(maps, sizes)]
-        readings = self.roi_heads(maps, proposals)
+        readings = Readings(*(part.float() for part in self.roi_heads(maps, proposals)))
         counts = [len(boxes) for boxes in proposals]
         of_picture = zip(*(part.split(counts) for part in readings), strict=True)
         return [
@@ -376,7 +381,7 @@ class ProposalGenerator(nn.Module):
     ) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Return the boxes (p, 4) and logits (p,) of each picture's proposals, the surest first."""
         anchors = self.anchor_generator(*maps.shape[-2:])
-        logits, shifts = self.rpn_head(maps)
+        logits, shifts = (part.float() for part in self.rpn_head(maps))
         logits = logits.permute(0, 2, 3, 1).flatten(1)
         shifts = shifts.unflatten(1, (-1, 4)).permute(0, 3, 4, 1, 2).flatten(1, 3)
         return [self._best(anchors, *each) for each in zip(logits, shifts, sizes, strict=True)]
@@ -412,7 +417,7 @@ class RegionHeads(nn.Module):
         return self.box_predictor(torch.cat(features))
 
     def _features(self, maps: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-        pooled = roi_pool(maps, places, self.pool_size, 1 / STRIDE)
+        pooled = roi_pool(maps.float(), places, self.pool_size, 1 / STRIDE)
         return self.res5(pooled).mean(dim=(2, 3))
 
 
