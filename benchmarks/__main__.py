@@ -1,7 +1,8 @@
 """Run the benchmarks of this folder and write their records to ``benchmarks/results``.
 
 ``python -m benchmarks`` runs all, ``python -m benchmarks kills encoders`` those named.
-``python -m benchmarks full_size [family ...]`` runs the one that is not among them, for its memory.
+``python -m benchmarks gpu`` is for a machine with a card and not among all; nor is ``python -m
+benchmarks full_size [family ...]``, for its memory.
 """
 
 import csv
@@ -22,6 +23,7 @@ NAMES = (
     "caption_association",
     "bootstrap",
     "encoders",
+    "overhead",
     "kills",
     "detector",
     "captions",
@@ -59,9 +61,11 @@ def main(names: Sequence[str] = NAMES) -> None:
         from benchmarks import full_size
 
         return full_size.main(list(names[1:]))
-    unknown = set(names) - set(NAMES)
+    unknown = set(names) - {*NAMES, "gpu"}
     if unknown:
-        raise SystemExit(f"unknown benchmarks {', '.join(unknown)}; known: {', '.join(NAMES)}")
+        raise SystemExit(
+            f"unknown benchmarks {', '.join(unknown)}; known: {', '.join(NAMES)}, gpu, full_size"
+        )
     (FOLDER / "results").mkdir(exist_ok=True)
     for name in names:
         print(f"== {name}", flush=True)

@@ -88,11 +88,11 @@ def flava(folder: Path) -> None:
     _save(folder, transformers.FlavaForPreTraining, config, wordpiece(), processor)
 
 
-def open_clip_h14(folder: Path) -> None:
-    """Write laion/CLIP-ViT-H-14-laion2B-s32B-b79K."""
+def open_clip_h14(folder: Path, size: str = "ViT-H-14") -> None:
+    """Write laion/CLIP-ViT-H-14-laion2B-s32B-b79K, or another of OpenCLIP's sizes."""
     torch.manual_seed(SEED)
-    config = open_clip.get_model_config("ViT-H-14")
-    model = open_clip.create_model("ViT-H-14", pretrained=None)
+    config = open_clip.get_model_config(size)
+    model = open_clip.create_model(size, pretrained=None)
     save_file(model.state_dict(), folder / "open_clip_model.safetensors")
     written = {"model_cfg": config, "preprocess_cfg": open_clip.get_model_preprocess_cfg(model)}
     (folder / "open_clip_config.json").write_text(json.dumps(written), encoding="utf-8")

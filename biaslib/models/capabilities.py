@@ -1,6 +1,7 @@
 """What a model can do, as protocols: a study asks for a capability and never for a class.
 
-``images`` are paths, PIL images, arrays, region features where the family reads regions, or frames
+``images`` are paths, PIL images, arrays, a lazy sequence of arrays (h, w, 3)
+(:class:`biaslib.models.images.Pictures`), region features where the family reads regions, or frames
 of planted scenes, which every model takes: the oracle reads them, the others see them drawn.
 """
 

@@ -253,13 +253,17 @@ class Detector:
         images = torch.from_numpy(np.stack([pixels for pixels, _ in prepared])).to(self.device)
         sizes = torch.tensor([images.shape[-2:]] * len(images), device=self.device)
         scales = torch.tensor([size for _, size in prepared], device=self.device) / sizes
-        half = self.precision != torch.float32
-        if half:
+        if self.precision != torch.float32:
             images = images.contiguous(memory_format=torch.channels_last)
-        kind = self.device.split(":")[0]
-        with torch.autocast(kind, dtype=self.precision if half else None, enabled=half):
+        with self.autocast():
             found = self.network(images, sizes, scales)
         return [Detections(*(part.cpu().numpy() for part in each)) for each in found]
+
+    def autocast(self) -> torch.autocast:
+        """Return the context in which the network runs in the detector's precision."""
+        half = self.precision != torch.float32
+        kind = self.device.split(":")[0]
+        return torch.autocast(kind, dtype=self.precision if half else None, enabled=half)
 
     def _warn_of_empty(self, empty: list[str]) -> None:
         if empty:
