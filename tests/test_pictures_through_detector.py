@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from support import repositories
@@ -17,8 +18,10 @@ from biaslib.models import _found_regions, detector
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._own_networks import require_variant
 from biaslib.models.fusion import Mask
+from biaslib.models.images import pictures
 from biaslib.models.vl_bert import Pictured
 from biaslib.runtime import Store
+from biaslib.studies import grounded
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* was trained on features of:UserWarning")
 
@@ -118,6 +121,35 @@ def test_pictures_are_made_ahead_across_shards(finder, files, tmp_path, monkeypa
     _found_regions.found_regions(files[:1], finder, Store(tmp_path))
     _found_regions.found_regions(files, finder, Store(tmp_path))
     assert asked == [("ReadAhead", [0], [0]), ("ReadAhead", [1, 2], [1, 2])]
+
+
+def test_study_1_looks_at_its_pictures_once_for_all_shards_maskings_and_levels(
+    hub, files, tmp_path, monkeypatch
+):
+    model, looked = load("lxmert"), []
+    regions_of = model.regions_of
+    monkeypatch.setattr(model, "regions_of", lambda found: looked.append(1) or regions_of(found))
+    monkeypatch.setattr(model, "batch_size", 1)
+    monkeypatch.setattr(grounded, "SHARD", 2)
+    rows = pandas.DataFrame({"set": list("XYX") * 3, "word": "a", "text": TEXTS * 3})
+    rows["image"] = [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    pool = grounded.ImagePool([*files], tuple(pictures(files).ids), "files")
+    sets = grounded.GroundedStimuli("C3", "sentence", rows, pool, ())
+    found, hidden = (
+        grounded.embed(model, [sets], masking, store=Store(tmp_path))[0].embeddings
+        for masking in ("none", "persons")
+    )
+    assert looked == [1]
+    shown = [files[row] for row in rows["image"]]
+    expected = model.embed(list(rows["text"]), shown)
+    of_x = (rows["set"] == "X").to_numpy()
+    np.testing.assert_allclose(found["X"], expected[of_x], atol=1e-5)
+    masked = model.embed(list(rows["text"]), shown, mask=Mask(persons=True))
+    np.testing.assert_allclose(hidden["X"], masked[of_x], atol=1e-5)
+    # Another detector looks anew.
+    monkeypatch.setattr(model.detector, "revision", "another")
+    grounded.embed(model, [sets], "none", store=Store(tmp_path))
+    assert len(looked) == 4
 
 
 def test_a_mask_hides_persons_and_the_regions_with_its_words(hub, files, regions):
