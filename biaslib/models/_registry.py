@@ -59,10 +59,12 @@ def load(
 ) -> Any:
     """Load a model, in float32.
 
-    On CUDA devices the environment variable ``BIASLIB_PRECISION`` runs all models of a run in half
-    precision: ``bfloat16``, ``float16``, or ``auto``. Where it is not set, convolutions keep to
-    float32 too, which cuDNN by default shortens (TF32): this call switches that off for the
-    process. No GPU was at hand to test either.
+    On CUDA devices the environment variable ``BIASLIB_PRECISION`` runs all models of a run but the
+    detector in half precision: ``bfloat16``, ``float16``, or ``auto``, which takes float16 on cards
+    that only emulate bfloat16 (T4, V100). The detector has an option of its own, ``precision=``.
+    Where nothing is set, convolutions keep to float32 too, which cuDNN by default shortens (TF32):
+    this call switches that off for the process, and matrix products are left at PyTorch's default,
+    which is float32. No GPU was at hand to test any of it.
 
     Parameters
     ----------
