@@ -2,7 +2,7 @@
 
 Run as ``python -m benchmarks.overhead [family ...]``. Models have their published sizes and random
 weights (``benchmarks/full_size_models.py``; OpenCLIP is ViT-B/32 and not ViT-H/14, which has the
-same loop). They read 96 texts of 3 to 16 words; 24 such texts with 36 regions each; 12 JPEG files
+same loop). They read 96 texts of 3 to 16 words; 24 such texts with 36 regions each; 8 JPEG files
 of 640 x 480 pixels with two captions each; or 24 files; 8 rows a batch. Both loops take turns;
 seconds are the process's own, so that other programs disturb little. The detector has 50 layers, a
 quarter of the channels, 48 proposals and pictures of 400 x 533 pixels, and reads 64 files; its
@@ -36,8 +36,8 @@ def embedded(model, folder: Path) -> loops.Loops:
 
 def matched(model, folder: Path) -> loops.Loops:
     """Return the loops of matching captions with files."""
-    paths, said = loops.files(folder, N // 2), loops.texts(N)
-    captions = [said[row : row + 2] for row in range(0, N, 2)]
+    paths, said = loops.files(folder, N // 3), loops.texts(2 * N // 3)
+    captions = [said[row : row + 2] for row in range(0, len(said), 2)]
     return fusion(model, lambda: model.match(paths, captions).ravel(), lambda found: found.match)
 
 

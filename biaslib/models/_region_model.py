@@ -12,7 +12,7 @@ import torch
 from biaslib.models._found_regions import found_regions
 from biaslib.models.fusion import FusionModel, Mask
 from biaslib.models.images import pictures
-from biaslib.models.regions import RegionFeatures
+from biaslib.models.regions import RegionFeatures, SharedRegions
 
 if TYPE_CHECKING:
     from biaslib.models.detector import Detector
@@ -65,7 +65,7 @@ class RegionModel(FusionModel):
             )
         return self.find_detector()
 
-    def prepare(self, images: Any) -> RegionFeatures | None:
+    def prepare(self, images: Any) -> RegionFeatures | SharedRegions | None:
         """Return the regions of images.
 
         Parameters
@@ -90,7 +90,8 @@ class RegionModel(FusionModel):
         """
         if images is None:
             return None
-        found = images if isinstance(images, RegionFeatures) else self.regions_of(images)
+        ready = isinstance(images, RegionFeatures | SharedRegions)
+        found = images if ready else self.regions_of(images)
         self._require_width(found.width, "these features have")
         return found
 

@@ -18,6 +18,7 @@ from biaslib.models._tokens import Tokens, tokenized
 from biaslib.models._words import require_fitting, require_known_words, token_limit, word_pieces
 from biaslib.models.bert import MASK
 from biaslib.models.capabilities import CapabilityError
+from biaslib.models.regions import SharedRegions
 from biaslib.models.text import LEVELS
 from biaslib.runtime import unknown_name
 
@@ -343,6 +344,8 @@ class FusionModel(ABC):
         mask: Mask | None = None,
     ) -> np.ndarray:
         """Run the network on a batch; ``read`` takes its output and the tokens as one tensor."""
+        if isinstance(prepared, SharedRegions):
+            prepared, images = prepared.whole, prepared.rows[images]
         tokens = self._on_device(self._padded(ids))
         visual = self._on_device(self.visual(prepared, images, mask))
         with autocast(self.device):

@@ -367,6 +367,24 @@ def _reread(every, read: Callable[[Any], Any], kind: str) -> list[GroundedStimul
     return [replace(each, pool=made) for each in every]
 
 
+_POOLS: dict[tuple[str, ...], ImagePool] = {}
+"""The regions of one pool at most, which takes 0.3 MB a picture."""
+
+
+def _taken(model: Any, pool: ImagePool, rows: np.ndarray) -> Any:
+    """Return images of a pool; of files, the regions that the model takes of them, read once."""
+    from biaslib.models.regions import RegionFeatures, SharedRegions
+
+    if pool.kind == "files" and not getattr(model, "reads_pixels", True):
+        key = (model.detector.name, model.detector.revision, *pool.ids)
+        if key not in _POOLS:
+            _POOLS.clear()
+            _POOLS[key] = replace(pool, images=model.regions_of(pool.images))
+        pool = _POOLS[key]
+    shared = isinstance(pool.images, RegionFeatures) and not getattr(model, "reads_pixels", True)
+    return SharedRegions(pool.images, rows) if shared else pool.take(rows)
+
+
 @functools.cache
 def _drawing() -> str:
     """Return a hash of what scenes are drawn with."""
@@ -470,26 +488,10 @@ class _Embedder:
 
             options["mask"] = Mask(self.hidden(sets), persons=self.masking == "persons")
         if self.with_images:
-            pool = _with_regions(self.model, sets.pool)
-            options["images"] = pool.take(wanted["image"].to_numpy())
+            options["images"] = _taken(self.model, sets.pool, wanted["image"].to_numpy())
         if sets.level == "contextual":
             options["words"] = wanted["word"].tolist()
         return self.model.embed(wanted["text"].tolist(), level=sets.level, **options)
-
-
-_POOLS: dict[tuple[str, ...], ImagePool] = {}
-"""The regions of one pool at most, which takes 0.3 MB a picture."""
-
-
-def _with_regions(model: Any, pool: ImagePool) -> ImagePool:
-    """Return a pool of files as the regions that a model takes of them, kept for the next call."""
-    if pool.kind != "files" or getattr(model, "reads_pixels", True):
-        return pool
-    key = (model.detector.name, model.detector.revision, *pool.ids)
-    if key not in _POOLS:
-        _POOLS.clear()
-        _POOLS[key] = replace(pool, images=model.regions_of(pool.images))
-    return _POOLS[key]
 
 
 def _split(sets: GroundedStimuli, vectors: np.ndarray, masking: str) -> EmbeddedSets:
