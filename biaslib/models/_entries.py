@@ -367,6 +367,24 @@ ENTRIES = (
         "text without an image; the checkpoints of the planted world did.",
     ),
     Entry(
+        name="vilbert-beta",
+        variant="pretrained",
+        source="by hand vilbert_six_layers_concap.bin from https://drive.google.com/drive/folders/"
+        "1Re0L75uazH3Qrep_aRgtaVelDEz4HV9c",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="vilbert",
+        capabilities=GROUNDED,
+        features="36 regions of 2,048 numbers, with boxes, of the bottom-up detector with a "
+        "ResNet-101, from files; in a picture, detector finds 36: a port of that one",
+        parameters=239_023_229,
+        licence="none stated; Apache-2.0 in its source files",
+        papers="Ross et al. 2021",
+        note="The ViLBERT of 2019 (vilbert_beta), to which the code of study 1 points. The network "
+        "is that of vilbert. Give the weights of the folder, pytorch_model.bin, the name above.",
+    ),
+    Entry(
         name="vilbert-12-in-1",
         variant="12-in-1",
         source="url https://dl.fbaipublicfiles.com/vilbert-multi-task/multi_task_model.bin",
