@@ -2,8 +2,8 @@
 
 Those of ``google-bert/bert-base-uncased``: a ``tokenizer_config.json`` of 48 bytes that names no
 class, ``vocab.txt`` and ``tokenizer.json``; older repositories have ``vocab.txt`` alone. Only the
-vocabulary is of these tests. The image settings of CLIP, ViLT and FLAVA are from before transformers
-called them image processors, when a size was one number.
+vocabulary is of these tests. The image settings of CLIP, ViLT and FLAVA are of the time before
+transformers called them image processors, when a size was one number.
 """
 
 import json
@@ -14,7 +14,6 @@ import pytest
 import torch
 import transformers
 from PIL import Image
-from support import small_models
 from support.small_models import SPECIALS, VOCABULARY
 from tokenizers import BertWordPieceTokenizer
 
@@ -28,7 +27,7 @@ from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
 
 SETTINGS = '{"do_lower_case": true, "model_max_length": 512}'
 TEXT = "The Woman is carrying a [MASK]."
-PIECES = "[CLS] the woman is car ##ry ##ing a [MASK] . [SEP]".split()
+PIECES = ["[CLS]", "the", "woman", "is", "car", "##ry", "##ing", "a", "[MASK]", ".", "[SEP]"]
 
 
 def write_settings(folder):
