@@ -191,7 +191,8 @@ def _on_this_disk(
     if checkpoint is None:
         return fetch(entry)
     source, _, revision = _source(entry, str(checkpoint)).partition("@")
-    chosen = dataclasses.replace(entry, source=source, revision=revision, sha256="")
+    given = {"source": source, "revision": revision}
+    chosen = dataclasses.replace(entry, **given, sha256="", mirrors=(), command="")
     if not source.startswith("hub "):
         # Files of the authors come alone: the tokenizer is that of the registered source.
         chosen = dataclasses.replace(chosen, companion=entry.companion or entry.source)
