@@ -9,7 +9,7 @@ PORT ?= 8000
 export PYTHONHASHSEED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test rehearsal lint serve lab clean benchmarks constraints wheel repository
+.PHONY: help install book test rehearsal lint serve lab clean benchmarks constraints wheel repository addresses
 
 help:
 	@echo "make book        run every notebook and build the site into _build/html"
@@ -69,6 +69,11 @@ wheel: $(INSTALLED)
 
 constraints: $(INSTALLED)
 	$(BIN)/python tools/constraints.py
+
+# Exit status 1: a model's file has no living address left; what died is printed in either case.
+addresses: $(INSTALLED)
+	@echo "== Asking each address of the models' files for its headers; nothing is downloaded"
+	$(BIN)/python tools/addresses.py
 
 repository: $(INSTALLED)
 	$(BIN)/python tools/repository.py $(URL)

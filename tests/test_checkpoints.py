@@ -1,11 +1,17 @@
 """Checkpoints that are not what they should be are refused, and what is wrong is named."""
 
+import argparse
 import json
+import pathlib
 import pickle
+import sys
+import types
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from timm.scheduler import CosineLRScheduler
 
 from biaslib.models import _checkpoints
 from biaslib.models._checkpoints import (
@@ -69,6 +75,70 @@ def test_weights_are_unwrapped_from_what_training_programs_write(tmp_path):
         found = read_weights(tmp_path / name)
         assert list(found) == ["a"]
         assert found["a"].tolist() == [1, 1]
+
+
+def written_as_vl_bert_does(network, optimizer, best):
+    """Return what VL-BERT's ``Checkpoint`` saves after an epoch."""
+    return {
+        "state_dict": {f"module.{name}": each for name, each in network.state_dict().items()},
+        "optimizer": optimizer.state_dict(),
+        "validation_monitor": {"best_epoch": 3, "best_val": best},
+    }
+
+
+def written_as_albef_does(network, optimizer):
+    """Return what ALBEF's ``Pretrain.py`` saves; its scheduler's state is that of timm's."""
+    scheduler = CosineLRScheduler(optimizer, t_initial=30, warmup_t=20)
+    config = {"image_res": 256, "optimizer": {"opt": "adamW", "lr": 1e-4}, "train_file": ["a"]}
+    return {
+        "model": network.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "lr_scheduler": scheduler.state_dict(),
+        "config": config,
+        "epoch": 29,
+    }
+
+
+class EasyDict(dict):
+    """As that of the package easydict, which VOLTA and VL-BERT keep their settings in."""
+
+    def __init__(self, **settings):
+        super().__init__(settings)
+        self.__dict__.update(settings)
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zipped", "as before torch 1.6"])
+def test_what_training_programs_save_beside_the_weights_is_plain_data(tmp_path, zipped):
+    network = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW(network.parameters())
+    network(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    EasyDict.__module__ = "easydict"
+    sys.modules["easydict"] = types.ModuleType("easydict")
+    sys.modules["easydict"].EasyDict = EasyDict
+    saved = [
+        written_as_vl_bert_does(network, optimizer, best=0.5),
+        written_as_vl_bert_does(network, optimizer, best=np.float64(0.5)),
+        written_as_vl_bert_does(network, optimizer, best=np.float32(0.5)),
+        written_as_albef_does(network, optimizer),
+        {"model": network.state_dict(), "args": argparse.Namespace(lr=0.1, out=pathlib.Path("a"))},
+        {"model_state_dict": network.state_dict(), "task": EasyDict(name="vqa", ids=[1, 2])},
+    ]
+    for number, each in enumerate(saved):
+        path = tmp_path / f"{number}.pth"
+        torch.save(each, path, _use_new_zipfile_serialization=zipped)
+    del sys.modules["easydict"]
+    for number in range(len(saved)):
+        found = read_weights(tmp_path / f"{number}.pth")
+        assert set(found) == {"weight", "bias"}
+        assert torch.equal(found["weight"], network.weight)
+
+
+def test_an_object_in_the_way_is_named(tmp_path):
+    torch.save({"model": {"a": torch.ones(2)}, "net": torch.nn.Linear(1, 1)}, tmp_path / "a.pth")
+    named = r"a.pth is damaged, or holds objects .* names torch.nn.modules.linear.Linear. Pass a"
+    with pytest.raises(CheckpointError, match=named):
+        read_weights(tmp_path / "a.pth")
 
 
 class Intruder:

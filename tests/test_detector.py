@@ -187,19 +187,21 @@ def test_the_full_network_has_the_tensors_of_the_published_one():
         resnets__width_per_group=64,
         resnets__res2_out_channels=256,
         proposal_generator__hidden_channels=512,
-        anchor_generator__sizes=[[32, 64, 128, 256, 512]],
+        anchor_generator__sizes=[[64, 128, 256, 512]],
         roi_heads__num_classes=1600,
         roi_box_head__num_attrs=400,
     )
     with torch.device("meta"):
-        tensors = FasterRcnn(FasterRcnnConfig.from_nested(settings)).state_dict()
+        network = FasterRcnn(FasterRcnnConfig.from_nested(settings))
+    tensors = network.state_dict()
     assert len(tensors) == 640
-    assert round(sum(each.numel() for each in tensors.values()) / 1e6, 1) == 65.6
+    parameters = sum(each.numel() for each in network.parameters())
+    assert parameters == models.REGISTRY["detector"].parameters == 65_439_870
     shapes = {
         "backbone.stem.conv1.weight": (64, 3, 7, 7),
         "backbone.res4.22.conv3.weight": (1024, 256, 1, 1),
-        ANCHORS: (15, 4),
-        "proposal_generator.rpn_head.anchor_deltas.weight": (60, 512, 1, 1),
+        ANCHORS: (12, 4),
+        "proposal_generator.rpn_head.anchor_deltas.weight": (48, 512, 1, 1),
         "roi_heads.res5.0.shortcut.weight": (2048, 1024, 1, 1),
         "roi_heads.box_predictor.bbox_pred.weight": (6400, 2048),
         "roi_heads.box_predictor.fc_attr.weight": (512, 2304),
@@ -668,11 +670,8 @@ def test_the_hub_is_asked_in_the_paper_profile_only(hub, tmp_path):
     assert found.class_names == repositories.CLASSES
     assert found.attribute_names == repositories.ATTRIBUTES
     recorded = Lock().entries()
-    assert set(recorded["hub unc-nlp/frcnn-vg-finetuned"]["files"]) == {
-        "config.yaml",
-        "pytorch_model.bin",
-    }
-    urls = {source for source in recorded if source.startswith("url ")}
-    assert urls == {f"url {url}" for url in models.REGISTRY["detector"].beside}
+    entry = models.REGISTRY["detector"]
+    assert set(recorded[entry.source]["files"]) == {"config.yaml", "pytorch_model.bin"}
+    assert set(recorded) == {entry.source, *(f"url {url}" for url in entry.beside)}
     with pytest.raises(CheckpointError, match="None is no folder"):
         detector.load_entry(models.REGISTRY["detector"], None, "cpu")

@@ -420,6 +420,143 @@ def test_a_dead_link_gives_the_steps(hub):
         fetch(f"url {hub.address}/files/gone.ckpt")
 
 
+PAGE = b"  \n<!DOCTYPE html><html><body>Sign in to continue</body></html>"
+
+
+@pytest.fixture
+def several(hub):
+    """An entry of two files in a folder with three addresses, and the three folders."""
+    names = ("first", "second", "third")
+    places = [hub.folder / name for name in names]
+    for place in places:
+        place.mkdir()
+    address, *mirrors = (
+        f"{hub.address}/files/{name}/{{config.yaml,weights.bin}}" for name in names
+    )
+    source = f"url {address}"
+    entry = dataclasses.replace(BERT, source=source, mirrors=tuple(mirrors), companion="")
+    return entry, places
+
+
+def put(place, config=b"anchors: 12", weights=b"weights"):
+    (place / "config.yaml").write_bytes(config)
+    (place / "weights.bin").write_bytes(weights)
+
+
+def test_single_files_make_a_folder(hub, several):
+    entry, (first, *_) = several
+    put(first)
+    folder = fetch(entry)
+    found = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert found == {"config.yaml": b"anchors: 12", "weights.bin": b"weights"}
+    assert set(Lock().entries()[entry.source]["files"]) == {"config.yaml", "weights.bin"}
+    asked = len(hub.requests)
+    assert fetch(entry) == folder
+    assert len(hub.requests) == asked
+    (folder / "weights.bin").write_bytes(b"changed")
+    with pytest.raises(ChecksumError, match=r"weights.bin: expected SHA-256"):
+        fetch(entry)
+
+
+def test_the_next_address_is_tried_and_what_was_wrong_with_those_before_is_said(hub, several):
+    entry, (_, second, third) = several
+    put(second, weights=PAGE)
+    put(third)
+    with pytest.warns(UserWarning, match="was taken from") as told:
+        folder = fetch(entry)
+    config, weights = (str(each.message) for each in told)
+    assert "config.yaml was taken from" in config
+    assert "first/config.yaml is not there" in config
+    assert "weights.bin was taken from" in weights
+    assert "second/weights.bin answers with a web page in place of weights.bin" in weights
+    assert (folder / "weights.bin").read_bytes() == b"weights"
+    assert not list(folder.glob("*.part"))
+
+
+def test_other_addresses_are_held_to_the_same_checksum(several):
+    entry, (first, second, _) = several
+    put(first)
+    folder = fetch(entry)
+    shutil.rmtree(folder)
+    put(second, weights=b"others")
+    (first / "weights.bin").unlink()
+    with pytest.raises(
+        DownloadError,
+        match=r"(?s)none of 3 addresses has weights.bin: .*not there"
+        r".*arrived damaged, or is another file.*third/weights.bin is not there",
+    ):
+        fetch(entry)
+    assert not (folder / "weights.bin").exists()
+    pinned = dataclasses.replace(entry, sha256=hashlib.sha256(b"others").hexdigest())
+    lock = Lock()
+    lock.path.unlink()
+    with pytest.warns(UserWarning, match="weights.bin was taken from"):
+        assert fetch(pinned, lock=lock.path) == folder
+
+
+def test_no_address_left_gives_the_steps_and_one_command(several):
+    entry, _ = several
+    with pytest.raises(DownloadError) as refusal:
+        fetch(entry)
+    told = str(refusal.value)
+    assert "none of 3 addresses has config.yaml" in told
+    assert "1. Open http://127.0.0.1" in told
+    assert downloads.by_hand(entry) in told
+    assert '-O "http://127.0.0.1' in downloads.by_hand(entry)
+
+
+def test_a_connection_that_breaks_is_not_gone_on_with_elsewhere(hub, several):
+    entry, (first, second, _) = several
+    put(first, weights=b"w" * 9_000_000)
+    put(second, weights=b"v" * 9_000_000)
+    hub.interrupt_after, hub.interruptions = 5_000_000, 1
+    with pytest.raises(DownloadError, match="bytes are kept and it goes on from there"):
+        fetch(entry)
+    assert (fetch(entry) / "weights.bin").read_bytes() == b"w" * 9_000_000
+
+
+def test_a_page_in_place_of_weights_is_named_and_not_kept(hub):
+    (hub.folder / "a.ckpt").write_bytes(PAGE)
+    source = f"url {hub.address}/files/a.ckpt"
+    with pytest.raises(
+        DownloadError, match=r"answers with a web page in place of a.ckpt\nTo place"
+    ):
+        fetch(source)
+    assert source not in Lock().entries()
+    (hub.folder / "a.ckpt").write_bytes(b"weights")
+    assert fetch(source).read_bytes() == b"weights"
+
+
+def test_what_a_person_may_place_is_tried_first(hub, tmp_path):
+    address = f"{hub.address}/files/drive/a.model?id=1YB&confirm=t"
+    entry = dataclasses.replace(
+        models.REGISTRY["vl-bert"], mirrors=(address,), companion=BERT.source
+    )
+    place = tmp_path / "cache" / "by-hand"
+    (hub.folder / "drive").mkdir()
+    (hub.folder / "drive" / "a.model").write_bytes(PAGE)
+    with pytest.raises(DownloadError) as refusal:
+        fetch(entry)
+    told = str(refusal.value)
+    assert "a web page in place of vl-bert-base-prec.model" in told
+    assert "gdown 1YBFsyoWwz83VPzbimKymSBxE37gYtfgh" in told
+    assert f'-O "{place}/vl-bert-base-prec.model"' in told
+    (hub.folder / "drive" / "a.model").write_bytes(b"weights")
+    assert fetch(entry) == place / "vl-bert-base-prec.model"
+    assert (place / "vocab.txt").is_file()
+    (place / "vl-bert-base-prec.model").write_bytes(PAGE)
+    with pytest.raises(DownloadError, match=r"holds a web page in place of vl-bert"):
+        fetch(entry)
+
+
+def test_every_registered_checkpoint_has_a_command_or_needs_none():
+    for entry in models.REGISTRY.values():
+        command = downloads.by_hand(entry, "folder")
+        needs_none = entry.source.startswith(("package ", "planted "))
+        assert bool(command) != needs_none, entry.name
+        assert "PLACE" not in command
+
+
 def test_open_connections_are_refused():
     with pytest.raises(DownloadError, match="not an https address"):
         fetch("url http://example.org/a.ckpt")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import socket
 import string
 
 import numpy as np
@@ -334,6 +335,121 @@ def test_a_folder_with_a_text_encoder_from_elsewhere_is_refused(tmp_path):
     path.write_text(json.dumps(written))
     with pytest.raises(CheckpointError, match="text encoder from 'roberta-base', which Op"):
         models.load("open-clip", checkpoint=tmp_path, device="cpu")
+
+
+PROGRAM = """
+import pathlib
+from transformers import PreTrainedTokenizerFast
+
+pathlib.Path({place!r}).write_text("run")
+
+
+class Named(PreTrainedTokenizerFast):
+    pass
+"""
+
+
+@pytest.fixture
+def named_program(tmp_path):
+    """A folder whose tokenizer names a program, and the file that the program leaves when run."""
+    place = tmp_path / "program was run"
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    save_open_clip(folder, vocab_size=len(VOCABULARY), hf_tokenizer_name="somewhere/else")
+    small_models.tokenizer().save_pretrained(folder)
+    (folder / "program.py").write_text(PROGRAM.format(place=str(place)))
+    path = folder / "tokenizer_config.json"
+    written = json.loads(path.read_text())
+    written |= {"tokenizer_class": "Named", "auto_map": {"AutoTokenizer": [None, "program.Named"]}}
+    path.write_text(json.dumps(written))
+    return folder, place
+
+
+def changed(folder, part, **settings):
+    """Write other settings of OpenCLIP into a folder."""
+    path = folder / "open_clip_config.json"
+    written = json.loads(path.read_text())
+    written["model_cfg"][part] |= settings
+    path.write_text(json.dumps(written))
+
+
+def test_a_configuration_runs_no_program(named_program):
+    folder, place = named_program
+    changed(folder, "text_cfg", tokenizer_kwargs={"trust_remote_code": True})
+    with pytest.raises(CheckpointError, match=r"text_cfg.tokenizer_kwargs.trust_remote_code is no"):
+        models.load("open-clip", checkpoint=folder, device="cpu")
+    assert not place.exists()
+    library.get_tokenizer(f"local-dir:{folder}")
+    assert place.read_text() == "run", "OpenCLIP alone does not run it either"
+
+
+def test_a_tokenizer_runs_no_program_unasked(named_program):
+    folder, place = named_program
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        models.load("open-clip", checkpoint=folder, device="cpu")
+    assert not place.exists()
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    """Fail on every connection; the hosts that were asked for."""
+    asked = []
+
+    def refused(host, *arguments, **options):
+        asked.append(host)
+        raise OSError(f"a connection to {host} was tried")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("vision_cfg", "timm_model_name", "hf-hub:owner/name"),
+        ("vision_cfg", "timm_model_name", "local-dir:/tmp/name"),
+        ("text_cfg", "hf_model_name", "hf-hub:owner/name"),
+        ("text_cfg", "hf_model_config", "owner/name"),
+        ("text_cfg", "norm_kwargs", {"dtype": "owner/name"}),
+        ("text_cfg", "tokenizer_kwargs", {"clean": {"trust_remote_code": True}}),
+        ("vision_cfg", "layers", "12"),
+    ],
+)
+def test_settings_that_ask_for_more_are_refused_by_name(tmp_path, no_network, part, name, value):
+    save_open_clip(tmp_path, vocab_size=49408)
+    changed(tmp_path, part, **{name: value})
+    with pytest.raises(CheckpointError, match=name):
+        models.load("open-clip", checkpoint=tmp_path, device="cpu")
+    assert not no_network
+
+
+def test_a_text_encoders_folder_names_no_program(tmp_path):
+    save_open_clip(tmp_path, vocab_size=49408)
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "config.json").write_text('{"auto_map": {"AutoConfig": "program.Named"}}')
+    changed(tmp_path, "text_cfg", hf_model_name=str(tmp_path / "text"))
+    with pytest.raises(CheckpointError, match="programs under auto_map"):
+        models.load("open-clip", checkpoint=tmp_path, device="cpu")
+
+
+def test_a_file_alone_is_no_repository_of_open_clip(tmp_path, no_network):
+    save_open_clip(tmp_path, vocab_size=49408)
+    file = tmp_path / "open_clip_model.safetensors"
+    with pytest.raises(CheckpointError, match=r"has no open_clip_config\.json"):
+        models.load("open-clip", checkpoint=file, device="cpu")
+    assert not no_network
+
+
+def test_every_network_that_open_clip_ships_passes():
+    from_elsewhere = set()
+    for name in library.list_models():
+        settings = library.get_model_config(name)
+        if "hf_model_name" in settings["text_cfg"]:
+            from_elsewhere.add(name)
+            settings["text_cfg"].pop("hf_model_name")
+        open_clip.require_whole(settings, name)
+    assert len(library.list_models()) - len(from_elsewhere) > 100
+    assert set(ELSEWHERE) < from_elsewhere
 
 
 def test_a_sigmoid_models_bias_is_open_clips_too(tmp_path):

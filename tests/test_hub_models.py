@@ -206,7 +206,7 @@ def test_missing_and_left_over_weights_are_named(official, tmp_path):
     name = "bert.encoder.layer.1.output.dense.bias"
     weights["adapter.weight"] = weights.pop(name)
     torch.save(weights, folder / "pytorch_model.bin")
-    for model, missing in (("bert-large", name.removeprefix("bert.")), ("bert", name)):
+    for model, missing in (("all-MiniLM-L6-v2", name.removeprefix("bert.")), ("bert", name)):
         with pytest.raises(CheckpointError, match=rf"'{model}' lacks 1 weight.*{missing}.*adapter"):
             models.load(model, checkpoint=folder)
 
@@ -221,6 +221,17 @@ def test_a_bert_without_its_masked_word_head_embeds_and_fills_in_nothing(officia
     assert bert.embed(TEXTS).shape == (2, 16)
     with pytest.raises(ValueError, match="has no masked-word head; load one"):
         bert.mask_log_prob(["the [MASK] is here"], ["nurse"])
+
+
+def test_the_larger_bert_fills_masks(hub):
+    bert = models.load("bert-large", profile="paper", device="cpu")
+    found = bert.mask_log_prob(["the [MASK] is here"], ["nurse", "pilot"], among="candidates")
+    tokenizer, network = bert.tokenizer, bert.masked_lm
+    tokens = tokenizer("the [MASK] is here", return_tensors="pt")
+    with torch.inference_mode():
+        row = network(**tokens).logits[0, tokens["input_ids"][0] == tokenizer.mask_token_id][0]
+    logits = row[tokenizer.convert_tokens_to_ids(["nurse", "pilot"])]
+    np.testing.assert_allclose(found[0], logits.log_softmax(0), atol=1e-5)
 
 
 # The registry
@@ -241,17 +252,14 @@ def test_the_registry_is_complete_and_consistent():
     assert table.loc["oracle", "revision"] == ""
 
 
-def test_the_book_shows_the_registry_and_the_cards_as_they_are(tmp_path, monkeypatch):
+def test_the_book_shows_the_registry_its_addresses_and_the_cards_as_they_are(tmp_path, monkeypatch):
     """After a change of the registry or a checkpoint: ``python tools/registry.py``."""
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "tools")
     import registry
 
-    for path, table in (
-        (registry.TABLE, registry.page_table()),
-        (registry.CARDS, registry.cards_table()),
-    ):
+    for path, table in registry.TABLES.items():
         shown = path.read_text(encoding="utf-8")
-        assert shown == table.to_csv(index=False, lineterminator="\n")
+        assert shown == table().to_csv(index=False, lineterminator="\n")
 
 
 def test_evidence_names_models_and_tests_that_there_are():
@@ -272,7 +280,7 @@ def test_evidence_names_models_and_tests_that_there_are():
 LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
 FULL_SIZE = {
     "bert": ("BertForMaskedLM", {}),
-    "bert-large": ("BertModel", {**LARGE, "intermediate_size": 4096}),
+    "bert-large": ("BertForMaskedLM", {**LARGE, "intermediate_size": 4096}),
     "roberta": (
         "RobertaModel",
         {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1},

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pandas
 import pytest
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
 from biaslib import planted, runtime
 from biaslib.models.images import (
@@ -131,6 +131,41 @@ def bad_files(folder, photo):
         "floats.tif": "pixels of the kind 'F'; save it in RGB",
         "wide.tif": "32-bit pixels, whose range is unknown; save",
     }
+
+
+@pytest.fixture
+def ghostscript(tmp_path, monkeypatch):
+    """A program of the name that Pillow looks for, which leaves a file when it is started."""
+    programs, started = tmp_path / "programs", tmp_path / "started"
+    programs.mkdir()
+    for name in ("gs", "gswin64c"):
+        (programs / name).write_text(f"#!/bin/sh\necho run >> '{started}'\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)
+    return started
+
+
+def test_a_page_description_called_jpg_starts_no_program(tmp_path, photo, ghostscript):
+    path = tmp_path / "photo.jpg"
+    photo.save(path, "EPS")
+    with pytest.raises(ImageError, match=r"photo.jpg is not an image that Pillow reads as JPEG"):
+        open_image(path)
+    assert not ghostscript.exists()
+    with pytest.raises(OSError, match=r"\w"), Image.open(path) as image:
+        image.load()
+    assert "run" in ghostscript.read_text(), "Pillow left to choose does not start it either"
+
+
+@pytest.mark.parametrize("name", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000"])
+def test_pictures_come_in_these_formats_whatever_they_are_called(tmp_path, photo, name):
+    photo.save(tmp_path / "photo.eps", name)
+    assert open_image(tmp_path / "photo.eps").size == photo.size
+
+
+def test_a_photo_with_a_second_one_inside_is_a_jpeg(tmp_path, photo):
+    photo.save(tmp_path / "phone.jpg", "MPO", save_all=True, append_images=[photo])
+    assert open_image(tmp_path / "phone.jpg").size == photo.size
 
 
 def test_bad_files_are_named_one_by_one_and_all_at_once(tmp_path, photo):

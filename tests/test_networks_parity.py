@@ -5,6 +5,7 @@ The fixtures under tests/golden hold random weights, inputs, and the official ou
 
 import numpy as np
 import pytest
+import torch
 from support import golden
 
 TOLERANCE = 2e-5
@@ -33,7 +34,7 @@ def require_parity(name, batch, rows):
     found = golden.outputs(name, batch)
     packed = found["packed_is_text"].shape[1] if "packed_is_text" in found else None
     for key in golden.expected(name):
-        if key == PAIRS or key.startswith("batched_"):
+        if key == PAIRS or key.startswith(("batched_", "nomask_")):
             continue
         expected, told = told_of(name, key, rows)
         got = found[key][told]
@@ -102,6 +103,19 @@ def test_volta_positions_as_released_depend_on_the_batch(name):
         expected = golden.expected(name)[f"batched_{key}"]
         np.testing.assert_allclose(found[key], expected, rtol=0, atol=TOLERANCE)
     assert np.abs(found["embedding_output_t"] - sensible["embedding_output_t"]).max() > 0.1
+
+
+def test_vilbert_without_masks_reads_padding_as_the_official_code_does():
+    name = "vilbert_beta"
+    batch = golden.batch(name)
+    for key in ("attention_mask", "image_attention_mask"):
+        batch[key] = torch.ones_like(batch[key])
+    found = golden.outputs(name, batch)
+    told = {key: each for key, each in golden.expected(name).items() if key.startswith("nomask_")}
+    assert len(told) == 5
+    for key, expected in told.items():
+        got = found[key.removeprefix("nomask_")]
+        np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE, err_msg=key)
 
 
 def test_a_statement_about_two_images_reads_neighbouring_rows():

@@ -1,7 +1,7 @@
-"""Write the page tables of the models in biaslib/models/data: the registry's, and the cards'.
+"""Write the page tables of the models in biaslib/models/data.
 
-The book shows ``registry.csv`` and ``cards.csv``; a test fails when they are not what the registry
-and the cards of the planted checkpoints say. Run it after a change of
+The book shows ``registry.csv``, ``addresses.csv`` and ``cards.csv``; a test fails when they are not
+what the registry and the cards of the planted checkpoints say. Run it after a change of
 ``biaslib/models/_entries.py``, or of a checkpoint: ``python tools/registry.py``.
 """
 
@@ -14,7 +14,9 @@ import pandas
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "biaslib" / "models" / "data" / "registry.csv"
+ADDRESSES = TABLE.with_name("addresses.csv")
 CARDS = TABLE.with_name("cards.csv")
+CACHE = "$HOME/.cache/biaslib/checkpoints"
 
 
 def page_table() -> pandas.DataFrame:
@@ -50,6 +52,41 @@ def _origin(row) -> str:
     revision = f"`{row.revision[:12]}`" if len(row.revision) == 40 else row.revision
     revision = "" if kind == "package" or not revision else f"; revision {revision}"
     return f"{source}{revision}; {row.licence}"
+
+
+def addresses_table() -> pandas.DataFrame:
+    """Return where each model's weights are had, by a program and by hand: one row a model."""
+    sys.path.insert(0, str(ROOT))
+    from biaslib.models import REGISTRY
+    from biaslib.models.downloads import by_hand
+
+    outside = [entry for entry in REGISTRY.values() if by_hand(entry)]
+    rows = [(_file(entry), _addresses(entry), f"`{by_hand(entry, CACHE)}`") for entry in outside]
+    columns = ["Weights", "Addresses, in order of trust", "By hand, in one command"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def _file(entry) -> str:
+    """Return size, who may have it, and what its content is checked against."""
+    if entry.sha256:
+        check = f"SHA-256 `{entry.sha256}`"
+    elif entry.source.startswith("hub "):
+        check = "SHA-256 declared by the hub"
+    else:
+        check = "SHA-256 recorded at the first download"
+    return f"`{entry.name}`: about {entry.megabytes:,} MB or more; {entry.access}; {check}"
+
+
+def _addresses(entry) -> str:
+    """Return a model's sources, those of its tokenizer and of files beside it among them."""
+    page = re.fullmatch(r"by hand \S+ from (\S+)", entry.source)
+    first = [] if page else [entry.source.removeprefix("url ")]
+    found = [f"`{each}`" for each in (*first, *entry.mirrors)]
+    found += [f"by hand, from {page.group(1)}"] if page else []
+    if entry.companion:
+        found.append(f"tokenizer: `{entry.companion}`")
+    found += [f"beside it: `{each}`" for each in entry.beside]
+    return "; ".join(found)
 
 
 def cards_table() -> pandas.DataFrame:
@@ -90,10 +127,13 @@ def _range(cards, what: str) -> str:
     return f"{low}%" if low == high else f"{low}-{high}%"
 
 
+TABLES = {TABLE: page_table, ADDRESSES: addresses_table, CARDS: cards_table}
+
+
 def main() -> None:
     """Write the tables."""
-    for path, table in ((TABLE, page_table()), (CARDS, cards_table())):
-        table.to_csv(path, index=False, lineterminator="\n")
+    for path, table in TABLES.items():
+        table().to_csv(path, index=False, lineterminator="\n")
         print(f"{path.relative_to(ROOT)}: written")
 
 

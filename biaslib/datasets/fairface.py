@@ -24,7 +24,7 @@ import numpy as np
 import pandas
 
 from biaslib.datasets._problems import DataError, problems, require_sound
-from biaslib.models.images import ImageError, check_images, pictures
+from biaslib.models.images import ImageError, check_images, opened, pictures
 from biaslib.runtime import file_sha256, unknown_name
 
 __all__ = [
@@ -428,9 +428,9 @@ def _bytes_of(path: str, rows: np.ndarray) -> list[bytes]:
 
 def _opened(content: bytes, name: str):
     """Return an image of Pillow that decodes when it is used."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import UnidentifiedImageError
 
     try:
-        return Image.open(io.BytesIO(content))
+        return opened(io.BytesIO(content))
     except (UnidentifiedImageError, OSError) as error:
         raise ImageError(f"{name} is not an image that Pillow reads: {error}") from error

@@ -4,9 +4,12 @@ import contextlib
 import fnmatch
 import json
 import pickle
+import re
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from biaslib.models._errors import CheckpointError
@@ -225,7 +228,52 @@ def _read(path: Path) -> dict:
         if path.suffix == ".safetensors":
             return load_file(path)
         _require_safe_torch(path)
-        return torch.load(path, map_location="cpu", weights_only=True)
+        return _load_pickled(path)
+
+
+BESIDE = (
+    *("argparse.Namespace", "easydict.EasyDict", "yacs.config.CfgNode"),
+    *("pytorch_lightning.", "lightning.", "ruamel.yaml.", "ruamel_yaml."),
+)
+"""Classes, and packages of classes, of settings that training programs write beside weights.
+
+They are read as dictionaries of what the objects held: the names are never looked up.
+"""
+
+
+def _load_pickled(path: Path) -> dict:
+    """Read a pickled file with ``weights_only``, settings beside the weights as plain data."""
+    allowed: dict[str, list] = {}
+    while True:
+        everything = [each for some in allowed.values() for each in some]
+        try:
+            with torch.serialization.safe_globals(everything):
+                return torch.load(path, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            name = _refused(error)
+            if name in allowed or not (stand_ins := _stand_ins(name)):
+                raise
+            allowed[name] = stand_ins
+
+
+def _refused(error: Exception) -> str:
+    """Return the name that ``weights_only`` refused to look up, or an empty string."""
+    found = re.search(r"GLOBAL (\S+) was not an allowed", str(error))
+    return found.group(1) if found else ""
+
+
+def _stand_ins(name: str) -> list:
+    """Return what a refused name may stand for: plain data of settings, a number of NumPy."""
+    if name.endswith("core.multiarray.scalar"):
+        numbers = [type(np.dtype(kind)) for kind in "?bBhHiIlLqQefd"]
+        return [(np.float64(0).__reduce__()[0], name), np.dtype, *numbers]
+    if name.startswith("pathlib."):
+        return [(_joined, name)]
+    return [(OrderedDict, name)] if name.startswith(BESIDE) else []
+
+
+def _joined(*parts: str) -> str:
+    return "/".join(parts)
 
 
 @contextlib.contextmanager
@@ -242,6 +290,11 @@ def reading(path: str | Path) -> Iterator[None]:
     try:
         yield
     except pickle.UnpicklingError as error:
+        if name := _refused(error):
+            raise CheckpointError(
+                f"{path} is damaged, or holds objects and not only weights, which are never run: "
+                f"it names {name}. Pass a file that holds the weights alone"
+            ) from error
         raise CheckpointError(
             f"{path} is damaged, or holds objects and not only weights, which are never run: "
             f"{str(error).splitlines()[0]}"

@@ -22,7 +22,8 @@ class Entry:
         What :func:`biaslib.models.load` takes.
     source
         ``hub owner/name``, ``url https://...``, ``by hand file from https://...``,
-        ``package name version``, or what it is made of.
+        ``package name version``, or what it is made of. An address that ends in names in braces
+        stands for a folder with those files.
     pooling
         What stands for a word or a sentence: the ``cls`` token's last hidden state, or the
         ``mean`` of all tokens where the model was trained so.
@@ -55,6 +56,15 @@ class Entry:
     other_detector
         Whose features it was trained on, where they were not those of ``detector``, which pictures
         get all the same.
+    mirrors
+        Other addresses of the same files, in order of trust: tried in turn where those before do
+        not answer, and held to the same checksum. Of a source by hand, addresses that a program can
+        try first.
+    command
+        What places a file by hand in one command for a shell, where its source is by hand;
+        ``PLACE`` stands for the folder.
+    access
+        Who may fetch it.
     beside
         Addresses of single files that are put beside the weights, unless the repository has them.
     variant
@@ -78,6 +88,9 @@ class Entry:
     has_planted: bool = False
     companion: str = ""
     also: str = ""
+    mirrors: tuple[str, ...] = ()
+    command: str = ""
+    access: str = "anyone, without an account"
     other_detector: str = ""
     beside: tuple[str, ...] = ()
     variant: str = ""
@@ -94,6 +107,7 @@ class Entry:
         return round(self.parameters * 4 / 1e6)
 
 
+DETECTOR = "unc-nlp/frcnn-vg-finetuned/{config.yaml,pytorch_model.bin}"
 DETECTOR_LABELS = (
     "https://raw.githubusercontent.com/airsplay/py-bottom-up-attention/master/demo/data/genome/"
     "1600-400-20/"
@@ -101,6 +115,16 @@ DETECTOR_LABELS = (
 FROM_PICTURES = ", from files; in a picture, detector finds 36: another than it was trained with"
 PORTED = " (Anderson et al. 2018); in a picture, detector finds 36: a port of that one"
 GROUNDED = "embed text, with images or without; fill masks; match images and texts"
+
+
+def _on_drive(name: str, number: str) -> dict:
+    """Return the address and the command of a file on Google Drive, for an :class:`Entry`."""
+    address = "https://drive.usercontent.google.com/download"
+    return {
+        "mirrors": (f"{address}?id={number}&export=download&confirm=t",),
+        "command": f'mkdir -p "PLACE" && gdown {number} -O "PLACE/{name}"',
+    }
+
 
 ENTRIES = (
     Entry(
@@ -133,7 +157,9 @@ ENTRIES = (
         source="hub google-bert/bert-large-uncased",
         pooling="cls",
         profiles=("paper",),
-        parameters=335_141_888,
+        family="bert",
+        capabilities="embed text: word, sentence, contextual; fill masks",
+        parameters=335_174_458,
         licence="Apache-2.0",
         note="The larger BERT of May et al. (2019).",
         papers="May et al. 2019",
@@ -289,6 +315,7 @@ ENTRIES = (
         variant="base-prec",
         source="by hand vl-bert-base-prec.model from https://github.com/jackroos/VL-BERT/blob/master/"
         "model/pretrained_model/PREPARE_PRETRAINED_MODELS.md",
+        **_on_drive("vl-bert-base-prec.model", "1YBFsyoWwz83VPzbimKymSBxE37gYtfgh"),
         companion=BERT,
         pooling="cls",
         profiles=PROFILES,
@@ -306,6 +333,7 @@ ENTRIES = (
         variant="base-e2e",
         source="by hand vl-bert-base-e2e.model from https://github.com/jackroos/VL-BERT/blob/master/"
         "model/pretrained_model/PREPARE_PRETRAINED_MODELS.md",
+        **_on_drive("vl-bert-base-e2e.model", "1jjV1ARYMs37tOaBalhJmwq7LcWeMai96"),
         companion=BERT,
         pooling="cls",
         profiles=("paper",),
@@ -322,6 +350,7 @@ ENTRIES = (
         variant="large-prec",
         source="by hand vl-bert-large-prec.model from https://github.com/jackroos/VL-BERT/blob/"
         "master/model/pretrained_model/PREPARE_PRETRAINED_MODELS.md",
+        **_on_drive("vl-bert-large-prec.model", "1REZLN7c3JCHVFoi_nEO-Nn6A4PTKIygG"),
         companion=BERT,
         pooling="cls",
         profiles=("paper",),
@@ -338,6 +367,7 @@ ENTRIES = (
         variant="large-e2e",
         source="by hand vl-bert-large-e2e.model from https://github.com/jackroos/VL-BERT/blob/"
         "master/model/pretrained_model/PREPARE_PRETRAINED_MODELS.md",
+        **_on_drive("vl-bert-large-e2e.model", "1YTHWWyP7Kq6zPySoEcTs3STaQdc5OJ7f"),
         companion=BERT,
         pooling="cls",
         profiles=("paper",),
@@ -365,6 +395,25 @@ ENTRIES = (
         papers="Ross et al. 2021",
         note="Pre-trained on Conceptual Captions, with features of a ResNeXt-152. It never read a "
         "text without an image; the checkpoints of the planted world did.",
+    ),
+    Entry(
+        name="vilbert-beta",
+        variant="pretrained",
+        source="by hand vilbert_six_layers_concap.bin from https://drive.google.com/drive/folders/"
+        "1Re0L75uazH3Qrep_aRgtaVelDEz4HV9c",
+        companion=BERT,
+        pooling="cls",
+        profiles=("paper",),
+        family="vilbert",
+        capabilities=GROUNDED,
+        features="36 regions of 2,048 numbers, with boxes, of the bottom-up detector with a "
+        "ResNet-101, from files; in a picture, detector finds 36: a port of that one",
+        parameters=239_023_229,
+        licence="none stated; Apache-2.0 in its source files",
+        papers="Ross et al. 2021",
+        command='gdown --folder 1Re0L75uazH3Qrep_aRgtaVelDEz4HV9c -O "PLACE"',
+        note="The ViLBERT of 2019 (vilbert_beta), to which the code of study 1 points. The network "
+        "is that of vilbert. Give the weights of the folder, pytorch_model.bin, the name above.",
     ),
     Entry(
         name="vilbert-12-in-1",
@@ -415,17 +464,22 @@ ENTRIES = (
     Entry(
         name="detector",
         family="detector",
-        source="hub unc-nlp/frcnn-vg-finetuned",
+        source=f"url https://s3.amazonaws.com/models.huggingface.co/bert/{DETECTOR}",
+        mirrors=(
+            f"https://cdn.huggingface.co/{DETECTOR}",
+            f"https://huggingface.co/{DETECTOR.replace('{', 'resolve/main/{')}",
+        ),
         pooling="",
         profiles=("paper",),
-        parameters=65_447_577,
+        parameters=65_439_870,
         licence="Apache-2.0",
         beside=(f"{DETECTOR_LABELS}objects_vocab.txt", f"{DETECTOR_LABELS}attributes_vocab.txt"),
         note="The Faster R-CNN of Anderson et al. (2018), trained on Visual Genome: 36 regions a "
         "picture, each with 2,048 numbers, a class and an attribute. The region models read "
         "pictures through it. The names of its classes come from the repository "
-        "airsplay/py-bottom-up-attention (no licence seen). Its anchors were not seen: parameters "
-        "are those of 15 a cell.",
+        "airsplay/py-bottom-up-attention (no licence seen). 12 anchors a cell: four sizes, 64 to "
+        "512, in three shapes. Its hub repository seems to be gone; the first address is the "
+        "publisher's bucket, from which it was served.",
         capabilities="find regions of pictures",
     ),
     Entry(

@@ -15,10 +15,7 @@ What a plain renaming would get wrong:
   multiplies two poolers, which transformers has no place for: it is left out.
 """
 
-import pickle
 import re
-import zipfile
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +29,6 @@ __all__ = ["Converted", "convert", "network_of", "read"]
 
 HEAD = 64
 """Numbers a head of attention."""
-
-LIGHTNING = ("pytorch_lightning.", "lightning.")
 
 Weights = dict[str, torch.Tensor]
 
@@ -87,7 +82,7 @@ def read(
         If the file is damaged, in no known layout, of another architecture, or weights are missing
         or left over; the message names them.
     """
-    converted = convert(_weights(Path(path)), str(path))
+    converted = convert(read_weights(path), str(path))
     wanted = network.config_class.model_type
     if converted.model_type != wanted:
         raise CheckpointError(
@@ -95,22 +90,6 @@ def read(
             "it under the name of its own family"
         )
     return network_of(converted, network, name, optional=optional)
-
-
-def _weights(path: Path) -> Weights:
-    """Return a file's tensors, also where PyTorch Lightning (ViLT) wrote objects beside them.
-
-    Those are read as plain dictionaries: the names of their classes are never looked up.
-    """
-    try:
-        return read_weights(path)
-    except CheckpointError as error:
-        objects = isinstance(error.__cause__, pickle.UnpicklingError) and zipfile.is_zipfile(path)
-        names = torch.serialization.get_unsafe_globals_in_checkpoint(path) if objects else []
-        if not names or not all(name.startswith(LIGHTNING) for name in names):
-            raise
-    with torch.serialization.safe_globals([(OrderedDict, name) for name in names]):
-        return read_weights(path)
 
 
 def convert(weights: Weights, source: str = "the file") -> Converted:

@@ -62,7 +62,7 @@ def read_own(
         )
     require_variant(entry, network, path)
     with quiet():
-        tokenizer = read_tokenizer(folder)
+        tokenizer = read_tokenizer(folder, of_bert=True)
     return Loaded(network, tokenizer, revision_of(path, network))
 
 

@@ -27,8 +27,9 @@ def available() -> "pandas.DataFrame":
     Returns
     -------
     pandas.DataFrame
-        Columns name, papers, capabilities, source, revision, licence, features, parameters,
-        megabytes (of the weights in single precision), pooling, profiles and note.
+        Columns name, papers, capabilities, source, mirrors, revision, sha256, licence, access,
+        features, parameters, megabytes (of the weights in single precision), pooling, profiles
+        and note.
 
     Examples
     --------
@@ -37,10 +38,13 @@ def available() -> "pandas.DataFrame":
     """
     import pandas
 
-    columns = ["name", "papers", "capabilities", "source", "revision", "licence", "features"]
-    columns += ["parameters", "megabytes", "pooling", "profiles", "note"]
+    columns = ["name", "papers", "capabilities", "source", "mirrors", "revision", "sha256"]
+    columns += ["licence", "access", "features", "parameters", "megabytes", "pooling", "profiles"]
+    columns += ["note"]
     rows = [{c: getattr(entry, c) for c in columns} for entry in ENTRIES]
-    table = pandas.DataFrame(rows).assign(profiles=lambda t: t["profiles"].map(", ".join))
+    table = pandas.DataFrame(rows)
+    for column in ("profiles", "mirrors"):
+        table[column] = table[column].map(", ".join)
     unknown = table["source"].str.startswith("hub ") & (table["revision"] == "")
     table.loc[unknown, "revision"] = UNKNOWN_REVISION
     return table
@@ -193,7 +197,8 @@ def _on_this_disk(
     if checkpoint is None:
         return fetch(entry)
     source, _, revision = _source(entry, str(checkpoint)).partition("@")
-    chosen = dataclasses.replace(entry, source=source, revision=revision, sha256="")
+    given = {"source": source, "revision": revision}
+    chosen = dataclasses.replace(entry, **given, sha256="", mirrors=(), command="")
     if not source.startswith("hub "):
         # Files of the authors come alone: the tokenizer is that of the registered source.
         chosen = dataclasses.replace(chosen, companion=entry.companion or entry.source)

@@ -11,13 +11,14 @@ import os
 import re
 import shutil
 import urllib.parse
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from biaslib.runtime import ChecksumError, DownloadError, Lock, download, file_sha256
 
-__all__ = ["cache_folder", "fetch"]
+__all__ = ["by_hand", "cache_folder", "fetch"]
 
 TOKENIZERS = (
     "tokenizer.json",
@@ -56,8 +57,12 @@ AT_THE_TOP = re.compile(r"[^./\\\x00-\x1f:][^/\\\x00-\x1f:]*")
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 BY_HAND = "by-hand"
-FOR_A_PERSON = (401, 403, 404, 410)
-"""Answers of a server that a person may be able to do something about."""
+A_PAGE = 200
+FOR_A_PERSON = (A_PAGE, 401, 403, 404, 410)
+"""Answers of a server that a person may be able to do something about: a page, or a refusal."""
+
+PAGES = (b"<!doctype", b"<html", b"<head", b"<?xml", b"<script")
+"""How web pages begin, which some servers send in place of a file."""
 
 SITE = "https://huggingface.co"
 
@@ -88,7 +93,10 @@ def fetch(
     ----------
     source
         An entry of ``biaslib.models.REGISTRY``, or a source as its table writes it:
-        ``hub owner/name``, ``url https://...`` or ``by hand file from https://...``.
+        ``hub owner/name``, ``url https://...`` or ``by hand file from https://...``. An address
+        that ends in names in braces, ``https://host/folder/{one,two}``, is a folder of such files.
+        Where an entry has several addresses, each is tried in turn, and a warning says which did
+        not answer.
     revision
         A commit, tag or branch of the hub; ``None`` takes the one of the lock file, else that of
         the entry, else ``main``.
@@ -100,7 +108,7 @@ def fetch(
     Returns
     -------
     pathlib.Path
-        The folder of a repository, or the file of another address.
+        The folder of a repository or of several files, or the file of another address.
 
     Raises
     ------
@@ -128,9 +136,9 @@ def _fetched(text: str, source: object, revision: str | None, root: Path, lock: 
     if kind == "hub":
         return _fetch_repository(source, address, revision, root, lock)
     if kind == "url":
-        return _fetch_file(address, getattr(source, "sha256", ""), root, lock)
+        return _fetch_files(text, source, root, lock)
     if found := re.fullmatch(r"by hand (\S+) from (\S+)", text):
-        return _placed_by_hand(text, *found.groups(), root, lock)
+        return _placed_by_hand(text, source, *found.groups(), root, lock)
     raise ValueError(
         f"{text!r} is not a source that can be fetched; write 'hub owner/name', 'url https://...' "
         "or 'by hand file from https://...'"
@@ -394,28 +402,88 @@ def _add_file(url: str, folder: Path, root: Path, lock: Lock) -> None:
     own = {file for entry in _record(folder).entries().values() for file in entry["files"]}
     name = url.rpartition("/")[2]
     if name not in own:
-        _put_beside(_fetch_file(url, "", root, lock), folder / name, source=url)
+        _put_beside(_fetch_files(f"url {url}", None, root, lock), folder / name, source=url)
 
 
-def _fetch_file(url: str, sha256: str, root: Path, lock: Lock) -> Path:
-    source = f"url {url}"
-    address = urllib.parse.urlsplit(url)
-    path = root / "url" / (address.hostname or "") / address.path.lstrip("/")
-    expected = sha256 or lock.sha256(source, path.name)
-    if not path.is_file():
+def _fetch_files(text: str, source: object, root: Path, lock: Lock) -> Path:
+    """Return the file of an address, or the folder of an address with several names."""
+    addresses = [text.removeprefix("url "), *getattr(source, "mirrors", ())]
+    folder, names = _place_of(addresses[0], root)
+    pinned = getattr(source, "sha256", "")
+    for name in names:
+        urls = [_with_name(address, name) for address in addresses]
+        expected = pinned if name == names[-1] else ""
+        steps = _steps(urls[0], name, folder, lock, by_hand(source or text, root))
+        _fetch_file(urls, folder / name, expected, lock.sha256(text, name), steps)
+    lock.verify(text, "", {name: folder / name for name in names})
+    return folder if _BRACES.search(addresses[0]) else folder / names[0]
+
+
+_BRACES = re.compile(r"\{([^{}]+)\}$")
+
+
+def _with_name(address: str, name: str) -> str:
+    """Return the address of one of the files that an address with braces stands for."""
+    return _BRACES.sub(name, address)
+
+
+def _place_of(address: str, root: Path) -> tuple[Path, list[str]]:
+    """Return where an address's files are kept, and their names."""
+    parts = urllib.parse.urlsplit(address)
+    path = root / "url" / (parts.hostname or "") / parts.path.lstrip("/")
+    found = _BRACES.search(address)
+    return path.parent, found.group(1).split(",") if found else [path.name]
+
+
+def _fetch_file(urls: list[str], path: Path, pinned: str, recorded: str, steps: str) -> None:
+    """Download a file from the first of its addresses that has it."""
+    if path.is_file():
+        if pinned:
+            _require_expected(path, path.name, pinned)
+        return
+    failed: list[DownloadError] = []
+    for url in urls:
+        check = functools.partial(_require_file, path, url, pinned or recorded)
         try:
-            download(
-                _asked(url), path, check=lambda part: _require_expected(part, path.name, expected)
-            )
+            download(_asked(url), path, check=check)
         except DownloadError as error:
-            if error.status not in FOR_A_PERSON:
-                raise
-            steps = _steps(url, path.name, path.parent, lock)
-            raise DownloadError(f"{error}\n{steps}", error.status) from error
-    elif sha256:
-        _require_expected(path, path.name, sha256)
-    lock.verify(source, "", {path.name: path})
-    return path
+            failed.append(error)
+            if path.with_name(f"{path.name}.part").exists():
+                raise  # the connection broke: the same call goes on from there
+            continue
+        if failed:
+            told = f"{path.name} was taken from {url}, since {_listed_in(failed)}"
+            warnings.warn(told, stacklevel=2)
+        return
+    raise _none_left(failed, path.name, steps)
+
+
+def _require_file(path: Path, url: str, expected: str, part: Path) -> None:
+    """Refuse what arrived if it is a page for a person, or another file than the expected one."""
+    _require_no_page(part, f"{url} answers with", path.name)
+    _require_expected(part, path.name, expected)
+
+
+def _require_no_page(path: Path, answer: str, name: str) -> None:
+    with open(path, "rb") as stream:
+        start = stream.read(512).lstrip().lower()
+    if not start or start.startswith(PAGES):
+        what = "a web page" if start else "nothing"
+        raise DownloadError(f"{answer} {what} in place of {name}", A_PAGE)
+
+
+def _listed_in(failed: list[DownloadError]) -> str:
+    return "; ".join(str(error).splitlines()[0] for error in failed)
+
+
+def _none_left(failed: list[DownloadError], name: str, steps: str) -> DownloadError:
+    """Return the error for a file that no address has, with what a person can do."""
+    if len(failed) == 1 and failed[0].status not in FOR_A_PERSON:
+        return failed[0]
+    told = str(failed[0])
+    if len(failed) > 1:
+        told = f"none of {len(failed)} addresses has {name}: {_listed_in(failed)}"
+    return DownloadError(f"{told}\n{steps}", failed[0].status)
 
 
 def _asked(url: str) -> str:
@@ -429,14 +497,24 @@ def _require_expected(path: Path, name: str, expected: str) -> None:
     _refuse_other(name, expected, file_sha256(path), "the registry or the lock file records")
 
 
-def _placed_by_hand(source: str, name: str, page: str, root: Path, lock: Lock) -> Path:
+def _placed_by_hand(
+    text: str, source: object, name: str, page: str, root: Path, lock: Lock
+) -> Path:
+    """Return a file that a person placed, or that one of its addresses has after all."""
     path = root / BY_HAND / name
-    if not path.is_file():
-        raise DownloadError(
-            f"{page} cannot be downloaded from by a program.\n"
-            f"{_steps(page, name, path.parent, lock)}"
-        )
-    lock.verify(source, "", {name: path})
+    steps = _steps(page, name, path.parent, lock, by_hand(source, root))
+    if path.is_file():
+        _require_no_page(path, f"{path} holds", name)
+    elif addresses := getattr(source, "mirrors", ()):
+        pinned, recorded = getattr(source, "sha256", ""), lock.sha256(text, name)
+        try:
+            _fetch_file([*addresses], path, pinned, recorded, steps)
+        except DownloadError as error:
+            told = str(error) if steps in str(error) else f"{error}\n{steps}"
+            raise DownloadError(told, error.status) from error
+    else:
+        raise DownloadError(f"{page} cannot be downloaded from by a program.\n{steps}")
+    lock.verify(text, "", {name: path})
     return path
 
 
@@ -455,16 +533,50 @@ def _with_steps(
     return DownloadError(
         f"{error}\nIf the repository asks for terms to be accepted: open {page}, accept them, "
         "make a token in your settings there, set it as HF_TOKEN, and run the same call again.\n"
-        f"{_steps(page, files, place, lock)}",
+        f"{_steps(page, files, place, lock, by_hand(repository.source, root))}",
         error.status,
     )
 
 
-def _steps(page: str, files: str, place: Path, lock: Lock) -> str:
+def by_hand(source: object, folder: str | Path | None = None) -> str:
+    """Return the one command for a shell that places a checkpoint's weights by hand.
+
+    Parameters
+    ----------
+    source, folder
+        As of :func:`fetch`.
+
+    Returns
+    -------
+    str
+        Empty where there is none: a file behind a page, of which no identifier is known.
+
+    Examples
+    --------
+    >>> by_hand("hub owner/name", "cache")
+    'hf download owner/name --local-dir "cache/hub/owner/name/by-hand"'
+    >>> by_hand("url https://host/folder/{one,two}", "cache")
+    'curl -L --create-dirs --output-dir "cache/url/host/folder" -O "https://host/folder/{one,two}"'
+    """
+    root = Path(folder or cache_folder())
+    kind, _, address = str(getattr(source, "source", source)).partition(" ")
+    if own := getattr(source, "command", ""):
+        return own.replace("PLACE", (root / BY_HAND).as_posix())
+    if kind == "hub":
+        place = _Repository(address, ()).folder(root) / BY_HAND
+        return f'hf download {address} --local-dir "{place.as_posix()}"'
+    if kind == "url":
+        place, _ = _place_of(address, root)
+        return f'curl -L --create-dirs --output-dir "{place.as_posix()}" -O "{address}"'
+    return ""
+
+
+def _steps(page: str, files: str, place: Path, lock: Lock, command: str) -> str:
+    shorter = f"   Steps 1 and 2 in one command: {command}\n" if command else ""
     return (
         f"To place it by hand:\n"
         f"1. Open {page} in a browser and download {files}.\n"
-        f"2. Put it, under its own name, into {place}\n"
+        f"2. Put it, under its own name, into {place}\n{shorter}"
         f"3. Run the same call again. It checks the SHA-256 against {lock.path}, or records it "
         "there if it is seen for the first time: compare that with the publisher's."
     )

@@ -9,7 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas
@@ -27,6 +27,7 @@ __all__ = [
     "check_images",
     "loaded",
     "open_image",
+    "opened",
     "pictures",
 ]
 
@@ -46,6 +47,12 @@ SIXTEEN_BITS = ("I", "I;16", "I;16L", "I;16B", "I;16N")
 ALPHA = ("LA", "PA", "RGBA")
 OPAQUE = ("1", "L", "P", "RGB", "RGBX", "CMYK", "YCbCr", "HSV")
 """Pillow's names of the kinds of pixels that are understood, with :data:`SIXTEEN_BITS`."""
+
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF")
+"""What pictures come in, whatever a file is called; Pillow decodes each of them by itself.
+
+Left to choose, it takes a ``.jpg`` for what its first bytes say, and starts Ghostscript on EPS.
+"""
 
 
 class ImageError(ValueError):
@@ -71,9 +78,9 @@ def open_image(path: str | os.PathLike) -> Image.Image:
     Raises
     ------
     ImageError
-        If the file is missing, a folder, empty, no image, truncated, has pixels of another kind
-        than grey, palette, RGB, CMYK, YCbCr and HSV, or more pixels than Pillow's limit against
-        decompression bombs; the message names it.
+        If the file is missing, a folder, empty, in none of :data:`FORMATS`, truncated, has pixels
+        of another kind than grey, palette, RGB, CMYK, YCbCr and HSV, or more pixels than Pillow's
+        limit against decompression bombs; the message names it.
 
     Examples
     --------
@@ -88,8 +95,20 @@ def open_image(path: str | os.PathLike) -> Image.Image:
         raise ImageError(f"{path} is a folder; pass its files, as sorted(folder.glob('*.jpg'))")
     if path.stat().st_size == 0:
         raise ImageError(f"{path} is empty (0 bytes); download or copy it again")
-    with _naming(str(path)), Image.open(path) as image:
+    with _naming(str(path)), opened(path) as image:
         return _as_seen(image)
+
+
+def opened(source: str | os.PathLike | IO[bytes]) -> Image.Image:
+    """Return Pillow's image of a file in one of :data:`FORMATS`, which is decoded when it is used.
+
+    Raises
+    ------
+    PIL.UnidentifiedImageError
+        If it is in none of them.
+    """
+    Image.init()
+    return Image.open(source, formats=[each for each in FORMATS if each in Image.OPEN])
 
 
 @contextlib.contextmanager
@@ -604,7 +623,8 @@ def _problem(error: Exception) -> str:
             "PIL.Image.MAX_IMAGE_PIXELS"
         )
     if isinstance(error, Image.UnidentifiedImageError):
-        return "is not an image that Pillow reads; remove it or save it as JPEG or PNG"
+        formats = ", ".join(FORMATS)
+        return f"is not an image that Pillow reads as {formats}; remove it or save it as PNG"
     if isinstance(error, _UnknownPixelsError):
         return f"{error}; save it in RGB with 8 bits a channel"
     return f"is truncated or damaged ({error}); download or copy it again"

@@ -1,6 +1,7 @@
 """OpenCLIP models, through open_clip_torch."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ import open_clip
 import torch
 from PIL import Image
 
-from biaslib.models._checkpoints import CheckpointError
+from biaslib.models._checkpoints import CheckpointError, read_config
 from biaslib.models._registry import Entry
 from biaslib.models._revisions import revision_of
 from biaslib.models._words import require_fitting, require_known_words
@@ -18,6 +19,47 @@ from biaslib.models.dual import ContrastiveEncoder
 from biaslib.runtime import device as best_device
 
 __all__ = ["load", "require_whole"]
+
+NUMBER = (int, float)
+
+
+def _kinds(numbers: str, switches: str, words: str) -> dict:
+    """Return the type of each setting; a switch is a number too, and a list of numbers passes."""
+    kinds = {numbers: NUMBER, switches: bool, words: str}
+    return {name: kind for names, kind in kinds.items() for name in names.split()}
+
+
+OPTIONS = {
+    "norm_kwargs": _kinds("eps", "elementwise_affine bias", ""),
+    "act_kwargs": _kinds("negative_slope", "inplace", "approximate"),
+}
+BLOCKS = "qk_norm scaled_cosine_attn scale_heads scale_attn_inner scale_attn scale_fc"
+VISION = OPTIONS | _kinds(
+    "layers width head_width mlp_ratio patch_size image_size ls_init_value patch_dropout "
+    "attn_pooler_queries attn_pooler_heads timm_drop timm_drop_path",
+    "attentional_pool no_ln_pre final_ln_after_pool output_tokens timm_model_pretrained "
+    f"timm_proj_bias {BLOCKS}",
+    "pos_embed_type pool_type block_type timm_model_name timm_pool timm_proj",
+)
+TEXT = OPTIONS | _kinds(
+    "context_length vocab_size width heads layers mlp_ratio ls_init_value pad_id eos_id",
+    "embed_cls no_causal_mask final_ln_after_pool proj_bias output_tokens hf_model_pretrained "
+    f"{BLOCKS}",
+    "hf_tokenizer_name tokenizer_mode pool_type proj_type block_type hf_model_name hf_proj_type "
+    "hf_pooler_type",
+)
+TEXT["tokenizer_kwargs"] = _kinds("", "strip_sep_token", "clean language reduction_mask")
+MODEL = {
+    "vision_cfg": VISION,
+    "text_cfg": TEXT,
+    "multimodal_cfg": TEXT | _kinds("dim_head n_queries attn_pooler_heads", "", ""),
+    **_kinds(
+        "embed_dim init_logit_scale init_logit_bias",
+        "quick_gelu custom_text nonscalar_logit_scale output_dict",
+        "",
+    ),
+}
+"""The settings of OpenCLIP 3 that are numbers, switches and words, and their types."""
 
 
 def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> ContrastiveEncoder:
@@ -29,19 +71,20 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Con
         If there are no weights, or weights are missing, left over or of another shape; or the
         settings of its text encoder lie elsewhere.
     """
-    path = checkpoint or entry.source.removeprefix("hub ")
-    settings = Path(path) / "open_clip_config.json"
-    if settings.is_file():
-        model = json.loads(settings.read_text(encoding="utf-8")).get("model_cfg", {})
-        require_whole(model, str(path))
-    name = f"local-dir:{path}" if Path(path).is_dir() else f"hf-hub:{path}"
+    path = Path(checkpoint or "no checkpoint")
+    settings = _settings(path)
+    require_whole(settings, str(path))
+    name = f"local-dir:{path}"
     where = best_device(device)
     try:
         model, preprocess = open_clip.create_model_from_pretrained(name, device=where)
     except RuntimeError as error:
         raise CheckpointError(f"OpenCLIP cannot load {path} as {entry.name!r}: {error}") from error
     model = model.float().eval()
-    tokenizer = open_clip.get_tokenizer(name)
+    # Its own tokenizer takes neither option, and runs nothing; the others are of transformers.
+    wrapped = settings["text_cfg"].get("hf_tokenizer_name")
+    safely = {"trust_remote_code": False, "local_files_only": True} if wrapped else {}
+    tokenizer = open_clip.get_tokenizer(name, **safely)
 
     def token_counts(texts: list[str]) -> np.ndarray:
         counts = _token_counts(tokenizer, texts)
@@ -67,11 +110,25 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Con
     )
 
 
-def require_whole(settings: dict, name: str) -> None:
-    """Refuse a model of OpenCLIP whose text encoder takes its settings from another repository.
+def _settings(folder: Path) -> dict:
+    path = folder / "open_clip_config.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["model_cfg"]
+    except (FileNotFoundError, NotADirectoryError):
+        raise CheckpointError(
+            f"{folder} has no open_clip_config.json, which OpenCLIP is loaded from; pass the "
+            "folder of a repository in its layout as checkpoint="
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} holds no settings under model_cfg ({error!r})") from error
 
-    OpenCLIP would ask the hub for them by name while it builds the network: in no revision, past
-    the lock file, and in any profile.
+
+def require_whole(settings: dict, name: str) -> None:
+    """Refuse settings that OpenCLIP would run something for, or ask another repository for.
+
+    Only settings that are known to be numbers, words and switches pass: others could reach
+    ``from_pretrained`` of transformers (``trust_remote_code``) or timm (a name such as
+    ``hf-hub:owner/name``), in no revision, past the lock file, and in any profile.
 
     Parameters
     ----------
@@ -83,9 +140,29 @@ def require_whole(settings: dict, name: str) -> None:
     Raises
     ------
     CheckpointError
-        If its text encoder is named and is no folder on this disk; the message names it.
+        If a setting is unknown or of another type, or its text encoder is named and is no folder on
+        this disk; the message names it.
+
+    Examples
+    --------
+    >>> require_whole(open_clip.get_model_config("ViT-B-32"), "ViT-B-32")
+    >>> text = {"tokenizer_kwargs": {"trust_remote_code": True}}
+    >>> require_whole({"embed_dim": 8, "vision_cfg": {}, "text_cfg": text}, "mine")
+    Traceback (most recent call last):
+    biaslib.models._errors.CheckpointError: mine: text_cfg.tokenizer_kwargs.trust_remote_code is \
+no setting of OpenCLIP's that is known to be safe; remove it from open_clip_config.json
     """
-    elsewhere = settings.get("text_cfg", {}).get("hf_model_name")
+    _require_known(settings, MODEL, name)
+    for part in ("vision_cfg", "text_cfg"):
+        if part not in settings:
+            raise CheckpointError(f"{name} has no {part}; OpenCLIP needs it")
+    picture = settings["vision_cfg"].get("timm_model_name") or "none"
+    if not re.fullmatch(r"\w+(\.\w+)?", picture):
+        raise CheckpointError(
+            f"{name} takes its image encoder from {picture!r}, which timm would fetch, unchecked "
+            "and unrecorded. Name a network alone as timm_model_name, as vit_base_patch16_224"
+        )
+    elsewhere = settings["text_cfg"].get("hf_model_name")
     if elsewhere and not Path(elsewhere).is_dir():
         raise CheckpointError(
             f"{name} takes the settings of its text encoder from {elsewhere!r}, which OpenCLIP "
@@ -93,6 +170,28 @@ def require_whole(settings: dict, name: str) -> None:
             "into a folder, name the folder as hf_model_name in open_clip_config.json beside the "
             "weights, and pass the weights' folder as checkpoint=; or take another model"
         )
+    if elsewhere and "auto_map" in read_config(Path(elsewhere), name):
+        raise CheckpointError(
+            f"{elsewhere}/config.json, which {name} takes its text encoder's settings from, names "
+            "programs under auto_map, and none are run; take a model that transformers has itself"
+        )
+
+
+def _require_known(settings: dict, known: dict, name: str, where: str = "") -> None:
+    """Refuse settings that are not among the known ones, or are of another type."""
+    for key, value in settings.items():
+        place = f"{where}{key}"
+        if key not in known:
+            raise CheckpointError(
+                f"{name}: {place} is no setting of OpenCLIP's that is known to be safe; remove it "
+                "from open_clip_config.json"
+            )
+        kind = dict if isinstance(known[key], dict) else known[key]
+        values = value if isinstance(value, list) and kind is NUMBER else [value]
+        if not all(each is None or isinstance(each, kind) for each in values):
+            raise CheckpointError(f"{name}: {place} is {value!r}, which is of another type")
+        if kind is dict and value:
+            _require_known(value, known[key], name, f"{place}.")
 
 
 def _bias(model: torch.nn.Module) -> float:

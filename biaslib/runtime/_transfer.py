@@ -71,6 +71,7 @@ def _download(
     try:
         _receive(url, part, dict(headers or {}))
     except urllib.error.HTTPError as error:
+        error.close()
         raise DownloadError(_refusal(url, error.code), error.code) from error
     except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", error) or type(error).__name__
@@ -196,7 +197,11 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects over encrypted connections, and takes no token to another host."""
 
     def redirect_request(self, req, fp, code, msg, headers, newurl):
-        _require_encryption(newurl)
+        try:
+            _require_encryption(newurl)
+        except DownloadError:
+            fp.close()
+            raise
         follower = super().redirect_request(req, fp, code, msg, headers, newurl)
         hosts = [urllib.parse.urlsplit(each).netloc for each in (req.full_url, newurl)]
         if follower is not None and hosts[0] != hosts[1]:

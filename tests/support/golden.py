@@ -23,6 +23,7 @@ NAMES = (
     "vlbert_withouttextonly",
     "vlbert_frcnn",
     "vilbert",
+    "vilbert_beta",
     "vilbert_multitask",
     "albef",
     "albef_retrieval",

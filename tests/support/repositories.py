@@ -378,6 +378,7 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "vl-bert-large": _vl_bert("vl-bert-large-prec.model"),
     "vl-bert-large-e2e": _vl_bert("vl-bert-large-e2e.model", end_to_end=True, **NARROW),
     "vilbert": _vilbert("pretrained_model.bin", "Vilbert"),
+    "vilbert-beta": _vilbert("vilbert_six_layers_concap.bin", "Vilbert"),
     "vilbert-12-in-1": _vilbert("multi_task_model.bin", "MultiTaskVilbert"),
     "albef": _albef("ALBEF.pth", masked_words=True),
     "albef-coco": _albef("mscoco.pth", masked_words=False),

@@ -1,0 +1,207 @@
+"""The small files beside published weights, with the content that they have on the hub.
+
+Those of ``google-bert/bert-base-uncased``: a ``tokenizer_config.json`` of 48 bytes that names no
+class, ``vocab.txt`` and ``tokenizer.json``; older repositories have ``vocab.txt`` alone. Only the
+vocabulary is of these tests. The image settings of CLIP, ViLT and FLAVA are of the time before
+transformers called them image processors, when a size was one number.
+"""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from PIL import Image
+from support.small_models import SPECIALS, VOCABULARY
+from tokenizers import BertWordPieceTokenizer
+
+from biaslib.models import _networks, _own_networks, vilt
+from biaslib.models._checkpoints import CheckpointError
+from biaslib.models._pixels import read_image_processor
+from biaslib.models.networks.albef import AlbefConfig, AlbefNetwork
+from biaslib.models.networks.files import save_converted
+from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
+from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
+
+SETTINGS = '{"do_lower_case": true, "model_max_length": 512}'
+TEXT = "The Woman is carrying a [MASK]."
+PIECES = ["[CLS]", "the", "woman", "is", "car", "##ry", "##ing", "a", "[MASK]", ".", "[SEP]"]
+
+
+def write_settings(folder):
+    (folder / "tokenizer_config.json").write_text(SETTINGS)
+
+
+def write_vocabulary(folder):
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
+
+
+def write_whole(folder):
+    """Write ``tokenizer.json`` with the library that wrote the hub's."""
+    numbers = {token: number for number, token in enumerate(VOCABULARY)}
+    whole = BertWordPieceTokenizer(numbers, lowercase=True)
+    whole.add_special_tokens(SPECIALS)
+    whole.save(str(folder / "tokenizer.json"))
+
+
+LAYOUTS = {
+    "today's": [write_settings, write_vocabulary, write_whole],
+    "an older one": [write_settings, write_vocabulary],
+    "the oldest": [write_vocabulary],
+}
+
+SMALL = {
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "num_hidden_layers": 1,
+    "vocab_size": len(VOCABULARY),
+    "max_position_embeddings": 40,
+}
+VISION = {
+    "v_hidden_size": 32,
+    "v_num_attention_heads": 4,
+    "v_intermediate_size": 32,
+    "v_num_hidden_layers": 1,
+    "bi_hidden_size": 32,
+    "bi_num_attention_heads": 4,
+    "v_biattention_id": (0,),
+    "t_biattention_id": (0,),
+}
+OWN = {
+    "vl_bert": lambda: VlBertNetwork(VlBertConfig(**SMALL)),
+    "vilbert": lambda: VilbertNetwork(VilbertConfig(**SMALL, **VISION)),
+    "albef": lambda: AlbefNetwork(
+        AlbefConfig(**SMALL, image_size=32, vision_width=24, vision_layers=1, vision_heads=2)
+    ),
+}
+OF_TRANSFORMERS = {
+    "visualbert": (transformers.VisualBertForPreTraining, transformers.VisualBertConfig),
+    "lxmert": (transformers.LxmertForPreTraining, transformers.LxmertConfig),
+    "bert": (transformers.BertForMaskedLM, transformers.BertConfig),
+}
+SIZES = {key: each for key, each in SMALL.items() if key != "num_hidden_layers"}
+
+
+def tokenizer_beside(family, folder):
+    """Return the tokenizer that a family's loader reads beside weights that bring none."""
+    if family in OWN:
+        save_converted(OWN[family](), folder)
+        entry = SimpleNamespace(name=family, family=family, variant="")
+        return _own_networks.read_own(entry, folder, None, torch.nn.Module).tokenizer
+    if family == "vilt-itm":
+        return vilt._beside(folder / "itm.ckpt", transformers.ViltConfig())[0]
+    network, config = OF_TRANSFORMERS[family]
+    network(config(**SIZES)).save_pretrained(folder)
+    if family == "bert":
+        return _networks.read_tokenizer(folder)
+    entry = SimpleNamespace(name=family, source="")
+    return _networks.read_network_and_tokenizer(network, entry, folder).tokenizer
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("family", [*OWN, *OF_TRANSFORMERS, "vilt-itm"])
+def test_berts_own_files_give_berts_word_pieces(family, layout, tmp_path):
+    for write in LAYOUTS[layout]:
+        write(tmp_path)
+    tokenizer = tokenizer_beside(family, tmp_path)
+    ids = tokenizer(TEXT)["input_ids"]
+    assert [VOCABULARY[each] for each in ids] == PIECES
+    assert [VOCABULARY[each] for each in (tokenizer.pad_token_id, tokenizer.unk_token_id)] == [
+        "[PAD]",
+        "[UNK]",
+    ]
+    assert tokenizer.is_fast
+    assert tokenizer(TEXT, return_offsets_mapping=True)["offset_mapping"][4] == (13, 16)
+
+
+def test_a_tokenizer_that_cannot_mask_is_refused(tmp_path):
+    write_whole(tmp_path)
+    named = '{"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "[UNK]"}'
+    (tmp_path / "tokenizer_config.json").write_text(named)
+    with pytest.raises(CheckpointError, match=r"PreTrainedTokenizerFast without .* pad, mask; put"):
+        _networks.read_tokenizer(tmp_path, of_bert=True)
+
+
+CLIP_MEANS = [0.48145466, 0.4578275, 0.40821073]
+CLIP_STDS = [0.26862954, 0.26130258, 0.27577711]
+HALF = [0.5, 0.5, 0.5]
+OLD_IMAGE_SETTINGS = {
+    "clip": {
+        "crop_size": 224,
+        "do_center_crop": True,
+        "do_normalize": True,
+        "do_resize": True,
+        "feature_extractor_type": "CLIPFeatureExtractor",
+        "image_mean": CLIP_MEANS,
+        "image_std": CLIP_STDS,
+        "resample": 3,
+        "size": 224,
+    },
+    "vilt": {
+        "do_normalize": True,
+        "do_resize": True,
+        "feature_extractor_type": "ViltFeatureExtractor",
+        "image_mean": HALF,
+        "image_std": HALF,
+        "resample": 3,
+        "size": 384,
+        "size_divisor": 32,
+    },
+    "flava": {
+        "codebook_crop_size": 112,
+        "codebook_do_center_crop": True,
+        "codebook_do_map_pixels": True,
+        "codebook_do_normalize": True,
+        "codebook_do_resize": True,
+        "codebook_image_mean": [0.0, 0.0, 0.0],
+        "codebook_image_std": [1.0, 1.0, 1.0],
+        "codebook_resample": 1,
+        "codebook_size": 112,
+        "crop_size": 224,
+        "do_center_crop": True,
+        "do_normalize": True,
+        "do_resize": True,
+        "feature_extractor_type": "FlavaFeatureExtractor",
+        "image_mean": CLIP_MEANS,
+        "image_std": CLIP_STDS,
+        "input_size_patches": 14,
+        "mask_group_max_aspect_ratio": None,
+        "mask_group_max_patches": None,
+        "mask_group_min_aspect_ratio": 0.3,
+        "mask_group_min_patches": 16,
+        "resample": 3,
+        "size": 224,
+        "total_mask_patches": 75,
+    },
+}
+
+
+def by_hand(family, picture):
+    """Return a picture's pixels as the model's paper and code prepare them, with Pillow alone."""
+    image, means, stds = Image.fromarray(picture), CLIP_MEANS, CLIP_STDS
+    if family == "clip":
+        factor = 224 / min(image.size)
+        image = image.resize([int(side * factor) for side in image.size], Image.BICUBIC)
+        left, top = ((side - 224) // 2 for side in image.size)
+        image = image.crop((left, top, left + 224, top + 224))
+    elif family == "vilt":
+        factor = min(384 / min(image.size), int(1333 / 800 * 384) / max(image.size))
+        sides = [int(side * factor + 0.5) // 32 * 32 for side in image.size]
+        image, means, stds = image.resize(sides, Image.BICUBIC), HALF, HALF
+    else:
+        image = image.resize((224, 224), Image.BICUBIC)
+    return ((np.asarray(image) / 255 - means) / stds).transpose(2, 0, 1)
+
+
+@pytest.mark.parametrize("family", OLD_IMAGE_SETTINGS)
+def test_old_image_settings_prepare_pictures_as_they_always_did(family, tmp_path):
+    written = json.dumps(OLD_IMAGE_SETTINGS[family])
+    (tmp_path / "preprocessor_config.json").write_text(written)
+    picture = np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8)
+    pixels = read_image_processor(tmp_path)(images=[picture], return_tensors="np")["pixel_values"]
+    expected = by_hand(family, picture)
+    assert pixels[0].shape == expected.shape
+    np.testing.assert_allclose(pixels[0], expected, atol=1e-4)
