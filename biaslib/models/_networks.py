@@ -125,7 +125,9 @@ def read_tokenizer(path: str | Path, of_bert: bool = False):
     named = _tokenizer_settings(Path(path)).get("tokenizer_class")
     kind = transformers.AutoTokenizer if named else transformers.BertTokenizerFast
     tokenizer = kind.from_pretrained(path, **options)
-    missing = [each for each in ("pad", "mask", "unk") if getattr(tokenizer, f"{each}_token") is None]
+    missing = [
+        each for each in ("pad", "mask", "unk") if getattr(tokenizer, f"{each}_token") is None
+    ]
     if missing:
         raise CheckpointError(
             f"the tokenizer in {path} is a {named or kind.__name__} without a token for "
