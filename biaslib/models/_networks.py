@@ -1,7 +1,6 @@
 """Networks and tokenizers from folders, from the hub, or from the original authors' files."""
 
 import contextlib
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,48 +100,10 @@ def quiet() -> Iterator[None]:
         transformers.utils.logging.set_verbosity(before)
 
 
-def read_tokenizer(path: str | Path, of_bert: bool = False):
-    """Return the fast tokenizer of a folder or of a name on the hub.
-
-    Parameters
-    ----------
-    path
-        The folder or the name.
-    of_bert
-        Whether the model reads BERT's word pieces. Files that name no class are then read as
-        BERT's, as those of google-bert/bert-base-uncased are: transformers would go by the
-        network's ``config.json``, and makes of unknown networks a tokenizer without a mask.
-
-    Raises
-    ------
-    CheckpointError
-        If a model of BERT's word pieces gets a tokenizer that cannot pad, mask or tell what it does
-        not know.
-    """
+def read_tokenizer(path: str | Path):
+    """Return the fast tokenizer of a folder or of a name on the hub."""
     options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
-    if not of_bert:
-        return transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
-    named = _tokenizer_settings(Path(path)).get("tokenizer_class")
-    kind = transformers.AutoTokenizer if named else transformers.BertTokenizerFast
-    tokenizer = kind.from_pretrained(path, **options)
-    missing = [
-        each for each in ("pad", "mask", "unk") if getattr(tokenizer, f"{each}_token") is None
-    ]
-    if missing:
-        raise CheckpointError(
-            f"the tokenizer in {path} is a {named or kind.__name__} without a token for "
-            f"{', '.join(missing)}; put vocab.txt and tokenizer_config.json of "
-            "google-bert/bert-base-uncased there"
-        )
-    return tokenizer
-
-
-def _tokenizer_settings(folder: Path) -> dict:
-    path = folder / "tokenizer_config.json"
-    try:
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except ValueError as error:
-        raise CheckpointError(f"{path} is not valid JSON ({error}); download it again") from error
+    return transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
 
 
 def read_network_and_tokenizer(
@@ -175,11 +136,11 @@ def read_network_and_tokenizer(
     path = checkpoint or entry.source.removeprefix("hub ")
     if not Path(path).is_file():
         model, _ = read_network(network, path, entry.name, optional, ["*.position_ids"])
-        return Loaded(model, read_tokenizer(path, of_bert=True), revision_of(path, model))
+        return Loaded(model, read_tokenizer(path), revision_of(path, model))
     path = Path(path)
     require_tokenizer(path)
     model, _ = _originals.read(path, network, entry.name, optional)
-    return Loaded(model, read_tokenizer(path.parent, of_bert=True), revision_of(path))
+    return Loaded(model, read_tokenizer(path.parent), revision_of(path))
 
 
 def require_tokenizer(path: Path) -> None:

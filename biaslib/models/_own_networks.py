@@ -62,7 +62,7 @@ def read_own(
         )
     require_variant(entry, network, path)
     with quiet():
-        tokenizer = read_tokenizer(folder, of_bert=True)
+        tokenizer = read_tokenizer(folder)
     return Loaded(network, tokenizer, revision_of(path, network))
 
 

@@ -225,7 +225,7 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Vil
         tokenizer, processor = _beside(path, network.config)
     else:
         network, missing = read_network(ViltNetwork, str(path), entry.name, OPTIONAL, IGNORED)
-        tokenizer, processor = read_tokenizer(path, of_bert=True), read_image_processor(path)
+        tokenizer, processor = read_tokenizer(path), read_image_processor(path)
     missing = complete_words(network, missing)
     where, revision = best_device(device), revision_of(path, network)
     return Vilt(network, tokenizer, processor, entry.name, revision, where, missing)
@@ -234,7 +234,7 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Vil
 def _beside(path: Path, config: transformers.ViltConfig):
     """Return the tokenizer and the image processor that go with a file."""
     require_tokenizer(path)
-    tokenizer = read_tokenizer(path.parent, of_bert=True)
+    tokenizer = read_tokenizer(path.parent)
     if (path.parent / "preprocessor_config.json").is_file():
         return tokenizer, read_image_processor(path.parent)
     half, size = [0.5, 0.5, 0.5], {"shortest_edge": config.image_size}
