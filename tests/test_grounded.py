@@ -70,7 +70,7 @@ def test_experiment_3_as_printed_and_as_released(seed):
     printed = 0.5 * (abs(x_shift) + abs(y_shift)) / spread(x_own + x_other + y_own + y_other)
     assert result.effect_size == pytest.approx(printed, abs=1e-12)
     assert result.x_effect == pytest.approx(x_shift / spread(x_own + x_other), abs=1e-12)
-    assert result.y_effect == pytest.approx(y_shift / spread(y_own + y_other), abs=1e-12)
+    assert result.y_effect == pytest.approx(-y_shift / spread(y_own + y_other), abs=1e-12)
 
 
 def test_experiment_1_without_a_context_is_the_ungrounded_test():

@@ -28,7 +28,8 @@ class GroundedResult:
 
     ``effect_size`` is signed in Experiments 1 and 2. In Experiment 3 as the paper prints it, it is
     half a sum of absolute values and never negative; ``x_effect`` and ``y_effect`` are then the
-    two signed effect sizes that the released code gives instead. ``ddof`` is that of every
+    two signed effect sizes that the released code gives instead, each of a target set's scores with
+    the attributes of X's category less those with the attributes of Y's. ``ddof`` is that of every
     standard deviation in the result.
     """
 
@@ -71,8 +72,10 @@ def grounded(
 
     and no effect size. Ours divides the same with means in place of sums by the standard deviation
     over all :math:`2 (\lvert X \rvert + \lvert Y \rvert)` scores. The released code returns two
-    signed effect sizes instead, each a difference of means by the standard deviation of that
-    target set's own and other scores; they are ``x_effect`` and ``y_effect``.
+    signed effect sizes instead, each the mean of :math:`s(w, A_x, B_x)` less that of
+    :math:`s(w, A_y, B_y)` over one target set, by the standard deviation of both
+    (``weat_images_intra_targ.py:168-184`` of commit 1622980); they are ``x_effect`` and
+    ``y_effect``.
 
     Parameters
     ----------
@@ -137,12 +140,12 @@ def _congruence(x_own, y_own, x_other, y_other, ddof) -> GroundedResult:
         raise ValueError("all scores are the same: the effect size is not defined")
     x_shift, y_shift = x_own.mean() - x_other.mean(), y_own.mean() - y_other.mean()
     effect_size = float(0.5 * (abs(x_shift) + abs(y_shift)) / spread)
-    signed = _signed(x_own, x_other, ddof), _signed(y_own, y_other, ddof)
+    signed = _signed(x_own, x_other, ddof), _signed(y_other, y_own, ddof)
     return GroundedResult(3, effect_size, ddof, x_own, y_own, x_other, y_other, *signed)
 
 
-def _signed(own, other, ddof) -> float:
-    """Return the released code's effect size of one target set; 0 where own and other agree."""
-    if np.array_equal(own, other):
+def _signed(with_x, with_y, ddof) -> float:
+    """Return the released code's effect size of one target set; 0 where the scores agree."""
+    if np.array_equal(with_x, with_y):
         return 0.0
-    return effect_size_of_scores(own, other, ddof)
+    return effect_size_of_scores(with_x, with_y, ddof)

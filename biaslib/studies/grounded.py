@@ -25,6 +25,8 @@ from biaslib.models import planted_checkpoints
 from biaslib.models.stored import store_key
 from biaslib.runtime import progress, unknown_name
 from biaslib.studies import _grounded_files as files
+from biaslib.studies import _grounded_regions as regions
+from biaslib.studies import _grounded_released as released
 from biaslib.studies._grounded_files import RELEASED, SETS
 
 __all__ = [
@@ -35,12 +37,14 @@ __all__ = [
     "MASKINGS",
     "MODELS",
     "SETS",
+    "VARIANTS",
     "EmbeddedSets",
     "GroundedStimuli",
     "ImagePool",
     "Inputs",
     "available_models",
     "averaged",
+    "checkpoint",
     "embed",
     "image_stimuli",
     "inputs",
@@ -50,6 +54,7 @@ __all__ = [
     "planted_stimuli",
     "run",
     "score",
+    "score_released",
     "tests",
 ]
 
@@ -65,6 +70,13 @@ MASKINGS = ("none", "words", "persons")
 """What is hidden: nothing; the test's words in the text; the people in the picture.
 
 The paper also hides regions that bear the name of one of the test's words; here people alone.
+"""
+
+VARIANTS = ("paper", "released")
+"""The study as the paper describes it, and as its authors' released code runs it.
+
+``released``: states, lengths, masks and regions of :mod:`biaslib.models.released`, statistics of
+:func:`score_released`; :func:`biaslib.published.released_differences` lists what differs.
 """
 
 DOMAINS = ("out of domain", "in domain")
@@ -350,11 +362,11 @@ def planted_regions(
     style
         How they are drawn: one of ``biaslib.planted.STYLES``.
     """
-    from biaslib.models import planted_regions as regions
+    from biaslib.models import planted_regions as found
 
     def read(scenes: pandas.DataFrame) -> Any:
         corners = planted.boxes(scenes).to_numpy(dtype=float).reshape(len(scenes), -1, 4)
-        return regions.regions_of(planted.draw(scenes, style=style), corners)
+        return found.regions_of(planted.draw(scenes, style=style), corners)
 
     return _reread(every, read, f"planted regions, {style}, {_drawing()}")
 
@@ -397,6 +409,7 @@ def embed(
     masking: str = "none",
     with_images: bool = True,
     store: runtime.Store | None = None,
+    variant: str = "paper",
     **options: Any,
 ) -> list[EmbeddedSets]:
     """Embed the sets of tests, each text with its image once; what is stored is not run again.
@@ -414,17 +427,27 @@ def embed(
         False gives the model the texts alone: the ungrounded baseline.
     store
         Where embeddings are kept; ``None`` takes the usual one.
+    variant
+        One of :data:`VARIANTS`.
     **options
-        Passed on to the model's ``embed``, such as ``stream="both"``.
+        Passed on to the model's ``embed``, such as ``stream="both"``; ``released`` takes none.
 
     Raises
     ------
     UnknownNameError
-        If there is no such masking.
+        If there is no such masking or variant.
+    CapabilityError, ValueError
+        If the released code does not read the model, or not so: see
+        :func:`biaslib.models.released.reader`.
     """
     if masking not in MASKINGS:
         raise unknown_name("masking", masking, MASKINGS)
-    embedder = _Embedder(model, masking, with_images, store or runtime.Store(), options)
+    if _is_released(variant):
+        from biaslib.models.released import reader
+
+        model = reader(model)
+    kind = _ReleasedEmbedder if _is_released(variant) else _Embedder
+    embedder = kind(model, masking, with_images, store or runtime.Store(), options)
     groups: dict[tuple, list[int]] = {}
     for at, sets in enumerate(every):
         groups.setdefault((sets.level, embedder.hidden(sets)), []).append(at)
@@ -494,6 +517,26 @@ class _Embedder:
         return self.model.embed(wanted["text"].tolist(), level=sets.level, **options)
 
 
+class _ReleasedEmbedder(_Embedder):
+    """As the released code: it needs the test's words to find places and labels, too."""
+
+    def hidden(self, sets: GroundedStimuli) -> tuple[str, ...]:
+        asked = self.masking != "none" or sets.level == "contextual"
+        return sets.hidden if asked else ()
+
+    def _compute(self, sets: GroundedStimuli, rows: pandas.DataFrame, which: list[int]):
+        wanted = rows.iloc[which]
+        images = sets.pool.take(wanted["image"].to_numpy()) if self.with_images else None
+        options = {"words": self.hidden(sets), "masking": self.masking, **self.options}
+        return self.model.embed(wanted["text"].tolist(), images, sets.level, **options)
+
+
+def _is_released(variant: str) -> bool:
+    if variant not in VARIANTS:
+        raise unknown_name("variant", variant, VARIANTS)
+    return variant == "released"
+
+
 def _split(sets: GroundedStimuli, vectors: np.ndarray, masking: str) -> EmbeddedSets:
     word, image = sets.rows["word"].to_numpy(), np.array(sets.pool.ids)[sets.rows["image"]]
     of_set = {name: (sets.rows["set"] == name).to_numpy() for name in SETS}
@@ -542,7 +585,40 @@ def score(
         Experiment 2, words as units: a relabelled target takes the attribute images of its new
         label), *n* (texts with an image), *n_words*, *n_images* of the targets.
     """
-    row = {
+    row = _described(sets, experiment, seed)
+    result = _defined(sets, experiment)
+    if result is None:
+        return row | {"value": np.nan, "numerator": 0.0, "low": np.nan, "high": np.nan}
+    low, high = _interval(sets, experiment, n_bootstrap, seed)
+    found = {"value": result.effect_size, "low": low, "high": high, "numerator": numerator(result)}
+    return row | found | (_p_values(result, sets, seed) if p_values else {})
+
+
+def score_released(
+    sets: EmbeddedSets, experiment: int, seed: int = 0, p_values: bool = True
+) -> list[dict[str, object]]:
+    """Return an experiment's rows of scores as the released code computes them.
+
+    One row; of Experiment 3 two, a signed effect size for each target set, in the column
+    *statistic*. *p_value* is one-sided, takes every text with an image as a unit, and is sampled:
+    99,999 shuffles and one for the order observed, ties counted. Up to 20 targets a set all
+    partitions are counted. Experiment 3's is 1 whatever the data.
+
+    Parameters
+    ----------
+    sets, experiment, p_values
+        As of :func:`score`.
+    seed
+        Of the shuffles; the released code has none.
+    """
+    row, result = _described(sets, experiment, seed), _defined(sets, experiment)
+    if result is None:
+        return [row | {"value": np.nan}]
+    return [row | each for each in released.rows(result, seed, p_values)]
+
+
+def _described(sets: EmbeddedSets, experiment: int, seed: int) -> dict[str, object]:
+    return {
         "test": sets.test,
         "level": sets.level,
         "experiment": experiment,
@@ -553,12 +629,6 @@ def score(
         "n_images": sum(len(set(sets.images[name])) for name in "XY"),
         "seed": seed,
     }
-    result = _defined(sets, experiment)
-    if result is None:
-        return row | {"value": np.nan, "numerator": 0.0, "low": np.nan, "high": np.nan}
-    low, high = _interval(sets, experiment, n_bootstrap, seed)
-    found = {"value": result.effect_size, "low": low, "high": high, "numerator": numerator(result)}
-    return row | found | (_p_values(result, sets, seed) if p_values else {})
 
 
 def _defined(sets: EmbeddedSets, experiment: int) -> GroundedResult | None:
@@ -597,12 +667,17 @@ def run(
     with_images: bool = True,
     store: runtime.Store | None = None,
     labels: dict[str, Any] | None = None,
+    variant: str = "paper",
     **settings: Any,
 ) -> pandas.DataFrame:
     """Score tests in all experiments: tidy scores, one row a test, level, experiment and masking.
 
     Experiment 3's second form hides words or people and runs Experiment 2 again: rows with a
     masking are of Experiment 2 alone. They leave out the contextual level, whose token is hidden.
+
+    With ``variant="released"`` everything is done as the authors' released code does it: rows with
+    a masking are of Experiment 1 and of sentences, Experiment 3 has a row for each target set, and
+    VisualBERT, whose regions that code masks never, has no rows with hidden persons.
 
     Parameters
     ----------
@@ -612,14 +687,22 @@ def run(
         Which.
     labels
         Further columns, such as dataset or dose.
+    variant
+        One of :data:`VARIANTS`.
     **settings
-        As of :func:`score`.
+        As of :func:`score`, or of :func:`score_released`.
 
     Returns
     -------
     pandas.DataFrame
-        Columns study, model, revision, profile, dataset, images, and those of :func:`score`.
+        Columns study, model, revision, images, variant, *labels*, and those of :func:`score`.
     """
+    if _is_released(variant):
+        from biaslib.models.released import reader
+
+        model = reader(model)
+        rows = _run_released(model, every, experiments, maskings, with_images, store, settings)
+        return _labelled(rows, model, with_images, variant, labels)
     rows = []
     for masking in maskings:
         asked = [each for each in every if masking == "none" or each.level != "contextual"]
@@ -628,8 +711,29 @@ def run(
         cases = list(itertools.product(embedded, wanted))
         label = f"{model.name}: scoring"
         rows += [score(sets, experiment, **settings) for sets, experiment in progress(cases, label)]
+    return _labelled(rows, model, with_images, variant, labels)
+
+
+def _run_released(model, every, experiments, maskings, with_images, store, settings) -> list[dict]:
+    rows = []
+    for masking in maskings:
+        if masking == "persons" and not model.reading.labels:
+            continue
+        wanted = [each for each in every if released.asked(masking, each.level, experiments)]
+        embedded = embed(model, wanted, masking, with_images, store, "released")
+        cases = [
+            (sets, experiment)
+            for sets in embedded
+            for experiment in released.asked(masking, sets.level, experiments)
+        ]
+        for sets, experiment in progress(cases, f"{model.name}: scoring"):
+            rows += score_released(sets, experiment, **settings)
+    return rows
+
+
+def _labelled(rows, model, with_images, variant, labels) -> pandas.DataFrame:
     named = {"study": "ross2021", "model": model.name, "revision": model.revision}
-    shown = {"images": "with" if with_images else "without"}
+    shown = {"images": "with" if with_images else "without", "variant": variant}
     scores = pandas.DataFrame(rows)
     first = pandas.DataFrame(named | shown | (labels or {}), index=scores.index)
     return first.join(scores)
@@ -677,6 +781,7 @@ def inputs(
     names: Sequence[str] | None = None,
     only_sound: bool = False,
     own: str | Path | None = None,
+    variant: str = "paper",
     **sizes,
 ) -> Inputs:
     """Return the stimuli of each model of a profile.
@@ -685,7 +790,10 @@ def inputs(
     did. In ``paper``, out of domain are images of Google searches, in domain those of COCO or
     Conceptual Captions, below :func:`biaslib.runtime.data_folder` of ``ross2021``:
     ``tests/grounded-tests/<google, coco or concap>/*.jsonl`` with the images below
-    ``images/<google, coco or concap>``. The models look at them through the detector.
+    ``images/<google, coco or concap>``. The models look at them through the detector, unless there
+    is a file of a model's regions, ``regions/<google, coco or concap>/<model>`` with an ending that
+    :func:`biaslib.models.region_files.read` knows, or a folder; a file ``objects_vocab.txt`` beside
+    it names the detector's classes.
 
     Parameters
     ----------
@@ -700,7 +808,11 @@ def inputs(
         has nothing left is not run, and is listed.
     own
         In ``paper``, a folder of your own to take out of domain in place of Google's images: a
-        folder a test, such as ``C6``, filled as :func:`biaslib.datasets.user_test` says.
+        folder a test, such as ``C6``, filled as :func:`biaslib.datasets.user_test` says; regions
+        are then in its folder ``regions``.
+    variant
+        One of :data:`VARIANTS`: with ``released``, VisualBERT is ``visualbert-nlvr2``, which reads
+        1,024 numbers a region and no pictures. Without a file of them it is left out, and listed.
     **sizes
         Of the planted sets, as of :func:`planted_stimuli`.
 
@@ -734,7 +846,53 @@ def inputs(
     found = files.joined(read.values())
     datasets.require_sound(found.problems, "the image sets of study 1", only_sound)
     every = {source: _of_files(source, each) for source, each in read.items()}
-    return Inputs({name: every[sources[name]] for name in chosen}, found)
+    asked = {name: every[sources[name]] for name in chosen}
+    places = {name: _regions_folder(sources[name]) for name in chosen}
+    shown, wrong = _shown(asked, places, _is_released(variant))
+    datasets.require_sound(wrong, "the regions of study 1", only_sound)
+    problems = pandas.concat([found.problems, wrong], ignore_index=True)
+    return Inputs(shown, replace(found, problems=problems))
+
+
+def _regions_folder(source: str | Path) -> Path:
+    if isinstance(source, Path):
+        return source / "regions"
+    return runtime.data_folder("ross2021") / "regions" / source
+
+
+def _shown(asked, places: dict[str, Path], as_released: bool) -> tuple[dict, pandas.DataFrame]:
+    """Return each model's stimuli, as regions where there is a file of them, and what is wrong."""
+    shown, wrong = {}, []
+    for name, every in asked.items():
+        narrow = as_released and name == "visualbert"
+        path = regions.file_of(places[name], name)
+        if path is not None:
+            every, found = regions.with_regions(every, path, 1024 if narrow else 2048)
+            wrong += found
+        elif narrow:
+            what = (
+                "visualbert-nlvr2 reads 1,024 numbers a region, and no pictures: put a file there"
+            )
+            wrong.append(("note", "model is not run", str(places[name] / name), what))
+            every = []
+        if every:
+            shown[name] = every
+    return shown, pandas.DataFrame(wrong, columns=files.none_checked().problems.columns)
+
+
+def checkpoint(name: str, profile: str | None = None, variant: str = "paper") -> str:
+    """Return the registered name of the weights that a model of the study has.
+
+    Examples
+    --------
+    >>> checkpoint("vilbert", "paper", "released"), checkpoint("vilbert", "planted", "released")
+    ('vilbert-beta', 'vilbert')
+    """
+    if runtime.profile(profile) == "planted" or not _is_released(variant):
+        return name
+    from biaslib.models.released import RELEASED
+
+    return RELEASED[name].checkpoint
 
 
 def _of_files(source: str | Path, found: files.Checked) -> list[GroundedStimuli]:
