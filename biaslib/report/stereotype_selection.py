@@ -65,6 +65,8 @@ __all__ = [
 PRINTED = ("gender", "profession", "race", "religion")
 SHOWN_SUBSETS = {
     "paper": "the paper's subset",
+    "gendered": "the same, with captions that say a gender",
+    "chosen": "stereotype chosen, not balanced",
     "anti": "all anti-stereotypical",
     "all": "all of the category",
     "everything": "all images",
@@ -450,11 +452,15 @@ def _moved(name: str, rows: pandas.DataFrame) -> str:
 
 
 def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"):
-    """Draw lmss and vlss of one category, a row a model: dots an image, chosen ones filled."""
+    """Draw lmss and vlss of one category, a row a model: a dot an image, the paper's subset filled.
+
+    Images whose neutral captions still say a gender are left out.
+    """
     import seaborn
     from matplotlib import pyplot
 
     kept = table[(table["category"] == category) & table["anti"].astype(bool)]
+    kept = kept[kept["strict"].astype(bool)]
     names = list(dict.fromkeys(kept["model"]))
     if not names:
         return _nothing(
@@ -468,7 +474,7 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
             rows = kept[kept["model"] == name]
             height = place + rng.uniform(-0.22, 0.22, len(rows))
             for chosen, face in ((False, "none"), (True, colours[1])):
-                some = (rows["chosen"] == chosen).to_numpy()
+                some = ((rows["chosen"] & rows["balanced"]) == chosen).to_numpy()
                 axis.scatter(
                     rows[score][some], height[some], s=14, facecolors=face,
                     edgecolors=colours[1] if chosen else "0.45", linewidths=0.7,
