@@ -54,6 +54,7 @@ __all__ = [
     "selection_scores",
     "shift_scores",
     "shifts",
+    "strict",
     "ties",
 ]
 
@@ -374,7 +375,7 @@ def gaps(given: Inputs) -> pandas.DataFrame:
     if without:
         here = f"{without} of {len(given.table)} rows without neutral captions"
         rows.append(("all", here, "they have no lmss and no vlss"))
-    told = ~_strict(given)
+    told = ~strict(given)
     if told.any():
         n = int((given.table["category"] == "gender").sum())
         here = f"{told.sum()} of {n} rows whose neutral captions still say a gender"
@@ -382,8 +383,8 @@ def gaps(given: Inputs) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=["category", "here", "what follows"])
 
 
-def _strict(given: Inputs) -> np.ndarray:
-    """Return which rows have no neutral caption that still says a gender, (n,)."""
+def strict(given: Inputs) -> np.ndarray:
+    """Return which rows of the inputs have no neutral caption that says a gender, (n,)."""
     if LEFT not in given.table:
         return np.ones(len(given.table), bool)
     return ~given.table[LEFT].eq(True).to_numpy()
@@ -811,7 +812,7 @@ def shifts(found: Run, own_scale: bool = False) -> pandas.DataFrame:
         white image could not be scored), *scale*. No row where no image has neutral captions.
     """
     table, tables = found.inputs.table, []
-    balanced, strict = _in_selection(found.inputs), _strict(found.inputs)
+    balanced, kept_strict = _in_selection(found.inputs), strict(found.inputs)
     for label, scored in found.scored.items():
         kept = np.isfinite(scored.neutral).all(axis=1)
         if not kept.any():
@@ -829,7 +830,7 @@ def shifts(found: Run, own_scale: bool = False) -> pandas.DataFrame:
         rows = table.loc[kept, ["category", "triplet"]].assign(
             model=label, row=np.flatnonzero(kept), anti=found.inputs.anti[kept], chosen=chosen
         )
-        rows = rows.assign(balanced=balanced[kept], strict=strict[kept])
+        rows = rows.assign(balanced=balanced[kept], strict=kept_strict[kept])
         tables.append(rows.assign(scale=scale, **values))
     nothing = pandas.DataFrame(columns=SHIFTS)
     return pandas.concat(tables, ignore_index=True)[SHIFTS] if tables else nothing
@@ -865,11 +866,11 @@ def shift_scores(
     """
     kept = table if category is None else table[table["category"] == category]
     columns = kept[["anti", "chosen", "balanced", "strict"]].to_numpy(dtype=bool)
-    anti, chosen, balanced, strict = columns.T
-    subsets = {"paper": anti & chosen & balanced & strict}
-    subsets |= {} if strict.all() else {"gendered": anti & chosen & balanced}
-    subsets |= {} if balanced.all() else {"chosen": anti & chosen & strict}
-    subsets |= {"anti": anti & strict, "all": strict}
+    anti, chosen, balanced, neutral = columns.T
+    subsets = {"paper": anti & chosen & balanced & neutral}
+    subsets |= {} if neutral.all() else {"gendered": anti & chosen & balanced}
+    subsets |= {} if balanced.all() else {"chosen": anti & chosen & neutral}
+    subsets |= {"anti": anti & neutral, "all": neutral}
     subsets = {name: kept[rows] for name, rows in subsets.items()}
     rows = []
     for label, (subset, part), name in itertools.product(
