@@ -78,7 +78,7 @@ def test_study_2_runs_without_a_photograph(environment, tmp_path):
 def test_the_sample_of_study_4_has_captions_that_are_reworded_and_some_left_out(inside):
     given = stereotype_selection.inputs("paper")
     gender = given.table[given.table["category"] == "gender"]
-    assert "They say that their sibling is small again." in set(gender["neutral anti-stereotype"])
+    assert "They say that their sibling is late again." in set(gender["neutral anti-stereotype"])
     left = gender[gender[stereotype_selection.LEFT].astype(bool)]
     assert set(left["neutral stereotype"].str.split().str[:2].str.join(" ")) == {"The girl"}
     told = f"{len(left)} of {len(gender)} rows whose neutral captions still say a gender"
