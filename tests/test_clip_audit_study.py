@@ -20,11 +20,11 @@ from scipy import stats
 from support import rehearsal_clip_audit as sample
 
 from biaslib import planted, published, stimuli
-from biaslib.datasets import DataError
+from biaslib.datasets import DataError, fairface
 from biaslib.models import processes
 from biaslib.models.images import pictures
 from biaslib.report import clip_audit as plots
-from biaslib.runtime import Store
+from biaslib.runtime import Store, UnknownNameError
 from biaslib.studies import clip_audit as study
 from biaslib.training import clip as recipe
 
@@ -599,6 +599,75 @@ def test_tables_and_figures_show_the_scores(audit):
     found = plots.printed_pronouns().set_index("word")
     assert found.loc["nurse", "95% interval, %"] == "68.3 to 69.7"
     assert len(plots.printed_lists([4])) == 2
+
+
+def test_figures_take_any_words_and_name_one_that_was_not_scored(audit):
+    known = study.words()[["bias_type", "word"]].apply(tuple, axis=1).tolist()
+    for kind, words in plots.FIGURE_WORDS.items():
+        assert {(kind, word) for word in words} <= set(known)
+    types = list(plots.FIGURE_WORDS)
+    figure = plots.composition(audit.scores, "gender x tone", types, words=plots.FIGURE_WORDS)
+    rows = [[each.get_text() for each in axis.get_yticklabels()] for axis in figure.axes]
+    assert rows == [list(words) for words in plots.FIGURE_WORDS.values()]
+    with pytest.raises(UnknownNameError, match=r"word of the type Occupation 'shy'\."):
+        plots.composition(audit.scores, "gender", ["Occupation"], words={"Occupation": ["shy"]})
+
+
+@pytest.mark.parametrize("number", range(3, 19))
+def test_lists_are_as_long_as_those_of_the_paper(number):
+    printed = published.table("hamidieh2023", number)
+    facet = "gender" if number < 7 else "race"
+    longest = {8: 10, 18: 10}.get(number, int(printed.groupby("group").size().max()))
+    assert plots.list_length(facet, printed["category"].iloc[0]) == longest
+
+
+def test_the_words_printed_outside_of_their_type_are_six_in_nineteen_cells():
+    outside = stimuli.printed_outside()
+    assert outside.groupby("printed_in").size().to_dict() == {
+        "Table 13": 2,
+        "Table 17": 1,
+        "Table 18": 3,
+    }
+    assert len(study.words(outside=True)) == 428 + 6
+    assert not study.words(outside=True).duplicated(["word", "bias_type"]).any()
+    printed = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
+    keys = [printed["word"], printed["category"]]
+    pairs = set(outside[["word", "bias_type"]].itertuples(index=False, name=None))
+    assert sum(pair in pairs for pair in zip(*keys, strict=True)) == 19
+
+
+def test_every_printed_cell_finds_the_score_of_its_word_type_and_group():
+    """Scores that are the printed ones stand beside themselves: 709 of 709."""
+    printed = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
+    scores = pandas.DataFrame(
+        {
+            "profile": "paper",
+            "statistic": "c_asc",
+            "level": np.where(printed["facet"] == "gender", "gender", "race"),
+            "test": printed["category"],
+            "group": printed["group"].replace("Latino/Hispanic", "Latino_Hispanic"),
+            "word": printed["word"],
+            "value": printed["casc"],
+            "low": printed["casc"],
+            "high": printed["casc"],
+        }
+    ).drop_duplicates(["level", "test", "group", "word"])
+    assert set(scores["group"]) == {*fairface.GENDERS, *fairface.RACES}
+    beside = plots.printed_beside(scores, range(3, 19))
+    assert len(beside) == 709
+    ours = beside["this run (95% interval)"].str.split(" ").str[0].str.replace("−", "-")
+    apart = (ours.astype(float) - beside["printed"]).abs()
+    assert apart.gt(0.0051).sum() == 2  # Printed twice, with two values: militant and murderer.
+    with pytest.raises(ValueError, match="planted scores and printed ones share no table"):
+        plots.printed_beside(scores.assign(profile="planted"), [4])
+
+
+def test_what_is_there_is_counted(audit):
+    shown = plots.there(audit.given, audit.table).set_index("asked for")["there"]
+    assert shown["portraits"] == "120 of 120"
+    assert shown["printed cells of C-ASC: words with their types"] == "690 of 709"
+    shown = plots.there(audit.given, study.words(outside=True)).set_index("asked for")["there"]
+    assert shown["printed cells of C-ASC: words with their types"] == "709 of 709"
 
 
 def test_checks_of_exercises_know_right_from_wrong():

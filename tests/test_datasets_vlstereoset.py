@@ -118,6 +118,25 @@ def test_a_row_that_is_not_sound_is_named_counted_and_can_be_left_out(write, cha
     assert (read.problems["severity"] == "error").sum() == 1
 
 
+def test_rows_swallowed_by_a_stray_quotation_mark_are_named_and_lines_stay_right(write):
+    path = write([*pair(n=4), row(label="2")])
+    lines = path.read_text(encoding="utf-8-sig").split("\n")
+    lines[2] = lines[2].replace("My sister is tall", '"My sister is tall')
+    lines[5] = lines[5].replace("My sister is small", '"My sister is small')
+    path.write_text("\n".join(lines), encoding="utf-8-sig")
+    found = vlstereoset.read(path, only_sound=True)
+    assert found.table["row"].tolist() == [2, 7, 8, 9]
+    errors = found.problems.query("severity == 'error'")[["kind", "where", "what"]]
+    assert errors.to_numpy().tolist() == [
+        [
+            "cell over several lines, by a stray quotation mark",
+            "VLStereoSet.csv, line 3",
+            "all until the row of line 7",
+        ],
+        ["label is neither 0 nor 1", "VLStereoSet.csv, line 10", "2"],
+    ]
+
+
 def test_a_blank_that_is_part_of_a_word_or_stands_twice_is_a_blank(write):
     within = {
         "context": "The sister ed it.",
@@ -250,7 +269,7 @@ def test_links_that_died_are_told_from_those_never_asked(write, tmp_path):
         ("A sister's car", "sister", "A sibling's car"),
         ("the engineer was tall", "engineer", "The person was tall"),
         ("He met an engineer.", "engineer", "He met a person."),
-        ("He met a male engineer.", "male", "He met an engineer."),
+        ("He met a male engineer.", "male", "They met an engineer."),
         ("The male was tall.", "male", "The person was tall."),
         ("The arab man and an Arab, tall", "Arab", "The man and a person, tall"),
         ("Arabs are tall", "Arab", "People are tall"),
@@ -258,7 +277,34 @@ def test_links_that_died_are_told_from_those_never_asked(write, tmp_path):
         ("It snows in norway.", "Norway", "It snows in the country."),
         ("The Syrian man", "Syria", "The man"),
         ("There were gentlement here", "gentlemen", "There were people here"),
-        ("She saw herself and her sister", "herself", "She saw themself and her sister"),
+        ("She saw herself and her sister", "herself", "They saw themselves and their sister"),
+        ("She sees herself as kind.", "herself", "They see themselves as kind."),
+        ("It was he himself who won.", "himself", "It was they themselves who won."),
+        (
+            "He always does this because he is a strong male.",
+            "male",
+            "They always do this because they are a strong person.",
+        ),
+        (
+            "Her mommy told her what she'd been told",
+            "mommy",
+            "Their parent told them what they'd been told",
+        ),
+        (
+            "My sister is glad when I tell her about it.",
+            "sister",
+            "My sibling is glad when I tell them about it.",
+        ),
+        (
+            "She's my sister and I think her was kind",
+            "sister",
+            "She's my sibling and I think her was kind",
+        ),
+        (
+            "He thanked the nurse, and she smiled.",
+            "nurse",
+            "He thanked the person, and she smiled.",
+        ),
     ],
 )
 def test_the_rule_of_neutral_captions(caption, target, neutral):
@@ -273,10 +319,25 @@ def test_a_caption_without_its_target_has_no_neutral_one_and_an_unknown_target_i
     found = vlstereoset.neutralised(vlstereoset.read(write(rows)).table)
     assert found["neutral anti-stereotype"].tolist() == ["My sibling is small today."] * 2
     assert not found["gendered words left"].any()
-    hers = row() | {name: row()[name].replace("My", "Her") for name in HEADER[2:6]}
-    assert vlstereoset.neutralised(vlstereoset.read(write([hers])).table)[
-        "gendered words left"
-    ].all()
+
+
+@pytest.mark.parametrize(
+    ("owner", "target", "category", "left"),
+    [
+        ("Her", "sister", "gender", False),
+        ("Jane's", "sister", "gender", True),
+        ("The girl's", "sister", "gender", True),
+        ("The feminine", "sister", "gender", False),
+        ("Her", "nurse", "profession", False),
+    ],
+)
+def test_a_noun_or_name_of_either_caption_that_says_a_gender_is_found(
+    write, owner, target, category, left
+):
+    said = row(target, category=category)
+    said |= {name: said[name].replace("My", owner) for name in HEADER[2:6]}
+    found = vlstereoset.neutralised(vlstereoset.read(write([said])).table)
+    assert found["gendered words left"].tolist() == [left]
 
 
 def test_no_term_has_two_neutral_ones_and_none_says_a_gender():
@@ -328,3 +389,23 @@ def test_every_target_of_the_released_table_has_a_neutral_term():
     assert len(found) == 1958
     for label in vlstereoset.LABELS:
         assert (found[f"neutral {label}"] != found[label]).all()
+
+
+@released
+def test_neutral_captions_of_the_released_table_say_no_gender_or_are_marked():
+    """The numbers were counted by reading all 268 captions of gender."""
+    found = vlstereoset.neutralised(vlstereoset.read(SAMPLE).table)
+    gender = found[found["category"] == "gender"]
+    anti = gender["label"] == "anti-stereotype"
+    left = gender["gendered words left"]
+    assert (len(gender), int(anti.sum())) == (323, 220)
+    assert (int(left.sum()), int((left & anti).sum())) == (35, 24)
+    assert gender.loc[left, "triplet"].nunique() == 18
+    assert not found.loc[found["category"] != "gender", "gendered words left"].any()
+    kept = gender.loc[~left, [f"neutral {name}" for name in vlstereoset.LABELS]]
+    told = r"\b(he|him|his|himself|she|her|hers|herself|themself|girl|boy|men)\b"
+    assert not re.search(told, " ".join(kept.to_numpy().ravel()).lower())
+    said = set(kept.to_numpy().ravel())
+    assert "They see themselves as kind." in said
+    assert "The grandparent lifted their wrist to check their watch." in said
+    assert not any("they is" in text or "they was" in text for text in map(str.lower, said))

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from biaslib import datasets, planted, stimuli
+from biaslib.models import region_files
 from biaslib.report import masked_association as plots
 from biaslib.runtime import Store, UnknownNameError
 from biaslib.studies import masked_association as study
@@ -559,3 +560,146 @@ def test_a_world_planted_in_one_place_has_no_shift_of_pre_training():
         study.planted_model(), planted_in="text", entities=pair(), per_agent=1
     )
     assert set(found["level"]) == {"S_L", "S_V", "S_L, no image"}
+
+
+# The profile paper without pictures, with some, and with others' regions
+
+
+class Drawn(Recited):
+    """Reads regions as ``vl-bert`` does: the first number of the first region is the factor."""
+
+    width = 4
+
+    def __init__(self, name="vl-bert"):
+        super().__init__()
+        self.name, self.tokenizer = name, None
+
+    @property
+    def detector(self):
+        raise FileNotFoundError("the detector's weights are not here")
+
+    def mask_log_prob(self, texts, candidates, images=None, **_):
+        agents = [text.split()[1] for text in texts]
+        rows = [[SAID.get((agent, word), 0.1) for word in candidates] for agent in agents]
+        shown = np.ones(len(texts)) if images is None else images.features[:, 0, 0]
+        return np.log(np.array(rows) * shown[:, None])
+
+
+@pytest.fixture
+def paper(monkeypatch, tmp_path):
+    """Let ``user_inputs`` load models by hand, from a data folder that is empty."""
+    asked = []
+
+    def load(name, **_):
+        asked.append(name)
+        return Drawn(name)
+
+    monkeypatch.setattr(study.models, "load", load)
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
+    return asked
+
+
+def write_regions(folder, names, width=4):
+    one = np.full((len(names), 1, width), 0.5, np.float32)
+    whole = np.tile([0.0, 0.0, 1.0, 1.0], (len(names), 1, 1))
+    there = np.ones((len(names), 1), bool)
+    sizes = np.full((len(names), 2), 8)
+    made = region_files.RegionFeatures(one, whole, there, ~there, sizes)
+    region_files.write(folder / "regions.safetensors", made, names)
+
+
+def kinds_by_entity(inputs):
+    found = inputs.problems.assign(entity=inputs.problems["where"].str.split(", ").str[0])
+    return found.groupby(["entity", "kind"]).size().to_dict()
+
+
+def test_without_a_photograph_the_captions_are_asked_and_what_is_missing_is_counted(paper, store):
+    with pytest.raises(FileNotFoundError, match="captions alone, pass only_sound=True"):
+        study.user_inputs()
+    given = study.user_inputs(only_sound=True)
+    assert given.images is None
+    assert kinds(given.problems) == {("error", "image is missing"): 12}
+    shown = plots.there(given).set_index("asked for")["there"].to_dict()
+    assert shown == {
+        "models": "2 of 2",
+        "entities, by captions alone": "46 of 46",
+        "entities with images": "0 of 6",
+        "images": "0 of 72",
+    }
+    results = study.run(given, store=store, n_resamples=10)
+    assert set(results.scores["level"]) == {"S_PT", "S_L, no image", "S_L, text model"}
+    assert results.scores["test"].nunique() == 46
+    twice = np.log(0.4 / 0.2)
+    assert value(results, "purse", "S_L, no image", "S(f)")["value"] == pytest.approx(twice)
+    assert plots.image_table(given).to_numpy().tolist() == [[6, 0, 0]]
+    assert plots.association_table(results.scores, "S_V")["S_V"].tolist() == [
+        "no entity has images"
+    ]
+    drawn = plots.association_bars(results.scores, "S_L").texts[0].get_text()
+    assert drawn == "No entity has images: there is no S_L."
+    assert plots.named_examples(study.named_instead(results.answers, given.entities), ["tie"]).empty
+    said = plots.leaning_sentence(results.scores, study.shares(results.scores))
+    assert "language, no entity has images; vision, no entity has images" in said
+    assert "Images: none. In captions alone: 46 entities." in plots.run_sentence(
+        given, results.scores
+    )
+
+
+def test_half_of_the_pictures_are_named_and_counted_and_the_rest_is_scored(paper, store, tmp_path):
+    folder = tmp_path / "srinivasan2021"
+    for entity in ("purse", "briefcase", "tie"):
+        number = 7 * len(entity)
+        gather(folder, {"woman": range(number, number + 6)}, entity)
+    gather(folder, {"man": [1, 2, 3]}, "purse")
+    names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.png"))]
+    write_regions(folder, [name for name in names if name != "purse/woman/36.png"])
+    with pytest.raises(datasets.DataError, match=r"regions cannot be used \(1, such as purse, wom"):
+        study.user_inputs()
+    given = study.user_inputs(only_sound=True)
+    assert kinds_by_entity(given)["purse", "regions cannot be used"] == 1
+    assert kinds_by_entity(given)["beer", "image is missing"] == 2
+    assert kinds_by_entity(given)["purse", "set is unbalanced"] == 1
+    shown = plots.there(given).set_index("asked for")
+    assert shown.loc["images", "there"] == "6 of 72"
+    assert shown.loc["entities with images", "there"] == "1 of 6"
+    assert "briefcase" in shown.loc["entities with images", "what is missing"]
+    results = study.run(given, store=store, n_resamples=10)
+    assert value(results, "purse", "S_V", "S(f)")["value"] == pytest.approx(np.log(0.5))
+    assert set(results.scores.query("level == 'S_V'")["test"]) == {"purse"}
+    said = plots.leaning_sentence(results.scores, study.shares(results.scores))
+    assert "vision, 0 of 1 entities lean to women" in said
+
+
+def test_regions_of_another_detector_and_none_at_all_leave_the_captions(paper, store, tmp_path):
+    folder = gather(tmp_path / "own", {"woman": range(6), "man": range(6, 12)})
+    options = {"folder": folder, "entities": pair().query("entity == 'purse'")}
+    with pytest.raises(FileNotFoundError, match="the detector's weights are not here"):
+        study.user_inputs(**options)
+    options["only_sound"] = True
+    given = study.user_inputs(**options)
+    assert kinds(given.problems) == {("error", "the detector is not there"): 1}
+    write_regions(folder, [f"purse/{g}/{n}.png" for n in range(12) for g in (WOMAN, MAN)], width=3)
+    given = study.user_inputs(**options)
+    assert kinds(given.problems) == {("error", "regions cannot be used"): 12}
+    assert "have 3 numbers a region, and the model takes 4" in given.problems["what"].iloc[0]
+    assert set(study.run(given, store=store).scores["n"]) == {1}
+
+
+def test_a_folder_of_regions_is_named_by_the_paths_of_the_images(paper, tmp_path):
+    folder = gather(tmp_path / "own", {"woman": range(6), "man": range(6, 12)})
+    for number in range(12):
+        name = f"purse/{WOMAN if number < 6 else MAN}/{number}.png"
+        path = folder / "regions" / f"{name}.npz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        one = {"x": np.full((1, 4), 0.1 * number, np.float32), "bbox": [[0.0, 0.0, 8.0, 8.0]]}
+        np.savez(path, **one, num_bbox=1, image_w=8, image_h=8)
+    given = study.user_inputs(folder=folder, entities=pair().query("entity == 'purse'"))
+    assert given.images.take([0, 11]).features[:, 0, 0] == pytest.approx([0.0, 0.9])
+
+
+def test_the_large_model_is_compared_with_the_large_bert(paper):
+    given = study.user_inputs("vl-bert-large", per_agent=0, folder=".")
+    assert (given.model.name, given.text_model.name) == ("vl-bert-large", "bert-large")
+    study.user_inputs(per_agent=0, folder=".")
+    assert paper == ["vl-bert-large", "bert-large", "vl-bert", "bert"]
+    assert "fill masks" in study.models.REGISTRY["bert-large"].capabilities

@@ -12,7 +12,7 @@ from support import rehearsal, rehearsal_grounded
 
 from biaslib import datasets, models, runtime
 from biaslib.report import grounded as plots
-from biaslib.studies import grounded
+from biaslib.studies import grounded, stereotype_selection
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,23 @@ def test_the_sample_of_study_1_has_a_test_in_one_domain_alone_and_lost_an_image(
     assert "compared and unbalanced: 1." in said
     shown = plots.left_table(out.left).set_index("file").loc["weat6.jsonl"]
     assert shown[["X", "Y", "run at"]].tolist() == ["1/2", "2/2", "word"]
+
+
+@pytest.mark.slow
+def test_study_2_runs_without_a_photograph(environment, tmp_path):
+    path = rehearsal.NOTEBOOKS / "study2_masked.ipynb"
+    outcome = rehearsal.run(path, environment | {"BIASLIB_DATA": str(tmp_path)}, short=True)
+    assert outcome.error == ""
+
+
+def test_the_sample_of_study_4_has_captions_that_are_reworded_and_some_left_out(inside):
+    given = stereotype_selection.inputs("paper")
+    gender = given.table[given.table["category"] == "gender"]
+    assert "They say that their sibling is late again." in set(gender["neutral anti-stereotype"])
+    left = gender[gender[stereotype_selection.LEFT].astype(bool)]
+    assert set(left["neutral stereotype"].str.split().str[:2].str.join(" ")) == {"The girl"}
+    told = f"{len(left)} of {len(gender)} rows whose neutral captions still say a gender"
+    assert told in stereotype_selection.gaps(given)["here"].tolist()
 
 
 @pytest.mark.parametrize("name", ["vl-bert", "vilbert", "albef", "detector"])

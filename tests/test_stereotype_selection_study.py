@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -27,6 +28,10 @@ from biaslib.runtime import Store
 from biaslib.studies import caption_worlds as worlds
 from biaslib.studies import stereotype_selection as study
 
+SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "vlstereoset" / vlstereoset.FILE
+released = pytest.mark.skipif(
+    not SAMPLE.is_file(), reason="the authors' table is not redistributed, and is not here"
+)
 WAY = study.Way("VisualBERT", "matching", True, "visualbert", "visualbert")
 OTHER = study.Way("ViLT", "matching", True, "vilt", "vilt-itm")
 
@@ -343,6 +348,56 @@ def test_shifts_are_summarised_on_three_subsets_and_rows_without_neutral_caption
     assert found.loc[("anti", "mean"), "value"] == pytest.approx(np.mean(gain[:3]))
     assert found.loc[("all", "% positive"), "value"] == 75
     assert found["n"].tolist() == [2, 2, 3, 3, 4, 4]
+
+
+def test_the_papers_subset_is_balanced_and_says_no_gender_and_others_stand_beside_it():
+    label = ["anti-stereotype"] * 4 + ["stereotype"] * 3
+    logits = [[3, 0, -1], [2, 0, -1], [1, 0, -1], [0, 2, -1], *([[1, 0, 0]] * 3)]
+    table = {"category": ["gender"] * 7, "label": label, "row": [722, *range(2, 8)]}
+    table[study.LEFT] = [True, *[False] * 6]
+    found = run_of(table, scored(logits, neutral=np.zeros((7, 2))), profile="paper")
+    drawn = set(study.selected(found.inputs)) & set(range(4))
+    assert len(drawn) == 3
+    gain = [log_expit(a - b) - np.log(0.5) for a, b, _ in logits]
+    picked = {0, 1, 2}
+    expected = {
+        "paper": drawn & picked - {0},
+        "gendered": drawn & picked,
+        "chosen": picked - {0},
+        "anti": {1, 2, 3},
+        "all": set(range(1, 7)),
+    }
+    moved = study.shifts(found)
+    means = study.shift_scores(moved).query("test == 'lmss' and statistic == 'mean'")
+    means = means.set_index("level")
+    assert list(means.index) == list(expected)
+    for level, rows in expected.items():
+        assert means.loc[level, "value"] == pytest.approx(np.mean([gain[row] for row in rows]))
+    told = "1 of 7 rows whose neutral captions still say a gender"
+    assert study.gaps(found.inputs)["here"].tolist() == [told]
+    assert plots.there(found.inputs)["there"].tolist() == ["7 of 7", "6 of 7"]
+    shown = plots.shift_table(worlds.shift_summary(found))["images"].tolist()
+    assert "the same, with captions that say a gender" in shown
+    assert "50 for CLIP (0 here) and 39 for ALBEF (0 here)" in plots.figure_4_sentence(moved)
+
+
+def test_the_two_cases_of_figure_3_are_found_by_their_lines_or_said_to_be_missing():
+    table = {"category": ["gender"], "label": ["anti-stereotype"], "row": [722]}
+    found = run_of(table, scored([[2, 1, 0]]), scored([[1, 2, 0]], OTHER), profile="paper")
+    shown = plots.figure_3(found)
+    assert shown["this run"].tolist() == ["VisualBERT", "its image is not here"]
+    with pytest.raises(ValueError, match="run the profile 'paper'"):
+        plots.figure_3(run_of(table, scored([[2, 1, 0]])))
+
+
+@released
+def test_the_lines_of_figure_3_hold_the_words_that_the_paper_prints():
+    table = vlstereoset.read(SAMPLE).table.set_index("row")
+    for line, (target, one, other, _) in plots.FIGURE_3.items():
+        row = table.loc[line]
+        assert (row["target"], row["label"]) == (target, "anti-stereotype")
+        assert one in row["stereotype"]
+        assert other in row["anti-stereotype"]
 
 
 def test_without_neutral_captions_there_are_no_shifts_and_this_is_counted():

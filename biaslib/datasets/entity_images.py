@@ -102,6 +102,8 @@ def balanced_images(manifest: pandas.DataFrame) -> pandas.DataFrame:
 
     An entity without images of one of them is left out.
     """
+    if manifest.empty:
+        return manifest
     fewest = entity_balance(manifest).set_index("entity")[list(AGENTS)].min(axis=1)
     rank = manifest.groupby(["entity", "gender"]).cumcount()
     kept = rank < manifest["entity"].map(fewest)

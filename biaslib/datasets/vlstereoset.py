@@ -7,6 +7,7 @@ which of the two labels is the stereotype (:data:`STEREOTYPE_LABEL`), the select
 (:func:`balanced`), and the neutral captions (:func:`neutralised`).
 """
 
+import csv
 import functools
 import hashlib
 import importlib.resources
@@ -19,6 +20,7 @@ import numpy as np
 import pandas
 
 from biaslib.datasets._problems import DataError, problems, require_sound
+from biaslib.datasets._pronouns import GENDERED, with_they
 from biaslib.datasets.links import HERE, counted, download_images, outcomes
 from biaslib.runtime import ChecksumError, download, file_sha256
 
@@ -97,8 +99,6 @@ ALONE = (
     "than that then they to told usually was were when which who whose will with would you"
 )
 """Words before which the name of a group stands for people; before others it is an adjective."""
-
-GENDERED = re.compile(r"\b(he|him|his|she|her|hers|himself|herself)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def _raw(path: Path) -> pandas.DataFrame:
             f"{path} is not there. vlstereoset.fetch(folder) downloads it from the authors' "
             f"repository; or take it from {URL} and put it there"
         )
-    table = pandas.read_csv(path, encoding="utf-8-sig", dtype=str, keep_default_na=False)
+    table, lines = _read_lines(path)
     named = {name: "" if name.startswith("Unnamed:") else name.strip() for name in table}
     table = table.rename(columns=named)
     missing = [name for name in COLUMNS if name and name not in table]
@@ -277,12 +277,38 @@ def _raw(path: Path) -> pandas.DataFrame:
             f"{path.name} lacks the column {missing[0]!r}; it has {', '.join(table.columns)}"
         )
     table = table.assign(**{"": table.get("", "")})[list(COLUMNS)].rename(columns=COLUMNS)
-    return table.assign(row=np.arange(2, len(table) + 2))
+    return table.assign(row=lines)
+
+
+def _read_lines(path: Path) -> tuple[pandas.DataFrame, list[int]]:
+    """Return the cells as text, and the line of the file on which each row begins.
+
+    Rows that are too short get empty cells, which are errors; what is too long loses its end.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        reader, rows, starts = csv.reader(stream), [], [1]
+        for row in reader:
+            rows.append(row)
+            starts.append(reader.line_num + 1)
+    if not rows:
+        raise DataError(f"{path.name} is empty")
+    width = len(rows[0])
+    found = [(row, at) for row, at in zip(rows[1:], starts[1:], strict=False) if row]
+    cells = [(row + [""] * width)[:width] for row, _ in found]
+    table = pandas.DataFrame(cells, columns=rows[0], dtype=str)
+    return table, [at for _, at in found]
 
 
 def _errors(table: pandas.DataFrame, name: str) -> list[tuple]:
     empty = table[NEEDED].apply(lambda column: column.str.strip() == "")
+    long = table[NEEDED].apply(lambda column: column.str.contains("\n", regex=False))
+    ends = [*(f"the row of line {line}" for line in table["row"][1:]), "the end of the file"]
     wrong = [
+        (
+            "cell over several lines, by a stray quotation mark",
+            long.any(axis=1),
+            pandas.Series([f"all until {end}" for end in ends[: len(table)]], index=table.index),
+        ),
         ("empty cell", empty.any(axis=1), empty.idxmax(axis=1)),
         ("label is neither 0 nor 1", ~table["label"].isin(["0", "1"]), table["label"]),
         ("two equal captions", _equal(table), table["stereotype"]),
@@ -563,8 +589,10 @@ def neutral_caption(caption: str, target: str) -> str | None:
     The rule: every occurrence of the term, small or capital, is replaced as
     :func:`neutral_terms` says, by the plural where letters follow it or it is one. The name of a
     group before a word that is not in a short list of verbs and conjunctions is an adjective and
-    is left out. "a" and "an" follow the new word, and a sentence begins with a capital. Nothing
-    else changes: pronouns such as "her" stay, and can still say what the term said.
+    is left out. "a" and "an" follow the new word, and a sentence begins with a capital. Of a term
+    of the category gender, "she" and "he" become "they" in all their forms, with a verb that
+    agrees; nouns such as "girl" stay. In the other categories pronouns do not say the group, and
+    stay.
 
     Raises
     ------
@@ -573,8 +601,8 @@ def neutral_caption(caption: str, target: str) -> str | None:
 
     Examples
     --------
-    >>> neutral_caption("My sister is tall.", "sister")
-    'My sibling is tall.'
+    >>> neutral_caption("My sister says that she is tall.", "sister")
+    'My sibling says that they are tall.'
     >>> neutral_caption("The male cook was tall; the males were not.", "male")
     'The cook was tall; the people were not.'
     """
@@ -585,6 +613,7 @@ def neutral_caption(caption: str, target: str) -> str | None:
         )
     pattern = re.compile(rf"(\ban?\s+)?\b{re.escape(target)}(\w*)('s)?\s*", re.IGNORECASE)
     changed, n = pattern.subn(functools.partial(_neutral, term=known[target]), caption)
+    changed = with_they(changed) if known[target]["category"] == "gender" else changed
     return re.sub(r"^\s*(\w)", lambda found: found[1].upper(), changed) if n else None
 
 
@@ -626,8 +655,10 @@ def neutralised(table: pandas.DataFrame) -> pandas.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The rows whose captions name their target, with *gendered words left*: whether a neutral
-        caption still has a pronoun that says a gender.
+        The rows whose captions name their target, with *gendered words left*: whether, in the
+        category gender, a neutral caption still has a pronoun, a noun or a first name that says a
+        gender, whoever it speaks of. Adjectives such as "feminine" are attributes, and no such
+        word; in the other categories the group is not a gender, and this is False.
 
     Raises
     ------
@@ -644,5 +675,6 @@ def neutralised(table: pandas.DataFrame) -> pandas.DataFrame:
     found = found.dropna(subset=[f"neutral {name}" for name in LABELS])
     if found.empty:
         raise DataError("no caption names its target: there is nothing to make neutral")
-    left = [GENDERED.search(text) is not None for text in found["neutral stereotype"]]
+    texts = found["neutral stereotype"] + " " + found["neutral anti-stereotype"]
+    left = texts.str.contains(GENDERED) & (found["category"] == "gender")
     return found.assign(**{"gendered words left": left})

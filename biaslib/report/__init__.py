@@ -4,7 +4,7 @@ from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing, picture
 from biaslib.report._explorer import Panel
 from biaslib.report._style import use_style
-from biaslib.report._tables import Table, problem_table, table
+from biaslib.report._tables import Table, problem_table, table, there_table
 from biaslib.report._text import p_text, say, signed
 
 __all__ = [
@@ -19,5 +19,6 @@ __all__ = [
     "say",
     "signed",
     "table",
+    "there_table",
     "use_style",
 ]

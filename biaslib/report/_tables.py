@@ -1,6 +1,7 @@
 """Tables that a screen reader, a phone and a spreadsheet can read."""
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas
@@ -108,3 +109,20 @@ def problem_table(found: pandas.DataFrame) -> pandas.DataFrame:
 def _first(group: pandas.DataFrame) -> str:
     row = group.iloc[0]
     return f"{row['where']}: {row['what']}"
+
+
+def there_table(rows: Sequence[tuple[str, int, int, str]]) -> pandas.DataFrame:
+    """Return what a chapter asks for, and how much of it is there.
+
+    Parameters
+    ----------
+    rows
+        What it is, how many are asked for, how many are there, and what is missing or instead.
+
+    Examples
+    --------
+    >>> there_table([("images", 72, 70, "tie, woman: 2 missing")]).values.tolist()
+    [['images', '70 of 72', 'tie, woman: 2 missing']]
+    """
+    told = [(what, f"{there:,} of {asked:,}", note or "–") for what, asked, there, note in rows]
+    return pandas.DataFrame(told, columns=["asked for", "there", "what is missing"])

@@ -1,19 +1,23 @@
 """Figures, tables, panel and checks of the chapter on study 3."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas
 
 from biaslib import published, stimuli
+from biaslib.datasets.fairface import SPLITS
 from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing
 from biaslib.report._explorer import Panel
 from biaslib.report._style import marked
+from biaslib.report._tables import there_table
 from biaslib.report._text import signed
+from biaslib.runtime import unknown_name
 from biaslib.studies import clip_audit as study
 
 __all__ = [
+    "FIGURE_WORDS",
     "OPEN_TYPES",
     "check_c_asc",
     "check_composition",
@@ -30,11 +34,13 @@ __all__ = [
     "hardly",
     "innocent_figure",
     "innocent_table",
+    "list_length",
     "mechanism_figure",
     "mechanism_table",
     "most_moved",
     "on_truth",
     "one_word",
+    "printed_beside",
     "printed_lists",
     "printed_pronouns",
     "pronoun_figure",
@@ -43,6 +49,7 @@ __all__ = [
     "saturated",
     "sensitivity_table",
     "significant",
+    "there",
     "top_words",
     "truth_figure",
     "truth_table",
@@ -52,6 +59,18 @@ __all__ = [
 
 OPEN_TYPES = ("Occupation", "Activity")
 """Types of bias whose words stand in the open; those of the others are behind a note."""
+
+FIGURE_WORDS = {
+    "Behavioral": ("shy", "domestic"),
+    "Occupation": ("homemaker", "farmer", "CEO"),
+    "Criminal justice": ("terrorist", "felon", "hacker"),
+    "Portrayal in Media": ("ghetto", "savage", "third-world", "tribal"),
+    "Education and wealth": ("illiterate", "unskilled"),
+}
+"""Words that the captions of the paper's Figures 4 to 8 name; those of Figures 9 to 19 name none.
+
+:meta hide-value:
+"""
 
 
 def _marked(figure, profile: str = "planted"):
@@ -223,7 +242,7 @@ def top_words(
     scores: pandas.DataFrame,
     facet: str,
     bias_type: str,
-    n: int = 5,
+    n: int | None = None,
     interval: bool = False,
     leave_out: Sequence[str] = (),
 ) -> pandas.DataFrame:
@@ -238,13 +257,14 @@ def top_words(
     bias_type
         A type of the taxonomy.
     n
-        Words a group.
+        Words a group; None takes as many as the paper's table of the type lists.
     interval
         Add the 95% interval.
     leave_out
         Words to leave out, such as ``biaslib.stimuli.GENDERED_OCCUPATIONS``, which else have a
         star.
     """
+    n = list_length(facet, bias_type) if n is None else n
     rows = _rows(scores, "c_asc", facet)
     rows = rows[(rows["test"] == bias_type) & ~rows["word"].isin(leave_out)]
     starred = stimuli.GENDERED_OCCUPATIONS if bias_type == "Occupation" else ()
@@ -262,6 +282,22 @@ def top_words(
     return pandas.DataFrame({"rank": range(1, 1 + max(map(len, columns.values())))} | columns)
 
 
+def list_length(facet: str, bias_type: str) -> int:
+    """Return how many words a group the paper's tables list: by gender Tables 3 to 6, else 7 to 18.
+
+    A type without a table of the facet has ten, as most have.
+
+    Examples
+    --------
+    >>> [list_length("gender", kind) for kind in ("Behavioral", "Occupation", "Activity")]
+    [5, 7, 10]
+    """
+    tables = range(3, 7) if facet == "gender" else range(7, 19)
+    rows = pandas.concat(published.table("hamidieh2023", number) for number in tables)
+    ranks = rows.loc[rows["category"] == bias_type, "rank"]
+    return int(ranks.max()) if len(ranks) else 10
+
+
 def unevenest(scores: pandas.DataFrame, facet: str, bias_type: str, n: int = 6) -> list[str]:
     """Return the words of a type whose retrieved portraits have the lowest entropy."""
     rows = _rows(scores, "entropy", facet)
@@ -272,24 +308,59 @@ def unevenest(scores: pandas.DataFrame, facet: str, bias_type: str, n: int = 6) 
 def composition_table(
     scores: pandas.DataFrame, facet: str, bias_type: str, words: Sequence[str]
 ) -> pandas.DataFrame:
-    """Return the share of every group among the portraits retrieved for some words."""
+    """Return the share of every group among the portraits retrieved for some words.
+
+    Raises
+    ------
+    UnknownNameError
+        If a word was not scored under that type; the message names words that were.
+    """
     rows = _rows(scores, "share", facet)
-    rows = rows[(rows["test"] == bias_type) & rows["word"].isin(words)]
+    rows = rows[rows["test"] == bias_type]
+    for word in words:
+        if word not in set(rows["word"]):
+            raise unknown_name(f"word of the type {bias_type}", word, rows["word"].unique())
+    rows = rows[rows["word"].isin(words)]
     wide = rows.pivot_table(index="word", columns="group", values="value", sort=False)
     return wide.loc[list(words)].reset_index().rename_axis(columns=None)
 
 
-def composition(scores: pandas.DataFrame, facet: str, types: Sequence[str], n: int = 6):
-    """Draw who is retrieved for the words with the lowest entropy, as Figures 4 to 19.
+def composition(
+    scores: pandas.DataFrame,
+    facet: str,
+    types: Sequence[str],
+    n: int = 6,
+    words: Mapping[str, Sequence[str]] | None = None,
+):
+    """Draw who is retrieved, as Figures 4 to 19: a panel a type of bias, a row a word.
 
-    A panel a type of bias, a row a word, a column a group; darker cells hold more of the retrieved.
+    A column is a group; darker cells hold more of the retrieved.
+
+    Parameters
+    ----------
+    scores
+        As of :func:`biaslib.studies.clip_audit.score`.
+    facet
+        Such as the intersection of gender and race.
+    types
+        Of bias, a panel each.
+    n
+        Words a type: those with the lowest entropy.
+    words
+        Words to draw instead, by type, such as :data:`FIGURE_WORDS`.
+
+    Raises
+    ------
+    UnknownNameError
+        If a word was not scored under its type.
     """
     import seaborn
     from matplotlib import pyplot
 
+    chosen = {each: (words or {}).get(each) or unevenest(scores, facet, each, n) for each in types}
     tables = [
-        composition_table(scores, facet, each, unevenest(scores, facet, each, n)).set_index("word")
-        for each in types
+        composition_table(scores, facet, each, names).set_index("word")
+        for each, names in chosen.items()
     ]
     heights = [len(each) for each in tables]
     figure, axes = pyplot.subplots(
@@ -699,6 +770,74 @@ def printed_lists(numbers: Sequence[int], n: int = 5) -> pandas.DataFrame:
                  "highest C-ASC, as printed": ", ".join(texts)}
             )  # fmt: skip
     return pandas.DataFrame(rows)
+
+
+def printed_beside(scores: pandas.DataFrame, numbers: Sequence[int]) -> pandas.DataFrame:
+    """Return printed C-ASC beside those of a run: a row a printed cell.
+
+    Parameters
+    ----------
+    scores
+        As of :func:`biaslib.studies.clip_audit.score`, in ``paper``.
+    numbers
+        Of the paper's Tables 3 to 18.
+
+    Raises
+    ------
+    ValueError
+        If the scores are of the planted world: its numbers and printed ones share no table.
+    """
+    if (scores["profile"] != "paper").any():
+        raise ValueError("planted scores and printed ones share no table; run the profile 'paper'")
+    printed = pandas.concat(published.table("hamidieh2023", number) for number in numbers)
+    printed = printed.assign(
+        level=printed["facet"],
+        test=printed["category"],
+        label=printed["group"].str.replace("/", "_"),
+    )
+    ours = scores[scores["statistic"] == "c_asc"].rename(columns={"group": "label"})
+    keys = ["level", "test", "label", "word"]
+    both = printed.merge(ours[[*keys, "value", "low", "high"]], on=keys, how="left")
+    found = both[["value", "low", "high"]].to_dict("records")
+    return pandas.DataFrame(
+        {
+            "table": both["table"],
+            "group": both["group"],
+            "word": both["word"],
+            "printed": both["casc"],
+            "this run (95% interval)": [
+                f"{signed(row['value'])} ({_interval(row)})" if np.isfinite(row["value"]) else "–"
+                for row in found
+            ],
+        }
+    )
+
+
+def there(given, table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how many portraits, groups, words and captions were asked for, and are there.
+
+    Parameters
+    ----------
+    given
+        The run's inputs.
+    table
+        Its words: :func:`biaslib.studies.clip_audit.words`.
+    """
+    n, sizes = len(given.people), {facet: given.sizes(facet) for facet in given.facets}
+    asked = SPLITS[given.people["split"].iloc[0]] if given.profile == "paper" else n
+    groups = pandas.concat(sizes.values())
+    printed = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
+    known = set(zip(table["word"], table["bias_type"], strict=True))
+    scored = sum(pair in known for pair in zip(printed["word"], printed["category"], strict=True))
+    none = given.corpus is None and given.profile == "paper"
+    return there_table(
+        [
+            ("portraits", asked, n, "" if n == asked else f"this run is of {given.dataset}"),
+            ("groups", len(groups), (groups > 0).sum(), ", ".join(groups.index[groups == 0])),
+            ("printed cells of C-ASC: words with their types", len(printed), scored, ""),
+            ("corpora of captions", 1, 1 - none, "no folder of captions" if none else ""),
+        ]
+    )
 
 
 def printed_pronouns() -> pandas.DataFrame:

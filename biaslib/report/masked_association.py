@@ -11,6 +11,7 @@ from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing
 from biaslib.report._explorer import Panel
 from biaslib.report._style import marked
+from biaslib.report._tables import there_table
 from biaslib.report._text import p_text, signed
 from biaslib.studies import masked_association as study
 
@@ -30,17 +31,21 @@ __all__ = [
     "dose_table",
     "entity_table",
     "image_table",
+    "leaning_sentence",
     "method_table",
     "named_examples",
     "named_table",
     "panel",
+    "run_sentence",
     "share_sentence",
     "share_table",
     "target_sentence",
     "target_table",
+    "there",
 ]
 
 WITH_IMAGES = ("S_L", "S_V")
+SCORED_WITH_IMAGES = " and ".join(WITH_IMAGES)
 AGENT_NAMES = {"f": "woman", "m": "man"}
 PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
 SHOWN_LEVELS = ("S_PT", "S_L", "S_V", "S_L, no image")
@@ -64,10 +69,45 @@ def image_table(inputs: study.Inputs) -> pandas.DataFrame:
     """Return how many images show a woman, and a man, with how many entities."""
     from biaslib import datasets
 
-    counts = datasets.entity_balance(inputs.images.rows)
+    rows = pandas.DataFrame(columns=["entity", "gender"])
+    rows = rows if inputs.images is None else inputs.images.rows
+    counts = datasets.entity_balance(rows).set_index("entity")
+    names = inputs.pictured or counts.index
+    counts = counts.reindex(list(names), fill_value=0)
     sizes = counts.groupby(["woman", "man"]).size().rename("entities").reset_index()
     columns = {"woman": "images of women", "man": "images of men"}
     return sizes.rename(columns=columns)[["entities", *columns.values()]]
+
+
+def there(inputs: study.Inputs) -> pandas.DataFrame:
+    """Return how many models, entities and images were asked for, and are there."""
+    errors = inputs.problems[inputs.problems["severity"] == "error"]
+    why = "; ".join(f"{kind} ({n})" for kind, n in errors["kind"].value_counts(sort=False).items())
+    wanted, n = len(inputs.pictured), len(inputs.entities)
+    shown = inputs.images.rows if inputs.images else pandas.DataFrame(columns=["entity"])
+    names = ", ".join(sorted(set(inputs.pictured) - set(shown["entity"])))
+    lost = f"no {SCORED_WITH_IMAGES} of {names}" if names else ""
+    return there_table(
+        [
+            ("models", 2, 2, ""),
+            ("entities, by captions alone", n, n, ""),
+            ("entities with images", wanted, shown["entity"].nunique(), lost),
+            ("images", 2 * wanted * inputs.per_agent, len(shown), why),
+        ]
+    )
+
+
+def run_sentence(inputs: study.Inputs, scores: pandas.DataFrame) -> str:
+    """Return which models were asked, and about what."""
+    shown = "none"
+    if inputs.images:
+        rows = inputs.images.rows
+        shown = f"{inputs.dataset}, {len(rows)} of {rows['entity'].nunique()} entities"
+    return (
+        f"Model: {inputs.model.name} ({inputs.model.revision}); text-only model: "
+        f"{inputs.text_model.name} ({inputs.text_model.revision}). Images: {shown}. In captions "
+        f"alone: {scores['test'].nunique()} entities."
+    )
 
 
 # The structure of the paper's Table 1
@@ -105,6 +145,10 @@ def association_bars(scores: pandas.DataFrame, level: str, chosen: str = "case s
 
     rows = _of(scores, level, chosen)
     names = rows["test"].drop_duplicates().tolist()
+    if not names:
+        figure = pyplot.figure(figsize=(7.2, 0.9))
+        figure.text(0.02, 0.4, f"No entity has images: there is no {level}.", fontsize=10)
+        return _from(figure, scores)
     figure, axes = pyplot.subplots(figsize=(7.2, 3.4))
     colours = seaborn.color_palette("colorblind")
     for at, key in enumerate("fm"):
@@ -142,7 +186,43 @@ def association_table(scores: pandas.DataFrame, level: str, chosen="case study")
             }
         )
     found = pandas.DataFrame(table)
+    if found.empty:
+        return pandas.DataFrame({"entity": ["–"], level: ["no entity has images"]})
     return found if found["images"].any() else found.drop(columns=["images", "95% interval of B"])
+
+
+def leaning_sentence(scores: pandas.DataFrame, shares: pandas.DataFrame) -> str:
+    """Return which way the entities of the case study lean, by source, and what six can say.
+
+    Parameters
+    ----------
+    scores
+        Of :func:`biaslib.studies.masked_association.scores`.
+    shares
+        Of :func:`biaslib.studies.masked_association.shares`.
+    """
+    chosen = "case study" if (scores["set"] == "case study").any() else "all"
+    bias = scores[(scores["statistic"] == "B") & (scores["set"].eq(chosen) | (chosen == "all"))]
+    asked = bias["test"].nunique()
+
+    def signs(level: str) -> str:
+        rows = bias[bias["level"] == level]
+        if rows.empty:
+            return "no entity has images"
+        wide = ((rows["low"] > 0) | (rows["high"] < 0)).sum()
+        return (
+            f"{(rows['value'] > 0).sum()} of {len(rows)} entities lean to women and "
+            f"{(rows['value'] < 0).sum()} to men; for {wide} the interval leaves out 0"
+        )
+
+    shift = (bias.loc[bias["level"] == "S_PT", "value"] < 0).sum()
+    tossed = shares.set_index(["test", "level"]).loc[(chosen, "S_PT"), "p_value"]
+    return (
+        f"In this run: language, {signs('S_L')}; vision, {signs('S_V')}. Pre-training shifted "
+        f"{shift} of {asked} entities towards men. Tossing a coin for each entity gives a split as "
+        f"lopsided as {shift} to {asked - shift}, or more so, with a probability of {tossed:.2f}: "
+        f"{'six' if asked == 6 else asked} entities cannot say much on such a question."
+    )
 
 
 def bias_bars(scores: pandas.DataFrame, level: str, chosen: str = "gendered"):

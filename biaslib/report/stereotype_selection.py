@@ -14,7 +14,7 @@ from biaslib.report._check import Check
 from biaslib.report._drawing import Drawing, picture
 from biaslib.report._explorer import Panel
 from biaslib.report._style import marked
-from biaslib.report._tables import Table
+from biaslib.report._tables import Table, there_table
 from biaslib.report._text import p_text, signed
 from biaslib.studies import caption_worlds as worlds
 from biaslib.studies import stereotype_selection as study
@@ -26,6 +26,8 @@ __all__ = [
     "chooser",
     "example",
     "example_table",
+    "figure_3",
+    "figure_4_sentence",
     "floor_sentence",
     "frequency_sentence",
     "grounded_sentence",
@@ -55,6 +57,7 @@ __all__ = [
     "skipped_table",
     "spread_sentence",
     "stated",
+    "there",
     "truth_figure",
     "truth_table",
     "verdict_sentence",
@@ -65,6 +68,8 @@ __all__ = [
 PRINTED = ("gender", "profession", "race", "religion")
 SHOWN_SUBSETS = {
     "paper": "the paper's subset",
+    "gendered": "the same, with captions that say a gender",
+    "chosen": "stereotype chosen, not balanced",
     "anti": "all anti-stereotypical",
     "all": "all of the category",
     "everything": "all images",
@@ -191,7 +196,7 @@ def neutral_examples(given: study.Inputs) -> pandas.DataFrame:
         pairs = rows[["category", "target", "stereotype", "neutral stereotype"]]
         return pairs.rename(columns={"stereotype": "caption", "neutral stereotype": "neutral"})
     invented = [
-        ("gender", "sister", "My sister is tall."),
+        ("gender", "sister", "My sister says that she is tall."),
         ("profession", "engineer", "He met an engineer."),
         ("race", "Norway", "It snows in Norway."),
         ("religion", "Bible", "He read the Bible."),
@@ -223,6 +228,60 @@ def case_table(found: study.Run) -> pandas.DataFrame:
         shown = said if given.profile == "planted" else {}
         rows.append({"category": category} | shown | chosen)
     return pandas.DataFrame(rows[:2])
+
+
+FIGURE_3 = {
+    722: ("sister", "empathy", "aggression", "CLIP, ALBEF"),
+    1680: ("delivery man", "rushed", "thoughtful", "all but ViLT"),
+}
+"""The paper's two cases: line of the released table, target, stereotype, anti-stereotype, and which
+models picked the stereotype by Section 4.2."""
+
+
+def figure_3(found: study.Run) -> pandas.DataFrame:
+    """Return the paper's two cases: who picked the stereotype by the paper, and in this run.
+
+    Raises
+    ------
+    ValueError
+        If the run is of the planted world, which has no lines of the released table.
+    """
+    if found.inputs.profile != "paper":
+        raise ValueError("the cases of Figure 3 are in the released table; run the profile 'paper'")
+    lines, rows = found.inputs.table["row"].tolist(), []
+    for line, (target, one, other, printed) in FIGURE_3.items():
+        here = "its image is not here"
+        if line in lines:
+            place = lines.index(line)
+            picked = [
+                label
+                for label, each in found.scored.items()
+                if caption_selection.picks(each.original, "split", study.TOLERANCE)[place, 0] == 1
+            ]
+            here = "; ".join(picked) or "none"
+        rows.append((line, target, f"{one} or {other}", printed, here))
+    names = ["line", "target", "stereotype or anti-stereotype"]
+    return pandas.DataFrame(rows, columns=[*names, "picked the stereotype, printed", "this run"])
+
+
+def there(given: study.Inputs) -> pandas.DataFrame:
+    """Return how many rows, images and neutral captions were asked for, and are there."""
+    table, n = given.table, len(given.table)
+    rows = []
+    if given.links is not None:
+        released = given.links.set_index("category").loc["all"]
+        asked = int(sum(released[f"{label}, released"] for label in study.PAIR))
+        rows.append(("rows with their image", asked, n, released["what came instead"].strip("–")))
+    rows.append(
+        ("rows with neutral captions", n, int(table[study.NEUTRAL].notna().all(axis=1).sum()), "")
+    )
+    gender = (table["category"] == "gender").to_numpy()
+    told = int((gender & ~study.strict(given)).sum())
+    note = f"{told} still say a gender" if told else ""
+    rows.append(
+        ("rows of gender whose neutral captions say none", gender.sum(), gender.sum() - told, note)
+    )
+    return there_table(rows)
 
 
 # Tables 3 and 4
@@ -450,11 +509,15 @@ def _moved(name: str, rows: pandas.DataFrame) -> str:
 
 
 def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"):
-    """Draw lmss and vlss of one category, a row a model: dots an image, chosen ones filled."""
+    """Draw lmss and vlss of one category, a row a model: a dot an image, the paper's subset filled.
+
+    Images whose neutral captions still say a gender are left out.
+    """
     import seaborn
     from matplotlib import pyplot
 
     kept = table[(table["category"] == category) & table["anti"].astype(bool)]
+    kept = kept[kept["strict"].astype(bool)]
     names = list(dict.fromkeys(kept["model"]))
     if not names:
         return _nothing(
@@ -468,7 +531,7 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
             rows = kept[kept["model"] == name]
             height = place + rng.uniform(-0.22, 0.22, len(rows))
             for chosen, face in ((False, "none"), (True, colours[1])):
-                some = (rows["chosen"] == chosen).to_numpy()
+                some = ((rows["chosen"] & rows["balanced"]) == chosen).to_numpy()
                 axis.scatter(
                     rows[score][some], height[some], s=14, facecolors=face,
                     edgecolors=colours[1] if chosen else "0.45", linewidths=0.7,
@@ -478,6 +541,16 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
     axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
     axes[0].invert_yaxis()
     return _marked(figure, profile)
+
+
+def figure_4_sentence(moved: pandas.DataFrame) -> str:
+    """Return of how many images the paper's Figure 4 is, by Table 4, and of how many this run's."""
+    counts = reexamination.reconstructed_counts().query("category == 'gender' and metric == 'vlbs'")
+    counts = counts.set_index("model")["count"].astype(int)
+    here = moved[moved["category"] == "gender"]
+    here = here[here[["anti", "chosen", "balanced", "strict"]].all(axis=1)]["model"].value_counts()
+    parts = [f"{counts[name]} for {name} ({here.get(name, 0)} here)" for name in ("CLIP", "ALBEF")]
+    return f"By Table 4, the paper's Figure 4 is of {parts[0]} and {parts[1]} images."
 
 
 def _nothing(text: str, profile: str):

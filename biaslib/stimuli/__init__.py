@@ -39,6 +39,7 @@ from biaslib.stimuli._taxonomy import (
     TAXONOMIES,
     caption,
     innocent_things,
+    printed_outside,
     taxonomy,
     taxonomy_kinds,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "innocent_things",
     "own_entities",
     "phrases",
+    "printed_outside",
     "sentences",
     "taxonomy",
     "taxonomy_kinds",

@@ -20,6 +20,7 @@ __all__ = [
     "TAXONOMIES",
     "caption",
     "innocent_things",
+    "printed_outside",
     "taxonomy",
     "taxonomy_kinds",
 ]
@@ -49,6 +50,7 @@ GENDERED_OCCUPATIONS = (
 that such words were removed and does not list them; two of these are in the table (erratum B10)."""
 
 KINDS_FILE = "taxonomy_kinds.csv"
+OUTSIDE_FILE = "outside_kinds.csv"
 PAPER = "hamidieh2023"
 ACTIVITY = "Activity"
 
@@ -102,6 +104,32 @@ def taxonomy(name: str) -> pandas.DataFrame:
         caption(row.word, row.kind, mass=bool(row.mass)) for row in frame.itertuples()
     ]
     return frame[["word", "bias_type", "kind", "caption", "printed_in"]]
+
+
+def printed_outside() -> pandas.DataFrame:
+    """Return the words that the tables of C-ASC print under a type that Table 2 does not give them.
+
+    Six words in 19 cells of Tables 13, 17 and 18. One is in Table 2 under another type, five are
+    not in it. Their kinds are our decision, as those of :func:`taxonomy_kinds`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of :func:`taxonomy`; *printed_in* is the table.
+
+    Examples
+    --------
+    >>> printed_outside().query("word == 'liberal'")[["bias_type", "printed_in"]].values.tolist()
+    [['Religion', 'Table 13']]
+    """
+    tables = pandas.concat(table(PAPER, number) for number in range(3, 19))
+    cells = tables.rename(columns={"category": "bias_type"})[["word", "bias_type", "table"]]
+    known = set(_pairs(_printed()))
+    rows = cells[[pair not in known for pair in _pairs(cells)]].drop_duplicates()
+    rows = rows.merge(read_csv(OUTSIDE_FILE), on=["word", "bias_type"], validate="one_to_one")
+    captions = [caption(row.word, row.kind) for row in rows.itertuples()]
+    rows = rows.assign(caption=captions, printed_in="Table " + rows["table"].astype(str))
+    return rows[["word", "bias_type", "kind", "caption", "printed_in"]]
 
 
 def taxonomy_kinds() -> pandas.DataFrame:

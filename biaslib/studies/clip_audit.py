@@ -396,15 +396,24 @@ def _paper(people: pandas.DataFrame, model: Mapping[str, Any], equal_seed: int |
     )
 
 
-def words() -> pandas.DataFrame:
+def words(outside: bool = False) -> pandas.DataFrame:
     """Return the taxonomy, a row a word and type, with its caption in the models' spelling.
+
+    Parameters
+    ----------
+    outside
+        Add the words that the paper's tables print under a type that its taxonomy does not give
+        them: :func:`biaslib.stimuli.printed_outside`.
 
     Examples
     --------
     >>> words().groupby("bias_type", sort=False).size().to_dict()["Activity"]
     20
     """
-    return stimuli.taxonomy("sobit")
+    table = stimuli.taxonomy("sobit")
+    if not outside:
+        return table
+    return pandas.concat([table, stimuli.printed_outside()], ignore_index=True)
 
 
 def load_model(given: Inputs) -> Any:
@@ -628,8 +637,11 @@ def audit(
     seed: int = 0,
     store: runtime.Store | None = None,
 ) -> "Audit":
-    """Return the audit of the whole taxonomy: embeddings through the store, rankings, scores."""
-    model, table = load_model(given), words()
+    """Return the audit of the whole taxonomy: embeddings through the store, rankings, scores.
+
+    In ``paper`` the words that are printed outside of their type are scored too: see :func:`words`.
+    """
+    model, table = load_model(given), words(outside=given.profile == "paper")
     image = embed_images(model, given, store)
     text = embed_texts(model, as_spelt(table["caption"], given), store)
     found = retrieve(text, image, given.k)
@@ -1153,7 +1165,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )  # fmt: skip
     model = load_model(given)
     n = len(embed_images(model, given))
-    n_texts = len(embed_texts(model, as_spelt(words()["caption"], given)))
+    texts = words(outside=given.profile == "paper")["caption"]
+    n_texts = len(embed_texts(model, as_spelt(texts, given)))
     number, processes_ = processes.which_process()
     print(f"process {number + 1} of {processes_}: {n} portraits, {n_texts} captions in the store")
 

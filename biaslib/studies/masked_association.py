@@ -21,6 +21,7 @@ from biaslib import datasets, inference, models, planted, runtime, stimuli
 from biaslib.datasets._problems import problems
 from biaslib.metrics import masked_lm
 from biaslib.models import planted_checkpoints, region_files
+from biaslib.models._errors import CheckpointError
 from biaslib.models.images import pictures
 from biaslib.models.regions import RegionFeatures
 from biaslib.models.stored import store_key
@@ -30,6 +31,7 @@ __all__ = [
     "ARTICLES",
     "NO_IMAGE",
     "SOURCES",
+    "TEXT_MODELS",
     "Choices",
     "Inputs",
     "Results",
@@ -181,6 +183,10 @@ class Inputs:
         Of the world and of the resampling.
     problems
         What is wrong with the images: see :func:`biaslib.datasets.entity_images`.
+    pictured
+        The entities that should have images.
+    per_agent
+        Images of women, and of men, that each of those should have.
     """
 
     profile: str
@@ -191,6 +197,8 @@ class Inputs:
     images: Shown | None
     seed: int = 0
     problems: pandas.DataFrame = field(default_factory=lambda: problems([]))
+    pictured: Sequence[str] = ()
+    per_agent: int = 0
 
     @property
     def weights(self) -> dict[str, str]:
@@ -352,10 +360,12 @@ def planted_inputs(
     made = {"profile": "planted", "dose": dose, "seed": seed}
     asked = models.load(model, planted_in=planted_in, **made)
     text = _before(asked) if model == "oracle" else models.load("bert", **made)
-    which_scenes = (tuple(_pictured(entities, pictured)), per_agent, view)
-    shown = _shown_scenes(model, *which_scenes) if per_agent else None
-    dataset = f"planted world, {view}" if per_agent else "planted world, no images"
-    return Inputs("planted", dataset, asked, text, entities, shown, seed)
+    if not per_agent:
+        return Inputs("planted", "planted world, no images", asked, text, entities, None, seed)
+    wanted = tuple(_pictured(entities, pictured))
+    shown, dataset = _shown_scenes(model, wanted, per_agent, view), f"planted world, {view}"
+    asked_for = {"pictured": wanted, "per_agent": per_agent}
+    return Inputs("planted", dataset, asked, text, entities, shown, seed, **asked_for)
 
 
 def user_inputs(
@@ -372,7 +382,8 @@ def user_inputs(
     Parameters
     ----------
     model
-        A name of the registry.
+        A name of the registry. The text-only model beside it is the one that it began from:
+        :data:`TEXT_MODELS`, and else BERT.
     entities
         With the columns *entity*, *frame*, *set* and *stereotype*; None takes
         ``entities.csv`` of the folder (:func:`biaslib.stimuli.own_entities`) if there is one, and
@@ -387,29 +398,111 @@ def user_inputs(
     checkpoint
         Of the model, instead of the registered source.
     only_sound
-        Go on with the images that are sound, as many of women as of men.
+        Go on with the images that are sound, as many of women as of men, maybe with none: every
+        entity is asked about in captions alone, which need no image.
     pictured
         As of :func:`planted_inputs`.
 
     Raises
     ------
     DataError
-        If images are missing, damaged, there twice or unbalanced, unless told to go on; the
-        message counts them by kind.
+        If images are missing, damaged, there twice or unbalanced, or the file of regions has none
+        of an image or others than the model reads, unless told to go on; the message counts them
+        by kind.
+    FileNotFoundError
+        If there is no folder of images, unless told to go on.
     """
-    folder = Path(runtime.data_folder("srinivasan2021") if folder is None else folder)
+    folder = _image_folder(folder, only_sound)
     if entities is None:
         own = folder / "entities.csv"
         entities = stimuli.own_entities(own) if own.is_file() else stimuli.entities()
     asked = models.load(model, profile="paper", checkpoint=checkpoint)
-    text = models.load("bert", profile="paper")
+    text = models.load(TEXT_MODELS.get(model, "bert"), profile="paper")
     if not per_agent:
         return Inputs("paper", "no images", asked, text, entities, None)
-    manifest, found = datasets.entity_images(folder, _pictured(entities, pictured), per_agent)
+    wanted = tuple(_pictured(entities, pictured))
+    if only_sound and not folder.is_dir():
+        manifest, found = _no_folder(folder, wanted)
+    else:
+        manifest, found = datasets.entity_images(folder, wanted, per_agent)
+    regions = _region_file(folder, asked)
+    if regions is not None:
+        manifest, lacking = _with_regions(manifest, regions, asked.width)
+        found = pandas.concat([found, lacking], ignore_index=True)
     datasets.require_sound(found, f"the image set {folder}", only_sound)
     manifest = datasets.balanced_images(manifest)
-    shown = _shown_files(manifest, folder, asked)
-    return Inputs("paper", folder.name, asked, text, entities, shown, problems=found)
+    try:
+        shown = _shown_files(manifest, regions, asked) if len(manifest) else None
+    except NO_DETECTOR as error:
+        if not only_sound:
+            raise
+        why = [("error", "the detector is not there", f"{len(manifest)} images", str(error))]
+        shown, found = None, pandas.concat([found, problems(why)], ignore_index=True)
+    name = folder.name if shown else "no images"
+    return Inputs("paper", name, asked, text, entities, shown, 0, found, wanted, per_agent)
+
+
+NO_DETECTOR = (CheckpointError, FileNotFoundError, ImportError, runtime.DownloadError)
+"""Errors of a detector that cannot be had; others are raised."""
+
+TEXT_MODELS = {"vl-bert-large": "bert-large", "vl-bert-large-e2e": "bert-large"}
+"""The text-only model from which a vision-language model began, where it is not BERT base."""
+
+
+def _image_folder(folder: str | Path | None, only_sound: bool) -> Path:
+    """Return the folder of the images, which has to be there unless told to go on."""
+    if folder is not None:
+        return Path(folder)
+    try:
+        return runtime.data_folder("srinivasan2021")
+    except FileNotFoundError as error:
+        if only_sound:
+            return Path("srinivasan2021")
+        raise FileNotFoundError(
+            f"{error}. To go on with captions alone, pass only_sound=True"
+        ) from error
+
+
+def _no_folder(folder: Path, wanted: Sequence[str]) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Return an empty manifest, and that the images of every entity are missing."""
+    columns = ["entity", "gender", "image", "path", "sha256"]
+    found = [
+        ("error", "image is missing", f"{entity}, {agent}", f"there is no folder {folder.name}")
+        for entity in wanted
+        for agent in GENDERS
+    ]
+    return pandas.DataFrame(columns=columns, dtype=object), problems(found)
+
+
+def _region_file(folder: Path, asked) -> Path | None:
+    """Return the file or folder of regions, where there is one and the model reads regions."""
+    files = (folder / name for name in ("regions.safetensors", "regions.tsv", "regions"))
+    there = next((path for path in files if path.exists()), None)
+    return there if models.REGISTRY[asked.name].features else None
+
+
+def _with_regions(
+    manifest: pandas.DataFrame, path: Path, width: int
+) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Return the images whose regions the model can read, and why it cannot read those of others.
+
+    All at once where nothing is wrong, and else one by one.
+    """
+    names, wrong = manifest["image"].tolist(), {}
+    try:
+        region_files.read(path, names, width) if names else None
+    except region_files.FeatureFileError:
+        for name in names:
+            try:
+                region_files.read(path, [name], width)
+            except region_files.FeatureFileError as error:
+                wrong[name] = str(error)
+    lost = manifest[manifest["image"].isin(wrong)]
+    found = [
+        ("error", "regions cannot be used", f"{row.entity}, {row.gender}", wrong[row.image])
+        for row in lost.itertuples()
+    ]
+    return manifest.drop(index=lost.index), problems(found)
 
 
 def _pictured(entities: pandas.DataFrame, chosen: str | None) -> list[str]:
@@ -470,7 +563,7 @@ def _shown_scenes(model: str, *which_scenes) -> Shown:
     return Shown(rows, ids, lambda which: scenes.iloc[list(which)], planted.blank, source)
 
 
-def _shown_files(manifest: pandas.DataFrame, folder: Path, asked) -> Shown:
+def _shown_files(manifest: pandas.DataFrame, regions: Path | None, asked) -> Shown:
     """Image files, or regions from a file where there is one and the model reads regions."""
     rows, paths = manifest[["entity", "gender", "image"]], manifest["path"].tolist()
     ids, names = manifest["sha256"].tolist(), manifest["image"].tolist()
@@ -478,16 +571,14 @@ def _shown_files(manifest: pandas.DataFrame, folder: Path, asked) -> Shown:
         white = np.full((224, 224, 3), 255, np.uint8)
         return Shown(rows, ids, lambda which: [paths[i] for i in which], lambda: [white], "files")
     empty = functools.partial(_no_regions, asked.width)
-    files = (folder / name for name in ("regions.safetensors", "regions.tsv", "regions"))
-    there = next((path for path in files if path.exists()), None)
-    if there is None:
+    if regions is None:
         source = f"regions of {asked.detector.revision}"
         return Shown(rows, ids, lambda which: [paths[i] for i in which], empty, source)
-    of_content = runtime.file_sha256 if there.is_file() else runtime.source_hash
-    source = f"{there.name}, sha256 {of_content(there)[:12]}"
+    of_content = runtime.file_sha256 if regions.is_file() else runtime.source_hash
+    source = f"{regions.name}, sha256 {of_content(regions)[:12]}"
 
     def read(which: Sequence[int]):
-        return region_files.read(there, [names[i] for i in which], asked.width)
+        return region_files.read(regions, [names[i] for i in which], asked.width)
 
     return Shown(rows, ids, read, empty, source)
 

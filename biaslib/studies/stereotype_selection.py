@@ -54,6 +54,7 @@ __all__ = [
     "selection_scores",
     "shift_scores",
     "shifts",
+    "strict",
     "ties",
 ]
 
@@ -61,6 +62,7 @@ STUDY = "zhou2022"
 CAPTIONS = list(caption_selection.CAPTIONS)
 PAIR = ["stereotype", "anti-stereotype"]
 NEUTRAL = [f"neutral {name}" for name in PAIR]
+LEFT = "gendered words left"
 TOLERANCE = 1e-9
 """Scores no further apart than this are tied: an oracle's sums differ in their last digits."""
 
@@ -74,7 +76,8 @@ HEADS = {
 _IDS: dict[bytes, list[str]] = {}
 """Ids of scenes that were drawn before, so that the next model does not draw them again."""
 
-SHIFTS = ["model", "row", "category", "triplet", "anti", "chosen", "lmss", "vlss", "scale"]
+SHIFTS = ["model", "row", "category", "triplet", "anti", "chosen", "balanced", "strict", "lmss"]
+SHIFTS += ["vlss", "scale"]
 """Columns of :func:`shifts`."""
 
 RESAMPLES = 400
@@ -92,11 +95,14 @@ LEFT_OUT = (
 """Errors for which a way is left out and named, of a model or its detector; others are raised."""
 
 SUBSETS = {
-    "paper": "stereotype chosen, anti-stereotypical images",
+    "paper": "stereotype chosen, anti-stereotypical images of the balanced selection",
+    "gendered": "the same, with captions that still say a gender",
+    "chosen": "stereotype chosen, all anti-stereotypical images",
     "anti": "all anti-stereotypical images",
     "all": "all images",
 }
-"""The images of which lmss and vlss are summarised."""
+"""The images of which lmss and vlss are summarised; but for ``gendered`` only those whose neutral
+captions say no gender."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,8 @@ class Inputs:
     ----------
     table
         One row an image: *category*, *target*, *label*, *triplet*, the three captions, and
-        *neutral stereotype* and *neutral anti-stereotype*, empty where there are none.
+        *neutral stereotype* and *neutral anti-stereotype*, empty where there are none; in
+        ``paper`` also *gendered words left*, see :func:`biaslib.datasets.vlstereoset.neutralised`.
     images
         As models take them: a frame of planted scenes, or n paths.
     white
@@ -326,9 +333,9 @@ def _released(folder: Path) -> Inputs:
 def _neutral(table: pandas.DataFrame) -> pandas.DataFrame:
     """Return the neutral captions of the rows whose captions name their target, maybe of none."""
     try:
-        return vlstereoset.neutralised(table)[NEUTRAL]
+        return vlstereoset.neutralised(table)[[*NEUTRAL, LEFT]]
     except DataError:
-        return pandas.DataFrame(columns=NEUTRAL, dtype=object)
+        return pandas.DataFrame(columns=[*NEUTRAL, LEFT], dtype=object)
 
 
 def selected(given: Inputs, seed: int = 0) -> np.ndarray:
@@ -368,7 +375,27 @@ def gaps(given: Inputs) -> pandas.DataFrame:
     if without:
         here = f"{without} of {len(given.table)} rows without neutral captions"
         rows.append(("all", here, "they have no lmss and no vlss"))
+    told = ~strict(given)
+    if told.any():
+        n = int((given.table["category"] == "gender").sum())
+        here = f"{told.sum()} of {n} rows whose neutral captions still say a gender"
+        rows.append(("gender", here, "lmss and vlss are summarised without them, and with"))
     return pandas.DataFrame(rows, columns=["category", "here", "what follows"])
+
+
+def strict(given: Inputs) -> np.ndarray:
+    """Return which rows of the inputs have no neutral caption that says a gender, (n,)."""
+    if LEFT not in given.table:
+        return np.ones(len(given.table), bool)
+    return ~given.table[LEFT].eq(True).to_numpy()
+
+
+def _in_selection(given: Inputs) -> np.ndarray:
+    """Return which rows are of the balanced selection, (n,); none where there cannot be one."""
+    try:
+        return np.isin(np.arange(len(given.table)), selected(given))
+    except DataError:
+        return np.zeros(len(given.table), bool)
 
 
 def _without(n_anti: int) -> str:
@@ -787,10 +814,12 @@ def shifts(found: Run, own_scale: bool = False) -> pandas.DataFrame:
     -------
     pandas.DataFrame
         One row an image and way: *model*, *row*, *category*, *triplet*, *anti*, *chosen* (the
-        stereotype is the highest of the three original captions), *lmss*, *vlss* (NaN where a
+        stereotype is the highest of the three original captions), *balanced* (of the selection of
+        :func:`selected`), *strict* (no neutral caption says a gender), *lmss*, *vlss* (NaN where a
         white image could not be scored), *scale*. No row where no image has neutral captions.
     """
     table, tables = found.inputs.table, []
+    balanced, kept_strict = _in_selection(found.inputs), strict(found.inputs)
     for label, scored in found.scored.items():
         kept = np.isfinite(scored.neutral).all(axis=1)
         if not kept.any():
@@ -808,6 +837,7 @@ def shifts(found: Run, own_scale: bool = False) -> pandas.DataFrame:
         rows = table.loc[kept, ["category", "triplet"]].assign(
             model=label, row=np.flatnonzero(kept), anti=found.inputs.anti[kept], chosen=chosen
         )
+        rows = rows.assign(balanced=balanced[kept], strict=kept_strict[kept])
         tables.append(rows.assign(scale=scale, **values))
     nothing = pandas.DataFrame(columns=SHIFTS)
     return pandas.concat(tables, ignore_index=True)[SHIFTS] if tables else nothing
@@ -820,6 +850,9 @@ def shift_scores(
     seed: int = 0,
 ) -> pandas.DataFrame:
     """Summarise lmss and vlss on the paper's subset, on anti-stereotypical images, and on all.
+
+    The paper's Figure 4 is of the balanced images of gender for which the model picked the
+    stereotype. Images whose neutral captions still say a gender count in ``gendered`` alone.
 
     Parameters
     ----------
@@ -834,15 +867,18 @@ def shift_scores(
     -------
     pandas.DataFrame
         One row a way, score, subset and statistic (``mean``, ``median``, ``% positive``): *model*,
-        *test* (lmss or vlss), *level* (the subset), *statistic*, *value*, *low*, *high*, *n*.
-        NaN where the subset is empty.
+        *test* (lmss or vlss), *level* (of :data:`SUBSETS`; ``gendered`` and ``chosen`` only where
+        they differ from the paper's), *statistic*, *value*, *low*, *high*, *n*. NaN where the
+        subset is empty.
     """
     kept = table if category is None else table[table["category"] == category]
-    subsets = {
-        "paper": kept[kept["anti"] & kept["chosen"]],
-        "anti": kept[kept["anti"]],
-        "all": kept,
-    }
+    columns = kept[["anti", "chosen", "balanced", "strict"]].to_numpy(dtype=bool)
+    anti, chosen, balanced, neutral = columns.T
+    subsets = {"paper": anti & chosen & balanced & neutral}
+    subsets |= {} if neutral.all() else {"gendered": anti & chosen & balanced}
+    subsets |= {} if balanced.all() else {"chosen": anti & chosen & neutral}
+    subsets |= {"anti": anti & neutral, "all": neutral}
+    subsets = {name: kept[rows] for name, rows in subsets.items()}
     rows = []
     for label, (subset, part), name in itertools.product(
         dict.fromkeys(table["model"]), subsets.items(), ("lmss", "vlss")

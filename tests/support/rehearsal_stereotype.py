@@ -21,6 +21,10 @@ ATTRIBUTES = (("tall", "small", "soup"), ("early", "late", "fork"), ("near", "fa
 IMAGES = 2
 """Images a triplet and label."""
 
+CONTEXTS = ("I heard that the {term} was {{}} again.", "She says that her {term} is {{}} again.")
+CONTEXTS += ("The girl heard that the {term} was {{}} again.",)
+"""One a triplet: of gender, the second is reworded, and the third still says a gender."""
+
 
 def rows() -> list[dict[str, str]]:
     """Return the rows: every target with every triplet, labels out of balance."""
@@ -30,12 +34,14 @@ def rows() -> list[dict[str, str]]:
             for number, words in enumerate(ATTRIBUTES):
                 for image in range(2 * IMAGES - (number == 0)):
                     url = f"https://example.org/{category}/{term}/{number}/{image}.jpg".lower()
-                    found.append(_row(category, term, words, image % 2, url))
+                    found.append(_row(category, term, words, image % 2, url, CONTEXTS[number]))
     return found
 
 
-def _row(category: str, term: str, words: tuple[str, ...], label: int, url: str) -> dict[str, str]:
-    context = f"I heard that the {term} was {{}} again."
+def _row(
+    category: str, term: str, words: tuple[str, ...], label: int, url: str, context: str
+) -> dict[str, str]:
+    context = context.format(term=term)
     texts = [context.format(word) for word in ("", *words)]
     values = [category, term, *texts, str(label), url, ""]
     return dict(zip(HEADER, values, strict=True))
