@@ -3,8 +3,23 @@
 from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, unknown_name
 from biaslib.runtime._lock import ChecksumError, DownloadError, Lock
-from biaslib.runtime._profile import PROFILES, device, in_book, profile, progress
-from biaslib.runtime._stamp import Provenance, file_sha256, note_batches, source_hash, start
+from biaslib.runtime._profile import (
+    PROFILES,
+    ProfileError,
+    device,
+    in_book,
+    note_model,
+    profile,
+    progress,
+)
+from biaslib.runtime._stamp import (
+    Provenance,
+    file_sha256,
+    note_batches,
+    note_device,
+    source_hash,
+    start,
+)
 from biaslib.runtime._store import Store
 from biaslib.runtime._transfer import download
 
@@ -13,6 +28,7 @@ __all__ = [
     "ChecksumError",
     "DownloadError",
     "Lock",
+    "ProfileError",
     "Provenance",
     "Store",
     "UnknownNameError",
@@ -22,6 +38,8 @@ __all__ = [
     "file_sha256",
     "in_book",
     "note_batches",
+    "note_device",
+    "note_model",
     "profile",
     "progress",
     "source_hash",
