@@ -166,7 +166,7 @@ def _module(entry: Entry) -> Any:
             raise
         raise ModuleNotFoundError(
             f"the model {entry.name!r} needs the package {package}, which is not installed; "
-            'install it with: pip install "biaslib[regions]"',
+            "install it with: pip install pyyaml torchvision (the one that fits your torch)",
             name=error.name,
         ) from error
 
