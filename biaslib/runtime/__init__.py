@@ -1,5 +1,6 @@
 """Where a run happens and what it ran: profile, device, data, progress, store, provenance stamp."""
 
+from biaslib.runtime._archive import archive, restore
 from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, unknown_name
 from biaslib.runtime._lock import ChecksumError, DownloadError, Lock
@@ -32,6 +33,7 @@ __all__ = [
     "Provenance",
     "Store",
     "UnknownNameError",
+    "archive",
     "data_folder",
     "device",
     "download",
@@ -42,6 +44,7 @@ __all__ = [
     "note_model",
     "profile",
     "progress",
+    "restore",
     "source_hash",
     "start",
     "unknown_name",
