@@ -249,6 +249,7 @@ def test_the_book_shows_the_registry_and_the_cards_as_they_are(tmp_path, monkeyp
     for path, table in (
         (registry.TABLE, registry.page_table()),
         (registry.CARDS, registry.cards_table()),
+        (registry.DOWNLOADS, registry.downloads_table()),
     ):
         shown = path.read_text(encoding="utf-8")
         assert shown == table.to_csv(index=False, lineterminator="\n")

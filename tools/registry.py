@@ -1,8 +1,9 @@
-"""Write the page tables of the models in biaslib/models/data: the registry's, and the cards'.
+"""Write the page tables of the models in biaslib/models/data.
 
-The book shows ``registry.csv`` and ``cards.csv``; a test fails when they are not what the registry
-and the cards of the planted checkpoints say. Run it after a change of
-``biaslib/models/_entries.py``, or of a checkpoint: ``python tools/registry.py``.
+The book shows ``registry.csv``, ``cards.csv`` and ``downloads.csv`` (what each study fetches); a
+test fails when they are not what the registry, the planted checkpoints' cards and the studies say.
+Run it after a change of ``biaslib/models/_entries.py``, or of a checkpoint:
+``python tools/registry.py``.
 """
 
 import json
@@ -15,6 +16,7 @@ import pandas
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "biaslib" / "models" / "data" / "registry.csv"
 CARDS = TABLE.with_name("cards.csv")
+DOWNLOADS = TABLE.with_name("downloads.csv")
 
 
 def page_table() -> pandas.DataFrame:
@@ -50,6 +52,35 @@ def _origin(row) -> str:
     revision = f"`{row.revision[:12]}`" if len(row.revision) == 40 else row.revision
     revision = "" if kind == "package" or not revision else f"; revision {revision}"
     return f"{source}{revision}; {row.licence}"
+
+
+def downloads_table() -> pandas.DataFrame:
+    """Return the checkpoints that each study loads in the profile ``paper``: one row a study."""
+    sys.path.insert(0, str(ROOT))
+    from biaslib import models
+    from biaslib.studies import grounded, stereotype_selection
+
+    loaded = {
+        "1": grounded.available_models("paper"),
+        "2": ["vl-bert", "bert"],
+        "3": ["open-clip"],
+        "4": list(dict.fromkeys(way.paper for way in stereotype_selection.WAYS)),
+    }
+    rows = []
+    for study, names in loaded.items():
+        entries = [models.REGISTRY[name] for name in names]
+        if any(entry.features for entry in entries):
+            entries.append(models.REGISTRY["detector"])
+        size = sum(entry.megabytes for entry in entries) / 1000
+        each = ", ".join(f"`{entry.name}` {entry.megabytes:,} MB" for entry in entries)
+        by_hand = [entry for entry in entries if entry.source.startswith("by hand")]
+        rows.append((f"Study {study}: {size:.1f} GB", each, " ".join(map(_step, by_hand)) or "–"))
+    return pandas.DataFrame(rows, columns=["Study", "Checkpoints", "By hand"])
+
+
+def _step(entry) -> str:
+    file, _, place = entry.source.removeprefix("by hand ").partition(" from ")
+    return f"`{entry.name}`: the file `{file}`, from [its authors]({place})."
 
 
 def cards_table() -> pandas.DataFrame:
@@ -92,7 +123,8 @@ def _range(cards, what: str) -> str:
 
 def main() -> None:
     """Write the tables."""
-    for path, table in ((TABLE, page_table()), (CARDS, cards_table())):
+    written = {TABLE: page_table(), CARDS: cards_table(), DOWNLOADS: downloads_table()}
+    for path, table in written.items():
         table.to_csv(path, index=False, lineterminator="\n")
         print(f"{path.relative_to(ROOT)}: written")
 
