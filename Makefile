@@ -9,7 +9,7 @@ PORT ?= 8000
 export PYTHONHASHSEED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test rehearsal lint serve lab clean benchmarks constraints wheel repository addresses
+.PHONY: help install book test rehearsal lint serve lab clean benchmarks constraints environments wheel repository addresses
 
 help:
 	@echo "make book        run every notebook and build the site into _build/html"
@@ -66,6 +66,12 @@ benchmarks: $(INSTALLED)
 
 wheel: $(INSTALLED)
 	$(BIN)/python -m build --wheel
+
+# Some 12 GB on the disk, and an hour: all notebooks, doctests and checkpoints in each.
+environments: $(INSTALLED)
+	@echo "== The lowest versions of pyproject.toml (Python 3.10), then Colab's (Python 3.13)"
+	$(BIN)/python tools/environments.py lowest
+	$(BIN)/python tools/environments.py colab
 
 constraints: $(INSTALLED)
 	$(BIN)/python tools/constraints.py

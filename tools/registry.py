@@ -1,8 +1,9 @@
 """Write the page tables of the models in biaslib/models/data.
 
-The book shows ``registry.csv``, ``addresses.csv`` and ``cards.csv``; a test fails when they are not
-what the registry and the cards of the planted checkpoints say. Run it after a change of
-``biaslib/models/_entries.py``, or of a checkpoint: ``python tools/registry.py``.
+The book shows ``registry.csv``, ``addresses.csv``, ``cards.csv`` and ``downloads.csv`` (what each
+study fetches); a test fails when they are not what the registry, the planted checkpoints' cards and
+the studies say. Run it after a change of ``biaslib/models/_entries.py``, or of a checkpoint:
+``python tools/registry.py``.
 """
 
 import json
@@ -16,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "biaslib" / "models" / "data" / "registry.csv"
 ADDRESSES = TABLE.with_name("addresses.csv")
 CARDS = TABLE.with_name("cards.csv")
+DOWNLOADS = TABLE.with_name("downloads.csv")
 CACHE = "$HOME/.cache/biaslib/checkpoints"
 
 
@@ -89,6 +91,36 @@ def _addresses(entry) -> str:
     return "; ".join(found)
 
 
+def downloads_table() -> pandas.DataFrame:
+    """Return the checkpoints that each study loads in the profile ``paper``: one row a study."""
+    sys.path.insert(0, str(ROOT))
+    from biaslib import models
+    from biaslib.studies import grounded, stereotype_selection
+
+    loaded = {
+        "1": grounded.available_models("paper"),
+        "2": ["vl-bert", "bert"],
+        "3": ["open-clip"],
+        "4": list(dict.fromkeys(way.paper for way in stereotype_selection.WAYS)),
+    }
+    rows = []
+    for study, names in loaded.items():
+        entries = [models.REGISTRY[name] for name in names]
+        if any(entry.features for entry in entries):
+            entries.append(models.REGISTRY["detector"])
+        size = sum(entry.megabytes for entry in entries) / 1000
+        each = ", ".join(f"`{entry.name}` {entry.megabytes:,} MB" for entry in entries)
+        steps = [_step(entry) for entry in entries if entry.source.startswith("by hand")]
+        rows.append((f"Study {study}: {size:.1f} GB", each, "; ".join(steps) or "–"))
+    return pandas.DataFrame(rows, columns=["Study", "Checkpoints", "By hand"])
+
+
+def _step(entry) -> str:
+    from biaslib.models.downloads import by_hand
+
+    return f"`{by_hand(entry, CACHE)}`"
+
+
 def cards_table() -> pandas.DataFrame:
     """Return what the cards of the planted checkpoints with masked words say: one row a world."""
     sys.path.insert(0, str(ROOT))
@@ -127,7 +159,12 @@ def _range(cards, what: str) -> str:
     return f"{low}%" if low == high else f"{low}-{high}%"
 
 
-TABLES = {TABLE: page_table, ADDRESSES: addresses_table, CARDS: cards_table}
+TABLES = {
+    TABLE: page_table,
+    ADDRESSES: addresses_table,
+    CARDS: cards_table,
+    DOWNLOADS: downloads_table,
+}
 
 
 def main() -> None:

@@ -478,9 +478,7 @@ def _duckdb(threads: int | None, memory: str, folder: str | None):
     try:
         import duckdb
     except ImportError as error:
-        raise ImportError(
-            "captions are counted by DuckDB: pip install 'biaslib[captions]'"
-        ) from error
+        raise ImportError("captions are counted by DuckDB: pip install duckdb pyarrow") from error
     settings = {"memory_limit": memory, "preserve_insertion_order": False}
     settings |= {"threads": threads} if threads else {}
     settings |= {"temp_directory": folder} if folder else {}

@@ -56,7 +56,7 @@ def load(
     profile: str | None = None,
     checkpoint: str | Path | None = None,
     device: str | None = None,
-    dose: float = 3,
+    dose: float | None = None,
     seed: int = 0,
     planted_in: str = "both",
     **options: object,
@@ -77,7 +77,9 @@ def load(
     profile
         ``planted`` or ``paper``; ``None`` takes that of the run. In ``planted``, the models that
         have tiny checkpoints of the planted world are those checkpoints. In ``paper``, weights are
-        downloaded once and checked before every use (:mod:`biaslib.models.downloads`).
+        downloaded once and checked before every use (:mod:`biaslib.models.downloads`). A run that
+        :func:`biaslib.runtime.start` began in one profile takes no model of the other, but for a
+        planted one whose ``dose`` is named: what a measure is checked on.
     checkpoint
         What to use instead of the registered source; it must be of the kind that ``name`` is. A
         folder or a file; a repository of the model hub, ``owner/name`` or ``owner/name@revision``;
@@ -86,8 +88,8 @@ def load(
     device
         A torch device; ``None`` takes the best there is.
     dose, seed, planted_in
-        Of a planted checkpoint or the oracle: which world. ``planted_in`` is ``both``, ``text`` or
-        ``images``.
+        Of a planted checkpoint or the oracle: which world, by default of dose 3. ``planted_in`` is
+        ``both``, ``text`` or ``images``.
     **options
         For ``oracle`` and ``detector`` alone: those of :func:`biaslib.models.oracle.load` and
         :func:`biaslib.models.detector.load`.
@@ -112,6 +114,8 @@ def load(
         message says what to do.
     ValueError
         If the model needs the hub and the profile is ``planted``, which never downloads.
+    ProfileError
+        If the model is of the other profile than the run.
     RuntimeError
         If pinned weights do not have the expected SHA-256.
     TypeError
@@ -127,9 +131,11 @@ def load(
     if name not in REGISTRY:
         raise unknown_name("model", name, REGISTRY)
     entry = REGISTRY[name]
+    named, dose = dose is not None, 3 if dose is None else dose
     if entry.family == "oracle":
         from biaslib.models import oracle
 
+        runtime.note_model(name, "planted", named)
         return oracle.load(dose=dose, seed=seed, planted_in=planted_in, **options)
     if options and entry.family != "detector":
         raise TypeError(
@@ -137,6 +143,7 @@ def load(
             f"{' and set BIASLIB_PRECISION' if 'precision' in options else ''}"
         )
     if checkpoint is None and entry.has_planted and runtime.profile(profile) == "planted":
+        runtime.note_model(name, "planted", named)
         checkpoint = planted_checkpoint(entry.family, dose, seed, planted_in)
     path = _on_this_disk(entry, checkpoint, profile)
     _require_right_kind(entry, path)
@@ -147,6 +154,8 @@ def load(
 
     with reading(path):
         model = loader(entry, path, device, **options)
+    if hasattr(model, "device"):
+        runtime.note_device(model.device)
     if hasattr(model, "find_detector"):
         model.find_detector = functools.partial(_detector, profile, device)
         model.other_detector = entry.other_detector
@@ -163,7 +172,7 @@ def _module(entry: Entry) -> Any:
             raise
         raise ModuleNotFoundError(
             f"the model {entry.name!r} needs the package {package}, which is not installed; "
-            'install it with: pip install "biaslib[regions]"',
+            "install it with: pip install pyyaml torchvision (the one that fits your torch)",
             name=error.name,
         ) from error
 
@@ -190,8 +199,10 @@ def _on_this_disk(
     if runtime.profile(profile) == "planted":
         raise ValueError(
             f"{checkpoint or entry.name} comes from the model hub and the profile 'planted' never "
-            "downloads. Set BIASLIB_PROFILE=paper, or pass checkpoint= with a folder"
+            "downloads. Begin the run with runtime.start('paper'), or pass checkpoint= with a "
+            "folder"
         )
+    runtime.note_model(entry.name, "paper")
     from biaslib.models.downloads import fetch
 
     if checkpoint is None:

@@ -98,7 +98,8 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
     if runtime.profile(profile) == "planted":
         raise ValueError(
             f"{given} is no registered name and no folder here, and the profile 'planted' never "
-            "downloads. Set BIASLIB_PROFILE=paper to take it from the model hub, or pass a folder"
+            "downloads. Begin the run with runtime.start('paper') to take it from the model hub, "
+            "or pass a folder"
         )
     return _from_hub(str(given))
 

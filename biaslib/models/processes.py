@@ -57,6 +57,6 @@ def _state():
         from accelerate import PartialState
     except ImportError as error:
         raise ImportError(
-            "several processes are coordinated by Accelerate: pip install 'biaslib[several-gpus]'"
+            "several processes are coordinated by Accelerate: pip install accelerate"
         ) from error
     return PartialState(cpu=not torch.cuda.is_available(), timeout=PATIENCE)

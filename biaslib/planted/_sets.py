@@ -375,7 +375,8 @@ def _scenes(table: pandas.DataFrame, rng: np.random.Generator, split: str) -> pa
     columns = {name: table.get(name, drawn.get(name, value)) for name, value in DEFAULTS.items()}
     scenes = pandas.DataFrame(columns, index=table.index)
     absent = {name: value for name, value in DEFAULTS.items() if value is not None}
-    return scenes.fillna(absent).astype({name: type(value) for name, value in absent.items()})
+    kept = {n: scenes[n].where(scenes[n].notna(), value) for n, value in absent.items()}
+    return scenes.assign(**kept).astype({n: type(value) for n, value in absent.items()})
 
 
 def _require_count(name: str, value: int) -> None:

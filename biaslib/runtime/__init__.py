@@ -1,10 +1,26 @@
 """Where a run happens and what it ran: profile, device, data, progress, store, provenance stamp."""
 
+from biaslib.runtime._archive import archive, restore
 from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, unknown_name
 from biaslib.runtime._lock import ChecksumError, DownloadError, Lock
-from biaslib.runtime._profile import PROFILES, device, in_book, profile, progress
-from biaslib.runtime._stamp import Provenance, file_sha256, note_batches, source_hash, start
+from biaslib.runtime._profile import (
+    PROFILES,
+    ProfileError,
+    device,
+    in_book,
+    note_model,
+    profile,
+    progress,
+)
+from biaslib.runtime._stamp import (
+    Provenance,
+    file_sha256,
+    note_batches,
+    note_device,
+    source_hash,
+    start,
+)
 from biaslib.runtime._store import Store
 from biaslib.runtime._transfer import download
 
@@ -13,17 +29,22 @@ __all__ = [
     "ChecksumError",
     "DownloadError",
     "Lock",
+    "ProfileError",
     "Provenance",
     "Store",
     "UnknownNameError",
+    "archive",
     "data_folder",
     "device",
     "download",
     "file_sha256",
     "in_book",
     "note_batches",
+    "note_device",
+    "note_model",
     "profile",
     "progress",
+    "restore",
     "source_hash",
     "start",
     "unknown_name",

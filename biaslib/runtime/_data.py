@@ -21,8 +21,9 @@ SETS = {
         "https://github.com/joojs/fairface, or HuggingFaceM4/FairFace on the model hub",
     ),
     "captions": (
-        "parquet files with a column of captions, such as those of LAION-400M",
-        "a corpus that you may use; its card says on what terms",
+        "parquet files with a column of captions, such as those of COYO-700M",
+        "kakaobrain/coyo-700m on the model hub, or another corpus that you may use; its card says "
+        "on what terms",
     ),
     "vlstereoset": (
         "VLStereoSet.csv, and in images/ the pictures of its links, which two lines download: "

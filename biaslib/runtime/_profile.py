@@ -3,16 +3,30 @@
 import os
 import time
 from collections.abc import Iterable, Iterator, Sized
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from biaslib.runtime._errors import unknown_name
 
 PROFILES = ("planted", "paper")
 
+RESTART = "restart the kernel (Colab: Runtime, Restart session)"
+"""The one way to a clean run, as messages say it."""
+
 DELAY = 1.0
 """Seconds before a progress bar is shown."""
 
 Item = TypeVar("Item")
+
+
+class ProfileError(RuntimeError):
+    """Two profiles in one run: planted and released models in the same tables."""
+
+
+class _Run:
+    """What this process has settled: the profile that was begun, and the models loaded in any."""
+
+    begun: str | None = None
+    loaded: ClassVar[list[tuple[str, str]]] = []
 
 
 def profile(name: str | None = None) -> str:
@@ -21,7 +35,8 @@ def profile(name: str | None = None) -> str:
     Parameters
     ----------
     name
-        The profile. ``None`` takes the environment variable ``BIASLIB_PROFILE``, or ``planted``.
+        The profile. ``None`` takes the one that :func:`start` began; before it, the environment
+        variable ``BIASLIB_PROFILE``, or ``planted``.
 
     Raises
     ------
@@ -33,10 +48,59 @@ def profile(name: str | None = None) -> str:
     >>> profile("paper")
     'paper'
     """
-    chosen = name or os.environ.get("BIASLIB_PROFILE", "planted")
+    chosen = name or _Run.begun or os.environ.get("BIASLIB_PROFILE") or "planted"
     if chosen not in PROFILES:
         raise unknown_name("profile", chosen, PROFILES)
     return chosen
+
+
+def begin(name: str | None = None) -> str:
+    """Make a profile that of the run, unless models of the other one are loaded already."""
+    chosen = profile(name)
+    others = [model for model, place in _Run.loaded if place != chosen]
+    if others:
+        raise ProfileError(
+            f"the profile {chosen!r} cannot begin here: "
+            f"{', '.join(dict.fromkeys(others))} of the other profile was loaded in this kernel, "
+            f"and tables of the two must not mix. First {RESTART}, then run the page from the top "
+            f"with PROFILE = {chosen!r}"
+        )
+    _Run.begun = chosen
+    return chosen
+
+
+def note_model(model: str, place: str, compared: bool = False) -> None:
+    """Note that a run loads a planted or a released model; refuse one of the other profile.
+
+    Parameters
+    ----------
+    model
+        Its name.
+    place
+        The profile that it is of.
+    compared
+        Whether it is a planted model of a world that was named, on which a measure is checked: a
+        run in ``paper`` may load those.
+
+    Raises
+    ------
+    ProfileError
+        If the run was begun in the other profile; the message says what to do.
+    """
+    if _Run.begun in (None, place):
+        _Run.loaded.append((model, place))
+    elif not compared:
+        other = (
+            f"to check a measure on a planted world, name it: load({model!r}, profile='planted', "
+            "dose=3)"
+            if place == "planted"
+            else "weights of your own are taken in either: load(..., checkpoint=a folder)"
+        )
+        raise ProfileError(
+            f"this run is {_Run.begun!r}, and {model!r} was asked for in {place!r}: tables of the "
+            f"two must not mix. For a run in {place!r}, {RESTART} and run the page from the top "
+            f"with PROFILE = {place!r}; {other}"
+        )
 
 
 def device(name: str | None = None) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import biaslib
-from biaslib.runtime._profile import profile
+from biaslib.runtime._profile import begin
 
 PACKAGE = Path(biaslib.__file__).parent
 
@@ -59,25 +59,43 @@ def note_batches(what: str) -> None:
     _smaller_batches.append(what)
 
 
+_devices: list[str] = []
+
+
+def note_device(device: object) -> None:
+    """Note for the stamps of this process that a model was loaded on a torch device.
+
+    Examples
+    --------
+    >>> note_device("cpu")
+    """
+    name = str(device)
+    if name.startswith("cuda"):
+        import importlib
+
+        torch = importlib.import_module("torch")
+        name = f"{name}, {torch.cuda.get_device_name(device)}"
+    _devices.append(name)
+
+
 @dataclass
 class Provenance:
     """What a notebook ran on; displayed as the stamp at the end of its page.
 
     ``weights`` and ``data`` map what was loaded to its revision or checksum. Add to them with
-    :meth:`record` as the run goes on. Batches that memory did not suffice for are listed if there
-    were any since it began.
+    :meth:`record` as the run goes on. Devices are those on which models were loaded since it
+    began; batches that memory did not suffice for are listed if there were any.
     """
 
     profile: str
-    device: str = "cpu"
     weights: dict[str, str] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)
     started: float = field(default_factory=time.perf_counter)
     batches_before: int = field(default_factory=lambda: len(_smaller_batches))
+    devices_before: int = field(default_factory=lambda: len(_devices))
 
-    def record(self, *, device=None, weights=None, data=None) -> "Provenance":
-        """Note the device, and the revision of weights or the checksum of data by name."""
-        self.device = device or self.device
+    def record(self, *, weights=None, data=None) -> "Provenance":
+        """Note the revision of weights or the checksum of data by name."""
         self.weights.update(weights or {})
         self.data.update(data or {})
         return self
@@ -90,9 +108,10 @@ class Provenance:
             return "; ".join(f"{name}: {value}" for name, value in entries.items()) or "none"
 
         smaller = dict.fromkeys(_smaller_batches[self.batches_before :])
+        devices = dict.fromkeys(_devices[self.devices_before :]) or ["cpu"]
         return {
             "Profile": self.profile if self.weights else f"{self.profile} (no model on this page)",
-            "Device": f"{self.device} ({platform.machine()})",
+            "Device": f"{'; '.join(devices)} ({platform.machine()})",
             "biaslib": f"{biaslib.__version__}, source {_running_source_hash()}",
             "Weights": listing(self.weights),
             "Data": listing(self.data),
@@ -118,11 +137,26 @@ class Provenance:
 
 
 def start(profile_name: str | None = None) -> Provenance:
-    """Begin a notebook's run: choose the profile, start the clock, set the style of figures.
+    """Begin a notebook's run: choose its profile and start the clock.
+
+    From here on the profile is that of :func:`profile` and of every model that is loaded without
+    another. It can be begun anew, in another profile too, until the first model is loaded.
+
+    Parameters
+    ----------
+    profile_name
+        ``planted`` or ``paper``; ``None`` takes what :func:`profile` says.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such profile.
+    ProfileError
+        If models of the other profile are loaded already.
 
     Examples
     --------
     >>> start("planted").profile
     'planted'
     """
-    return Provenance(profile=profile(profile_name))
+    return Provenance(profile=begin(profile_name))

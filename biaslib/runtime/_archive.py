@@ -1,0 +1,136 @@
+"""One file that holds the store and the lock file, to be kept where a machine's end does not reach.
+
+A mounted drive is the place of such a file and not of the store: every look-up opens each shard of
+a key, which takes a round trip to the drive, and a shard is whole only once it has been renamed,
+which not every mounted drive does in one step.
+"""
+
+import hashlib
+import json
+import os
+import re
+import uuid
+import zipfile
+from pathlib import Path
+
+from biaslib.runtime._lock import ChecksumError, Lock
+from biaslib.runtime._profile import progress
+from biaslib.runtime._store import Store, _write
+
+LOCK = "biaslib-lock.json"
+SHARD = re.compile(r"store/(?P<folder>[0-9a-f]{32})/(?P<sha256>[0-9a-f]{64})\.safetensors")
+KEY = re.compile(r"store/(?P<folder>[0-9a-f]{32})/key\.json")
+
+
+def archive(path: str | os.PathLike, store: Store | None = None, lock: Lock | None = None) -> int:
+    """Write everything that the store holds, and the lock file, into one file.
+
+    Call it again whenever something is worth keeping: it replaces the archive by a whole new one.
+
+    Parameters
+    ----------
+    path
+        The archive, a zip file that is not compressed; on Colab, in a mounted drive.
+    store, lock
+        ``None`` takes those of the run.
+
+    Returns
+    -------
+    int
+        How many files the archive holds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> archive(folder / "kept.zip", Store(folder / "store"), Lock(folder / "lock.json"))
+    0
+    """
+    store, lock, path = store or Store(), lock or Lock(), Path(path)
+    keys = [each for each in store.folder.glob("*/key.json") if each.is_file()]
+    files = [each for key in keys for each in [key, *sorted(key.parent.glob("*.safetensors"))]]
+    named = {f"store/{each.parent.name}/{each.name}": each for each in sorted(files)}
+    if lock.path.is_file():
+        named[LOCK] = lock.path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+    try:
+        with zipfile.ZipFile(partial, "w") as kept:
+            for name, file in progress(named.items(), f"into {path.name}", len(named)):
+                kept.write(file, name)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return len(named)
+
+
+def restore(path: str | os.PathLike, store: Store | None = None, lock: Lock | None = None) -> int:
+    """Put what an archive holds back into the store and the lock file; what is there stays.
+
+    Parameters
+    ----------
+    path
+        A file that :func:`archive` wrote.
+    store, lock
+        ``None`` takes those of the run.
+
+    Returns
+    -------
+    int
+        How many files of the archive there were.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such archive.
+    ValueError
+        If the file is no archive of a store; the message names what is wrong in it.
+    ChecksumError
+        If a file is damaged, or the lock file here records other files of the same source.
+    """
+    store, lock = store or Store(), lock or Lock()
+    try:
+        with zipfile.ZipFile(path) as kept:
+            names = kept.namelist()
+            _require_known(path, names)
+            if LOCK in names:
+                _restore_lock(path, json.loads(kept.read(LOCK)), lock)
+            for name in progress(names, f"from {Path(path).name}"):
+                if name != LOCK:
+                    _restore_file(path, name, kept.read(name), store)
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path} is not a whole archive of a store: {error}") from None
+    return len(names)
+
+
+def _require_known(path: str | os.PathLike, names: list[str]) -> None:
+    for name in names:
+        if not (name == LOCK or SHARD.fullmatch(name) or KEY.fullmatch(name)):
+            raise ValueError(f"{path} is not an archive of a store: it holds {name!r}")
+
+
+def _restore_file(path: str | os.PathLike, name: str, data: bytes, store: Store) -> None:
+    found, shard = hashlib.sha256(data).hexdigest(), SHARD.fullmatch(name)
+    if found != shard["sha256"] if shard else not found.startswith(KEY.fullmatch(name)["folder"]):
+        raise ChecksumError(
+            f"{path}: {name} does not have the checksum in its name; take an older archive, or "
+            "begin without"
+        )
+    target = store.folder / name.removeprefix("store/")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _write(target, data)
+
+
+def _restore_lock(path: str | os.PathLike, kept: dict[str, dict], lock: Lock) -> None:
+    """Add the entries of an archive's lock file to the one here, unless they contradict it."""
+    for source, entry in kept.items():
+        lock.require_revision(source, entry["revision"])
+        for file, recorded in entry["files"].items():
+            here = lock.sha256(source, file)
+            if here and here != recorded["sha256"]:
+                raise ChecksumError(
+                    f"{path} was made with another {file} of {source!r} than {lock.path} records. "
+                    f"Move {lock.path.name} aside to go on with the archive's"
+                )
+    for source, entry in kept.items():
+        lock._record(source, entry["revision"], entry["files"])

@@ -1,0 +1,178 @@
+"""The environments that the package promises to work in: `make environments` runs all of it there.
+
+Here is the fast part: the declared minima and Colab's versions can be installed together with the
+package, and every extra brings what its modules import.
+"""
+
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+import check_environment  # noqa: E402
+import checkpoint_numbers  # noqa: E402
+import environments  # noqa: E402
+
+
+def plain(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def closure(requirements):
+    """Every distribution that some requirements bring, in the environment of this test."""
+    found, left = set(), [(Requirement(each), {""}) for each in requirements]
+    while left:
+        requirement, extras = left.pop()
+        inside = [
+            m is None or any(m.evaluate({"extra": e}) for e in extras | {""})
+            for m in [requirement.marker]
+        ]
+        name = plain(requirement.name)
+        if not all(inside) or (name, *sorted(requirement.extras)) in found:
+            continue
+        found.add((name, *sorted(requirement.extras)))
+        needs = importlib.metadata.requires(name) or []
+        left += [(Requirement(each), set(requirement.extras)) for each in needs]
+    return {each[0] for each in found}
+
+
+IMPORTS = """
+import importlib, sys
+absent = set(sys.argv[2].split())
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+    def find_spec(self, name, *rest):
+        return None if name.partition(".")[0] in absent else self.finder.find_spec(name, *rest)
+sys.meta_path[:] = [Without(each) for each in sys.meta_path]
+for name in sys.argv[1].split():
+    importlib.import_module(name)
+"""
+NEEDED = {
+    "": "biaslib.runtime biaslib.metrics.association biaslib.inference biaslib.published "
+    "biaslib.report.foundations biaslib.report.published",
+    "captions": "biaslib.datasets biaslib.datasets.captions duckdb",
+    "models": "biaslib.models.bert biaslib.models.vilt biaslib.models.albef biaslib.datasets "
+    "biaslib.studies.association biaslib.stimuli.pool biaslib.runtime",
+    "planted,models": "biaslib.planted biaslib.studies.planted biaslib.report.planted",
+    "models,clip": "biaslib.models.open_clip",
+    "models,regions": "biaslib.models.detector",
+}
+
+
+@pytest.mark.parametrize("extras", NEEDED, ids=lambda extras: extras or "base")
+def test_an_extra_brings_what_its_modules_import(extras):
+    declared = environments.extras()
+    brought = closure([each for name in ["", *extras.split(",")] for each in declared[name]])
+    modules = importlib.metadata.packages_distributions()
+    others = [
+        name
+        for name, owners in modules.items()
+        if not brought & {plain(each) for each in owners} and name != "biaslib"
+    ]
+    kept = {"pip", "setuptools", "pkg_resources", "_distutils_hack", "_virtualenv"}
+    refused = " ".join(name for name in others if name not in kept and name.isidentifier())
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS, NEEDED[extras], refused],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr[-1500:]
+
+
+def test_the_lowest_versions_are_those_of_the_project_file():
+    lowest = {
+        Requirement(each).name: str(Requirement(each).specifier) for each in environments.lowest()
+    }
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.search(rf'"torch>={lowest["torch"][2:]}"', text)
+    assert "ruff" not in lowest
+    assert all(each.startswith("==") for each in lowest.values())
+    assert 'requires-python = ">=3.10"' in text
+    assert environments.PYTHONS["lowest"] == "python3.10"
+
+
+def test_the_tested_set_and_colab_are_within_the_declared_bounds():
+    bounds = [Requirement(each) for some in environments.extras().values() for each in some]
+    tested = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    for lines in (environments.pins(), [each for each in tested if "==" in each]):
+        versions = {plain(name): Version(v) for name, v in (each.split("==") for each in lines)}
+        for bound in bounds:
+            if plain(bound.name) in versions:
+                assert versions[plain(bound.name)] in bound.specifier, bound
+
+
+PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
+
+
+def answered():
+    """Whether a package index answers at all."""
+    asked = [*PIP, "--no-deps", "--retries", "0", "wheel"]
+    return subprocess.run(asked, capture_output=True).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "python"), [("lowest", "3.10"), ("colab", "3.13")])
+def test_an_environment_can_be_resolved(name, python, tmp_path):
+    """Asks the package index and downloads nothing but what has no metadata of its own."""
+    if not answered():
+        pytest.skip("no package index answers")
+    wanted = [each for each in environments.requirements(name) if "pyspark" not in each]
+    if name == "colab":
+        wanted += [
+            each
+            for some in environments.extras().values()
+            for each in some
+            if "pyspark" not in each
+        ]
+    command = [*PIP, "--target", str(tmp_path), "--python-version", python]
+    command += ["--only-binary", ":all:", *wanted]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_every_checkpoint_gives_the_numbers_of_the_table():
+    found = checkpoint_numbers.numbers()
+    expected = json.loads(checkpoint_numbers.TABLE.read_text(encoding="utf-8"))
+    assert len(expected) > 80
+    assert checkpoint_numbers.differences(found, expected) == []
+
+
+def test_a_number_that_moves_is_reported():
+    table = {"bert": [0.5, -120.0], "clip": [1.0]}
+    near = {"bert": [0.50004, -120.01], "clip": [1.0]}
+    assert checkpoint_numbers.differences(near, table) == []
+    lines = checkpoint_numbers.differences({"bert": [0.51, -120.0], "vilt": [1.0]}, table)
+    assert lines == [
+        "clip: not in both",
+        "vilt: not in both",
+        "bert: 0.01 from the table, and 0.0001 is allowed",
+    ]
+    assert checkpoint_numbers.differences({**table, "clip": [float("nan")]}, table) != []
+
+
+def test_a_warning_of_ours_is_told_from_those_of_libraries(tmp_path):
+    """As Python itself prints them, by the file to which it attributes them."""
+    for name in ("biaslib", "library"):
+        (tmp_path / name).mkdir()
+        text = "import warnings\nwarnings.warn('old', FutureWarning)\n"
+        (tmp_path / name / "part.py").write_text(text)
+    program = "import runpy, sys; [runpy.run_path(each) for each in sys.argv[1:]]"
+    files = [str(tmp_path / name / "part.py") for name in ("biaslib", "library")]
+    done = subprocess.run(
+        [sys.executable, "-W", "default", "-c", program, *files], capture_output=True, text=True
+    )
+    assert done.stderr.count(": FutureWarning: old") == 2
+    assert len(check_environment.OURS.findall(done.stderr)) == 1

@@ -1,0 +1,129 @@
+"""One profile a run: begun in one cell, kept by every model, and never mixed with the other."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from biaslib import models, runtime
+
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+ONE_PROFILE = {"planted_world": '"planted"'}
+"""Notebooks that have no choice, and the profile that they name."""
+NO_MODEL = {"foundations", "published_numbers"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_to_download_from(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("BIASLIB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("BIASLIB_LOCK", str(tmp_path / "lock.json"))
+
+
+def test_models_follow_the_run_and_not_the_environment(monkeypatch):
+    monkeypatch.setenv("BIASLIB_PROFILE", "planted")
+    runtime.start("paper")
+    assert runtime.profile() == "paper"
+    with pytest.raises(runtime.DownloadError):
+        models.load("lxmert")
+
+
+def test_the_environment_is_the_default_of_a_run(monkeypatch):
+    monkeypatch.setenv("BIASLIB_PROFILE", "paper")
+    assert runtime.start().profile == "paper"
+    assert runtime.start("planted").profile == "planted"
+    assert runtime.profile() == "planted"
+
+
+def test_a_run_can_be_begun_anew_until_a_model_is_loaded():
+    runtime.start("planted")
+    runtime.start("paper")
+    runtime.start("planted")
+    models.load("bert")
+    assert runtime.start("planted").profile == "planted"
+    told = r"'paper' cannot begin here: bert of the other profile.*restart the kernel.*= 'paper'"
+    with pytest.raises(runtime.ProfileError, match=told):
+        runtime.start("paper")
+    assert runtime.profile() == "planted"
+
+
+def test_the_models_of_a_study_settle_its_run():
+    from biaslib.studies import clip_audit
+
+    runtime.start()
+    clip_audit.load_model(clip_audit.inputs(n_per_cell=2))
+    with pytest.raises(runtime.ProfileError, match="clip of the other profile"):
+        runtime.start("paper")
+
+
+def test_a_model_of_the_other_profile_is_refused_by_name():
+    runtime.start("paper")
+    told = r"this run is 'paper', and 'lxmert' was asked for in 'planted'.*restart the kernel"
+    with pytest.raises(runtime.ProfileError, match=told):
+        models.load("lxmert", profile="planted")
+    with pytest.raises(runtime.ProfileError, match="'oracle' was asked for in 'planted'"):
+        models.load("oracle")
+    runtime.start("planted")
+    with pytest.raises(runtime.ProfileError, match="'lxmert' was asked for in 'paper'"):
+        models.load("lxmert", profile="paper")
+
+
+def test_a_measure_is_checked_on_a_named_planted_world_in_either_run():
+    runtime.start("paper")
+    assert models.load("bert", profile="planted", dose=0).revision
+    assert models.load("oracle", dose=3).world.dose == 3
+    assert runtime.start("paper").profile == "paper"
+
+
+def test_a_model_that_is_the_same_in_both_settles_nothing(encoder):
+    models.load("all-MiniLM-L6-v2")
+    assert runtime.start("paper").profile == "paper"
+
+
+def test_the_stamp_names_the_device_on_which_models_were_loaded():
+    run = runtime.start("planted")
+    models.load("bert", device="meta")
+    assert run.as_dict()["Device"].startswith("meta (")
+    models.load("lxmert", device="cpu")
+    assert run.as_dict()["Device"].startswith("meta; cpu (")
+    assert runtime.start("planted").as_dict()["Device"].startswith("cpu (")
+
+
+def test_the_stamp_names_a_gpu_by_its_name(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"Tesla T4 as {device}")
+    run = runtime.start("planted")
+    runtime.note_device("cuda")
+    assert run.as_dict()["Device"].startswith("cuda, Tesla T4 as cuda (")
+
+
+def cells(path):
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+def code(path):
+    return ["".join(each["source"]) for each in cells(path) if each["cell_type"] == "code"]
+
+
+def test_every_notebook_says_its_profile_in_the_same_cell():
+    choices = {}
+    for path in NOTEBOOKS:
+        [choice] = [text for text in code(path) if "runtime.start(" in text]
+        choices[path.stem] = choice
+        assert not re.search(r"record\([^)]*device", "\n".join(code(path)))
+    free = {choices[name] for name in choices if name not in {*ONE_PROFILE, *NO_MODEL}}
+    assert len(choices) - len(ONE_PROFILE) - len(NO_MODEL) == 6
+    assert len(free) == 1, "the cell is the same everywhere"
+    assert "PROFILE = None" in free.pop()
+    for name, profile in ONE_PROFILE.items():
+        assert f"runtime.start({profile})" in choices[name]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_profile_comes_before_the_first_model(path):
+    sources = code(path)
+    [at] = [number for number, text in enumerate(sources) if "runtime.start(" in text]
+    assert not any(re.search(r"\bload\w*\(|inputs\(", text) for text in sources[:at])
