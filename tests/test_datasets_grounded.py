@@ -212,11 +212,11 @@ def test_images_are_found_checked_and_counted(read, tmp_path):
     test = read(released())
     folder = tmp_path / "images"
     for number, row in enumerate(test.pairs[["set", "image"]].drop_duplicates().itertuples()):
-        group = {"X": "targ1", "Y": "targ2", "A": "attr1", "B": "attr2"}[row.set[0]]
+        group = {"x": "attr1", "y": "attr2", "X": "targ1", "Y": "targ2"}[row.set[-1]]
         picture(folder / "weat6" / group / row.image, (number, 0, 90))
     folder = folder.resolve()
     (folder / "weat6/targ2/female_1.jpg").unlink()
-    (folder / "weat6/attr2/male_home_0.jpg").write_bytes(b"no image")
+    (folder / "weat6/attr1/male_home_0.jpg").write_bytes(b"no image")
     (folder / "weat6/targ1/male_1.jpg").write_bytes(
         (folder / "weat6/targ1/male_0.jpg").read_bytes()
     )
@@ -245,6 +245,21 @@ def test_one_picture_in_two_sets_is_noted(read, tmp_path):
     assert (problems["severity"] == "note").all()
 
 
+def test_a_name_in_two_folders_of_a_test_is_an_error(read, tmp_path):
+    test = read(released())
+    for name in test.pairs["image"].unique():
+        picture(tmp_path / "flat" / name, "red")
+    (tmp_path / "flat" / "weat6" / "attr1").mkdir(parents=True)
+    picture(tmp_path / "flat" / "weat6" / "attr1" / "male_home_0.jpg", "blue")
+    picture(tmp_path / "flat" / "weat6" / "attr2" / "male_home_0.jpg", "green")
+    pairs, problems = datasets.images_of(test, tmp_path / "flat")
+    errors = problems[problems["severity"] == "error"]
+    assert errors[["kind", "where", "what"]].to_numpy().tolist() == [
+        ["image lies in two folders", "Bx", "male_home_0.jpg"]
+    ]
+    assert "male_home_0.jpg" not in set(pairs["image"])
+
+
 def test_a_users_folders_make_a_test(tmp_path):
     test = stimuli.association_test("C6")
     for set_name, words in {"X": test.X, "Y": test.Y[:1], "Ax": test.A}.items():
@@ -261,7 +276,7 @@ def test_a_users_folders_make_a_test(tmp_path):
     assert john["caption"].tolist() == list(stimuli.association_test("C6", "sentence").X[:6])
     pairs, _ = datasets.images_of(made, tmp_path)
     assert len(pairs) == 17
-    message = r"is not there; gather images into it, or download.*download_images\(read_links\("
+    message = r"is not there; gather images into it, or download.*ross2021.fetch_images"
     with pytest.raises(datasets.DataError, match=message):
         datasets.images_of(made, tmp_path / "nowhere")
 

@@ -410,8 +410,7 @@ def test_missing_images_stop_the_study_unless_it_is_told_to_go_on(in_paper):
     every = study.inputs("paper", only_sound=True)
     assert counts(every) == whole | {"X": whole["X"] - 1}
     assert whole["X"] == 4
-    found = every.problems[every.problems["kind"] != "test is not there"]
-    assert found.to_numpy().tolist() == [
+    assert every.problems.to_numpy().tolist() == [
         ["error", "image is missing", "google/weat6.jsonl, X", "m_0.png"],
         ["note", "sets are unbalanced", "google/weat6.jsonl, X, Y", "X 3 of 4, Y 4 of 4"],
     ]
@@ -454,10 +453,12 @@ def test_a_test_that_lost_a_set_is_left_out_and_listed(released, in_paper):
         study.inputs("paper")
     every = study.inputs("paper", only_sound=True)
     assert [sets.test for sets in every["vilbert"]] == ["C6"]
-    emptied = every.problems[every.problems["kind"] == "test is not run"]
-    assert emptied[["where", "what"]].to_numpy().tolist() == [
-        ["google/weat8.jsonl, X", "none at word"]
-    ]
+    outcomes = every.asked.set_index(["test", "level"])["outcome"]
+    assert outcomes["C8"].to_dict() == {
+        "word": "no image in X", "sentence": "not there", "contextual": "not there",
+    }  # fmt: skip
+    assert outcomes["C6", "word"] == "run"
+    assert len(outcomes) == len(study.tests()) * len(study.LEVELS)
     runs = every.left.drop_duplicates("test").set_index("test")["run"]
     assert runs.to_dict() == {"C6": "word", "C8": "not run"}
     with pytest.raises(datasets.DataError, match="google has no test with an image in each"):
@@ -472,8 +473,11 @@ def test_only_the_tests_that_are_asked_for_are_read_in_either_domain(released, i
     for domain in study.DOMAINS:
         every = study.inputs("paper", domain, names=["C6", "occupation-gender"])
         assert {sets.test for each in every.values() for sets in each} == {"C6"}
-        lacking = every.problems.query("kind == 'test is not there'")
-        assert set(lacking["what"]) == {"occupation-gender"}
+        lacking = every.asked.query("outcome == 'not there'").groupby("test")["level"].unique()
+        assert lacking.map(list).to_dict() == {
+            "C6": ["sentence", "contextual"],
+            "occupation-gender": list(study.LEVELS),
+        }
         both = study.inputs("paper", domain)
         assert {sets.test for each in both.values() for sets in each} == {"C6", "C8"}
     with pytest.raises(KeyError, match="C99"):
@@ -626,7 +630,7 @@ def test_data_that_are_not_there_are_asked_for(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="ross2021"):
         study.inputs("paper")
     (tmp_path / "ross2021").mkdir()
-    with pytest.raises(FileNotFoundError, match="holds no test"):
+    with pytest.raises(datasets.DataError, match=r"1 problem: source is not there.*holds no test"):
         study.inputs("paper")
 
 

@@ -44,6 +44,11 @@ class Answers(http.server.BaseHTTPRequestHandler):
             self.send_header("Location", "http://10.0.0.1/secret.jpg")
             self.end_headers()
             return
+        if self.path == "/astray":
+            self.send_response(302)
+            self.send_header("Location", "http://a..b/x.jpg")
+            self.end_headers()
+            return
         body = {"/page": b"<html>sold</html>", "/cut": jpeg("red")[:-40]}.get(self.path)
         body = jpeg(self.path[1:]) if self.path in ("/red", "/blue") else body
         self.send_response(200 if body else 404)
@@ -175,11 +180,32 @@ def test_a_run_without_a_network_settles_nothing(server, tmp_path, pauses, monke
         ("http://[::1]/a.jpg", "refused: address of a private network"),
         ("not an address", "refused: not an http or https address"),
         ("http://[::1", "refused: not an address"),
+        ("http://a..b/x.jpg", "refused: not an address"),
+        (f"http://{'a' * 64}.org/x.jpg", "refused: not an address"),
+        ("http://xn--/x.jpg", "refused: not an address"),
+        ("http://a\0b.org/x.jpg", "refused: not an address"),
+        ("", "refused: no address"),
     ],
 )
 def test_addresses_that_are_not_asked(url, outcome, tmp_path):
     found = datasets.download_images(pandas.DataFrame({"file": ["a.jpg"], "url": [url]}), tmp_path)
     assert found["outcome"][0].startswith(outcome)
+
+
+def test_a_bad_link_among_good_ones_is_a_row_and_the_rest_is_downloaded(server, tmp_path):
+    long = "a" * 300
+    wanted = pandas.concat(
+        [
+            table(server, "red", "astray"),
+            pandas.DataFrame({"file": ["b.jpg"], "url": ["http://a..b/x"]}),
+            pandas.DataFrame({"file": [f"{long}.jpg"], "url": [f"{server}/blue"]}),
+        ]
+    )
+    found = datasets.download_images(wanted, tmp_path)["outcome"].tolist()
+    assert [found[0], found[2]] == ["here", "refused: not an address"]
+    assert found[1].startswith(("refused", "no answer"))
+    assert found[3] == "cannot be written: File name too long"
+    assert datasets.outcomes(wanted, tmp_path)["outcome"].tolist() == found
 
 
 def test_names_that_would_overwrite_are_refused(tmp_path):
@@ -189,22 +215,3 @@ def test_names_that_would_overwrite_are_refused(tmp_path):
     outside = pandas.DataFrame({"file": ["../a.jpg"], "url": ["http://a"]})
     with pytest.raises(datasets.DataError, match="lies outside"):
         datasets.download_images(outside, tmp_path)
-
-
-def test_lists_of_wget_commands_are_read(tmp_path):
-    path = tmp_path / "weat6" / "attr1" / "get.sh"
-    path.parent.mkdir(parents=True)
-    path.write_text(
-        "wget --tries=2 --timeout=10 -O male_0.jpg https://example.org/a.jpg?w=4&x=2\n\n"
-        "# a comment\nwget -O male_1.jpg 'http://example.org/b'\n"
-    )
-    found = datasets.read_links(tmp_path)
-    assert found.to_numpy().tolist() == [
-        ["weat6", "attr1", "weat6/attr1/male_0.jpg", "https://example.org/a.jpg?w=4&x=2"],
-        ["weat6", "attr1", "weat6/attr1/male_1.jpg", "http://example.org/b"],
-    ]
-    path.write_text("curl https://example.org/a.jpg\n")
-    with pytest.raises(datasets.DataError, match=r"get.sh, line 1 is not 'wget -O file address'"):
-        datasets.read_links(tmp_path)
-    with pytest.raises(datasets.DataError, match="holds no list of links"):
-        datasets.read_links(tmp_path / "weat6")

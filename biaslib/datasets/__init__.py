@@ -4,7 +4,7 @@ Nothing is downloaded unless asked for, and no data set is shipped: each reader 
 its authors published, checks them, and says what it found.
 """
 
-from biaslib.datasets import vlstereoset
+from biaslib.datasets import ross2021, vlstereoset
 from biaslib.datasets._problems import DataError, require_sound
 from biaslib.datasets.captions import (
     GENDER_WORDS,
@@ -23,7 +23,7 @@ from biaslib.datasets.grounded_images import (
     images_of,
     user_test,
 )
-from biaslib.datasets.links import coverage, download_images, outcomes, read_links
+from biaslib.datasets.links import coverage, download_images, outcomes
 
 __all__ = [
     "GENDER_WORDS",
@@ -47,8 +47,8 @@ __all__ = [
     "outcomes",
     "proportions",
     "read_fairface",
-    "read_links",
     "require_sound",
+    "ross2021",
     "user_test",
     "vlstereoset",
 ]

@@ -223,9 +223,9 @@ def images_of(test: GroundedTest, folder: str | Path) -> tuple[pandas.DataFrame,
     pairs
         The rows of ``test.pairs`` that are sound, with *path* and *sha256*.
     problems
-        Errors: images that are missing or cannot be opened. Notes: one picture under two names, or
-        in two sets that are compared; two such sets of which one has more images, or a larger share
-        of its images left, than the other.
+        Errors: images that are missing, lie in two folders, or cannot be opened. Notes: one picture
+        under two names, or in two sets that are compared; two such sets of which one has more
+        images, or a larger share of its images left, than the other.
 
     Raises
     ------
@@ -236,15 +236,17 @@ def images_of(test: GroundedTest, folder: str | Path) -> tuple[pandas.DataFrame,
     if not folder.is_dir():
         raise DataError(
             f"{folder} is not there; gather images into it, or download those of the authors' "
-            f"lists: download_images(read_links(<lists>), {str(folder)!r}), both of "
-            "biaslib.datasets"
+            "lists with biaslib.datasets.ross2021.fetch_images"
         )
     places = _places(folder, test)
     names = test.pairs[["set", "image"]].drop_duplicates()
-    names = names.assign(path=[places.get(_key(row.set, row.image)) for row in names.itertuples()])
-    missing = names[names["path"].isna()]
-    found = [("error", "image is missing", row.set, row.image) for row in missing.itertuples()]
-    there = names.dropna(subset="path")
+    found = []
+    for row in names.itertuples():
+        if len(places[row.image]) != 1:
+            kind = "image lies in two folders" if places[row.image] else "image is missing"
+            found.append(("error", kind, row.set, row.image))
+    one = {image: paths[0] for image, paths in places.items() if len(paths) == 1}
+    there = names.assign(path=names["image"].map(one)).dropna(subset="path")
     sound, damaged = readable(there, "set")
     pairs = test.pairs.merge(sound, on=["set", "image"])
     found += damaged + _twins(sound) + _unbalanced(balance(test, pairs))
@@ -521,22 +523,23 @@ def _pair_folder(folder: Path, set_name: str, captions: pandas.DataFrame):
     return rows, found
 
 
-def _places(folder: Path, test: GroundedTest) -> dict[tuple[str, str], Path]:
-    """Return where each image may be: by its path below the folder, or in its set's own folder."""
+def _places(folder: Path, test: GroundedTest) -> dict[str, list[Path]]:
+    """Return where each image lies: by its path below the folder, or in a folder of the lists.
+
+    The lists of a test have four folders. Pictures of X lie in targ1, of Y in targ2. The other two
+    go by the targets that the attributes are shown with (attr1: Ax and Bx, attr2: Ay and By), but
+    in weat8, which shows them alone, by the attributes (attr1: A, attr2: B). No released name lies
+    in two folders of a test.
+    """
     roots = [folder / test.folder, folder]
-    of_set = {"X": "targ1", "Y": "targ2", "A": "attr1", "B": "attr2"}
     found = {}
-    for row in test.pairs[["set", "image"]].drop_duplicates().itertuples():
-        names = [row.image, f"{of_set[row.set[0]]}/{row.image}"]
-        candidates = [root / name for root in roots for name in names]
-        there = next((path for path in candidates if path.is_file()), None)
-        if there is not None:
-            found[_key(row.set, row.image)] = there
+    for image in test.pairs["image"].unique():
+        for root in roots:
+            candidates = [root / image, *(root / group / image for group in ROLES)]
+            found[image] = [path for path in candidates if path.is_file()]
+            if found[image]:
+                break
     return found
-
-
-def _key(set_name: str, image: str) -> tuple[str, str]:
-    return set_name, image
 
 
 def _twins(sound: pandas.DataFrame) -> list[tuple]:

@@ -11,11 +11,9 @@ import datetime
 import email.utils
 import ipaddress
 import os
-import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -25,9 +23,8 @@ from biaslib.datasets._problems import DataError
 from biaslib.models.images import ImageError, open_image
 from biaslib.runtime import file_sha256, progress
 
-__all__ = ["coverage", "download_images", "outcomes", "read_links"]
+__all__ = ["coverage", "download_images", "outcomes"]
 
-WGET = re.compile(r"wget\s(?:.*\s)?-O\s+(?P<file>\S+)\s+(?P<url>\S+)")
 RECORD = "downloads.csv"
 COLUMNS = ["file", "url", "outcome", "sha256", "bytes", "date"]
 HERE = "here"
@@ -58,46 +55,6 @@ LONGEST_PAUSE = 60.0
 """Seconds of a server's Retry-After that are waited for at most."""
 
 HEADERS = {"User-Agent": "biaslib (research companion; image links of published data sets)"}
-
-
-def read_links(folder: str | Path) -> pandas.DataFrame:
-    """Read the lists of links that Ross, Katz and Barbu (2021) released.
-
-    Parameters
-    ----------
-    folder
-        Such as ``data/google-images`` of the authors' repository: below it, files
-        ``<test>/<targ1, targ2, attr1 or attr2>/get.sh`` with one ``wget`` command a line.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a link: *test*, *group*, *file* (path below the folder) and *url*.
-
-    Raises
-    ------
-    DataError
-        If there is no list, or a line is no such command; the message names file and line.
-    """
-    folder = Path(folder)
-    lists = sorted(folder.glob("*/*/get.sh"))
-    if not lists:
-        raise DataError(f"{folder} holds no list of links; expected <test>/<group>/get.sh")
-    rows = [row for path in lists for row in _links_of(path)]
-    return pandas.DataFrame(rows, columns=["test", "group", "file", "url"])
-
-
-def _links_of(path: Path) -> Iterator[tuple[str, str, str, str]]:
-    test, group = path.parts[-3:-1]
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        found = WGET.match(line.strip())
-        if found is None:
-            raise DataError(
-                f"{path}, line {number} is not 'wget -O file address': {line.strip()!r}"
-            )
-        yield test, group, f"{test}/{group}/{found['file']}", found["url"].strip("'\"")
 
 
 def download_images(
@@ -177,7 +134,7 @@ def outcomes(links: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
     known = _recorded(folder / RECORD) if (folder / RECORD).is_file() else links.iloc[:0]
     said = {(row.file, row.url): row.outcome for row in known.itertuples()}
     found = [
-        _outcome((folder / file).is_file(), said.get((file, url), NOT_ASKED))
+        _outcome(os.path.isfile(folder / file), said.get((file, url), NOT_ASKED))
         for file, url in zip(links["file"], links["url"], strict=True)
     ]
     return links.assign(outcome=found)
@@ -281,6 +238,12 @@ class _Fetcher:
         self.client.close()
 
     def __call__(self, file: str, url: str) -> None:
+        try:
+            self._keep(file, url)
+        except (OSError, ValueError) as error:  # such as a name that is longer than the disk takes
+            self.record.add(file, url, f"cannot be written: {getattr(error, 'strerror', error)}")
+
+    def _keep(self, file: str, url: str) -> None:
         path = self.folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.part")
@@ -300,6 +263,8 @@ class _Fetcher:
         self.record.add(file, url, HERE, sha256, size)
 
     def _tried(self, url: str, part: Path) -> str:
+        if not url:
+            return "refused: no address"
         for attempt in range(TRIES):
             outcome, asked_to_wait = self._fetch(url, part)
             if not outcome.startswith(BUSY) or attempt == TRIES - 1:
@@ -319,10 +284,10 @@ class _Fetcher:
                         return f"larger than {LARGEST / 1e6:.0f} MB", 0.0
         except _RefusedError as error:
             return str(error), 0.0
-        except httpx.InvalidURL:
-            return "refused: not an address", 0.0
         except httpx.HTTPError as error:
             return f"no answer: {type(error).__name__}", 0.0
+        except (httpx.InvalidURL, ValueError):  # no host, a label of 64 letters, a NUL, a bad IDN
+            return "refused: not an address", 0.0
         return HERE, 0.0
 
 
@@ -368,5 +333,12 @@ def _require_names(links: pandas.DataFrame, folder: Path) -> None:
         raise DataError(f"two links have the file {repeated.iloc[0]}; give each its own name")
     root = folder.resolve()
     for file in links["file"]:
-        if not (root / file).resolve().is_relative_to(root):
+        if not _resolved(root / file).is_relative_to(root):
             raise DataError(f"the file {file} lies outside {folder}; give a path below it")
+
+
+def _resolved(path: Path) -> Path:
+    """Return where a path leads; a name that no disk takes, such as one of 300 letters, nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        return path.resolve()
+    return Path(os.path.abspath(path))

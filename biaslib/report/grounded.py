@@ -17,6 +17,7 @@ from biaslib.studies import grounded as study
 __all__ = [
     "NAMES",
     "against_nominal",
+    "asked_table",
     "baseline_table",
     "beside_printed",
     "calibration_figure",
@@ -112,17 +113,29 @@ def outputs_read() -> pandas.DataFrame:
 
 def left_sentence(inputs: study.Inputs) -> str:
     """Return how many of the images are there, and which tests are not run."""
-    if inputs.left.empty:
+    if inputs.asked.empty:
         (pool,) = {id(sets.pool): sets.pool for each in inputs.values() for sets in each}.values()
         return f"No image is missing: all {len(set(pool.ids)):,} are drawn by the package."
     left, n = inputs.left["images_left"].sum(), inputs.left["n_images"].sum()
-    emptied = inputs.left.loc[inputs.left["run"] == "not run", "file"].unique()
+    run = (inputs.asked["outcome"] == "run").sum()
     uneven = (inputs.problems["kind"] == "sets are unbalanced").sum()
-    lost = f"not run, because a set is empty: {', '.join(emptied)}" if len(emptied) else ""
-    told = lost or "no set is empty"
+    without = [NAMES[name] for name in study.available_models("paper") if name not in inputs]
+    told = f" Without any test: {', '.join(without)}." if without else ""
     return (
-        f"Counted by file and set, {left:,} of {n:,} images are there and can be opened; {told}. "
-        f"Pairs of sets that are compared and unbalanced: {uneven}."
+        f"Of {len(inputs.asked)} tests asked for, counted by source and level, {run} are run. "
+        f"Counted by file and set, {left:,} of {n:,} images are there and can be opened. "
+        f"Pairs of sets that are compared and unbalanced: {uneven}.{told}"
+    )
+
+
+def asked_table(asked: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what became of every test that was asked for, level by level."""
+    cells = asked.groupby(["source", "test", "level"], sort=False)["outcome"].agg("; ".join)
+    wide = cells.unstack("level").reindex(columns=list(LEVELS)).rename(columns=LEVELS)
+    place = {name: at for at, name in enumerate(study.tests()["test"])}
+    wide = wide.reset_index().rename_axis(columns=None)
+    return wide.sort_values("test", key=lambda names: names.map(place)).sort_values(
+        "source", kind="stable"
     )
 
 

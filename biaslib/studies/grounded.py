@@ -763,8 +763,12 @@ class Inputs(dict):
         One row a problem: *severity*, *kind*, *where* (source, file and set), *what*.
     left
         One row a set: *source*, *test*, *file*, *set*; *n_images* and *n_captions* of all,
-        *images_left*, *captions_left*, *share*; *run*, the levels at which the test is run. Empty
-        in ``planted``, where nothing can be missing.
+        *images_left*, *captions_left*, *share*; *run*, the levels at which the test is run.
+    asked
+        One row a test and level that was asked for: *source*, *test*, *level* and *outcome*:
+        ``run``, ``not there``, or which sets have no image.
+
+    All three are empty in ``planted``, where nothing can be missing.
     """
 
     def __init__(
@@ -772,7 +776,7 @@ class Inputs(dict):
     ) -> None:
         super().__init__(every)
         found = found or files.none_checked()
-        self.problems, self.left = found.problems, found.left
+        self.problems, self.left, self.asked = found.problems, found.left, found.asked
 
 
 def inputs(
@@ -804,8 +808,8 @@ def inputs(
     names
         Of the 13 tests; ``None`` takes all, in ``paper`` those whose files are there.
     only_sound
-        Run on what is there, where images are missing or cannot be opened. A test of which a set
-        has nothing left is not run, and is listed.
+        Run on what is there, where tests or images are missing or cannot be opened. A test of which
+        a set has nothing left is not run, and is listed; in domain, so is a model without tests.
     own
         In ``paper``, a folder of your own to take out of domain in place of Google's images: a
         folder a test, such as ``C6``, filled as :func:`biaslib.datasets.user_test` says; regions
@@ -845,8 +849,13 @@ def inputs(
     read = {each: files.checked(each, wanted) for each in dict.fromkeys(sources.values())}
     found = files.joined(read.values())
     datasets.require_sound(found.problems, "the image sets of study 1", only_sound)
-    every = {source: _of_files(source, each) for source, each in read.items()}
-    asked = {name: every[sources[name]] for name in chosen}
+    every = {source: image_stimuli(each.sound) for source, each in read.items() if each.sound}
+    if domain == DOMAINS[0] and not every:
+        advice = "Add images, or choose tests that are there"
+        none = f"{google} has no test with an image in each of its six sets"
+        datasets.require_sound(found.problems, f"{none}: it", advice=advice)
+        raise datasets.DataError(f"{none}. {advice}")
+    asked = {name: every[sources[name]] for name in chosen if sources[name] in every}
     places = {name: _regions_folder(sources[name]) for name in chosen}
     shown, wrong = _shown(asked, places, _is_released(variant))
     datasets.require_sound(wrong, "the regions of study 1", only_sound)
@@ -893,15 +902,6 @@ def checkpoint(name: str, profile: str | None = None, variant: str = "paper") ->
     from biaslib.models.released import RELEASED
 
     return RELEASED[name].checkpoint
-
-
-def _of_files(source: str | Path, found: files.Checked) -> list[GroundedStimuli]:
-    if not found.sound:
-        raise datasets.DataError(
-            f"{source} has no test with an image in each of its six sets; add images, or choose "
-            "tests that are there"
-        )
-    return image_stimuli(found.sound)
 
 
 def _require_tests(names: Sequence[str] | None) -> None:
