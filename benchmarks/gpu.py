@@ -84,8 +84,7 @@ def portraits(size: str, n: int, folder: Path, device: str, precision: str) -> l
 
 def captions(size: str, n: int, folder: Path, device: str, precision: str) -> loops.Loops:
     """ViLT's matching head on files of 640 x 480 pixels with two captions each."""
-    name = "vilt" if size == "tiny" else "vilt-itm"
-    model = network(size, name, full_size_models.vilt, folder, device)
+    model = network(size, "vilt", full_size_models.vilt, folder, device)
     paths = loops.files(folder, n)
     said = [PLANTED] * 2 * n if size == "tiny" else loops.texts(2 * n)
     rows = [said[at : at + 2] for at in range(0, 2 * n, 2)]

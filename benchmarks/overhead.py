@@ -2,10 +2,10 @@
 
 Run as ``python -m benchmarks.overhead [family ...]``. Models have their published sizes and random
 weights (``benchmarks/full_size_models.py``; OpenCLIP is ViT-B/32 and not ViT-H/14, which has the
-same loop). They read 96 texts of 3 to 16 words; 24 such texts with 36 regions each; 8 JPEG files
+same loop). They read 96 texts of 3 to 16 words; 24 such texts with 36 regions each; 4 JPEG files
 of 640 x 480 pixels with two captions each; or 24 files; 8 rows a batch. Both loops take turns;
 seconds are the process's own, so that other programs disturb little. The detector has 50 layers, a
-quarter of the channels, 48 proposals and pictures of 400 x 533 pixels, and reads 64 files; its
+quarter of the channels, 32 proposals and pictures of 320 x 427 pixels, and reads 64 files; its
 seconds are the clock's, since other processes open files for it. Prints one JSON record a line.
 """
 
@@ -36,7 +36,7 @@ def embedded(model, folder: Path) -> loops.Loops:
 
 def matched(model, folder: Path) -> loops.Loops:
     """Return the loops of matching captions with files."""
-    paths, said = loops.files(folder, N // 3), loops.texts(2 * N // 3)
+    paths, said = loops.files(folder, BATCH // 2), loops.texts(BATCH)
     captions = [said[row : row + 2] for row in range(0, len(said), 2)]
     return fusion(model, lambda: model.match(paths, captions).ravel(), lambda found: found.match)
 
@@ -117,10 +117,10 @@ def measured(family: str) -> dict:
 def small_settings() -> dict:
     """Return the settings of the shrunken detector."""
     settings = json.loads(json.dumps(SETTINGS))
-    settings["input"] |= {"min_size_test": 400, "max_size_test": 667}
+    settings["input"] |= {"min_size_test": 320, "max_size_test": 533}
     settings["resnets"] |= {"depth": 50, "stem_out_channels": 32}
     settings["resnets"] |= {"width_per_group": 16, "res2_out_channels": 64}
-    settings["rpn"]["post_nms_topk_test"] = 48
+    settings["rpn"]["post_nms_topk_test"] = 32
     return settings
 
 

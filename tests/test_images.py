@@ -359,6 +359,15 @@ def test_rows_that_no_part_asks_for_are_not_kept():
     assert list(loaded(ahead.part([2]), np.max, [0])) == [0]
 
 
+def test_what_waits_for_one_preparation_is_not_given_to_another():
+    images = np.arange(12, dtype=np.uint8).reshape(2, 1, 2, 3)
+    part = ReadAhead(images, [0, 1]).part([0, 1])
+    first = loaded(part, np.max, [1, 0])
+    assert next(first) == 11
+    assert list(loaded(part, np.min, [0])) == [0]
+    assert next(first) == 5
+
+
 @pytest.mark.parametrize("n_workers", [0, 2])
 def test_a_picture_is_decoded_once_for_all_who_read_it(tmp_path, monkeypatch, n_workers):
     arrays = [np.full((3, 4 + i, 3), i, np.uint8) for i in range(20)]

@@ -377,7 +377,8 @@ class ReadAhead(_Rows):
     def __init__(self, images: Any, order: Sequence[int]) -> None:
         shown = pictures(images)
         super().__init__(shown, range(len(shown)))
-        self.coming = list(order)
+        self.coming, self.begun = list(order), 0
+        self.places = {row: at for at, row in enumerate(self.coming)}
         self.stream: Iterator[Any] | None = None
         self.prepare: Callable | None = None
         self.waiting: dict[int, Any] = {}
@@ -392,16 +393,16 @@ class ReadAhead(_Rows):
             self._start(prepare, **how)
         wanted = set(rows)
         for row in rows:
-            if prepare == self.prepare:
+            ours = prepare == self.prepare
+            if ours:
                 self._read_up_to(row, wanted)
-            if row in self.waiting:
+            if ours and row in self.waiting:
                 yield self.waiting.pop(row)
             else:
                 yield from _outcomes(self.whole, prepare, [row], n_workers=0)
 
     def _start(self, prepare: Callable, **how: Any) -> None:
-        self.prepare, self.places = prepare, {row: at for at, row in enumerate(self.coming)}
-        self.begun = 0
+        self.prepare = prepare
         if isinstance(self.whole, Decoded):
             prepare = _WithPicture(prepare)
         self.stream = _outcomes(self.whole, prepare, self.coming, **how)
