@@ -13,6 +13,7 @@ import re
 import sys
 import types
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -509,7 +510,7 @@ def test_a_file_of_another_family_or_of_none_is_named(tmp_path):
 
 def test_a_file_that_holds_objects_is_not_run(tmp_path):
     path = tmp_path / "weights.th"
-    torch.save({"weights": Path("x")}, path)
+    torch.save({"weights": Fraction(1, 2)}, path)
     with pytest.raises(CheckpointError, match="which are never run"):
         read_weights(path)
 

@@ -353,9 +353,10 @@ def _detector(path: Path) -> None:
         classes.sub_(classes.mean(dim=1, keepdim=True)).mul_(1000)
     torch.save(network.state_dict(), path / "pytorch_model.bin")
     (path / "config.yaml").write_text(yaml.safe_dump(DETECTOR), encoding="utf-8")
-    urls = REGISTRY["detector"].beside
-    for url, names in zip(urls, (CLASSES, ATTRIBUTES), strict=True):
-        labels = place(f"url {url}", path.parents[1]) / url.rpartition("/")[2]
+    entry = REGISTRY["detector"]
+    root = path.parents[len(place(entry.source, Path()).parts) - 1]
+    for url, names in zip(entry.beside, (CLASSES, ATTRIBUTES), strict=True):
+        labels = place(f"url {url}", root) / url.rpartition("/")[2]
         labels.parent.mkdir(parents=True, exist_ok=True)
         labels.write_text("\n".join(names) + "\n", encoding="utf-8")
 
