@@ -91,17 +91,6 @@ PLANTED_ONLY = "planted-only"
 """Tag of the cell from which a notebook is about the planted world, whatever the profile."""
 
 
-STOPS, GOES_ON = "only_sound = False", "only_sound = True"
-"""A setting of a notebook, and what its reader makes of it when images turn out to be missing."""
-
-
-def going_on(cells: list) -> list:
-    """Return the cells with the setting that a reader with incomplete images would choose."""
-    for cell in cells:
-        cell.source = cell.source.replace(STOPS, GOES_ON)
-    return cells
-
-
 CHECKS = {
     "own_model": (
         "assert found.not_run.empty, found.not_run.to_string()\n"
@@ -121,7 +110,6 @@ def before_the_planted_world(cells: list) -> list:
 def run(path: Path, environment: dict[str, str], short: bool = False) -> Outcome:
     """Run a notebook in a kernel of its own, in short only what depends on the profile."""
     notebook = nbformat.read(path, as_version=4)
-    notebook.cells = going_on(notebook.cells)
     if short:
         notebook.cells = before_the_planted_world(notebook.cells)
     notebook.cells.append(nbformat.v4.new_code_cell(CHECKS.get(path.stem, "")))
