@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from biaslib import datasets
-from biaslib.datasets import links
+from biaslib.datasets import links, ross2021
 from biaslib.models.images import open_image
 
 
@@ -206,6 +206,24 @@ def test_a_bad_link_among_good_ones_is_a_row_and_the_rest_is_downloaded(server, 
     assert found[1].startswith(("refused", "no answer"))
     assert found[3] == "cannot be written: File name too long"
     assert datasets.outcomes(wanted, tmp_path)["outcome"].tolist() == found
+
+
+def test_lists_of_study_1_are_fetched_and_gone_on_with(server, tmp_path):
+    path = tmp_path / "data" / "google-images" / "weat6" / "targ1" / "get.sh"
+    path.parent.mkdir(parents=True)
+    names = ("red", "blue", "gone")
+    lines = [f"wget --tries=2 -O {name}.jpg {server}/{name}" for name in names]
+    path.write_text("\n".join(["sleep 3", *lines, "wget -O lost.jpg ", "curl x"]))
+    found, problems = ross2021.fetch_images(tmp_path, "google")
+    assert found["outcome"].tolist() == ["here", "here", "error 404", "refused: no address"]
+    assert (tmp_path / "images/google/weat6/targ1/red.jpg").is_file()
+    assert problems["severity"].tolist() == ["note", "error", "error"]
+    (coverage,) = datasets.coverage(found).to_dict("records")
+    assert (coverage["test"], coverage["links"], coverage["here"]) == ("weat6", 4, 2)
+    Answers.asked.clear()
+    again, _ = ross2021.fetch_images(tmp_path, "google")
+    assert Answers.asked == []
+    assert again["outcome"].tolist() == found["outcome"].tolist()
 
 
 def test_names_that_would_overwrite_are_refused(tmp_path):

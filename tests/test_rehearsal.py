@@ -8,7 +8,7 @@ import os
 
 import nbformat
 import pytest
-from support import rehearsal, rehearsal_grounded
+from support import rehearsal
 
 from biaslib import datasets, models, runtime
 from biaslib.report import grounded as plots
@@ -42,21 +42,16 @@ def test_the_short_form_ends_where_the_planted_world_begins(study):
     assert all("inputs(run.profile" not in cell.source for cell in cells[len(kept) :])
 
 
-def test_study_1_stops_at_a_missing_image_until_its_reader_goes_on(inside):
-    cells = nbformat.read(rehearsal.NOTEBOOKS / "study1_grounded.ipynb", as_version=4).cells
-    settings = [cell.source for cell in cells if rehearsal.STOPS in cell.source]
-    assert len(settings) == 1
-    assert "study.inputs(run.profile, only_sound=only_sound" in settings[0]
-    lost = rehearsal_grounded.LOST.rsplit("/", maxsplit=1)[-1]
-    with pytest.raises(datasets.DataError, match=rf"1 problem: image is missing .*X: {lost}"):
-        grounded.inputs("paper")
+def test_study_1_stops_at_a_missing_image_unless_told_to_go_on(inside):
+    with pytest.raises(datasets.DataError, match=r"the image sets of study 1 .*image is missing"):
+        grounded.inputs("paper", names=["C6"])
 
 
 def test_study_1_as_published_is_rehearsed_with_its_checkpoints_and_region_files(inside):
     cells = nbformat.read(rehearsal.NOTEBOOKS / "study1_grounded.ipynb", as_version=4).cells
     kept = rehearsal.before_the_planted_world(cells)
     assert sum(rehearsal.NOT_AS_PUBLISHED in cell.source for cell in kept) == 1
-    assert not any(rehearsal.NOT_AS_PUBLISHED in c.source for c in rehearsal.going_on(kept))
+    assert not any(rehearsal.NOT_AS_PUBLISHED in c.source for c in rehearsal.as_published(kept))
     asked = {"names": ["C6"], "only_sound": True, "variant": "released"}
     found = grounded.inputs("paper", **asked)
     assert list(found) == list(grounded.MODELS)
@@ -71,20 +66,21 @@ def test_study_1_as_published_is_rehearsed_with_its_checkpoints_and_region_files
     assert scores["value"].notna().all()
 
 
-def test_the_sample_of_study_1_has_a_test_in_one_domain_alone_and_lost_an_image(inside):
+def test_the_sample_of_study_1_has_pictures_of_both_domains_and_lacks_some(inside):
     out = grounded.inputs("paper", only_sound=True, names=["C6", "C8"])
     own = grounded.inputs("paper", "in domain", only_sound=True, names=["C6", "C8"])
-    assert {sets.test for sets in out["lxmert"]} == {"C6"}
-    assert {sets.test for sets in own["lxmert"]} == {"C6", "C8"}
-    assert {sets.test for sets in own["vilbert"]} == {"C6"}
-    left = out.left.set_index(["file", "set"])["images_left"]
-    assert left["weat6.jsonl"].to_dict() == dict.fromkeys(grounded.SETS, 2) | {"X": 1}
-    assert left["sent-weat6.jsonl"].eq(2).all()
-    said = plots.left_sentence(out)
-    assert "23 of 24 images are there and can be opened; no set is empty" in said
-    assert "compared and unbalanced: 1." in said
-    shown = plots.left_table(out.left).set_index("file").loc["weat6.jsonl"]
-    assert shown[["X", "Y", "run at"]].tolist() == ["1/2", "2/2", "word"]
+    for every in (out["lxmert"], own["lxmert"], own["vilbert"]):
+        assert {sets.test for sets in every} == {"C6", "C8"}
+    assert (out.left["share"] < 1).any()
+    assert plots.left_sentence(out).startswith(
+        "Of 6 tests asked for, counted by source and level, 6"
+    )
+    assert plots.left_sentence(own).startswith(
+        "Of 12 tests asked for, counted by source and level, 10"
+    )
+    shown = plots.left_table(out.left).set_index("file")["run at"]
+    assert shown["weat6.jsonl"] == "word"
+    assert shown["sent-weat6.jsonl"] == "sentence, contextual"
 
 
 @pytest.mark.slow

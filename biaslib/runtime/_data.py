@@ -7,8 +7,9 @@ from biaslib.runtime._errors import unknown_name
 
 SETS = {
     "ross2021": (
-        "the folders tests/grounded-tests/ and the images that the link lists of "
-        "biaslib.datasets name, or a folder of your own",
+        "the folders tests/grounded-tests/ and data/google-images/, and in images/ the pictures of "
+        "their links, which one line downloads: from biaslib.datasets import ross2021; "
+        "ross2021.fetch_images({folder!r}, 'google')",
         "the authors' repository, https://github.com/candacelax/bias-in-vision-and-language",
     ),
     "srinivasan2021": (

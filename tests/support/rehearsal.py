@@ -91,18 +91,13 @@ PLANTED_ONLY = "planted-only"
 """Tag of the cell from which a notebook is about the planted world, whatever the profile."""
 
 
-STOPS, GOES_ON = "only_sound = False", "only_sound = True"
-"""A setting of a notebook, and what its reader makes of it when images turn out to be missing."""
-
-
 NOT_AS_PUBLISHED, AS_PUBLISHED = 'as_published = run.profile == "planted"', "as_published = True"
 """A setting of study 1, and what a reader makes of it who has the weights and regions for it."""
 
 
-def going_on(cells: list) -> list:
-    """Return the cells with the settings that a reader with all weights and few images chooses."""
+def as_published(cells: list) -> list:
+    """Return the cells with the setting that a reader with all weights and regions chooses."""
     for cell in cells:
-        cell.source = cell.source.replace(STOPS, GOES_ON)
         cell.source = cell.source.replace(NOT_AS_PUBLISHED, AS_PUBLISHED)
     return cells
 
@@ -126,7 +121,7 @@ def before_the_planted_world(cells: list) -> list:
 def run(path: Path, environment: dict[str, str], short: bool = False) -> Outcome:
     """Run a notebook in a kernel of its own, in short only what depends on the profile."""
     notebook = nbformat.read(path, as_version=4)
-    notebook.cells = going_on(notebook.cells)
+    notebook.cells = as_published(notebook.cells)
     if short:
         notebook.cells = before_the_planted_world(notebook.cells)
     notebook.cells.append(nbformat.v4.new_code_cell(CHECKS.get(path.stem, "")))

@@ -1,0 +1,272 @@
+"""Study 1's release: the authors' own files where they are at hand, and ours with every oddity."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+from support import released
+
+from biaslib import datasets
+from biaslib.datasets import ross2021
+from biaslib.report import grounded as plots
+from biaslib.studies import grounded as study
+
+needs_real = pytest.mark.skipif(
+    not released.REAL.is_dir(), reason="the files of Ross et al. (2021) are not in ../shared"
+)
+
+NO_LINK = {
+    "ea_female_astronomy_0.jpg",
+    "ea_weak_weak_4.jpg",
+    "male_librarian_1.jpg",
+    *(f"male_cashier_{n}.jpg" for n in range(10)),
+}
+"""Images that the authors' tests name and no list has an address for, read off their files."""
+
+
+@pytest.fixture
+def ours(tmp_path, monkeypatch):
+    """Our release in small, as the data of study 1; no picture is there."""
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
+    return released.written(tmp_path / "ross2021")
+
+
+# Links
+
+
+def test_every_kind_of_line_in_a_list_is_read_or_counted(ours):
+    found, problems = ross2021.links(ours, "google")
+    urls = found.set_index("file")["url"]
+    assert (
+        urls["weat6/targ1/escaped_0.jpg"] == "https://example.org/768x0/filters:no_upscale()/a.jpg"
+    )
+    assert urls["weat6/targ1/quoted 0.jpg"] == "http://example.org/b c.jpg?x=1&y=2"
+    assert urls["weat6/attr1/Ax_executive_0.jpg"] == "https://example.org/0.jpg?w=612&h=612"
+    assert urls["weat6/targ1/addressless_0.jpg"] == ""
+    assert problems[["severity", "kind", "where"]].to_numpy().tolist() == [
+        ["note", "command that fetches nothing", "weat6/targ1/get.sh, line 7"],
+        ["error", "line gives no image", "weat6/targ1/get.sh, line 11"],
+        ["error", "line gives no image", "weat6/targ1/get.sh, line 12"],
+        ["error", "line gives no image", "weat6/targ1/get.sh, line 13"],
+        ["error", "name is there twice", "weat6/targ1/escaped_0.jpg"],
+        ["error", "image without an address", "weat6"],
+    ]
+    assert problems["what"].tolist()[2] == "curl https://example.org/a.jpg"
+
+
+def test_a_number_of_conceptual_captions_is_the_checksum_of_its_address(ours):
+    """The check value that the definition of CRC-32 prints: of the digits 1 to 9, CBF43926."""
+    path = ours / "tests" / "grounded-tests" / "concap" / "weat6.jsonl"
+    content = json.loads(path.read_text())
+    content["targ1"]["images"] = {str(0xCBF43926): [0], "17": [0]}
+    path.write_text(json.dumps(content))
+    captions = ours / "Validation_GCC-1.1.0-Validation.tsv"
+    captions.write_text(captions.read_text() + "nine digits\t123456789\r\n")
+    found, problems = ross2021.links(ours, "concap")
+    assert found.set_index("file")["url"].loc[["3421780262", "17"]].tolist() == ["123456789", ""]
+    assert problems[["kind", "what"]].to_numpy().tolist() == [["image without an address", "17"]]
+    names = found["file"].str.startswith("COCO_")
+    assert names.sum() == 8  # weat8 shows pictures of COCO here too
+    assert found.loc[names, "url"].str.startswith("http://images.cocodataset.org/val2014/").all()
+
+
+def test_what_is_needed_for_links_is_asked_for(ours, tmp_path):
+    (ours / "Validation_GCC-1.1.0-Validation.tsv").unlink()
+    with pytest.raises(datasets.DataError, match=r"Validation\.tsv is not there; download"):
+        ross2021.links(ours, "concap")
+    with pytest.raises(datasets.DataError, match="holds no list of links"):
+        ross2021.links(tmp_path, "google")
+    with pytest.raises(datasets.DataError, match="holds no test"):
+        ross2021.links(tmp_path, "coco")
+    with pytest.raises(KeyError, match="flickr"):
+        ross2021.links(ours, "flickr")
+
+
+@needs_real
+def test_the_authors_lists_are_read_whole():
+    found, problems = ross2021.links(released.REAL, "google")
+    lists = (released.REAL / "data" / "google-images").glob("*/*/get.sh")
+    lines = [line for path in lists for line in path.read_text().splitlines() if line.strip()]
+    assert (len(lines), sum(line.strip() == "sleep 3" for line in lines)) == (12_313, 32)
+    assert (found["url"] != "").sum() == 12_280
+    assert problems.groupby(["severity", "kind"])["what"].agg(list).to_dict() == {
+        ("error", "image without an address"): ["occupations-gender/attr1/male_librarian_1.jpg"],
+        ("note", "command that fetches nothing"): ["sleep 3"] * 32,
+    }
+    escaped = [line.split()[-1] for line in lines if "\\" in line]
+    plain = {re.sub(r"\\(.)", r"\1", address) for address in escaped}
+    assert (len(escaped), len(set(escaped))) == (175, 151)
+    assert plain <= set(found["url"])
+    assert set(found["url"].str.partition(":")[0]) == {"http", "https", ""}
+
+
+@needs_real
+def test_each_image_of_coco_and_conceptual_captions_has_an_address(tmp_path):
+    coco, problems = ross2021.links(released.REAL, "coco")
+    assert (len(coco), len(problems)) == (649, 0)
+    shutil.copytree(released.REAL / "tests", tmp_path / "tests")
+    known = json.loads((released.REAL / "concap_urls.json").read_text())
+    lines = [f"a caption\t{url}\n" for urls in known.values() for url in urls]
+    (tmp_path / "Validation_GCC-1.1.0-Validation.tsv").write_text("".join(lines))
+    concap, problems = ross2021.links(tmp_path, "concap")
+    numbers = concap[~concap["file"].str.startswith("COCO_")]
+    assert (len(numbers), len(concap), len(problems)) == (212, 212 + 173, 0)
+    assert numbers.set_index("file")["url"].to_dict() == {k: urls[0] for k, urls in known.items()}
+
+
+# What is there, and what is run
+
+
+@pytest.mark.slow
+@needs_real
+def test_with_a_picture_at_every_link_every_test_runs_at_all_its_levels(tmp_path, monkeypatch):
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
+    shutil.copytree(released.REAL / "tests", tmp_path / "ross2021" / "tests")
+    shutil.copytree(released.REAL / "data", tmp_path / "ross2021" / "data")
+    assert fill(tmp_path / "ross2021") == 12_280
+    every = study.inputs("paper", only_sound=True)
+    runs = every.left.groupby("file")["run"].agg(set)
+    assert len(runs) == 26
+    assert runs.map(lambda levels: levels in WHOLE).all()
+    assert (every.asked["outcome"] == "run").sum() == len(every.asked) == 13 * 3
+    assert len(every["lxmert"]) == 13 * 3
+    errors = every.problems[every.problems["severity"] == "error"]
+    assert set(errors["kind"]) == {"image is missing"}
+    assert set(errors["what"]) == NO_LINK
+    for sets in every["lxmert"]:
+        assert where_shown(sets) == LISTS.get(sets.test, LISTS["any"])
+    one = [
+        sets
+        for sets in every["lxmert"]
+        if (sets.test, sets.level) == ("DB-likeable-race", "sentence")
+    ]
+    scores = study.run(Flat("lxmert"), one, (1, 2, 3), n_bootstrap=0, p_values=False)
+    assert scores["value"].notna().all()
+
+
+WHOLE = ({"word"}, {"sentence, contextual"})
+LISTS = {
+    "any": {"X": "targ1", "Y": "targ2", "Ax": "attr1", "Bx": "attr1", "Ay": "attr2", "By": "attr2"},
+    "C8": {"X": "targ1", "Y": "targ2", "Ax": "attr1", "Ay": "attr1", "Bx": "attr2", "By": "attr2"},
+}
+
+
+def where_shown(sets):
+    """The folders in which the pictures of each set lie."""
+    folders = [path.split("/")[-2] for path in sets.pool.images]
+    found = sets.rows["image"].map(lambda place: folders[place]).groupby(sets.rows["set"])
+    return found.agg(lambda each: "/".join(sorted(set(each)))).to_dict()
+
+
+def fill(root):
+    """Place a picture at every name that the lists write with an address; return how many."""
+    names = [
+        path.parent.relative_to(root / "data" / "google-images") / name
+        for path in sorted((root / "data" / "google-images").glob("*/*/get.sh"))
+        for name in released.LISTED.findall(path.read_text())
+    ]
+    for number, name in enumerate(names):
+        path = root / "images" / "google" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4), (number % 256, number // 256, 9)).save(path, "png")
+    return len(set(names))
+
+
+class Flat:
+    """A model whose embeddings depend on text and picture alone."""
+
+    revision = "1"
+
+    def __init__(self, name):
+        self.name = name
+
+    def embed(self, texts, images, level, **options):
+        seeds = [sum(map(ord, text + path)) for text, path in zip(texts, images, strict=True)]
+        return np.array([np.random.default_rng(seed).normal(size=8) for seed in seeds])
+
+
+def test_our_release_runs_at_all_its_levels_and_what_is_odd_is_told(ours):
+    released.place(ours)
+    every = study.inputs("paper", only_sound=True)
+    outcomes = every.asked.groupby("test")["outcome"].agg(set)
+    there = {"C6", "C8", "DB-competent-gender", "occupation-gender"}
+    assert set(outcomes.index[outcomes == {"run"}]) == there
+    assert all(outcomes.drop(there) == {"not there"})
+    errors = every.problems[every.problems["severity"] == "error"]
+    assert errors[["kind", "where", "what"]].to_numpy().tolist() == [
+        ["image without a caption", "google/sent-occ_gender.jsonl, Y", "Y_nobody_0.jpg"],
+        ["image is missing", "google/weat6.jsonl, X", "addressless_0.jpg"],
+    ]
+    assert "folder of another test" in set(every.problems["kind"])
+    said = plots.left_sentence(every)
+    assert said.startswith("Of 39 tests asked for, counted by source and level, 12 are run. ")
+    assert "96 of 97 images are there" in said
+    table = plots.asked_table(every.asked)
+    assert table.columns.tolist() == ["source", "test", "W", "S", "C"]
+    assert table["test"].tolist() == study.tests()["test"].tolist()
+    assert table.query("test == 'C11'")[["W", "S", "C"]].to_numpy().tolist() == [["not there"] * 3]
+    assert every.left["n_images"].dtype.kind == "i"
+
+
+def test_a_file_whose_name_is_not_known_is_told(ours):
+    released.place(ours)
+    folder = ours / "tests" / "grounded-tests" / "google"
+    (folder / "weat6.jsonl").rename(folder / "weat6 (1).jsonl")
+    (folder / "notes.txt").write_text("not a test")
+    (folder / ".DS_Store").write_text("no file of anybody's")
+    every = study.inputs("paper", only_sound=True)
+    strange = every.problems[every.problems["kind"] == "file is not a released test"]
+    assert set(strange["where"]) == {"google/weat6 (1).jsonl", "google/notes.txt"}
+    outcomes = every.asked.query("test == 'C6'").set_index("level")["outcome"]
+    assert outcomes.to_dict() == {"word": "not there", "sentence": "run", "contextual": "run"}
+
+
+def test_with_half_of_the_pictures_the_rest_runs_and_the_half_is_counted(ours):
+    n = released.place(ours, sources=("google",))
+    gone = sorted((ours / "images" / "google").rglob("*_0.jpg"))[::2]
+    for path in gone:
+        path.unlink()
+    every = study.inputs("paper", only_sound=True)
+    missing = every.problems[every.problems["kind"] == "image is missing"]
+    assert 0 < len(gone) <= len(set(zip(missing["where"], missing["what"], strict=True)))
+    assert every.left["images_left"].sum() == every.left["n_images"].sum() - len(missing)
+    assert n - len(gone) > 0
+    ran = every.asked["outcome"] == "run"
+    emptied = every.asked["outcome"].str.startswith("no image in ")
+    assert ran.any()
+    assert (ran | emptied | (every.asked["outcome"] == "not there")).all()
+    assert ran.sum() == len(every["lxmert"])
+
+
+@pytest.mark.parametrize(
+    ("lacking", "left"),
+    [
+        (["coco"], ["vilbert", "vl-bert"]),
+        (["concap"], ["visualbert", "lxmert"]),
+        (["coco", "concap"], []),
+    ],
+)
+def test_in_domain_goes_on_without_a_source(ours, lacking, left):
+    released.place(ours)
+    for source in lacking:
+        shutil.rmtree(ours / "images" / source)
+    with pytest.raises(datasets.DataError, match="source is not there"):
+        study.inputs("paper", "in domain")
+    every = study.inputs("paper", "in domain", names=["C6"], only_sound=True)
+    assert sorted(every) == sorted(left)
+    told = every.problems[every.problems["kind"] == "source is not there"]
+    assert told["where"].tolist() == lacking
+    assert told["what"].str.contains("fetch_images").all()
+    unread = every.asked.groupby("source")["outcome"].agg(set)
+    assert all(unread[lacking] == {"not there"})
+    said = plots.left_sentence(every)
+    assert ("Without any test: " in said) == bool(lacking)
+    assert ("VisualBERT" in said) == ("coco" in lacking)
+
+
+def test_out_of_domain_without_pictures_says_how_to_fetch_them(ours):
+    with pytest.raises(datasets.DataError, match=r"images/google is not there; .*fetch_images"):
+        study.inputs("paper", only_sound=True)
