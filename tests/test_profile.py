@@ -15,20 +15,15 @@ ONE_PROFILE = {"planted_world": '"planted"'}
 NO_MODEL = {"foundations", "published_numbers"}
 
 
-@pytest.fixture(autouse=True)
-def nothing_to_download_from(monkeypatch, tmp_path):
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    monkeypatch.setenv("BIASLIB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("BIASLIB_LOCK", str(tmp_path / "lock.json"))
-
-
 def test_models_follow_the_run_and_not_the_environment(monkeypatch):
+    def fetch(entry):
+        raise runtime.DownloadError(f"{entry.source} was asked for")
+
+    monkeypatch.setattr("biaslib.models.downloads.fetch", fetch)
     monkeypatch.setenv("BIASLIB_PROFILE", "planted")
     runtime.start("paper")
     assert runtime.profile() == "paper"
-    with pytest.raises(runtime.DownloadError):
+    with pytest.raises(runtime.DownloadError, match="hub unc-nlp/lxmert-base-uncased was asked"):
         models.load("lxmert")
 
 
