@@ -44,8 +44,9 @@ class Reading(NamedTuple):
     states that a word or a sentence is read from. ``refill_is_read``: the [PAD] that a masked text
     gains at its end is read, since the attention mask is that of the text before. ``n_tokens``:
     texts are padded to so many, or to the network's positions, and the padding is read.
-    ``n_regions``: the first so many, and ``n_in_all`` words and regions together; 0 is no limit. ``labels`` of the regions that are
-    masked, ``with_words`` if those of the test's words are too; no labels, no masked regions.
+    ``n_regions``: the first so many, and ``n_in_all`` words and regions together; 0 is no limit.
+    ``labels`` of the regions that are masked, ``with_words`` if those of the test's words are too;
+    no labels, no masked regions.
     """
 
     checkpoint: str
@@ -268,12 +269,23 @@ class _ReleasedVilbert(_Released, Vilbert):
 
 
 class _ReleasedVlBert(_Released, VlBert):
-    """VL-BERT: no whole image, padding that counts as regions, boxes of the picture as it came."""
+    """VL-BERT: no whole image, padding that counts as regions, boxes of the picture as it came.
+
+    The regions are sorted by what their class numbers give if their bytes are read as float32
+    scores (bias_dataset.py:111-118): the highest number first, whatever type they have. The labels
+    are not sorted with them (:161), so a region is masked by another region's label. The first
+    region then stands beside every word in place of the whole image.
+    """
 
     reading = RELEASED["vl-bert"]
 
     def visual(self, prepared, rows, mask):
         found = RegionModel.visual(self, prepared, rows, None)
+        if prepared.classes is not None:
+            numbers = np.where(prepared.real[rows], prepared.classes[rows], -1)
+            order = torch.as_tensor(np.argsort(numbers.astype(np.float32))[:, ::-1].copy())
+            at = torch.arange(len(order))[:, None]
+            found = {name: each[at, order] for name, each in found.items()}
         hidden = self._hiding(found, prepared, rows, mask)
         sizes = torch.as_tensor(prepared.sizes[rows]).float()
         corners = torch.cat([sizes, sizes], dim=1)[:, None]
