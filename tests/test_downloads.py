@@ -524,7 +524,12 @@ def test_a_page_in_place_of_weights_is_named_and_not_kept(hub):
         fetch(source)
     assert source not in Lock().entries()
     (hub.folder / "a.ckpt").write_bytes(b"weights")
-    assert fetch(source).read_bytes() == b"weights"
+    path = fetch(source)
+    assert path.read_bytes() == b"weights"
+    Lock().path.unlink()
+    path.write_bytes(PAGE)
+    with pytest.raises(DownloadError, match=r"a.ckpt holds a web page in place of a.ckpt"):
+        fetch(source)
 
 
 def test_what_a_person_may_place_is_tried_first(hub, tmp_path):

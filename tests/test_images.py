@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -155,6 +156,15 @@ def test_a_page_description_called_jpg_starts_no_program(tmp_path, photo, ghosts
     with pytest.raises(OSError, match=r"\w"), Image.open(path) as image:
         image.load()
     assert "run" in ghostscript.read_text(), "Pillow left to choose does not start it either"
+
+
+def test_no_other_place_of_the_package_leaves_the_format_to_pillow():
+    """The sprites are the package's own."""
+    root = Path(runtime.__file__).parents[1]
+    lines = [line for path in root.rglob("*.py") for line in path.read_text().splitlines()]
+    opening = [line.strip() for line in lines if "Image.open(" in line]
+    assert sorted("formats=" in line for line in opening) == [False, True]
+    assert 'with Image.open(assets() / f"{code}.png") as image:' in opening
 
 
 @pytest.mark.parametrize("name", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000"])

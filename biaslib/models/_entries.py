@@ -411,7 +411,8 @@ ENTRIES = (
         parameters=239_023_229,
         licence="none stated; Apache-2.0 in its source files",
         papers="Ross et al. 2021",
-        command='gdown --folder 1Re0L75uazH3Qrep_aRgtaVelDEz4HV9c -O "PLACE"',
+        command='gdown --folder 1Re0L75uazH3Qrep_aRgtaVelDEz4HV9c -O "PLACE/vilbert_beta" && '
+        'mv "PLACE/vilbert_beta/pytorch_model.bin" "PLACE/vilbert_six_layers_concap.bin"',
         note="The ViLBERT of 2019 (vilbert_beta), to which the code of study 1 points. The network "
         "is that of vilbert. Give the weights of the folder, pytorch_model.bin, the name above.",
     ),

@@ -438,8 +438,8 @@ def _place_of(address: str, root: Path) -> tuple[Path, list[str]]:
 def _fetch_file(urls: list[str], path: Path, pinned: str, recorded: str, steps: str) -> None:
     """Download a file from the first of its addresses that has it."""
     if path.is_file():
-        if pinned:
-            _require_expected(path, path.name, pinned)
+        _require_no_page(path, f"{path} holds", path.name)
+        _require_expected(path, path.name, pinned)
         return
     failed: list[DownloadError] = []
     for url in urls:
