@@ -620,6 +620,7 @@ def test_the_errata_are_complete_and_every_standing_is_known():
     assert frame["id"].tolist() == ids
     assert set(frame["standing"]) == set(published.STANDINGS)
     assert frame.loc[frame["id"] == "C1", "standing"].item() == "confirmed by the released file"
+    assert frame.loc[frame["id"] == "A3", "standing"].item() == "confirmed by the released code"
     assert (frame["summary"].str.len() > 40).all()
     assert len(published.errata("zhou2022")) == 6
 
@@ -645,6 +646,31 @@ def test_printed_numbers_differ_from_the_computed_where_the_erratum_says_so():
     assert one["computed"]["entries"] - one["printed"]["words"] == 34
     assert frame.loc["C1", "printed"] == again.printed_sizes()
     assert frame.loc["B2", "computed"]["types"] == frame.loc["B2", "printed"]["types"] - 1
+
+
+def test_masked_images_lie_near_experiment_1_by_the_printed_cells_alone():
+    """A3, by a mean over the printed cells, model by model."""
+    tables = {number: published.table("ross2021", number) for number in (3, 4, 5)}
+    masked = tables[5].query("level == 'I'")
+    found = {}
+    for model in ("ViLBERT", "LXMERT", "VL-BERT"):
+        mine = masked[masked["model"] == model].set_index("test")["effect_size"]
+        for number in (3, 4):
+            of = tables[number].query("level == 'S' and model == @model").set_index("test")
+            far = (mine - of["effect_size"]).abs().dropna()
+            assert len(far) >= 12
+            found.setdefault(model, []).append(round(far.mean(), 2))
+    assert found == {"ViLBERT": [0.04, 0.39], "LXMERT": [0.03, 0.53], "VL-BERT": [0.14, 0.41]}
+
+
+def test_what_the_released_code_does_names_commit_file_and_lines():
+    table = published.released_differences()
+    places = table["where"].str.removeprefix("1622980 ").str.split("; ").explode()
+    assert table["where"].str.startswith("1622980 ").all()
+    assert places.str.fullmatch(
+        r"[\w/]+\.(py|md)(:\d+(-\d+)?(,\d+(-\d+)?)*)|[\w/]+\.yml(:\d+)?"
+    ).all()
+    assert set(table["model"]) == {"all", "visualbert", "vilbert", "lxmert", "vl-bert"}
 
 
 # ---- counts

@@ -14,6 +14,7 @@ import torch
 import transformers
 from support import small_models
 
+from biaslib import models, runtime
 from biaslib.metrics.grounded import grounded
 from biaslib.models import lxmert, released, vilbert, visualbert, vl_bert
 from biaslib.models.capabilities import CapabilityError
@@ -261,3 +262,42 @@ def test_up_to_20_targets_every_partition_is_counted():
     (row,) = study.score_released(dataclasses.replace(sets, embeddings=few), 1)
     assert row["p_method"] == "enumeration"
     assert row["p_value"] * 924 == pytest.approx(round(row["p_value"] * 924))
+
+
+# The switch
+
+
+def test_the_switch_runs_what_the_released_code_runs(tmp_path):
+    store = runtime.Store(tmp_path)
+    every = study.planted_regions(study.planted_stimuli(["C6"], n_per_word=1, n_texts=1))
+    settings = {"maskings": study.MASKINGS, "store": store, "variant": "released"}
+    found = {
+        name: study.run(models.load(name, profile="planted"), every, p_values=False, **settings)
+        for name in ("visualbert", "lxmert")
+    }
+    ran = found["lxmert"].groupby("masking")[["experiment", "level"]].agg(set)
+    assert ran.loc["none"].tolist() == [{1, 2, 3}, set(study.LEVELS)]
+    assert ran.loc["words"].tolist() == ran.loc["persons"].tolist() == [{1}, {"sentence"}]
+    assert set(found["visualbert"]["masking"]) == {"none", "words"}
+    assert found["lxmert"].query("experiment == 3")["statistic"].nunique() == 2
+    assert set(found["lxmert"]["variant"]) == {"released"}
+    assert found["lxmert"]["revision"].str.endswith("as published").all()
+    for name, scores in found.items():
+        reader = released.reader(models.load(name, profile="planted"))
+        sets = next(each for each in every if each.level == "sentence")
+        images = sets.pool.take(sets.rows["image"].to_numpy())
+        states = reader.embed(
+            sets.rows["text"].tolist(), images, words=sets.hidden, masking="words"
+        )
+        parts = [states[(sets.rows["set"] == each).to_numpy()] for each in study.SETS]
+        row = scores.query("masking == 'words'").iloc[0]
+        assert row["value"] == pytest.approx(grounded(*parts, 1).effect_size, abs=1e-5)
+
+
+def test_an_unknown_variant_or_a_text_without_pictures_is_refused(tmp_path):
+    every = study.planted_stimuli(["C6"], ["word"])
+    model, store = models.load("lxmert", profile="planted"), runtime.Store(tmp_path)
+    with pytest.raises(runtime.UnknownNameError, match="released"):
+        study.run(model, every, variant="realeased", store=store)
+    with pytest.raises(ValueError, match="never reads a text without an image"):
+        study.embed(model, every, variant="released", with_images=False, store=store)

@@ -7,7 +7,7 @@
 from biaslib.published import counts, reexamination
 from biaslib.published._errata import STANDINGS, errata
 from biaslib.published._schemas import TableError, read_table
-from biaslib.published._tables import PAPERS, data_checksum, table, tables
+from biaslib.published._tables import PAPERS, data_checksum, released_differences, table, tables
 
 __all__ = [
     "PAPERS",
@@ -18,6 +18,7 @@ __all__ = [
     "errata",
     "read_table",
     "reexamination",
+    "released_differences",
     "table",
     "tables",
 ]

@@ -10,6 +10,7 @@ from biaslib.runtime import unknown_name
 
 STANDINGS = {
     "confirmed by the released file": "The data that the paper released give the computed numbers.",
+    "confirmed by the released code": "The code that the paper released does what we say.",
     "does not follow from the printed table, in our copy": (
         "A statement, or another table, says something else than the printed numbers give."
     ),

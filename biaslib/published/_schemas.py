@@ -109,6 +109,11 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _count("total", 6, high=7),
         Column("printed"),
     ),
+    "ross2021_released_code": (
+        _one_of("model", "all", "visualbert", "vilbert", "lxmert", "vl-bert"),
+        *(Column(name) for name in ("subject", "paper", "code", "where")),
+        *(Column(name) for name in ("released_variant", "paper_variant")),
+    ),
     "srinivasan2021_methodology": (
         Column("source_x"),
         Column("visual_input", empty=True),
@@ -167,6 +172,7 @@ KEYS = {
         *("table", "experiment", "source", "kind", "test", "level", "model"),
     ),
     "ross2021_significant_counts": (*("table", "experiment", "source", "kind", "level", "column"),),
+    "ross2021_released_code": ("model", "subject"),
     "srinivasan2021_methodology": ("source_x",),
     "srinivasan2021_case_study": ("table", "template", "entity", "image"),
     "hamidieh2023_laion_pronouns": ("word",),

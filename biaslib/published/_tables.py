@@ -134,6 +134,25 @@ def released_counts() -> pandas.DataFrame:
     return _file("zhou2022_released_counts").copy()
 
 
+def released_differences() -> pandas.DataFrame:
+    """Return where the code of Ross, Katz and Barbu (2021) differs from their paper.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *model* (a name of study 1, or ``all``), *subject*, *paper*, *code*, *where* (commit, file
+        and lines of candacelax/bias-in-vision-and-language), and what study 1 does as
+        *released_variant* and *paper_variant*.
+
+    Examples
+    --------
+    >>> table = released_differences().set_index(["model", "subject"])
+    >>> table.loc[("vilbert", "word and sentence level"), "code"]
+    'text[0] joined with vision[0]'
+    """
+    return _file("ross2021_released_code").copy()
+
+
 def data_checksum() -> str:
     """Return 12 hexadecimal digits that change whenever a data file of this package changes."""
     return source_hash(DATA)

@@ -74,7 +74,7 @@ VARIANTS = ("paper", "released")
 """The study as the paper describes it, and as its authors' released code runs it.
 
 ``released``: states, lengths, masks and regions of :mod:`biaslib.models.released`, statistics of
-:func:`score_released`; ``biaslib.published.table("ross2021", "differences")`` lists what differs.
+:func:`score_released`; :func:`biaslib.published.released_differences` lists what differs.
 """
 
 DOMAINS = ("out of domain", "in domain")
@@ -678,6 +678,9 @@ def run(
         Columns study, model, revision, images, variant, *labels*, and those of :func:`score`.
     """
     if _is_released(variant):
+        from biaslib.models.released import reader
+
+        model = reader(model)
         rows = _run_released(model, every, experiments, maskings, with_images, store, settings)
         return _labelled(rows, model, with_images, variant, labels)
     rows = []
@@ -692,9 +695,7 @@ def run(
 
 
 def _run_released(model, every, experiments, maskings, with_images, store, settings) -> list[dict]:
-    from biaslib.models.released import reader
-
-    model, rows = reader(model), []
+    rows = []
     for masking in maskings:
         if masking == "persons" and not model.reading.labels:
             continue
