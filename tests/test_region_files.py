@@ -1,9 +1,11 @@
 """Feature files made elsewhere: what they hold is read, what does not fit is named."""
 
 import base64
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from biaslib.models import region_files
 from biaslib.models.region_files import FeatureFileError
@@ -154,7 +156,7 @@ def test_files_whose_parts_disagree_are_named(folder):
     ("spoil", "message"),
     [
         (lambda row: row[:-20], "row of 'a' is damaged"),
-        (lambda row: row.rsplit("\t", 1)[0], "row of 'a' has 9 columns; known are 10 and 6"),
+        (lambda row: row.rsplit("\t", 1)[0], "row of 'a' has 9 columns; known are 10, 6, 8"),
         (lambda row: row.replace("\t2\t", "\tb'2'\t"), "row of 'a' is damaged"),
         (lambda row: row[:-4] + "!!!!", "row of 'a' is damaged"),
         (lambda row: row.replace(cell([5, 6], np.int64), cell([5], np.int64)), "is damaged"),
@@ -186,3 +188,62 @@ def test_a_safetensors_file_of_something_else_is_named(tmp_path):
     save_file({"weight": np.ones(3)}, tmp_path / "weights.safetensors")
     with pytest.raises(FeatureFileError, match="does not say which picture is which"):
         region_files.read(tmp_path / "weights.safetensors", ["a"])
+
+
+# The files of study 1
+
+
+def released_row(name):
+    """A row of VL-BERT's tables: the classes are float64, as the released code reads them."""
+    width, height = SIZES[name]
+    n = len(BOXES[name])
+    said = [cell(BOXES[name], np.float32), cell(FEATURES[name], np.float32), ""]
+    said.append(cell(np.arange(n) + 5, np.float64))
+    return "\t".join([f"{name}.jpg", str(height), str(width), str(n), *said])
+
+
+def test_a_folder_of_vl_bert_s_tables_is_read_with_classes(tmp_path):
+    for name in BOXES:
+        (tmp_path / f"{name}.tsv").write_text(released_row(name) + "\n")
+    regions = region_files.read(tmp_path, ["b.jpg", "a.jpg"], width=8)
+    assert regions.boxes.tolist() == SHARES[::-1]
+    assert regions.classes.tolist() == [[5, -1], [5, 6]]
+    assert region_files.missing(tmp_path, ["a.jpg", "c.jpg", "b.jpg"]) == ["c.jpg"]
+
+
+def test_visualbert_s_dictionary_of_tensors_is_read_in_file_order(tmp_path):
+    parts = {f"{n}.jpg": (torch.tensor(FEATURES[n]), torch.tensor(BOXES[n]), None) for n in BOXES}
+    torch.save(parts, tmp_path / "one.th")
+    regions = region_files.read(tmp_path / "one.th", ["b.jpg", "a.jpg"], width=8)
+    assert regions.real.tolist() == [[True, False], [True, True]]
+    assert np.array_equal(regions.features[1], FEATURES["a"])
+    assert region_files.missing(tmp_path / "one.th", ["c.jpg", "b.jpg"]) == ["c.jpg"]
+    with pytest.raises(FeatureFileError, match="8 numbers a region, and the model takes 1024"):
+        region_files.read(tmp_path / "one.th", ["a.jpg"], width=1024)
+
+
+def test_a_dictionary_that_runs_a_program_when_unpickled_is_refused(tmp_path):
+    class Program:
+        def __reduce__(self):
+            return (Path.touch, (tmp_path / "was run",))
+
+    torch.save({"a.jpg": Program()}, tmp_path / "one.th")
+    with pytest.raises(FeatureFileError, match=r"one\.th is no dictionary of a tuple of tensors"):
+        region_files.read(tmp_path / "one.th", ["a.jpg"], width=8)
+    assert not (tmp_path / "was run").exists()
+
+
+def test_an_lmdb_is_refused_with_what_to_do(tmp_path):
+    folder = tmp_path / "features.lmdb"
+    folder.mkdir()
+    (folder / "data.mdb").write_bytes(b"pickled rows")
+    for asked in (region_files.read, region_files.missing):
+        with pytest.raises(FeatureFileError, match=r"rows are pickled.*write each row as a line"):
+            asked(folder, ["a"])
+
+
+def test_an_ending_may_lack_in_the_file(table):
+    regions = region_files.read(table, ["b.jpg"], width=8)
+    assert regions.sizes.tolist() == [[100, 200]]
+    assert region_files.missing(table, ["b.jpg", "a", "a.b"]) == []
+    assert region_files.missing(table, ["c"]) == ["c"]

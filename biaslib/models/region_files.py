@@ -1,12 +1,15 @@
 """Region features that were computed before, from the files in which they are handed on.
 
-Three layouts are read: a folder with one ``.npz`` a picture, as the PyTorch ports of bottom-up
-attention write it; the ``.tsv`` of LXMERT and of Anderson et al. (2018); and the ``.safetensors``
-that :func:`write` makes.
+Read are a folder with one ``.npz`` a picture, as the PyTorch ports of bottom-up attention write it;
+the ``.tsv`` of LXMERT, of Anderson et al. (2018), and of Ross, Katz and Barbu (2021) for VL-BERT,
+each also as a folder of several; VisualBERT's ``.th``, a dictionary of tensors; and the
+``.safetensors`` that :func:`write` makes. Nothing that is read can run a program: ViLBERT's LMDB,
+whose rows are pickled, is refused with what to do.
 """
 
 import base64
 import binascii
+import functools
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -17,13 +20,17 @@ import numpy as np
 from biaslib.models._region_rows import RegionRow, stacked
 from biaslib.models.regions import RegionFeatures
 
-__all__ = ["FeatureFileError", "read", "write"]
+__all__ = ["FeatureFileError", "missing", "read", "write"]
 
 COLUMNS = {
     10: ("id", "height", "width", "classes", "scores", "attributes", "", "n", "boxes", "features"),
     6: ("id", "width", "height", "n", "boxes", "features"),
+    8: ("id", "height", "width", "n", "boxes", "features", "", "double_classes"),
 }
-"""The columns of a ``.tsv`` by their number: LXMERT's, and those of Anderson et al. (2018)."""
+"""The columns of a ``.tsv`` by their number: LXMERT's, and those of Anderson et al. (2018).
+
+Those of Ross, Katz and Barbu (2021) are eight; their code reads the classes as float64.
+"""
 
 KINDS = {
     "classes": np.int64,
@@ -31,11 +38,19 @@ KINDS = {
     "scores": np.float32,
     "boxes": np.float32,
     "features": np.float32,
+    "double_classes": np.float64,
 }
 """The columns that hold numbers in base64, and of which type."""
 
 NAMED = 5
 """Pictures that an error names."""
+
+LMDB = (
+    "its rows are pickled, and unpickling runs whatever their writer put there, so it is not read. "
+    "If you trust the file, write each row as a line of a .tsv yourself: image_id, image_h, "
+    "image_w, num_boxes, boxes, features, an empty column and classes, with tabs between; boxes, "
+    "features and classes stay the base64 that they are"
+)
 
 NEAR = 1e-4
 """How far a box may pass the picture's edge by rounding, as a share of the picture."""
@@ -43,6 +58,31 @@ NEAR = 1e-4
 
 class FeatureFileError(ValueError):
     """A feature file that is not what the model needs; its text names the file and the picture."""
+
+
+def missing(path: str | Path, ids: Sequence[str]) -> list[str]:
+    """Return the ids of which a file has no regions, in the order given.
+
+    Raises
+    ------
+    FeatureFileError
+        If the file cannot be read.
+    """
+    path = Path(path)
+    if path.is_dir() and not _tables(path):
+        _refuse_lmdb(path)
+        known = {each.stem for each in path.glob("*.npz")}
+    elif path.suffix == ".safetensors":
+        known = set(_ids(path))
+    else:
+        known = set(_of_tensors(path)) if path.suffix == ".th" else set(_places(path))
+    return [each for each in ids if _id_in(known, each) is None]
+
+
+def _id_in(known, name: str) -> str | None:
+    """Return under which id a picture is known: its name, or its name without the ending."""
+    stem = name[: -len(Path(name).suffix)] if Path(name).suffix else name
+    return next((each for each in (name, stem, f"{name}.npz") if each in known), None)
 
 
 def read(path: str | Path, ids: Sequence[str], width: int = 2048) -> RegionFeatures:
@@ -53,9 +93,12 @@ def read(path: str | Path, ids: Sequence[str], width: int = 2048) -> RegionFeatu
     path
         A folder of ``.npz`` files, named by the pictures' ids, each with ``x`` (k, d), ``bbox``
         (k, 4) in pixels, ``num_bbox``, ``image_w`` and ``image_h``; a ``.tsv`` without a heading,
-        with 10 or 6 columns; or a ``.safetensors`` written by :func:`write`.
+        with 10, 8 or 6 columns, or a folder of such; a ``.th`` of VisualBERT, whose boxes are not
+        kept, since it has no sizes and the model does not read them; or a ``.safetensors`` written
+        by :func:`write`.
     ids
-        n ids; for a folder, the files' names without their ending.
+        n ids; for a folder of ``.npz``, the files' names without their ending. Where the file has
+        no such id, the same without an ending as of ``.jpg`` is looked for.
     width
         Numbers a region that the model takes: 2048 for most, 1024 for some of VisualBERT's.
 
@@ -78,7 +121,13 @@ def read(path: str | Path, ids: Sequence[str], width: int = 2048) -> RegionFeatu
         raise ValueError("there are no ids: the list is empty")
     if path.suffix == ".safetensors":
         return _read_ours(path, ids, width)
-    found = _of_folder(path, ids) if path.is_dir() else _of_table(path, ids)
+    if path.suffix == ".th":
+        found = _chosen(_of_tensors(path), ids)
+    elif path.is_dir() and not _tables(path):
+        _refuse_lmdb(path)
+        found = _of_folder(path, ids)
+    else:
+        found = _of_table(path, ids)
     _require_all(path, ids, found)
     for each in set(ids):
         _check(path, each, found[each], width)
@@ -117,7 +166,7 @@ def _read_ours(path: Path, ids: list[str], width: int) -> RegionFeatures:
         raise FeatureFileError(str(error)) from error
     if regions.width != width:
         raise _wrong_width(path, "each picture", regions.width, width)
-    rows = {each: row for row, each in enumerate(known)}
+    rows = _chosen({each: row for row, each in enumerate(known)}, ids)
     _require_all(path, ids, rows)
     return regions[[rows[each] for each in ids]]
 
@@ -139,8 +188,45 @@ def _ids(path: Path) -> list[str]:
 
 
 def _of_folder(folder: Path, ids: list[str]) -> dict[str, RegionRow]:
-    paths = {each: folder / f"{each}.npz" for each in ids}
-    return {each: _of_npz(path) for each, path in paths.items() if path.exists()}
+    paths = _chosen({path.stem: path for path in folder.glob("*.npz")}, ids)
+    return {each: _of_npz(path) for each, path in paths.items()}
+
+
+def _chosen(known: Mapping, ids: list[str]) -> dict:
+    """Return what is known of some pictures, by the ids asked for."""
+    found = {each: _id_in(known, each) for each in ids}
+    return {each: known[name] for each, name in found.items() if name is not None}
+
+
+def _refuse_lmdb(folder: Path) -> None:
+    if (folder / "data.mdb").exists() or folder.suffix == ".lmdb":
+        raise FeatureFileError(f"{folder} is an LMDB: {LMDB}")
+
+
+def _of_tensors(path: Path) -> dict[str, RegionRow]:
+    return _tensors(path, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=1)
+def _tensors(path: Path, modified: int) -> dict[str, RegionRow]:
+    """Return the pictures of a ``.th``: name -> (features, boxes, confidence)."""
+    import torch
+
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+        features = {name: np.asarray(parts[0], np.float32) for name, parts in found.items()}
+        if any(each.ndim != 2 for each in features.values()):
+            raise ValueError("features are not of the shape (regions, numbers)")
+    except Exception as error:
+        raise FeatureFileError(
+            f"{path} is no dictionary of a tuple of tensors (features, boxes, confidence) by the "
+            f"picture's name: {error}"
+        ) from error
+    whole = [[0.0, 0.0, 1.0, 1.0]]
+    return {
+        name: RegionRow(each, np.repeat(whole, len(each), axis=0), (1, 1))
+        for name, each in features.items()
+    }
 
 
 def _of_npz(path: Path) -> RegionRow:
@@ -160,20 +246,47 @@ def _of_npz(path: Path) -> RegionRow:
 
 
 def _of_table(path: Path, ids: list[str]) -> dict[str, RegionRow]:
-    wanted = set(ids)
+    found = {}
+    for each, (part, start) in _chosen(_places(path), ids).items():
+        with part.open("rb") as stream:
+            stream.seek(start)
+            row = stream.readline().decode("ascii", "replace").rstrip("\r\n").split("\t")
+        found[each] = _of_row(part, row)
+    return found
+
+
+def _tables(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.tsv"))
+
+
+def _places(path: Path) -> dict[str, tuple[Path, int]]:
+    """Return in which table each picture is, and at which byte its row begins."""
+    parts = _tables(path) if path.is_dir() else [path]
     try:
-        with path.open(encoding="ascii") as stream:
-            rows = (line.rstrip("\r\n").split("\t") for line in stream)
-            return {row[0]: _of_row(path, row) for row in rows if row[0] in wanted}
+        return {
+            name: (part, start)
+            for part in parts
+            for name, start in _starts(part, part.stat().st_mtime_ns).items()
+        }
     except (OSError, UnicodeDecodeError) as error:
         raise FeatureFileError(f"{path} cannot be read: {error}") from error
+
+
+@functools.lru_cache(maxsize=64)
+def _starts(path: Path, modified: int) -> dict[str, int]:
+    starts, at = {}, 0
+    with path.open("rb") as stream:
+        for line in stream:
+            starts[line[: line.find(b"\t")].decode("ascii")] = at
+            at += len(line)
+    return starts
 
 
 def _of_row(path: Path, row: list[str]) -> RegionRow:
     if len(row) not in COLUMNS:
         raise FeatureFileError(
             f"{path}: the row of {row[0]!r} has {len(row)} columns; known are "
-            f"{' and '.join(map(str, COLUMNS))}. It may be cut off"
+            f"{', '.join(map(str, COLUMNS))}. It may be cut off"
         )
     cells = dict(zip(COLUMNS[len(row)], row, strict=True))
     try:
@@ -181,6 +294,8 @@ def _of_row(path: Path, row: list[str]) -> RegionRow:
         numbers = {
             name: _decoded(cells[name], kind) for name, kind in KINDS.items() if name in cells
         }
+        if "double_classes" in numbers:
+            numbers["classes"] = numbers.pop("double_classes").astype(np.int64)
         shapes = {"boxes": (count, 4), "features": (count, -1)}
         numbers = {name: n.reshape(shapes.get(name, count)) for name, n in numbers.items()}
         return RegionRow(size=(int(cells["width"]), int(cells["height"])), **numbers)
