@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from support import small_models
+from support import rehearsal_grounded, small_models
 
 from biaslib import models, runtime
 from biaslib.metrics.grounded import grounded
-from biaslib.models import lxmert, released, vilbert, visualbert, vl_bert
+from biaslib.models import lxmert, region_files, released, vilbert, visualbert, vl_bert
 from biaslib.models.capabilities import CapabilityError
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
@@ -301,3 +301,57 @@ def test_an_unknown_variant_or_a_text_without_pictures_is_refused(tmp_path):
         study.run(model, every, variant="realeased", store=store)
     with pytest.raises(ValueError, match="never reads a text without an image"):
         study.embed(model, every, variant="released", with_images=False, store=store)
+
+
+# Regions from files
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """The sample of study 1 in the released layout, with two files of regions."""
+    folder = tmp_path_factory.mktemp("data")
+    root = rehearsal_grounded.build(folder)
+    place = root / "regions" / "google"
+    place.mkdir(parents=True)
+    paths = (root / "images" / "google").rglob("*.jpg")
+    names = sorted({each.name for each in paths}, key=lambda name: (name[:2] != "X_", name))
+    rng = np.random.default_rng(0)
+    parts = [torch.tensor(rng.normal(size=(3, 1024)), dtype=torch.float32) for _ in names]
+    torch.save(
+        {n: (p, p[:, :4], p[:, 0]) for n, p in zip(names, parts, strict=True)},
+        place / "visualbert.th",
+    )
+    wide = RegionFeatures(
+        rng.normal(size=(len(names) - 1, 2, 2048)),
+        np.tile([0.0, 0.0, 1.0, 1.0], (len(names) - 1, 2, 1)),
+        np.ones((len(names) - 1, 2), dtype=bool),
+        np.zeros((len(names) - 1, 2), dtype=bool),
+        np.full((len(names) - 1, 2), 96),
+        classes=np.tile([1, 2], (len(names) - 1, 1)),
+    )
+    region_files.write(place / "lxmert.safetensors", wide, names[1:])
+    narrow = dataclasses.replace(wide, features=wide.features[..., :1024])
+    region_files.write(place / "vilbert.safetensors", narrow, names[1:])
+    (place / "objects_vocab.txt").write_text("man\nhat\n", encoding="utf-8")
+    return folder
+
+
+def test_regions_from_files_take_the_place_of_pictures_and_problems_are_counted(data, monkeypatch):
+    monkeypatch.setenv("BIASLIB_DATA", str(data))
+    asked = {"names": ["C6"], "variant": "released"}
+    found = study.inputs("paper", only_sound=True, **asked)
+    assert list(found) == ["visualbert", "lxmert", "vl-bert"]
+    wrong = found.problems.set_index("kind")
+    assert wrong.loc["picture has no regions", "what"].startswith("1 of ")
+    assert wrong.loc["picture has no regions", "what"].endswith(" pictures: X_John_0.jpg")
+    assert wrong.loc["picture has no regions", "where"] == "google/lxmert.safetensors"
+    refused = wrong.loc["regions cannot be used", "what"]
+    assert "1024 numbers a region, and the model takes 2048" in refused
+    rows = found["visualbert"][0].pool.take(np.array([1, 0]))
+    assert rows.features.shape == (2, 3, 1024)
+    assert found["lxmert"][0].pool.take(np.array([1])).class_names == ("man", "hat")
+    assert found["vl-bert"][0].pool.kind == "files"
+    (data / "ross2021" / "regions" / "google" / "visualbert.th").rename(data / "elsewhere.th")
+    found = study.inputs("paper", only_sound=True, **asked)
+    assert "visualbert" not in found
+    assert "no pictures: put a file there" in found.problems["what"].str.cat()

@@ -256,7 +256,8 @@ def _of_table(path: Path, ids: list[str]) -> dict[str, RegionRow]:
 
 
 def _tables(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.tsv"))
+    """Return the tables of a folder, unless it is one of ``.npz`` files."""
+    return [] if any(folder.glob("*.npz")) else sorted(folder.glob("*.tsv"))
 
 
 def _places(path: Path) -> dict[str, tuple[Path, int]]:

@@ -25,6 +25,7 @@ from biaslib.models import planted_checkpoints
 from biaslib.models.stored import store_key
 from biaslib.runtime import progress, unknown_name
 from biaslib.studies import _grounded_files as files
+from biaslib.studies import _grounded_regions as regions
 from biaslib.studies import _grounded_released as released
 from biaslib.studies._grounded_files import RELEASED, SETS
 
@@ -43,6 +44,7 @@ __all__ = [
     "Inputs",
     "available_models",
     "averaged",
+    "checkpoint",
     "embed",
     "image_stimuli",
     "inputs",
@@ -360,11 +362,11 @@ def planted_regions(
     style
         How they are drawn: one of ``biaslib.planted.STYLES``.
     """
-    from biaslib.models import planted_regions as regions
+    from biaslib.models import planted_regions as found
 
     def read(scenes: pandas.DataFrame) -> Any:
         corners = planted.boxes(scenes).to_numpy(dtype=float).reshape(len(scenes), -1, 4)
-        return regions.regions_of(planted.draw(scenes, style=style), corners)
+        return found.regions_of(planted.draw(scenes, style=style), corners)
 
     return _reread(every, read, f"planted regions, {style}, {_drawing()}")
 
@@ -761,6 +763,7 @@ def inputs(
     names: Sequence[str] | None = None,
     only_sound: bool = False,
     own: str | Path | None = None,
+    variant: str = "paper",
     **sizes,
 ) -> Inputs:
     """Return the stimuli of each model of a profile.
@@ -769,7 +772,10 @@ def inputs(
     did. In ``paper``, out of domain are images of Google searches, in domain those of COCO or
     Conceptual Captions, below :func:`biaslib.runtime.data_folder` of ``ross2021``:
     ``tests/grounded-tests/<google, coco or concap>/*.jsonl`` with the images below
-    ``images/<google, coco or concap>``. The models look at them through the detector.
+    ``images/<google, coco or concap>``. The models look at them through the detector, unless there
+    is a file of a model's regions, ``regions/<google, coco or concap>/<model>`` with an ending that
+    :func:`biaslib.models.region_files.read` knows, or a folder; a file ``objects_vocab.txt`` beside
+    it names the detector's classes.
 
     Parameters
     ----------
@@ -784,7 +790,11 @@ def inputs(
         has nothing left is not run, and is listed.
     own
         In ``paper``, a folder of your own to take out of domain in place of Google's images: a
-        folder a test, such as ``C6``, filled as :func:`biaslib.datasets.user_test` says.
+        folder a test, such as ``C6``, filled as :func:`biaslib.datasets.user_test` says; regions
+        are then in its folder ``regions``.
+    variant
+        One of :data:`VARIANTS`: with ``released``, VisualBERT is ``visualbert-nlvr2``, which reads
+        1,024 numbers a region and no pictures. Without a file of them it is left out, and listed.
     **sizes
         Of the planted sets, as of :func:`planted_stimuli`.
 
@@ -818,7 +828,53 @@ def inputs(
     found = files.joined(read.values())
     datasets.require_sound(found.problems, "the image sets of study 1", only_sound)
     every = {source: _of_files(source, each) for source, each in read.items()}
-    return Inputs({name: every[sources[name]] for name in chosen}, found)
+    asked = {name: every[sources[name]] for name in chosen}
+    places = {name: _regions_folder(sources[name]) for name in chosen}
+    shown, wrong = _shown(asked, places, _is_released(variant))
+    datasets.require_sound(wrong, "the regions of study 1", only_sound)
+    problems = pandas.concat([found.problems, wrong], ignore_index=True)
+    return Inputs(shown, replace(found, problems=problems))
+
+
+def _regions_folder(source: str | Path) -> Path:
+    if isinstance(source, Path):
+        return source / "regions"
+    return runtime.data_folder("ross2021") / "regions" / source
+
+
+def _shown(asked, places: dict[str, Path], as_released: bool) -> tuple[dict, pandas.DataFrame]:
+    """Return each model's stimuli, as regions where there is a file of them, and what is wrong."""
+    shown, wrong = {}, []
+    for name, every in asked.items():
+        narrow = as_released and name == "visualbert"
+        path = regions.file_of(places[name], name)
+        if path is not None:
+            every, found = regions.with_regions(every, path, 1024 if narrow else 2048)
+            wrong += found
+        elif narrow:
+            what = (
+                "visualbert-nlvr2 reads 1,024 numbers a region, and no pictures: put a file there"
+            )
+            wrong.append(("note", "model is not run", str(places[name] / name), what))
+            every = []
+        if every:
+            shown[name] = every
+    return shown, pandas.DataFrame(wrong, columns=files.none_checked().problems.columns)
+
+
+def checkpoint(name: str, profile: str | None = None, variant: str = "paper") -> str:
+    """Return the registered name of the weights that a model of the study has.
+
+    Examples
+    --------
+    >>> checkpoint("vilbert", "paper", "released"), checkpoint("vilbert", "planted", "released")
+    ('vilbert-beta', 'vilbert')
+    """
+    if runtime.profile(profile) == "planted" or not _is_released(variant):
+        return name
+    from biaslib.models.released import RELEASED
+
+    return RELEASED[name].checkpoint
 
 
 def _of_files(source: str | Path, found: files.Checked) -> list[GroundedStimuli]:

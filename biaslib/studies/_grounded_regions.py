@@ -1,0 +1,104 @@
+"""Regions of study 1's pictures from files, in place of those that the detector finds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from biaslib import runtime
+from biaslib.models import region_files
+
+__all__ = ["CLASSES", "file_of", "with_regions"]
+
+ENDINGS = (".safetensors", ".tsv", ".th", "")
+CLASSES = "objects_vocab.txt"
+"""Names of the detector's classes, a line each, beside the files: masks go by them."""
+
+NAMED = 5
+"""Pictures that a problem names."""
+
+Problem = tuple[str, str, str, str]
+"""Severity, kind, where and what, as in the tables of problems."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Regions of pictures, read when rows are asked for."""
+
+    path: Path
+    names: tuple[str, ...]
+    width: int
+    classes: tuple[str, ...] | None
+
+    def __getitem__(self, rows: np.ndarray):
+        names = [self.names[row] for row in rows]
+        return replace(region_files.read(self.path, names, self.width), class_names=self.classes)
+
+
+def file_of(folder: Path, name: str) -> Path | None:
+    """Return a model's file of regions: its name with one of the endings, or a folder."""
+    places = (folder / f"{name}{ending}" for ending in ENDINGS)
+    return next((place for place in places if place.exists()), None)
+
+
+def with_regions(every: Sequence, path: Path, width: int) -> tuple[list, list[Problem]]:
+    """Return stimuli that are shown as a file's regions, and what is wrong with the file.
+
+    Pictures are looked up by the names of their files, or ``folder/name`` where different pictures
+    share a name, as the searches of several tests do. Rows whose picture has no regions are left
+    out, and with them a test at a level at which a set has nothing left. A file of another width,
+    which is one of another detector, leaves nothing.
+    """
+    pool, where = every[0].pool, f"{path.parent.name}/{path.name}"
+    names = _names(pool)
+    try:
+        lost = set(region_files.missing(path, names))
+        there = [name for name in names if name not in lost]
+        for name in there[:1]:
+            region_files.read(path, [name], width)
+    except region_files.FeatureFileError as error:
+        return [], [("error", "regions cannot be used", where, str(error))]
+    problems = _missing(where, sorted(lost), len(set(names)))
+    vocabulary = path.parent / CLASSES
+    known = vocabulary.read_text("utf-8").splitlines() if vocabulary.is_file() else None
+    classes = None if known is None else tuple(line.strip() for line in known)
+    content = runtime.file_sha256 if path.is_file() else runtime.source_hash
+    kind = f"regions, {path.name}, sha256 {content(path)[:12]}, classes {_hash_of(classes)}"
+    shown = replace(pool, images=_Read(path, names, width, classes), kind=kind)
+    kept = []
+    for sets in every:
+        has = ~sets.rows["image"].map(lambda row: names[row] in lost).to_numpy(dtype=bool)
+        rows = sets.rows[has].reset_index(drop=True)
+        empty = [name for name in dict.fromkeys(sets.rows["set"]) if name not in set(rows["set"])]
+        if empty:
+            what = f"no regions at {sets.level}"
+            problems.append(("note", "test is not run", f"{where}, {sets.test}", what))
+        else:
+            kept.append(replace(sets, rows=rows, pool=shown))
+    return kept, problems
+
+
+def _names(pool) -> tuple[str, ...]:
+    paths, pictures = [Path(image) for image in pool.images], {}
+    for path, content in zip(paths, pool.ids, strict=True):
+        pictures.setdefault(path.name, set()).add(content)
+    return tuple(
+        path.name if len(pictures[path.name]) == 1 else f"{path.parent.name}/{path.name}"
+        for path in paths
+    )
+
+
+def _hash_of(classes: tuple[str, ...] | None) -> str:
+    """Return what tells one list of names from another."""
+    import hashlib
+
+    return hashlib.sha256("\n".join(classes).encode()).hexdigest()[:8] if classes else "unnamed"
+
+
+def _missing(where: str, names: list[str], n: int) -> list[Problem]:
+    if not names:
+        return []
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    what = f"{len(names)} of {n} pictures: {', '.join(names[:NAMED])}{more}"
+    return [("error", "picture has no regions", where, what)]
