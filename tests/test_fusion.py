@@ -119,30 +119,10 @@ def test_every_piece_of_every_contextual_word_is_hidden():
     assert hidden.place_of("nurse") == 8
 
 
-def test_the_released_code_hides_one_word_as_one_token():
-    """Of woman (two digits or one), carrying (three numbers): the longest string of numbers."""
-    (tokens,) = tokenized(TOKENIZER, ["the woman is carrying a nurse."])
-    assert list(tokens.ids) == number(
-        "[CLS]", "the", "woman", "is", "car", "##ry", "##ing", "a", "nurse", ".", "[SEP]"
-    )
-    hidden = tokens.hiding_first(["woman", "carrying"], MASK)
-    expected = ["[CLS]", "the", "woman", "is", "[MASK]", "a", "nurse", ".", "[SEP]"]
-    assert list(hidden.ids) == number(*expected)
-    assert hidden.place_of("nurse") == 6
-    assert hidden.place_of("carrying") == 4
-
-
-def test_the_released_code_hides_the_first_occurrence_alone():
-    (tokens,) = tokenized(TOKENIZER, ["the woman is a woman."])
-    hidden = tokens.hiding_first(["woman"], MASK)
-    assert list(hidden.ids) == number("[CLS]", "the", "[MASK]", "is", "a", "woman", ".", "[SEP]")
-
-
 def test_a_text_without_contextual_words_stays_as_it_is():
     (tokens,) = tokenized(TOKENIZER, ["the woman is old."])
     for words in (["pilot"], ["wo"], []):
         assert tokens.hiding(words, MASK) == tokens
-        assert tokens.hiding_first(words, MASK) == tokens
 
 
 def test_a_word_within_a_longer_one_of_the_list_does_not_hide_it_in_part():
@@ -174,8 +154,6 @@ def test_masks_move_the_place_that_is_read(model):
     options = {"level": "contextual", "words": ["nurse"], "images": [3.0]}
     mask = Mask(words=["carrying"], persons=True)
     assert model.embed(texts, mask=mask, **options).tolist() == [[*number("nurse"), 8, 11, -3]]
-    mask = Mask(words=["carrying"], as_released=True)
-    assert model.embed(texts, mask=mask, **options).tolist() == [[*number("nurse"), 6, 9, 3]]
     mask = Mask(words=["nurse"])
     assert model.embed(texts, mask=mask, **options).tolist() == [[MASK, 8, 11, 3]]
 

@@ -52,6 +52,25 @@ def test_study_1_stops_at_a_missing_image_until_its_reader_goes_on(inside):
         grounded.inputs("paper")
 
 
+def test_study_1_as_published_is_rehearsed_with_its_checkpoints_and_region_files(inside):
+    cells = nbformat.read(rehearsal.NOTEBOOKS / "study1_grounded.ipynb", as_version=4).cells
+    kept = rehearsal.before_the_planted_world(cells)
+    assert sum(rehearsal.NOT_AS_PUBLISHED in cell.source for cell in kept) == 1
+    assert sum(rehearsal.AS_PUBLISHED in cell.source for cell in rehearsal.going_on(kept)) == 1
+    asked = {"names": ["C6"], "only_sound": True, "variant": "released"}
+    found = grounded.inputs("paper", **asked)
+    assert list(found) == list(grounded.MODELS)
+    name = grounded.checkpoint("visualbert", "paper", "released")
+    scores = grounded.run(
+        models.load(name, profile="paper", device="cpu"),
+        found["visualbert"],
+        maskings=grounded.MASKINGS,
+        variant="released",
+    )
+    assert set(scores["masking"]) == {"none", "words"}
+    assert scores["value"].notna().all()
+
+
 def test_the_sample_of_study_1_has_a_test_in_one_domain_alone_and_lost_an_image(inside):
     out = grounded.inputs("paper", only_sound=True, names=["C6", "C8"])
     own = grounded.inputs("paper", "in domain", only_sound=True, names=["C6", "C8"])

@@ -303,14 +303,13 @@ def test_where_a_hidden_person_is(loaded, regions, name, hides):
 
 
 @pytest.mark.parametrize("word", ["car-carry", "car/carry", "car'a", "CAR-carry"])
-@pytest.mark.parametrize("as_released", [False, True])
-def test_albef_hides_words_that_it_reads_without_their_punctuation(loaded, word, as_released):
+def test_albef_hides_words_that_it_reads_without_their_punctuation(loaded, word):
     model, pictures = loaded["albef"], small_models.pictures(2)
     texts = [f"the woman is a {word.lower()} nurse.", "the man is here."]
-    found = model.embed(texts, pictures, mask=Mask(words=[word, "-"], as_released=as_released))
+    found = model.embed(texts, pictures, mask=Mask(words=[word, "-"]))
     seen = model.embed(texts, pictures)
     pieces = len(ids_of(model, word.lower())[0]) - 1
-    hidden = "[MASK]" * (1 if as_released else pieces)
+    hidden = "[MASK]" * pieces
     expected = model.embed([f"the woman is a {hidden} nurse.", texts[1]], pictures)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found[0] - seen[0]).max() > 1e-3

@@ -48,27 +48,6 @@ class Tokens:
         ids = [mask if place in hidden else number for place, number in enumerate(self.ids)]
         return replace(self, ids=tuple(ids))
 
-    def hiding_first(self, words: Sequence[str], mask: int) -> "Tokens":
-        """Return the tokens with one occurrence of one word hidden: its pieces are one mask token.
-
-        The word is the one whose numbers, written out, are the longest text: the authors' released
-        code of Ross, Katz and Barbu (2021) looks for words in this order and stops at the first.
-        """
-        spans = self._spans(words)
-        if not spans:
-            return self
-        pieces = list(self._pieces(max(spans, key=self._written)))
-        first, last = pieces[0], pieces[-1]
-        covered = (self.offsets[first][0], self.offsets[last][1])
-        return replace(
-            self,
-            ids=(*self.ids[:first], mask, *self.ids[last + 1 :]),
-            offsets=(*self.offsets[:first], covered, *self.offsets[last + 1 :]),
-        )
-
-    def _written(self, span: tuple[int, int]) -> int:
-        return len(" ".join(str(self.ids[place]) for place in self._pieces(span)))
-
     def _spans(self, words: Sequence[str]) -> list[tuple[int, int]]:
         """Return the characters of each whole-word occurrence, the longest word first."""
         if not words:

@@ -39,19 +39,15 @@ class Mask:
         Whether the regions that show a person are hidden, in the way of the family, and with them
         those that the detector gave the name of one of ``words``, as the paper says. In regions
         from elsewhere, whoever made them says which show a person.
-    as_released
-        Hide words as the authors' released code does: only the first occurrence of one word, the
-        one with the longest string of token numbers, and all its pieces together as one mask token.
 
     Examples
     --------
     >>> Mask(words=["nurse", "judge"], persons=True)
-    Mask(words=['nurse', 'judge'], persons=True, as_released=False)
+    Mask(words=['nurse', 'judge'], persons=True)
     """
 
     words: Sequence[str] = ()
     persons: bool = False
-    as_released: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.words, str):
@@ -370,8 +366,7 @@ class FusionModel(ABC):
     def _hidden(self, tokens: Tokens, mask: Mask | None) -> Tokens:
         if mask is None:
             return tokens
-        hide = tokens.hiding_first if mask.as_released else tokens.hiding
-        return hide(mask.words, self.tokenizer.mask_token_id)
+        return tokens.hiding(mask.words, self.tokenizer.mask_token_id)
 
     def _prepared(self, images: Any, n: int) -> Any:
         prepared = self.prepare(images)

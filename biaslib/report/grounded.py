@@ -151,6 +151,50 @@ def masked_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     return _wide(rows.assign(masked=letter), ["test", "masked"])
 
 
+def halves_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return Experiment 3 as the released code has it: an effect size for each target set."""
+    rows = scores[(scores["experiment"] == 3) & (scores["masking"] == "none")]
+    rows = rows.assign(targets=rows["statistic"].str.removeprefix("effect size of "), p_value=1.0)
+    return _wide(rows, ["test", "level", "targets"])
+
+
+def masked_both_ways(ours: pandas.DataFrame, released: pandas.DataFrame) -> pandas.DataFrame:
+    """Return masked effect sizes of Experiment 1, as the released code has it, and Experiment 2.
+
+    Scores of the profile ``paper`` have those of the printed Table 5 beside them.
+
+    Parameters
+    ----------
+    ours, released
+        Scores with masks of :func:`biaslib.studies.grounded.run`, of either variant.
+    """
+    keys = ["test", "masking", "model"]
+    kept = [table[table["masking"] != "none"] for table in (released, ours)]
+    kept = [table.loc[table["level"] == "sentence", [*keys, "value"]] for table in kept]
+    as_run, as_said = (
+        table.rename(columns={"value": name})
+        for table, name in zip(kept, ("as the code: Experiment 1", "Experiment 2"), strict=True)
+    )
+    joined = as_run.merge(as_said, on=keys, how="left")
+    joined["masking"] = joined["masking"].map({"words": "T", "persons": "I"})
+    joined["model"] = joined["model"].map(NAMES)
+    if "profile" in released and (released["profile"] == "paper").all():
+        printed = published.table("ross2021", 5).rename(columns={"level": "masking"})
+        printed = printed[[*keys, "effect_size"]].rename(columns={"effect_size": "printed"})
+        joined = joined.merge(printed, on=keys, how="left")
+    return joined.rename(columns={"masking": "masked"})
+
+
+def differences_table() -> pandas.DataFrame:
+    """Return where paper and released code of study 1 differ, and what each variant does."""
+    table = published.released_differences()
+    table["model"] = table["model"].map(lambda name: NAMES.get(name, name))
+    table["where"] = table["where"].str.removeprefix("1622980 ")
+    named = {"subject": "what", "paper": "the paper", "code": "the released code"}
+    named |= {"released_variant": 'variant="released"', "paper_variant": 'variant="paper"'}
+    return table.rename(columns=named)
+
+
 def _wide(rows: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:
     found = zip(rows["value"], rows["p_value"] < 0.05, strict=True)
     cells = rows.assign(

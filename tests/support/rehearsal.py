@@ -95,10 +95,15 @@ STOPS, GOES_ON = "only_sound = False", "only_sound = True"
 """A setting of a notebook, and what its reader makes of it when images turn out to be missing."""
 
 
+NOT_AS_PUBLISHED, AS_PUBLISHED = 'as_published = run.profile == "planted"', "as_published = True"
+"""A setting of study 1, and what a reader makes of it who has the weights and regions for it."""
+
+
 def going_on(cells: list) -> list:
-    """Return the cells with the setting that a reader with incomplete images would choose."""
+    """Return the cells with the settings that a reader with all weights and few images chooses."""
     for cell in cells:
         cell.source = cell.source.replace(STOPS, GOES_ON)
+        cell.source = cell.source.replace(NOT_AS_PUBLISHED, AS_PUBLISHED)
     return cells
 
 
