@@ -327,7 +327,7 @@ def data(tmp_path_factory):
         np.ones((len(names) - 1, 2), dtype=bool),
         np.zeros((len(names) - 1, 2), dtype=bool),
         np.full((len(names) - 1, 2), 96),
-        classes=np.tile([1, 2], (len(names) - 1, 1)),
+        classes=np.tile([1, 0], (len(names) - 1, 1)),
     )
     region_files.write(place / "lxmert.safetensors", wide, names[1:])
     narrow = dataclasses.replace(wide, features=wide.features[..., :1024])
@@ -349,7 +349,9 @@ def test_regions_from_files_take_the_place_of_pictures_and_problems_are_counted(
     assert "1024 numbers a region, and the model takes 2048" in refused
     rows = found["visualbert"][0].pool.take(np.array([1, 0]))
     assert rows.features.shape == (2, 3, 1024)
-    assert found["lxmert"][0].pool.take(np.array([1])).class_names == ("man", "hat")
+    rows = found["lxmert"][0].pool.take(np.array([1]))
+    assert rows.class_names == ("man", "hat")
+    assert rows.persons.tolist() == [[False, True]]
     assert found["vl-bert"][0].pool.kind == "files"
     (data / "ross2021" / "regions" / "google" / "visualbert.th").rename(data / "elsewhere.th")
     found = study.inputs("paper", only_sound=True, **asked)

@@ -32,8 +32,12 @@ class _Read:
     classes: tuple[str, ...] | None
 
     def __getitem__(self, rows: np.ndarray):
+        from biaslib.models.released import PEOPLE
+
         names = [self.names[row] for row in rows]
-        return replace(region_files.read(self.path, names, self.width), class_names=self.classes)
+        found = region_files.read(self.path, names, self.width)
+        named = replace(found, class_names=self.classes or found.class_names)
+        return replace(named, persons=named.persons | named.named(PEOPLE))
 
 
 def file_of(folder: Path, name: str) -> Path | None:
@@ -63,6 +67,9 @@ def with_regions(every: Sequence, path: Path, width: int) -> tuple[list, list[Pr
     vocabulary = path.parent / CLASSES
     known = vocabulary.read_text("utf-8").splitlines() if vocabulary.is_file() else None
     classes = None if known is None else tuple(line.strip() for line in known)
+    if classes is None and path.suffix != ".safetensors":
+        what = f"without {CLASSES} beside the file no region is known to show a person, or hidden"
+        problems.append(("note", "classes have no names", where, what))
     content = runtime.file_sha256 if path.is_file() else runtime.source_hash
     kind = f"regions, {path.name}, sha256 {content(path)[:12]}, classes {_hash_of(classes)}"
     shown = replace(pool, images=_Read(path, names, width, classes), kind=kind)
