@@ -378,7 +378,10 @@ def test_the_papers_subset_is_balanced_and_says_no_gender_and_others_stand_besid
     assert plots.there(found.inputs)["there"].tolist() == ["7 of 7", "6 of 7"]
     shown = plots.shift_table(worlds.shift_summary(found))["images"].tolist()
     assert "the same, with captions that say a gender" in shown
-    assert "50 for CLIP (0 here) and 39 for ALBEF (0 here)" in plots.figure_4_sentence(moved)
+    assert (
+        "50 images for CLIP (0 here) and 39 images for ALBEF (0 here)"
+        in plots.figure_4_sentence(moved)
+    )
 
 
 def test_the_two_cases_of_figure_3_are_found_by_their_lines_or_said_to_be_missing():

@@ -45,7 +45,6 @@ __all__ = [
 ]
 
 WITH_IMAGES = ("S_L", "S_V")
-SCORED_WITH_IMAGES = " and ".join(WITH_IMAGES)
 AGENT_NAMES = {"f": "woman", "m": "man"}
 PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
 SHOWN_LEVELS = ("S_PT", "S_L", "S_V", "S_L, no image")
@@ -86,7 +85,7 @@ def there(inputs: study.Inputs) -> pandas.DataFrame:
     wanted, n = len(inputs.pictured), len(inputs.entities)
     shown = inputs.images.rows if inputs.images else pandas.DataFrame(columns=["entity"])
     names = ", ".join(sorted(set(inputs.pictured) - set(shown["entity"])))
-    lost = f"no {SCORED_WITH_IMAGES} of {names}" if names else ""
+    lost = f"no {' and no '.join(WITH_IMAGES)} of {names}" if names else ""
     return there_table(
         [
             ("models", 2, 2, ""),

@@ -549,8 +549,10 @@ def figure_4_sentence(moved: pandas.DataFrame) -> str:
     counts = counts.set_index("model")["count"].astype(int)
     here = moved[moved["category"] == "gender"]
     here = here[here[["anti", "chosen", "balanced", "strict"]].all(axis=1)]["model"].value_counts()
-    parts = [f"{counts[name]} for {name} ({here.get(name, 0)} here)" for name in ("CLIP", "ALBEF")]
-    return f"By Table 4, the paper's Figure 4 is of {parts[0]} and {parts[1]} images."
+    parts = [
+        f"{counts[name]} images for {name} ({here.get(name, 0)} here)" for name in ("CLIP", "ALBEF")
+    ]
+    return f"By Table 4, the paper's Figure 4 has {parts[0]} and {parts[1]}."
 
 
 def _nothing(text: str, profile: str):
