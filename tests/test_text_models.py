@@ -108,6 +108,14 @@ def test_contextual_reads_the_word_and_not_a_part_of_another(encoder):
     np.testing.assert_allclose(found, states[pieces.index("man")], atol=1e-5)
 
 
+def test_contextual_finds_a_word_at_the_head_of_a_sentence(encoder):
+    """As in the released tests of study 1, whose list of words has "executives"."""
+    sentence = ["Executives are things."]
+    listed = encoder.embed(sentence, level="contextual", words=["executives"])
+    written = encoder.embed(sentence, level="contextual", words=["Executives"])
+    np.testing.assert_array_equal(listed, written)
+
+
 def test_contextual_takes_the_first_of_several_pieces(encoder):
     assert encoder.token_counts(["Shanice"])[0] > 1
     found = encoder.embed(["We met Shanice."], level="contextual", words=["Shanice"])[0]

@@ -18,7 +18,7 @@ from biaslib.datasets.grounded_images import grounded_test
 from biaslib.datasets.links import download_images
 from biaslib.runtime import unknown_name
 
-__all__ = ["SOURCES", "fetch_images", "image_folder", "links", "test_files"]
+__all__ = ["SOURCES", "fetch_images", "files_of_tests", "image_folder", "links"]
 
 SOURCES = ("google", "coco", "concap")
 """Where images come from: Google searches, COCO, Conceptual Captions."""
@@ -120,7 +120,7 @@ def image_folder(folder: str | Path, source: str) -> Path:
     return Path(folder) / "images" / source
 
 
-def test_files(folder: str | Path, source: str) -> list[Path]:
+def files_of_tests(folder: str | Path, source: str) -> list[Path]:
     """Return the files in the folder of the tests of a source, hidden ones left out.
 
     Raises
@@ -189,7 +189,7 @@ def _wget(line: str) -> tuple[str, str] | None:
 def _of_names(folder: Path, source: str) -> tuple[list[tuple], list[tuple]]:
     rows, found = [], []
     numbers = _captions_by_number(folder) if source == "concap" else {}
-    for path in test_files(folder, source):
+    for path in files_of_tests(folder, source):
         try:
             test = grounded_test(path)
         except DataError as error:

@@ -218,7 +218,9 @@ def _packaged_model(entry: Entry) -> Path:
 
 
 def _start_of_word(text: str, word: str) -> int:
-    found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) if word else None
+    """Return where a word begins; in either case, since it may stand at the head of a sentence."""
+    whole = rf"(?<!\w){re.escape(word)}(?!\w)"
+    found = (re.search(whole, text) or re.search(whole, text, re.I)) if word else None
     if found is None:
         raise ValueError(f"the word {word!r} is not a whole word of the text {text!r}")
     return found.start()

@@ -134,7 +134,7 @@ def _released(source: str, wanted: Sequence[str]) -> tuple[list[Reading], list[t
     folder = runtime.data_folder("ross2021")
     images = ross2021.image_folder(folder, source)
     readings, strange = [], []
-    for path in ross2021.test_files(folder, source):
+    for path in ross2021.files_of_tests(folder, source):
         name = RELEASED.get(path.stem.removeprefix("sent-"))
         if name is None or path.suffix != ".jsonl":
             where = f"{source}/{path.name}"
