@@ -28,8 +28,9 @@ import doctest, importlib, pkgutil, sys, warnings
 warnings.filterwarnings("error", module="biaslib")
 import biaslib
 modules = [each.name for each in pkgutil.walk_packages(biaslib.__path__, "biaslib.")]
+FLAGS = doctest.ELLIPSIS  # what pytest takes, too
 modules = [name for name in modules if not name.endswith("__main__")]
-found = [(name, doctest.testmod(importlib.import_module(name))) for name in modules]
+found = [(n, doctest.testmod(importlib.import_module(n), optionflags=FLAGS)) for n in modules]
 failed = [name for name, result in found if result.failed]
 print(f"{len(modules)} modules imported, {sum(r.attempted for _, r in found)} examples run")
 sys.exit(f"doctests failed in {', '.join(failed)}" if failed else 0)

@@ -4,7 +4,6 @@
 tests/golden/checkpoint_numbers.json holds those of the tested set (constraints.txt).
 """
 
-import json
 import sys
 from pathlib import Path
 
@@ -74,6 +73,12 @@ def differences(found: dict[str, list[float]], expected: dict[str, list[float]])
     return lines
 
 
+def as_text(found: dict[str, list[float]]) -> str:
+    """Return a table as JSON, a line a checkpoint, to seven digits."""
+    rows = [f'"{name}": [{", ".join(f"{x:.7g}" for x in row)}]' for name, row in found.items()]
+    return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else TABLE
-    target.write_text(json.dumps(numbers(), indent=1) + "\n", encoding="utf-8")
+    target.write_text(as_text(numbers()), encoding="utf-8")
