@@ -71,8 +71,8 @@ def missing(path: str | Path, ids: Sequence[str]) -> list[str]:
     path = Path(path)
     if path.is_dir() and not _tables(path):
         _refuse_lmdb(path)
-        known = {each.stem for each in path.glob("*.npz")}
-    elif path.suffix == ".safetensors":
+        return [each for each in ids if _npz(path, each) is None]
+    if path.suffix == ".safetensors":
         known = set(_ids(path))
     else:
         known = set(_of_tensors(path)) if path.suffix == ".th" else set(_places(path))
@@ -81,8 +81,17 @@ def missing(path: str | Path, ids: Sequence[str]) -> list[str]:
 
 def _id_in(known, name: str) -> str | None:
     """Return under which id a picture is known: its name, or its name without the ending."""
-    stem = name[: -len(Path(name).suffix)] if Path(name).suffix else name
-    return next((each for each in (name, stem, f"{name}.npz") if each in known), None)
+    return next((each for each in (name, _stem(name), f"{name}.npz") if each in known), None)
+
+
+def _stem(name: str) -> str:
+    return name.removesuffix(Path(name).suffix)
+
+
+def _npz(folder: Path, name: str) -> Path | None:
+    """Return a picture's file in a folder, which may hold folders of its own."""
+    paths = (folder / f"{each}.npz" for each in (name, _stem(name)))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def read(path: str | Path, ids: Sequence[str], width: int = 2048) -> RegionFeatures:
@@ -188,8 +197,8 @@ def _ids(path: Path) -> list[str]:
 
 
 def _of_folder(folder: Path, ids: list[str]) -> dict[str, RegionRow]:
-    paths = _chosen({path.stem: path for path in folder.glob("*.npz")}, ids)
-    return {each: _of_npz(path) for each, path in paths.items()}
+    paths = {each: _npz(folder, each) for each in ids}
+    return {each: _of_npz(path) for each, path in paths.items() if path is not None}
 
 
 def _chosen(known: Mapping, ids: list[str]) -> dict:
@@ -257,7 +266,7 @@ def _of_table(path: Path, ids: list[str]) -> dict[str, RegionRow]:
 
 def _tables(folder: Path) -> list[Path]:
     """Return the tables of a folder, unless it is one of ``.npz`` files."""
-    return [] if any(folder.glob("*.npz")) else sorted(folder.glob("*.tsv"))
+    return [] if any(folder.rglob("*.npz")) else sorted(folder.glob("*.tsv"))
 
 
 def _places(path: Path) -> dict[str, tuple[Path, int]]:
