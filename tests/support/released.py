@@ -124,6 +124,11 @@ def _odd(content: dict, name: str, source: str) -> dict:
     if (name, source) == ("weat6", "google"):
         content["dataset_dir"] = "weat13"
         content["targ1"]["images"]["addressless_0.jpg"] = [0]
+    if name == "sent-weat6":  # a word of the list at the head of a sentence
+        content["attr1"]["captions"]["999"] = "Executives are things."
+        content["contextual_words"].append("executives")
+        for key in CONTEXTS:
+            next(iter(content["attr1"][key].values())).append(999)
     if (name, source) == ("sent-weat6", "coco"):
         pictures = content["targ1"]["images"]
         content["targ1"]["images"] = {image: str(ns[0]) for image, ns in pictures.items()}
