@@ -293,8 +293,8 @@ def planted_inputs(seed: int = 0, n_per_category: int = 48, draw: int = 5) -> In
     Examples
     --------
     >>> found = planted_inputs(0, 8)
-    >>> found.table.groupby(["category", "label"]).size().loc["gender"].to_dict()
-    {'anti-stereotype': 4, 'stereotype': 2}
+    >>> found.table.groupby(["category", "label"]).size().loc["gender"].tolist()
+    [4, 2]
     """
     world = planted.world(3, seed)
     table = planted.caption_choices(world, n_per_category, np.random.default_rng([draw, seed]))
