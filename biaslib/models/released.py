@@ -25,7 +25,7 @@ from biaslib.models.capabilities import CapabilityError
 from biaslib.models.fusion import Mask, Output
 from biaslib.models.lxmert import Lxmert
 from biaslib.models.networks.vilbert import locations
-from biaslib.models.regions import RegionFeatures
+from biaslib.models.regions import RegionFeatures, SharedRegions
 from biaslib.models.vilbert import Vilbert
 from biaslib.models.visualbert import VisualBert
 from biaslib.models.vl_bert import VlBert
@@ -176,14 +176,15 @@ class _Released(RegionModel):
         refill = [self.tokenizer.pad_token_id] * (len(ids) - len(found))
         return [*found, *refill] if self.reading.refill_is_read else found
 
-    def _require_known(self, prepared: RegionFeatures | None, mask: Mask | None) -> None:
+    def _require_known(self, prepared: Any, mask: Mask | None) -> None:
         if prepared is None:
             raise ValueError("the released code never reads a text without an image; pass images=")
         if mask is None:
             return
         if not self.reading.labels:
             raise CapabilityError(f"the released code masks no regions of {self.name}")
-        if prepared.class_names is None and not prepared.persons.any():
+        known = prepared.whole if isinstance(prepared, SharedRegions) else prepared
+        if known.class_names is None and not known.persons.any():
             raise ValueError(
                 f"no region of these pictures has a label, and {self.name} masks regions by it: "
                 "read the detector's classes and their names with them, class_names="

@@ -526,7 +526,8 @@ class _ReleasedEmbedder(_Embedder):
 
     def _compute(self, sets: GroundedStimuli, rows: pandas.DataFrame, which: list[int]):
         wanted = rows.iloc[which]
-        images = sets.pool.take(wanted["image"].to_numpy()) if self.with_images else None
+        at = wanted["image"].to_numpy()
+        images = _taken(self.model, sets.pool, at) if self.with_images else None
         options = {"words": self.hidden(sets), "masking": self.masking, **self.options}
         return self.model.embed(wanted["text"].tolist(), images, sets.level, **options)
 
