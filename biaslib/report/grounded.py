@@ -755,7 +755,7 @@ def _exchanged(result) -> tuple[float, np.ndarray, np.ndarray]:
     shifts = result.x_scores - result.x_other, result.y_scores - result.y_other
     observed = 0.5 * sum(abs(each.sum()) for each in shifts)
     spread = np.sqrt(sum((each**2).sum() for each in shifts))
-    edges = np.linspace(0, max(2.5 * spread, 1.1 * observed), 32)
+    edges = np.linspace(0, max(2.5 * spread, 1.1 * observed, 1e-6), 32)  # all 0 where Ax is Ay
     return float(observed), edges, inference.exchange_histogram(result, edges)
 
 
