@@ -85,8 +85,8 @@ class World:
         Examples
         --------
         >>> scenes = world(dose=3, seed=0).scenes(5, np.random.default_rng(1))
-        >>> scenes["tone"].between(1, 5).all()
-        np.True_
+        >>> bool(scenes["tone"].between(1, 5).all())
+        True
         """
         latents = self._latents(self.truth, n, rng)
         return latents.assign(**self._views(n, rng, split)).pipe(_consistent)
