@@ -2,9 +2,9 @@
 
 import dataclasses
 import json
-import socket
 import string
 
+import httpx
 import numpy as np
 import open_clip as library
 import pytest
@@ -392,14 +392,14 @@ def test_a_tokenizer_runs_no_program_unasked(named_program):
 
 @pytest.fixture
 def no_network(monkeypatch):
-    """Fail on every connection; the hosts that were asked for."""
+    """Fail on every request of the libraries that OpenCLIP asks a hub with; the addresses asked."""
     asked = []
 
-    def refused(host, *arguments, **options):
-        asked.append(host)
-        raise OSError(f"a connection to {host} was tried")
+    def refused(self, request):
+        asked.append(str(request.url))
+        raise httpx.ConnectError(f"{request.url} was asked for")
 
-    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", refused)
     return asked
 
 

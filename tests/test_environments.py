@@ -134,6 +134,8 @@ def test_every_version_of_an_environment_is_there_for_its_python(name, python, t
     command = [*PIP, "--no-deps", "--target", str(tmp_path), "--python-version", python]
     command += ["--only-binary", ":all:", *wanted]
     done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode and "No matching distribution" not in done.stderr:
+        pytest.skip(f"the package index did not answer to the end: {done.stderr[-200:]}")
     assert done.returncode == 0, done.stderr[-2000:]
 
 

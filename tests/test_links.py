@@ -112,7 +112,7 @@ def test_what_is_settled_is_not_asked_again(server, tmp_path):
 def pauses(monkeypatch):
     """What was slept, without sleeping."""
     slept = []
-    monkeypatch.setattr(links.time, "sleep", slept.append)
+    monkeypatch.setattr(links, "sleep", slept.append)
     return slept
 
 

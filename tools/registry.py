@@ -84,7 +84,7 @@ def _addresses(entry) -> str:
     page = re.fullmatch(r"by hand \S+ from (\S+)", entry.source)
     first = [] if page else [entry.source.removeprefix("url ")]
     found = [f"`{each}`" for each in (*first, *entry.mirrors)]
-    found += [f"by hand, from {page.group(1)}"] if page else []
+    found += [f"if that fails, by hand from {page.group(1)}"] if page else []
     if entry.companion:
         found.append(f"tokenizer: `{entry.companion}`")
     found += [f"beside it: `{each}`" for each in entry.beside]
@@ -98,7 +98,7 @@ def downloads_table() -> pandas.DataFrame:
     from biaslib.studies import grounded, stereotype_selection
 
     loaded = {
-        "1": grounded.available_models("paper"),
+        "1": [*grounded.available_models("paper"), "bert"],
         "2": ["vl-bert", "bert"],
         "3": ["open-clip"],
         "4": list(dict.fromkeys(way.paper for way in stereotype_selection.WAYS)),
@@ -112,7 +112,7 @@ def downloads_table() -> pandas.DataFrame:
         each = ", ".join(f"`{entry.name}` {entry.megabytes:,} MB" for entry in entries)
         steps = [_step(entry) for entry in entries if entry.source.startswith("by hand")]
         rows.append((f"Study {study}: {size:.1f} GB", each, "; ".join(steps) or "–"))
-    return pandas.DataFrame(rows, columns=["Study", "Checkpoints", "By hand"])
+    return pandas.DataFrame(rows, columns=["Study", "Checkpoints", "If the download fails"])
 
 
 def _step(entry) -> str:

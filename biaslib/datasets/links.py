@@ -13,8 +13,8 @@ import ipaddress
 import os
 import socket
 import threading
-import time
 from pathlib import Path
+from time import sleep
 
 import httpx
 import pandas
@@ -269,7 +269,7 @@ class _Fetcher:
             outcome, asked_to_wait = self._fetch(url, part)
             if not outcome.startswith(BUSY) or attempt == TRIES - 1:
                 break
-            time.sleep(max(PAUSE * 2**attempt, asked_to_wait))
+            sleep(max(PAUSE * 2**attempt, asked_to_wait))
         return outcome
 
     def _fetch(self, url: str, part: Path) -> tuple[str, float]:
