@@ -63,20 +63,25 @@ def addresses_table() -> pandas.DataFrame:
     from biaslib.models.downloads import by_hand
 
     outside = [entry for entry in REGISTRY.values() if by_hand(entry)]
-    rows = [(_file(entry), _addresses(entry), f"`{by_hand(entry, CACHE)}`") for entry in outside]
-    columns = ["Weights", "Addresses, in order of trust", "By hand, in one command"]
+    rows = [
+        (f"{_file(entry)}. {_addresses(entry)}", f"`{by_hand(entry, CACHE)}`") for entry in outside
+    ]
+    columns = ["Weights, and their addresses in order of trust", "By hand, in one command"]
     return pandas.DataFrame(rows, columns=columns)
 
 
 def _file(entry) -> str:
-    """Return size, who may have it, and what its content is checked against."""
+    """Return size, who may have it if not anyone, and what its content is checked against."""
+    from biaslib.models._registry import Entry
+
     if entry.sha256:
         check = f"SHA-256 `{entry.sha256}`"
     elif entry.source.startswith("hub "):
-        check = "SHA-256 declared by the hub"
+        check = "SHA-256 from the hub"
     else:
-        check = "SHA-256 recorded at the first download"
-    return f"`{entry.name}`: about {entry.megabytes:,} MB or more; {entry.access}; {check}"
+        check = "SHA-256 as at the first download"
+    allowed = "" if entry.access == Entry.access else f"{entry.access}; "
+    return f"`{entry.name}`: {entry.megabytes:,} MB; {allowed}{check}"
 
 
 def _addresses(entry) -> str:
