@@ -202,7 +202,8 @@ def differences_table() -> pandas.DataFrame:
     """Return where paper and released code of study 1 differ, and what each variant does."""
     table = published.released_differences()
     table["model"] = table["model"].map(lambda name: NAMES.get(name, name))
-    table["where"] = table["where"].str.removeprefix("1622980 ")
+    places = table["where"].str.removeprefix("1622980 ")
+    table["where"] = places.str.replace("/", "/\N{ZERO WIDTH SPACE}")
     named = {"subject": "what", "paper": "the paper", "code": "the released code"}
     named |= {"released_variant": 'variant="released"', "paper_variant": 'variant="paper"'}
     return table.rename(columns=named)
