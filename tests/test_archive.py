@@ -127,3 +127,13 @@ def test_a_damaged_shard_and_a_damaged_archive_are_named(places):
         runtime.restore(kept, store, lock)
     with pytest.raises(FileNotFoundError, match=Path(kept).with_name("none.zip").name):
         runtime.restore(kept.with_name("none.zip"), store, lock)
+
+
+@pytest.mark.parametrize("content", ["[]", "{", '{"hub owner/name": {"revision": "a"}}'])
+def test_a_damaged_lock_file_in_an_archive_is_named(tmp_path, content):
+    with zipfile.ZipFile(tmp_path / "kept.zip", "w") as kept:
+        kept.writestr("biaslib-lock.json", content)
+    lock = runtime.Lock(tmp_path / "lock.json")
+    with pytest.raises(ValueError, match=r"kept.zip: .*lock.* is damaged"):
+        runtime.restore(tmp_path / "kept.zip", runtime.Store(tmp_path / "store"), lock)
+    assert lock.entries() == {}

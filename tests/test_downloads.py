@@ -515,6 +515,22 @@ def test_a_connection_that_breaks_is_not_gone_on_with_elsewhere(hub, several):
     assert (fetch(entry) / "weights.bin").read_bytes() == b"w" * 9_000_000
 
 
+def test_a_part_of_an_earlier_run_keeps_no_address_from_being_asked(hub, several):
+    entry, (first, second, _) = several
+    put(first, weights=b"w" * 9_000_000)
+    hub.interrupt_after, hub.interruptions = 5_000_000, 1
+    with pytest.raises(DownloadError, match="goes on from there"):
+        fetch(entry)
+    (first / "weights.bin").unlink()
+    with pytest.raises(DownloadError, match=r"none of 3 addresses has weights.bin"):
+        fetch(entry)
+    put(second, weights=b"v" * 9_000_000)
+    with pytest.warns(UserWarning, match="weights.bin was taken from"):
+        folder = fetch(entry)
+    assert (folder / "weights.bin").read_bytes() == b"v" * 9_000_000
+    assert sorted(each.name for each in folder.iterdir()) == ["config.yaml", "weights.bin"]
+
+
 def test_a_page_in_place_of_weights_is_named_and_not_kept(hub):
     (hub.folder / "a.ckpt").write_bytes(PAGE)
     source = f"url {hub.address}/files/a.ckpt"

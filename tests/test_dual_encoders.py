@@ -423,6 +423,12 @@ def test_settings_that_ask_for_more_are_refused_by_name(tmp_path, no_network, pa
     assert not no_network
 
 
+@pytest.mark.parametrize("settings", [[], None, {"vision_cfg": {}, "text_cfg": None}])
+def test_settings_that_are_no_settings_are_named(settings):
+    with pytest.raises(CheckpointError, match="mine"):
+        open_clip.require_whole(settings, "mine")
+
+
 def test_a_text_encoders_folder_names_no_program(tmp_path):
     save_open_clip(tmp_path, vocab_size=49408)
     (tmp_path / "text").mkdir()

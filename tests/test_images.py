@@ -361,6 +361,16 @@ def test_parts_of_a_store_come_from_one_stream(tmp_path, n_workers):
     assert other == [4]
 
 
+def test_an_error_of_preparing_is_raised_as_often_as_it_is_met():
+    def prepare(picture):
+        raise KeyError("what went wrong")
+
+    ahead = ReadAhead(np.zeros((4, 2, 2, 3), np.uint8), [0, 1, 1, 2])
+    for rows in ([0, 1], [2]):
+        with pytest.raises(KeyError, match="what went wrong"):
+            list(loaded(ahead.part(rows), prepare, range(len(rows))))
+
+
 def test_rows_that_no_part_asks_for_are_not_kept():
     images = np.zeros((40, 2, 2, 3), np.uint8)
     ahead = ReadAhead(images, range(40))

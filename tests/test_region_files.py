@@ -169,6 +169,17 @@ def test_damaged_rows_are_named(tmp_path, spoil, message):
         region_files.read(path, ["a"], width=8)
 
 
+def test_damaged_pictures_of_a_file_are_told_from_sound_and_missing_ones(folder, table):
+    write_npz(folder, "b", bbox=np.array([[3, 3, 3, 5]], np.float32))
+    for path in (folder, table):
+        if path == table:
+            path.write_text(path.read_text().replace(cell(BOXES["b"], np.float32), "AAAA"))
+        found = region_files.damaged(path, ["a", "b", "c"], width=8)
+        assert list(found) == ["b"]
+        assert "'b'" in found["b"] or "b.npz" in found["b"]
+        assert list(region_files.damaged(path, ["a"], width=4)) == ["a"]
+
+
 def test_files_that_cannot_be_read_are_named(tmp_path):
     for name in ("missing.tsv", "missing.safetensors"):
         with pytest.raises(FeatureFileError, match=f"{name} cannot be read"):

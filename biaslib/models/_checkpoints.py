@@ -153,10 +153,10 @@ def require_readable(folder: str | Path) -> None:
     folder = Path(folder)
     pickled = sorted(path.name for ending in ("bin", "ckpt") for path in folder.glob(f"*.{ending}"))
     if pickled and not any(folder.glob("*.safetensors")):
-        _require_safe_torch(folder / pickled[0])
+        require_safe_torch(folder / pickled[0])
 
 
-def _require_safe_torch(path: Path) -> None:
+def require_safe_torch(path: Path) -> None:
     major, minor = torch.__version__.split(".")[:2]
     if (int(major), int(minor)) < OLDEST_SAFE_TORCH:
         raise CheckpointError(
@@ -227,7 +227,7 @@ def _read(path: Path) -> dict:
     with reading(path):
         if path.suffix == ".safetensors":
             return load_file(path)
-        _require_safe_torch(path)
+        require_safe_torch(path)
         return _load_pickled(path)
 
 
@@ -237,7 +237,8 @@ BESIDE = (
 )
 """Classes, and packages of classes, of settings that training programs write beside weights.
 
-They are read as dictionaries of what the objects held: the names are never looked up.
+An empty dictionary takes the place of each: the names are never looked up, and what the objects
+held is not used.
 """
 
 

@@ -436,26 +436,39 @@ def _place_of(address: str, root: Path) -> tuple[Path, list[str]]:
 
 
 def _fetch_file(urls: list[str], path: Path, pinned: str, recorded: str, steps: str) -> None:
-    """Download a file from the first of its addresses that has it."""
+    """Download a file from the first of its addresses that has it.
+
+    A part that an earlier call left is of the address that it was asked of: others begin anew.
+    """
     if path.is_file():
         _require_no_page(path, f"{path} holds", path.name)
         _require_expected(path, path.name, pinned)
         return
     failed: list[DownloadError] = []
+    part, held = (path.with_name(f"{path.name}{end}") for end in (".part", ".held"))
     for url in urls:
-        check = functools.partial(_require_file, path, url, pinned or recorded)
+        check, before = functools.partial(_require_file, path, url, pinned or recorded), _size(part)
         try:
             download(_asked(url), path, check=check)
         except DownloadError as error:
             failed.append(error)
-            if path.with_name(f"{path.name}.part").exists():
+            if not error.status and _size(part) > before:
                 raise  # the connection broke: the same call goes on from there
+            if part.is_file():
+                part.replace(held)
             continue
+        held.unlink(missing_ok=True)
         if failed:
             told = f"{path.name} was taken from {url}, since {_listed_in(failed)}"
             warnings.warn(told, stacklevel=2)
         return
+    if held.is_file():
+        held.replace(part)
     raise _none_left(failed, path.name, steps)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
 
 
 def _require_file(path: Path, url: str, expected: str, part: Path) -> None:

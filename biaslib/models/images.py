@@ -349,6 +349,10 @@ class Decoded(_Rows):
             self.n_bytes += picture.nbytes
 
 
+ENDED = object()
+"""What a stream gives that has ended."""
+
+
 class ReadAhead(_Rows):
     """Pictures that are asked for part by part, and made ahead of the next part by workers.
 
@@ -377,7 +381,7 @@ class ReadAhead(_Rows):
     def __init__(self, images: Any, order: Sequence[int]) -> None:
         shown = pictures(images)
         super().__init__(shown, range(len(shown)))
-        self.coming, self.begun = list(order), 0
+        self.coming, self.begun = list(dict.fromkeys(order)), 0
         self.places = {row: at for at, row in enumerate(self.coming)}
         self.stream: Iterator[Any] | None = None
         self.prepare: Callable | None = None
@@ -410,7 +414,10 @@ class ReadAhead(_Rows):
     def _read_up_to(self, row: int, wanted: set[int]) -> None:
         """Read the stream as far as a row, and keep what the same part wants."""
         while self.begun <= self.places.get(row, -1):
-            number, outcome = self.coming[self.begun], next(self.stream)
+            number, outcome = self.coming[self.begun], next(self.stream, ENDED)
+            if outcome is ENDED:  # by an error that was raised before
+                self.begun = len(self.coming)
+                return
             self.begun += 1
             if isinstance(self.whole, Decoded) and not isinstance(outcome, ImageError):
                 picture, outcome = outcome

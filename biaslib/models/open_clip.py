@@ -152,9 +152,11 @@ def require_whole(settings: dict, name: str) -> None:
     biaslib.models._errors.CheckpointError: mine: text_cfg.tokenizer_kwargs.trust_remote_code is \
 no setting of OpenCLIP's that is known to be safe; remove it from open_clip_config.json
     """
+    if not isinstance(settings, dict):
+        raise CheckpointError(f"{name}: model_cfg is {settings!r}, and no object of settings")
     _require_known(settings, MODEL, name)
     for part in ("vision_cfg", "text_cfg"):
-        if part not in settings:
+        if not isinstance(settings.get(part), dict):
             raise CheckpointError(f"{name} has no {part}; OpenCLIP needs it")
     picture = settings["vision_cfg"].get("timm_model_name") or "none"
     if not re.fullmatch(r"\w+(\.\w+)?", picture):

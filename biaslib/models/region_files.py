@@ -12,7 +12,7 @@ import binascii
 import functools
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from biaslib.models._region_rows import RegionRow, stacked
 from biaslib.models.regions import RegionFeatures
 
-__all__ = ["FeatureFileError", "missing", "read", "write"]
+__all__ = ["FeatureFileError", "damaged", "missing", "read", "write"]
 
 COLUMNS = {
     10: ("id", "height", "width", "classes", "scores", "attributes", "", "n", "boxes", "features"),
@@ -79,6 +79,34 @@ def missing(path: str | Path, ids: Sequence[str]) -> list[str]:
     return [each for each in ids if _id_in(known, each) is None]
 
 
+def damaged(path: str | Path, ids: Sequence[str], width: int = 2048) -> dict[str, str]:
+    """Return which pictures of a file :func:`read` refuses, and why.
+
+    Parameters
+    ----------
+    path, ids, width
+        As of :func:`read`. Pictures that the file does not have are no part of the answer.
+
+    Raises
+    ------
+    FeatureFileError
+        If the file as a whole cannot be read.
+    """
+    path, found = Path(path), {}
+    if path.suffix == ".safetensors":
+        _read_ours(path, [str(each) for each in ids][:1], width)
+        return found
+    one = _reader(path)
+    for each in dict.fromkeys(ids):
+        try:
+            row = one(each)
+            if row is not None:
+                _check(path, each, row, width)
+        except FeatureFileError as error:
+            found[each] = str(error)
+    return found
+
+
 def _id_in(known, name: str) -> str | None:
     """Return under which id a picture is known: its name, or its name without the ending."""
     return next((each for each in (name, _stem(name), f"{name}.npz") if each in known), None)
@@ -130,13 +158,8 @@ def read(path: str | Path, ids: Sequence[str], width: int = 2048) -> RegionFeatu
         raise ValueError("there are no ids: the list is empty")
     if path.suffix == ".safetensors":
         return _read_ours(path, ids, width)
-    if path.suffix == ".th":
-        found = _chosen(_of_tensors(path), ids)
-    elif path.is_dir() and not _tables(path):
-        _refuse_lmdb(path)
-        found = _of_folder(path, ids)
-    else:
-        found = _of_table(path, ids)
+    one = _reader(path)
+    found = {each: row for each in dict.fromkeys(ids) if (row := one(each)) is not None}
     _require_all(path, ids, found)
     for each in set(ids):
         _check(path, each, found[each], width)
@@ -196,9 +219,16 @@ def _ids(path: Path) -> list[str]:
     return json.loads(said["ids"])
 
 
-def _of_folder(folder: Path, ids: list[str]) -> dict[str, RegionRow]:
-    paths = {each: _npz(folder, each) for each in ids}
-    return {each: _of_npz(path) for each, path in paths.items() if path is not None}
+def _reader(path: Path) -> Callable[[str], RegionRow | None]:
+    """Return what reads the regions of one picture, or None where the file has none of it."""
+    if path.suffix == ".th":
+        known = _of_tensors(path)
+        return lambda name: known.get(_id_in(known, name))
+    if path.is_dir() and not _tables(path):
+        _refuse_lmdb(path)
+        return lambda name: None if (file := _npz(path, name)) is None else _of_npz(file)
+    places = _places(path)
+    return lambda name: None if (at := _id_in(places, name)) is None else _of_line(*places[at])
 
 
 def _chosen(known: Mapping, ids: list[str]) -> dict:
@@ -221,6 +251,12 @@ def _tensors(path: Path, modified: int) -> dict[str, RegionRow]:
     """Return the pictures of a ``.th``: name -> (features, boxes, confidence)."""
     import torch
 
+    from biaslib.models._checkpoints import CheckpointError, require_safe_torch
+
+    try:
+        require_safe_torch(path)
+    except CheckpointError as error:
+        raise FeatureFileError(str(error)) from error
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
         features = {name: np.asarray(parts[0], np.float32) for name, parts in found.items()}
@@ -254,14 +290,11 @@ def _of_npz(path: Path) -> RegionRow:
     return picture
 
 
-def _of_table(path: Path, ids: list[str]) -> dict[str, RegionRow]:
-    found = {}
-    for each, (part, start) in _chosen(_places(path), ids).items():
-        with part.open("rb") as stream:
-            stream.seek(start)
-            row = stream.readline().decode("ascii", "replace").rstrip("\r\n").split("\t")
-        found[each] = _of_row(part, row)
-    return found
+def _of_line(path: Path, start: int) -> RegionRow:
+    with path.open("rb") as stream:
+        stream.seek(start)
+        row = stream.readline().decode("ascii", "replace").rstrip("\r\n").split("\t")
+    return _of_row(path, row)
 
 
 def _tables(folder: Path) -> list[Path]:

@@ -94,7 +94,7 @@ def restore(path: str | os.PathLike, store: Store | None = None, lock: Lock | No
             names = kept.namelist()
             _require_known(path, names)
             if LOCK in names:
-                _restore_lock(path, json.loads(kept.read(LOCK)), lock)
+                _restore_lock(path, _lock_of(path, kept.read(LOCK)), lock)
             for name in progress(names, f"from {Path(path).name}"):
                 if name != LOCK:
                     _restore_file(path, name, kept.read(name), store)
@@ -119,6 +119,17 @@ def _restore_file(path: str | os.PathLike, name: str, data: bytes, store: Store)
     target = store.folder / name.removeprefix("store/")
     target.parent.mkdir(parents=True, exist_ok=True)
     _write(target, data)
+
+
+def _lock_of(path: str | os.PathLike, data: bytes) -> dict[str, dict]:
+    """Return the entries of an archive's lock file."""
+    try:
+        entries = json.loads(data)
+        for entry in entries.values():
+            str(entry["revision"]), [file["sha256"] for file in entry["files"].values()]
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: {LOCK} in it is damaged ({error!r})") from error
+    return entries
 
 
 def _restore_lock(path: str | os.PathLike, kept: dict[str, dict], lock: Lock) -> None:

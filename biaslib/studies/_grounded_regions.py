@@ -50,20 +50,25 @@ def with_regions(every: Sequence, path: Path, width: int) -> tuple[list, list[Pr
     """Return stimuli that are shown as a file's regions, and what is wrong with the file.
 
     Pictures are looked up by the names of their files, or ``folder/name`` where different pictures
-    share a name, as the searches of several tests do. Rows whose picture has no regions are left
-    out, and with them a test at a level at which a set has nothing left. A file of another width,
-    which is one of another detector, leaves nothing.
+    share a name, as the searches of several tests do. Rows whose picture has no sound regions are
+    left out, and with them a test at a level at which a set has nothing left. A file of another
+    width, which is one of another detector, leaves nothing.
     """
     pool, where = every[0].pool, f"{path.parent.name}/{path.name}"
     names = _names(pool)
     try:
         lost = set(region_files.missing(path, names))
-        there = [name for name in names if name not in lost]
-        for name in there[:1]:
-            region_files.read(path, [name], width)
+        there = [name for name in dict.fromkeys(names) if name not in lost]
+        damaged = region_files.damaged(path, there, width) if there else {}
     except region_files.FeatureFileError as error:
         return [], [("error", "regions cannot be used", where, str(error))]
+    if damaged and len(damaged) == len(there):
+        return [], [("error", "regions cannot be used", where, damaged[there[0]])]
     problems = _missing(where, sorted(lost), len(set(names)))
+    if damaged:
+        what = f"{len(damaged)} of {len(there)} pictures, such as: {next(iter(damaged.values()))}"
+        problems.append(("error", "regions are damaged", where, what))
+    lost |= damaged.keys()
     vocabulary = path.parent / CLASSES
     known = vocabulary.read_text("utf-8").splitlines() if vocabulary.is_file() else None
     classes = None if known is None else tuple(line.strip() for line in known)

@@ -52,7 +52,7 @@ def rows(result: GroundedResult, seed: int, p_values: bool) -> list[dict[str, An
 def p_value(x: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
     """Return the one-sided p-value over items, ties counted.
 
-    Above 20 targets it is sampled; up to 20 all partitions are counted, where the code stops with
+    Above 20 targets it is sampled; up to 20 it is that of all partitions, where the code stops with
     an error. The longer target set is cut to the length of the shorter (weat_images_union.py:97),
     in Experiment 2 too, where the code stops.
     """

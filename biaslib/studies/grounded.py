@@ -602,8 +602,8 @@ def score_released(
 
     One row; of Experiment 3 two, a signed effect size for each target set, in the column
     *statistic*. *p_value* is one-sided, takes every text with an image as a unit, and is sampled:
-    99,999 shuffles and one for the order observed, ties counted. Up to 20 targets a set all
-    partitions are counted. Experiment 3's is 1 whatever the data.
+    99,999 shuffles and one for the order observed, ties counted. Up to 20 targets a set it
+    is that of all partitions. Experiment 3's is 1 whatever the data.
 
     Parameters
     ----------
