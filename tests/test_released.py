@@ -320,7 +320,7 @@ def data(tmp_path_factory):
     parts = [torch.tensor(rng.normal(size=(3, 1024)), dtype=torch.float32) for _ in names]
     torch.save(
         {n: (p, p[:, :4], p[:, 0]) for n, p in zip(names, parts, strict=True)},
-        place / "visualbert.th",
+        place / "visualbert-nlvr2.th",
     )
     wide = RegionFeatures(
         rng.normal(size=(len(names) - 1, 2, 2048)),
@@ -332,7 +332,7 @@ def data(tmp_path_factory):
     )
     region_files.write(place / "lxmert.safetensors", wide, names[1:])
     narrow = dataclasses.replace(wide, features=wide.features[..., :1024])
-    region_files.write(place / "vilbert.safetensors", narrow, names[1:])
+    region_files.write(place / "vilbert-beta.safetensors", narrow, names[1:])
     (place / "objects_vocab.txt").write_text("man\nhat\n", encoding="utf-8")
     return folder, lost
 
@@ -355,7 +355,7 @@ def test_regions_from_files_take_the_place_of_pictures_and_problems_are_counted(
     assert rows.class_names == ("man", "hat")
     assert rows.persons.tolist() == [[False, True]]
     assert found["vl-bert"][0].pool.kind == "files"
-    (data / "ross2021" / "regions" / "google" / "visualbert.th").rename(data / "elsewhere.th")
+    (data / "ross2021" / "regions" / "google" / "visualbert-nlvr2.th").rename(data / "elsewhere.th")
     found = study.inputs("paper", only_sound=True, **asked)
     assert "visualbert" not in found
     assert "no pictures: put a file there" in found.problems["what"].str.cat()

@@ -430,6 +430,7 @@ def test_public_names():
         "LEVELS",
         "own_entities",
         "phrases",
+        "printed_outside",
         "sentences",
         "TAXONOMIES",
         "taxonomy",

@@ -796,8 +796,9 @@ def inputs(
     Conceptual Captions, below :func:`biaslib.runtime.data_folder` of ``ross2021``:
     ``tests/grounded-tests/<google, coco or concap>/*.jsonl`` with the images below
     ``images/<google, coco or concap>``. The models look at them through the detector, unless there
-    is a file of a model's regions, ``regions/<google, coco or concap>/<model>`` with an ending that
-    :func:`biaslib.models.region_files.read` knows, or a folder; a file ``objects_vocab.txt`` beside
+    is a file of a model's regions, ``regions/<google, coco or concap>/<name of the weights>`` (see
+    :func:`checkpoint`) with an ending that :func:`biaslib.models.region_files.read` knows, or a
+    folder; a file ``objects_vocab.txt`` beside
     it names the detector's classes.
 
     Parameters
@@ -875,7 +876,8 @@ def _shown(asked, places: dict[str, Path], as_released: bool) -> tuple[dict, pan
     shown, wrong = {}, []
     for name, every in asked.items():
         narrow = as_released and name == "visualbert"
-        path = regions.file_of(places[name], name)
+        weights = checkpoint(name, "paper", "released" if as_released else "paper")
+        path = regions.file_of(places[name], weights)
         if path is not None:
             every, found = regions.with_regions(every, path, 1024 if narrow else 2048)
             wrong += found
@@ -883,7 +885,7 @@ def _shown(asked, places: dict[str, Path], as_released: bool) -> tuple[dict, pan
             what = (
                 "visualbert-nlvr2 reads 1,024 numbers a region, and no pictures: put a file there"
             )
-            wrong.append(("note", "model is not run", str(places[name] / name), what))
+            wrong.append(("note", "model is not run", str(places[name] / weights), what))
             every = []
         if every:
             shown[name] = every

@@ -19,5 +19,5 @@ def build(folder: Path) -> Path:
         found |= {path.name: parts, f"{path.parent.name}/{path.name}": parts}
     place = folder / "ross2021" / "regions" / "google"
     place.mkdir(parents=True)
-    torch.save(found, place / "visualbert.th")
+    torch.save(found, place / "visualbert-nlvr2.th")
     return place
