@@ -190,12 +190,7 @@ def test_a_category_without_an_anti_stereotype_has_no_vlbs_and_is_counted():
             "religion",
             "3 stereotype, 0 anti-stereotype",
             "vlbs and ivlas are not defined; no balanced selection has it",
-        ],
-        [
-            "gender",
-            "8 of 20 rows whose neutral captions still say a gender",
-            "lmss and vlss are summarised without them, and with",
-        ],
+        ]
     ]
     wide = plots.category_table(scores.reset_index()).set_index("model")
     assert wide.loc["VisualBERT", "religion"] == "–"
@@ -741,7 +736,12 @@ def test_what_became_of_the_links_is_read_from_the_downloads(tmp_path, monkeypat
             "religion",
             "0 stereotype, 0 anti-stereotype",
             "vlbs and ivlas are not defined; no balanced selection has it",
-        ]
+        ],
+        [
+            "gender",
+            "8 of 20 rows whose neutral captions still say a gender",
+            "lmss and vlss are summarised without them, and with",
+        ],
     ]
 
 

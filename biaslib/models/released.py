@@ -12,6 +12,7 @@ LXMERT) or pads to the longest of a batch (VL-BERT). Here regions that are not r
 but by VL-BERT, which counts the padding of a picture as regions up to the longest of the call.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -77,8 +78,9 @@ def masked(ids: Sequence[int], words: Sequence[Sequence[int]], mask: int) -> lis
     """Return a text's tokens with one word masked, as the released code masks (bias_dataloader.py).
 
     Text and words are written out as digits. The longest string that occurs in the text's gives
-    way to one mask token wherever it occurs; then it stops. A string of digits may start or end
-    within another token's.
+    way to one mask token wherever it occurs; then it stops. In the code a string of digits may
+    start or end within another token's, which happens in none of the released captions; here
+    tokens stay whole.
 
     Parameters
     ----------
@@ -104,8 +106,9 @@ def masked(ids: Sequence[int], words: Sequence[Sequence[int]], mask: int) -> lis
     written = " ".join(map(str, ids))
     spelled = [" ".join(map(str, word)) for word in words]
     for word in sorted(spelled, key=len, reverse=True):
-        if word and word in written:
-            return [int(each) for each in written.replace(word, str(mask)).split()]
+        found = re.sub(rf"(?<!\d){word}(?!\d)", str(mask), written) if word else written
+        if found != written:
+            return [int(each) for each in found.split()]
     raise ValueError("none of the test's contextual words is in the text")
 
 
