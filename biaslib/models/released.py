@@ -79,8 +79,7 @@ def masked(ids: Sequence[int], words: Sequence[Sequence[int]], mask: int) -> lis
 
     Text and words are written out as digits. The longest string that occurs in the text's gives
     way to one mask token wherever it occurs; then it stops. In the code a string of digits may
-    start or end within another token's, which happens in none of the released captions; here
-    tokens stay whole.
+    start or end within another token's; here tokens stay whole.
 
     Parameters
     ----------
