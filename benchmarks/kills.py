@@ -58,13 +58,14 @@ def clip(n_rows: int = 640) -> Extraction:
     """Return an extraction by a model, its forward passes in one thread."""
     import torch
 
-    from biaslib import models, planted
+    import plantedworld
+    from biaslib import models
     from biaslib.models.images import pictures
 
     torch.set_num_threads(1)
     model = models.load("clip", profile="planted", dose=3, seed=0, device="cpu")
-    scenes = planted.world(3, 0).scenes(n_rows, np.random.default_rng(0))
-    drawn = pictures(planted.draw(scenes))
+    scenes = plantedworld.world(3, 0).scenes(n_rows, np.random.default_rng(0))
+    drawn = pictures(plantedworld.draw(scenes))
     return Extraction(drawn.ids, lambda which: model.encode_image(drawn.part(which)))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from biaslib import models, runtime
-from biaslib.studies import stereotype_selection as study
+from biaslib.studies import study4_captions as study
 
 KEY = {"model": "clip", "revision": "1f2e", "output": "image"}
 

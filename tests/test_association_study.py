@@ -7,7 +7,7 @@ import pytest
 from biaslib import inference, stimuli
 from biaslib.metrics.association import effect_size
 from biaslib.stimuli import pool as word_pools
-from biaslib.studies import association as study
+from biaslib.studies import text_encoders as study
 
 NAMES = stimuli.association_tests(study1=True)["name"].tolist()
 GENDER_NAMES = ["DB-competent-gender", "DB-likeable-gender", "occupation-gender"]

@@ -19,14 +19,15 @@ from PIL import Image
 from scipy import stats
 from support import rehearsal_clip_audit as sample
 
-from biaslib import planted, published, stimuli
+import plantedworld
+from biaslib import published, stimuli
 from biaslib.datasets import DataError, fairface
 from biaslib.models import processes
 from biaslib.models.images import pictures
-from biaslib.report import clip_audit as plots
+from biaslib.report import study3_clip_audit as plots
 from biaslib.runtime import Store, UnknownNameError
-from biaslib.studies import clip_audit as study
-from biaslib.training import clip as recipe
+from biaslib.studies import study3_clip_audit as study
+from plantedworld.training import clip as recipe
 
 ROOT = Path(__file__).parents[1]
 
@@ -112,7 +113,7 @@ def test_intervals_resample_people_and_are_the_same_with_the_same_seed(audit):
 
 def test_c_asc_recovers_the_planted_order_on_the_whole_taxonomy(audit):
     women = audit.scores.query("statistic == 'c_asc' and group == 'women'").drop_duplicates("word")
-    truth = planted.world(3, 0).truth.log_ratio(women["word"].str.lower().tolist(), "picture")
+    truth = plantedworld.world(3, 0).truth.log_ratio(women["word"].str.lower().tolist(), "picture")
     assert stats.spearmanr(women["value"], truth).statistic > 0.8
 
 
@@ -216,7 +217,7 @@ def test_open_choices_are_switched_one_at_a_time(audit, store):
 
 def test_innocent_words_have_no_planted_gender():
     table = study.innocent_captions("planted")
-    ratios = planted.world(3, 0).truth.log_ratio(table["word"].tolist(), given="picture")
+    ratios = plantedworld.world(3, 0).truth.log_ratio(table["word"].tolist(), given="picture")
     np.testing.assert_allclose(ratios, 0, atol=1e-9)
 
 
@@ -230,7 +231,7 @@ def test_innocent_things_are_those_that_were_checked_word_by_word():
     )
     things = study.innocent_captions("paper")
     listed = {word.lower() for word in (*stimuli.all_words(), *study.words()["word"])}
-    listed |= set(stimuli.entities()["entity"]) | set(planted.content_words().index)
+    listed |= set(stimuli.entities()["entity"]) | set(plantedworld.content_words().index)
     assert not set(things["word"]) & listed
     captions = things.set_index("word")["caption"]
     assert captions["anchor"] == "a photo of an anchor"
@@ -242,15 +243,15 @@ def test_innocent_things_are_those_that_were_checked_word_by_word():
 def test_expected_pronouns_are_those_of_table_1_at_dose_1():
     rows = published.table("hamidieh2023", 1)
     rows = rows[rows["word"] != "assistant"]  # Also part of "personal assistant" and others.
-    found = study.expected_shares(planted.world(1, 0), rows["word"].tolist())
+    found = study.expected_shares(plantedworld.world(1, 0), rows["word"].tolist())
     np.testing.assert_allclose(100 * found, rows["female"], atol=0.1)
-    assert np.isnan(study.expected_shares(planted.world(1, 0), ["zzz"]))
+    assert np.isnan(study.expected_shares(plantedworld.world(1, 0), ["zzz"]))
 
 
 def test_the_corpus_is_the_one_the_checkpoint_was_trained_on(tmp_path, monkeypatch):
     assert recipe.N_PAIRS == study.CORPUS_SIZE
     monkeypatch.setattr(recipe, "N_PAIRS", 300)
-    world = planted.world(3, 2)
+    world = plantedworld.world(3, 2)
     made = recipe.ClipRecipe(world=world, vision=Path())
     texts = world.captions(made.scenes, np.random.default_rng([2, 2]))["text"]
     path = study.planted_corpus(tmp_path, 3, 2, n=300)
@@ -261,7 +262,7 @@ def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
     table = study.words()
     path = study.planted_corpus(tmp_path, 3, 0)
     shares = study.source_of_bias(path, table)
-    truth = study.expected_shares(planted.world(3, 0), shares["word"])
+    truth = study.expected_shares(plantedworld.world(3, 0), shares["word"])
     kept = (shares["n"] > 0).to_numpy() & np.isfinite(truth)
     assert kept.sum() > 400
     inside = (truth >= shares["low"]) & (truth <= shares["high"])
@@ -294,7 +295,7 @@ def test_pronouns_and_scores_go_together_where_a_bias_is_planted_and_not_elsewhe
 KILLED = """
 import os, signal, sys
 from biaslib.runtime import Store
-from biaslib.studies import clip_audit as study
+from biaslib.studies import study3_clip_audit as study
 
 given = study.inputs("planted", n_per_cell=3)
 model = study.load_model(given)
@@ -347,7 +348,7 @@ def test_two_processes_share_the_portraits(tmp_path):
         "BIASLIB_STORE": str(tmp_path),
         "LOCAL_WORLD_SIZE": "2",
     }
-    command = [sys.executable, "-m", "biaslib.studies.clip_audit", "--portraits", "3"]
+    command = [sys.executable, "-m", "biaslib.studies.study3_clip_audit", "--portraits", "3"]
     started = [
         subprocess.Popen(
             [*command, "--profile", "planted"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
@@ -471,7 +472,7 @@ def test_missing_data_say_what_to_put_where(tmp_path, monkeypatch):
     assert "parquet files with a column of captions" in corpus.missing
     assert corpus.profile == "planted"
     assert corpus.path.parent == tmp_path
-    expected = study.expected_shares(planted.world(3, 0), ["nurse"])
+    expected = study.expected_shares(plantedworld.world(3, 0), ["nurse"])
     assert corpus.truth(["nurse"]) == expected
 
 

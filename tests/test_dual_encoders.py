@@ -17,7 +17,8 @@ from support.small_models import BLOCKS, PATCH, SIDE, VOCABULARY
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordLevel
 
-from biaslib import models, planted
+import plantedworld
+from biaslib import models
 from biaslib.models import _registry, capabilities, clip, open_clip
 from biaslib.models._checkpoints import CheckpointError
 
@@ -186,8 +187,10 @@ def test_capabilities_and_bad_input(model):
 
 
 def test_planted_scenes_are_drawn(model):
-    scenes = planted.faces(1, np.random.default_rng(3))[:2]
-    assert model.encode_image(scenes) == pytest.approx(model.encode_image(planted.draw(scenes)))
+    scenes = plantedworld.faces(1, np.random.default_rng(3))[:2]
+    assert model.encode_image(scenes) == pytest.approx(
+        model.encode_image(plantedworld.draw(scenes))
+    )
 
 
 def test_only_sigmoid_models_have_a_bias(model, folder):

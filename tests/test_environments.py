@@ -63,8 +63,8 @@ NEEDED = {
     "biaslib.report.foundations biaslib.report.published",
     "captions": "biaslib.datasets biaslib.datasets.captions duckdb",
     "models": "biaslib.models.bert biaslib.models.vilt biaslib.models.albef biaslib.datasets "
-    "biaslib.studies.association biaslib.stimuli.pool biaslib.runtime",
-    "planted,models": "biaslib.planted biaslib.studies.planted biaslib.report.planted",
+    "biaslib.studies.text_encoders biaslib.stimuli.pool biaslib.runtime",
+    "planted,models": "plantedworld plantedworld.studies.measures plantedworld.report.measures",
     "models,clip": "biaslib.models.open_clip",
     "models,regions": "biaslib.models.detector",
 }

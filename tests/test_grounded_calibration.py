@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from biaslib import inference, models, published, runtime
-from biaslib.report import grounded as plots
+from biaslib.report import study1_grounded as plots
 from biaslib.report._text import p_text, signed
-from biaslib.studies import grounded as study
-from biaslib.studies import grounded_calibration as calibration
+from biaslib.studies import study1_grounded as study
+from plantedworld.studies import study1_grounded as calibration
 
 
 def null_of(n_models, n_tests, rng, spread=1.0):

@@ -13,11 +13,12 @@ import pytest
 import torch
 from PIL import Image
 
-from biaslib import datasets, inference, models, planted, runtime, stimuli
+import plantedworld
+from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.metrics.association import cosines
-from biaslib.models import planted_checkpoints
-from biaslib.report import grounded as plots
-from biaslib.studies import grounded as study
+from biaslib.report import study1_grounded as plots
+from biaslib.studies import study1_grounded as study
+from plantedworld.models import checkpoints as planted_checkpoints
 
 ROOT = Path(__file__).parent.parent
 GENDER = tuple(study.tests().query("group == 'gender'")["test"])
@@ -176,7 +177,7 @@ def test_a_scene_is_read_as_regions_once_and_gives_what_the_scene_gives(store):
 
 def test_hiding_words_makes_two_names_with_one_picture_the_same(store):
     (sets,) = study.planted_stimuli(["C6"], ["word"])
-    white = study.ImagePool(planted.blank(), ("white",), "planted scenes")
+    white = study.ImagePool(plantedworld.blank(), ("white",), "planted scenes")
     (sets,) = study.planted_regions(
         [study.GroundedStimuli("C6", "word", sets.rows.assign(image=0), white, sets.hidden)]
     )
@@ -296,7 +297,7 @@ def test_run_names_model_revision_masking_and_images(store):
 KILLED = """
 import os, sys, json
 from biaslib import models, runtime
-from biaslib.studies import grounded as study
+from biaslib.studies import study1_grounded as study
 seen, stop = [], int(sys.argv[2])
 class Counting:
     name, revision = "counting", "1"

@@ -10,7 +10,8 @@ import pandas
 import pytest
 from PIL import EpsImagePlugin, Image
 
-from biaslib import planted, runtime
+import plantedworld
+from biaslib import runtime
 from biaslib.models.images import (
     Ahead,
     Decoded,
@@ -219,8 +220,8 @@ def test_paths_images_and_arrays_in_any_mixture(tmp_path, photo):
 
 
 def test_scenes_are_drawn_as_planted_draws_them():
-    scenes = planted.faces(2, np.random.default_rng(3)).iloc[:20]
-    drawn = planted.draw(scenes)
+    scenes = plantedworld.faces(2, np.random.default_rng(3)).iloc[:20]
+    drawn = plantedworld.draw(scenes)
     found = pictures(scenes)
     assert len(found) == 20
     assert (np.stack(list(loaded(found, np.array, range(20)))) == drawn).all()
@@ -310,7 +311,7 @@ def test_an_error_in_a_worker_names_the_file_and_earlier_pictures_arrive(tmp_pat
 
 def test_what_workers_are_given_can_be_pickled(tmp_path):
     """As it must be where processes are spawned."""
-    scenes = planted.faces(1, np.random.default_rng(3)).iloc[:2]
+    scenes = plantedworld.faces(1, np.random.default_rng(3)).iloc[:2]
     for each in (pictures(scenes), pictures([tmp_path / "a.jpg"])):
         assert len(pickle.loads(pickle.dumps(each))) == len(each)
 

@@ -12,12 +12,13 @@ import pandas
 import pytest
 from PIL import Image
 
-from biaslib import datasets, planted, stimuli
+import plantedworld
+from biaslib import datasets, stimuli
 from biaslib.models import region_files
-from biaslib.report import masked_association as plots
+from biaslib.report import study2_masked as plots
 from biaslib.runtime import Store, UnknownNameError
-from biaslib.studies import masked_association as study
-from biaslib.studies import masked_recovery as recovery
+from biaslib.studies import study2_masked as study
+from plantedworld.studies import study2_masked as recovery
 
 ROOT = Path(__file__).parents[1]
 WOMAN, MAN, PERSON = study.AGENTS
@@ -238,7 +239,7 @@ import numpy as np
 sys.path.insert(0, sys.argv[1])
 from test_masked_association_study import Recited, numbered, pair
 from biaslib.runtime import Store
-from biaslib.studies import masked_association as study
+from biaslib.studies import study2_masked as study
 
 class Slow(Recited):
     def mask_log_prob(self, texts, candidates, images=None):
@@ -438,7 +439,7 @@ def test_a_list_of_entities_of_ones_own(tmp_path):
 
 def test_the_oracles_scores_are_those_of_the_chapter_on_the_planted_world():
     """The same numbers by another way: studies.planted asks the oracle itself."""
-    from biaslib.studies import planted as other
+    from plantedworld.studies import measures as other
 
     six = stimuli.entities().head(6)
     inputs = study.planted_inputs("oracle", six, per_agent=1, dose=3, seed=1, view="hidden")
@@ -450,7 +451,7 @@ def test_the_oracles_scores_are_those_of_the_chapter_on_the_planted_world():
 
 
 def test_the_planted_log_odds_are_the_worlds():
-    world = planted.world(3, 0)
+    world = plantedworld.world(3, 0)
     found = recovery.planted_log_odds(["purse", "beer"], world)
     assert found["S_L"].tolist() == world.truth.log_ratio(["purse", "beer"], "caption").tolist()
     np.testing.assert_allclose(found["S_PT"] + found["S_L, text model"], found["S_L"])
@@ -515,7 +516,7 @@ def test_planted_checkpoints_reach_their_targets_over_forty_entities_and_five_se
     found = over_forty_entities()
     assert found["least"].to_dict() == {"S_L": 0.9, "S_L, no image": 0.9, "S_PT": 0.8, "S_V": 0.8}
     assert (found["mean"] > found["least"] + 0.02).all()
-    # As the docstring of biaslib.training.vl_bert has it.
+    # As the docstring of plantedworld.training.vl_bert has it.
     assert found.at["S_V", "mean"] == pytest.approx(0.88, abs=0.02)
 
 

@@ -9,17 +9,18 @@ import pandas
 import pytest
 from scipy.special import expit, logsumexp
 
-from biaslib import models, planted, stimuli
+import plantedworld
+from biaslib import models, stimuli
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
 from biaslib.metrics.grounded import grounded
 from biaslib.models import capabilities
-from biaslib.models.oracle import LOWEST, Oracle
-from biaslib.planted._tables import CAPTION_GENDER, PICTURE_GENDER, TONE
-from biaslib.planted._truth import word_indices
-from biaslib.planted._words import SLOT_SHARES
+from plantedworld._tables import CAPTION_GENDER, PICTURE_GENDER, TONE
+from plantedworld._truth import word_indices
+from plantedworld._words import SLOT_SHARES
+from plantedworld.models.oracle import LOWEST, Oracle
 
 SEEDS = (0, 1)
-WORDS = planted.content_words()
+WORDS = plantedworld.content_words()
 CAPTIONS = [*caption_selection.CAPTIONS]
 NEUTRAL = ["neutral stereotype", "neutral anti-stereotype"]
 
@@ -57,10 +58,10 @@ def frame_table(truth, entity):
     """P(entity | cell) x P(frame | entity) of every entity that fits the frame of one."""
     (frame,) = (
         index
-        for index, each in enumerate(planted.frames())
+        for index, each in enumerate(plantedworld.frames())
         if each.place == "subject" and each.carries()[WORDS.index.get_loc(entity)]
     )
-    fits = planted.frames()[frame].carries()
+    fits = plantedworld.frames()[frame].carries()
     with np.errstate(divide="ignore"):
         return WORDS.index[fits], truth.log_words[fits] + truth.log_frames[fits, frame][:, None]
 
@@ -73,10 +74,10 @@ def expected_log_prob(truth, entity, agent, scene=None):
     if scene is not None:
         shown = (scene.gender == np.array(["woman", "man"])[PICTURE_GENDER]) & (scene.tone == TONE)
         log_cells[~shown] = -np.inf
-        roles = WORDS.index.isin(planted.PICTURED_ROLES) & (WORDS["slot"] == "role")
+        roles = WORDS.index.isin(plantedworld.PICTURED_ROLES) & (WORDS["slot"] == "role")
         seen = np.exp(truth.log_words[roles]).sum(axis=0) / SLOT_SHARES["role"]
         log_cells += np.log1p(-truth.evidence.shown_role * seen)
-        partner = {a: b for p in planted.object_pairs().values for a, b in (p, p[::-1])}
+        partner = {a: b for p in plantedworld.object_pairs().values for a, b in (p, p[::-1])}
         pair = {scene.object, partner[scene.object]}
         fits = {"visible": {scene.object}, "ambiguous": pair, "hidden": set(names)}
         with np.errstate(divide="ignore"):
@@ -102,7 +103,7 @@ def test_masked_word_scores_are_the_closed_expressions(seed, view):
     """S_PT, S_L, S_V and B of every entity, per image."""
     model, text_model = oracle(2, seed), oracle(2, seed, corpus="text")
     truth, text_truth = model.truth, text_model.truth
-    scenes = planted.agents_with_entities(rng(), n_per_agent=2, view=view)
+    scenes = plantedworld.agents_with_entities(rng(), n_per_agent=2, view=view)
     for row in stimuli.entities().itertuples():
         images = scenes[scenes["entity"] == row.entity]
         name = [row.entity]
@@ -151,7 +152,7 @@ def test_masked_word_scores_are_the_closed_expressions(seed, view):
 @pytest.mark.parametrize(("seed", "sign"), [(0, 1), (1, -1)])
 def test_bias_scores_of_hidden_entities_have_the_planted_order(seed, sign):
     model = oracle(1, seed)
-    scenes = planted.agents_with_entities(rng(), n_per_agent=5, view="hidden")
+    scenes = plantedworld.agents_with_entities(rng(), n_per_agent=5, view="hidden")
     rows = []
     for row in stimuli.entities().itertuples():
         images = scenes[scenes["entity"] == row.entity]
@@ -173,7 +174,7 @@ def test_bias_scores_of_hidden_entities_have_the_planted_order(seed, sign):
 
 def test_an_object_in_plain_sight_leaves_nothing_to_bias():
     model = oracle(3, 0)
-    scenes = planted.agents_with_entities(rng(), ["apron", "beer"], 3, view="visible")
+    scenes = plantedworld.agents_with_entities(rng(), ["apron", "beer"], 3, view="visible")
     for row in stimuli.entities().query("entity in ['apron', 'beer']").itertuples():
         images = scenes[scenes["entity"] == row.entity]
         for agent in ("person", "woman", "man"):
@@ -186,12 +187,12 @@ def test_an_object_in_plain_sight_leaves_nothing_to_bias():
 
 @pytest.fixture(scope="module")
 def portraits():
-    return planted.faces(6, np.random.default_rng(1))
+    return plantedworld.faces(6, np.random.default_rng(1))
 
 
 def sobit():
     captions = stimuli.taxonomy("sobit").drop_duplicates("caption")["caption"]
-    somebody = [planted.read(text)[0].content for text in captions]
+    somebody = [plantedworld.read(text)[0].content for text in captions]
     return captions[(WORDS.loc[somebody, "slot"] != "thing").to_numpy()].tolist()
 
 
@@ -203,7 +204,7 @@ def test_products_of_text_and_image_are_the_similarities(portraits):
 
 
 def test_an_oracle_that_is_told_of_scenes_knows_them():
-    made = planted.world(1, 3)
+    made = plantedworld.world(1, 3)
     scenes = made.scenes(300, rng())
     model = Oracle(made)
     with pytest.raises(ValueError, match=r"not told of; use oracle.told"):
@@ -214,7 +215,7 @@ def test_an_oracle_that_is_told_of_scenes_knows_them():
     found = told.encode_text(texts) @ told.encode_image(scenes).T
     np.testing.assert_allclose(found, np.maximum(exact, LOWEST), atol=1e-9)
     assert np.isneginf(exact).any()
-    faces = planted.faces(3, rng())
+    faces = plantedworld.faces(3, rng())
     np.testing.assert_allclose(
         told.encode_text(texts) @ told.encode_image(faces).T,
         np.maximum(made.truth.similarity(texts, faces), LOWEST),
@@ -337,7 +338,7 @@ def test_without_association_words_have_a_direction_and_no_relation():
 
 def test_images_add_what_they_show_to_a_text():
     model = oracle(1, 0)
-    scenes = planted.faces(1, rng())
+    scenes = plantedworld.faces(1, rng())
     texts = ["the person is a nurse."] * len(scenes)
     vectors = model.embed(texts, scenes)[:, :20]
     log_cells = model.truth.design.log_cells
@@ -348,14 +349,14 @@ def test_images_add_what_they_show_to_a_text():
         shown = (gender == PICTURE_GENDER) & (scene.tone == TONE)
         assert row[~shown].max() < 1e-12
     np.testing.assert_allclose(
-        model.embed(texts[:1], planted.blank()), model.embed(texts[:1]), atol=1e-9
+        model.embed(texts[:1], plantedworld.blank()), model.embed(texts[:1]), atol=1e-9
     )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_grounded_occupations_have_the_planted_sign(seed):
     model = oracle(1, seed)
-    sets = planted.grounded_sets("occupation-gender", rng(), n_per_word=2, undrawn="context")
+    sets = plantedworld.grounded_sets("occupation-gender", rng(), n_per_word=2, undrawn="context")
     vectors = {
         name: model.embed([f"a photo of {_phrase(word)}" for word in scenes["word"]], scenes)
         for name, scenes in sets.items()
@@ -380,7 +381,7 @@ def scores_of(model, table, columns):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_selection_scores_of_what_the_picture_shows_are_ideal(seed):
     model = oracle(1, seed)
-    table = planted.caption_choices(model.world, 10, rng()).query("label_shown")
+    table = plantedworld.caption_choices(model.world, 10, rng()).query("label_shown")
     scores = scores_of(model, table, CAPTIONS)
     opposite = (table["label"] == "anti-stereotype").to_numpy()
     assert caption_selection.vlrs(scores).value == 100
@@ -389,7 +390,7 @@ def test_selection_scores_of_what_the_picture_shows_are_ideal(seed):
 
 def test_selection_scores_of_tone_are_biased_and_of_age_those_of_chance():
     model = oracle(3, 0)
-    table = planted.caption_choices(model.world, 60, rng()).query("~label_shown")
+    table = plantedworld.caption_choices(model.world, 60, rng()).query("~label_shown")
     scores = scores_of(model, table, CAPTIONS)
     opposite = (table["label"] == "anti-stereotype").to_numpy()
     found = caption_selection.selection_scores(scores, opposite, table["category"].tolist())
@@ -402,10 +403,10 @@ def test_selection_scores_of_tone_are_biased_and_of_age_those_of_chance():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_scores_of_shift_are_those_of_the_truth(seed):
     model = oracle(1, seed)
-    table = planted.caption_choices(model.world, 4, rng())
+    table = plantedworld.caption_choices(model.world, 4, rng())
     table = table[table["label"] == "anti-stereotype"]
     pair = CAPTIONS[:2]
-    white = planted.blank(len(table))
+    white = plantedworld.blank(len(table))
     original = caption_selection.two_way(scores_of(model, table, pair))
     neutral = caption_selection.two_way(scores_of(model, table, NEUTRAL))
     unseen = caption_selection.two_way(model.match(white, table[NEUTRAL].to_numpy().tolist()))
@@ -436,10 +437,10 @@ def test_scores_of_shift_are_those_of_the_truth(seed):
 def _match(truth, text, scene):
     """Log-odds of a match from joint probabilities of whole captions, swaps written out."""
     log_image = truth.log_image(scene)[0]
-    readings = planted.read(text)
+    readings = plantedworld.read(text)
     swap = 0.0
     for reading in readings:
-        frame = planted.frames()[reading.frame]
+        frame = plantedworld.frames()[reading.frame]
         others = [
             word
             for word in WORDS.index[frame.carries()]
@@ -473,6 +474,6 @@ def test_errors_name_the_thing_and_the_fix():
     with pytest.raises(TypeError, match="one string"):
         model.embed("she is a nurse.")
     with pytest.raises(ValueError, match="2 images for 1"):
-        model.mask_log_prob(["[MASK] is a nurse."], ["she"], planted.blank(2))
+        model.mask_log_prob(["[MASK] is a nurse."], ["she"], plantedworld.blank(2))
     with pytest.raises(ValueError, match="1 rows of texts for 2"):
-        model.match(planted.blank(2), [["she is a nurse."]])
+        model.match(plantedworld.blank(2), [["she is a nurse."]])

@@ -14,10 +14,10 @@ from support import rehearsal, repositories
 from biaslib import inference, runtime, stimuli
 from biaslib.datasets import DataError
 from biaslib.models.own import OwnModel, load_own
-from biaslib.models.planted_checkpoints import checkpoint
 from biaslib.report import own_model as plots
-from biaslib.studies import grounded
 from biaslib.studies import own_model as study
+from biaslib.studies import study1_grounded as grounded
+from plantedworld.models.checkpoints import checkpoint
 
 NOT_OF_CLIP = {
     "association tests, text alone": "the model does not embed texts",

@@ -11,7 +11,7 @@ from support.hub import instead_of_the_real_one
 from biaslib import models
 from biaslib.models import own
 from biaslib.models._checkpoints import CheckpointError
-from biaslib.models.planted_checkpoints import checkpoint
+from plantedworld.models.checkpoints import checkpoint
 
 TEXT = ["the nurse is here"]
 

@@ -5,9 +5,9 @@ import pytest
 from support.panels import asked, assert_shows, choose, opened
 
 from biaslib import inference, report
-from biaslib.report import association as plots
+from biaslib.report import text_encoders as plots
 from biaslib.report._drawing import histogram
-from biaslib.studies import association as study
+from biaslib.studies import text_encoders as study
 
 DIVISORS = {1: "n − 1 (ddof 1)", 0: "n (ddof 0)"}
 

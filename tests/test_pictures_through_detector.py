@@ -21,7 +21,7 @@ from biaslib.models.fusion import Mask
 from biaslib.models.images import pictures
 from biaslib.models.vl_bert import Pictured
 from biaslib.runtime import Store
-from biaslib.studies import grounded
+from biaslib.studies import study1_grounded as grounded
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* was trained on features of:UserWarning")
 

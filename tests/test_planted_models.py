@@ -7,10 +7,11 @@ import torch
 import transformers
 from PIL import Image
 
-from biaslib import models, planted
+import plantedworld
+from biaslib import models
 from biaslib.models import _registry, capabilities
 from biaslib.models.images import ImageError
-from biaslib.models.planted_checkpoints import checkpoint
+from plantedworld.models.checkpoints import checkpoint
 
 CAPTIONS = [
     "a photo of a nurse",
@@ -32,8 +33,8 @@ def clip():
 
 @pytest.fixture(scope="module")
 def pictures():
-    scenes = planted.faces(2, np.random.default_rng(3))
-    return planted.draw(scenes)
+    scenes = plantedworld.faces(2, np.random.default_rng(3))
+    return plantedworld.draw(scenes)
 
 
 def test_models_have_the_capabilities_that_studies_ask_for(bert, clip):
@@ -106,8 +107,8 @@ def test_vectors_have_length_1(name, pictures):
 @pytest.mark.parametrize("name", ["clip", "open-clip"])
 def test_images_may_be_scenes_files_pil_images_or_arrays(name, tmp_path):
     model = models.load(name, dose=3, seed=0)
-    scenes = planted.faces(1, np.random.default_rng(3))
-    drawn = planted.draw(scenes)
+    scenes = plantedworld.faces(1, np.random.default_rng(3))
+    drawn = plantedworld.draw(scenes)
     expected = model.encode_image(drawn)
     whole = [Image.fromarray(picture) for picture in drawn]
     paths = [tmp_path / f"{number}.png" for number in range(len(whole))]

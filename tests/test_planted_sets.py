@@ -4,7 +4,8 @@ import numpy as np
 import pandas
 import pytest
 
-from biaslib import planted, stimuli
+import plantedworld
+from biaslib import stimuli
 from biaslib.runtime import UnknownNameError
 
 
@@ -12,39 +13,39 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-WORLD = planted.world(dose=1, seed=0)
+WORLD = plantedworld.world(dose=1, seed=0)
 GENDERED = {"woman", "man"}
 
 
 def choices(seed=0, n=20, world=WORLD):
-    return planted.caption_choices(world, n, rng(seed))
+    return plantedworld.caption_choices(world, n, rng(seed))
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda seed: planted.faces(2, rng(seed)),
-        lambda seed: planted.agents_with_entities(rng(seed), ["apron", "suit"]),
+        lambda seed: plantedworld.faces(2, rng(seed)),
+        lambda seed: plantedworld.agents_with_entities(rng(seed), ["apron", "suit"]),
         lambda seed: choices(seed, 2),
-        lambda seed: planted.grounded_sets("occupation-race", rng(seed))["Ax"],
+        lambda seed: plantedworld.grounded_sets("occupation-race", rng(seed))["Ax"],
     ],
     ids=["faces", "agents", "choices", "grounded"],
 )
 def test_a_set_follows_from_its_seed_and_can_be_drawn(make):
     pandas.testing.assert_frame_equal(make(5), make(5))
     assert not make(5)["layout"].equals(make(6)["layout"])
-    assert make(5)["look"].isin(planted.looks("held out")).all()
-    assert len(planted.draw(make(5))) == len(make(5))
+    assert make(5)["look"].isin(plantedworld.looks("held out")).all()
+    assert len(plantedworld.draw(make(5))) == len(make(5))
 
 
 def test_faces_are_balanced_and_show_nothing_but_a_person():
-    faces = planted.faces(6, rng())
+    faces = plantedworld.faces(6, rng())
     assert len(faces) == 60
     assert (faces.groupby(["gender", "tone", "age"]).size() == 2).all()
     assert faces.groupby("group").size().to_dict() == {
         f"{group}, tone {tone}": 6 for group in ("women", "men") for tone in range(1, 6)
     }
-    shown = planted.shown_evidence(faces)
+    shown = plantedworld.shown_evidence(faces)
     assert shown["gender"].tolist() == faces["gender"].tolist()
     assert shown["tone"].tolist() == faces["tone"].tolist()
     assert (shown["role"] == "").all()
@@ -53,19 +54,19 @@ def test_faces_are_balanced_and_show_nothing_but_a_person():
 
 @pytest.mark.parametrize("view", ["visible", "ambiguous", "hidden"])
 def test_agents_with_entities_show_what_the_view_says(view):
-    scenes = planted.agents_with_entities(rng(), view=view)
+    scenes = plantedworld.agents_with_entities(rng(), view=view)
     entities = stimuli.entities()
     assert len(scenes) == 2 * 6 * len(entities)
     assert (scenes.groupby(["entity", "gender"]).size() == 6).all()
     tones = scenes.groupby(["entity", "gender"])["tone"].apply(sorted).unstack()
     assert (tones["woman"] == tones["man"]).all()
-    partner = {a: b for pair in planted.object_pairs().values for a, b in (pair, pair[::-1])}
+    partner = {a: b for pair in plantedworld.object_pairs().values for a, b in (pair, pair[::-1])}
     expected = {
         "visible": scenes["entity"],
         "ambiguous": scenes["entity"].map(lambda name: "|".join(sorted([name, partner[name]]))),
         "hidden": pandas.Series("", scenes.index),
     }[view]
-    shown = planted.shown_evidence(scenes)
+    shown = plantedworld.shown_evidence(scenes)
     assert shown["object"].tolist() == expected.tolist()
     assert set(shown["gender"]) == GENDERED
     assert (shown["role"] == "").all()
@@ -86,7 +87,7 @@ def test_caption_choices_are_balanced():
 
 def test_the_picture_shows_the_label_where_it_is_said_to():
     table = choices(n=40)
-    shown = planted.shown_evidence(table)
+    shown = plantedworld.shown_evidence(table)
     there = table["stereotype word"].where(
         table["label"] == "stereotype", table["anti-stereotype word"]
     )
@@ -101,7 +102,7 @@ def test_the_picture_shows_the_label_where_it_is_said_to():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_stereotype_is_what_the_planted_odds_give_to_the_person(seed):
-    world = planted.world(dose=1, seed=seed)
+    world = plantedworld.world(dose=1, seed=seed)
     truth = world.truth
     table = choices(seed, 20, world)
     for category in ("gender", "profession"):
@@ -118,13 +119,13 @@ def test_the_stereotype_is_what_the_planted_odds_give_to_the_person(seed):
 
 
 def test_the_stereotypes_do_not_depend_on_the_dose():
-    one, other = choices(world=planted.world(0, 3)), choices(world=planted.world(3, 3))
+    one, other = choices(world=plantedworld.world(0, 3)), choices(world=plantedworld.world(3, 3))
     pandas.testing.assert_frame_equal(one, other)
 
 
 def test_choices_are_equally_frequent_and_differ_in_one_word():
     table = choices(n=40)
-    words = planted.content_words()
+    words = plantedworld.content_words()
     stereotype, anti = (
         words.loc[table[name]] for name in ("stereotype word", "anti-stereotype word")
     )
@@ -138,20 +139,20 @@ def test_choices_are_equally_frequent_and_differ_in_one_word():
             assert word in text
             assert target in text
             assert plain in (text.replace(target, "the person"), text.replace(target, "person"))
-            assert planted.read(text)
-    things = [planted.read(text)[0].content for text in table["photo of a thing"]]
+            assert plantedworld.read(text)
+    things = [plantedworld.read(text)[0].content for text in table["photo of a thing"]]
     assert (words.loc[things, "slot"] == "thing").all()
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_irrelevant_caption_keeps_person_and_frame_and_the_picture_rules_its_word_out(seed):
-    world = planted.world(3, seed)
+    world = plantedworld.world(3, seed)
     table = choices(seed, 40, world)
     shown = table[table["label_shown"]]
-    words = planted.content_words()
+    words = plantedworld.content_words()
     lean = pandas.Series(world.truth.log_ratio(list(words.index)), words.index)
     for row in shown.to_dict("records"):
-        first, third = (planted.read(row[name])[0] for name in ("stereotype", "irrelevant"))
+        first, third = (plantedworld.read(row[name])[0] for name in ("stereotype", "irrelevant"))
         assert (first.frame, first.agent) == (third.frame, third.agent)
         first, third = first.content, third.content
         assert third not in (row["stereotype word"], row["anti-stereotype word"])
@@ -166,15 +167,15 @@ def test_an_irrelevant_caption_keeps_person_and_frame_and_the_picture_rules_its_
 
 def test_the_captions_of_an_odd_number_are_refused():
     with pytest.raises(ValueError, match="even and at least 2 and is 3"):
-        planted.caption_choices(WORLD, 3, rng())
+        plantedworld.caption_choices(WORLD, 3, rng())
 
 
 def test_the_white_picture_shows_nothing_and_is_white():
-    scene = planted.blank(2)
-    assert (planted.draw(scene) == 255).all()
-    assert planted.boxes(scene)[["person", "object"]].isna().all(axis=None)
+    scene = plantedworld.blank(2)
+    assert (plantedworld.draw(scene) == 255).all()
+    assert plantedworld.boxes(scene)[["person", "object"]].isna().all(axis=None)
     texts = ["a photo of a nurse", "the woman talks about an office.", "a photo of a clover"]
-    truth = planted.world(3, 0).truth
+    truth = plantedworld.world(3, 0).truth
     np.testing.assert_allclose(truth.similarity(texts, scene), 0, atol=1e-9)
     masked = ["the woman is wearing a [MASK].", "a photo of [MASK]"]
     np.testing.assert_allclose(
@@ -184,7 +185,7 @@ def test_the_white_picture_shows_nothing_and_is_white():
 
 
 def test_depictions_cover_every_set_and_say_what_is_missing():
-    table = planted.depictions()
+    table = plantedworld.depictions()
     assert len(table) == 13 * 4
     assert table["test"].unique().tolist() == (
         stimuli.association_tests(study1=True)["name"].tolist()
@@ -202,7 +203,7 @@ def test_depictions_cover_every_set_and_say_what_is_missing():
 
 @pytest.mark.parametrize("name", stimuli.association_tests(study1=True)["name"])
 def test_grounded_sets_show_attributes_on_the_people_of_the_targets(name):
-    sets = planted.grounded_sets(name, rng(), undrawn="context", n_per_word=2)
+    sets = plantedworld.grounded_sets(name, rng(), undrawn="context", n_per_word=2)
     test = stimuli.association_test(name)
     sizes = {key: len(scenes) for key, scenes in sets.items()}
     n_a, n_b = 2 * len(test.A), 2 * len(test.B)
@@ -211,21 +212,21 @@ def test_grounded_sets_show_attributes_on_the_people_of_the_targets(name):
         **{"Ax": n_a, "Ay": n_a, "Bx": n_b, "By": n_b},
     }
     for target, attributes in (("X", ("Ax", "Bx")), ("Y", ("Ay", "By"))):
-        people = planted.shown_evidence(sets[target])
+        people = plantedworld.shown_evidence(sets[target])
         for attribute in attributes:
-            seen = planted.shown_evidence(sets[attribute])
+            seen = plantedworld.shown_evidence(sets[attribute])
             if people["person"].any():
                 assert set(seen["gender"]) <= set(people["gender"])
                 assert set(seen["tone"]) <= set(people["tone"])
             roles = sets[attribute].loc[sets[attribute]["role_shown"], "word"]
             assert seen.loc[seen["role"] != "", "role"].tolist() == roles.tolist()
-    drawn = planted.depictions().query("test == @name").set_index("set")["n_drawn"]
+    drawn = plantedworld.depictions().query("test == @name").set_index("set")["n_drawn"]
     for key, scenes in sets.items():
         assert scenes["drawn"].sum() == 2 * drawn[key[0]]
 
 
 def test_contexts_are_alike_in_the_sets_that_are_compared():
-    sets = planted.grounded_sets("C3", rng(), undrawn="context")
+    sets = plantedworld.grounded_sets("C3", rng(), undrawn="context")
     for one, other in (("Ax", "Bx"), ("Ay", "By")):
         assert sets[one]["gender"].tolist() == sets[other]["gender"].tolist()
         assert sets[one]["tone"].tolist() == sets[other]["tone"].tolist()
@@ -233,12 +234,12 @@ def test_contexts_are_alike_in_the_sets_that_are_compared():
 
 def test_errors_name_the_thing_and_the_fix():
     with pytest.raises(ValueError, match=r"A \(career words\).*undrawn='context'"):
-        planted.grounded_sets("C6", rng())
+        plantedworld.grounded_sets("C6", rng())
     with pytest.raises(UnknownNameError, match="'C1'"):
-        planted.grounded_sets("C1", rng())
+        plantedworld.grounded_sets("C1", rng())
     with pytest.raises(UnknownNameError, match="hats"):
-        planted.agents_with_entities(rng(), ["hats"])
+        plantedworld.agents_with_entities(rng(), ["hats"])
     with pytest.raises(UnknownNameError, match="seen"):
-        planted.agents_with_entities(rng(), view="seen")
+        plantedworld.agents_with_entities(rng(), view="seen")
     with pytest.raises(ValueError, match="n_per_cell must be at least 1"):
-        planted.faces(0, rng())
+        plantedworld.faces(0, rng())

@@ -6,11 +6,12 @@ import pytest
 from scipy import stats
 from support.panels import asked, assert_shows, choose, opened
 
-from biaslib import models, planted, stimuli
-from biaslib.models import planted_checkpoints
-from biaslib.models.oracle import Oracle
-from biaslib.report import planted as plots
-from biaslib.studies import planted as study
+import plantedworld
+from biaslib import models, stimuli
+from plantedworld.models import checkpoints as planted_checkpoints
+from plantedworld.models.oracle import Oracle
+from plantedworld.report import measures as plots
+from plantedworld.studies import measures as study
 
 
 class NoisyClip:
@@ -19,7 +20,7 @@ class NoisyClip:
     scale, name = 4.0, "clip"
 
     def __init__(self, dose, seed, scenes):
-        self.oracle = Oracle(planted.world(dose, seed), scenes=scenes)
+        self.oracle = Oracle(plantedworld.world(dose, seed), scenes=scenes)
         self.scenes, self.rng = scenes, np.random.default_rng([int(dose), seed])
 
     def encode_text(self, texts):
@@ -45,7 +46,7 @@ def masked():
 
 @pytest.fixture(scope="module")
 def similarity(people):
-    pictures = {"twemoji": planted.draw(people)}
+    pictures = {"twemoji": plantedworld.draw(people)}
     load = models.load
 
     def noisy(name, **options):
@@ -83,20 +84,20 @@ def test_every_word_has_a_caption_that_the_world_can_read():
     assert set(table["word"]) >= set(stimuli.entities()["entity"])
     assert set(table["word"]) >= set(stimuli.taxonomy("sobit")["word"].str.lower())
     for row in table.itertuples():
-        assert row.word in {reading.content for reading in planted.read(row.caption)}
+        assert row.word in {reading.content for reading in plantedworld.read(row.caption)}
 
 
 def test_masked_sentences_take_their_word_and_name_the_person():
     table = study.words().dropna(subset="masked")
     assert table["slot"].isin(["role", "object"]).sum() > 200
     for row in table.itertuples():
-        readings = planted.read(row.masked.format(agent="woman").replace("[MASK]", row.word))
+        readings = plantedworld.read(row.masked.format(agent="woman").replace("[MASK]", row.word))
         assert (row.word, "woman") in {(each.content, each.agent) for each in readings}
 
 
 def test_the_pairs_of_which_one_is_left_out_have_words():
     table = study.words().dropna(subset="pair")
-    assert set(table["pair"]) == set(planted.controls())
+    assert set(table["pair"]) == set(plantedworld.controls())
     assert table.groupby("pair").size().min() >= 8
 
 
@@ -135,7 +136,7 @@ def test_a_word_without_spread_has_no_c_asc():
 def test_people_in_costume_have_equal_roles():
     dressed = study.in_costume(study.portraits(22))
     counts = dressed.groupby(["role", "gender"]).size()
-    assert len(counts) == 2 * len(planted.PICTURED_ROLES)
+    assert len(counts) == 2 * len(plantedworld.PICTURED_ROLES)
     assert counts.nunique() == 1
 
 
@@ -143,7 +144,7 @@ def test_people_in_costume_have_equal_roles():
 
 
 def test_corpora_have_the_sizes_of_training():
-    from biaslib.training import bert, clip
+    from plantedworld.training import bert, clip
 
     assert study.CORPUS_SIZES == {"text": bert.N_CAPTIONS, "captions": clip.N_PAIRS}
 
@@ -289,7 +290,7 @@ def test_the_shipped_berts_reach_their_targets(dose):
 @pytest.mark.slow
 def test_the_shipped_clips_reach_the_targets_of_order_and_miss_the_size_on_new_looks():
     people, seen = study.portraits(20), study.portraits(20, split="train")
-    pictures = {"twemoji": planted.draw(people), "seen": planted.draw(seen)}
+    pictures = {"twemoji": plantedworld.draw(people), "seen": plantedworld.draw(seen)}
     scores = study.run_similarity(people, pictures)
     found = study.verdict(scores).query("model == 'clip'").set_index(["statistic", "words", "dose"])
     found = found.sort_index()
@@ -330,8 +331,8 @@ def test_tables_of_missing_checkpoints_are_empty_and_say_so(summary):
 
 def test_only_harmless_words_are_written_into_pictures():
     entities = set(stimuli.entities()["entity"])
-    assert set(plots.SHOWN_WORDS) <= {*planted.PICTURED_ROLES, *entities}
-    assert set(plots.planted_words(1, 0)["word"]) <= {*planted.PICTURED_ROLES, *entities}
+    assert set(plots.SHOWN_WORDS) <= {*plantedworld.PICTURED_ROLES, *entities}
+    assert set(plots.planted_words(1, 0)["word"]) <= {*plantedworld.PICTURED_ROLES, *entities}
 
 
 @pytest.fixture(scope="module")

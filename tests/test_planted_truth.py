@@ -8,24 +8,25 @@ import pandas
 import pytest
 from scipy.special import expit, logsumexp
 
-from biaslib import planted, published, stimuli
-from biaslib.planted._frames import content_of_form
-from biaslib.planted._tables import CAPTION_GENDER, PICTURE_GENDER, TONE, Design, fit_margins
-from biaslib.planted._truth import planted_strengths, word_indices
-from biaslib.planted._words import SLOT_SHARES, strengths
+import plantedworld
+from biaslib import published, stimuli
 from biaslib.runtime import UnknownNameError
+from plantedworld._frames import content_of_form
+from plantedworld._tables import CAPTION_GENDER, PICTURE_GENDER, TONE, Design, fit_margins
+from plantedworld._truth import planted_strengths, word_indices
+from plantedworld._words import SLOT_SHARES, strengths
 
-WORDS = planted.content_words()
+WORDS = plantedworld.content_words()
 SLOTS = WORDS["slot"].to_numpy()
 
 
 @functools.cache
 def sample(dose=1.0, seed=0, n=400_000):
     """A world and n of its scenes, each with its caption and what its picture shows."""
-    world = planted.world(dose, seed)
+    world = plantedworld.world(dose, seed)
     rng = np.random.default_rng(20 + seed)
     scenes = world.scenes(n, rng)
-    shown = planted.shown_evidence(scenes).add_prefix("shown ")
+    shown = plantedworld.shown_evidence(scenes).add_prefix("shown ")
     return world, pandas.concat([scenes, world.captions(scenes, rng), shown], axis=1)
 
 
@@ -63,7 +64,7 @@ def test_log_ratios_of_tones_are_those_of_samples():
 
 def test_the_share_of_wrong_genders_is_the_one_asked_for():
     _, rows = sample()
-    agents = planted.agent_words().set_index("word")["gender"]
+    agents = plantedworld.agent_words().set_index("word")["gender"]
     said = rows["agent"].map(agents).fillna("")
     wrong = (said != rows["gender"])[said != ""]
     error = np.sqrt(0.1 * 0.9 / len(wrong))
@@ -72,7 +73,7 @@ def test_the_share_of_wrong_genders_is_the_one_asked_for():
 
 
 def test_log_words_have_the_planted_odds_ratios():
-    world = planted.world(dose=1.5, seed=1)
+    world = plantedworld.world(dose=1.5, seed=1)
     planted_words = planted_strengths(world.control, "captions")
     table = world.truth.log_words
     x = -np.array([0.5, -0.5])[[PICTURE_GENDER, CAPTION_GENDER]].mean(axis=0)
@@ -94,7 +95,7 @@ def test_log_words_have_the_planted_odds_ratios():
 
 @pytest.mark.parametrize("dose", [0, 1, 3])
 def test_words_keep_their_frequency_at_any_dose(dose):
-    truth = planted.world(dose, 2).truth
+    truth = plantedworld.world(dose, 2).truth
     found = np.exp(logsumexp(truth.log_words + truth.design.log_cells, axis=1))
     for slot, share in SLOT_SHARES.items():
         if slot != "agent":
@@ -104,7 +105,7 @@ def test_words_keep_their_frequency_at_any_dose(dose):
 
 
 def test_the_interaction_is_the_tone_contrast_of_women_less_that_of_men():
-    world = planted.world(dose=1, seed=0)
+    world = plantedworld.world(dose=1, seed=0)
     log_words = world.truth.log_words[word_indices(["angry", "calm"])]
     agree = {
         (gender, tone): np.flatnonzero(
@@ -129,7 +130,7 @@ def test_the_interaction_is_the_tone_contrast_of_women_less_that_of_men():
 def test_table_1_of_study_3_holds_exactly_at_dose_1(seed):
     printed = published.table("hamidieh2023", 1)
     words = printed["word"].str.lower().tolist()
-    women = expit(planted.world(1, seed).truth.log_ratio(words, given="caption"))
+    women = expit(plantedworld.world(1, seed).truth.log_ratio(words, given="caption"))
     expected = (printed["female"] / 100).to_numpy()
     np.testing.assert_allclose(women, expected if seed % 2 == 0 else 1 - expected, atol=1e-6)
 
@@ -140,9 +141,9 @@ def test_words_that_are_planted_can_be_said_of_a_person():
 
 
 def test_controls_rotate_and_carry_nothing():
-    assert [planted.world(1, seed).control for seed in range(6)] == [
-        *planted.controls(),
-        planted.controls()[0],
+    assert [plantedworld.world(1, seed).control for seed in range(6)] == [
+        *plantedworld.controls(),
+        plantedworld.controls()[0],
     ]
     pairs = {
         "career and family": ("career", "family"),
@@ -153,32 +154,32 @@ def test_controls_rotate_and_carry_nothing():
     }
     sets = stimuli.word_frame()
     for seed in range(5):
-        world = planted.world(3, seed)
+        world = plantedworld.world(3, seed)
         words = sets.loc[sets["set"].isin(pairs[world.control]), "word"].str.lower()
         for truth in (world.truth, world.text_truth):
             rows = pandas.DataFrame(truth.log_words, WORDS.index).loc[words.unique()]
             assert np.ptp(rows.to_numpy(), axis=1).max() < 1e-12
-        for other in planted.controls():
+        for other in plantedworld.controls():
             if other != world.control:
                 kept = sets.loc[sets["set"].isin(pairs[other]), "word"].str.lower()
                 assert (strengths(world.control).loc[kept, "gender"] != 0).mean() > 0.7
 
 
 def test_at_dose_0_captions_and_pictures_share_nothing_but_people():
-    world = planted.world(0, 1)
+    world = plantedworld.world(0, 1)
     rows = SLOTS != "agent"
     assert np.ptp(world.truth.log_words[rows], axis=1).max() < 1e-12
     texts = ["the person is a nurse.", "a photo of a lazy person", "the person is wearing a suit."]
-    similarity = world.truth.similarity(texts, planted.faces(3, np.random.default_rng(0)))
+    similarity = world.truth.similarity(texts, plantedworld.faces(3, np.random.default_rng(0)))
     assert np.ptp(similarity[[1, 2]], axis=1).max() < 1e-12
-    children = planted.faces(3, np.random.default_rng(0)).query("age == 'child'")
+    children = plantedworld.faces(3, np.random.default_rng(0)).query("age == 'child'")
     somebody = -np.log(1 - SLOT_SHARES["thing"])
     np.testing.assert_allclose(world.truth.similarity(texts, children), somebody)
 
 
 @pytest.mark.parametrize(("place", "held"), [("text", CAPTION_GENDER), ("images", PICTURE_GENDER)])
 def test_a_world_planted_in_one_place_follows_that_gender_alone(place, held):
-    truth = planted.world(2, 0, planted_in=place).truth
+    truth = plantedworld.world(2, 0, planted_in=place).truth
     rows = truth.log_words[SLOTS != "agent"]
     for gender in (0, 1):
         for tone in range(1, 6):
@@ -212,13 +213,13 @@ def enumerated(truth, scene, content, agent, frame):
     of_role, of_object = (
         np.exp(truth.log_words[rows]) / SLOT_SHARES[name] for name, rows in slots.items()
     )
-    drawn = roles.isin(planted.PICTURED_ROLES) & (scene.age == "adult")
+    drawn = roles.isin(plantedworld.PICTURED_ROLES) & (scene.age == "adult")
     p_role = (
         (roles == scene.role) * drawn * evidence.shown_role
         if scene.role_shown
         else 1 - drawn * evidence.shown_role
     )
-    pairs = {frozenset(pair) for pair in planted.object_pairs().to_numpy().tolist()}
+    pairs = {frozenset(pair) for pair in plantedworld.object_pairs().to_numpy().tolist()}
     pair = next((pair for pair in pairs if scene.object in pair), frozenset())
     p_object = {
         "visible": (objects == scene.object) * evidence.shown_object,
@@ -227,8 +228,8 @@ def enumerated(truth, scene, content, agent, frame):
     }[scene.object_view]
     total = 0.0
     word = WORDS.index.get_loc(content)
-    agents = planted.agent_words()["word"].tolist()
-    place = planted.frames()[frame].place
+    agents = plantedworld.agent_words()["word"].tolist()
+    place = plantedworld.frames()[frame].place
     for cell in range(20):
         gender = ("woman", "man")[PICTURE_GENDER[cell]]
         if TONE[cell] != scene.tone or (scene.gender_shown and gender != scene.gender):
@@ -268,23 +269,23 @@ EVIDENCE = {
 
 
 def scene_of(**columns):
-    scene = planted.faces(2, np.random.default_rng(0)).iloc[[1]]
+    scene = plantedworld.faces(2, np.random.default_rng(0)).iloc[[1]]
     return scene.drop(columns="group").assign(**columns).reset_index(drop=True)
 
 
 @pytest.mark.parametrize("shows", EVIDENCE)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_masked_posteriors_are_those_of_enumeration(shows, seed):
-    truth = planted.world(2, seed).truth
+    truth = plantedworld.world(2, seed).truth
     scene = scene_of(**EVIDENCE[shows])
     row = next(scene.itertuples())
-    (reading,) = planted.read("the woman is wearing a [MASK].")
+    (reading,) = plantedworld.read("the woman is wearing a [MASK].")
     words = sorted(content_of_form(reading.frame, reading.content_form))
     joint = np.array([enumerated(truth, row, word, "woman", reading.frame) for word in words])
     found = np.exp(truth.mask_log_prob(["the woman is wearing a [MASK]."], words, scene)[0])
     np.testing.assert_allclose(found, joint / joint.sum(), atol=1e-12)
 
-    (reading,) = planted.read("the [MASK] is a nurse.")
+    (reading,) = plantedworld.read("the [MASK] is a nurse.")
     agents = ["person", "woman", "man", "girl", "boy", "mother", "father"]
     if EVIDENCE[shows].get("role") == "judge":
         with pytest.raises(ValueError, match="no word fits"):
@@ -297,7 +298,7 @@ def test_masked_posteriors_are_those_of_enumeration(shows, seed):
 
 @pytest.mark.parametrize("shows", EVIDENCE)
 def test_pointwise_mutual_information_is_that_of_enumeration(shows):
-    truth = planted.world(2, 0).truth
+    truth = plantedworld.world(2, 0).truth
     scene = scene_of(**EVIDENCE[shows])
     row = next(scene.itertuples())
     texts = {
@@ -308,11 +309,11 @@ def test_pointwise_mutual_information_is_that_of_enumeration(shows):
     everything = [
         enumerated(truth, row, word, "woman", frame)
         for word in ("lazy", "calm")
-        for (frame,) in [[planted.read(f"the woman is {word}.")[0].frame]]
+        for (frame,) in [[plantedworld.read(f"the woman is {word}.")[0].frame]]
     ]
     assert min(everything) > 0
     for text, (content, agent) in texts.items():
-        frame = planted.read(text)[0].frame
+        frame = plantedworld.read(text)[0].frame
         joint = enumerated(truth, row, content, agent, frame)
         with np.errstate(divide="ignore"):
             expected = np.log(joint)
@@ -355,7 +356,7 @@ def test_posteriors_are_calibrated_on_samples(masked, with_image):
     kept = kept.iloc[:1500]
     texts = [_masked(row, masked) for row in kept.itertuples()]
     scenes = kept if with_image else None
-    posterior = np.exp(world.truth.mask_log_prob(texts, list(planted.vocabulary()), scenes))
+    posterior = np.exp(world.truth.mask_log_prob(texts, list(plantedworld.vocabulary()), scenes))
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
     there = word_indices(kept[masked])
     observed = np.bincount(there, minlength=posterior.shape[1])
@@ -369,7 +370,7 @@ def test_posteriors_are_calibrated_on_samples(masked, with_image):
 
 
 def _masked(row, which):
-    frame = planted.frames()[row.frame]
+    frame = plantedworld.frames()[row.frame]
     word = getattr(row, which)
     text = frame.write(row.content, row.agent)
     assert text == row.text
@@ -399,14 +400,14 @@ def test_match_is_calibrated_on_simulated_negatives():
 
 def _swapped(truth, row, rng):
     """Exchange the content word for one of the same frame and form, by frequency."""
-    readings = planted.read(row.text)
+    readings = plantedworld.read(row.text)
     reading = next(r for r in readings if r.frame == row.frame and r.content == row.content)
     words = sorted(content_of_form(reading.frame, reading.content_form))
     rows = word_indices(words)
     frequency = np.exp(logsumexp(truth.log_words[rows] + truth.design.log_cells, axis=1))
     frequency = frequency * np.exp(truth.log_frames[rows, reading.frame])
     word = str(rng.choice(words, p=frequency / frequency.sum()))
-    return planted.frames()[row.frame].write(word, row.agent)
+    return plantedworld.frames()[row.frame].write(word, row.agent)
 
 
 def test_wrong_labels_bound_the_log_odds():
@@ -422,7 +423,7 @@ def test_wrong_labels_bound_the_log_odds():
 def test_every_caption_of_the_world_has_the_reading_that_it_was_written_from():
     _, rows = sample(2.0, 3, 20_000)
     for row in rows.drop_duplicates("text").itertuples():
-        found = {(each.frame, each.content, each.agent) for each in planted.read(row.text)}
+        found = {(each.frame, each.content, each.agent) for each in plantedworld.read(row.text)}
         assert (row.frame, row.content, row.agent) in found
 
 
@@ -431,20 +432,20 @@ def test_every_sentence_of_the_tests_has_a_reading(name):
     test = stimuli.association_test(name, "sentence")
     for role in "XYAB":
         for text, word in zip(getattr(test, role), test.words[role], strict=True):
-            assert word.lower() in {reading.content for reading in planted.read(text)}
+            assert word.lower() in {reading.content for reading in plantedworld.read(text)}
 
 
 def test_every_caption_of_the_taxonomy_and_of_the_entities_has_a_reading():
     for row in stimuli.taxonomy("sobit").itertuples():
-        assert row.word.lower() in {reading.content for reading in planted.read(row.caption)}
+        assert row.word.lower() in {reading.content for reading in plantedworld.read(row.caption)}
     for row in stimuli.entities().itertuples():
         for agent in ("person", "woman", "man"):
-            (reading,) = planted.read(row.frame.format(agent=agent, entity=row.entity))
+            (reading,) = plantedworld.read(row.frame.format(agent=agent, entity=row.entity))
             assert (reading.content, reading.agent) == (row.entity, agent)
 
 
 def test_errors_name_the_word():
-    truth = planted.world(1, 0).truth
+    truth = plantedworld.world(1, 0).truth
     with pytest.raises(
         ValueError, match=r"no reading of 'the woman is a zebra.' \(unknown: zebra\)"
     ):
@@ -458,11 +459,11 @@ def test_errors_name_the_word():
     with pytest.raises(ValueError, match=r"one \[MASK\]"):
         truth.mask_log_prob(["the woman is a nurse."], ["nurse"])
     with pytest.raises(ValueError, match=r"never says 'the woman is a father.'"):
-        truth.similarity(["the woman is a father."], planted.blank())
+        truth.similarity(["the woman is a father."], plantedworld.blank())
     with pytest.raises(UnknownNameError, match="'image'"):
         truth.log_ratio(["nurse"], given="image")
 
 
 def test_design_has_a_default_and_agrees_with_its_world():
-    assert planted.world(1, 1).design.orientation == -1
+    assert plantedworld.world(1, 1).design.orientation == -1
     assert np.exp(Design(dose=0).log_cells).sum() == pytest.approx(1)

@@ -47,7 +47,7 @@ def test_a_run_can_be_begun_anew_until_a_model_is_loaded():
 
 
 def test_the_models_of_a_study_settle_its_run():
-    from biaslib.studies import clip_audit
+    from biaslib.studies import study3_clip_audit as clip_audit
 
     runtime.start()
     clip_audit.load_model(clip_audit.inputs(n_per_cell=2))

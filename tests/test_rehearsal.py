@@ -11,8 +11,9 @@ import pytest
 from support import rehearsal
 
 from biaslib import datasets, models, runtime
-from biaslib.report import grounded as plots
-from biaslib.studies import grounded, stereotype_selection
+from biaslib.report import study1_grounded as plots
+from biaslib.studies import study1_grounded as grounded
+from biaslib.studies import study4_captions as stereotype_selection
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def test_what_depends_on_the_profile_runs_in_paper(path, environment):
     assert outcome.error == ""
 
 
-@pytest.mark.parametrize("study", ["study1_grounded", "study2_masked", "study4_vlstereoset"])
+@pytest.mark.parametrize("study", ["study1_grounded", "study2_masked", "study4_captions"])
 def test_the_short_form_ends_where_the_planted_world_begins(study):
     cells = nbformat.read(rehearsal.NOTEBOOKS / f"{study}.ipynb", as_version=4).cells
     kept = rehearsal.before_the_planted_world(cells)

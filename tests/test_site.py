@@ -321,7 +321,7 @@ def test_pages_that_list_what_was_not_run_list_what_cannot_be_run_and_no_more():
     assert "everything was run" in article("notebooks/own_model").get_text()
     (listed,) = [
         each
-        for each in article("notebooks/study4_vlstereoset").find_all("details")
+        for each in article("notebooks/study4_captions").find_all("details")
         if each.summary and "Models that were not run" in each.summary.get_text()
     ]
     ((model, reason),) = [

@@ -16,17 +16,18 @@ from PIL import Image
 from scipy.special import log_expit
 from support import rehearsal_stereotype
 
-from biaslib import inference, planted, published, report
+import plantedworld
+from biaslib import inference, published, report
 from biaslib.datasets import DataError, vlstereoset
 from biaslib.models import images
 from biaslib.models.images import loaded, pictures
 from biaslib.models.regions import NothingFoundError
 from biaslib.published import reexamination
 from biaslib.published.counts import mcnemar_p
-from biaslib.report import stereotype_selection as plots
+from biaslib.report import study4_captions as plots
 from biaslib.runtime import Store
-from biaslib.studies import caption_worlds as worlds
-from biaslib.studies import stereotype_selection as study
+from biaslib.studies import study4_captions as study
+from plantedworld.studies import study4_captions as worlds
 
 SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "vlstereoset" / vlstereoset.FILE
 released = pytest.mark.skipif(
@@ -830,11 +831,11 @@ def test_shifts_name_the_modality_only_where_captions_and_pictures_are_independe
 
 def test_an_object_fades_from_the_picture_without_it_to_the_one_with_it():
     scenes = worlds.choices(0, 4).images.query("category == 'gender'")
-    hidden = planted.draw(scenes.assign(object_view="hidden"))
+    hidden = plantedworld.draw(scenes.assign(object_view="hidden"))
     assert (worlds.faded(scenes, 0) == hidden).all()
-    assert (worlds.faded(scenes, 1) == planted.draw(scenes)).all()
+    assert (worlds.faded(scenes, 1) == plantedworld.draw(scenes)).all()
     between = worlds.faded(scenes, 0.5).astype(float)
-    mean = (hidden.astype(float) + planted.draw(scenes)) / 2
+    mean = (hidden.astype(float) + plantedworld.draw(scenes)) / 2
     assert np.abs(between - mean).max() <= 0.5
 
 

@@ -7,7 +7,10 @@ import pytest
 
 from biaslib.models.stored import store_key
 from biaslib.runtime import Store
-from biaslib.studies import clip_audit, grounded, masked_association, stereotype_selection
+from biaslib.studies import study1_grounded as grounded
+from biaslib.studies import study2_masked as masked_association
+from biaslib.studies import study3_clip_audit as clip_audit
+from biaslib.studies import study4_captions as stereotype_selection
 
 
 class OnCard:

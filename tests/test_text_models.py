@@ -14,7 +14,7 @@ from biaslib import models, runtime, stimuli
 from biaslib.metrics.association import effect_size
 from biaslib.models import text
 from biaslib.models._revisions import checksums, revision_of
-from biaslib.studies import association as study
+from biaslib.studies import text_encoders as study
 
 NAME = "all-MiniLM-L6-v2"
 TESTS = stimuli.association_tests(study1=True)["name"].tolist()

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from biaslib import models, planted, runtime, stimuli, training
-from biaslib.models.planted_checkpoints import CHECKPOINTS, checkpoint, checkpoint_name, shipped
+import plantedworld
+from biaslib import models, runtime, stimuli
 from biaslib.runtime import file_sha256
-from biaslib.training import _checkpoint
-from biaslib.training import bert as bert_recipe
-from biaslib.training import clip as clip_recipe
-from biaslib.training._tokenizer import bert_tokenizer, clip_tokenizer
-from biaslib.training._train import STATE
+from plantedworld import training
+from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, checkpoint_name, shipped
+from plantedworld.training import _checkpoint
+from plantedworld.training import bert as bert_recipe
+from plantedworld.training import clip as clip_recipe
+from plantedworld.training._tokenizer import bert_tokenizer, clip_tokenizer
+from plantedworld.training._train import STATE
 
 PLAN = [checkpoint_name(*row) for row in training.plan().itertuples(index=False, name=None)]
 
@@ -67,7 +69,7 @@ def test_a_dose_that_is_not_shipped_is_refused_with_those_that_are_and_the_comma
     with pytest.raises(FileNotFoundError) as refusal:
         models.load("bert", dose=2, seed=0, profile="planted")
     assert "dose 3: seeds 0, 1, 2, 3, 4" in str(refusal.value)
-    assert "python -m biaslib.training bert --dose 2 --seed 0" in str(refusal.value)
+    assert "python -m plantedworld.training bert --dose 2 --seed 0" in str(refusal.value)
     with pytest.raises(FileNotFoundError, match="--dose 3 --seed 77"):
         checkpoint("clip", 3, 77)
 
@@ -154,8 +156,8 @@ def test_the_end_of_a_caption_is_the_last_token_and_not_number_2():
 
 def test_every_content_word_is_one_token_of_its_own():
     numbers = bert_tokenizer().get_vocab()
-    tokens = [word.replace(" ", "_") for word in planted.vocabulary()]
-    assert len({numbers[token] for token in tokens}) == len(planted.vocabulary())
+    tokens = [word.replace(" ", "_") for word in plantedworld.vocabulary()]
+    assert len({numbers[token] for token in tokens}) == len(plantedworld.vocabulary())
 
 
 @pytest.fixture
@@ -163,14 +165,14 @@ def short_recipe(monkeypatch):
     """A recipe of BERT on few captions, which trains in seconds."""
     monkeypatch.setattr(bert_recipe, "N_CAPTIONS", 3_000)
     monkeypatch.setattr(bert_recipe.BertRecipe, "epochs", 3)
-    return lambda: bert_recipe.BertRecipe(planted.world(3, 7))
+    return lambda: bert_recipe.BertRecipe(plantedworld.world(3, 7))
 
 
 def test_training_that_is_interrupted_goes_on_and_ends_the_same(
     short_recipe, tmp_path, monkeypatch
 ):
     whole = training.train(short_recipe(), tmp_path / "whole").state_dict()
-    from biaslib.training import _train
+    from plantedworld.training import _train
 
     keep = _train._keep
 

@@ -10,15 +10,16 @@ from safetensors.torch import load_file
 from scipy import stats
 from transformers import FlavaForPreTraining, ViltForMaskedLM
 
-from biaslib import planted, training
-from biaslib.models.planted_checkpoints import CHECKPOINTS, checkpoint, shipped
-from biaslib.training import _checkpoint, _pixel_pairs, vilt, vision, vit
-from biaslib.training._agreement import agreement
-from biaslib.training._pictures import labels
-from biaslib.training._tokenizer import bert_tokenizer
+import plantedworld
+from plantedworld import training
+from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, shipped
+from plantedworld.training import _checkpoint, _pixel_pairs, vilt, vision, vit
+from plantedworld.training._agreement import agreement
+from plantedworld.training._pictures import labels
+from plantedworld.training._tokenizer import bert_tokenizer
 
 FAMILIES = ("vilt", "flava")
-WORLD = planted.world(3, 7)
+WORLD = plantedworld.world(3, 7)
 TOWER = CHECKPOINTS / "vit-dose0-seed1000"
 WORLDS = {
     (0, 1000, "both"),
@@ -155,7 +156,7 @@ def test_training_lowers_the_loss_and_is_the_same_every_time(family):
     ],
 )
 def test_models_start_from_those_of_worlds_without_bias(family, dose, seed, start):
-    made = _checkpoint._recipe(family, planted.world(dose, seed), CHECKPOINTS)
+    made = _checkpoint._recipe(family, plantedworld.world(dose, seed), CHECKPOINTS)
     assert _checkpoint._start(family, dose, seed) == start
     assert getattr(made, "start", None) in (None, CHECKPOINTS / start)
 
@@ -245,8 +246,10 @@ def test_the_first_vilt_sees_all_in_plain_sight_and_is_asked_about_it():
     scenes, captions = made.corpus
     assert set(scenes["object_view"]) == {"visible", "hidden"}
     hidden = scenes["object_view"] == "hidden"
-    assert not (scenes["object"].isin(planted.PICTURED_OBJECTS) & scenes["person"] & hidden).any()
-    adult = scenes["role"].isin(planted.PICTURED_ROLES) & (scenes["age"] == "adult")
+    assert not (
+        scenes["object"].isin(plantedworld.PICTURED_OBJECTS) & scenes["person"] & hidden
+    ).any()
+    adult = scenes["role"].isin(plantedworld.PICTURED_ROLES) & (scenes["age"] == "adult")
     assert scenes["role_shown"].tolist() == (adult & scenes["person"]).tolist()
     often = made._asked_about.numpy()
     assert len(often) == captions.n_drawn
@@ -362,7 +365,7 @@ def test_what_is_saved_is_read_again_by_transformers(family, tmp_path):
 def test_a_shipped_vilt_knows_what_its_card_says(monkeypatch):
     """Judged anew on its card's own held-out captions, from its files."""
     path = checkpoint("vilt", 3, 0)
-    made = vilt.ViltRecipe(planted.world(3, 0), TOWER)
+    made = vilt.ViltRecipe(plantedworld.world(3, 0), TOWER)
     model = ViltForMaskedLM.from_pretrained(path, dtype=torch.float32).eval()
     stored = load_file(path / "model.safetensors")
     model.itm_score = vilt.MatchScore(64)

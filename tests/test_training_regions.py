@@ -8,12 +8,14 @@ import pytest
 import torch
 from scipy import stats
 
-from biaslib import planted, stimuli, training
-from biaslib.models import planted_regions
-from biaslib.models.planted_checkpoints import CHECKPOINTS, checkpoint, checkpoint_name
+import plantedworld
+from biaslib import stimuli
 from biaslib.models.regions import RegionFeatures
-from biaslib.training import _pairs, _region_pairs
-from biaslib.training._pictures import classes
+from plantedworld import training
+from plantedworld.models import regions as planted_regions
+from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, checkpoint_name
+from plantedworld.training import _pairs, _region_pairs
+from plantedworld.training._pictures import classes
 
 FAMILIES = ("visualbert", "lxmert", "vilbert")
 ENCODER = checkpoint(*planted_regions.ENCODER)
@@ -28,12 +30,12 @@ CARDS = [
 
 @pytest.fixture(scope="module")
 def scenes():
-    return planted.world(3, 5).scenes(60, np.random.default_rng(0))
+    return plantedworld.world(3, 5).scenes(60, np.random.default_rng(0))
 
 
 @pytest.fixture(scope="module")
 def captions():
-    return _pairs.corpus(planted.world(3, 5), 300, 2, 100)
+    return _pairs.corpus(plantedworld.world(3, 5), 300, 2, 100)
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def small(monkeypatch):
         monkeypatch.setattr(training.RECIPES[family], "first_scenes", 300)
         monkeypatch.setattr(training.RECIPES[family], "further_scenes", 300)
     monkeypatch.setattr(_region_pairs, "N_HELD_OUT", 40)
-    world = planted.world(3, 5)
+    world = plantedworld.world(3, 5)
     starts = {"vilbert": LXMERT}
     return lambda family: training.RECIPES[family](world, starts.get(family, ENCODER))
 
@@ -64,8 +66,8 @@ def test_the_plan_has_both_directions_worlds_without_bias_and_worlds_planted_in_
 
 def test_features_are_those_of_the_pixels_and_of_nothing_else(scenes):
     of_scenes = planted_regions.regions_of(scenes)
-    boxes = planted.boxes(scenes).to_numpy().reshape(-1, 3, 4)
-    of_pictures = planted_regions.regions_of(planted.draw(scenes), boxes)
+    boxes = plantedworld.boxes(scenes).to_numpy().reshape(-1, 3, 4)
+    of_pictures = planted_regions.regions_of(plantedworld.draw(scenes), boxes)
     assert np.array_equal(of_scenes.features, of_pictures.features)
     assert of_scenes.features.shape == (60, 3, planted_regions.WIDTH)
     hidden = scenes.assign(attribute="", thing="", caption_gender="man")
@@ -85,7 +87,7 @@ def test_regions_that_are_not_there_are_zeros_and_not_real(scenes):
 
 
 def test_a_white_picture_has_its_whole_alone():
-    found = planted_regions.regions_of(planted.blank(2))
+    found = planted_regions.regions_of(plantedworld.blank(2))
     assert found.real.tolist() == [[False, False, True]] * 2
     assert np.array_equal(found.features[0], found.features[1])
 
@@ -99,7 +101,7 @@ def test_whitened_features_have_about_one_spread(scenes):
 
 def test_pictures_without_boxes_are_refused(scenes):
     with pytest.raises(ValueError, match="boxes have none"):
-        planted_regions.regions_of(planted.draw(scenes.head(2)))
+        planted_regions.regions_of(plantedworld.draw(scenes.head(2)))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_negatives_are_other_captions_and_swapped_words_in_the_stated_shares(cap
     assert 0.35 < float(one_word[negative].float().mean()) < 0.65
     texts = pairs.tokenizer.batch_decode(matched.tokens[:150], skip_special_tokens=True)
     for text in texts:
-        assert planted.read(text.replace("_", " "))
+        assert plantedworld.read(text.replace("_", " "))
 
 
 def test_swapped_words_are_those_of_the_frame_by_their_frequency(captions):
@@ -197,7 +199,7 @@ def test_what_a_picture_rules_out_is_what_the_truth_rules_out(small):
     texts = [text.replace("_", " ") for text in texts]
     odds = world.truth.match(scenes.head(60), list(zip(texts[:60], texts[60:], strict=True)))
     words = pairs.tokenizer.convert_ids_to_tokens(content.tolist())
-    slots = planted.content_words()["slot"].loc[[word.replace("_", " ") for word in words]]
+    slots = plantedworld.content_words()["slot"].loc[[word.replace("_", " ") for word in words]]
     judged = (slots != "agent").to_numpy().reshape(2, -1)
     assert np.array_equal((found == 0).numpy()[judged], np.isneginf(odds.T)[judged])
     assert (found[0] == 2).any()
@@ -243,7 +245,7 @@ def test_views_hide_what_they_say(small, family):
     shown = recipe._shown(scene, torch.tensor([0, _pairs.NONE, _pairs.WHITE, _pairs.NO_PERSON]))
     assert shown.real.tolist() == [[True] * 3, [False] * 3, [False, False, True], [True] * 3]
     assert not shown.features[1].any()
-    white = planted_regions.regions_of(planted.blank()).features[0]
+    white = planted_regions.regions_of(plantedworld.blank()).features[0]
     assert np.array_equal(shown.features[2], white)
     assert shown.features[3].any(dim=1).tolist() == [False, True, False]
     assert np.array_equal(shown.features[0], recipe.corpus[0].features[scene[0]])

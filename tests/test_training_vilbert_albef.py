@@ -7,22 +7,24 @@ import pytest
 import torch
 from scipy import stats
 
-from biaslib import models, planted, stimuli, training
+import plantedworld
+from biaslib import models, stimuli
 from biaslib.metrics import caption_selection
 from biaslib.metrics.grounded import grounded
 from biaslib.models.albef import plain_caption
 from biaslib.models.fusion import Mask
 from biaslib.models.networks.albef import PIXEL_MEANS, PIXEL_STDS
-from biaslib.models.planted_checkpoints import checkpoint, shipped
-from biaslib.models.planted_regions import regions_of
 from biaslib.models.vilbert import Vilbert
-from biaslib.training import _checkpoint, _pairs, albef, vilbert
-from biaslib.training._tokenizer import albef_tokenizer, bert_tokenizer
+from plantedworld import training
+from plantedworld.models.checkpoints import checkpoint, shipped
+from plantedworld.models.regions import regions_of
+from plantedworld.training import _checkpoint, _pairs, albef, vilbert
+from plantedworld.training._tokenizer import albef_tokenizer, bert_tokenizer
 
 SETS = ("X", "Y", "Ax", "Ay", "Bx", "By")
 LEVELS = ("word", "sentence", "contextual")
-WORDS = planted.content_words()
-WORLD = planted.world(3, 5)
+WORDS = plantedworld.content_words()
+WORLD = plantedworld.world(3, 5)
 
 
 def rng():
@@ -71,7 +73,7 @@ def test_vilbert_reads_in_training_what_its_adapter_reads(vilbert_recipe):
     people = torch.tensor(np.flatnonzero(scenes["person"])[:6])
     texts = captions.table["text"].iloc[people.numpy()].tolist()
     regions = regions_of(scenes.iloc[people.numpy()])
-    white = regions_of(planted.blank(6))
+    white = regions_of(plantedworld.blank(6))
     cases = {
         0: {"images": regions},
         _pairs.NO_PERSON: {"images": regions, "mask": Mask(persons=True)},
@@ -102,7 +104,7 @@ def test_what_is_planted_on_gender_has_its_sign_at_every_level_in_vilbert(seed, 
     model = models.load("vilbert", dose=3, seed=seed, profile="planted", device="cpu")
     found = {}
     for name in ("occupation-gender", other, *DOUBLE_BINDS):
-        scenes = planted.grounded_sets(name, rng(), n_per_word=2, undrawn="context")
+        scenes = plantedworld.grounded_sets(name, rng(), n_per_word=2, undrawn="context")
         for level in LEVELS:
             vectors = [embedded(model, name, level, role, scenes[role]) for role in SETS]
             found[name, level] = direction * grounded(*vectors, experiment=1).effect_size
@@ -122,14 +124,14 @@ def embedded(model, name, level, role, scenes):
 
 def test_the_shipped_vilbert_fills_masks_with_what_it_sees_and_matches():
     """Judged anew through the adapter, on the held-out captions of its card."""
-    held_out = _pairs.HeldOut(planted.world(3, 0))
+    held_out = _pairs.HeldOut(plantedworld.world(3, 0))
     table, model = held_out.captions.table, models.load("vilbert", profile="planted", device="cpu")
     scores = model.match(held_out.scenes, _own_and_swapped(held_out))
     found = _pairs.preferred(scores[:, 0], scores[:, 1])
     card = json.loads((checkpoint("vilbert", 3, 0) / "card.json").read_text())
     assert found == pytest.approx(card["match accuracy"], abs=0.02)
     masked = [_pairs.mask_last(*pair) for pair in zip(table["text"], table["content"], strict=True)]
-    words = list(planted.vocabulary())
+    words = list(plantedworld.vocabulary())
     with_images = model.mask_log_prob(masked, words, held_out.scenes)
     without = model.mask_log_prob(masked, words)
     right = words_of(with_images) == table["content"].to_numpy()
@@ -139,7 +141,7 @@ def test_the_shipped_vilbert_fills_masks_with_what_it_sees_and_matches():
 
 
 def words_of(log_prob):
-    return planted.vocabulary()[log_prob.argmax(axis=1)]
+    return plantedworld.vocabulary()[log_prob.argmax(axis=1)]
 
 
 def _own_and_swapped(held_out):
@@ -160,7 +162,7 @@ def albef_recipe(monkeypatch):
 def test_albefs_vision_transformer_is_the_tower_though_it_reads_other_colours(albef_recipe):
     torch.manual_seed(0)
     network = albef_recipe.build_model().eval()
-    pictures = planted.draw(albef_recipe.corpus[0].head(4))
+    pictures = plantedworld.draw(albef_recipe.corpus[0].head(4))
     colours = torch.tensor(pictures).permute(0, 3, 1, 2) / 255
     means, stds = (torch.tensor(each)[:, None, None] for each in (PIXEL_MEANS, PIXEL_STDS))
     tower = albef_recipe.tower
@@ -197,7 +199,7 @@ def test_albef_reads_in_training_what_its_adapter_reads(albef_recipe, tmp_path):
 def test_albefs_tokenizer_knows_words_without_their_hyphens():
     ours, others = albef_tokenizer(), bert_tokenizer()
     assert ours.get_vocab() == others.get_vocab()
-    for word in (word for word in planted.vocabulary() if "-" in word):
+    for word in (word for word in plantedworld.vocabulary() if "-" in word):
         text = f"a photo of a {word} person"
         assert ours(plain_caption(text))["input_ids"] == others(text)["input_ids"], word
 
@@ -251,7 +253,7 @@ CAPTIONS = ["stereotype", "anti-stereotype", "photo of a thing"]
 def test_albef_chooses_relevant_captions_and_the_object_in_the_picture(seed):
     """By its unit vectors, as study 4 scores it, and by the matching head."""
     model = models.load("albef", dose=3, seed=seed, profile="planted", device="cpu")
-    table = planted.caption_choices(planted.world(3, seed), 40, rng())
+    table = plantedworld.caption_choices(plantedworld.world(3, seed), 40, rng())
     texts = table[CAPTIONS].to_numpy()
     vectors = model.encode_text(texts.ravel()).reshape(*texts.shape, -1)
     cosines = np.einsum("ncd,nd->nc", vectors, model.encode_image(table))

@@ -14,13 +14,15 @@ import torch
 from scipy import stats
 from transformers import BertForMaskedLM
 
-from biaslib import models, planted, stimuli, training
+import plantedworld
+from biaslib import models, stimuli
 from biaslib.metrics import grounded, masked_lm
-from biaslib.models import planted_regions
 from biaslib.models.fusion import Mask
-from biaslib.models.planted_checkpoints import checkpoint, shipped
-from biaslib.training import vl_bert
-from biaslib.training._region_pairs import Shown
+from plantedworld import training
+from plantedworld.models import regions as planted_regions
+from plantedworld.models.checkpoints import checkpoint, shipped
+from plantedworld.training import vl_bert
+from plantedworld.training._region_pairs import Shown
 
 SEEDS = (0, 1, 2, 3, 4)
 ENTITIES = stimuli.entities().query("set == 'gendered'").reset_index(drop=True)
@@ -36,7 +38,7 @@ def sentence(frame: str, agent: str) -> str:
 def scenes(split: str = "train") -> pandas.DataFrame:
     """Six women and six men for every entity, which is hidden, with looks of training or new."""
     rng = np.random.default_rng(11)
-    return planted.agents_with_entities(rng, list(ENTITIES["entity"]), 6, "hidden", split)
+    return plantedworld.agents_with_entities(rng, list(ENTITIES["entity"]), 6, "hidden", split)
 
 
 @functools.cache
@@ -81,7 +83,10 @@ def truth(dose: float, direction: int, planted_in: str = "both") -> pandas.DataF
 
     BERT's text corpus is planted in both.
     """
-    world, text = planted.world(dose, direction, planted_in), planted.world(dose, direction)
+    world, text = (
+        plantedworld.world(dose, direction, planted_in),
+        plantedworld.world(dose, direction),
+    )
     return scores(world.truth, text.text_truth, scenes())
 
 
@@ -119,7 +124,7 @@ def effects(dose: float, seed: int) -> pandas.DataFrame:
     known = stimuli.association_tests(study1=True).query("kind == 'gender'")["name"]
     rows = {}
     for name in known:
-        found = planted.grounded_sets(name, np.random.default_rng(5), undrawn="context")
+        found = plantedworld.grounded_sets(name, np.random.default_rng(5), undrawn="context")
         table = pandas.concat(found, names=["set"]).reset_index(level="set")
         pictures = planted_regions.regions_of(table.reset_index(drop=True))
         for level in ("word", "sentence", "contextual"):
@@ -145,8 +150,8 @@ def texts(name: str, level: str, table: pandas.DataFrame) -> list[str]:
 def recipe(monkeypatch):
     """The recipe on few captions."""
     monkeypatch.setattr(vl_bert.VlBertRecipe, "further_scenes", 200)
-    monkeypatch.setattr("biaslib.training._region_pairs.N_HELD_OUT", 40)
-    return vl_bert.VlBertRecipe(planted.world(3, 5), checkpoint("bert", 3, 0))
+    monkeypatch.setattr("plantedworld.training._region_pairs.N_HELD_OUT", 40)
+    return vl_bert.VlBertRecipe(plantedworld.world(3, 5), checkpoint("bert", 3, 0))
 
 
 # What it starts from, and what it reads

@@ -10,12 +10,14 @@ from safetensors.torch import load_file, save_file
 from support import plain, small_models
 from support.small_models import BLOCKS, PATCH, SIDE, VOCABULARY
 
-from biaslib import models, planted, runtime, training
+import plantedworld
+from biaslib import models, runtime
 from biaslib.models import _registry, capabilities, flava, vilt
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.fusion import Mask
-from biaslib.models.planted_checkpoints import checkpoint
-from biaslib.training import _pixel_pairs
+from plantedworld import training
+from plantedworld.models.checkpoints import checkpoint
+from plantedworld.training import _pixel_pairs
 
 TEXTS = ["the woman is a [MASK] .", "a man is here.", "the old woman is a tall pilot ."]
 MASKED = ["the woman is a [MASK] .", "[MASK] is here", "the old man is a tall [MASK] ."]
@@ -246,8 +248,8 @@ def test_the_same_input_gives_the_same_bytes_and_leaves_torchs_generator_alone(m
 
 
 def test_planted_scenes_are_drawn_and_read_as_their_pictures(model):
-    scenes = planted.faces(1, np.random.default_rng(3))[:3]
-    drawn = model.embed(TEXTS, planted.draw(scenes))
+    scenes = plantedworld.faces(1, np.random.default_rng(3))[:3]
+    drawn = model.embed(TEXTS, plantedworld.draw(scenes))
     assert model.embed(TEXTS, scenes) == pytest.approx(drawn, abs=0)
     assert np.abs(drawn - model.embed(TEXTS, PICTURES)).max() > 0.01
 
@@ -437,12 +439,12 @@ def test_a_planted_checkpoint_says_what_it_said_in_training(family, tmp_path, mo
     monkeypatch.setattr(_pixel_pairs, "FIRST_SCENES", 96)
     monkeypatch.setattr(_pixel_pairs, "N_SCENES", 96)
     monkeypatch.setattr(_pixel_pairs, "N_UNSEEN", 64)
-    recipe = training.RECIPES[family](planted.world(3, 7), checkpoint("vit", 0, 1000))
+    recipe = training.RECIPES[family](plantedworld.world(3, 7), checkpoint("vit", 0, 1000))
     trained = recipe.build()
     recipe.save(trained, tmp_path)
     trained = trained.float().eval()
     tokenizer = recipe.captions.tokenizer
-    scenes = planted.faces(1, np.random.default_rng(3))[:3]
+    scenes = plantedworld.faces(1, np.random.default_rng(3))[:3]
     texts = ["the woman is a nurse .", "a photo of a man .", "the person is a pilot ."]
     masked = [text.replace(text.split()[-2], "[MASK]") for text in texts]
     loaded = models.load(family, checkpoint=tmp_path, device="cpu")

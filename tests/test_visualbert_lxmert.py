@@ -9,13 +9,14 @@ import transformers
 from support import small_models
 from support.batches import Asked, require_same_in_batches
 
-from biaslib import models, planted
+import plantedworld
+from biaslib import models
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.capabilities import GroundedEncoder, ImageTextMatcher, MaskedLM
 from biaslib.models.fusion import Mask
 from biaslib.models.lxmert import no_regions
-from biaslib.models.planted_regions import regions_of
 from biaslib.models.regions import RegionFeatures
+from plantedworld.models.regions import regions_of
 
 WIDTH = 67
 """That of the planted world's regions, so that its scenes can be read, too."""
@@ -252,7 +253,7 @@ def test_results_do_not_depend_on_batches_or_order(pair, batch_size, monkeypatch
 
 def test_planted_scenes_are_read_by_their_regions(pair):
     model, _ = pair
-    scenes = planted.world(dose=3, seed=0).scenes(4, np.random.default_rng(0))
+    scenes = plantedworld.world(dose=3, seed=0).scenes(4, np.random.default_rng(0))
     shown = regions_of(scenes)
     near(model.embed(TEXTS, scenes), model.embed(TEXTS, shown))
     assert shown.width == WIDTH

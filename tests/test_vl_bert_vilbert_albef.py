@@ -13,7 +13,8 @@ from PIL import Image
 from support import golden, small_models
 from support.batches import Asked, require_same_in_batches
 
-from biaslib import models, planted
+import plantedworld
+from biaslib import models
 from biaslib.models import albef, capabilities, vilbert, vl_bert
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.fusion import Mask
@@ -470,7 +471,7 @@ def test_hidden_persons_are_blank(from_pixels, pictured):
 
 
 def test_vl_bert_from_pixels_reads_planted_scenes_and_text_alone(from_pixels):
-    scenes = planted.world(3, 0).scenes(2, np.random.default_rng(0))
+    scenes = plantedworld.world(3, 0).scenes(2, np.random.default_rng(0))
     found = from_pixels.embed(["the woman", "the woman"], scenes)
     assert np.abs(found[0] - found[1]).max() > 1e-3
     assert from_pixels.embed(["the woman"]).shape == (1, 32)
@@ -512,6 +513,6 @@ def test_planted_scenes(name, adapter):
     """A frame of scenes becomes regions of 67 numbers."""
     network = small_models.random_parameters(WIDE_AS_PLANTED[name]())
     model = adapter(network, small_models.tokenizer(), name, "random", "cpu")
-    scenes = planted.world(3, 0).scenes(2, np.random.default_rng(0))
+    scenes = plantedworld.world(3, 0).scenes(2, np.random.default_rng(0))
     found = model.embed(["the woman", "the woman"], scenes)
     assert np.abs(found[0] - found[1]).max() > 1e-3

@@ -23,7 +23,7 @@ WORDS = ["nurse", "judge", "pilot"]
 def numbers() -> dict[str, list[float]]:
     """Return up to 24 numbers of each checkpoint: name -> what it answers to fixed questions."""
     from biaslib import models
-    from biaslib.models.planted_checkpoints import shipped
+    from plantedworld.models.checkpoints import shipped
 
     names = {e.family: e.name for e in models.REGISTRY.values() if e.has_planted}
     table, found = shipped(), {}
@@ -50,13 +50,13 @@ def _answers(model, entry) -> list[float]:
 
 def _shown(entry):
     """Return one scene of the planted world as the model sees it, or None."""
-    from biaslib import planted
-    from biaslib.models.planted_regions import regions_of
+    import plantedworld
+    from plantedworld.models.regions import regions_of
 
     if "image" not in entry.capabilities:
         return None
-    scenes = planted.faces(1, np.random.default_rng(3)).iloc[:1]
-    return regions_of(scenes) if entry.features else planted.draw(scenes)
+    scenes = plantedworld.faces(1, np.random.default_rng(3)).iloc[:1]
+    return regions_of(scenes) if entry.features else plantedworld.draw(scenes)
 
 
 def differences(found: dict[str, list[float]], expected: dict[str, list[float]]) -> list[str]:

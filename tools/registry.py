@@ -18,7 +18,7 @@ TABLE = ROOT / "biaslib" / "models" / "data" / "registry.csv"
 ADDRESSES = TABLE.with_name("addresses.csv")
 CARDS = TABLE.with_name("cards.csv")
 DOWNLOADS = TABLE.with_name("downloads.csv")
-CACHE = "$HOME/.cache/biaslib/checkpoints"
+CACHE = "$HOME/.cache/plantedworld/checkpoints"
 
 
 def page_table() -> pandas.DataFrame:
@@ -100,7 +100,8 @@ def downloads_table() -> pandas.DataFrame:
     """Return the checkpoints that each study loads in the profile ``paper``: one row a study."""
     sys.path.insert(0, str(ROOT))
     from biaslib import models
-    from biaslib.studies import grounded, stereotype_selection
+    from biaslib.studies import study1_grounded as grounded
+    from biaslib.studies import study4_captions as stereotype_selection
 
     loaded = {
         "1": [*grounded.available_models("paper"), "bert"],
@@ -129,7 +130,7 @@ def _step(entry) -> str:
 def cards_table() -> pandas.DataFrame:
     """Return what the cards of the planted checkpoints with masked words say: one row a world."""
     sys.path.insert(0, str(ROOT))
-    from biaslib.models.planted_checkpoints import shipped
+    from plantedworld.models.checkpoints import shipped
 
     table = shipped()
     table["card"] = [json.loads((path / "card.json").read_text()) for path in table["path"]]

@@ -184,7 +184,7 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
 
     Examples
     --------
-    >>> from biaslib.models.planted_checkpoints import checkpoint
+    >>> from plantedworld.models.checkpoints import checkpoint
     >>> weights = read_weights(checkpoint("bert", 3, 0) / "model.safetensors")
     >>> weights["cls.predictions.transform.dense.bias"].shape
     torch.Size([48])

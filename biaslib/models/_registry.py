@@ -4,11 +4,11 @@ import dataclasses
 import functools
 import importlib
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from biaslib import runtime
 from biaslib.models._entries import ENTRIES, Entry
-from biaslib.models.planted_checkpoints import checkpoint as planted_checkpoint
 from biaslib.runtime import unknown_name
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ def available() -> "pandas.DataFrame":
     columns = ["name", "papers", "capabilities", "source", "mirrors", "revision", "sha256"]
     columns += ["licence", "access", "features", "parameters", "megabytes", "pooling", "profiles"]
     columns += ["note"]
-    rows = [{c: getattr(entry, c) for c in columns} for entry in ENTRIES]
-    table = pandas.DataFrame(rows)
-    for column in ("profiles", "mirrors"):
-        table[column] = table[column].map(", ".join)
+    entries = {**REGISTRY, **_provided()}.values()
+    rows = [dataclasses.asdict(each) | {"megabytes": each.megabytes} for each in entries]
+    table = pandas.DataFrame(rows).assign(profiles=[_profiles(each) for each in entries])[columns]
+    table["mirrors"] = table["mirrors"].map(", ".join)
     unknown = table["source"].str.startswith("hub ") & (table["revision"] == "")
     table.loc[unknown, "revision"] = UNKNOWN_REVISION
     return table
@@ -56,10 +56,7 @@ def load(
     profile: str | None = None,
     checkpoint: str | Path | None = None,
     device: str | None = None,
-    dose: float | None = None,
-    seed: int = 0,
-    planted_in: str = "both",
-    **options: object,
+    **options: Any,
 ) -> Any:
     """Load a model, in float32.
 
@@ -75,8 +72,8 @@ def load(
     name
         A name of :func:`available`.
     profile
-        ``planted`` or ``paper``; ``None`` takes that of the run. In ``planted``, the models that
-        have tiny checkpoints of the planted world are those checkpoints. In ``paper``, weights are
+        ``planted`` or ``paper``; ``None`` takes that of the run. In ``planted``, the models of
+        which the planted world has tiny checkpoints are those. In ``paper``, weights are
         downloaded once and checked before every use (:mod:`biaslib.models.downloads`). A run that
         :func:`biaslib.runtime.start` began in one profile takes no model of the other, but for a
         planted one whose ``dose`` is named: what a measure is checked on.
@@ -87,12 +84,10 @@ def load(
         data, such as ``ViT-B-32/laion2b_s34b_b79k``.
     device
         A torch device; ``None`` takes the best there is.
-    dose, seed, planted_in
-        Of a planted checkpoint or the oracle: which world, by default of dose 3. ``planted_in`` is
-        ``both``, ``text`` or ``images``.
     **options
-        For ``oracle`` and ``detector`` alone: those of :func:`biaslib.models.oracle.load` and
-        :func:`biaslib.models.detector.load`.
+        Of what a profile provides: in ``planted`` the world, ``dose`` (by default 3), ``seed`` and
+        ``planted_in`` (``both``, ``text`` or ``images``); released weights leave them out. Of
+        ``detector``: those of :func:`biaslib.models.detector.load`.
 
     Returns
     -------
@@ -128,23 +123,22 @@ def load(
     >>> load("oracle", dose=1, seed=0).mask_log_prob(["the person is a [MASK]."], ["nurse"]).shape
     (1, 1)
     """
+    maker = _maker(name, profile) if checkpoint is None else None
+    if maker is not None:
+        runtime.note_model(name, maker.PROFILE, "dose" in options)
+        given = maker.model(name, **options)
+        if not isinstance(given, Path):
+            return given
+        checkpoint = given
     if name not in REGISTRY:
-        raise unknown_name("model", name, REGISTRY)
+        raise unknown_name("model", name, [*REGISTRY, *_provided()])
     entry = REGISTRY[name]
-    named, dose = dose is not None, 3 if dose is None else dose
-    if entry.family == "oracle":
-        from biaslib.models import oracle
-
-        runtime.note_model(name, "planted", named)
-        return oracle.load(dose=dose, seed=seed, planted_in=planted_in, **options)
+    options = {key: value for key, value in options.items() if key not in _provided_options()}
     if options and entry.family != "detector":
         raise TypeError(
             f"the model {name!r} takes no option {sorted(options)[0]!r}; leave it out"
             f"{' and set BIASLIB_PRECISION' if 'precision' in options else ''}"
         )
-    if checkpoint is None and entry.has_planted and runtime.profile(profile) == "planted":
-        runtime.note_model(name, "planted", named)
-        checkpoint = planted_checkpoint(entry.family, dose, seed, planted_in)
     path = _on_this_disk(entry, checkpoint, profile)
     _require_right_kind(entry, path)
     family = _module(entry)
@@ -160,6 +154,33 @@ def load(
         model.find_detector = functools.partial(_detector, profile, device)
         model.other_detector = entry.other_detector
     return model
+
+
+def _provided() -> dict[str, Entry]:
+    """Return the models that profiles bring along and that are not registered here, by name."""
+    return {each.name: each for one in runtime.providers().values() for each in one.ENTRIES}
+
+
+def _provided_options() -> set[str]:
+    """Return the options of what profiles provide, of which released weights know nothing."""
+    return {name for one in runtime.providers().values() for name in one.OPTIONS}
+
+
+def _maker(name: str, profile: str | None) -> ModuleType | None:
+    """Return what makes a model: the profile's provider, or the only one that knows the model."""
+    own = runtime.providers().get(runtime.profile(profile))
+    if own is not None and name in own.MODELS:
+        return own
+    makers = [one for one in runtime.providers().values() if name in one.MODELS]
+    return makers[0] if makers and name not in REGISTRY else None
+
+
+def _profiles(entry: Entry) -> str:
+    """Return the profiles in which a model can be loaded, as the table names them."""
+    everywhere = entry.name_of_package or entry.name not in REGISTRY
+    makers = [name for name, one in runtime.providers().items() if entry.name in one.MODELS]
+    there = runtime.PROFILES if everywhere else [*makers, "paper"]
+    return ", ".join(there)
 
 
 def _module(entry: Entry) -> Any:
@@ -196,7 +217,7 @@ def _on_this_disk(
         return None
     if checkpoint is not None and Path(checkpoint).exists():
         return checkpoint
-    if runtime.profile(profile) == "planted":
+    if runtime.profile(profile) != "paper":
         raise ValueError(
             f"{checkpoint or entry.name} comes from the model hub and the profile 'planted' never "
             "downloads. Begin the run with runtime.start('paper'), or pass checkpoint= with a "

@@ -27,7 +27,7 @@ def require_known_words(tokenizer, texts: Sequence[str]) -> None:
         if unknown:
             raise ValueError(
                 f"{text!r} has words that the model does not know: {', '.join(unknown)}. A planted "
-                "checkpoint knows the words of biaslib.planted.vocabulary() and no others"
+                "checkpoint knows the words of plantedworld.vocabulary() and no others"
             )
 
 

@@ -1,4 +1,4 @@
-"""Pictures as every model takes them: files, images, arrays, or scenes of the planted world."""
+"""Pictures as every model takes them: files, images, arrays, or a collection of another kind."""
 
 import contextlib
 import functools
@@ -9,14 +9,16 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pandas
 from PIL import Image, ImageOps
 
-from biaslib import planted
 from biaslib.runtime import file_sha256, progress
+
+if TYPE_CHECKING:
+    from biaslib.models.regions import RegionFeatures
 
 __all__ = [
     "Ahead",
@@ -177,7 +179,11 @@ class Pictures(ABC):
 
     @abstractmethod
     def part(self, rows: Sequence[int]) -> "Pictures":
-        """Return the pictures of some rows; scenes are drawn there and then, all at once."""
+        """Return the pictures of some rows."""
+
+    def regions(self) -> "RegionFeatures | None":
+        """Return the regions of the pictures where these know them, and need no detector."""
+        return None
 
     def name(self, row: int) -> str:
         """Return what an error calls a picture."""
@@ -196,14 +202,18 @@ class Pictures(ABC):
         return [_pixels_hash(picture) for rows in chunks for picture in self.part(rows)]
 
 
+@functools.singledispatch
 def pictures(images: Any) -> Pictures:
     """Return images of any kind as a lazy sequence of RGB pictures.
+
+    A package with pictures of another kind registers what makes a collection of them:
+    ``pictures.register(its_type, its_collection)``.
 
     Parameters
     ----------
     images
-        A frame of planted scenes (:func:`biaslib.planted.draw` draws them, a few at a time); a
-        uint8 array (n, h, w, 3); or a sequence of paths, PIL images and uint8 arrays (h, w, 3).
+        :class:`Pictures`; a uint8 array (n, h, w, 3); or a sequence of paths, PIL images and uint8
+        arrays (h, w, 3).
 
     Raises
     ------
@@ -219,45 +229,19 @@ def pictures(images: Any) -> Pictures:
     """
     if isinstance(images, Pictures):
         return images
-    if isinstance(images, pandas.DataFrame):
-        return _Scenes(images)
     if isinstance(images, str | os.PathLike | Image.Image):
         raise TypeError("images is a single image; pass a list with it: [image]")
     if isinstance(images, np.ndarray) and images.dtype != object and images.ndim != 4:
         raise ValueError(f"an array of images has the shape (n, h, w, 3), not {images.shape}")
-    if not hasattr(images, "__iter__"):
+    if not hasattr(images, "__iter__") or hasattr(images, "columns"):
         raise TypeError(
-            f"images has the type {type(images).__name__}; pass paths, PIL images, uint8 arrays or "
-            "a frame of planted scenes"
+            f"images has the type {type(images).__name__}; pass paths, PIL images or uint8 arrays; "
+            'of a table of files its column of paths, as images=table["path"]'
         )
     items = list(images)
     for row, item in enumerate(items):
         _check_item(row, item)
     return _Files(items)
-
-
-class _Scenes(Pictures):
-    """Planted scenes, drawn when they are asked for."""
-
-    def __init__(self, scenes: pandas.DataFrame) -> None:
-        if "layout" not in scenes:
-            raise ValueError(
-                "a frame of images must have the columns of planted scenes; for a table of files "
-                'pass its column of paths, as images=table["path"]'
-            )
-        self.scenes = scenes
-
-    def __len__(self) -> int:
-        return len(self.scenes)
-
-    def __getitem__(self, row: int) -> np.ndarray:
-        return planted.draw(self.scenes.iloc[[row]])[0]
-
-    def part(self, rows: Sequence[int]) -> Pictures:
-        return _Files(list(planted.draw(self.scenes.iloc[list(rows)])))
-
-    def name(self, row: int) -> str:
-        return f"scene {row}"
 
 
 class _Files(Pictures):

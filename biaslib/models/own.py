@@ -80,7 +80,7 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
 
     Examples
     --------
-    >>> from biaslib.models.planted_checkpoints import checkpoint
+    >>> from plantedworld.models.checkpoints import checkpoint
     >>> identify(checkpoint("flava", 3, 0))[0]
     'flava'
     >>> identify("lxmert")

@@ -327,9 +327,10 @@ def reader(model: RegionModel) -> _Released:
 
     Examples
     --------
-    >>> from biaslib import models, planted
+    >>> from biaslib import models
+    >>> import plantedworld
     >>> lxmert = reader(models.load("lxmert", profile="planted"))
-    >>> lxmert.embed(["nurse"], planted.blank()).shape, lxmert.revision[-12:]
+    >>> lxmert.embed(["nurse"], plantedworld.blank()).shape, lxmert.revision[-12:]
     ((1, 128), 'as published')
     """
     if isinstance(model, _Released):

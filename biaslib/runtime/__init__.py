@@ -12,6 +12,8 @@ from biaslib.runtime._profile import (
     note_model,
     profile,
     progress,
+    provider,
+    providers,
 )
 from biaslib.runtime._stamp import (
     Provenance,
@@ -44,6 +46,8 @@ __all__ = [
     "note_model",
     "profile",
     "progress",
+    "provider",
+    "providers",
     "restore",
     "source_hash",
     "start",

@@ -1,13 +1,19 @@
 """The two profiles, the device, and progress bars."""
 
+import functools
+import importlib.metadata
 import os
 import time
 from collections.abc import Iterable, Iterator, Sized
+from types import ModuleType
 from typing import ClassVar, TypeVar
 
 from biaslib.runtime._errors import unknown_name
 
 PROFILES = ("planted", "paper")
+
+PROVIDERS = "biaslib.profiles"
+"""The group of entry points that name, for each profile, the module which provides its inputs."""
 
 RESTART = "restart the kernel (Colab: Runtime, Restart session)"
 """The one way to a clean run, as messages say it."""
@@ -52,6 +58,42 @@ def profile(name: str | None = None) -> str:
     if chosen not in PROFILES:
         raise unknown_name("profile", chosen, PROFILES)
     return chosen
+
+
+@functools.cache
+def providers() -> dict[str, ModuleType]:
+    """Return what is installed to provide each profile's inputs, by the profile's name.
+
+    A provider is a module with a function for each study that returns its inputs, named after the
+    study's module; with ``MODELS``, the names of the models that it makes; and with
+    ``model(name, **options)``, which returns a folder of weights or a model.
+
+    Examples
+    --------
+    >>> sorted(providers())
+    ['paper', 'planted']
+    """
+    found = importlib.metadata.entry_points(group=PROVIDERS)
+    return {each.name: each.load() for each in found}
+
+
+def provider(name: str | None = None) -> ModuleType:
+    """Return what provides a profile's inputs; ``None`` takes the profile of the run.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such profile.
+    ProfileError
+        If nothing that is installed provides it.
+    """
+    chosen = profile(name)
+    if chosen not in providers():
+        raise ProfileError(
+            f"nothing that is installed provides the profile {chosen!r}: install biaslib anew, "
+            f"with all its packages. There is: {', '.join(providers()) or 'none'}"
+        )
+    return providers()[chosen]
 
 
 def begin(name: str | None = None) -> str:

@@ -32,7 +32,7 @@ def entities() -> pandas.DataFrame:
         One row per entity; in pairs, the stereotype about women first. Columns *entity*; *verb*;
         *frame*, a sentence with the places ``{agent}`` and ``{entity}``, its article fitting the
         entity; *set*; *stereotype*, ``"women"`` or ``"men"``; *pictured*, whether
-        :func:`biaslib.planted.draw` can draw it; *source*.
+        :func:`plantedworld.draw` can draw it; *source*.
 
     Raises
     ------

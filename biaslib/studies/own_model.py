@@ -18,7 +18,6 @@ import pandas
 import biaslib
 from biaslib import inference, runtime
 from biaslib.datasets import DataError
-from biaslib.models import planted_checkpoints
 from biaslib.models.capabilities import (
     CapabilityError,
     DualEncoder,
@@ -30,8 +29,9 @@ from biaslib.models.images import ImageError
 from biaslib.models.own import CheckpointError, OwnModel, load_own
 from biaslib.models.regions import NothingFoundError
 from biaslib.runtime import progress
-from biaslib.studies import grounded
-from biaslib.studies import masked_association as masked
+from biaslib.studies import study1_grounded as grounded
+from biaslib.studies import study2_masked as masked
+from plantedworld.models import checkpoints as planted_checkpoints
 
 __all__ = [
     "KINDS",
@@ -297,7 +297,7 @@ def _masked_inputs(own: OwnModel, profile: str, per_agent: int) -> masked.Inputs
 
 
 def _portraits(own: OwnModel, profile: str, store: runtime.Store | None) -> pandas.DataFrame:
-    from biaslib.studies import clip_audit
+    from biaslib.studies import study3_clip_audit as clip_audit
 
     whole = clip_audit.inputs(profile)
     given = replace(whole, facets={"gender": whole.facets["gender"]})
@@ -314,7 +314,7 @@ def _portraits(own: OwnModel, profile: str, store: runtime.Store | None) -> pand
 
 def _selection(head: str):
     def run(own: OwnModel, profile: str, store: runtime.Store | None) -> pandas.DataFrame:
-        from biaslib.studies import stereotype_selection
+        from biaslib.studies import study4_captions as stereotype_selection
 
         way = stereotype_selection.Way(own.given, head, True, own.registered, own.registered)
         given = stereotype_selection.inputs(profile)

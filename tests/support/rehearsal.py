@@ -107,7 +107,7 @@ CHECKS = {
         "assert found.not_run.empty, found.not_run.to_string()\n"
         "assert floor.not_run.empty, floor.not_run.to_string()"
     ),
-    "study4_vlstereoset": "assert found.skipped.empty, found.skipped.to_string()",
+    "study4_captions": "assert found.skipped.empty, found.skipped.to_string()",
 }
 """What must hold at the end of a notebook: that nothing was left out which was not expected."""
 

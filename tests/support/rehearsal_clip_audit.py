@@ -11,7 +11,8 @@ import pyarrow
 import pyarrow.parquet
 from PIL import Image
 
-from biaslib import planted, stimuli
+import plantedworld
+from biaslib import stimuli
 from biaslib.datasets import fairface
 
 N_PER_GROUP = 3
@@ -24,13 +25,13 @@ def people(n_per_group: int) -> pandas.DataFrame:
     groups = itertools.product(fairface.GENDERS, fairface.RACES, range(n_per_group))
     table = pandas.DataFrame(groups, columns=["gender", "race", "number"])
     table["age"] = np.resize(fairface.AGES, len(table))
-    scenes = planted.faces(-(-len(table) // 10), np.random.default_rng(0))
+    scenes = plantedworld.faces(-(-len(table) // 10), np.random.default_rng(0))
     drawn = {}
     for shown, label in (("woman", "Female"), ("man", "Male")):
         rows = table.index[table["gender"] == label]
         of_gender = scenes[scenes["gender"] == shown]
         picks = np.resize(np.arange(len(of_gender)), len(rows))
-        drawn |= dict(zip(rows, planted.draw(of_gender.iloc[picks]), strict=True))
+        drawn |= dict(zip(rows, plantedworld.draw(of_gender.iloc[picks]), strict=True))
     return table.assign(picture=[drawn[row] for row in table.index], service_test=False)
 
 

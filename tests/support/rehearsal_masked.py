@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from biaslib import planted, stimuli
+import plantedworld
+from biaslib import stimuli
 from biaslib.models import region_files
 from biaslib.models.regions import RegionFeatures
 
@@ -17,8 +18,8 @@ def build(folder: Path) -> Path:
     root = folder / "srinivasan2021"
     entities = stimuli.entities().query("set == 'case study'")["entity"].tolist()
     rng = np.random.default_rng(0)
-    scenes = planted.agents_with_entities(rng, entities, n_per_agent=6)
-    drawn = planted.draw(scenes)
+    scenes = plantedworld.agents_with_entities(rng, entities, n_per_agent=6)
+    drawn = plantedworld.draw(scenes)
     numbers = scenes.groupby(["entity", "gender"]).cumcount()
     names = []
     for row, number, picture in zip(scenes.itertuples(), numbers, drawn, strict=True):

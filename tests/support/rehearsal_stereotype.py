@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from biaslib import planted
+import plantedworld
 from biaslib.datasets import vlstereoset
 
 HEADER = [name if name != "remark" else "" for name in vlstereoset.COLUMNS]
@@ -57,6 +57,8 @@ def build(folder: Path) -> None:
         writer.writeheader()
         writer.writerows(table)
     links = vlstereoset.links(vlstereoset.read(place / vlstereoset.FILE).table)
-    drawn = planted.draw(planted.faces(12, np.random.default_rng(0)).iloc[: len(links)], size=96)
+    drawn = plantedworld.draw(
+        plantedworld.faces(12, np.random.default_rng(0)).iloc[: len(links)], size=96
+    )
     for picture, name in list(zip(drawn, links["file"], strict=True))[2:]:
         Image.fromarray(picture).save(place / "images" / name, format="PNG")

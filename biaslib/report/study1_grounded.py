@@ -1,0 +1,951 @@
+"""Figures, tables, the panel and the checks of the chapter on grounded association tests."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas
+
+from biaslib import inference, published, stimuli
+from biaslib.metrics.association import association
+from biaslib.report._check import Check, judge
+from biaslib.report._drawing import Drawing, steps
+from biaslib.report._explorer import Panel
+from biaslib.report._style import marked
+from biaslib.report._text import p_text, signed
+from biaslib.studies import study1_grounded as study
+
+__all__ = [
+    "NAMES",
+    "against_nominal",
+    "asked_table",
+    "baseline_table",
+    "beside_printed",
+    "calibration_figure",
+    "calibration_table",
+    "check_clusters",
+    "check_twelve",
+    "domain_sentence",
+    "domain_table",
+    "effect_table",
+    "effects_figure",
+    "encoder_table",
+    "left_sentence",
+    "left_table",
+    "listed",
+    "masked_table",
+    "miss_table",
+    "null_figure",
+    "null_table",
+    "outputs_read",
+    "panel",
+    "power_table",
+    "printed_counts",
+    "printed_masked",
+    "printed_sentence",
+    "printed_table",
+    "rejects_too_often",
+    "share",
+    "sign_sentence",
+    "sign_table",
+    "significant_counts",
+    "twelve_embeddings",
+    "with_signs",
+    "worlds_figure",
+    "worlds_sentence",
+    "worlds_summary",
+    "worlds_table",
+]
+
+NAMES = {
+    "visualbert": "VisualBERT",
+    "vilbert": "ViLBERT",
+    "lxmert": "LXMERT",
+    "vl-bert": "VL-BERT",
+    "bert": "BERT",
+    "all-MiniLM-L6-v2": "MiniLM",
+    "oracle": "oracle",
+}
+LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
+MARKS = ("o", "s", "^", "D")
+WIDTH = 7.2
+
+
+# The twelve embeddings of Table 2
+
+
+def twelve_embeddings(d: int = 3, seed: int = 2) -> dict[int, np.ndarray]:
+    """Return twelve embeddings with the numbers of the paper's Table 2b, made up for an exercise.
+
+    The first coordinate is the word's gender or occupation, the second what the picture adds, the
+    third is noise.
+
+    Examples
+    --------
+    >>> sorted(twelve_embeddings())[-1], twelve_embeddings()[1].shape
+    (12, (3,))
+    """
+    rng = np.random.default_rng(seed)
+    lean = {1: 1, 2: 1, 3: -1, 4: -1} | dict.fromkeys(range(5, 9), 0.7)
+    lean |= dict.fromkeys(range(9, 13), -0.7)
+    shown = {2: -1, 3: 1, 4: -1, 1: 1, 5: 1, 6: 1, 7: -1, 8: -1, 9: 1, 10: 1, 11: -1, 12: -1}
+    return {
+        k: np.array([lean[k], 0.5 * shown[k], 1.0, *np.zeros(d - 3)]) + 0.1 * rng.normal(size=d)
+        for k in sorted(lean)
+    }
+
+
+def outputs_read() -> pandas.DataFrame:
+    """Return which states are read as embeddings: the structure of Figure 2."""
+    text = "[CLS], tokens, [SEP]"
+    rows = [
+        ("VisualBERT", f"one stream: {text}, then regions", "first state", "as the paper says"),
+        ("VL-BERT", f"one stream: {text}, then regions, [END]", "first state", "as the paper says"),
+        ("ViLBERT", f"two streams; text: {text}", "first state of the text", "joins both firsts"),
+        ("LXMERT", f"two streams; text: {text}", "first state of the text", "joins both firsts"),
+    ]
+    columns = ["model", "reads", "word and sentence level", "released code"]
+    table = pandas.DataFrame(rows, columns=columns)
+    return table.assign(**{"contextual level": "state of the word's first piece"})
+
+
+# What is missing
+
+
+def left_sentence(inputs: study.Inputs) -> str:
+    """Return how many of the images are there, and which tests are not run."""
+    if inputs.asked.empty:
+        (pool,) = {id(sets.pool): sets.pool for each in inputs.values() for sets in each}.values()
+        return f"No image is missing: all {len(set(pool.ids)):,} are drawn by the package."
+    left, n = inputs.left["images_left"].sum(), inputs.left["n_images"].sum()
+    run = (inputs.asked["outcome"] == "run").sum()
+    uneven = (inputs.problems["kind"] == "sets are unbalanced").sum()
+    without = [NAMES[name] for name in study.available_models("paper") if name not in inputs]
+    told = f" Without any test: {', '.join(without)}." if without else ""
+    return (
+        f"Of {len(inputs.asked)} tests asked for, counted by source and level, {run} are run. "
+        f"Counted by file and set, {left:,} of {n:,} images are there and can be opened. "
+        f"Pairs of sets that are compared and unbalanced: {uneven}.{told}"
+    )
+
+
+def asked_table(asked: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what became of every test that was asked for, level by level."""
+    cells = asked.groupby(["source", "test", "level"], sort=False)["outcome"].agg("; ".join)
+    wide = cells.unstack("level").reindex(columns=list(LEVELS)).rename(columns=LEVELS)
+    place = {name: at for at, name in enumerate(study.tests()["test"])}
+    wide = wide.reset_index().rename_axis(columns=None)
+    return wide.sort_values("test", key=lambda names: names.map(place)).sort_values(
+        "source", kind="stable"
+    )
+
+
+def left_table(left: pandas.DataFrame) -> pandas.DataFrame:
+    """Return images left, of all, in the sets of every file, and the levels at which it is run."""
+    counts = [f"{row.images_left}/{row.n_images}" for row in left.itertuples()]
+    keys = ["source", "test", "file", "run"]
+    wide = left.assign(cell=counts).pivot(index=keys, columns="set", values="cell")
+    wide = wide.reindex(columns=list(study.SETS)).fillna("none").reset_index()
+    return wide[["source", "test", "file", *study.SETS, "run"]].rename(columns={"run": "run at"})
+
+
+# Tables in the structure of the paper's
+
+
+def effect_table(scores: pandas.DataFrame, experiment: int) -> pandas.DataFrame:
+    """Return effect sizes in the structure of Tables 3 and 4: a star where p is below .05."""
+    rows = scores[(scores["experiment"] == experiment) & (scores["masking"] == "none")]
+    return _wide(rows, ["test", "level"])
+
+
+def masked_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return effect sizes in the structure of Table 5, sentences: T tokens, I regions masked."""
+    rows = scores[(scores["masking"] != "none") & (scores["level"] == "sentence")]
+    letter = rows["masking"].map({"words": "T", "persons": "I"})
+    return _wide(rows.assign(masked=letter), ["test", "masked"])
+
+
+def halves_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return Experiment 3 as the released code has it: an effect size for each target set."""
+    rows = scores[(scores["experiment"] == 3) & (scores["masking"] == "none")]
+    rows = rows.assign(targets=rows["statistic"].str.removeprefix("effect size of "), p_value=1.0)
+    return _wide(rows, ["test", "level", "targets"])
+
+
+def masked_both_ways(ours: pandas.DataFrame, released: pandas.DataFrame) -> pandas.DataFrame:
+    """Return masked effect sizes of Experiment 1, as the released code has it, and Experiment 2.
+
+    Scores of the profile ``paper`` have those of the printed Table 5 beside them.
+
+    Parameters
+    ----------
+    ours, released
+        Scores with masks of :func:`biaslib.studies.study1_grounded.run`, of either variant.
+    """
+    keys = ["test", "masking", "model"]
+    kept = [table[table["masking"] != "none"] for table in (released, ours)]
+    kept = [table.loc[table["level"] == "sentence", [*keys, "value"]] for table in kept]
+    as_run, as_said = (
+        table.rename(columns={"value": name})
+        for table, name in zip(kept, ("as the code: Experiment 1", "Experiment 2"), strict=True)
+    )
+    joined = as_run.merge(as_said, on=keys, how="left")
+    joined["masking"] = joined["masking"].map({"words": "T", "persons": "I"})
+    joined["model"] = joined["model"].map(NAMES)
+    if "profile" in released and (released["profile"] == "paper").all():
+        printed = published.table("ross2021", 5).rename(columns={"level": "masking"})
+        printed = printed[[*keys, "effect_size"]].rename(columns={"effect_size": "printed"})
+        joined = joined.merge(printed, on=keys, how="left")
+    return joined.rename(columns={"masking": "masked"})
+
+
+def differences_table() -> pandas.DataFrame:
+    """Return where paper and released code of study 1 differ, and what each variant does."""
+    table = published.released_differences()
+    table["model"] = table["model"].map(lambda name: NAMES.get(name, name))
+    places = table["where"].str.removeprefix("1622980 ")
+    table["where"] = places.str.replace("/", "/\N{ZERO WIDTH SPACE}")
+    named = {"subject": "what", "paper": "the paper", "code": "the released code"}
+    named |= {"released_variant": 'variant="released"', "paper_variant": 'variant="paper"'}
+    return table.rename(columns=named)
+
+
+def _wide(rows: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:
+    found = zip(rows["value"], rows["p_value"] < 0.05, strict=True)
+    cells = rows.assign(
+        cell=[_number(value) + ("*" if small else "") for value, small in found],
+        level=rows["level"].map(LEVELS),
+        model=rows["model"].map(NAMES),
+    )
+    order = list(study.tests()["test"])
+    wide = cells.pivot_table(index=by, columns="model", values="cell", aggfunc="first", sort=False)
+    wide = wide[[name for name in NAMES.values() if name in wide]].reset_index()
+    place = wide["test"].map(order.index)
+    return wide.assign(place=place).sort_values("place", kind="stable").drop(columns="place")
+
+
+def _number(value: float) -> str:
+    return "–" if pandas.isna(value) else signed(value)
+
+
+def domain_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return effect sizes in and out of domain in the structure of Table 6, test by test.
+
+    Only what a model has on both sides: the same test, experiment and level.
+    """
+    rows = _in_both_domains(scores).sort_values(
+        ["experiment", "level", "domain"],
+        key=lambda column: column.map(lambda each: PLACES.get(each, each)),
+        kind="stable",
+    )
+    return _wide(rows.assign(p_value=np.nan), ["test", "experiment", "level", "domain"])
+
+
+PLACES = {
+    each: place for names in (study.LEVELS, study.DOMAINS) for place, each in enumerate(names)
+}
+
+
+def _in_both_domains(scores: pandas.DataFrame) -> pandas.DataFrame:
+    rows = scores[(scores["masking"] == "none") & (scores["experiment"] < 3)]
+    sides = rows.groupby(["model", "test", "experiment", "level"])["domain"].transform("nunique")
+    return rows[sides == len(study.DOMAINS)]
+
+
+def domain_sentence(scores: pandas.DataFrame) -> str:
+    """Return the mean absolute effect size on either side, of what is compared."""
+    rows = _in_both_domains(scores)
+    if rows.empty:
+        return "No test has images both in and out of domain; there is nothing to compare."
+    size = rows["value"].abs().groupby(rows["domain"]).mean()
+    out, own = (f"{size[domain]:.2f}" for domain in study.DOMAINS)
+    return (
+        f"Over the {len(rows) // 2} effect sizes that there are on both sides, of "
+        f"{' and '.join(rows['test'].unique())}, the mean absolute size is {out} out of domain "
+        f"and {own} in domain."
+    )
+
+
+def significant_counts(scores: pandas.DataFrame, column: str = "p_value") -> pandas.DataFrame:
+    """Return how many tests have p below .05, in the structure of Table 7."""
+    group = study.tests().set_index("test")["group"]
+    rows = scores.assign(
+        group=scores["test"].map(group),
+        model=scores["model"].map(NAMES),
+        significant=scores[column] < 0.05,
+        part=_part(scores),
+    )
+    found = rows.groupby(["group", "experiment", "part", "model"], sort=False)["significant"]
+    table = found.agg(lambda each: f"{each.sum()} of {len(each)}").unstack("model")
+    return table.reindex(columns=[n for n in NAMES.values() if n in table]).reset_index()
+
+
+def _part(scores: pandas.DataFrame) -> pandas.Series:
+    masked = scores["masking"].map({"words": "T", "persons": "I"})
+    return masked.fillna(scores["level"].map(LEVELS))
+
+
+def with_signs(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return scores of planted tests beside what was planted in the world of each model.
+
+    Parameters
+    ----------
+    scores
+        With *world*, the seed; controls, masked rows and Experiment 3 are left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The scores with *sign*, *group*, *size* (the effect size in the planted direction) and
+        *right*, whether it is above 0.
+    """
+    rows = scores[(scores["masking"] == "none") & (scores["experiment"] < 3)]
+    worlds = [study.planted_signs(seed).assign(world=seed) for seed in rows["world"].unique()]
+    rows = rows.merge(pandas.concat(worlds), on=["test", "world"]).merge(study.tests(), on="test")
+    rows = rows[~rows["control"]]
+    size = rows["sign"] * rows["value"]
+    return rows.assign(size=size, right=size > 0)
+
+
+def sign_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how often planted tests have the planted sign, and their mean d in its direction.
+
+    One row a model and group, one column a level; all tests count, right or wrong.
+    """
+    rows = with_signs(scores)
+    keys = ["group", "model", "level"]
+    found = rows.groupby(keys, sort=False)[["right", "size"]].agg(["sum", "count", "mean"])
+    cells = [
+        f"{row['right', 'sum']:.0f} of {row['right', 'count']:.0f}; {signed(row['size', 'mean'])}"
+        for _, row in found.iterrows()
+    ]
+    table = pandas.Series(cells, index=found.index).unstack("level", sort=False).reset_index()
+    table.insert(0, "model", table.pop("model").map(NAMES))
+    return table
+
+
+def miss_table(scores: pandas.DataFrame, group: str = "gender") -> pandas.DataFrame:
+    """Return the planted tests of a group whose sign is not the planted one."""
+    rows = with_signs(scores)
+    rows = rows[~rows["right"] & (rows["group"] == group)]
+    return pandas.DataFrame(
+        {
+            "model": rows["model"].map(NAMES),
+            "seed of the world": rows["world"],
+            "test": rows["test"],
+            "level": rows["level"],
+            "experiment": rows["experiment"],
+            "d in the planted direction": rows["size"],
+        }
+    )
+
+
+def sign_sentence(scores: pandas.DataFrame) -> str:
+    """Return how often the signs are right, and whose are wrong on gender."""
+    rows = with_signs(scores)
+    parts = [
+        f"on {group} in {part['right'].sum()} of {len(part)} cases, with a mean d of "
+        f"{signed(part['size'].mean())} in the planted direction"
+        for group, part in rows.groupby("group", sort=False)
+    ]
+    missed = rows[~rows["right"] & (rows["group"] == "gender")]["model"].map(NAMES)
+    counts = missed.value_counts()
+    whose = ", ".join(f"{count} of {name}" for name, count in counts.items())
+    misses = f" On gender, {len(missed)} signs are wrong: {whose}." if len(missed) else ""
+    return f"The sign is right {'; '.join(parts)} (race is emoji tones here).{misses}"
+
+
+def baseline_table(scores: Sequence[tuple[str, pandas.DataFrame]]) -> pandas.DataFrame:
+    """Return mean absolute effect sizes of Experiment 1, a row a model and a column a level.
+
+    Parameters
+    ----------
+    scores
+        Pairs of what the model was shown, and scores.
+
+    Returns
+    -------
+    pandas.DataFrame
+        In brackets the 95% interval of the mean, tests drawn anew.
+    """
+    rows = []
+    for shown, table in scores:
+        for model, part in table[table["experiment"] == 1].groupby("model", sort=False):
+            levels = part.groupby("level", sort=False)["value"]
+            cells = {level: _mean_size(values.abs().to_numpy()) for level, values in levels}
+            rows.append({"model": NAMES[model], "shown": shown} | cells)
+    return pandas.DataFrame(rows)
+
+
+def _mean_size(sizes: np.ndarray) -> str:
+    known = sizes[~np.isnan(sizes)]
+    found = inference.bootstrap(
+        lambda weights: known @ weights / weights.sum(axis=0), [len(known)], rng=0
+    )
+    return f"{known.mean():.2f} ({found.low:.2f} to {found.high:.2f})"
+
+
+# What the paper prints
+
+
+def printed_table(number: int) -> pandas.DataFrame:
+    """Return a table of printed effect sizes, a column a model as our copy has them."""
+    table = published.table("ross2021", number)
+    keys = (
+        ["source", "experiment", "kind", "test", "level"]
+        if number == 6
+        else ["kind", "test", "level"]
+    )
+    wide = table.pivot_table(
+        index=keys, columns="model", values="printed", aggfunc="first", sort=False
+    )
+    return wide.reset_index()
+
+
+def printed_masked() -> pandas.DataFrame:
+    """Return the printed Table 5."""
+    return printed_table(5)
+
+
+def printed_counts() -> pandas.DataFrame:
+    """Return the printed Table 7, by columns, since the header is lost in our copy."""
+    table = published.table("ross2021", 7)
+    keys = ["kind", "experiment", "level"]
+    wide = table.pivot_table(
+        index=keys, columns="column", values="printed", aggfunc="first", sort=False
+    )
+    return wide.rename(columns=lambda column: f"column {column}").reset_index()
+
+
+def beside_printed(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return effect sizes of Experiments 1 and 2 beside those of Tables 3 and 4.
+
+    Raises
+    ------
+    ValueError
+        If the scores are of the planted world, which does not stand beside published numbers.
+    """
+    if "profile" not in scores or not (scores["profile"] == "paper").all():
+        raise ValueError("published numbers stand beside scores of the profile paper alone")
+    rows = scores[(scores["masking"] == "none") & (scores["experiment"] < 3)]
+    ours = rows.assign(model=rows["model"].map(NAMES), level=rows["level"].map(LEVELS))
+    printed = pandas.concat([published.table("ross2021", number) for number in (3, 4)])
+    keys = ["experiment", "test", "level", "model"]
+    joined = ours[[*keys, "value"]].merge(printed[[*keys, "effect_size"]], on=keys, how="left")
+    difference = joined["value"] - joined["effect_size"]
+    joined = joined.assign(difference=difference)
+    return joined.rename(columns={"value": "d here", "effect_size": "d printed"})
+
+
+# Figures
+
+
+def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment: int = 1):
+    """Draw effect sizes of all tests, a mark a model; filled where the paper's p is below .05."""
+    import seaborn
+    from matplotlib import pyplot
+
+    rows = scores.query("level == @level and experiment == @experiment and masking == 'none'")
+    names = [each for each in study.tests()["test"] if each in set(rows["test"])][::-1]
+    figure, axes = pyplot.subplots(figsize=(WIDTH, 0.4 * len(names) + 1.4))
+    colours = seaborn.color_palette("colorblind")
+    for number, (model, part) in enumerate(rows.groupby("model", sort=False)):
+        heights = [names.index(test) + 0.15 * (1.5 - number) for test in part["test"]]
+        colour, mark = colours[number], MARKS[number % len(MARKS)]
+        fill = [colour if small else "none" for small in part["p_value"] < 0.05]
+        axes.hlines(heights, part["low"], part["high"], color=colour, linewidth=1.2, alpha=0.7)
+        axes.scatter(
+            part["value"],
+            heights,
+            s=30,
+            facecolors=fill,
+            edgecolors=[colour],
+            marker=mark,
+            zorder=3,
+        )
+        axes.plot([], [], color=colour, marker=mark, label=NAMES[model])
+    axes.axvline(0, color="0.35", linewidth=1)
+    axes.set(yticks=range(len(names)), yticklabels=names, xlim=(-2.1, 2.1), xlabel="effect size d")
+    axes.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return _finished(figure, scores)
+
+
+def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: int = 1):
+    """Draw effect sizes and differences of means of models without bias, and of one with it.
+
+    ``biased`` are scores of tests on which a bias was planted.
+    """
+    import seaborn
+    from matplotlib import pyplot
+
+    colours = seaborn.color_palette("colorblind")
+    figure, axes = pyplot.subplots(1, 2, figsize=(WIDTH, 3.2))
+    sets = (
+        (null[null["experiment"] == experiment], colours[0], "dose 0, nothing planted"),
+        (biased[biased["experiment"] == experiment], colours[1], "dose 3, planted tests"),
+    )
+    reach = max(part["numerator"].abs().max() for part, _, _ in sets)
+    for each, column, edges, label in (
+        (axes[0], "value", np.linspace(-2, 2, 33), "effect size d"),
+        (axes[1], "numerator", np.linspace(-reach, reach, 33), "difference of mean s"),
+    ):
+        for part, colour, name in sets:
+            each.hist(part[column], edges, density=True, color=colour, alpha=0.55, lw=0, label=name)
+        each.set(xlabel=label, yticks=[])
+        each.margins(y=0.3)  # room for the legend above the bars
+    axes[1].legend(frameon=False, fontsize=8.5, loc="upper right")
+    return _finished(figure, null)
+
+
+def null_table(sizes: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the sizes of effects without bias, as a reader sees them."""
+    return pandas.DataFrame(
+        {
+            "level": sizes["level"],
+            "experiment": sizes["experiment"],
+            "mean |d|": sizes["mean"],
+            "95% over models": _intervals(sizes, "low", "high"),
+            "rms d": sizes["rms"],
+            "rms d, words dealt by chance": sizes["dealt_rms"],
+            "95th percentile of |d|": sizes["q95"],
+            "largest |d|": sizes["largest"],
+            "rms numerator": sizes["numerator_rms"],
+            "models": sizes["n_models"],
+            "tests": sizes["n"],
+        }
+    )
+
+
+def calibration_figure(tables: Sequence[tuple[str, pandas.DataFrame]]):
+    """Draw how often tests reject without bias, with intervals over models: a row a kind of test.
+
+    Parameters
+    ----------
+    tables
+        Names, and the rejections of one p-value each.
+    """
+    import seaborn
+    from matplotlib import pyplot
+
+    colours = seaborn.color_palette("colorblind")
+    figure, axes = pyplot.subplots(figsize=(WIDTH, 0.62 * len(tables) + 1.5))
+    shifts = {level: 0.24 * (1 - number) for number, level in enumerate(study.LEVELS)}
+    for place, (_, table) in enumerate(tables):
+        for number, (level, shift) in enumerate(shifts.items()):
+            for row in table[table["level"] == level].itertuples():
+                height = place + shift + {1: -0.06, 2: 0.06, 3: 0.0}[row.experiment]
+                reach = [[100 * (row.share - row.model_low)], [100 * (row.model_high - row.share)]]
+                axes.errorbar(
+                    100 * row.share, height, xerr=np.clip(np.nan_to_num(reach), 0, None),
+                    fmt=MARKS[number], color=colours[number], capsize=2, ms=5,
+                    mfc="none" if row.experiment == 2 else colours[number],
+                )  # fmt: skip
+    for number, level in enumerate(shifts):
+        axes.plot([], [], color=colours[number], marker=MARKS[number], ls="", label=level)
+    axes.axvline(5, color="0.35", linestyle="--", linewidth=1.2)
+    axes.set_yticks(range(len(tables)), [name for name, _ in tables], fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlabel("tests called significant in models without bias (%)", fontsize=10)
+    axes.set_xlim(-1.5, None)
+    axes.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.4, 1.0))
+    return marked(figure)
+
+
+def calibration_table(tables: Sequence[tuple[str, pandas.DataFrame]]) -> pandas.DataFrame:
+    """Return the numbers of :func:`calibration_figure`."""
+    rows = pandas.concat([table.assign(name=name) for name, table in tables], ignore_index=True)
+    return pandas.DataFrame(
+        {
+            "test": rows["name"],
+            "level": rows["level"],
+            "experiment": rows["experiment"],
+            "rejected": rows["rejected"],
+            "of": rows["n"],
+            "%": 100 * rows["share"],
+            "Clopper-Pearson": _intervals(100 * rows[["low", "high"]], "low", "high", 0),
+            "over models": _intervals(
+                100 * rows[["model_low", "model_high"]], "model_low", "model_high", 0
+            ),
+        }
+    )
+
+
+def share(table: pandas.DataFrame, level: str, experiment: int, column: str | None = None) -> str:
+    """Return a rejection rate with its interval over models, for a sentence."""
+    rows = table[(table["level"] == level) & (table["experiment"] == experiment)]
+    row = rows[rows["units"] == column].iloc[0] if column else rows.iloc[0]
+    return f"{row['share']:.0%} ({row['model_low']:.0%} to {row['model_high']:.0%})"
+
+
+def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns: int = 2):
+    """Draw for each question what its number says of a world with yes and one with no.
+
+    Parameters
+    ----------
+    answers
+        *question*, *model*, *answer* (``yes`` or ``no``), *test*, *measure*.
+    questions
+        Key -> the question in words, in order.
+    columns
+        Panels beside each other.
+    """
+    import textwrap
+
+    import seaborn
+    from matplotlib import pyplot
+
+    colours = dict(zip(("yes", "no"), seaborn.color_palette("colorblind"), strict=False))
+    models = list(dict.fromkeys(answers["model"]))
+    lines = -(-len(questions) // columns)
+    size = (WIDTH, lines * (0.3 * len(models) + 1.25) + 0.4)
+    figure, axes = pyplot.subplots(lines, columns, figsize=size, squeeze=False)
+    for each, (question, words) in zip(axes.flat, questions.items(), strict=False):
+        rows = answers[answers["question"] == question]
+        for answer, mark, shift in (("yes", "o", -0.16), ("no", "s", 0.16)):
+            part = rows[rows["answer"] == answer]
+            heights = part["model"].map(models.index) + shift
+            each.scatter(part["measure"], heights, s=15, color=colours[answer], marker=mark)
+        each.axvline(0, color="0.6", linewidth=0.8)
+        names = [NAMES[model] for model in models]
+        each.set_yticks(range(len(models)), names, fontsize=8.5)
+        each.set_ylim(len(models) - 0.5, -0.5)
+        each.tick_params(axis="x", labelsize=8.5)
+        each.set_title("\n".join(textwrap.wrap(words, 46)), fontsize=8.5, loc="left")
+    for each in axes.flat[len(questions) :]:
+        each.set_axis_off()
+    handles = [
+        axes.flat[0].scatter([], [], s=15, color=colours[answer], marker=mark, label=label)
+        for answer, mark, label in (
+            ("yes", "o", "a test where the answer is yes"),
+            ("no", "s", "where it is no"),
+        )
+    ]
+    figure.legend(handles=handles, loc="outside upper left", frameon=False, fontsize=9, ncols=2)
+    return marked(figure)
+
+
+def worlds_table(answers: pandas.DataFrame) -> pandas.DataFrame:
+    """Return for each question and model both answers' means, and whether they part.
+
+    They part if every test of the one world scores above every test of the other.
+    """
+    rows = []
+    for (question, model), part in answers.groupby(["question", "model"], sort=False):
+        yes, no = (part.loc[part["answer"] == a, "measure"].dropna() for a in ("yes", "no"))
+        apart = yes.min() > no.max() if len(yes) and len(no) else False
+        rows.append(
+            {"question": question, "model": NAMES[model]}
+            | {"measure": part["what"].iloc[0], "yes": yes.mean(), "no": no.mean()}
+            | {"tests": len(yes), "all tests apart": bool(apart)}
+        )
+    return pandas.DataFrame(rows)
+
+
+# The panel
+
+
+def panel(
+    embedded: dict[str, Sequence[study.EmbeddedSets]],
+    scores: pandas.DataFrame,
+    experiments: Sequence[int] = study.EXPERIMENTS,
+) -> Panel:
+    """Return the panel: test, model, level and experiment; two clouds, effect size, null and p.
+
+    Parameters
+    ----------
+    embedded
+        Stimuli that each model has embedded, without masks.
+    scores
+        Those of the same models, as of :func:`biaslib.studies.study1_grounded.run`.
+    experiments
+        Which.
+    """
+    rows = scores[scores["masking"] == "none"].set_index(["model", "test", "level", "experiment"])
+    cases = {}
+    for model, sets_of in embedded.items():
+        for sets in sets_of:
+            for experiment in experiments:
+                key = (sets.test, NAMES[model], sets.level, f"Experiment {experiment}")
+                row = rows.loc[model, sets.test, sets.level, experiment]
+                cases[key] = _drawings(sets, experiment, row, _note(scores))
+    choices = {
+        "Test": [name for name in study.tests()["test"] if any(k[0] == name for k in cases)],
+        "Model": list(dict.fromkeys(key[1] for key in cases)),
+        "Level": list(dict.fromkeys(key[2] for key in cases)),
+        "Experiment": [f"Experiment {experiment}" for experiment in experiments],
+    }
+    return Panel("Grounded association tests", choices, cases)
+
+
+def _drawings(sets, experiment: int, row: pandas.Series, note: str) -> list[Drawing]:
+    if pandas.isna(row["value"]):
+        sentence = "All scores are the same: there is no effect size."
+        return [_clouds(sets, experiment, sentence, note)]
+    sentence = (
+        f"d = {signed(row['value'])}; "
+        f"difference {signed(row['numerator'], 3)}; {p_text(row['p_value'])} with every text with "
+        f"an image as a unit, {p_text(row['p_value_words'])} with words as units."
+    )
+    return [_clouds(sets, experiment, sentence, note), _null(sets, experiment, row, note)]
+
+
+def _clouds(sets, experiment: int, sentence: str, note: str) -> Drawing:
+    """Draw s of every target word, X above Y; in Experiment 3 with the other attributes too."""
+    test = stimuli.association_test(sets.test)
+    result = sets.grounded(min(experiment, 2) if experiment < 3 else 2)
+    marks, values = [], []
+    parts = [("X", result.x_scores, 3), ("Y", result.y_scores, 1)]
+    if experiment == 3:
+        parts = [("X", result.x_scores, 3), ("X", result.x_other, 2)]
+        parts += [("Y", result.y_scores, 1), ("Y", result.y_other, 0)]
+    for number, (target, scores, height) in enumerate(parts):
+        means = _word_means(scores, sets.words[target])
+        other = experiment == 3 and number % 2
+        label = test.labels[target] + (", other attributes" if other else "")
+        marks.append(
+            {"kind": "dots", "x": list(means.values()), "y": [height] * len(means)}
+            | {"label": label, "group": number}
+        )
+        values += list(means.values())
+    reach = 1.15 * max(np.abs(values).max(), 1e-6)
+    ticks = {height: target for target, _, height in parts}
+    return Drawing(
+        sentence, marks, "s(w, A, B), mean of each target word", "", (-reach, reach), (-0.7, 3.7),
+        f"Rows of dots, one a target word of {test.labels['X']} and {test.labels['Y']}.",
+        note=note, y_ticks=ticks, height=190,
+    )  # fmt: skip
+
+
+def _word_means(scores: np.ndarray, words: np.ndarray) -> dict[str, float]:
+    means = pandas.Series(scores).groupby(words, sort=False).mean()
+    return means.to_dict()
+
+
+def _null(sets, experiment: int, row: pandas.Series, note: str) -> Drawing:
+    """Draw the computed null with words as units, and where this test stands in it."""
+    result = study.averaged(sets.grounded(experiment), sets.words)
+    if experiment == 3:
+        observed, edges, heights = _exchanged(result)
+        what, how = "half the sum of both absolute shifts", "exchanges of own and other attributes"
+    else:
+        observed, edges, heights = _relabelled(result)
+        what, how = "difference of mean s", "relabellings of target words"
+    marks = [
+        steps(heights, edges) | {"label": f"all {how}", "group": 2},
+        {"kind": "rule", "x": [observed], "y": [], "label": "this test", "group": 3},
+    ]
+    p = p_text(row["p_value_words"])
+    sentence = f"With words as units, {p}: the share of all {how} at the dashed line or above."
+    return Drawing(
+        sentence, marks, what, "share", (edges[0], edges[-1]), (0, 1.1 * heights.max()),
+        "A histogram of the computed null, and an upright line where this test stands.",
+        note=note, height=190,
+    )  # fmt: skip
+
+
+def _relabelled(result) -> tuple[float, np.ndarray, np.ndarray]:
+    x, y = result.x_scores, result.y_scores
+    observed = x.mean() - y.mean()
+    pooled = np.concatenate([x, y])
+    spread = pooled.std(ddof=1) * np.sqrt(1 / len(x) + 1 / len(y))
+    reach = max(4 * spread, 1.1 * abs(observed))
+    edges = np.linspace(-reach, reach, 32)
+    return float(observed), edges, inference.permutation_histogram(x, y, edges)
+
+
+def _exchanged(result) -> tuple[float, np.ndarray, np.ndarray]:
+    shifts = result.x_scores - result.x_other, result.y_scores - result.y_other
+    observed = 0.5 * sum(abs(each.sum()) for each in shifts)
+    spread = np.sqrt(sum((each**2).sum() for each in shifts))
+    edges = np.linspace(0, max(2.5 * spread, 1.1 * observed, 1e-6), 32)  # all 0 where Ax is Ay
+    return float(observed), edges, inference.exchange_histogram(result, edges)
+
+
+# Shared
+
+
+def _intervals(rows: pandas.DataFrame, low: str, high: str, decimals: int = 2) -> list[str]:
+    return [
+        f"{signed(a, decimals)} to {signed(b, decimals)}"
+        for a, b in zip(rows[low], rows[high], strict=True)
+    ]
+
+
+def _note(scores: pandas.DataFrame) -> str:
+    planted = "profile" in scores and (scores["profile"] == "planted").all()
+    return "planted world" if planted else ""
+
+
+def _finished(figure, scores: pandas.DataFrame):
+    """Close a figure; it says so if its scores are of the planted world."""
+    return marked(figure, _note(scores))
+
+
+# Checks of exercises, and sentences that carry several numbers
+
+
+def check_twelve(answer) -> Check:
+    """Judge the statistics of Experiments 2 and 3 on the twelve embeddings of Table 2."""
+    e = twelve_embeddings()
+    numbers = zip(study.SETS, (1, 4, 5, 7, 10, 12), strict=True)
+    sets = {name: np.array([e[number]]) for name, number in numbers}
+    expected = _second_and_third(**sets)
+    hint = "use 1 and 4 as words, 5 and 10 with men, 7 and 12 with women; Experiment 3 has a half"
+    found = answer(e)
+    found = found if found is None or found is ... else [float(each) for each in found]
+    return judge(found, expected, hint, right="both experiments, by hand.")
+
+
+def _second_and_third(X, Y, Ax, Ay, Bx, By) -> list[float]:
+    own = association(X, Ax, Bx)[0], association(Y, Ay, By)[0]
+    other = association(X, Ay, By)[0], association(Y, Ax, Bx)[0]
+    return [own[0] - own[1], 0.5 * (abs(own[0] - other[0]) + abs(own[1] - other[1]))]
+
+
+def check_clusters(answer) -> Check:
+    """Judge a p-value with words as units, on scores made up for it."""
+    rng = np.random.default_rng(7)
+    words = [np.repeat([f"{side}{i}" for i in range(6)], 4) for side in "xy"]
+    x, y = (np.repeat(rng.normal(size=6), 4) + 0.2 * rng.normal(size=24) for _ in "xy")
+    expected = inference.permutation_test(x, y, clusters_x=words[0], clusters_y=words[1]).p_value
+    hint = "one mean a word, twelve numbers in all, before the test"
+    right = "the p-value no longer depends on how many sentences a word has."
+    return judge(answer(x, y, *words), expected, hint, right=right)
+
+
+def worlds_sentence(verdict: pandas.DataFrame) -> str:
+    """Return which questions the experiments answer, and for whom, from :func:`worlds_table`."""
+    parts = []
+    for measure, rows in verdict.groupby("measure", sort=False):
+        names = rows["model"].replace("oracle", "the oracle")
+        apart = names[rows["all tests apart"]].tolist()
+        mixed = names[~rows["all tests apart"]].tolist()
+        question, number = measure.split("? ")
+        if not apart:
+            said = "for no model does it tell the two worlds apart"
+        elif not mixed:
+            said = "for every model, each test is higher where the answer is yes"
+        else:
+            said = (
+                f"each test is higher where the answer is yes for {listed(apart)}; for "
+                f"{listed(mixed)} the two worlds overlap"
+            )
+        parts.append(f"- *{question}?* {number}: {said}.")
+    return "\n".join(parts)
+
+
+def worlds_summary(verdict: pandas.DataFrame) -> str:
+    """Return for how many models each number tells the worlds with yes from those with no."""
+    parts = []
+    for measure, rows in verdict.groupby("measure", sort=False):
+        question, number = measure.split("? ")
+        count = f"{rows['all tests apart'].sum()} of {len(rows)}"
+        parts.append((question, f"{_lowered(number)}: {count}"))
+    found = pandas.DataFrame(parts, columns=["question", "number"])
+    told = [
+        f"*{question}?* {', '.join(rows['number'])}"
+        for question, rows in found.groupby("question", sort=False)
+    ]
+    start = "For how many models every test tells a world with yes from one with no: "
+    return start + "; ".join(told) + "."
+
+
+def _lowered(number: str) -> str:
+    return number if number.startswith("Experiment") else number[0].lower() + number[1:]
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them.
+
+    >>> listed(["BERT", "LXMERT", "ViLBERT"])
+    'BERT, LXMERT and ViLBERT'
+    """
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def rejects_too_often(rates: pandas.DataFrame, alpha: float = 0.05) -> str:
+    """Return at which levels a test of models without bias rejects more often than it may.
+
+    Parameters
+    ----------
+    rates
+        Rejections of one p-value and experiment, as of
+        :func:`plantedworld.studies.study1_grounded.rejections`.
+    alpha
+        What was promised.
+    """
+    above = rates[rates["model_low"] > alpha]
+    if above.empty:
+        return f"at no level is its rejection rate clearly above {alpha:.0%}"
+    levels = listed([f"{row.level} ({row.share:.0%})" for row in above.itertuples()])
+    noun = "level" if len(above) == 1 else "levels"
+    return f"it rejects more often than {alpha:.0%} at the {noun} {levels}"
+
+
+def against_nominal(rates: pandas.DataFrame, level: str, experiment: int = 1) -> str:
+    """Return a rejection rate with its interval, and whether the interval holds 5%.
+
+    >>> rates = pandas.DataFrame({"level": ["word"], "experiment": [1], "share": [0.2]})
+    >>> against_nominal(rates.assign(model_low=0.1, model_high=0.3), "word")
+    '20% (10% to 30%, which excludes 5%)'
+    """
+    row = rates[(rates["level"] == level) & (rates["experiment"] == experiment)].iloc[0]
+    inside = row["model_low"] <= 0.05 <= row["model_high"]
+    held = "includes" if inside else "excludes"
+    return f"{share(rates, level, experiment)[:-1]}, which {held} 5%)"
+
+
+def power_table(models: pandas.DataFrame, words: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how many planted tests each remedy finds at 5%, by level and experiment.
+
+    Parameters
+    ----------
+    models
+        Planted tests with *p_models*.
+    words
+        Planted tests with *p_random*, at the levels where it was run.
+    """
+    keys = ["level", "experiment"]
+    found = {
+        "remedy 1: other models, difference": models.groupby(keys, sort=False)["p_models"],
+        "remedy 2: other attribute words": words.groupby(keys, sort=False)["p_random"],
+    }
+    table = pandas.DataFrame({name: part.agg(_found) for name, part in found.items()})
+    return table.fillna("not run").reset_index()
+
+
+def _found(p_values: pandas.Series) -> str:
+    return f"{(p_values < 0.05).sum()} of {len(p_values)}"
+
+
+def encoder_table(judged: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how often tests reject random attribute words in a real encoder, as it is read."""
+    return pandas.DataFrame(
+        {
+            "test": judged["test"],
+            "mean |d|": judged["size"],
+            "permutation rejects (%)": _percent(judged, "permutation"),
+            "random words reject (%)": _percent(judged, "remedy"),
+            "sets judged": [
+                f"{a:,} and {b:,}"
+                for a, b in zip(judged["n_permutation"], judged["n_remedy"], strict=True)
+            ],
+        }
+    )
+
+
+def _percent(rows: pandas.DataFrame, name: str) -> list[str]:
+    parts = zip(rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
+    return [f"{100 * a:.1f} ({100 * b:.1f} to {100 * c:.1f})" for a, b, c in parts]
+
+
+def printed_sentence() -> str:
+    """Return what the printed effect sizes of Tables 3 and 4 amount to."""
+    sizes = [published.table("ross2021", number)["effect_size"].abs().mean() for number in (3, 4)]
+    counts = published.table("ross2021", 7).groupby("experiment")["significant"].sum()
+    return (
+        f"The mean absolute effect size is {sizes[0]:.2f} in Table 3 and {sizes[1]:.2f} in Table "
+        f"4, and Table 7 counts {counts[1]:.0f} significant tests in Experiment 1 and "
+        f"{counts[2]:.0f} in Experiment 2: that they are fewer, or attenuated, does not follow "
+        "from the tables in our copy."
+    )

@@ -1,0 +1,889 @@
+"""Figures, tables, panel and checks of the chapter on study 3."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas
+
+from biaslib import published, stimuli
+from biaslib.datasets.fairface import SPLITS
+from biaslib.report._check import Check, judge
+from biaslib.report._drawing import Drawing
+from biaslib.report._explorer import Panel
+from biaslib.report._style import marked
+from biaslib.report._tables import there_table
+from biaslib.report._text import signed
+from biaslib.runtime import unknown_name
+from biaslib.studies import study3_clip_audit as study
+
+__all__ = [
+    "FIGURE_WORDS",
+    "OPEN_TYPES",
+    "check_c_asc",
+    "check_composition",
+    "composition",
+    "composition_table",
+    "entropy_table",
+    "erasure_figure",
+    "erasure_table",
+    "explorer",
+    "explorer_table",
+    "false_associations",
+    "flow",
+    "flow_table",
+    "hardly",
+    "innocent_figure",
+    "innocent_table",
+    "list_length",
+    "mechanism_figure",
+    "mechanism_table",
+    "most_moved",
+    "on_truth",
+    "one_word",
+    "printed_beside",
+    "printed_lists",
+    "printed_pronouns",
+    "pronoun_figure",
+    "pronoun_table",
+    "recovered",
+    "saturated",
+    "sensitivity_table",
+    "significant",
+    "there",
+    "top_words",
+    "truth_figure",
+    "truth_table",
+    "unevenest",
+    "unplanted",
+]
+
+OPEN_TYPES = ("Occupation", "Activity")
+"""Types of bias whose words stand in the open; those of the others are behind a note."""
+
+FIGURE_WORDS = {
+    "Behavioral": ("shy", "domestic"),
+    "Occupation": ("homemaker", "farmer", "CEO"),
+    "Criminal justice": ("terrorist", "felon", "hacker"),
+    "Portrayal in Media": ("ghetto", "savage", "third-world", "tribal"),
+    "Education and wealth": ("illiterate", "unskilled"),
+}
+"""Words that the captions of the paper's Figures 4 to 8 name; those of Figures 9 to 19 name none.
+
+:meta hide-value:
+"""
+
+
+def _marked(figure, profile: str = "planted"):
+    """Close a figure; write into it where it is from, if that is the planted world."""
+    return marked(figure, "planted world" if profile == "planted" else "")
+
+
+def _rows(scores: pandas.DataFrame, statistic: str, facet: str) -> pandas.DataFrame:
+    return scores[(scores["statistic"] == statistic) & (scores["level"] == facet)]
+
+
+def _profile(scores: pandas.DataFrame) -> str:
+    return scores["profile"].iloc[0]
+
+
+def one_word(table: pandas.DataFrame, word: str) -> int:
+    """Return the row of a word among the words of a run."""
+    return int(np.flatnonzero(table["word"].to_numpy() == word)[0])
+
+
+def flow(found, given, table: pandas.DataFrame, word: str):
+    """Draw one word's way through the method, as Figure 2: cosines by gender, and who is retrieved.
+
+    Parameters
+    ----------
+    found, given, table
+        Of the run: :func:`biaslib.studies.study3_clip_audit.retrieve`, its inputs, its words.
+    word
+        A word of the table.
+    """
+    import seaborn
+    from matplotlib import pyplot
+
+    row, members = one_word(table, word), given.groups["gender"]
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(7.2, 3.2), width_ratios=(3, 2))
+    colours = seaborn.color_palette("colorblind")
+    cosines = found.similarities[row]
+    edges = np.linspace(cosines.min(), cosines.max(), 25)
+    for name, colour, hatch in zip(given.gender, colours, ("", "///"), strict=False):
+        chosen = cosines[members[name].to_numpy()]
+        left.hist(chosen, edges, alpha=0.5, color=colour, hatch=hatch, label=name)
+        left.axvline(chosen.mean(), color=colour, linewidth=2)
+    left.axvline(cosines[found.ranking[row, found.k - 1]], color="0.3", linestyle="--")
+    left.set(xlabel=f"cosine with “{table['caption'].iloc[row]}”", ylabel="portraits")
+    left.legend(frameon=False)
+    shares = flow_table(found, given, table, word)
+    right.bar(shares["group"], shares["share of the retrieved"], color=colours[: len(shares)])
+    right.axhline(0.5, color="0.4", linestyle=":")
+    right.set(ylabel=f"share of the {found.k} nearest", ylim=(0, 1))
+    return _marked(figure, given.profile)
+
+
+def flow_table(found, given, table: pandas.DataFrame, word: str) -> pandas.DataFrame:
+    """Return what :func:`flow` shows: mean cosine and share among the retrieved, by gender."""
+    row, members = one_word(table, word), given.groups["gender"]
+    top = found.ranking[row, : found.k]
+    return pandas.DataFrame(
+        [
+            {
+                "group": name,
+                "portraits": int(members[name].sum()),
+                "mean cosine": found.similarities[row][members[name].to_numpy()].mean(),
+                "share of the retrieved": members[name].to_numpy()[top].mean(),
+            }
+            for name in given.gender
+        ]
+    )
+
+
+def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how C-ASC of oracle and model follows what is planted, a row a facet and model.
+
+    Parameters
+    ----------
+    known
+        As of :func:`biaslib.studies.study3_clip_audit.beside_truth`.
+    """
+    rows = []
+    for (facet, group), part in known.groupby(["facet", "group"], sort=False):
+        planted, nothing = part[part["truth"] != 0], part[part["truth"] == 0]
+        for name, title in (("oracle", "oracle"), ("model", "trained on captions")):
+            rows.append(
+                {
+                    "facet": facet,
+                    "C-ASC of": group,
+                    "model": title,
+                    "words with a planted association": len(planted),
+                    "rank correlation with the truth": planted[name].corr(
+                        planted["truth"], method="spearman"
+                    ),
+                    "words without": len(nothing),
+                    "largest size among those": nothing[name].abs().max(),
+                }
+            )
+    return pandas.DataFrame(rows)
+
+
+def truth_figure(known: pandas.DataFrame):
+    """Draw C-ASC against what is planted, a dot a word: oracle and model, a row a facet."""
+    from matplotlib import pyplot
+
+    facets = list(dict.fromkeys(zip(known["facet"], known["group"], strict=True)))
+    figure, axes = pyplot.subplots(
+        len(facets), 2, figsize=(7.2, 2.6 * len(facets)), sharex="row", sharey="row", squeeze=False
+    )
+    for line, (facet, group) in zip(axes, facets, strict=True):
+        rows = known[known["facet"] == facet]
+        for axis, name in zip(line, ("oracle", "model"), strict=True):
+            for chosen, colour, mark in (
+                (rows["truth"] != 0, "C0", "o"),
+                (rows["truth"] == 0, "C1", "x"),
+            ):
+                part = rows[chosen]
+                axis.scatter(part["truth"], part[name], s=12, alpha=0.6, color=colour, marker=mark)
+            axis.axhline(0, color="0.6", linewidth=1)
+            axis.axvline(0, color="0.6", linewidth=1)
+        line[0].set_ylabel(f"C-ASC of {group}")
+        side = {"gender": "woman to man", "tone": "tone 5 to tone 1"}[facet]
+        for axis in line:
+            axis.set_xlabel(f"planted log ratio, {side}")
+    axes[0, 0].set_title("oracle", fontsize=10)
+    axes[0, 1].set_title("trained on captions", fontsize=10)
+    return _marked(figure)
+
+
+def on_truth(known: pandas.DataFrame, facet: str) -> str:
+    """Return sentences on a facet: which types carry a planted association, and what C-ASC does."""
+    rows = known[known["facet"] == facet]
+    held = rows.assign(held=rows["truth"] != 0).groupby("bias_type", sort=False)["held"].sum()
+    none = [f"*{name}*" for name, n in held.items() if n == 0]
+    of_model = truth_table(rows).set_index("model").loc["trained on captions"]
+    sizes, bare = (
+        rows["model"][chosen].abs() for chosen in (rows["truth"] != 0, rows["truth"] == 0)
+    )
+    where = f"; none on {', '.join(none)}" if none else ""
+    return (
+        f"By {facet}, an association is planted on {held.sum()} of {len(rows)} words{where}. On "
+        f"the words that have one, C-ASC of the trained model has a rank correlation of "
+        f"{of_model['rank correlation with the truth']:.2f} with it; half of the sizes are beyond "
+        f"{sizes.median():.2f}, the largest is {sizes.max():.2f}. On the {len(bare)} that have "
+        f"none, half are beyond {bare.median():.2f}, and the largest, {bare.max():.2f}, exceeds "
+        f"{(sizes < bare.max()).sum()} of the {len(sizes)} sizes of words with an association."
+    )
+
+
+def saturated(known: pandas.DataFrame, beyond: float = 1.9) -> str:
+    """Return a sentence on the sizes that C-ASC by gender gives a model without any error."""
+    rows = known[(known["facet"] == "gender") & (known["oracle"].abs() > beyond)]
+    ratios = rows["truth"].abs()
+    if len(rows) < 2:
+        return f"The oracle's C-ASC by gender stays within ±{beyond} for all words but {len(rows)}."
+    return (
+        f"The oracle, which makes no error, gives {len(rows)} words a C-ASC by gender beyond "
+        f"±{beyond}, on planted log ratios from ±{ratios.min():.2f} to ±{ratios.max():.2f}: "
+        "divided by the spread of one caption's similarities, the score says whether portraits of "
+        "two groups are told apart, and hardly how far."
+    )
+
+
+def unplanted(known: pandas.DataFrame | None, facet: str, bias_type: str) -> str:
+    """Return words for a caption where nothing is planted on a type's words, else none."""
+    if known is None:
+        return ""
+    rows = known[(known["facet"] == facet) & (known["bias_type"] == bias_type)]
+    return "" if rows["truth"].any() else " (nothing is planted on these: the order is noise)"
+
+
+def top_words(
+    scores: pandas.DataFrame,
+    facet: str,
+    bias_type: str,
+    n: int | None = None,
+    interval: bool = False,
+    leave_out: Sequence[str] = (),
+) -> pandas.DataFrame:
+    """Return each group's words with the highest C-ASC, as Tables 3 to 18 print them.
+
+    Parameters
+    ----------
+    scores
+        As of :func:`biaslib.studies.study3_clip_audit.score`.
+    facet
+        Such as ``"gender"``.
+    bias_type
+        A type of the taxonomy.
+    n
+        Words a group; None takes as many as the paper's table of the type lists.
+    interval
+        Add the 95% interval.
+    leave_out
+        Words to leave out, such as ``biaslib.stimuli.GENDERED_OCCUPATIONS``, which else have a
+        star.
+    """
+    n = list_length(facet, bias_type) if n is None else n
+    rows = _rows(scores, "c_asc", facet)
+    rows = rows[(rows["test"] == bias_type) & ~rows["word"].isin(leave_out)]
+    starred = stimuli.GENDERED_OCCUPATIONS if bias_type == "Occupation" else ()
+    columns = {}
+    for group, part in rows.groupby("group", sort=False):
+        best = part.sort_values("value", ascending=False, kind="stable").head(n)
+        texts = [
+            f"{row.word}{'*' if row.word in starred else ''} {signed(row.value)}"
+            for row in best.itertuples()
+        ]
+        if interval:
+            bounds = zip(best["low"], best["high"], strict=True)
+            texts = [f"{t} ({signed(a)} to {signed(b)})" for t, (a, b) in zip(texts, bounds)]  # noqa: B905
+        columns[group] = texts
+    return pandas.DataFrame({"rank": range(1, 1 + max(map(len, columns.values())))} | columns)
+
+
+def list_length(facet: str, bias_type: str) -> int:
+    """Return how many words a group the paper's tables list: by gender Tables 3 to 6, else 7 to 18.
+
+    A type without a table of the facet has ten, as most have.
+
+    Examples
+    --------
+    >>> [list_length("gender", kind) for kind in ("Behavioral", "Occupation", "Activity")]
+    [5, 7, 10]
+    """
+    tables = range(3, 7) if facet == "gender" else range(7, 19)
+    rows = pandas.concat(published.table("hamidieh2023", number) for number in tables)
+    ranks = rows.loc[rows["category"] == bias_type, "rank"]
+    return int(ranks.max()) if len(ranks) else 10
+
+
+def unevenest(scores: pandas.DataFrame, facet: str, bias_type: str, n: int = 6) -> list[str]:
+    """Return the words of a type whose retrieved portraits have the lowest entropy."""
+    rows = _rows(scores, "entropy", facet)
+    rows = rows[rows["test"] == bias_type]
+    return rows.sort_values("value", kind="stable")["word"].head(n).tolist()
+
+
+def composition_table(
+    scores: pandas.DataFrame, facet: str, bias_type: str, words: Sequence[str]
+) -> pandas.DataFrame:
+    """Return the share of every group among the portraits retrieved for some words.
+
+    Raises
+    ------
+    UnknownNameError
+        If a word was not scored under that type; the message names words that were.
+    """
+    rows = _rows(scores, "share", facet)
+    rows = rows[rows["test"] == bias_type]
+    for word in words:
+        if word not in set(rows["word"]):
+            raise unknown_name(f"word of the type {bias_type}", word, rows["word"].unique())
+    rows = rows[rows["word"].isin(words)]
+    wide = rows.pivot_table(index="word", columns="group", values="value", sort=False)
+    return wide.loc[list(words)].reset_index().rename_axis(columns=None)
+
+
+def composition(
+    scores: pandas.DataFrame,
+    facet: str,
+    types: Sequence[str],
+    n: int = 6,
+    words: Mapping[str, Sequence[str]] | None = None,
+):
+    """Draw who is retrieved, as Figures 4 to 19: a panel a type of bias, a row a word.
+
+    A column is a group; darker cells hold more of the retrieved.
+
+    Parameters
+    ----------
+    scores
+        As of :func:`biaslib.studies.study3_clip_audit.score`.
+    facet
+        Such as the intersection of gender and race.
+    types
+        Of bias, a panel each.
+    n
+        Words a type: those with the lowest entropy.
+    words
+        Words to draw instead, by type, such as :data:`FIGURE_WORDS`.
+
+    Raises
+    ------
+    UnknownNameError
+        If a word was not scored under its type.
+    """
+    import seaborn
+    from matplotlib import pyplot
+
+    chosen = {each: (words or {}).get(each) or unevenest(scores, facet, each, n) for each in types}
+    tables = [
+        composition_table(scores, facet, each, names).set_index("word")
+        for each, names in chosen.items()
+    ]
+    heights = [len(each) for each in tables]
+    figure, axes = pyplot.subplots(
+        len(types), 1, figsize=(7.2, 0.36 * sum(heights) + 0.5 * len(types) + 0.9), sharex=True,
+        height_ratios=heights, squeeze=False,
+    )  # fmt: skip
+    most = max(each.to_numpy().max() for each in tables)
+    for axis, table, name in zip(axes[:, 0], tables, types, strict=True):
+        seaborn.heatmap(
+            table, ax=axis, vmin=0, vmax=most, cmap="Blues", annot=True, fmt=".0%", cbar=False,
+            annot_kws={"fontsize": 7.5}, linewidths=0.5,
+        )  # fmt: skip
+        axis.set_title(name, fontsize=10, loc="left")
+        axis.set(xlabel="", ylabel="")
+        axis.tick_params(axis="y", rotation=0, labelsize=9)
+        axis.tick_params(axis="x", rotation=45, labelsize=8.5)
+    return _marked(figure, _profile(scores))
+
+
+def entropy_table(scores: pandas.DataFrame, facet: str, n: int = 8) -> pandas.DataFrame:
+    """Return the words of the open types with the lowest entropy, and their most frequent group."""
+    rows = _rows(scores, "entropy", facet)
+    rows = rows[rows["test"].isin(OPEN_TYPES)].sort_values("value", kind="stable").head(n)
+    shares = _rows(scores, "share", facet).set_index(["test", "word"])
+    first = [
+        shares.loc[[(row.test, row.word)]].sort_values("value").iloc[-1]
+        for row in rows.itertuples()
+    ]
+    return pandas.DataFrame(
+        {
+            "word": rows["word"].to_numpy(),
+            "type": rows["test"].to_numpy(),
+            "entropy": rows["value"].to_numpy(),
+            "95% interval": [
+                f"{a:.2f} to {b:.2f}" for a, b in zip(rows["low"], rows["high"], strict=True)
+            ],
+            "most frequent group": [each["group"] for each in first],
+            "its share": [each["value"] for each in first],
+        }
+    )
+
+
+def significant(scores: pandas.DataFrame, level: float = 0.05) -> pandas.DataFrame:
+    """Return how many words differ from chance, before and after correction: a row a facet."""
+    rows = scores[scores["statistic"].isin(["c_asc", "share"])]
+    return pandas.DataFrame(
+        [
+            {
+                "facet": facet,
+                "statistic": {"c_asc": "C-ASC", "share": "share of the retrieved"}[statistic],
+                "tests": len(part),
+                "p below .05": int((part["p_value"] < level).sum()),
+                "after correction": int((part["p_adjusted"] < level).sum()),
+                "largest size": part["value"].abs().max(),
+            }
+            for (facet, statistic), part in rows.groupby(["level", "statistic"], sort=False)
+        ]
+    )
+
+
+def false_associations(clean: pandas.DataFrame) -> str:
+    """Return a sentence on tests that reject where nothing is planted, by facet."""
+    found = significant(clean)
+    found = found[found["statistic"] == "C-ASC"]
+    parts = [
+        f"{row['after correction']:,} of {row['tests']:,} by {row['facet']}"
+        for row in found.to_dict("records")
+    ]
+    share = found["after correction"].sum() / found["tests"].sum()
+    counted = f"At dose 0, tests of C-ASC still reject after correction: {', '.join(parts)}."
+    if share <= 0.05:
+        return f"{counted} That is no more than the level allows."
+    return (
+        f"{counted} The tests are not wrong: this model does place these captions nearer to one "
+        "group's portraits, and would with new portraits too. **It associates falsely**, as the "
+        "models of [study 1](study1_grounded.ipynb) do where nothing is planted: a finite corpus "
+        "and a random start leave every word somewhere. A test over portraits takes the training "
+        "as given and asks whether *this model's* scores differ; a small p-value, corrected or "
+        "not, is no sign that the corpus associated anything."
+    )
+
+
+def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = "gender"):
+    """Return quantiles of the size of C-ASC for words of the taxonomy and innocent ones.
+
+    Parameters
+    ----------
+    scores
+        Of the taxonomy.
+    innocent
+        C-ASC of one group for innocent words.
+    facet
+        Whose first group's C-ASC is meant.
+    """
+    rows = _rows(scores, "c_asc", facet)
+    rows = rows[rows["group"] == rows["group"].iloc[0]]
+    kinds = {"innocent words": np.abs(innocent)}
+    kinds |= {name: part["value"].abs() for name, part in rows.groupby("test", sort=False)}
+    return pandas.DataFrame(
+        [
+            {"words": name, "n": len(v), "median": np.median(v), "95% below": np.quantile(v, 0.95)}
+            for name, v in kinds.items()
+        ]
+    )
+
+
+def innocent_figure(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = "gender"):
+    """Draw the sizes of C-ASC by type of bias, beside those of innocent words."""
+    from matplotlib import pyplot
+
+    rows = _rows(scores, "c_asc", facet)
+    rows = rows[rows["group"] == rows["group"].iloc[0]]
+    groups = {"innocent words": innocent}
+    groups |= {name: part["value"].to_numpy() for name, part in rows.groupby("test", sort=False)}
+    figure, axis = pyplot.subplots(figsize=(7.2, 0.36 * len(groups) + 1))
+    axis.boxplot(list(groups.values()), orientation="horizontal", tick_labels=list(groups))
+    axis.axvline(0, color="0.5", linewidth=1)
+    axis.invert_yaxis()
+    axis.set(xlabel=f"C-ASC of {rows['group'].iloc[0]}")
+    return _marked(figure, _profile(scores))
+
+
+def erasure_table(
+    erased: pandas.DataFrame, types: Sequence[str] = ("all", "Behavioral", "Occupation")
+) -> pandas.DataFrame:
+    """Return for how many words each group is hardly retrieved: over all types, and in some."""
+    rows = pandas.concat([erased[erased["bias_type"] == each] for each in types])
+    return pandas.DataFrame(
+        {
+            "words": rows["bias_type"],
+            "group": rows["group"],
+            "hardly retrieved for": rows["words"],
+            "95% interval": [
+                f"{low:.0f} to {high:.0f}"
+                for low, high in zip(rows["low"], rows["high"], strict=True)
+            ],
+            "by chance": rows["by_chance"],
+            "of": rows["n"],
+        }
+    )
+
+
+def erasure_figure(tables: dict[str, pandas.DataFrame], profile: str = "planted"):
+    """Draw for how many words each group is hardly retrieved, a panel a run."""
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, len(tables), figsize=(7.2, 3.4), sharey=True, squeeze=False)
+    for axis, (name, erased) in zip(axes[0], tables.items(), strict=True):
+        rows = erased[erased["bias_type"] == "all"]
+        places = np.arange(len(rows))
+        axis.barh(places, rows["words"], color="C0", height=0.6)
+        axis.hlines(places, rows["low"], rows["high"], color="0.25", linewidth=2)
+        axis.plot(rows["by_chance"], places, "D", color="C1", markersize=5, label="by chance")
+        axis.set_yticks(places, rows["group"], fontsize=9)
+        axis.set_title(name, fontsize=10)
+        axis.set(xlabel=f"of {rows['n'].iloc[0]} words", xlim=(0, 1.35 * rows["high"].max()))
+    axes[0, 0].legend(frameon=False, fontsize=9, loc="lower right")
+    return _marked(figure, profile)
+
+
+def hardly(erased: pandas.DataFrame, bias_type: str = "all") -> str:
+    """Return a sentence on the groups most and least often hardly retrieved."""
+    rows = erased[erased["bias_type"] == bias_type].sort_values("words")
+    most, least = rows.iloc[-1], rows.iloc[0]
+    return (
+        f"{most['group']} is hardly retrieved for {most['words']} of {most['n']} words "
+        f"({most['by_chance']:.1f} by chance), {least['group']} for {least['words']} "
+        f"({least['by_chance']:.1f} by chance)"
+    )
+
+
+def most_moved(moved: pandas.DataFrame) -> str:
+    """Return sentences on the choice that moves the order most, on ddof, and on lists."""
+    least = moved.sort_values("rank correlation").iloc[0]
+    kept, ranks = moved["top 10 kept"], moved["rank correlation"]
+    ddof = moved.loc[moved["choice"] == "ddof", "largest change"].iloc[0]
+    text = (
+        f"What moves the order most is {least['choice']} ({least['setting']}): rank correlation "
+        f"{signed(least['rank correlation'])}, {least['top 10 kept']} of the first ten words kept. "
+        f"Dividing by n instead of n − 1 moves C-ASC by {ddof:.4f} at most. Over all choices, "
+        f"{kept.min()} to {kept.max()} of the first ten words are kept, and the rank correlation "
+        f"over all words is {signed(ranks.min())} to {signed(ranks.max())}."
+    )
+    if ranks.min() > 0.9 and kept.min() < 8:
+        return f"{text} Lists of a few top words are less stable than the scores behind them."
+    return text
+
+
+def sensitivity_table(moved: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the table of open choices as it is shown."""
+    return moved.rename(columns={"n": "words"})
+
+
+def pronoun_table(shares: pandas.DataFrame, truth: np.ndarray | None = None) -> pandas.DataFrame:
+    """Return captions and shares of women's pronouns, word by word, as Table 1 has them."""
+    table = pandas.DataFrame(
+        {
+            "word": shares["word"],
+            "women's pronouns": shares["share"],
+            "low": shares["low"],
+            "high": shares["high"],
+            "n": shares["n"].astype(int),
+            "both, left out": shares["both"],
+            "captions with the word": shares["captions"],
+        }
+    )
+    return table if truth is None else table.assign(truth=truth)
+
+
+def pronoun_figure(shares: pandas.DataFrame, words: Sequence[str], truth=None, profile="planted"):
+    """Draw the share of women's pronouns of some words with intervals, and the truth if known."""
+    from matplotlib import pyplot
+
+    rows = (
+        shares.assign(truth=np.nan if truth is None else truth).set_index("word").loc[list(words)]
+    )
+    rows = rows.sort_values("share")
+    places = np.arange(len(rows))
+    figure, axis = pyplot.subplots(figsize=(7.2, 0.3 * len(rows) + 1.1))
+    reach = np.nan_to_num([rows["share"] - rows["low"], rows["high"] - rows["share"]])
+    axis.errorbar(rows["share"], places, xerr=reach, fmt="o", color="C0", label="counted")
+    if truth is not None:
+        axis.plot(rows["truth"], places, "D", color="C1", markersize=5, label="planted")
+    axis.axvline(0.5, color="0.5", linestyle=":")
+    axis.set_yticks(places, rows.index, fontsize=9)
+    axis.set(xlabel="share of women's pronouns", xlim=(-0.02, 1.02))
+    axis.legend(frameon=False)
+    return _marked(figure, profile)
+
+
+def recovered(found: dict[str, float]) -> str:
+    """Return a sentence on counted and planted shares.
+
+    Parameters
+    ----------
+    found
+        As of :func:`biaslib.studies.study3_clip_audit.against_truth`.
+    """
+    numbers = (
+        f"The planted share lies within the 95% interval for {found['inside']:.1%} of "
+        f"{found['words']} words; in standard errors, the differences have a mean of "
+        f"{signed(found['mean'])} and a spread of {found['spread']:.2f}"
+    )
+    if abs(found["mean"]) < found["limit"] and 0.8 < found["spread"] < 1.2:
+        return f"{numbers}, where sampling error alone would give 0 and 1: the count is right."
+    return f"{numbers}. Sampling error alone would give 0 and 1: **the count is off**."
+
+
+def mechanism_figure(table: pandas.DataFrame):
+    """Draw pronouns in the training captions against C-ASC, a panel a dose, a dot a word."""
+    from matplotlib import pyplot
+
+    doses = table["dose"].unique()
+    figure, axes = pyplot.subplots(1, len(doses), figsize=(7.2, 3), sharex=True, sharey=True)
+    for axis, dose in zip(axes, doses, strict=True):
+        rows = table[(table["dose"] == dose) & (table["n"] > 0)]
+        axis.scatter(study.log_odds(rows["share"], rows["n"]), rows["c_asc"], s=9, alpha=0.5)
+        axis.axhline(0, color="0.6", linewidth=1)
+        axis.axvline(0, color="0.6", linewidth=1)
+        axis.set_title(f"dose {dose:g}", fontsize=10)
+    axes[0].set_ylabel("C-ASC of women")
+    axes[len(doses) // 2].set_xlabel("log-odds of women's pronouns in the training captions")
+    return _marked(figure)
+
+
+def mechanism_table(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return rank correlations of pronouns and C-ASC by dose, and how counts meet the truth."""
+    rows = []
+    for dose, part in table[table["n"] > 0].groupby("dose"):
+        r, low, high = study.chance_correlation(
+            study.log_odds(part["share"], part["n"]), part["c_asc"]
+        )
+        known = part.dropna(subset="truth")
+        inside = known["truth"].between(known["low"] - 1e-12, known["high"] + 1e-12)
+        rows.append(
+            {
+                "dose": dose,
+                "words": len(part),
+                "rank correlation": r,
+                "95% interval": f"{signed(low)} to {signed(high)}",
+                "truth within the interval": inside.mean(),
+            }
+        )
+    return pandas.DataFrame(rows)
+
+
+def explorer(
+    scores: pandas.DataFrame,
+    given,
+    words: Sequence[str],
+    types: Sequence[str] = OPEN_TYPES,
+    facets: Sequence[str] | None = None,
+) -> Panel:
+    """Return a panel of words and facets: C-ASC of every group, and who is retrieved.
+
+    Parameters
+    ----------
+    scores, given
+        Of the run.
+    words
+        To choose from.
+    types
+        Of bias, from which the words are taken.
+    facets
+        To choose from; by default all.
+    """
+    facets = list(facets or given.groups)
+    kept = scores[scores["test"].isin(types)]
+    kept = kept[kept["word"].isin(words)].drop_duplicates(["level", "statistic", "word", "group"])
+    note = "planted world" if given.profile == "planted" else "this run"
+    cases = {}
+    for (word, facet), rows in kept.groupby(["word", "level"], sort=False):
+        if facet in facets:
+            members = given.groups[facet]
+            cases[word, facet] = _word_drawings(rows, word, facet, members, note)
+    return Panel("Words and groups", {"Word": list(words), "Groups": facets}, cases)
+
+
+def explorer_table(
+    scores: pandas.DataFrame,
+    given,
+    words: Sequence[str],
+    types: Sequence[str] = OPEN_TYPES,
+    facets: Sequence[str] | None = None,
+) -> pandas.DataFrame:
+    """Return the numbers of :func:`explorer`, a row a word and group."""
+    facets = list(facets or given.groups)
+    kept = scores[scores["test"].isin(types) & scores["word"].isin(words)]
+    kept = kept.drop_duplicates(["level", "statistic", "word", "group"])
+    found = kept.set_index(["statistic", "word", "level", "group"])[["value", "low", "high"]]
+    found, rows = found.to_dict("index"), []
+    for word in words:
+        for facet in facets:
+            expected = given.groups[facet].mean()
+            entropy = found["entropy", word, facet, "all"]["value"]
+            for group, part in expected.items():
+                c_asc, share = (found[name, word, facet, group] for name in ("c_asc", "share"))
+                rows.append(
+                    {"word": word, "groups": facet, "group": group,
+                     "C-ASC": signed(c_asc["value"]), "95% interval": _interval(c_asc),
+                     "share of the retrieved": f"{share['value']:.0%}",
+                     "in the data": f"{part:.0%}", "entropy": f"{entropy:.2f}"}
+                )  # fmt: skip
+    return pandas.DataFrame(rows)
+
+
+def _interval(row) -> str:
+    if not np.isfinite(row["low"]):
+        return "none, one portrait"
+    return f"{signed(row['low'])} to {signed(row['high'])}"
+
+
+def _word_drawings(rows, word: str, facet: str, members, note: str) -> list[Drawing]:
+    parts = {name: part.set_index("group") for name, part in rows.groupby("statistic")}
+    groups, expected = list(members), members.mean()
+    places = list(range(len(groups)))
+    ticks = dict(zip(map(float, places), groups, strict=True))
+    c_asc, share = (parts[name].loc[groups] for name in ("c_asc", "share"))
+    highest = c_asc["value"].idxmax()
+    first = share["value"].idxmax()
+    entropy = parts["entropy"].loc["all"]
+    reach = max(0.5, float(np.nanmax(c_asc[["low", "high"]].abs().to_numpy())))
+    common = {"note": note, "y_ticks": ticks, "height": 90 + 24 * len(groups)}
+    dots = {
+        "kind": "dots", "x": c_asc["value"].tolist(), "y": places, "label": "C-ASC", "group": 0,
+        "low": c_asc["low"].tolist(), "high": c_asc["high"].tolist(), "along": "x",
+    }  # fmt: skip
+    found = {
+        "kind": "dots", "x": share["value"].tolist(), "y": places, "label": "retrieved", "group": 1,
+        "low": share["low"].tolist(), "high": share["high"].tolist(), "along": "x",
+    }  # fmt: skip
+    there = {
+        "kind": "dots", "x": expected.loc[groups].tolist(), "y": places, "label": "in the data",
+        "group": 2,
+    }  # fmt: skip
+    limits = (-0.6, len(groups) - 0.4)
+    return [
+        Drawing(
+            f"“{word}”, {facet}: C-ASC is highest for {highest}, "
+            f"{signed(c_asc['value'].max())}, 95% interval {_interval(c_asc.loc[highest])}.",
+            [{"kind": "rule", "x": [0.0], "y": [], "label": "none"}, dots],
+            "C-ASC", "", (-1.1 * reach, 1.1 * reach), limits,
+            "A dot with an interval for each group, left and right of zero.",
+            **common,
+        ),
+        Drawing(
+            f"Of the portraits retrieved, {share['value'].max():.0%} are {first} "
+            f"({expected[first]:.0%} of the data); entropy {entropy['value']:.2f}.",
+            [there, found],
+            "share", "", (0, 1), limits,
+            "Two dots for each group: its share of the data, and of the retrieved.",
+            **common,
+        ),
+    ]  # fmt: skip
+
+
+def printed_lists(numbers: Sequence[int], n: int = 5) -> pandas.DataFrame:
+    """Return the paper's printed lists: table, category, group, and its first words with C-ASC."""
+    rows = []
+    for number in numbers:
+        frame = published.table("hamidieh2023", number)
+        for group, part in frame.groupby("group", sort=False):
+            best = part.sort_values("rank").head(n)
+            texts = [f"{w} {signed(c)}" for w, c in zip(best["word"], best["casc"], strict=True)]
+            rows.append(
+                {"table": number, "category": part["category"].iloc[0], "group": group,
+                 "highest C-ASC, as printed": ", ".join(texts)}
+            )  # fmt: skip
+    return pandas.DataFrame(rows)
+
+
+def printed_beside(scores: pandas.DataFrame, numbers: Sequence[int]) -> pandas.DataFrame:
+    """Return printed C-ASC beside those of a run: a row a printed cell.
+
+    Parameters
+    ----------
+    scores
+        As of :func:`biaslib.studies.study3_clip_audit.score`, in ``paper``.
+    numbers
+        Of the paper's Tables 3 to 18.
+
+    Raises
+    ------
+    ValueError
+        If the scores are of the planted world: its numbers and printed ones share no table.
+    """
+    if (scores["profile"] != "paper").any():
+        raise ValueError("planted scores and printed ones share no table; run the profile 'paper'")
+    printed = pandas.concat(published.table("hamidieh2023", number) for number in numbers)
+    printed = printed.assign(
+        level=printed["facet"],
+        test=printed["category"],
+        label=printed["group"].str.replace("/", "_"),
+    )
+    ours = scores[scores["statistic"] == "c_asc"].rename(columns={"group": "label"})
+    keys = ["level", "test", "label", "word"]
+    both = printed.merge(ours[[*keys, "value", "low", "high"]], on=keys, how="left")
+    found = both[["value", "low", "high"]].to_dict("records")
+    return pandas.DataFrame(
+        {
+            "table": both["table"],
+            "group": both["group"],
+            "word": both["word"],
+            "printed": both["casc"],
+            "this run (95% interval)": [
+                f"{signed(row['value'])} ({_interval(row)})" if np.isfinite(row["value"]) else "–"
+                for row in found
+            ],
+        }
+    )
+
+
+def there(given, table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how many portraits, groups, words and captions were asked for, and are there.
+
+    Parameters
+    ----------
+    given
+        The run's inputs.
+    table
+        Its words: :func:`biaslib.studies.study3_clip_audit.words`.
+    """
+    n, sizes = len(given.people), {facet: given.sizes(facet) for facet in given.facets}
+    asked = SPLITS[given.people["split"].iloc[0]] if given.profile == "paper" else n
+    groups = pandas.concat(sizes.values())
+    printed = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
+    known = set(zip(table["word"], table["bias_type"], strict=True))
+    scored = sum(pair in known for pair in zip(printed["word"], printed["category"], strict=True))
+    none = given.corpus is None and given.profile == "paper"
+    return there_table(
+        [
+            ("portraits", asked, n, "" if n == asked else f"this run is of {given.dataset}"),
+            ("groups", len(groups), (groups > 0).sum(), ", ".join(groups.index[groups == 0])),
+            ("printed cells of C-ASC: words with their types", len(printed), scored, ""),
+            ("corpora of captions", 1, 1 - none, "no folder of captions" if none else ""),
+        ]
+    )
+
+
+def printed_pronouns() -> pandas.DataFrame:
+    """Return the paper's Table 1, with the intervals that its counts allow."""
+    from biaslib.inference import proportion_interval
+
+    rows = published.table("hamidieh2023", 1)
+    found = [
+        proportion_interval(round(f * n / 100), n)
+        for f, n in zip(rows["female"], rows["images"], strict=True)
+    ]
+    return pandas.DataFrame(
+        {
+            "word": rows["word"],
+            "female, %": rows["female"],
+            "images": rows["images"],
+            "95% interval, %": [f"{100 * i.low:.1f} to {100 * i.high:.1f}" for i in found],
+        }
+    )
+
+
+def check_c_asc(answer) -> Check:
+    """Check a reader's function of cosines (n,) and group (n,) against C-ASC with ddof 1.
+
+    Examples
+    --------
+    >>> check_c_asc(lambda cosines, group: None)
+    Not yet: return one number: the difference of two means, in standard deviations of all cosines
+    """
+    cosines = np.array([0.31, 0.22, 0.25, 0.18, 0.27, 0.20])
+    group = np.array([True, True, False, False, True, False])
+    expected = (cosines[group].mean() - cosines[~group].mean()) / cosines.std(ddof=1)
+    hint = "return one number: the difference of two means, in standard deviations of all cosines"
+    right = "one mean for the group, one for everybody else, and the spread of all."
+    return judge(answer(cosines, group), expected, hint, 1e-6, right)
+
+
+def check_composition(answer) -> Check:
+    """Check a reader's function of cosines (n,), group (n,) and k: the ratio of two shares.
+
+    Examples
+    --------
+    >>> check_composition(lambda cosines, group, k: group[np.argsort(-cosines)[:k]].mean())
+    Not yet: divide the share among the k nearest by the share in the whole data set
+    """
+    cosines = np.array([0.31, 0.22, 0.25, 0.18, 0.27, 0.20])
+    group = np.array([True, True, False, False, True, False])
+    hint = "divide the share among the k nearest by the share in the whole data set"
+    return judge(answer(cosines, group, 3), (2 / 3) / 0.5, hint, 1e-6, "1 means: as in the data.")

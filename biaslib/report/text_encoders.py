@@ -1,0 +1,271 @@
+"""Plots, tables and the panel of the chapters on association tests."""
+
+import numpy as np
+import pandas
+
+from biaslib import inference, stimuli
+from biaslib.metrics.association import effect_size_of_scores
+from biaslib.report._drawing import Drawing, histogram
+from biaslib.report._explorer import Panel
+from biaslib.report._text import signed
+
+__all__ = [
+    "forest",
+    "null_distributions",
+    "panel",
+    "placed_table",
+    "rejection",
+    "scores_table",
+    "separability_plot",
+]
+
+LEVELS = {"word": (0, "o", 0.24), "sentence": (1, "s", 0.0), "contextual": (2, "^", -0.24)}
+"""Colour, mark and vertical offset of each level."""
+
+DIVISORS = {"n − 1 (ddof 1)": "value", "n (ddof 0)": "value_ddof0"}
+"""Columns of the effect size, by what its standard deviation divides by."""
+
+EDGES = np.linspace(-2, 2, 41)
+"""Of the bins of effect sizes."""
+
+
+def forest(scores: pandas.DataFrame):
+    """Draw effect sizes with their intervals: a row a test, a colour and a mark a level.
+
+    Filled marks are tests whose one-sided p-value, words as units, stays below .05 after
+    Benjamini and Hochberg's correction over all rows.
+    """
+    figure, axes, names = _rows(scores, height=0.48)
+    for level, colour, mark, offset, rows in _by_level(scores):
+        heights = [names.index(test) + offset for test in rows["test"]]
+        fill = [colour if small else "none" for small in rows["p_bh"] < 0.05]
+        axes.hlines(heights, rows["low"], rows["high"], color=colour, linewidth=1.6)
+        axes.scatter(
+            rows["value"],
+            heights,
+            s=34,
+            facecolors=fill,
+            edgecolors=[colour],
+            marker=mark,
+            zorder=3,
+        )
+        axes.plot([], [], color=colour, marker=mark, label=level)
+    axes.axvline(0, color="0.35", linewidth=1)
+    axes.set(xlabel="effect size d", xlim=(-2, 2))
+    return _with_legend(figure, axes)
+
+
+def rejection(placed: pandas.DataFrame):
+    """Draw how often random attribute sets are called significant, against the nominal rate."""
+    figure, axes, names = _rows(placed, height=0.36)
+    for level, colour, mark, _, rows in _by_level(placed):
+        heights = [names.index(test) for test in rows["test"]]
+        axes.scatter(100 * rows["rejected"], heights, s=40, color=colour, marker=mark, label=level)
+    axes.axvline(5, color="0.35", linestyle="--", linewidth=1.2)
+    axes.annotate("nominal 5%", (5, len(names) - 0.4), xytext=(4, 0), textcoords="offset points")
+    axes.set(
+        xlim=(0, None),
+        ylim=(-0.6, len(names)),
+        xlabel="random attribute sets with one-sided p < .05 (%)",
+    )
+    axes.grid(axis="y", linewidth=0.4)
+    return _with_legend(figure, axes)
+
+
+def separability_plot(placed: pandas.DataFrame):
+    """Draw the rejection rate of random attribute sets against how separate the targets are."""
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7.2, 3.8))
+    for level, colour, mark, _, rows in _by_level(placed):
+        shares = 100 * rows["rejected_uniform"]
+        axes.scatter(rows["separability"], shares, s=40, color=colour, marker=mark, label=level)
+    axes.axhline(5, color="0.35", linestyle="--", linewidth=1.2)
+    axes.annotate("nominal 5%", (0.75, 5), xytext=(0, 4), textcoords="offset points")
+    axes.set(
+        xlabel="target words nearer to their own set than to the other (share)",
+        ylabel="random sets with p < .05 (%)",
+        ylim=(0, None),
+    )
+    return _with_legend(figure, axes)
+
+
+def null_distributions(embedded, random, n_relabellings: int = 20_000, seed: int = 0):
+    """Draw what relabelled targets and what random attribute words give, and the real effect."""
+    import seaborn
+    from matplotlib import pyplot
+
+    observed, relabelled = _relabelled_effect_sizes(embedded, n_relabellings, seed)
+    colours = seaborn.color_palette("colorblind")
+    figure, axes = pyplot.subplots(figsize=(7.2, 3.4))
+    for values, colour, label in (
+        (relabelled, colours[0], "targets relabelled: the permutation test's null"),
+        (random.effect_sizes, colours[1], "random words as attributes, targets as they are"),
+    ):
+        axes.hist(
+            values,
+            EDGES,
+            density=True,
+            color=colour,
+            alpha=0.55,
+            linewidth=0,
+            label=label,
+        )
+    axes.axvline(observed, color="0.2", linewidth=2, linestyle="--", label="this test")
+    axes.set(xlabel="effect size d", yticks=[], ylabel="density", xlim=(-2, 2))
+    axes.spines["left"].set_visible(False)
+    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    pyplot.close(figure)
+    return figure
+
+
+def _rows(frame: pandas.DataFrame, height: float):
+    """Return a figure with one row a test, from the top down."""
+    from matplotlib import pyplot
+
+    names = list(dict.fromkeys(frame["test"]))[::-1]
+    figure, axes = pyplot.subplots(figsize=(7.2, height * len(names) + 1.4))
+    axes.set(yticks=range(len(names)), yticklabels=names)
+    return figure, axes, names
+
+
+def _by_level(frame: pandas.DataFrame):
+    """Yield level, colour, mark, vertical offset and rows."""
+    import seaborn
+
+    colours = seaborn.color_palette("colorblind")
+    for level, rows in frame.groupby("level", sort=False):
+        index, mark, offset = LEVELS[level]
+        yield level, colours[index], mark, offset, rows
+
+
+def _with_legend(figure, axes):
+    from matplotlib import pyplot
+
+    axes.legend(
+        frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, title="level"
+    )
+    pyplot.close(figure)
+    return figure
+
+
+def scores_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return scores as the reader sees them: rounded, in words."""
+    return pandas.DataFrame(
+        {
+            "test": scores["test"],
+            "level": scores["level"],
+            "d": scores["value"],
+            "95% interval": [
+                f"{low:.2f} to {high:.2f}".replace("-", "−")
+                for low, high in zip(scores["low"], scores["high"], strict=True)
+            ],
+            "p, items": scores["p_value"].map(_p),
+            "p, words": scores["p_value_words"].map(_p),
+            "p, Holm": scores["p_holm"].map(_p),
+            "p, BH": scores["p_bh"].map(_p),
+            "items a side": scores["n"],
+            "words a side": scores["n_words"],
+        }
+    )
+
+
+def placed_table(placed: pandas.DataFrame, columns: list[str] | None = None) -> pandas.DataFrame:
+    """Return the place of tests among random attribute sets, with headings for the reader."""
+    headings = {
+        "test": "test",
+        "level": "level",
+        "value": "d",
+        "p_value_words": "permutation p",
+        "p_bh": "permutation p, BH",
+        "p_random": "p among random sets",
+        "p_random_bh": "p among random sets, BH",
+        "q95": "95th percentile of |d|",
+        "rejected": "random sets rejected",
+        "rejected_uniform": "rejected, unmatched",
+        "rejected_two_sided": "rejected, two-sided 10%",
+        "separability": "separability",
+    }
+    return placed[columns or list(headings)].rename(columns=headings)
+
+
+def panel(scores: pandas.DataFrame, embedded, random, seed: int = 0) -> Panel:
+    """Return the panel in which a reader chooses test, level and divisor.
+
+    It shows a test's effect size beside those of relabelled targets and of random attribute words.
+
+    Parameters
+    ----------
+    scores, embedded
+        As :func:`biaslib.studies.text_encoders.run` gives them.
+    random
+        One :class:`biaslib.studies.text_encoders.RandomAttributes` a row of the scores.
+    seed
+        Seed of the relabellings that are drawn for the picture.
+    """
+    cases = {}
+    for row, each, drawn in zip(scores.to_dict("records"), embedded, random, strict=True):
+        _, relabelled = _relabelled_effect_sizes(each, 2_000, seed)
+        for divisor, column in DIVISORS.items():
+            case = row["test"], row["level"], divisor
+            cases[case] = _drawing(row, row[column], relabelled, drawn)
+    choices = {
+        "Test": list(dict.fromkeys(scores["test"])),
+        "Level": list(dict.fromkeys(scores["level"])),
+        "Divide by": list(DIVISORS),
+    }
+    return Panel("A test beside what chance gives", choices, cases)
+
+
+def _drawing(row: dict, d: float, relabelled: np.ndarray, random) -> Drawing:
+    """Draw both histograms and the test; another divisor stretches all effect sizes alike."""
+    stretch = d / row["value"]
+    marks = [
+        histogram(stretch * relabelled, EDGES)
+        | {"label": "targets relabelled: what the permutation test compares with", "group": 0},
+        histogram(stretch * random.effect_sizes, EDGES)
+        | {"label": "random words as attributes, targets as they are", "group": 1},
+        {"kind": "rule", "x": [d], "y": [], "label": "this test", "group": 5},
+    ]
+    return Drawing(
+        _panel_sentence(row, d, random),
+        marks,
+        "effect size d",
+        "share",
+        (-2, 2),
+        (0, 1.05 * max(*marks[0]["y"], *marks[1]["y"])),
+        "Two histograms of effect sizes and an upright line at this test.",
+    )
+
+
+def _panel_sentence(row: dict, d: float, random) -> str:
+    test, stretch = stimuli.association_test(row["test"], row["level"]), d / row["value"]
+    return (
+        f"{test.title}, {row['level']} level; positive: {test.direction}. d = {signed(d)}, 95% "
+        f"interval {signed(stretch * row['low'])} to {signed(stretch * row['high'])}, "
+        f"{row['n_words']} words a side. Relabelled targets reach this d or more in "
+        f"{_share(row['p_value_words'])} of partitions (one-sided p). Random attribute words reach "
+        f"its size in {_share(random.p_value(row['value']))} of {len(random.effect_sizes):,} sets; "
+        f"95% of them stay within ±{stretch * random.quantile():.2f}, and the permutation test "
+        f"calls {_share(random.rejection_rate())} of them significant at 5%."
+    )
+
+
+def _share(value: float) -> str:
+    return "less than 0.1%" if value < 0.001 else f"{value:.1%}"
+
+
+def _relabelled_effect_sizes(embedded, n: int, seed: int) -> tuple[float, np.ndarray]:
+    """Return the effect size, and effect sizes when target words change sides.
+
+    A word takes its sentences along, and every word has equally many; so relabelling changes the
+    difference of means and leaves the spread as it is.
+    """
+    x, y = embedded.word_scores()
+    observed = effect_size_of_scores(*embedded.split(embedded.scores))
+    scale = observed / (x.mean() - y.mean())
+    return observed, scale * inference.relabelled_differences(x, y, n, rng=seed)
+
+
+def _p(value: float) -> str:
+    return "< .001" if value < 0.001 else f"{value:.3f}".replace("0.", ".", 1)

@@ -1,0 +1,1036 @@
+r"""Study 2: masked words with and without images (Srinivasan and Bisk 2021), on any model.
+
+A vision-language model and a text-only one fill the masked entity of a caption. What they answer is
+kept in a store, so that a killed run goes on where it was; every score is computed from those
+answers by :mod:`biaslib.metrics.masked_lm`.
+
+.. math:: S(E, g) = \ln \frac{P(E \mid g)}{P(E \mid g_N)}, \qquad B(E) = S(E, f) - S(E, m)
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+from scipy import stats
+
+import plantedworld
+from biaslib import datasets, inference, models, runtime, stimuli
+from biaslib.datasets._problems import problems
+from biaslib.metrics import masked_lm
+from biaslib.models import region_files
+from biaslib.models._errors import CheckpointError
+from biaslib.models.images import pictures
+from biaslib.models.regions import RegionFeatures
+from biaslib.models.stored import store_key
+from plantedworld.models import checkpoints as planted_checkpoints
+
+__all__ = [
+    "AGENTS",
+    "ARTICLES",
+    "NO_IMAGE",
+    "SOURCES",
+    "TEXT_MODELS",
+    "Choices",
+    "Inputs",
+    "Results",
+    "Shown",
+    "answers",
+    "captions",
+    "inputs",
+    "named_instead",
+    "named_shares",
+    "per_image",
+    "planted_inputs",
+    "planted_model",
+    "run",
+    "scores",
+    "shares",
+    "tokenizer_problems",
+    "user_inputs",
+]
+
+AGENTS = ("woman", "man", "person")
+"""Who stands in the caption; the last is the paper's neutral agent."""
+
+GENDERS = AGENTS[:2]
+"""Who is shown."""
+
+SOURCES = {
+    "S_PT": "pre-training",
+    "S_L": "language, with the image",
+    "S_V": "image",
+    "S_L, no image": "language, without an image",
+    "S_L, text model": "language, the text-only model",
+}
+"""Where an association is looked for, and what it is called."""
+
+ARTICLES = ("fitted", "printed")
+NO_IMAGE = ("text", "blank")
+
+STUDY = "masked association"
+ENTITY_COLUMNS = ["entity", "frame", "set", "stereotype"]
+ANSWER_COLUMNS = ["entity", "gender", "image", "agent", "candidate", "log_p"]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the paper leaves open.
+
+    Parameters
+    ----------
+    article
+        ``fitted``: "wearing an [MASK]" where an apron is asked for, which gives something away;
+        ``printed``: "wearing a [MASK]" for every entity that is counted, as in the paper's Table 2.
+    no_image
+        What stands for no image: ``text``, the caption alone, as the model reads text; ``blank``,
+        an empty picture.
+    pieces
+        How an entity of several word pieces is scored: ``chain`` or ``mean``, see
+        :meth:`biaslib.models.bert.Bert.mask_log_prob`. With an empty string such an entity is a
+        problem, since the paper does not say what it did.
+    among
+        Over what the probability is shared: the ``vocabulary``, or the ``candidates``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such choice.
+
+    Examples
+    --------
+    >>> Choices(no_image="blank").article
+    'fitted'
+    """
+
+    article: str = "fitted"
+    no_image: str = "text"
+    pieces: str = ""
+    among: str = "vocabulary"
+
+    def __post_init__(self) -> None:
+        known = {
+            "article": ARTICLES,
+            "no_image": NO_IMAGE,
+            "pieces": ("", "chain", "mean"),
+            "among": ("vocabulary", "candidates"),
+        }
+        for name, names in known.items():
+            if getattr(self, name) not in names:
+                raise runtime.unknown_name(f"choice of {name}", getattr(self, name), names)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What a model is told; nothing where the choice is its own."""
+        options = {"pieces": self.pieces, "among": self.among}
+        usual = {"pieces": ("", "chain"), "among": ("vocabulary",)}
+        return {name: value for name, value in options.items() if value not in usual[name]}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Images of people with entities, handed to a model a few at a time.
+
+    Attributes
+    ----------
+    rows
+        One row an image: *entity*, *gender* (``woman`` or ``man``), *image* (its name).
+    ids
+        What each image is, by its content.
+    take
+        Takes numbers of rows, and returns those images as the model reads them.
+    blank
+        Takes nothing, and returns one empty picture as the model reads it.
+    source
+        What made of the images what the model reads: the store's rows depend on it.
+    """
+
+    rows: pandas.DataFrame
+    ids: Sequence[str]
+    take: Callable[[Sequence[int]], Any]
+    blank: Callable[[], Any]
+    source: str
+
+    def part(self, rows: Sequence[int]) -> "Shown":
+        """Return some of the images."""
+        rows = list(rows)
+        return Shown(
+            self.rows.iloc[rows].reset_index(drop=True),
+            [self.ids[row] for row in rows],
+            lambda which: self.take([rows[row] for row in which]),
+            self.blank,
+            self.source,
+        )
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Whom the study asks, and about what.
+
+    Attributes
+    ----------
+    profile, dataset
+        Of the run, and where its images come from.
+    model, text_model
+        Anything with ``mask_log_prob``: the vision-language model, and the text-only one from
+        which its training on images began.
+    entities
+        One row an entity: *entity*, *frame*, *set*, *stereotype*.
+    images
+        The images, or None for the part of the study that has none.
+    seed
+        Of the world and of the resampling.
+    problems
+        What is wrong with the images: see :func:`biaslib.datasets.entity_images`.
+    pictured
+        The entities that should have images.
+    per_agent
+        Images of women, and of men, that each of those should have.
+    """
+
+    profile: str
+    dataset: str
+    model: Any
+    text_model: Any
+    entities: pandas.DataFrame
+    images: Shown | None
+    seed: int = 0
+    problems: pandas.DataFrame = field(default_factory=lambda: problems([]))
+    pictured: Sequence[str] = ()
+    per_agent: int = 0
+
+    @property
+    def weights(self) -> dict[str, str]:
+        """What the stamp says of the models."""
+        return {each.name: each.revision for each in (self.model, self.text_model)}
+
+
+@dataclass(frozen=True)
+class Results:
+    """What came out.
+
+    Attributes
+    ----------
+    scores
+        Tidy scores: see :func:`scores`.
+    answers
+        What the vision-language model answered: see :func:`answers`.
+    text_answers
+        What the text-only model answered.
+    problems
+        What was left out, and what a reader should know.
+    """
+
+    scores: pandas.DataFrame
+    answers: pandas.DataFrame
+    text_answers: pandas.DataFrame
+    problems: pandas.DataFrame
+
+
+# What is asked
+
+
+def captions(entities: pandas.DataFrame, article: str = "fitted") -> pandas.DataFrame:
+    """Return the caption in which each entity is masked, and the verb that it shares with others.
+
+    Parameters
+    ----------
+    entities
+        With the columns *entity* and *frame*.
+    article
+        See :class:`Choices`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *entity*; *caption*, with places for ``{agent}`` and a ``[MASK]``; *verb*, the caption
+        without its article: entities with the same verb are candidates for the same mask.
+
+    Examples
+    --------
+    >>> some = stimuli.entities().query("entity in ['apron', 'suit']")
+    >>> captions(some, article="printed")["caption"].unique().tolist()
+    ['The {agent} is wearing a [MASK].']
+    """
+    masked = entities["frame"].str.replace("{entity}", "[MASK]", regex=False)
+    verbs = masked.str.replace(r" an? \[MASK\]", " [MASK]", regex=True)
+    if article == "printed":
+        masked = masked.str.replace(" an [MASK]", " a [MASK]", regex=False)
+    table = {"entity": entities["entity"], "caption": masked, "verb": verbs}
+    return pandas.DataFrame(table).reset_index(drop=True)
+
+
+def tokenizer_problems(model, entities: Sequence[str], pieces: str = "") -> pandas.DataFrame:
+    """Return the entities that a model's tokenizer lacks or splits, as a table of problems.
+
+    A model without a tokenizer, such as the oracle, has none of these.
+
+    Examples
+    --------
+    >>> bert = models.load("bert", dose=3, seed=0)
+    >>> tokenizer_problems(bert, ["purse", "zeppelin"])[["kind", "what"]].values.tolist()
+    [['entity is not in the vocabulary', 'zeppelin']]
+    """
+    tokenizer = getattr(model, "tokenizer", None)
+    found = []
+    for entity in entities if tokenizer is not None else ():
+        tokens = tokenizer.tokenize(entity)
+        if not tokens or tokenizer.unk_token in tokens:
+            found.append(("error", "entity is not in the vocabulary", model.name, entity))
+        elif len(tokens) > 1:
+            what = f"{entity}: {' '.join(tokens)}"
+            severity = "note" if pieces else "error"
+            found.append((severity, "entity splits into word pieces", model.name, what))
+    return problems(found)
+
+
+# Inputs
+
+
+def inputs(profile: str | None = None, **settings: Any) -> Inputs:
+    """Return the study's inputs in a profile: the same call for both.
+
+    In ``planted``: :func:`planted_inputs`; in ``paper``: :func:`user_inputs`, of the folder
+    ``srinivasan2021`` of the data folder, VL-BERT and BERT. Settings that the other profile alone
+    knows (``dose``, ``view``, ``planted_in``; ``checkpoint``) are left out.
+    """
+    chosen = runtime.profile(profile)
+    known = PLANTED_SETTINGS if chosen == "planted" else PAPER_SETTINGS
+    unknown = set(settings) - PLANTED_SETTINGS - PAPER_SETTINGS
+    if unknown:
+        raise runtime.unknown_name("setting", min(unknown), PLANTED_SETTINGS | PAPER_SETTINGS)
+    kept = {name: value for name, value in settings.items() if name in known}
+    return planted_inputs(**kept) if chosen == "planted" else user_inputs(**kept)
+
+
+COMMON = {"model", "entities", "per_agent", "pictured"}
+PLANTED_SETTINGS = COMMON | {"dose", "seed", "view", "planted_in"}
+PAPER_SETTINGS = COMMON | {"folder", "checkpoint", "only_sound"}
+
+
+def planted_model() -> str:
+    """Return the model that answers in ``planted``: VL-BERT, if it is shipped.
+
+    Without its checkpoint of dose 3, VisualBERT stands in for it. That did not begin with BERT's
+    weights, so that its ``S_PT`` compares two models that learned apart.
+
+    Examples
+    --------
+    >>> planted_model() in ("vl-bert", "visualbert")
+    True
+    """
+    found = planted_checkpoints.shipped(models.REGISTRY["vl-bert"].family)
+    both = found[(found["seed"] == 0) & (found["planted_in"] == "both")]
+    return "vl-bert" if 3.0 in set(both["dose"]) else "visualbert"
+
+
+def planted_inputs(
+    model: str | None = None,
+    entities: pandas.DataFrame | None = None,
+    per_agent: int = 6,
+    dose: float = 3,
+    seed: int = 0,
+    view: str = "ambiguous",
+    planted_in: str = "both",
+    pictured: str | None = "case study",
+) -> Inputs:
+    """Return the inputs of a planted world.
+
+    Parameters
+    ----------
+    model
+        A name of the registry; None takes :func:`planted_model`. With ``oracle``, the text-only
+        model is the oracle of the text corpus, otherwise the world's BERT.
+    entities
+        Rows of :func:`biaslib.stimuli.entities`; None takes all of them.
+    per_agent
+        Scenes of a woman, and of a man, for each entity; 0 for none.
+    dose, seed, planted_in
+        Of the world. Where no BERT is shipped for a world planted in one place alone, that of the
+        world planted in both stands in.
+    view
+        How scenes show the entity: ``visible``, ``ambiguous`` or ``hidden``.
+    pictured
+        The set of entities that have images, as in the paper; the others are asked about in
+        captions alone. None, or a set that is not there, stands for all.
+    """
+    model = planted_model() if model is None else model
+    entities = stimuli.entities() if entities is None else entities
+    made = {"profile": "planted", "dose": dose, "seed": seed}
+    asked = models.load(model, planted_in=planted_in, **made)
+    text = _before(asked) if model == "oracle" else models.load("bert", **made)
+    if not per_agent:
+        return Inputs("planted", "planted world, no images", asked, text, entities, None, seed)
+    wanted = tuple(_pictured(entities, pictured))
+    shown, dataset = _shown_scenes(model, wanted, per_agent, view), f"planted world, {view}"
+    asked_for = {"pictured": wanted, "per_agent": per_agent}
+    return Inputs("planted", dataset, asked, text, entities, shown, seed, **asked_for)
+
+
+def user_inputs(
+    model: str = "vl-bert",
+    entities: pandas.DataFrame | None = None,
+    per_agent: int = 6,
+    folder: str | Path | None = None,
+    checkpoint: str | Path | None = None,
+    only_sound: bool = False,
+    pictured: str | None = "case study",
+) -> Inputs:
+    """Return the inputs of a folder of images, and of official checkpoints.
+
+    Parameters
+    ----------
+    model
+        A name of the registry. The text-only model beside it is the one that it began from:
+        :data:`TEXT_MODELS`, and else BERT.
+    entities
+        With the columns *entity*, *frame*, *set* and *stereotype*; None takes
+        ``entities.csv`` of the folder (:func:`biaslib.stimuli.own_entities`) if there is one, and
+        else :func:`biaslib.stimuli.entities`.
+    per_agent
+        Images of women, and of men, that an entity should have; 0 for none.
+    folder
+        Of the images (:func:`biaslib.datasets.entity_images`); None takes the folder
+        ``srinivasan2021`` of the data folder. Features of regions, where the model reads those,
+        are taken from ``regions.safetensors``, ``regions.tsv`` or the folder ``regions`` in it,
+        named by the images' paths below it, and else made by the detector.
+    checkpoint
+        Of the model, instead of the registered source.
+    only_sound
+        Go on with the images that are sound, as many of women as of men, maybe with none: every
+        entity is asked about in captions alone, which need no image.
+    pictured
+        As of :func:`planted_inputs`.
+
+    Raises
+    ------
+    DataError
+        If images are missing, damaged, there twice or unbalanced, or the file of regions has none
+        of an image or others than the model reads, unless told to go on; the message counts them
+        by kind.
+    FileNotFoundError
+        If there is no folder of images, unless told to go on.
+    """
+    folder = _image_folder(folder, only_sound)
+    if entities is None:
+        own = folder / "entities.csv"
+        entities = stimuli.own_entities(own) if own.is_file() else stimuli.entities()
+    asked = models.load(model, profile="paper", checkpoint=checkpoint)
+    text = models.load(TEXT_MODELS.get(model, "bert"), profile="paper")
+    if not per_agent:
+        return Inputs("paper", "no images", asked, text, entities, None)
+    wanted = tuple(_pictured(entities, pictured))
+    if only_sound and not folder.is_dir():
+        manifest, found = _no_folder(folder, wanted)
+    else:
+        manifest, found = datasets.entity_images(folder, wanted, per_agent)
+    regions = _region_file(folder, asked)
+    if regions is not None:
+        manifest, lacking = _with_regions(manifest, regions, asked.width)
+        found = pandas.concat([found, lacking], ignore_index=True)
+    datasets.require_sound(found, f"the image set {folder}", only_sound)
+    manifest = datasets.balanced_images(manifest)
+    try:
+        shown = _shown_files(manifest, regions, asked) if len(manifest) else None
+    except NO_DETECTOR as error:
+        if not only_sound:
+            raise
+        why = [("error", "the detector is not there", f"{len(manifest)} images", str(error))]
+        shown, found = None, pandas.concat([found, problems(why)], ignore_index=True)
+    name = folder.name if shown else "no images"
+    return Inputs("paper", name, asked, text, entities, shown, 0, found, wanted, per_agent)
+
+
+NO_DETECTOR = (CheckpointError, FileNotFoundError, ImportError, runtime.DownloadError)
+"""Errors of a detector that cannot be had; others are raised."""
+
+TEXT_MODELS = {"vl-bert-large": "bert-large", "vl-bert-large-e2e": "bert-large"}
+"""The text-only model from which a vision-language model began, where it is not BERT base."""
+
+
+def _image_folder(folder: str | Path | None, only_sound: bool) -> Path:
+    """Return the folder of the images, which has to be there unless told to go on."""
+    if folder is not None:
+        return Path(folder)
+    try:
+        return runtime.data_folder("srinivasan2021")
+    except FileNotFoundError as error:
+        if only_sound:
+            return Path("srinivasan2021")
+        raise FileNotFoundError(
+            f"{error}. To go on with captions alone, pass only_sound=True"
+        ) from error
+
+
+def _no_folder(folder: Path, wanted: Sequence[str]) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Return an empty manifest, and that the images of every entity are missing."""
+    columns = ["entity", "gender", "image", "path", "sha256"]
+    found = [
+        ("error", "image is missing", f"{entity}, {agent}", f"there is no folder {folder.name}")
+        for entity in wanted
+        for agent in GENDERS
+    ]
+    return pandas.DataFrame(columns=columns, dtype=object), problems(found)
+
+
+def _region_file(folder: Path, asked) -> Path | None:
+    """Return the file or folder of regions, where there is one and the model reads regions."""
+    files = (folder / name for name in ("regions.safetensors", "regions.tsv", "regions"))
+    there = next((path for path in files if path.exists()), None)
+    return there if models.REGISTRY[asked.name].features else None
+
+
+def _with_regions(
+    manifest: pandas.DataFrame, path: Path, width: int
+) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Return the images whose regions the model can read, and why it cannot read those of others.
+
+    All at once where nothing is wrong, and else one by one.
+    """
+    names, wrong = manifest["image"].tolist(), {}
+    try:
+        region_files.read(path, names, width) if names else None
+    except region_files.FeatureFileError:
+        for name in names:
+            try:
+                region_files.read(path, [name], width)
+            except region_files.FeatureFileError as error:
+                wrong[name] = str(error)
+    lost = manifest[manifest["image"].isin(wrong)]
+    found = [
+        ("error", "regions cannot be used", f"{row.entity}, {row.gender}", wrong[row.image])
+        for row in lost.itertuples()
+    ]
+    return manifest.drop(index=lost.index), problems(found)
+
+
+def _pictured(entities: pandas.DataFrame, chosen: str | None) -> list[str]:
+    of_set = entities["set"] == chosen
+    return entities.loc[of_set if of_set.any() else slice(None), "entity"].tolist()
+
+
+def _before(oracle):
+    """Return the oracle of the text corpus of the same world."""
+    from plantedworld.models.oracle import Oracle
+
+    return Oracle(oracle.world, corpus="text")
+
+
+@functools.lru_cache(maxsize=16)
+def _scenes(entities: tuple[str, ...], per_agent: int, view: str) -> pandas.DataFrame:
+    """The same scenes for every world."""
+    rng = np.random.default_rng(7)
+    return plantedworld.agents_with_entities(rng, entities, n_per_agent=per_agent, view=view)
+
+
+@functools.lru_cache(maxsize=16)
+def _pixels(entities: tuple[str, ...], per_agent: int, view: str) -> list[str]:
+    return pictures(_scenes(entities, per_agent, view)).ids
+
+
+@functools.lru_cache(maxsize=16)
+def _scene_regions(entities: tuple[str, ...], per_agent: int, view: str):
+    from plantedworld.models.regions import regions_of
+
+    return regions_of(_scenes(entities, per_agent, view))
+
+
+@functools.cache
+def _package() -> str:
+    """Hash of the package: what draws scenes, and what the oracle computes."""
+    return runtime.source_hash()
+
+
+def _shown_scenes(model: str, *which_scenes) -> Shown:
+    """Scenes for a model that sees them drawn, or for the oracle, which reads what they show."""
+    scenes = _scenes(*which_scenes)
+    rows = scenes[["entity", "gender"]].assign(image=[f"scene {n}" for n in range(len(scenes))])
+    source = f"scenes, source {_package()}"
+    if model == "oracle":
+        shown = plantedworld.shown_evidence(scenes).itertuples(index=False)
+        ids = [repr(row) for row in shown]
+        return Shown(rows, ids, lambda which: scenes.iloc[list(which)], plantedworld.blank, source)
+    ids = _pixels(*which_scenes)
+    if models.REGISTRY[model].features:
+        return Shown(
+            rows,
+            ids,
+            lambda which: _scene_regions(*which_scenes)[list(which)],
+            plantedworld.blank,
+            source,
+        )
+    return Shown(rows, ids, lambda which: scenes.iloc[list(which)], plantedworld.blank, source)
+
+
+def _shown_files(manifest: pandas.DataFrame, regions: Path | None, asked) -> Shown:
+    """Image files, or regions from a file where there is one and the model reads regions."""
+    rows, paths = manifest[["entity", "gender", "image"]], manifest["path"].tolist()
+    ids, names = manifest["sha256"].tolist(), manifest["image"].tolist()
+    if not models.REGISTRY[asked.name].features:
+        white = np.full((224, 224, 3), 255, np.uint8)
+        return Shown(rows, ids, lambda which: [paths[i] for i in which], lambda: [white], "files")
+    empty = functools.partial(_no_regions, asked.width)
+    if regions is None:
+        source = f"regions of {asked.detector.revision}"
+        return Shown(rows, ids, lambda which: [paths[i] for i in which], empty, source)
+    of_content = runtime.file_sha256 if regions.is_file() else runtime.source_hash
+    source = f"{regions.name}, sha256 {of_content(regions)[:12]}"
+
+    def read(which: Sequence[int]):
+        return region_files.read(regions, [names[i] for i in which], asked.width)
+
+    return Shown(rows, ids, read, empty, source)
+
+
+def _no_regions(width: int):
+    """Return an empty picture: no region is real, so that none is looked at."""
+    whole = np.array([[[0.0, 0.0, 1.0, 1.0]]])
+    features = np.zeros((1, 1, width), np.float32)
+    return RegionFeatures(features, whole, [[False]], [[False]], [[64, 64]])
+
+
+# Answers
+
+
+def answers(
+    model,
+    entities: pandas.DataFrame,
+    images: Shown | None = None,
+    choices: Choices = Choices(),
+    store: runtime.Store | None = None,
+    shard_size: int = 64,
+) -> pandas.DataFrame:
+    """Return what a model answers: log P(candidate) for every caption, with and without images.
+
+    Every entity with the same verb is a candidate for the same mask, so that it can be seen which
+    of them a model prefers. A row of the store is an image in a caption: the three agents and all
+    candidates at once, so that an image is read once.
+
+    Parameters
+    ----------
+    model
+        Anything with ``mask_log_prob``.
+    entities
+        With the columns *entity* and *frame*.
+    images
+        None for captions alone.
+    choices
+        What the paper leaves open.
+    store
+        None takes the usual one.
+    shard_size
+        Images that a kill may lose.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *entity*, which the image shows, or whose caption stands alone; *gender*, whom the image
+        shows, and *image*, its name: both empty for a caption alone; *agent*, in the caption;
+        *candidate*; *log_p*, its natural logarithm.
+    """
+    store = runtime.Store() if store is None else store
+    asked, parts = captions(entities, choices.article), []
+    for _, group in asked.groupby("verb", sort=False):
+        candidates = group["entity"].tolist()
+        for caption, members in group.groupby("caption", sort=False):
+            question = _Question(model, caption, candidates, choices, store, shard_size)
+            alone = question.alone(images)
+            parts.append(_alone(members["entity"].tolist(), alone, candidates))
+            if images is not None:
+                of_group = np.flatnonzero(images.rows["entity"].isin(members["entity"]))
+                if len(of_group):
+                    shown = images.part(of_group)
+                    parts.append(_long(shown.rows, question.with_images(shown), candidates))
+    return pandas.concat(parts, ignore_index=True)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """One caption with its candidates, for one model."""
+
+    model: Any
+    caption: str
+    candidates: list[str]
+    choices: Choices
+    store: runtime.Store
+    shard_size: int
+
+    def _key(self, source: str) -> dict[str, Any]:
+        return store_key(
+            self.model,
+            "masked words",
+            caption=self.caption,
+            agents=AGENTS,
+            candidates=self.candidates,
+            source=source,
+            **self.choices.options,
+        )
+
+    def _ask(self, images: Any, n: int) -> np.ndarray:
+        """Return log-probabilities, (n, agents, candidates)."""
+        options = self.choices.options
+        of_agents = [
+            self.model.mask_log_prob(
+                [self.caption.format(agent=agent)] * n, self.candidates, images, **options
+            )
+            for agent in AGENTS
+        ]
+        return np.stack(of_agents, axis=1)
+
+    def alone(self, images: Shown | None) -> np.ndarray:
+        """Return the answers without an image, (agents, candidates)."""
+        blank = self.choices.no_image == "blank" and images is not None
+        source = images.source if blank else _own_source(self.model)
+        found = self.store.rows(
+            self._key(source),
+            ["blank" if blank else "no image"],
+            lambda which: self._ask(images.blank() if blank else None, len(which)),
+        )
+        return found[0]
+
+    def with_images(self, shown: Shown) -> np.ndarray:
+        """Return the answers with images, (images, agents, candidates)."""
+        return self.store.rows(
+            self._key(shown.source),
+            shown.ids,
+            lambda which: self._ask(shown.take(which), len(which)),
+            self.shard_size,
+        )
+
+
+def _own_source(model) -> str:
+    """What text alone goes through: nothing, but for the oracle, which is the package itself."""
+    return f"source {_package()}" if model.name == "oracle" else "text"
+
+
+def _alone(entities: list[str], log_p: np.ndarray, candidates: list[str]) -> pandas.DataFrame:
+    rows = pandas.DataFrame({"entity": entities, "gender": "", "image": ""})
+    return _long(rows, np.repeat(log_p[np.newaxis], len(entities), axis=0), candidates)
+
+
+def _long(rows: pandas.DataFrame, log_p: np.ndarray, candidates: list[str]) -> pandas.DataFrame:
+    """Return (n, agents, candidates) as one row a number."""
+    n_agents, n_candidates = log_p.shape[1:]
+    each = rows.loc[rows.index.repeat(n_agents * n_candidates)].reset_index(drop=True)
+    return each.assign(
+        agent=np.tile(np.repeat(AGENTS, n_candidates), len(rows)),
+        candidate=np.tile(candidates, len(rows) * n_agents),
+        log_p=log_p.reshape(-1),
+    )[ANSWER_COLUMNS]
+
+
+# Scores
+
+ADVICE = (
+    'An entity that splits can be asked for piece by piece: pass Choices(pieces="chain"). For any '
+    "other, choose another word, or pass only_sound=True to go on without those entities"
+)
+
+
+def run(
+    inputs: Inputs,
+    choices: Choices = Choices(),
+    only_sound: bool = False,
+    store: runtime.Store | None = None,
+    n_resamples: int = 1000,
+    shard_size: int = 64,
+) -> Results:
+    """Ask both models, and score every entity.
+
+    Parameters
+    ----------
+    inputs
+        Of :func:`inputs`.
+    choices
+        What the paper leaves open.
+    only_sound
+        Go on without the entities that a tokenizer lacks, or splits without a choice of what to do.
+    store, shard_size
+        As of :func:`answers`.
+    n_resamples
+        Of images, for the intervals; 0 for none.
+
+    Raises
+    ------
+    DataError
+        If a tokenizer lacks or splits an entity, unless told to go on; the message names it.
+    """
+    names = inputs.entities["entity"].tolist()
+    checked = [
+        tokenizer_problems(model, names, choices.pieces)
+        for model in (inputs.model, inputs.text_model)
+    ]
+    found = pandas.concat([inputs.problems, *checked], ignore_index=True)
+    datasets.require_sound(pandas.concat(checked), "the list of entities", only_sound, ADVICE)
+    entities = _sound_entities(inputs.entities, pandas.concat(checked))
+    asked = answers(inputs.model, entities, inputs.images, choices, store, shard_size)
+    before = answers(inputs.text_model, entities, None, choices, store, shard_size)
+    found_scores = scores(asked, before, entities, n_resamples, inputs.seed)
+    return Results(_labelled(found_scores, inputs), asked, before, found)
+
+
+def _labelled(found: pandas.DataFrame, inputs: Inputs) -> pandas.DataFrame:
+    """Return scores with study, model, revision, profile and dataset before them."""
+    of_text = found["level"] == "S_L, text model"
+    labels = {"study": STUDY}
+    for name in ("name", "revision"):
+        ours, other = (getattr(each, name) for each in (inputs.model, inputs.text_model))
+        labels["model" if name == "name" else name] = np.where(of_text, other, ours)
+    labels |= {"profile": inputs.profile, "dataset": inputs.dataset}
+    return pandas.concat([pandas.DataFrame(labels, index=found.index), found], axis=1)
+
+
+def _sound_entities(entities: pandas.DataFrame, found: pandas.DataFrame) -> pandas.DataFrame:
+    errors = found.loc[found["severity"] == "error", "what"]
+    wrong = {what.split(":")[0] for what in errors}
+    left = entities[~entities["entity"].isin(wrong)].reset_index(drop=True)
+    if left.empty:
+        raise datasets.DataError(
+            f"none of the {len(entities)} entities is left: {', '.join(sorted(wrong)[:5])} are "
+            "missing from a tokenizer or split by it; choose other words, or choose pieces"
+        )
+    return left
+
+
+def scores(
+    asked: pandas.DataFrame,
+    before: pandas.DataFrame,
+    entities: pandas.DataFrame,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> pandas.DataFrame:
+    """Return the association and bias scores of every entity, from what two models answered.
+
+    Parameters
+    ----------
+    asked, before
+        Answers of the vision-language model and of the text-only one.
+    entities
+        With the columns *entity*, *set* and *stereotype*.
+    n_resamples
+        Of images, women's and men's apart, for percentile intervals; 0 for none.
+    seed
+        Of the resampling.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a number: *test*, the entity; *level*, one of :data:`SOURCES`; *statistic*,
+        ``S(f)``, ``S(m)`` or ``B``; *value*, *low*, *high*, *p_value* (empty); *n*, the images it
+        rests on, or 1 caption; *seed*; *probability*, of the entity with the gendered agent, and
+        *normaliser*, without (means over images; empty for B); *set* and *stereotype*.
+    """
+    log_p = _own_log_p(asked)
+    text = _own_log_p(before)
+    rows = []
+    for at, entity in enumerate(entities.itertuples()):
+        labels = {"test": entity.entity, "set": entity.set, "stereotype": entity.stereotype}
+        found = _of_entity(log_p.loc[entity.entity], text.loc[entity.entity])
+        for level, (bias, weighted) in found.items():
+            tidy = _tidy(bias, weighted, n_resamples, [seed, at])
+            rows += [labels | {"level": level, "seed": seed} | row for row in tidy]
+    columns = ["test", "level", "statistic", "value", "low", "high", "p_value", "n", "seed"]
+    columns += ["probability", "normaliser", "set", "stereotype"]
+    return pandas.DataFrame(rows)[columns]
+
+
+def _own_log_p(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return log P of the entity itself: rows entity, gender, image; columns agents."""
+    own = found[found["candidate"] == found["entity"]]
+    index = ["entity", "gender", "image"]
+    return own.pivot(index=index, columns="agent", values="log_p").sort_index()
+
+
+def _of_entity(asked: pandas.DataFrame, before: pandas.DataFrame) -> dict[str, tuple]:
+    """Return by source the bias score, and what takes weights of women's and men's images."""
+    alone, first = asked.loc[("", "")], before.loc[("", "")]
+    found = {
+        "S_PT": _without_images(masked_lm.pretraining_shift, alone, (first, None)),
+        "S_L, no image": _without_images(masked_lm.language_association, alone, (alone, "person")),
+        "S_L, text model": _without_images(
+            masked_lm.language_association, first, (first, "person")
+        ),
+    }
+    by_gender = {gender: asked.loc[gender] for gender in GENDERS if gender in asked.index}
+    if len(by_gender) < len(GENDERS):
+        return found
+    women, men = (by_gender[gender] for gender in GENDERS)
+    both = pandas.concat([women, men])
+    f, m = (masked_lm.language_association(both[a], both["person"]) for a in GENDERS)
+    language = masked_lm.bias_score(f=f, m=m)
+    f, m = (masked_lm.visual_association(g["person"], alone["person"]) for g in (women, men))
+    visual = masked_lm.bias_score(f=f, m=m)
+    found["S_L"] = (language, _language_weighted(language, (len(women), len(men))))
+    found["S_V"] = (visual, _visual_weighted(visual, (len(women), len(men))))
+    return found
+
+
+def _without_images(score: Callable, above: pandas.Series, below: tuple) -> tuple:
+    """A score of one caption: nothing to resample."""
+    normaliser, agent = below
+    f, m = (score(above[a], normaliser[agent or a]) for a in GENDERS)
+    return masked_lm.bias_score(f=f, m=m), None
+
+
+def _language_weighted(bias: masked_lm.BiasScore, sizes: tuple[int, int]) -> dict:
+    def of(score):
+        return lambda women, men: score.reweighted(np.concatenate([women, men]))
+
+    return {name: (of(getattr(bias, name)), sizes) for name in "fm"} | {"B": (of(bias), sizes)}
+
+
+def _visual_weighted(bias: masked_lm.BiasScore, sizes: tuple[int, int]) -> dict:
+    return {
+        "f": (bias.f.reweighted, sizes[:1]),
+        "m": (bias.m.reweighted, sizes[1:]),
+        "B": (bias.reweighted, sizes),
+    }
+
+
+def _tidy(bias: masked_lm.BiasScore, weighted: dict | None, n_resamples: int, seed) -> list[dict]:
+    """Return three rows: both agents, and their difference."""
+    rows = []
+    for name, score in (("f", bias.f), ("m", bias.m), ("B", bias)):
+        whole = name == "B"
+        row = {"statistic": name if whole else f"S({name})", "value": score.score}
+        row |= {"low": np.nan, "high": np.nan, "p_value": np.nan}
+        row["n"] = _n_images(bias) if whole else score.n
+        row["probability"] = np.nan if whole else float(score.probabilities.mean())
+        row["normaliser"] = np.nan if whole else float(np.exp(score.log_normaliser).mean())
+        if weighted and n_resamples:
+            statistic, sizes = weighted[name]
+            found = inference.bootstrap(
+                statistic, sizes, n_resamples=n_resamples, rng=np.random.default_rng(seed)
+            )
+            row |= {"low": found.low, "high": found.high}
+        rows.append(row)
+    return rows
+
+
+def _n_images(bias: masked_lm.BiasScore) -> int:
+    return bias.f.n + bias.m.n if bias.f.name == "S_V" else bias.f.n
+
+
+def per_image(asked: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what each image adds to the scores of its entity.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row an image: *entity*, *gender*, *image*; *S_L(f)*, *S_L(m)* and *S_V*, its log
+        ratios; *probability*, of the entity with "person", and *no image*, without the image.
+    """
+    log_p = _own_log_p(asked).reset_index()
+    alone = log_p[log_p["image"] == ""].set_index("entity")["person"]
+    shown = log_p[log_p["image"] != ""]
+    without = shown["entity"].map(alone)
+    table = shown[["entity", "gender", "image"]].assign(
+        **{
+            "S_L(f)": shown["woman"] - shown["person"],
+            "S_L(m)": shown["man"] - shown["person"],
+            "S_V": shown["person"] - without,
+            "probability": np.exp(shown["person"]),
+            "no image": np.exp(without),
+        }
+    )
+    return table.rename_axis(columns=None).reset_index(drop=True)
+
+
+def shares(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the two shares of the paper's section 5, with intervals.
+
+    "Agrees with the label": entities whose B without an image has the sign of the stereotype, for
+    the vision-language model and for the text-only one; only entities with a label count.
+    "Towards men": entities whose B is lower than under the text-only model; that difference is
+    the B of ``S_PT``.
+
+    Parameters
+    ----------
+    found
+        Of :func:`scores`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a share and set of entities (and ``"all"``): *test*, the set; *level*;
+        *statistic*; *value*, *low*, *high* (Clopper and Pearson), *p_value* (two-sided binomial
+        test against one half), *n*, *count*.
+    """
+    bias = found[found["statistic"] == "B"]
+    rows = []
+    for name, group in [("all", bias), *bias.groupby("set", sort=False)]:
+        for level in ("S_L, no image", "S_L, text model"):
+            labelled = group[(group["level"] == level) & (group["stereotype"] != "")]
+            expected = labelled["stereotype"].map({"women": 1, "men": -1})
+            agrees = np.sign(labelled["value"]) == expected
+            rows.append(_share(name, level, "agrees with the label", agrees))
+        shifted = group.loc[group["level"] == "S_PT", "value"] < 0
+        rows.append(_share(name, "S_PT", "towards men", shifted))
+    return pandas.DataFrame(rows)
+
+
+def _share(name: str, level: str, statistic: str, hits: pandas.Series) -> dict:
+    count, n = int(hits.sum()), len(hits)
+    labels = {"test": name, "level": level, "statistic": statistic, "count": count, "n": n}
+    if not n:
+        return labels | dict.fromkeys(("value", "low", "high", "p_value"), np.nan)
+    interval = inference.proportion_interval(count, n)
+    p_value = float(stats.binomtest(count, n).pvalue)
+    bounds = {"value": count / n, "low": interval.low, "high": interval.high}
+    return labels | bounds | {"p_value": p_value}
+
+
+def named_instead(asked: pandas.DataFrame, entities: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what a model names where the picture shows an entity: the logic of Table 3.
+
+    The caption says "person". Of the entities with the same verb, the most probable one is what
+    the model names.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row an image: *entity*, *gender*, *image*; *named*; *shown probability* and *named
+        probability*; *wrong*, whether they differ; *fits the gender*, for a wrong name, whether
+        its stereotype is that of the gender in the picture (None where it has no label).
+    """
+    neutral = asked[(asked["agent"] == "person") & (asked["image"] != "")]
+    keys = ["entity", "gender", "image"]
+    first = neutral.loc[neutral.groupby(keys, sort=False)["log_p"].idxmax()]
+    own = neutral[neutral["candidate"] == neutral["entity"]]
+    table = own[[*keys, "log_p"]].merge(
+        first[[*keys, "candidate", "log_p"]], on=keys, suffixes=("", "_named"), validate="1:1"
+    )
+    wrong = table["candidate"] != table["entity"]
+    labels = entities.set_index("entity")["stereotype"].map({"women": "woman", "men": "man"})
+    of_named = table["candidate"].map(labels)
+    fits = (of_named == table["gender"]).astype(object).where(wrong & of_named.notna(), None)
+    return pandas.DataFrame(
+        {
+            **{key: table[key] for key in keys},
+            "named": table["candidate"],
+            "shown probability": np.exp(table["log_p"]),
+            "named probability": np.exp(table["log_p_named"]),
+            "wrong": wrong,
+            "fits the gender": fits,
+        }
+    )
+
+
+def named_shares(named: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how often the wrong entity is named, and how often the wrong name fits the gender.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *statistic*, *value*, *low*, *high* (Clopper and Pearson), *p_value* (against one half),
+        *n*, *count*.
+    """
+    judged = named.loc[named["wrong"], "fits the gender"].dropna().astype(bool)
+    rows = [
+        _share("images", "image", "names another entity", named["wrong"]),
+        _share("images", "image", "the wrong name fits the gender", judged),
+    ]
+    return pandas.DataFrame(rows).drop(columns=["test", "level"])

@@ -1,0 +1,1176 @@
+"""Study 3: the audit of CLIP with SO-B-IT (Hamidieh et al. 2023), and the captions behind it.
+
+Words in captions against portraits of labelled groups: C-ASC, who is retrieved, how evenly; with
+intervals that resample people, a correction over words and groups, and the choices that the paper
+leaves open. Then the captions of a corpus: with whose pronouns does a word stand?
+
+From the command line, ``python -m biaslib.studies.study3_clip_audit`` computes the embeddings of a run
+into the store, to be found there by the notebook; ``accelerate launch -m
+biaslib.studies.study3_clip_audit`` does so on several GPUs; ``--model`` and ``--checkpoint`` take any dual
+encoder.
+"""
+
+import argparse
+import functools
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+from scipy import special, stats
+
+import plantedworld
+from biaslib import inference, models, runtime, stimuli
+from biaslib.datasets import DataError
+from biaslib.datasets import captions as corpora
+from biaslib.datasets import fairface as portraits
+from biaslib.metrics import caption_association
+from biaslib.models import processes
+from biaslib.models.images import ReadAhead, pictures
+from biaslib.models.stored import store_key
+from plantedworld import World
+from plantedworld.models.oracle import Oracle
+
+__all__ = [
+    "COST",
+    "ERASED",
+    "FEW",
+    "TEMPLATES",
+    "Audit",
+    "Corpus",
+    "Inputs",
+    "Retrieval",
+    "against_truth",
+    "as_spelt",
+    "audit",
+    "beside_truth",
+    "chance_correlation",
+    "corpus_of",
+    "cost",
+    "embed_images",
+    "embed_texts",
+    "erasure",
+    "expected_shares",
+    "in_planted_world",
+    "innocent_captions",
+    "inputs",
+    "load_model",
+    "log_odds",
+    "mechanism",
+    "other_crops",
+    "planted_corpus",
+    "retrieve",
+    "score",
+    "sensitivity",
+    "source_of_bias",
+    "welch_p_values",
+    "words",
+]
+
+STUDY = "hamidieh2023"
+ERASED = 0.2
+"""A group is called hardly retrieved for a word if its share is below this part of its share in
+the data set. Ours: section F of the paper says "few" and gives no number."""
+
+CORPUS_SIZE = 45_000
+"""Captions that a tiny CLIP was trained on."""
+
+FEW = 10
+"""Groups of fewer portraits are named: resampled intervals are too narrow there."""
+
+WORDS_AT_ONCE = 64
+SPARE = 50
+
+NOTHING = 1e-9
+"""Log ratios and spreads below this are rounding, and count as 0."""
+
+TEMPLATES = {
+    "by kind, as the paper": None,
+    "adjective template for all": "a photo of {a} {word} person",
+    "noun template for all": "a photo of {a} {word}",
+}
+"""Captions of the sensitivity analysis; the second is that of a public re-implementation.
+
+:meta hide-value:
+"""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a run of the study reads.
+
+    Attributes
+    ----------
+    profile, dataset
+        Of the run, and the name of the portraits.
+    model
+        Options of :func:`biaslib.models.load`.
+    people
+        One row a portrait, with the columns of the facets.
+    read
+        Rows of ``people`` -> images.
+    ids
+        What the store calls the portraits: hashes of their content.
+    facets
+        Name of a facet -> its column, or columns of an intersection.
+    labels
+        Known labels of each column, in their order, whether or not they occur.
+    gender
+        Names of the two genders in ``people``, women first.
+    k
+        Portraits retrieved for each word.
+    corpus
+        Folder or file of captions, or None where there is none.
+    crop
+        Of the portraits.
+    scenes
+        Of the planted portraits: what the oracle reads. None in ``paper``.
+    """
+
+    profile: str
+    dataset: str
+    model: Mapping[str, Any]
+    people: pandas.DataFrame
+    read: Callable[[pandas.DataFrame], Any]
+    ids: Sequence[str]
+    facets: Mapping[str, str | list[str]]
+    labels: Mapping[str, Sequence[str]]
+    gender: tuple[str, str]
+    k: int
+    corpus: Path | None = None
+    crop: str = ""
+    scenes: pandas.DataFrame | None = field(default=None, repr=False)
+
+    @functools.cached_property
+    def groups(self) -> dict[str, pandas.DataFrame]:
+        """Who belongs to which group, by facet: a partition each, without empty groups.
+
+        Raises
+        ------
+        DataError
+            If a facet has one group only; the message names the empty ones and counts the other.
+        """
+        tables = {}
+        for facet, by in self.facets.items():
+            sizes = self.sizes(facet)
+            there = sizes.index[sizes > 0]
+            if len(there) < 2:
+                raise DataError(_one_group(facet, sizes))
+            tables[facet] = portraits.membership(self.people, by, there)
+        return tables
+
+    def sizes(self, facet: str) -> pandas.Series:
+        """Return how many portraits each possible group of a facet has, none included."""
+        return portraits.group_sizes(self.people, self.facets[facet], self.labels)
+
+    @property
+    def checksum(self) -> str:
+        """12 hexadecimal digits that change with any portrait or label."""
+        columns = self.people[list(self.labels)].assign(portrait=list(self.ids))
+        return hashlib.sha256(columns.to_csv(index=False).encode()).hexdigest()[:12]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader has to know of the portraits: other size, empty groups, small groups."""
+        found = [
+            each["what"]
+            for each in self.people.attrs.get("problems", ())
+            if each["severity"] == "note"
+        ]
+        for facet in self.facets:
+            sizes = self.sizes(facet)
+            empty, small = sizes.index[sizes == 0], sizes[sizes.between(1, FEW - 1)]
+            if len(empty):
+                found.append(f"{facet}: no portrait is labelled {_quoted(empty)}; left out")
+            if len(small):
+                counts = [f"{name!r} ({n})" for name, n in small.sort_values().items()]
+                found.append(
+                    f"{facet}: {len(small)} of {len(sizes)} groups have fewer than {FEW} "
+                    f"portraits, {_listed(counts)}: their intervals are too narrow, and a group "
+                    "of one has none"
+                )
+        return found
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(list(names)[:most]) + more
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return _listed([repr(name) for name in names])
+
+
+def _one_group(facet: str, sizes: pandas.Series) -> str:
+    there = ", ".join(f"{name!r} has {n:,}" for name, n in sizes[sizes > 0].items())
+    empty = _quoted(sizes.index[sizes == 0])
+    return (
+        f"{facet}: no portrait is labelled {empty} ({there}), so that there is nothing to compare. "
+        "Take the whole split, or leave the facet out: dataclasses.replace(given, facets=...)"
+    )
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Captions that are counted.
+
+    Attributes
+    ----------
+    path
+        Parquet file or folder.
+    world
+        Whose captions they are, or None: nobody knows the truth then.
+    missing
+        Why the planted world's stand in where others were wanted, and what to do; else empty.
+    """
+
+    path: Path
+    world: World | None = None
+    missing: str = ""
+
+    @property
+    def profile(self) -> str:
+        """``planted`` or ``paper``, whatever the run's is."""
+        return "paper" if self.world is None else "planted"
+
+    def truth(self, entries: Sequence[str]) -> np.ndarray | None:
+        """Return the planted share of women's pronouns, or None where nobody knows it."""
+        return None if self.world is None else expected_shares(self.world, entries)
+
+    @property
+    def checksum(self) -> str:
+        """12 hexadecimal digits of the files' names and sizes: terabytes are not read twice."""
+        files = corpora.caption_files(self.path)
+        said = "\n".join(f"{path.name} {path.stat().st_size}" for path in files)
+        return hashlib.sha256(said.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """Cosines and rankings of a run, of which scores are made.
+
+    Attributes
+    ----------
+    similarities
+        (k words, n portraits), float32.
+    ranking
+        Portraits nearest to each word, nearest first, deeper than k for resampling.
+    k
+        How many count as retrieved.
+    """
+
+    similarities: np.ndarray = field(repr=False)
+    ranking: np.ndarray = field(repr=False)
+    k: int
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A run: its inputs, model, words (one row a word and type), retrieval and tidy scores."""
+
+    given: Inputs
+    model: Any = field(repr=False)
+    table: pandas.DataFrame = field(repr=False)
+    found: Retrieval
+    scores: pandas.DataFrame = field(repr=False)
+
+    def c_asc(self, captions: Sequence[str], facet: str = "gender") -> np.ndarray:
+        """Return C-ASC of other captions, (k, groups of the facet)."""
+        image = embed_images(self.model, self.given)
+        text = embed_texts(self.model, as_spelt(captions, self.given))
+        return caption_association.c_asc(text @ image.T, self.given.groups[facet].to_numpy())
+
+
+def inputs(
+    profile: str | None = None,
+    dose: float = 3,
+    seed: int = 0,
+    n_per_cell: int = 30,
+    crop: str = "0.25",
+    split: str = "train",
+    *,
+    model: str | None = None,
+    checkpoint: str | Path | None = None,
+    equal: bool = False,
+) -> Inputs:
+    """Return what the study reads in a profile.
+
+    Parameters
+    ----------
+    profile
+        ``planted``: emoji portraits with new looks, and a tiny CLIP. ``paper``: FairFace in the
+        data folder ``fairface``, OpenCLIP ViT-H/14, and the corpus in the data folder
+        ``captions`` where there is one.
+    dose, seed, n_per_cell
+        Of the planted world; portraits of each gender in each tone.
+    crop, split
+        Of FairFace.
+    model, checkpoint
+        Any dual encoder, as :func:`biaslib.models.load` takes it; None takes the profile's.
+    equal
+        Draw as many portraits from every intersection of gender and race as the smallest has, by
+        ``seed``. The planted portraits are equal as they are, by gender and tone.
+
+    Returns
+    -------
+    Inputs
+
+    Raises
+    ------
+    FileNotFoundError, DataError
+        If the data are not there, or not as they should be, or a facet has one group only; the
+        message says what to do.
+    """
+    chosen = {"checkpoint": checkpoint} if checkpoint else {}
+    if runtime.profile(profile) == "paper":
+        chosen |= {"name": model or "open-clip", "profile": "paper"}
+        given = _paper(_fairface(crop, split), chosen, seed if equal else None)
+    else:
+        chosen |= {"name": model or "clip", "profile": "planted", "dose": dose, "seed": seed}
+        given = _planted(chosen, n_per_cell)
+    given.groups  # noqa: B018  A facet with one group is refused here, before hours of embedding.
+    return given
+
+
+def _planted(model: Mapping[str, Any], n_per_cell: int) -> Inputs:
+    seed = model["seed"]
+    scenes = plantedworld.faces(n_per_cell, np.random.default_rng([seed, 3]))
+    people = scenes.assign(
+        gender=scenes["gender"].map({"woman": "women", "man": "men"}),
+        tone="tone " + scenes["tone"].astype(str),
+    )
+    facets = {"gender": "gender", "tone": "tone", "age": "age", "gender x tone": ["gender", "tone"]}
+    return Inputs(
+        profile="planted",
+        dataset="planted portraits",
+        model=model,
+        people=people,
+        read=lambda rows: plantedworld.draw(scenes.loc[rows.index]),
+        ids=pictures(scenes).ids,
+        facets=facets,
+        labels={
+            "gender": ("women", "men"),
+            "tone": tuple(f"tone {tone}" for tone in range(1, 6)),
+            "age": plantedworld.AGES,
+        },
+        gender=("women", "men"),
+        k=len(people) // 10,
+        crop="whole",
+        scenes=scenes,
+    )
+
+
+def _fairface(crop: str, split: str) -> pandas.DataFrame:
+    people = portraits.read_fairface(runtime.data_folder("fairface"), split, crop)
+    return people.assign(place=range(len(people)))
+
+
+def _paper(people: pandas.DataFrame, model: Mapping[str, Any], equal_seed: int | None) -> Inputs:
+    split, crop = people.loc[0, ["split", "crop"]]
+    dataset = f"FairFace {split}, crop {crop}"
+    if equal_seed is not None:
+        noted = people.attrs
+        people = portraits.equal_groups(people, ["gender", "race"], rng=equal_seed)
+        people.attrs, dataset = noted, f"{dataset}, equal groups"
+    try:
+        corpus = runtime.data_folder("captions")
+    except FileNotFoundError:
+        corpus = None
+    facets = {"gender": "gender", "race": "race", "age": "age", "gender x race": ["gender", "race"]}
+    return Inputs(
+        profile="paper",
+        dataset=dataset,
+        model=model,
+        people=people,
+        read=portraits.fairface_images,
+        ids=people["sha256"].tolist(),
+        facets=facets,
+        labels={**portraits.LABELS, "gender": ("Female", "Male")},
+        gender=("Female", "Male"),
+        k=min(100, len(people) // 10),
+        corpus=corpus,
+        crop=crop,
+    )
+
+
+def words(outside: bool = False) -> pandas.DataFrame:
+    """Return the taxonomy, a row a word and type, with its caption in the models' spelling.
+
+    Parameters
+    ----------
+    outside
+        Add the words that the paper's tables print under a type that its taxonomy does not give
+        them: :func:`biaslib.stimuli.printed_outside`.
+
+    Examples
+    --------
+    >>> words().groupby("bias_type", sort=False).size().to_dict()["Activity"]
+    20
+    """
+    table = stimuli.taxonomy("sobit")
+    if not outside:
+        return table
+    return pandas.concat([table, stimuli.printed_outside()], ignore_index=True)
+
+
+def load_model(given: Inputs) -> Any:
+    """Return the dual encoder of a run, on a device of its own if several processes share it."""
+    processes.which_process()
+    options = dict(given.model)
+    return models.load(options.pop("name"), **options)
+
+
+def embed_images(
+    model: Any, given: Inputs, store: runtime.Store | None = None, shard_size: int | None = None
+) -> np.ndarray:
+    """Return one unit vector a portrait, (n, d), computed once for all runs.
+
+    A run that is killed repeats one shard at most; None takes shards of 512, and of 4,096 on CUDA
+    devices. If several processes were launched, each computes its share of those that are not there
+    yet.
+    """
+    store = store or runtime.Store()
+    key = store_key(model, "image embeddings")
+    on_cuda = str(getattr(model, "device", "")).startswith("cuda")
+    shard_size = shard_size or (4096 if on_cuda else 512)
+    files = "row" in given.people and bool((given.people["row"] < 0).all())
+    ahead: ReadAhead | None = None
+
+    def compute(which: Sequence[int]) -> np.ndarray:
+        shown = given.read(given.people.iloc[list(which)]) if ahead is None else ahead.part(which)
+        return model.encode_image(shown)
+
+    if processes.which_process()[1] > 1:
+        missing = store.missing(key, given.ids)
+        processes.wait_for_all()  # All have seen the same before anybody writes.
+        own = [missing[at] for at in processes.own_share(len(missing))]
+        mine = [given.ids[row] for row in own]
+        ahead = ReadAhead(given.read(given.people), own) if files else None
+        if own:
+            store.rows(key, mine, lambda which: compute([own[at] for at in which]), shard_size)
+        processes.wait_for_all()
+    ahead = ReadAhead(given.read(given.people), store.missing(key, given.ids)) if files else None
+    return store.rows(key, given.ids, compute, shard_size)
+
+
+def embed_texts(model: Any, texts: Sequence[str], store: runtime.Store | None = None) -> np.ndarray:
+    """Return one unit vector a caption, (k, d), computed once for all runs."""
+    store, texts = store or runtime.Store(), list(texts)
+
+    def compute(which: Sequence[int]) -> np.ndarray:
+        return model.encode_text([texts[row] for row in which])
+
+    return store.rows(store_key(model, "text embeddings"), texts, compute)
+
+
+def in_planted_world(run: Audit, n_resamples: int = 20) -> Audit:
+    """Return the run itself if it is of the planted world, or an audit of that at dose 3."""
+    if run.given.profile == "planted":
+        return run
+    return audit(inputs("planted"), n_resamples=n_resamples)
+
+
+def beside_truth(run: Audit) -> pandas.DataFrame:
+    """Return C-ASC of a run in the planted world beside what is planted, and that of the oracle.
+
+    The oracle sees the same portraits and answers from the world's probabilities, so that its
+    score shows what the measure makes of a perfect model.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a facet, type and word: *facet* (gender, tone), *group* whose C-ASC it is, *word*,
+        *bias_type*; *truth*, the planted log ratio of the word's probability (woman to man, tone 5
+        to tone 1; exactly 0 where nothing is planted); *model* and *oracle*, C-ASC of either.
+    """
+    given, entries = run.given, as_spelt(run.table["word"], run.given)
+    world = plantedworld.world(given.model["dose"], given.model["seed"])
+    oracle = Oracle(world, scenes=given.scenes)
+    captions = as_spelt(run.table["caption"], given)
+    exact = oracle.encode_text(captions) @ oracle.encode_image(given.scenes).T
+    truths = {
+        ("gender", "women"): world.truth.log_ratio(entries),
+        ("tone", "tone 5"): world.truth.tone_log_ratio(entries),
+    }
+    tables = []
+    for (facet, group), truth in truths.items():
+        members = given.groups[facet][[group]].to_numpy()
+        own = caption_association.c_asc(run.found.similarities, members)[:, 0]
+        known = run.table[["word", "bias_type"]].assign(facet=facet, group=group)
+        truth = np.where(np.abs(truth) < NOTHING, 0.0, truth)
+        tables.append(known.assign(truth=truth, model=own, oracle=_where_spread(exact, members)))
+    return pandas.concat(tables, ignore_index=True)
+
+
+def _where_spread(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Return C-ASC of one group, (k,): 0 where all portraits are equally near."""
+    found, spread = np.zeros(len(similarities)), np.ptp(similarities, axis=1) > NOTHING
+    found[spread] = caption_association.c_asc(similarities[spread], members)[:, 0]
+    return np.where(np.abs(found) < NOTHING, 0.0, found)
+
+
+def retrieve(text: np.ndarray, image: np.ndarray, k: int) -> Retrieval:
+    """Return cosines of captions (k, d) and portraits (n, d), and rankings with some to spare."""
+    similarities = (text @ image.T).astype(np.float32)
+    depth = min(len(image), 2 * k + SPARE)
+    return Retrieval(similarities, caption_association.top_k(similarities, depth), k)
+
+
+def score(
+    found: Retrieval,
+    given: Inputs,
+    table: pandas.DataFrame,
+    model: Any,
+    *,
+    ddof: int = 1,
+    n_resamples: int = 1_000,
+    seed: int = 0,
+) -> pandas.DataFrame:
+    """Return tidy scores of every word and group: C-ASC, share, skew and entropy.
+
+    Parameters
+    ----------
+    found
+        As of :func:`retrieve`.
+    given
+        The run's inputs.
+    table
+        The words: ``word``, ``bias_type``, ``kind``, ``caption``, in the order of ``found``.
+    model
+        For its name and revision.
+    ddof
+        Of C-ASC.
+    n_resamples
+        Resamples of people.
+    seed
+        Of the resamples.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a statistic, word and group: study, model, revision, profile, dataset, test (the
+        type of bias), level (the facet), word, kind, group, statistic, value, low, high, p_value,
+        p_adjusted, n, seed. ``c_asc``, ``share`` (of the k retrieved) and ``skew`` (log of its
+        ratio to the share in the data set, one portrait added) a group; ``entropy`` a facet, its
+        group "all". p-values: Welch's test for C-ASC, the hypergeometric test for shares; adjusted
+        (Benjamini and Yekutieli) over all words and groups of a facet and statistic. Intervals are
+        95% percentile intervals that draw people anew, each portrait taken for another person; a
+        group of one portrait has none.
+    """
+    rng = np.random.default_rng(seed)
+    everyone = pandas.concat(given.groups.values(), axis=1)
+    intervals = _c_asc_intervals(found, everyone.to_numpy(), ddof, n_resamples, rng)
+    p_values = welch_p_values(found.similarities, everyone.to_numpy())
+    shares = _resampled(found, everyone.to_numpy(), "share", n_resamples, rng)
+    alone = everyone.to_numpy().sum(axis=0) < 2
+    for bounds in (*intervals[1:], shares.low, shares.high):
+        bounds[:, alone] = np.nan
+    top = found.ranking[:, : found.k]
+    rows, start = [], 0
+    for facet, members in given.groups.items():
+        columns = slice(start, start + members.shape[1])
+        start += members.shape[1]
+        composition = caption_association.top_k_composition(top, members.to_numpy())
+        test = caption_association.representation(composition)
+        skew = caption_association.skew_at_k(composition, smoothing=1.0)
+        nothing = np.full(skew.shape, np.nan)
+        parts = {
+            "c_asc": (*(part[:, columns] for part in intervals), p_values[:, columns]),
+            "share": (test.shares, shares.low[:, columns], shares.high[:, columns], test.p_value),
+            "skew": (skew, nothing, nothing, nothing),
+        }
+        rows += [_tidy(table, facet, members.columns, name, *part) for name, part in parts.items()]
+        even = _resampled(found, members.to_numpy(), "entropy", n_resamples, rng)
+        bounds = (np.asarray(each)[:, None] for each in (even.estimate, even.low, even.high))
+        rows.append(_tidy(table, facet, ["all"], "entropy", *bounds, nothing[:, :1]))
+    scores = pandas.concat(rows, ignore_index=True)
+    labels = {"study": STUDY, "model": model.name, "revision": model.revision}
+    labels |= {"profile": given.profile, "dataset": given.dataset}
+    return scores.assign(**labels, n=len(given.people), seed=seed)
+
+
+def _tidy(table, facet, names, statistic, value, low, high, p_value) -> pandas.DataFrame:
+    """Return the rows of a statistic: words outside, groups inside."""
+    adjusted = np.full(p_value.shape, np.nan)
+    if np.isfinite(p_value).all():
+        adjusted = inference.adjust_table(p_value, "by")
+    words_ = table.loc[table.index.repeat(len(names)), ["bias_type", "word", "kind"]]
+    columns = {
+        "test": words_["bias_type"].to_numpy(),
+        "level": facet,
+        "word": words_["word"].to_numpy(),
+        "kind": words_["kind"].to_numpy(),
+        "group": np.tile(np.asarray(names, dtype=object), len(table)),
+        "statistic": statistic,
+    }
+    numbers = {"value": value, "low": low, "high": high}
+    numbers |= {"p_value": p_value, "p_adjusted": adjusted}
+    return pandas.DataFrame(columns | {key: each.ravel() for key, each in numbers.items()})
+
+
+def _c_asc_intervals(found: Retrieval, members, ddof, n_resamples, rng):
+    """Return C-ASC with bounds, (k, g) each, some words at a time; all see the same resamples."""
+    seeds = rng.integers(2**32)
+    parts = []
+    for start in range(0, len(found.similarities), WORDS_AT_ONCE):
+        block = found.similarities[start : start + WORDS_AT_ONCE]
+        interval = inference.bootstrap_c_asc(
+            block, members, ddof, n_resamples=n_resamples, rng=np.random.default_rng(seeds)
+        )
+        parts.append((interval.estimate, interval.low, interval.high))
+    return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+def _resampled(found: Retrieval, members, statistic: str, n_resamples: int, rng):
+    return inference.bootstrap_top_k(
+        found.ranking, members, found.k, statistic, n_resamples=n_resamples, rng=rng
+    )
+
+
+def audit(
+    given: Inputs,
+    *,
+    n_resamples: int = 1_000,
+    seed: int = 0,
+    store: runtime.Store | None = None,
+) -> "Audit":
+    """Return the audit of the whole taxonomy: embeddings through the store, rankings, scores.
+
+    In ``paper`` the words that are printed outside of their type are scored too: see :func:`words`.
+    """
+    model, table = load_model(given), words(outside=given.profile == "paper")
+    image = embed_images(model, given, store)
+    text = embed_texts(model, as_spelt(table["caption"], given), store)
+    found = retrieve(text, image, given.k)
+    scores = score(found, given, table, model, n_resamples=n_resamples, seed=seed)
+    return Audit(given, model, table, found, scores)
+
+
+def other_crops(
+    model: Any, given: Inputs, store: runtime.Store | None = None
+) -> dict[str, np.ndarray]:
+    """Return embeddings of the same people in another crop, by its name.
+
+    In ``planted``, the inner four fifths of each picture; in ``paper``, FairFace's other crop, or
+    nothing where the data folder has one crop only.
+
+    Raises
+    ------
+    DataError
+        If the other crop's portraits have other labels, so that they cannot be paired, or are not
+        as they should be.
+    """
+    if given.profile == "planted":
+        drawn = given.read(given.people)
+        edge = drawn.shape[1] // 10
+        inner = np.ascontiguousarray(drawn[:, edge:-edge, edge:-edge])
+        ids = pictures(inner).ids
+        found = (store or runtime.Store()).rows(
+            store_key(model, "image embeddings"),
+            ids,
+            lambda which: model.encode_image(inner[which]),
+        )
+        return {"inner four fifths": found}
+    other = next(crop for crop in portraits.CROPS if crop != given.crop)
+    split = given.people["split"].iloc[0]
+    if not portraits.has_crop(runtime.data_folder("fairface"), split, other):
+        return {}
+    every, places = _fairface(other, split), given.people["place"].to_numpy()
+    again = every.iloc[places[places < len(every)]].reset_index(drop=True)
+    labels = list(portraits.LABELS)
+    if not again[labels].equals(given.people[labels]):
+        raise DataError(
+            f"the crops {given.crop} and {other} of the split {split} hold different portraits, or "
+            "in another order: take both from one release"
+        )
+    shown = replace(given, people=again, ids=again["sha256"].tolist(), crop=other)
+    return {f"crop {other}": embed_images(model, shown, store)}
+
+
+def corpus_of(given: Inputs, folder: str | Path) -> Corpus:
+    """Return the captions of a run: those its tiny CLIP was trained on, or the data folder's.
+
+    Where the data folder has none, the planted world's at dose 3 stand in, and ``missing`` says so.
+    """
+    if given.profile == "planted":
+        dose, seed = given.model["dose"], given.model["seed"]
+        return Corpus(planted_corpus(folder, dose, seed), plantedworld.world(dose, seed))
+    if given.corpus:
+        return Corpus(given.corpus)
+    try:
+        return Corpus(runtime.data_folder("captions"))
+    except FileNotFoundError as error:
+        return Corpus(planted_corpus(folder, 3, 0), plantedworld.world(3, 0), str(error))
+
+
+def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
+    r"""Return two-sided p-values of the difference of means that C-ASC standardises.
+
+    Welch's test of a group's portraits against all others, with :math:`s^2` the variances within:
+
+    .. math:: t = \frac{\bar d_G - \bar d_{\bar G}}
+              {\sqrt{s_G^2 / |G| + s_{\bar G}^2 / |\bar G|}}
+
+    Parameters
+    ----------
+    similarities
+        (k, n).
+    members
+        (n, g), true where the portrait belongs to the group.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k, g). Groups of a single portrait, or all but one, have 1.
+
+    Examples
+    --------
+    >>> women = np.array([[True], [True], [True], [False], [False], [False]])
+    >>> welch_p_values(np.array([[3.0, 4, 5, 1, 2, 3]]), women).round(4)
+    array([[0.0705]])
+    """
+    scores = similarities - similarities.mean(axis=1, keepdims=True, dtype=np.float64)
+    inside = np.asarray(members, dtype=np.float64)
+    sides = []
+    for weights in (inside, 1 - inside):
+        n = weights.sum(axis=0)
+        mean = scores @ weights / n
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = np.maximum(scores**2 @ weights / n - mean**2, 0) * n / (n - 1)
+        sides.append((n, mean, variance / n))
+    (n_in, mean_in, error_in), (n_out, mean_out, error_out) = sides
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (mean_in - mean_out) / np.sqrt(error_in + error_out)
+        freedom = (error_in + error_out) ** 2
+        freedom = freedom / (error_in**2 / (n_in - 1) + error_out**2 / (n_out - 1))
+    return np.nan_to_num(2 * stats.t.sf(np.abs(t), freedom), nan=1.0)
+
+
+def erasure(
+    found: Retrieval,
+    members: pandas.DataFrame,
+    table: pandas.DataFrame,
+    below: float = ERASED,
+    n_resamples: int = 200,
+    seed: int = 0,
+) -> pandas.DataFrame:
+    """Return for how many words each group is hardly ever retrieved: section F's question.
+
+    Parameters
+    ----------
+    found
+        As of :func:`retrieve`.
+    members
+        A facet's groups, as of :attr:`Inputs.groups`.
+    table
+        The words, in the order of ``found``.
+    below
+        Hardly: a share below this part of the group's share in the data set.
+    n_resamples, seed
+        Of the intervals, which draw people anew. Resampling makes extremes more frequent than they
+        are, so that the bounds lie rather high.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a type of bias and group, and one a group over ``"all"`` types: *words*, how many
+        have the group hardly retrieved, with *low* and *high*; *by_chance*, how many would be if
+        k portraits were drawn at random for each; *n*, of how many words.
+    """
+    interval = _resampled(
+        found, members.to_numpy(), "ratio", n_resamples, np.random.default_rng(seed)
+    )
+    sizes = members.sum().to_numpy()
+    limit = np.ceil(below * found.k * sizes / len(members)) - 1
+    chance = stats.hypergeom.cdf(limit, len(members), sizes, found.k)
+    rows = []
+    for name in ["all", *dict.fromkeys(table["bias_type"])]:
+        chosen = (
+            np.ones(len(table), bool) if name == "all" else (table["bias_type"] == name).to_numpy()
+        )
+        counts = (interval.values[:, chosen] < below).sum(axis=1)
+        low, high = np.quantile(counts, [0.025, 0.975], axis=0)
+        words_ = (interval.estimate[chosen] < below).sum(axis=0)
+        for column, group in enumerate(members):
+            rows.append(
+                {"bias_type": name, "group": group, "words": int(words_[column]),
+                 "low": low[column], "high": high[column],
+                 "by_chance": chosen.sum() * chance[column], "n": int(chosen.sum())}
+            )  # fmt: skip
+    return pandas.DataFrame(rows)
+
+
+def innocent_captions(profile: str, n: int = 60) -> pandas.DataFrame:
+    """Return captions without social meaning: how high is C-ASC for these?
+
+    Portraits of two groups differ in clothing, light and background, and any caption lies a little
+    nearer to one of them. In ``planted`` these are the world's things, on which nothing is planted;
+    in ``paper``, things chosen by hand (:func:`biaslib.stimuli.innocent_things`). Their captions
+    are those of objects and do not say "person", as those of adjectives and activities do.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``word``, ``bias_type`` ("none"), ``kind`` and ``caption``.
+    """
+    if profile == "planted":
+        content = plantedworld.content_words()
+        rows = content[
+            content["slot"].eq("thing") & content["phrase"].str.contains("{word}", regex=False)
+        ]
+        phrases = [
+            row.phrase.replace("a {word}", f"{stimuli.indefinite_article(word)} {word}")
+            .replace("{word}", word)
+            for word, row in rows.iterrows()
+        ]  # fmt: skip
+        table = pandas.DataFrame(
+            {"word": rows.index, "caption": [f"a photo of {p}" for p in phrases]}
+        )
+    else:
+        things = stimuli.innocent_things()
+        captions = [stimuli.caption(word, "object") for word in things]
+        table = pandas.DataFrame({"word": things, "caption": captions})
+    return table.head(n).assign(bias_type="none", kind="object").reset_index(drop=True)
+
+
+def sensitivity(
+    model: Any,
+    given: Inputs,
+    table: pandas.DataFrame,
+    found: Retrieval,
+    other_images: Mapping[str, np.ndarray] | None = None,
+    store: runtime.Store | None = None,
+) -> pandas.DataFrame:
+    """Return how far the scores move when one open choice is made in another way.
+
+    Parameters
+    ----------
+    model, given, table
+        Of the run.
+    found
+        Its retrieval, made with the paper's template and k.
+    other_images
+        Embeddings of the same people in other crops, by name.
+    store
+        Of embeddings.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a choice and setting: *statistic* (C-ASC of women, or their share among the
+        retrieved); *rank correlation* with the run's own, over words; *mean change* and *largest
+        change*, in the statistic's unit; *top 10 kept*, how many of the ten words highest for
+        women stay among the ten; *n* words.
+    """
+    women = given.groups["gender"][[given.gender[0]]].to_numpy()
+    base = caption_association.c_asc(found.similarities, women)[:, 0]
+    rows = [
+        _moved("ddof", "0", base, caption_association.c_asc(found.similarities, women, 0)[:, 0])
+    ]
+    image = embed_images(model, given, store)
+    for name, template in TEMPLATES.items():
+        if template is None:
+            continue
+        texts = [template.format(a=stimuli.indefinite_article(w), word=w) for w in table["word"]]
+        text = embed_texts(model, as_spelt(texts, given), store)
+        other = caption_association.c_asc(text @ image.T, women)[:, 0]
+        rows.append(_moved("template", name, base, other))
+    text = embed_texts(model, as_spelt(table["caption"], given), store)
+    for name, images in (other_images or {}).items():
+        other = caption_association.c_asc(text @ images.T, women)[:, 0]
+        rows.append(_moved("crop", name, base, other))
+    share = _share_of(found.ranking, women, found.k)
+    for k in sorted({max(1, found.k // 4), found.k // 2, 2 * found.k} - {found.k, 0}):
+        if k <= found.ranking.shape[1]:
+            rows.append(_moved("k", str(k), share, _share_of(found.ranking, women, k), "share"))
+    return pandas.DataFrame(rows)
+
+
+def as_spelt(texts: Sequence[str], given: Inputs) -> list[str]:
+    """Return captions as the model reads them: the planted world has lower case only."""
+    return [text.lower() for text in texts] if given.profile == "planted" else list(texts)
+
+
+def _share_of(ranking: np.ndarray, members: np.ndarray, k: int) -> np.ndarray:
+    return caption_association.top_k_composition(ranking[:, :k], members).shares[:, 0]
+
+
+def _moved(choice: str, setting: str, base, other, statistic: str = "C-ASC") -> dict:
+    highest = [set(np.argsort(-values, kind="stable")[:10]) for values in (base, other)]
+    change = np.abs(other - base)
+    return {
+        "choice": choice,
+        "setting": setting,
+        "statistic": statistic,
+        "rank correlation": stats.spearmanr(base, other).statistic,
+        "mean change": change.mean(),
+        "largest change": change.max(),
+        "top 10 kept": len(highest[0] & highest[1]),
+        "n": len(base),
+    }
+
+
+def planted_corpus(
+    folder: str | Path, dose: float, seed: int, planted_in: str = "both", n: int = CORPUS_SIZE
+) -> Path:
+    """Write the captions that the tiny CLIP of a world was trained on, in LAION's layout.
+
+    The draws are those of ``plantedworld.training.clip.ClipRecipe``, from the same seeds.
+
+    Returns
+    -------
+    pathlib.Path
+        A parquet file with the columns TEXT and URL, the latter empty.
+    """
+    world = plantedworld.world(dose, seed, planted_in)
+    scenes = world.scenes(n, np.random.default_rng([seed, 1]))
+    texts = world.captions(scenes, np.random.default_rng([seed, 2]))["text"]
+    path = Path(folder) / f"captions-dose{dose:g}-seed{seed}-{planted_in}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pandas.DataFrame({"TEXT": texts.to_numpy(), "URL": ""}).to_parquet(path)
+    return path
+
+
+def expected_shares(
+    world: World, entries: Sequence[str], groups: Mapping[str, Sequence[str]] = corpora.PRONOUNS
+) -> np.ndarray:
+    r"""Return the share of the first group's words among both groups', given the entry: the truth.
+
+    By enumeration over content words w that hold the entry, frames f, cells z and persons a:
+
+    .. math:: P(a \in A \mid \text{entry}) \propto \sum_{w, f, z} P(z) P(w \mid z) P(f \mid w)
+              \sum_{a \in A} P(a \mid \text{place}(f), z)
+
+    Parameters
+    ----------
+    world
+        The planted world.
+    entries
+        Words of the taxonomy.
+    groups
+        As of :func:`biaslib.datasets.group_counts`.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k,), NaN where the world's captions never hold the entry with either.
+    """
+    truth = world.truth
+    contents = [f" {corpora.normalised(word)} " for word in plantedworld.content_words().index]
+    agents = plantedworld.agent_words()["word"]
+    joint = np.exp(truth.log_words + truth.design.log_cells)
+    frames = np.exp(truth.log_frames)
+    both = []
+    for group in groups.values():
+        chosen = agents.isin(group).to_numpy()
+        of_place = {
+            place: np.exp(each[chosen]).sum(axis=0) for place, each in truth.log_agents.items()
+        }
+        of_frame = np.array(
+            [of_place.get(f.place, np.zeros(joint.shape[1])) for f in plantedworld.frames()]
+        )
+        both.append((joint * (frames @ of_frame)).sum(axis=1))
+    holds = np.array([[f" {corpora.normalised(e)} " in c for c in contents] for e in entries])
+    first, second = (holds @ each for each in both)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return first / (first + second)
+
+
+def source_of_bias(
+    corpus: str | Path,
+    table: pandas.DataFrame,
+    groups: Mapping[str, Sequence[str]] = corpora.PRONOUNS,
+    both: str = "left out",
+    **options: Any,
+) -> pandas.DataFrame:
+    """Return, word by word, captions with the word and the women's share of pronouns: section 5.
+
+    Parameters
+    ----------
+    corpus
+        Parquet file or folder.
+    table
+        The words.
+    groups, both
+        As of :func:`biaslib.datasets.group_counts` and :func:`biaslib.datasets.proportions`.
+    **options
+        Of :func:`biaslib.datasets.group_counts`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *word*, *captions*, the groups' columns, *both*; *share* of the first group with *low* and
+        *high* (Clopper and Pearson), and *n*. ``attrs`` as of the counts.
+    """
+    counts = corpora.group_counts(corpus, table["word"].unique().tolist(), groups, **options)
+    shares = corpora.proportions(counts, both)
+    joined = counts.join(shares.drop(columns="word"))
+    joined.attrs = counts.attrs
+    return joined
+
+
+def against_truth(shares: pandas.DataFrame, truth: np.ndarray) -> dict[str, float]:
+    """Return how counted shares lie around the planted ones.
+
+    Returns
+    -------
+    dict
+        *words* that can be compared; *inside*, the part whose 95% interval holds the truth; *mean*
+        and *spread* of z, the differences in standard errors of a share whose truth is known: 0
+        and 1 where there is nothing but sampling error; *limit*, beyond which not even a mean of
+        independent words would lie by chance (four standard errors).
+    """
+    kept = (shares["n"] > 0).to_numpy() & np.isfinite(truth)
+    rows, p = shares[kept], truth[kept]
+    inside = rows["low"].le(p + 1e-12) & rows["high"].ge(p - 1e-12)
+    between = (p > 0) & (p < 1)
+    error = np.sqrt(p * (1 - p) / rows["n"].to_numpy())
+    z = ((rows["share"].to_numpy() - p)[between]) / error[between]
+    return {
+        "words": int(kept.sum()),
+        "inside": float(inside.mean()),
+        "mean": float(z.mean()),
+        "spread": float(z.std(ddof=1)),
+        "limit": float(4 / np.sqrt(len(z))),
+    }
+
+
+def mechanism(
+    doses: Sequence[float],
+    seed: int,
+    folder: str | Path,
+    table: pandas.DataFrame,
+    n_per_cell: int = 12,
+    store: runtime.Store | None = None,
+) -> pandas.DataFrame:
+    """Return pronouns in the training captions beside C-ASC of the CLIP trained on them, by dose.
+
+    It shows that captions can be the way by which such scores come about: here nothing else
+    differs. It does not show that LAION caused CLIP's.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a dose and word: *dose*, *word*, *share* of women's pronouns with *low* and *high*,
+        *n*, *truth*, and *c_asc* of women.
+    """
+    rows = []
+    for dose in doses:
+        given = inputs("planted", dose, seed, n_per_cell)
+        model = load_model(given)
+        image, text = embed_images(model, given, store), embed_texts(
+            model, as_spelt(table["caption"], given), store
+        )  # fmt: skip
+        women = given.groups["gender"][["women"]].to_numpy()
+        counted = source_of_bias(planted_corpus(folder, dose, seed), table)
+        truth = expected_shares(plantedworld.world(dose, seed), counted["word"])
+        c_asc = caption_association.c_asc(text @ image.T, women)[:, 0]
+        c_asc = pandas.Series(c_asc, index=table["word"]).groupby(level=0).first()
+        part = counted[["word", "share", "low", "high", "n"]].assign(dose=dose, truth=truth)
+        rows.append(part.assign(c_asc=part["word"].map(c_asc)))
+    return pandas.concat(rows, ignore_index=True)
+
+
+COST = {
+    "images": portraits.SPLITS["train"],
+    "cpu_seconds": 9.21,
+    "cpu_batch": 4,
+    "image_gflop": 335.0,
+    "efficiency": 0.3,
+    "peaks": {
+        ("T4", "float32"): 8.1,
+        ("T4", "float16"): 65.0,
+        ("H100", "float32"): 67.0,
+        ("H100", "bfloat16"): 989.0,
+    },
+}
+"""What the estimate reckons with. Measured: seconds of a batch of four pictures by ViT-H/14 at full
+size with random weights, one CPU thread (benchmarks/results/full_size.csv). Stated by makers: dense
+peaks of T4 and H100 SXM, in 10^12 operations a second; float32 is the default, and
+``BIASLIB_PRECISION`` chooses the other. Ours: 335 x 10^9 operations a picture (twice the
+multiplications of a ViT-H/14 with 257 tokens), and 30% of the peak.
+
+:meta hide-value:
+"""
+
+
+def cost(n_images: int = COST["images"]) -> pandas.DataFrame:
+    """Return how long embedding the portraits takes: measured on a CPU, estimated for two GPUs.
+
+    Examples
+    --------
+    >>> cost().round(1).values.tolist()[0]
+    ['one CPU thread', 'float32', 'measured', 0.4, 55.5]
+    """
+    rate = COST["cpu_batch"] / COST["cpu_seconds"]
+    rows = [("one CPU thread", "float32", "measured", rate)]
+    for (name, precision), peak in COST["peaks"].items():
+        rate = peak * 1e3 * COST["efficiency"] / COST["image_gflop"]
+        rows.append((name, precision, "estimate until measured", rate))
+    columns = ["device", "precision", "standing", "images a second"]
+    table = pandas.DataFrame(rows, columns=columns)
+    return table.assign(hours=n_images / table["images a second"] / 3600)
+
+
+def fingerprint(scores: pandas.DataFrame) -> str:
+    """Return 12 hexadecimal digits of all numbers of a score table, to compare two runs."""
+    numbers = scores[["value", "low", "high", "p_value"]].to_numpy(dtype=float)
+    return hashlib.sha256(np.nan_to_num(numbers, nan=-9.0).tobytes()).hexdigest()[:12]
+
+
+def log_odds(shares: Sequence[float], n: Sequence[float]) -> np.ndarray:
+    """Return log-odds of shares of n, half a count added to either side, so that 0 and 1 have one.
+
+    Examples
+    --------
+    >>> log_odds([0.5, 1.0], [10, 10]).round(2).tolist()
+    [0.0, 3.04]
+    """
+    k = np.asarray(shares, dtype=float) * np.asarray(n, dtype=float)
+    return np.log((k + 0.5) / (np.asarray(n, dtype=float) - k + 0.5))
+
+
+def chance_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
+    """Return Spearman's correlation with a 95% interval by Fisher's transformation.
+
+    Examples
+    --------
+    >>> [round(each, 2) for each in chance_correlation([1, 2, 3, 4, 5], [1, 2, 3, 5, 4])]
+    [0.9, 0.04, 0.99]
+    """
+    r = float(stats.spearmanr(x, y).statistic)
+    if abs(r) >= 1 or len(x) < 5:
+        return r, np.nan, np.nan
+    half = special.ndtri(0.975) * 1.03 / np.sqrt(len(x) - 3)
+    return r, float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Embed portraits and captions of a run into the store, and say how many there are."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--profile", choices=runtime.PROFILES, default=None)
+    parser.add_argument("--split", default="train")
+    parser.add_argument("--crop", default="0.25")
+    parser.add_argument("--portraits", type=int, default=30, help="planted: of each group")
+    parser.add_argument("--model", help="any dual encoder of the registry")
+    parser.add_argument("--checkpoint", help="folder, file or hub repository instead of its own")
+    parser.add_argument("--equal", action="store_true", help="paper: equally many of each group")
+    options = parser.parse_args(arguments)
+    given = inputs(
+        options.profile, 3, 0, options.portraits, options.crop, options.split,
+        model=options.model, checkpoint=options.checkpoint, equal=options.equal,
+    )  # fmt: skip
+    model = load_model(given)
+    n = len(embed_images(model, given))
+    texts = words(outside=given.profile == "paper")["caption"]
+    n_texts = len(embed_texts(model, as_spelt(texts, given)))
+    number, processes_ = processes.which_process()
+    print(f"process {number + 1} of {processes_}: {n} portraits, {n_texts} captions in the store")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,908 @@
+r"""Study 4, VLStereoSet (Zhou, Lai and Jiang 2022): which of three captions does a model pick?
+
+Six models, nine ways of scoring: each as the paper did, ALBEF and FLAVA by other heads too.
+Every image has a stereotypical, an anti-stereotypical and an irrelevant caption: n images take 3 n
+passes, and 4 n more for the shifts lmss and vlss (neutral captions, and these with a white image).
+What was scored is stored, so that a run that is killed goes on where it stopped.
+"""
+
+import functools
+import hashlib
+import inspect
+import itertools
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+
+import plantedworld
+from biaslib import inference, models
+from biaslib.datasets import DataError, vlstereoset
+from biaslib.metrics import caption_selection
+from biaslib.models._errors import CheckpointError
+from biaslib.models.capabilities import CapabilityError, DualEncoder, ImageTextMatcher
+from biaslib.models.images import Decoded, Pictures, ReadAhead, pictures
+from biaslib.models.regions import NothingFoundError
+from biaslib.models.stored import store_key
+from biaslib.runtime import DownloadError, Store, data_folder, progress
+from plantedworld.models.oracle import Oracle
+
+__all__ = [
+    "HEADS",
+    "ORACLE",
+    "SUBSETS",
+    "WAYS",
+    "Inputs",
+    "Run",
+    "Scored",
+    "Way",
+    "averages",
+    "caption_scores",
+    "gaps",
+    "inputs",
+    "load",
+    "over_selections",
+    "paired_tests",
+    "planted_inputs",
+    "reference_models",
+    "run",
+    "score_inputs",
+    "selected",
+    "selection_scores",
+    "shift_scores",
+    "shifts",
+    "strict",
+    "ties",
+]
+
+STUDY = "zhou2022"
+CAPTIONS = list(caption_selection.CAPTIONS)
+PAIR = ["stereotype", "anti-stereotype"]
+NEUTRAL = [f"neutral {name}" for name in PAIR]
+LEFT = "gendered words left"
+TOLERANCE = 1e-9
+"""Scores no further apart than this are tied: an oracle's sums differ in their last digits."""
+
+HEADS = {
+    "matching": "matching logit",
+    "contrastive": "contrastive cosine",
+    "unimodal": "cosine of the encoders alone",
+}
+"""What a caption can be scored by, and what it is called."""
+
+_IDS: dict[bytes, list[str]] = {}
+"""Ids of scenes that were drawn before, so that the next model does not draw them again."""
+
+SHIFTS = ["model", "row", "category", "triplet", "anti", "chosen", "balanced", "strict", "lmss"]
+SHIFTS += ["vlss", "scale"]
+"""Columns of :func:`shifts`."""
+
+RESAMPLES = 400
+SHARD = 64
+"""Images a shard of the store: what a kill may lose."""
+
+LEFT_OUT = (
+    CapabilityError,
+    CheckpointError,
+    DownloadError,
+    FileNotFoundError,
+    ImportError,
+    NothingFoundError,
+)
+"""Errors for which a way is left out and named, of a model or its detector; others are raised."""
+
+SUBSETS = {
+    "paper": "stereotype chosen, anti-stereotypical images of the balanced selection",
+    "gendered": "the same, with captions that still say a gender",
+    "chosen": "stereotype chosen, all anti-stereotypical images",
+    "anti": "all anti-stereotypical images",
+    "all": "all images",
+}
+"""The images of which lmss and vlss are summarised; but for ``gendered`` only those whose neutral
+captions say no gender."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A model and what its captions are scored by.
+
+    Attributes
+    ----------
+    model
+        As the paper writes it.
+    head
+        One of :data:`HEADS`.
+    as_in_paper
+        Whether the paper scored it so.
+    planted, paper
+        Its names in the registry, in the two profiles.
+    """
+
+    model: str
+    head: str
+    as_in_paper: bool
+    planted: str
+    paper: str
+
+    @property
+    def label(self) -> str:
+        """Model, and the head where it is not the paper's."""
+        return self.model if self.as_in_paper else f"{self.model}, {HEADS[self.head]}"
+
+
+WAYS = (
+    Way("VisualBERT", "matching", True, "visualbert", "visualbert"),
+    Way("LXMERT", "matching", True, "lxmert", "lxmert"),
+    Way("ViLT", "matching", True, "vilt", "vilt-itm"),
+    Way("CLIP", "contrastive", True, "clip", "clip"),
+    Way("ALBEF", "contrastive", True, "albef", "albef"),
+    Way("FLAVA", "contrastive", True, "flava", "flava"),
+    Way("ALBEF", "matching", False, "albef", "albef"),
+    Way("FLAVA", "matching", False, "flava", "flava"),
+    Way("FLAVA", "unimodal", False, "flava", "flava"),
+)
+"""The ways of the study: six as in the paper, and by other heads.
+
+The paper "used only FLAVA's unimodal encoders", which may mean their contrastive vectors or those
+before the projection: both are here.
+"""
+
+ORACLE = Way("oracle", "matching", True, "oracle", "oracle")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is shown and said.
+
+    Attributes
+    ----------
+    table
+        One row an image: *category*, *target*, *label*, *triplet*, the three captions, and
+        *neutral stereotype* and *neutral anti-stereotype*, empty where there are none; in
+        ``paper`` also *gendered words left*, see :func:`biaslib.datasets.vlstereoset.neutralised`.
+    images
+        As models take them: a frame of planted scenes, or n paths.
+    white
+        The white image, once.
+    profile, dataset
+        What the scores will say of themselves.
+    checksum
+        Of the data, for the stamp.
+    links
+        In ``paper``: links and images by category; None in ``planted``.
+    """
+
+    table: pandas.DataFrame
+    images: Any
+    white: Any
+    profile: str
+    dataset: str
+    checksum: str = ""
+    links: pandas.DataFrame | None = None
+
+    @property
+    def anti(self) -> np.ndarray:
+        """Which images are anti-stereotypical, (n,)."""
+        return (self.table["label"] == PAIR[1]).to_numpy()
+
+    def part(self, rows: Sequence[int]) -> "Inputs":
+        """Return some rows, by their places."""
+        rows = list(rows)
+        table = self.table.iloc[rows].reset_index(drop=True)
+        images = taken(self.images, rows)
+        if isinstance(images, pandas.DataFrame):
+            images = images.reset_index(drop=True)
+        return Inputs(
+            table, images, self.white, self.profile, self.dataset, self.checksum, self.links
+        )
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores of one way.
+
+    Attributes
+    ----------
+    way
+        Which.
+    revision
+        Of the weights.
+    original
+        Logits or cosines of the three captions, (n, 3).
+    neutral, white
+        Of the two neutral captions with the image and with a white one, (n, 2); NaN where there is
+        no neutral caption.
+    scale
+        What the model multiplies its cosines by; 1 for logits.
+    note
+        What could not be scored, and why.
+    """
+
+    way: Way
+    revision: str
+    original: np.ndarray
+    neutral: np.ndarray
+    white: np.ndarray
+    scale: float = 1.0
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """All ways on one set of inputs.
+
+    Attributes
+    ----------
+    inputs
+        What was scored.
+    scored
+        Scores by the way's label.
+    skipped
+        What could not be run: way and reason.
+    """
+
+    inputs: Inputs
+    scored: dict[str, Scored]
+    skipped: pandas.DataFrame
+
+    @property
+    def weights(self) -> dict[str, str]:
+        """Revision by model, for the stamp."""
+        return {each.way.model: each.revision for each in self.scored.values()}
+
+
+# What is shown and said
+
+
+def inputs(profile: str, seed: int = 0, n_per_category: int = 48) -> Inputs:
+    """Return the images and captions of a profile.
+
+    Parameters
+    ----------
+    profile
+        ``planted`` makes scenes, with the labels as unbalanced as those of the released table;
+        ``paper`` reads ``VLStereoSet.csv`` and ``images/`` below ``data_folder("vlstereoset")``,
+        all rows whose image is there.
+    seed
+        In ``planted``: of the world.
+    n_per_category
+        In ``planted``: scenes a category before labels are thinned out.
+
+    Raises
+    ------
+    FileNotFoundError
+        In ``paper``, if the folder is not there.
+    DataError
+        In ``paper``, if the table is not sound or no image is there.
+    """
+    if profile == "planted":
+        return planted_inputs(seed, n_per_category)
+    return _released(data_folder("vlstereoset"))
+
+
+def planted_inputs(seed: int = 0, n_per_category: int = 48, draw: int = 5) -> Inputs:
+    """Return planted scenes with captions, thinned out to the unbalance of the released labels.
+
+    Of the rarer label of each category every second row is kept: in ``gender`` stereotypes are
+    rarer, in the others anti-stereotypes, as in the release. In ``gender`` half of the objects are
+    half hidden, so that both captions fit.
+
+    Examples
+    --------
+    >>> found = planted_inputs(0, 8)
+    >>> found.table.groupby(["category", "label"]).size().loc["gender"].tolist()
+    [4, 2]
+    """
+    world = plantedworld.world(3, seed)
+    table = plantedworld.caption_choices(world, n_per_category, np.random.default_rng([draw, seed]))
+    rarer = np.where(table["category"] == "gender", *PAIR)
+    thinned = (table["label"] == rarer) & (table.groupby(["category", "label"]).cumcount() % 2 == 1)
+    half = (table["category"] == "gender") & (table.groupby("category").cumcount() % 4 >= 2)
+    table["object_view"] = table["object_view"].mask(half, "ambiguous")
+    return of_scenes(table[~thinned].reset_index(drop=True), f"planted captions, seed {seed}")
+
+
+def of_scenes(table: pandas.DataFrame, dataset: str) -> Inputs:
+    """Return scenes as inputs; their columns are both table and images."""
+    triplet = table.groupby(PAIR, sort=False).ngroup()
+    checksum = hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()[:12]
+    return Inputs(
+        table.assign(triplet=triplet), table, plantedworld.blank(), "planted", dataset, checksum
+    )
+
+
+def _released(folder: Path) -> Inputs:
+    read = vlstereoset.released(folder)
+    links = vlstereoset.found_links(read.table, folder)
+    place = folder / vlstereoset.IMAGES
+    kept = vlstereoset.with_images(read.table, links, place).reset_index(drop=True)
+    return Inputs(
+        kept.join(_neutral(kept)),
+        kept["path"].tolist(),
+        [np.full((224, 224, 3), 255, np.uint8)],
+        "paper",
+        "VLStereoSet",
+        read.sha256[:12],
+        vlstereoset.coverage(read.table, kept, links),
+    )
+
+
+def _neutral(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the neutral captions of the rows whose captions name their target, maybe of none."""
+    try:
+        return vlstereoset.neutralised(table)[[*NEUTRAL, LEFT]]
+    except DataError:
+        return pandas.DataFrame(columns=[*NEUTRAL, LEFT], dtype=object)
+
+
+def selected(given: Inputs, seed: int = 0) -> np.ndarray:
+    """Return the places of the rows that vlrs, vlbs and ivlas are computed of.
+
+    In ``paper`` those of a balanced selection, as the paper scored one; in ``planted`` all.
+
+    Raises
+    ------
+    DataError
+        In ``paper``, if no category has images of both labels.
+    """
+    if given.profile != "paper":
+        return np.arange(len(given.table))
+    drawn = vlstereoset.balanced(given.table, seed, only_sound=True)
+    return given.table.index.get_indexer(drawn.index)
+
+
+def gaps(given: Inputs) -> pandas.DataFrame:
+    """Return what cannot be computed of these images, and why; no row if nothing is missing.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *category*, *here* (what was counted), *what follows*.
+    """
+    counts = given.table.groupby(["category", "label"]).size().unstack(fill_value=0)
+    released = [] if given.links is None else [*given.links["category"].iloc[:-1]]
+    names = list(dict.fromkeys([*counts.index, *released]))
+    counts = counts.reindex(index=names, columns=PAIR, fill_value=0)
+    rows = [
+        (each.Index, f"{each[1]} {PAIR[0]}, {each[2]} {PAIR[1]}", _without(each[2]))
+        for each in counts.itertuples()
+        if not (each[1] and each[2])
+    ]
+    without = int(given.table[NEUTRAL].isna().any(axis=1).sum())
+    if without:
+        here = f"{without} of {len(given.table)} rows without neutral captions"
+        rows.append(("all", here, "they have no lmss and no vlss"))
+    told = ~strict(given)
+    if told.any():
+        n = int((given.table["category"] == "gender").sum())
+        here = f"{told.sum()} of {n} rows whose neutral captions still say a gender"
+        rows.append(("gender", here, "lmss and vlss are summarised without them, and with"))
+    return pandas.DataFrame(rows, columns=["category", "here", "what follows"])
+
+
+def strict(given: Inputs) -> np.ndarray:
+    """Return which rows of the inputs have no neutral caption that says a gender, (n,)."""
+    if LEFT not in given.table:
+        return np.ones(len(given.table), bool)
+    return ~given.table[LEFT].eq(True).to_numpy()
+
+
+def _in_selection(given: Inputs) -> np.ndarray:
+    """Return which rows are of the balanced selection, (n,); none where there cannot be one."""
+    try:
+        return np.isin(np.arange(len(given.table)), selected(given))
+    except DataError:
+        return np.zeros(len(given.table), bool)
+
+
+def _without(n_anti: int) -> str:
+    undefined = "" if n_anti else "vlbs and ivlas are not defined; "
+    return f"{undefined}no balanced selection has it"
+
+
+# Scoring
+
+
+def load(way: Way, profile: str | None = None, **world: Any) -> Any:
+    """Load the model of a way; ``world`` is dose, seed and planted_in of a planted checkpoint."""
+    name = way.paper if profile == "paper" else way.planted
+    return models.load(name, profile=profile, **world)
+
+
+def caption_scores(
+    model: Any,
+    head: str,
+    images: Any,
+    texts: Sequence[Sequence[str]],
+    store: Store | None = None,
+) -> np.ndarray:
+    """Return the scores of c captions of each of n images, (n, c), computed once and stored.
+
+    Parameters
+    ----------
+    model
+        With the capability that the head asks for, a name and a revision.
+    head
+        One of :data:`HEADS`.
+    images
+        n images, as models take them.
+    texts
+        n rows of c captions.
+    store
+        Where scores are kept; None keeps none, and computes all at once.
+
+    Raises
+    ------
+    CapabilityError
+        If the model cannot score captions so.
+    ValueError
+        If texts and images differ in number.
+    """
+    _require_head(model, head)
+    texts = [list(row) for row in texts]
+    if len(texts) != len(images):
+        raise ValueError(f"there are {len(images)} images for {len(texts)} rows of captions")
+
+    shown = images
+
+    def compute(which: Sequence[int]) -> np.ndarray:
+        return _scores_of(model, head, taken(shown, which), [texts[at] for at in which])
+
+    if store is None:
+        return compute(range(len(texts)))
+    key = store_key(model, "caption scores", head=head, captions=len(texts[0]))
+    if hasattr(model, "regions_of") and not isinstance(images, pandas.DataFrame):
+        key["detector"] = model.detector.revision
+    said = [hashlib.sha256(json.dumps(row).encode()).hexdigest() for row in texts]
+    ids = [f"{shown} {words}" for shown, words in zip(_ids(model, images), said, strict=True)]
+    if not isinstance(images, pandas.DataFrame):
+        shown = ReadAhead(images, store.missing(key, ids))
+    return store.rows(key, ids, compute, shard_size=SHARD)
+
+
+def _require_head(model: Any, head: str) -> None:
+    if head not in HEADS:
+        raise CapabilityError(f"{head!r} is no head; there are {', '.join(HEADS)}")
+    needed = ImageTextMatcher if head == "matching" else DualEncoder
+    fits = isinstance(model, needed)
+    if fits and head == "unimodal":
+        fits = "encoder" in inspect.signature(model.encode_text).parameters
+    if not fits:
+        missing = {"matching": "match images and texts", "unimodal": "give unimodal vectors"}
+        what = missing.get(head, "encode texts and images apart")
+        raise CapabilityError(f"{getattr(model, 'name', model)} cannot {what}")
+
+
+def _scores_of(model: Any, head: str, images: Any, texts: list[list[str]]) -> np.ndarray:
+    if head == "matching":
+        return np.asarray(model.match(images, texts), dtype=np.float64)
+    said = list(dict.fromkeys(itertools.chain.from_iterable(texts)))
+    option = {"encoder": head} if head == "unimodal" else {}
+    vectors = _unit(model.encode_text(said, **option))
+    shown = _unit(model.encode_image(images, **option))
+    if vectors.shape[1] != shown.shape[1]:
+        raise CapabilityError(
+            f"{model.name}'s {head} vectors have {vectors.shape[1]} numbers for a text and "
+            f"{shown.shape[1]} for an image: they have no cosine"
+        )
+    place = {text: at for at, text in enumerate(said)}
+    rows = [[place[text] for text in row] for row in texts]
+    return np.einsum("ncd,nd->nc", vectors[np.array(rows)], shown)
+
+
+def _unit(vectors: Any) -> np.ndarray:
+    vectors = np.asarray(vectors, dtype=np.float64)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def taken(images: Any, rows: Sequence[int]) -> Any:
+    if isinstance(images, pandas.DataFrame):
+        return images.iloc[list(rows)]
+    if isinstance(images, Pictures):
+        return images.part(rows)
+    return [images[at] for at in rows] if isinstance(images, list) else images[np.asarray(rows)]
+
+
+def _ids(model: Any, images: Any) -> list[str]:
+    """Name images by what is in them; the oracle's by what it reads of a scene."""
+    if isinstance(model, Oracle):
+        return plantedworld.shown_evidence(images).astype(str).agg(" ".join, axis=1).tolist()
+    if not isinstance(images, pandas.DataFrame):
+        return pictures(images).ids
+    key = images.to_csv().encode()
+    if key not in _IDS:
+        _IDS[key] = pictures(images).ids
+    return _IDS[key]
+
+
+def run(
+    ways: Iterable[Way],
+    given: Inputs,
+    loader: Callable[[Way], Any] | None = None,
+    store: Store | None = None,
+) -> Run:
+    """Score all captions in all ways, as far as models can.
+
+    Parameters
+    ----------
+    ways
+        Which; see :data:`WAYS`.
+    given
+        Images and captions.
+    loader
+        Takes a way and returns its model; by default :func:`load` in the inputs' profile.
+    store
+        Where scores are kept.
+
+    Raises
+    ------
+    CapabilityError
+        If no way can be run; the message counts them and gives every reason.
+
+    Notes
+    -----
+    A way is left out and named where its model or detector is not there, the model lacks what the
+    way needs, or the detector finds nothing in an image. Any other error is raised.
+    """
+    loader = loader or functools.partial(load, profile=given.profile)
+    scored, skipped, ways = {}, [], list(ways)
+    shown = given
+    if not isinstance(given.images, pandas.DataFrame):
+        shown = replace(given, images=Decoded(given.images))
+    for way in progress(ways, "models"):
+        try:
+            scored[way.label] = each = score_inputs(loader(way), way, shown, store)
+            skipped += [(f"{way.label}, vlss", each.note)] if each.note else []
+        except LEFT_OUT as error:
+            skipped.append((way.label, " ".join(str(error).split())))
+    if not scored:
+        reasons = "; ".join(f"{label}: {reason}" for label, reason in skipped)
+        raise CapabilityError(f"none of {len(ways)} models can be scored ({reasons})")
+    return Run(given, scored, pandas.DataFrame(skipped, columns=["model", "reason"]))
+
+
+def score_inputs(model: Any, way: Way, given: Inputs, store: Store | None = None) -> Scored:
+    """Score the captions of all images, and the neutral ones, in one way."""
+    score = functools.partial(caption_scores, model, way.head, store=store)
+    table = given.table
+    original = score(given.images, table[CAPTIONS].to_numpy().tolist())
+    neutral, white = (np.full((len(table), 2), np.nan) for _ in range(2))
+    rows, note = np.flatnonzero(table[NEUTRAL].notna().all(axis=1)), ""
+    if len(rows):
+        said = [tuple(pair) for pair in table[NEUTRAL].iloc[rows].to_numpy()]
+        neutral[rows] = score(taken(given.images, rows), said)
+        once = list(dict.fromkeys(said))
+        try:
+            blank = score(taken(given.white, [0] * len(once)), once)
+            white[rows] = blank[[once.index(pair) for pair in said]]
+        except NothingFoundError:
+            note = "the detector finds no region in a white image"
+    scale = getattr(model, "scale", 1.0) if way.head != "matching" else 1.0
+    return Scored(way, str(model.revision), original, neutral, white, float(scale), note)
+
+
+# vlrs, vlbs, ivlas
+
+
+def selection_scores(
+    found: Run,
+    rows: Sequence[int] | None = None,
+    policy: str = "split",
+    per_target: bool = False,
+    n_resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> pandas.DataFrame:
+    """Return vlrs, vlbs and ivlas of all ways, overall and by category, as tidy scores.
+
+    Intervals resample triplets of captions, or target terms where these are averaged over. Where
+    no pick differs a bootstrap has no width: then the interval is that of Clopper and Pearson,
+    with triplets counted as if they were the images. Of a category without an anti-stereotypical
+    image vlbs and ivlas are NaN.
+
+    Parameters
+    ----------
+    found
+        What :func:`run` returned.
+    rows
+        Places of the rows to use, such as :func:`selected` gives them; None for all.
+    policy
+        What to do about ties: see :func:`biaslib.metrics.caption_selection.picks`.
+    per_target
+        Average over target terms, as StereoSet does, and not over images.
+    n_resamples, seed
+        Of the bootstrap; without resamples there are no intervals.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of tidy scores, and *head*, *count*, *tied* and *method*.
+    """
+    places = np.arange(len(found.inputs.table)) if rows is None else np.asarray(rows)
+    table, anti = found.inputs.table.iloc[places], found.inputs.anti[places]
+    tidy = []
+    for scored in found.scored.values():
+        sets = caption_selection.selection_scores(
+            scored.original[places],
+            anti,
+            table["category"].tolist(),
+            table["target"].tolist() if per_target else None,
+            ties=policy,
+            tolerance=TOLERANCE,
+            require_relevant=False,
+            require_anti=False,
+        )
+        units = table["target" if per_target else "triplet"].tolist()
+        for category, each in sets.items():
+            for name in ("vlrs", "vlbs", "ivlas"):
+                row = _selection_row(each, name, units, n_resamples, seed)
+                level = "target terms" if per_target else "images"
+                tidy.append(_tidy(found, scored, category, level) | row)
+    return pandas.DataFrame(tidy)
+
+
+def _tidy(found: Run, scored: Scored, test: str, level: str) -> dict[str, Any]:
+    return {
+        "study": STUDY,
+        "model": scored.way.label,
+        "head": scored.way.head,
+        "revision": scored.revision,
+        "profile": found.inputs.profile,
+        "dataset": found.inputs.dataset,
+        "test": test,
+        "level": level,
+        "p_value": np.nan,
+    }
+
+
+def _selection_row(scores, name: str, units: list, n_resamples: int, seed: int) -> dict[str, Any]:
+    part = scores.vlbs if name == "vlbs" else scores.vlrs
+    if name != "vlrs" and not scores.vlbs.denominator:
+        return _undefined(name, part.denominator, scores.n_tied, seed)
+    value = scores.ivlas if name == "ivlas" else part.value
+    low, high, method = np.nan, np.nan, "no interval"
+    if n_resamples:
+        drawn = inference.bootstrap_selection(
+            scores, units, name, n_resamples=n_resamples, rng=seed
+        )
+        low, high, method = drawn.low, drawn.high, "bootstrap of triplets"
+    if name != "ivlas" and low == high and value in (0.0, 100.0):
+        n = len({units[row] for row in part.rows})
+        exact = inference.proportion_interval(n if value else 0, n)
+        low, high, method = 100 * exact.low, 100 * exact.high, "Clopper-Pearson over triplets"
+    return {
+        "statistic": name,
+        "value": value,
+        "low": low,
+        "high": high,
+        "n": part.denominator,
+        "count": np.nan if name == "ivlas" else part.numerator,
+        "seed": seed,
+        "tied": scores.n_tied,
+        "method": method,
+    }
+
+
+def _undefined(name: str, n: int, tied: int, seed: int) -> dict[str, Any]:
+    nothing = dict.fromkeys(("value", "low", "high", "count"), np.nan)
+    method = "not defined: no anti-stereotypical image"
+    return nothing | {"statistic": name, "n": n, "seed": seed, "tied": tied, "method": method}
+
+
+def over_selections(found: Run, seeds: Iterable[int]) -> pandas.DataFrame:
+    """Return vlrs, vlbs and ivlas of balanced selections by several seeds.
+
+    The paper scored one balanced selection, and which images it had is not known. The spread over
+    seeds is what that choice alone can do.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way, selection, category and statistic: *model*, *test*, *statistic*, *value*,
+        *n* and *seed*.
+    """
+    tables = []
+    for seed in seeds:
+        drawn = vlstereoset.balanced(found.inputs.table, seed, only_sound=True)
+        places = found.inputs.table.index.get_indexer(drawn.index)
+        scores = selection_scores(found, places, n_resamples=0)
+        tables.append(scores[["model", "test", "statistic", "value", "n"]].assign(seed=seed))
+    return pandas.concat(tables, ignore_index=True)
+
+
+def ties(found: Run) -> pandas.DataFrame:
+    """Return how many images are tied, and vlbs under the two ways of counting them."""
+    columns = {}
+    for policy in ("split", "anti-stereotype"):
+        scores = selection_scores(found, policy=policy, n_resamples=0)
+        overall = scores.query("test == 'overall' and statistic == 'vlbs'").set_index("model")
+        columns["tied"] = overall["tied"]
+        columns[f"vlbs, {policy}"] = overall["value"]
+    return pandas.DataFrame(columns).rename_axis("model").reset_index()
+
+
+def averages(found: Run) -> pandas.DataFrame:
+    """Return overall scores averaged over images, as the paper does, and over target terms."""
+    columns = {}
+    for per_target, name in ((False, "over images"), (True, "over target terms")):
+        scores = selection_scores(found, per_target=per_target, n_resamples=0)
+        kept = scores.query("test == 'overall'").set_index(["model", "statistic"])
+        columns[name] = kept["value"]
+    return pandas.DataFrame(columns).reset_index()
+
+
+def reference_models() -> pandas.DataFrame:
+    """Return the paper's three imaginary models, in closed form.
+
+    Examples
+    --------
+    >>> reference_models().set_index("model").loc["random", "vlbs"].round(2)
+    np.float64(33.33)
+    """
+    names = ("ideal", "random", "biased")
+    rows = [(name, *vars(caption_selection.reference_scores(name)).values()) for name in names]
+    return pandas.DataFrame(rows, columns=["model", "vlrs", "vlbs", "ivlas"])
+
+
+def paired_tests(
+    found: Run, statistic: str = "vlbs", n_resamples: int = 4_000, seed: int = 0
+) -> pandas.DataFrame:
+    """Compare every two ways on the same images.
+
+    The difference of two percentages, with an interval that resamples triplets and a p-value that
+    exchanges the two models within triplets at random; adjusted for the number of pairs (Holm).
+
+    Parameters
+    ----------
+    found
+        What :func:`run` returned.
+    statistic
+        ``vlrs`` (all images) or ``vlbs`` (anti-stereotypical ones).
+    n_resamples, seed
+        Of bootstrap and test.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *first*, *second*, *difference* in percentage points, *low*, *high*, *p_value*,
+        *adjusted*, *n*, *triplets*. No row where there is no image to compare on.
+    """
+    shares = {label: _shares(found, each, statistic) for label, each in found.scored.items()}
+    keep = np.ones(len(found.inputs.table), bool) if statistic == "vlrs" else found.inputs.anti
+    units = np.unique(found.inputs.table["triplet"][keep], return_inverse=True)[1]
+    size = np.bincount(units).astype(float)
+    rows = []
+    for first, second in itertools.combinations(shares, 2) if len(size) else ():
+        apart = np.bincount(units, shares[first][keep] - shares[second][keep])
+        mean = functools.partial(_ratio, apart, size)
+        interval = inference.bootstrap(mean, [len(size)], n_resamples=n_resamples, rng=seed)
+        p_value = inference.sign_flip_test(apart, n_resamples=n_resamples, rng=seed)
+        values = (100 * interval.estimate, 100 * interval.low, 100 * interval.high, p_value)
+        rows.append((first, second, *values, int(keep.sum()), len(size)))
+    names = ["first", "second", "difference", "low", "high", "p_value", "n", "triplets"]
+    table = pandas.DataFrame(rows, columns=names)
+    adjusted = inference.adjust(table["p_value"], "holm") if len(table) else []
+    return table.assign(adjusted=adjusted, statistic=statistic)
+
+
+def _ratio(total: np.ndarray, size: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return (total @ weights) / (size @ weights)
+
+
+def _shares(found: Run, scored: Scored, statistic: str) -> np.ndarray:
+    picked = caption_selection.picks(scored.original, "split", TOLERANCE)
+    return picked[:, 0] if statistic == "vlbs" else 1 - picked[:, 2]
+
+
+# lmss and vlss
+
+
+def shifts(found: Run, own_scale: bool = False) -> pandas.DataFrame:
+    """Return lmss and vlss of every image with neutral captions.
+
+    Parameters
+    ----------
+    found
+        What :func:`run` returned.
+    own_scale
+        Multiply cosines by the model's own factor before the softmax. False is the paper's: as
+        they are.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row an image and way: *model*, *row*, *category*, *triplet*, *anti*, *chosen* (the
+        stereotype is the highest of the three original captions), *balanced* (of the selection of
+        :func:`selected`), *strict* (no neutral caption says a gender), *lmss*, *vlss* (NaN where a
+        white image could not be scored), *scale*. No row where no image has neutral captions.
+    """
+    table, tables = found.inputs.table, []
+    balanced, kept_strict = _in_selection(found.inputs), strict(found.inputs)
+    for label, scored in found.scored.items():
+        kept = np.isfinite(scored.neutral).all(axis=1)
+        if not kept.any():
+            continue
+        scale = scored.scale if own_scale else 1.0
+        original, neutral = (
+            caption_selection.two_way(each[kept], scale)
+            for each in (scored.original[:, :2], scored.neutral)
+        )
+        chosen = caption_selection.picks(scored.original[kept], "split", TOLERANCE)[:, 0] == 1
+        values = {"lmss": caption_selection.lmss(original, neutral).values, "vlss": np.nan}
+        if np.isfinite(scored.white[kept]).all():
+            white = caption_selection.two_way(scored.white[kept], scale)
+            values["vlss"] = caption_selection.vlss(neutral, white).values
+        rows = table.loc[kept, ["category", "triplet"]].assign(
+            model=label, row=np.flatnonzero(kept), anti=found.inputs.anti[kept], chosen=chosen
+        )
+        rows = rows.assign(balanced=balanced[kept], strict=kept_strict[kept])
+        tables.append(rows.assign(scale=scale, **values))
+    nothing = pandas.DataFrame(columns=SHIFTS)
+    return pandas.concat(tables, ignore_index=True)[SHIFTS] if tables else nothing
+
+
+def shift_scores(
+    table: pandas.DataFrame,
+    category: str | None = "gender",
+    n_resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> pandas.DataFrame:
+    """Summarise lmss and vlss on the paper's subset, on anti-stereotypical images, and on all.
+
+    The paper's Figure 4 is of the balanced images of gender for which the model picked the
+    stereotype. Images whose neutral captions still say a gender count in ``gendered`` alone.
+
+    Parameters
+    ----------
+    table
+        Of :func:`shifts`.
+    category
+        ``gender`` is the paper's; None takes all.
+    n_resamples, seed
+        Of the bootstrap, which resamples triplets.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way, score, subset and statistic (``mean``, ``median``, ``% positive``): *model*,
+        *test* (lmss or vlss), *level* (of :data:`SUBSETS`; ``gendered`` and ``chosen`` only where
+        they differ from the paper's), *statistic*, *value*, *low*, *high*, *n*. NaN where the
+        subset is empty.
+    """
+    kept = table if category is None else table[table["category"] == category]
+    columns = kept[["anti", "chosen", "balanced", "strict"]].to_numpy(dtype=bool)
+    anti, chosen, balanced, neutral = columns.T
+    subsets = {"paper": anti & chosen & balanced & neutral}
+    subsets |= {} if neutral.all() else {"gendered": anti & chosen & balanced}
+    subsets |= {} if balanced.all() else {"chosen": anti & chosen & neutral}
+    subsets |= {"anti": anti & neutral, "all": neutral}
+    subsets = {name: kept[rows] for name, rows in subsets.items()}
+    rows = []
+    for label, (subset, part), name in itertools.product(
+        dict.fromkeys(table["model"]), subsets.items(), ("lmss", "vlss")
+    ):
+        of_model = part[(part["model"] == label) & part[name].notna()]
+        for statistic, values in _summaries(of_model[name]).items():
+            bounds = mean_interval(values, of_model["triplet"], n_resamples, seed)
+            rows.append((label, name, subset, statistic, *bounds, len(of_model)))
+    names = ["model", "test", "level", "statistic", "value", "low", "high", "n"]
+    return pandas.DataFrame(rows, columns=names)
+
+
+def _summaries(values: pandas.Series) -> dict[str, np.ndarray]:
+    """Return what is averaged over images for each statistic."""
+    array = values.to_numpy()
+    return {"mean": array, "% positive": 100.0 * (array > TOLERANCE)}
+
+
+def mean_interval(values, triplets, n_resamples: int, seed: int) -> tuple[float, float, float]:
+    if not len(values):
+        return (np.nan,) * 3
+    units = np.unique(triplets, return_inverse=True)[1]
+    total, size = np.bincount(units, values), np.bincount(units).astype(float)
+    mean = functools.partial(_ratio, total, size)
+    found = inference.bootstrap(mean, [len(size)], n_resamples=n_resamples, rng=seed)
+    return found.estimate, found.low, found.high

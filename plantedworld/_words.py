@@ -1,0 +1,247 @@
+"""The words of the planted world, and how strongly each is planted.
+
+A content word belongs to one slot: a role, an object, an attribute or a thing; the words for
+people form the slot agent. Association strengths are log-odds at dose 1: ``gender`` compares women
+with men, ``tone`` compares tone 5 with tone 1, ``interaction`` is the tone contrast among women
+minus that among men, halved. Sets of the association tests are planted in the direction of their
+test; every other word by a number drawn from its own letters, so that adding a word changes no
+other and no word's strength is a claim about the word.
+"""
+
+import functools
+import hashlib
+import importlib.resources
+
+import numpy as np
+import pandas
+
+from biaslib import published, stimuli
+from plantedworld._scenes import PICTURED_ROLES
+
+SLOT_SHARES = {"role": 0.28, "object": 0.2, "attribute": 0.32, "thing": 0.05, "agent": 0.15}
+"""How often a caption is about each slot."""
+
+WEAKEST, STRONGEST = 0.3, 1.1
+"""Bounds of a planted word's log-odds at dose 1, without their sign."""
+
+COUNTED_WORDS = 3.0
+"""Weight of the roles that the studies look at, against 1 for the other roles."""
+
+
+@functools.cache
+def agent_words() -> pandas.DataFrame:
+    """Return the words for people: word, kind, gender, tone, weight, and phrase, its SEAT kind.
+
+    Names and nouns say a gender; names of study 1's race tests also lean to one end of the tones.
+
+    Examples
+    --------
+    >>> agent_words().query("word == 'woman'")[["kind", "gender"]].values.tolist()
+    [['noun', 'woman']]
+    """
+    agents = read_table("agents.csv", dtype={"tone": str}, keep_default_na=False)
+    return agents.assign(word=agents["word"].str.lower())
+
+
+@functools.cache
+def content_words() -> pandas.DataFrame:
+    """Return every content word: its slot, the frames that carry it, and how frequent it is.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by word (lower case). ``slot`` is role, object, attribute, thing or agent;
+        ``groups`` names the groups of frames that can carry the word; ``phrase`` is its form in a
+        frame that asks for a phrase, such as ``"a {word}"``; ``weight`` is its frequency in the
+        slot up to a factor.
+
+    Examples
+    --------
+    >>> content_words().loc[["apron", "nurse"], "slot"].tolist()
+    ['object', 'role']
+    """
+    words = pandas.concat([_agents(), _entities(), _pictured_roles(), _taxonomy(), _test_words()])
+    words["groups"] = words.groupby(level=0)["groups"].transform(_joined)
+    return words[~words.index.duplicated()]
+
+
+@functools.cache
+def strengths(control: str = "") -> pandas.DataFrame:
+    """Return what is planted on every content word: its log-odds at dose 1.
+
+    Parameters
+    ----------
+    control
+        The pair of sets that is left out, one of :func:`controls`, or none. Its words carry
+        nothing at all, also where another set holds them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Rows as in :func:`content_words`. ``gender`` compares women with men, ``tone`` tone 5 with
+        tone 1, ``interaction`` half the difference of the tone contrast between women and men;
+        ``shift`` is added to ``gender`` in the captions of images and not in the text corpus, so
+        that pre-training on images has something to change.
+
+    Examples
+    --------
+    >>> float(strengths().at["purse", "gender"]) > 0
+    True
+    >>> float(strengths("career and family").at["salary", "gender"])
+    0.0
+    """
+    words = content_words()
+    planted = pandas.DataFrame(0.0, index=words.index, columns=["gender", "tone", "interaction"])
+    planted["gender"] = _drawn(words, "gender", ["role", "attribute"]) + _stereotypes(words)
+    planted["tone"] = _drawn(words, "tone", ["attribute"])
+    planted["shift"] = 0.5 * _drawn(words, "shift", ["role", "object"])
+    planted.loc[counted().index, "shift"] = 0.0
+    of_sets = _set_strengths()
+    planted.loc[of_sets.index, of_sets.columns] = of_sets
+    planted.loc[_words_of_pair(control)] = 0.0
+    return planted
+
+
+def controls() -> tuple[str, ...]:
+    """Return the pairs of sets that a seed can leave unplanted: seed s leaves out pair s modulo 5.
+
+    Examples
+    --------
+    >>> controls()[0], len(controls())
+    ('career and family', 5)
+    """
+    pairs = planted_sets()["pair"].unique()
+    return tuple(pair for pair in pairs if pair not in ("occupations", "angry Black woman"))
+
+
+@functools.cache
+def planted_sets() -> pandas.DataFrame:
+    """Return the directions of the planted sets: set, pair, gender, tone, interaction."""
+    return read_table("planted_sets.csv")
+
+
+@functools.cache
+def counted() -> pandas.Series:
+    """Return the share of women among the captions of each word of study 3's Table 1.
+
+    Examples
+    --------
+    >>> float(counted()["nurse"])
+    0.69
+    """
+    rows = published.table("hamidieh2023", 1)
+    return pandas.Series((rows["female"] / 100).to_numpy(), rows["word"].str.lower()).round(4)
+
+
+def letters_draw(word: str, purpose: str) -> float:
+    """Return a number in [0, 1) that depends on the word's letters and the purpose alone.
+
+    Examples
+    --------
+    >>> letters_draw("apron", "gender") == letters_draw("apron", "gender")
+    True
+    """
+    return int(hashlib.sha256(f"{purpose}:{word}".encode()).hexdigest()[:12], 16) / 16**12
+
+
+def read_table(name: str, **options: object) -> pandas.DataFrame:
+    """Return a table of ``plantedworld/data``."""
+    with (importlib.resources.files("plantedworld") / "data" / name).open() as file:
+        return pandas.read_csv(file, **options)
+
+
+def _agents() -> pandas.DataFrame:
+    agents = agent_words()
+    groups = "agent " + agents["kind"].where(agents["kind"] == "name", "").mask(
+        agents["kind"] == "noun", "noun"
+    )
+    return _rows(agents["word"], "agent", groups, agents["phrase"], agents["weight"])
+
+
+def _entities() -> pandas.DataFrame:
+    entities = stimuli.entities()
+    kind = np.where(entities["frame"].str.contains(r" an? \{"), "count noun", "mass noun")
+    frames = entities["frame"].str.replace(" an {", " a {")
+    groups = "object " + frames.str.replace(" ", "_")
+    return _rows(entities["entity"], "object", groups, kind)
+
+
+def _pictured_roles() -> pandas.DataFrame:
+    return _rows(list(PICTURED_ROLES), "role", "person", "count noun", COUNTED_WORDS)
+
+
+def _taxonomy() -> pandas.DataFrame:
+    words = stimuli.taxonomy("sobit")
+    slot = np.where(words["bias_type"] == "Occupation", "role", "attribute")
+    plain = words["caption"].str.contains(r"of an? ")
+    groups = np.where(words["kind"].isin(["adjective", "activity"]), words["kind"], "person")
+    groups = np.where(plain, groups, "topic")
+    kind = np.select([~plain, groups == "adjective"], ["mass noun", "adjective"], "count noun")
+    kind = np.where(groups == "activity", "mass noun", kind)
+    in_laion = words["word"].str.lower().isin(counted().index)
+    return _rows(words["word"], slot, groups, kind, np.where(in_laion, COUNTED_WORDS, 1.0))
+
+
+def _test_words() -> pandas.DataFrame:
+    words = stimuli.word_frame()
+    words = words[~words["word"].str.lower().isin(agent_words()["word"])]
+    role = words["set"].str.startswith("occupations")
+    planted = words["word"].isin(words.loc[words["set"].isin(planted_sets()["set"]), "word"])
+    adjective = words["kind"] == "adjective"
+    slot = np.select([role, planted], ["role", "attribute"], "thing")
+    groups = np.select(
+        [role, planted & adjective, planted], ["person", "adjective", "topic"], "thing"
+    )
+    weight = np.where(role, COUNTED_WORDS, 1.0)
+    return _rows(words["word"], slot, groups, words["kind"], weight)
+
+
+def _rows(word, slot, groups, kind, weight=1.0) -> pandas.DataFrame:
+    forms = {kind: form.replace("{a}", "a") for kind, form in stimuli.phrases().items()}
+    columns = {"slot": slot, "groups": groups, "kind": kind, "weight": weight}
+    frame = pandas.DataFrame({"word": pandas.Series(word).str.lower().to_numpy()})
+    for name, values in columns.items():
+        frame[name] = np.asarray(values).tolist()
+    return frame.assign(phrase=frame.pop("kind").map(forms)).set_index("word")
+
+
+def _joined(groups: pandas.Series) -> str:
+    return " ".join(dict.fromkeys(" ".join(groups).split()))
+
+
+def _drawn(words: pandas.DataFrame, purpose: str, slots: list[str]) -> pandas.Series:
+    """Strengths between minus and plus the strongest, from the letters."""
+    draws = pandas.Series(
+        [2 * letters_draw(word, purpose) - 1 for word in words.index], words.index
+    )
+    return STRONGEST * draws.where(words["slot"].isin(slots), 0.0)
+
+
+def _magnitude(word: str, purpose: str) -> float:
+    return WEAKEST + (STRONGEST - WEAKEST) * letters_draw(word, purpose)
+
+
+def _stereotypes(words: pandas.DataFrame) -> pandas.Series:
+    """Strengths of the entities, in the direction of their stereotype."""
+    entities = stimuli.entities()
+    sign = np.where(entities["stereotype"] == "women", 1, -1)
+    sizes = [_magnitude(word, "gender") for word in entities["entity"]]
+    return pandas.Series(sign * sizes, entities["entity"]).reindex(words.index, fill_value=0.0)
+
+
+def _set_strengths() -> pandas.DataFrame:
+    """Strengths of the words of the planted sets; a word in two sets has the sum of both."""
+    rows = _words_of_sets()
+    for name in ("gender", "tone", "interaction"):
+        rows[name] *= np.array([_magnitude(word, name) for word in rows["word"]])
+    return rows.groupby("word")[["gender", "tone", "interaction"]].sum()
+
+
+def _words_of_pair(pair: str) -> list[str]:
+    """The words of a pair of sets, those that another set holds as well included."""
+    return _words_of_sets().query("pair == @pair")["word"].unique().tolist()
+
+
+def _words_of_sets() -> pandas.DataFrame:
+    rows = stimuli.word_frame().merge(planted_sets(), on="set")
+    return rows.assign(word=rows["word"].str.lower())

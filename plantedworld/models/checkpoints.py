@@ -1,0 +1,106 @@
+"""Where the tiny checkpoints of the planted world are, and which there are."""
+
+import re
+from pathlib import Path
+
+import pandas
+
+from biaslib.runtime import unknown_name
+
+CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
+"""Folder of the shipped checkpoints, one folder each.
+
+:meta hide-value:
+"""
+
+FOLDER = re.compile(
+    r"(?P<family>[a-z_-]+?)-dose(?P<dose>[\d.]+)-seed(?P<seed>\d+)(-(?P<planted_in>text|images))?"
+)
+
+PLACES = ("both", "text", "images")
+"""Where a world can be planted: in captions and pictures, or in one of them alone."""
+
+
+def checkpoint_name(family: str, dose: float, seed: int, planted_in: str = "both") -> str:
+    """Return the name of a planted checkpoint's folder.
+
+    Raises
+    ------
+    UnknownNameError
+        If ``planted_in`` is not ``both``, ``text`` or ``images``.
+
+    Examples
+    --------
+    >>> checkpoint_name("bert", 3, 0)
+    'bert-dose3-seed0'
+    >>> checkpoint_name("vilt", 3, 0, planted_in="text")
+    'vilt-dose3-seed0-text'
+    """
+    if planted_in not in PLACES:
+        raise unknown_name("place to plant in", planted_in, PLACES)
+    suffix = "" if planted_in == "both" else f"-{planted_in}"
+    return f"{family}-dose{dose:g}-seed{seed}{suffix}"
+
+
+def shipped(family: str | None = None, folder: Path = CHECKPOINTS) -> pandas.DataFrame:
+    """Return the planted checkpoints that are there.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns family, dose, seed, planted_in (``both``, ``text`` or ``images``) and path.
+
+    Examples
+    --------
+    >>> sorted(shipped("bert")["dose"].unique().tolist())
+    [0.0, 1.0, 3.0]
+    """
+    found = [
+        {**match.groupdict(default="both"), "path": path}
+        for path in sorted(folder.glob("*-dose*-seed*"))
+        if (match := FOLDER.fullmatch(path.name)) and (path / "card.json").is_file()
+    ]
+    columns = ["family", "dose", "seed", "planted_in", "path"]
+    table = pandas.DataFrame(found, columns=columns).astype({"dose": float, "seed": int})
+    table = table[table["family"] == (family or table["family"])]
+    return table.sort_values(columns[:4], ignore_index=True)
+
+
+def checkpoint(
+    family: str, dose: float, seed: int, planted_in: str = "both", folder: Path = CHECKPOINTS
+) -> Path:
+    """Return the folder of a planted checkpoint.
+
+    Raises
+    ------
+    FileNotFoundError
+        If none is shipped for the world; the message lists those that are, and gives the
+        command that trains one.
+    UnknownNameError
+        If ``planted_in`` is not ``both``, ``text`` or ``images``.
+
+    Examples
+    --------
+    >>> checkpoint("bert", dose=3, seed=0).name
+    'bert-dose3-seed0'
+    """
+    path = folder / checkpoint_name(family, dose, seed, planted_in)
+    if (path / "card.json").is_file():
+        return path
+    option = "" if planted_in == "both" else f" --planted-in {planted_in}"
+    raise FileNotFoundError(
+        f"no planted checkpoint of {family!r} for dose {dose:g} and seed {seed}"
+        f"{_only(planted_in)}. Shipped: {_worlds(shipped(family, folder)) or 'none'}. "
+        f"To train it: python -m plantedworld.training {family} --dose {dose:g} --seed {seed}{option}"
+    )
+
+
+def _worlds(table: pandas.DataFrame) -> str:
+    return "; ".join(
+        f"dose {dose:g}{_only(planted_in)}: seeds {', '.join(map(str, rows['seed']))}"
+        for (planted_in, dose), rows in table.groupby(["planted_in", "dose"])
+    )
+
+
+def _only(planted_in: str) -> str:
+    return "" if planted_in == "both" else f", planted only in {planted_in}"

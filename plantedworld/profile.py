@@ -1,0 +1,69 @@
+"""The profile ``planted``: the inputs of each study and the models, all made here."""
+
+from pathlib import Path
+from typing import Any
+
+from biaslib.models import Entry
+from plantedworld.models.checkpoints import checkpoint
+
+PROFILE = "planted"
+
+TINY = (
+    "bert",
+    "visualbert",
+    "lxmert",
+    "vilt",
+    "clip",
+    "open-clip",
+    "flava",
+    "vl-bert",
+    "vilbert",
+    "albef",
+)
+"""The registered models of which there are tiny checkpoints, each under its family's name."""
+
+MODELS = (*TINY, "oracle")
+OPTIONS = ("dose", "seed", "planted_in")
+
+ENTRIES = (
+    Entry(
+        name="oracle",
+        family="oracle",
+        source="planted world",
+        features="planted scenes",
+        pooling="",
+        parameters=0,
+        licence="MIT",
+        note="Exact inference on a planted world, untrained. Options: dose, seed, planted_in, "
+        "wrong_gender, corpus, mislabelled.",
+        capabilities="embed text, with images or without; encode text and images; fill masks; "
+        "match images and texts",
+    ),
+)
+
+
+def model(name: str, dose: float = 3, seed: int = 0, planted_in: str = "both", **options: Any):
+    """Return the oracle of a world, or the folder of a tiny checkpoint.
+
+    Raises
+    ------
+    FileNotFoundError
+        If no checkpoint is shipped for the world.
+    TypeError
+        If a checkpoint is given other options.
+
+    Examples
+    --------
+    >>> model("bert", dose=1).name
+    'bert-dose1-seed0'
+    """
+    if name == "oracle":
+        from plantedworld.models import oracle
+
+        return oracle.load(dose=dose, seed=seed, planted_in=planted_in, **options)
+    return folder(name, dose, seed, planted_in, **options)
+
+
+def folder(name: str, dose: float, seed: int, planted_in: str) -> Path:
+    """Return the folder of a registered model's tiny checkpoint."""
+    return checkpoint(name.replace("-", "_"), dose, seed, planted_in)

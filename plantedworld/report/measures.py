@@ -1,0 +1,611 @@
+"""Pictures, tables and panel of the chapter about the planted world."""
+
+import numpy as np
+import pandas
+
+import plantedworld
+from biaslib.report._drawing import Drawing
+from biaslib.report._explorer import Panel
+from biaslib.report._style import marked
+from biaslib.report._text import signed
+from plantedworld.studies import measures as study
+
+__all__ = [
+    "MODELS",
+    "better_than_exact",
+    "contact_sheet",
+    "contact_table",
+    "control_table",
+    "dose_response",
+    "floor_stated",
+    "panel",
+    "plain_verdicts",
+    "planted_words",
+    "rank_table",
+    "ranks",
+    "recovery",
+    "recovery_table",
+    "response_table",
+    "sheet",
+    "stated",
+    "strengths",
+    "verdict_sentence",
+    "verdict_table",
+    "views_table",
+    "zero_histograms",
+    "zero_quantiles",
+    "zero_table",
+]
+
+MODELS = {"oracle": "oracle", "bert": "BERT", "clip": "CLIP", "count": "count of the corpus"}
+STYLES = {
+    "": "no picture",
+    "twemoji": "new looks",
+    "seen": "looks of the training",
+    "hatched": "new looks, hatched",
+    "costumed": "new looks, in costume",
+}
+TRAINED = {"masked": "bert", "logit": "clip", "c_asc": "clip"}
+"""The measures of the panel, and whom they ask beside the oracle."""
+
+SHOWN_WORDS = ("nurse", "mechanic", "pilot", "necklace", "briefcase")
+"""Words that are written beside their points: harmless ones."""
+
+
+def contact_sheet(columns: list[dict], captions: list[str]):
+    """Draw scenes in a row each with what they are: columns of six pictures.
+
+    Parameters
+    ----------
+    columns
+        Dictionaries of ``scenes`` and ``style``.
+    captions
+        One a row.
+    """
+    from matplotlib import pyplot
+
+    n = max(len(row["scenes"]) for row in columns)
+    figure, axes = pyplot.subplots(len(columns), n, figsize=(7.2, 1.12 * len(columns) + 0.3))
+    figure.set_facecolor("white")
+    for line, row, caption in zip(axes, columns, captions, strict=True):
+        pictures = plantedworld.draw(row["scenes"], size=128, style=row["style"])
+        for each in line:
+            each.axis("off")
+        for each, picture in zip(line, pictures, strict=False):
+            each.imshow(picture)
+        place = {"transform": line[0].transAxes, "va": "bottom", "in_layout": False}
+        line[0].text(0, 1.04, caption, fontsize=8.5, color="0.15", **place)
+    figure.set_layout_engine("constrained", h_pad=0.11)
+    return marked(figure)
+
+
+def contact_table(columns: list[dict], captions: list[str]) -> pandas.DataFrame:
+    """Return what a contact sheet shows: one row a picture."""
+    rows = [
+        row["scenes"].assign(row=caption, style=row["style"])
+        for row, caption in zip(columns, captions, strict=True)
+    ]
+    table = pandas.concat(rows, ignore_index=True)
+    table["costume"] = table["role"].where(table["role_shown"], "none")
+    table["object in the picture"] = table["object"].where(table["object"] != "", "none")
+    table["how"] = table["object_view"].where(table["object"] != "", "–")
+    return table[["row", "gender", "tone", "costume", "object in the picture", "how", "style"]]
+
+
+def planted_words(dose: float, seed: int, chosen: list[str] | None = None) -> pandas.DataFrame:
+    """Return what is planted on some words: log-odds, women against men."""
+    chosen = chosen or [
+        *plantedworld.PICTURED_ROLES,
+        *study.words().query("slot == 'object'")["word"][:6],
+    ]
+    made = plantedworld.world(dose, seed)
+    ratios = {
+        "pictures": made.truth.log_ratio(chosen, given="picture"),
+        "captions": made.truth.log_ratio(chosen, given="caption"),
+        "text corpus": made.text_truth.log_ratio(chosen, given="caption"),
+    }
+    return pandas.DataFrame({"word": chosen} | ratios).sort_values("pictures", ignore_index=True)
+
+
+def strengths(doses: list[float], seed: int):
+    """Draw the planted log-odds of roles and objects, a mark a dose."""
+    import seaborn
+    from matplotlib import pyplot
+
+    order = planted_words(max(doses), seed)["word"].tolist()
+    figure, axes = pyplot.subplots(figsize=(7.2, 6.2))
+    colours = seaborn.color_palette("colorblind")
+    for dose, colour, mark in zip(doses, colours, "oDs", strict=False):
+        values = planted_words(dose, seed, order).set_index("word").loc[order, "pictures"]
+        axes.plot(values, np.arange(len(order)), mark, color=colour, label=f"dose {dose:g}", ms=5)
+    axes.axvline(0, color="0.4", linewidth=1)
+    axes.set_yticks(np.arange(len(order)), order, fontsize=8.5)
+    axes.set(xlabel="log-odds: picture of a woman against picture of a man")
+    axes.legend(frameon=False)
+    return marked(figure)
+
+
+def recovery(scores: pandas.DataFrame, measures: list[str], models: list[str], doses=(1, 3)):
+    """Draw scores against the truth, a panel a measure and dose, a dot a word and seed.
+
+    The line is where scores in log-odds shall lie; C-ASC and shares have other units, and no line.
+    """
+    import seaborn
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(
+        len(measures), len(doses), figsize=(7.2, 3.1 * len(measures)), squeeze=False
+    )
+    colours = seaborn.color_palette("colorblind")
+    for line, measure in zip(axes, measures, strict=True):
+        for each, dose in zip(line, doses, strict=True):
+            for model, colour in zip(models, (colours[0], colours[1]), strict=False):
+                rows = _rows(scores, measure, model, dose)
+                each.scatter(
+                    rows["truth"], rows["value"], s=9, alpha=0.45, linewidths=0, color=colour,
+                    label=MODELS[model], rasterized=True,
+                )  # fmt: skip
+            _ideal(each, measure)
+            each.set_title(f"{study.MEASURES[measure]}, dose {dose:g}", fontsize=9.5)
+    pyplot.setp(axes[-1], xlabel="planted log-odds")
+    pyplot.setp(axes[:, 0], ylabel="score")
+    handles = axes[0, 0].legend(frameon=False, fontsize=8.5, markerscale=2)
+    for handle in handles.legend_handles:
+        handle.set_alpha(1)
+    return marked(figure)
+
+
+def recovery_table(summary: pandas.DataFrame, models: list[str]) -> pandas.DataFrame:
+    """Return rank correlation and slope over seeds: one row a measure, model, style and dose."""
+    kept = summary[summary["model"].isin(models)]
+    ranks, slopes, signs = (study.over_seeds(kept, column) for column in ("rank", "slope", "signs"))
+    return pandas.DataFrame(
+        {
+            "measure": ranks["measure"].map(study.MEASURES),
+            "model": ranks["model"].map(MODELS),
+            "pictures": ranks["style"].map(STYLES),
+            "dose": ranks["dose"],
+            "rank correlation": ranks["mean"],
+            "95% interval": _intervals(ranks),
+            "slope": slopes["mean"],
+            "95% interval of the slope": _intervals(slopes),
+            "sign right": signs["mean"],
+            "seeds": ranks["n"],
+        }
+    )
+
+
+def dose_response(summary: pandas.DataFrame, pairs: list[tuple[str, str]]):
+    """Draw how much scores grow with the dose: their slope on the directions planted at dose 1."""
+    import seaborn
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, len(pairs), figsize=(7.2, 3.3), squeeze=False, sharey=True)
+    colours = seaborn.color_palette("colorblind")
+    for each, (measure, model) in zip(axes[0], pairs, strict=True):
+        for name, colour, mark in ((model, colours[0], "o"), ("oracle", colours[1], "D")):
+            found = _rows(summary, measure, name)
+            means = study.over_seeds(found, "response")
+            reach = [means["mean"] - means["low"], means["high"] - means["mean"]]
+            each.errorbar(
+                means["dose"], means["mean"], yerr=np.nan_to_num(reach), color=colour, marker=mark,
+                capsize=4, label=MODELS[name],
+            )  # fmt: skip
+            if name != "oracle":
+                each.scatter(found["dose"] + 0.07, found["response"], s=12, color=colour, alpha=0.6)
+        each.set_title(f"{study.MEASURES[measure]}", fontsize=10)
+        each.set(xlabel="dose", xticks=study.DOSES)
+        each.legend(frameon=False, fontsize=9)
+    axes[0, 0].set_ylabel("slope on the planted directions")
+    return marked(figure)
+
+
+def ranks(summary: pandas.DataFrame, rows: list[tuple[str, str, str, str]], doses=(1, 3)):
+    """Draw rank correlations with the truth, a row each: label, measure, model, style."""
+    import seaborn
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7.2, 0.5 * len(rows) + 1.3))
+    colours = seaborn.color_palette("colorblind")
+    for dose, colour, shift in zip(doses, (colours[1], colours[0]), (0.14, -0.14), strict=False):
+        for place, (_, measure, model, style) in enumerate(rows):
+            found = _rows(summary, measure, model, dose, style)
+            mean = study.mean_over_seeds(found["rank"])
+            if not mean["n"]:
+                continue
+            reach = np.nan_to_num([[mean["mean"] - mean["low"]], [mean["high"] - mean["mean"]]])
+            axes.errorbar(
+                mean["mean"], place + shift, xerr=reach, fmt="o", color=colour, capsize=3,
+                label=f"dose {dose:g}",
+            )  # fmt: skip
+    handles, labels = axes.get_legend_handles_labels()
+    kept = dict(zip(labels, handles, strict=True))
+    axes.legend(kept.values(), kept.keys(), frameon=False, loc="lower left")
+    axes.set_yticks(range(len(rows)), [label for label, *_ in rows], fontsize=9)
+    axes.invert_yaxis()
+    axes.set(xlabel="rank correlation with the truth", xlim=(min(0, axes.get_xlim()[0]), 1.02))
+    return marked(figure)
+
+
+def rank_table(summary: pandas.DataFrame, rows: list[tuple], doses=(1, 3)) -> pandas.DataFrame:
+    """Return the numbers of :func:`ranks`."""
+    table = []
+    for label, measure, model, style in rows:
+        for dose in doses:
+            found = study.mean_over_seeds(_rows(summary, measure, model, dose, style)["rank"])
+            interval = _interval(found["low"], found["high"])
+            table.append(
+                {"row": label.replace("\n", " "), "dose": dose, "rank correlation": found["mean"]}
+                | {"95% interval": interval, "seeds": found["n"]}
+            )
+    return pandas.DataFrame(table)
+
+
+def control_table(controls: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the sizes of scores on planted pairs of sets and on the one left out."""
+    return pandas.DataFrame(
+        {
+            "measure": controls["measure"].map(study.MEASURES),
+            "model": controls["model"].map(MODELS),
+            "dose": controls["dose"],
+            "words": controls["words"],
+            "root mean square": controls["mean"],
+            "95% interval": _intervals(controls),
+            "seeds": controls["n"],
+        }
+    )
+
+
+def sheet(seed: int = 0) -> tuple[list[dict], list[str]]:
+    """Return rows of scenes for a contact sheet, and what they show."""
+    rng = np.random.default_rng(seed)
+    people = plantedworld.faces(3, rng)
+    adults = people[people["age"] == "adult"]
+    held = plantedworld.agents_with_entities(rng, ["briefcase"], n_per_agent=2)
+    hidden, half = (held.assign(object_view=view) for view in ("hidden", "ambiguous"))
+    everybody = [adults.query("gender == @name") for name in plantedworld.GENDERS]
+    views = pandas.concat([held.iloc[[0, 2]], half.iloc[[0, 2]], hidden.iloc[[0, 2]]])
+    rows = {
+        "women, tones 1 to 5: looks that no training shows": everybody[0],
+        "men, tones 1 to 5": everybody[1],
+        "in costume": study.in_costume(plantedworld.faces(1, rng)).iloc[[0, 1, 2, 5, 6]],
+        "a briefcase in sight, half hidden, and hidden": views,
+        "the women once more, hatched": everybody[0],
+    }
+    styles = ["twemoji"] * 4 + ["hatched"]
+    frames = [{"scenes": s, "style": k} for s, k in zip(rows.values(), styles, strict=True)]
+    return frames, list(rows)
+
+
+def zero_histograms(scores: pandas.DataFrame, pairs: list[tuple[str, str]]):
+    """Draw the scores of models without bias, with the bound where there is one."""
+    import seaborn
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, len(pairs), figsize=(7.2, 3.0), squeeze=False)
+    colours = seaborn.color_palette("colorblind")
+    for each, (measure, model) in zip(axes[0], pairs, strict=True):
+        for name, colour in ((model, colours[0]), ("count", colours[1])):
+            values = _rows(scores, measure, name, 0)["value"]
+            if len(values):
+                each.hist(
+                    values, 40, density=True, color=colour, alpha=0.55, lw=0, label=MODELS[name]
+                )
+        if measure in ("masked", "logit"):
+            each.axvspan(-study.EQUIVALENCE, study.EQUIVALENCE, color="0.6", alpha=0.25, lw=0)
+        each.set_title(study.MEASURES[measure], fontsize=9.5)
+        each.set(xlabel="score at dose 0", yticks=[])
+        if each.has_data():
+            each.margins(y=0.4)  # room for the legend above the bars
+            each.legend(frameon=False, fontsize=8, loc="upper right")
+    return marked(figure)
+
+
+def zero_quantiles(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return quantiles of the scores at dose 0, by measure and model, on ordinary pictures."""
+    kept = scores[(scores["dose"] == 0) & scores["style"].isin(["", "twemoji"])]
+    kept = kept[kept["model"] != "oracle"]
+    shares = [0.025, 0.25, 0.5, 0.75, 0.975]
+    rows = [
+        {"measure": study.MEASURES[measure], "model": MODELS[model], "scores": len(values)}
+        | {f"{share:.1%}": values.quantile(share) for share in shares}
+        for (measure, model), values in kept.groupby(["measure", "model"], sort=False)["value"]
+    ]
+    return pandas.DataFrame(rows)
+
+
+def zero_table(zero: pandas.DataFrame, floor: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what models without bias score, with the noise floor of the other seeds."""
+    floors = floor.groupby(["measure", "model", "style"])["floor"].mean().rename("noise floor")
+    table = zero.merge(floors.reset_index(), on=["measure", "model", "style"])
+    kinds = {"slope": "slope", "mean": "mean of the scores", "rms": "root mean square"}
+    return pandas.DataFrame(
+        {
+            "measure": table["measure"].map(study.MEASURES),
+            "model": table["model"].map(MODELS),
+            "pictures": table["style"].map(STYLES),
+            "statistic": table["statistic"].map(kinds),
+            "mean over seeds": table["mean"],
+            "90% interval": _intervals(table),
+            "seeds": table["n"],
+            "within the bound": table["within"],
+            "noise floor": table["noise floor"],
+        }
+    )
+
+
+def response_table(summary: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the slope on the directions planted at dose 1, by measure, model, style and dose."""
+    means = study.over_seeds(summary, "response")
+    return pandas.DataFrame(
+        {
+            "measure": means["measure"].map(study.MEASURES),
+            "model": means["model"].map(MODELS),
+            "pictures": means["style"].map(STYLES),
+            "dose": means["dose"],
+            "slope": means["mean"],
+            "95% interval": _intervals(means),
+            "seeds": means["n"],
+        }
+    )
+
+
+def views_table(seen: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how study 2's scores of entities go with what is planted, by view.
+
+    Rank correlations are with the planted log-odds; that of ``S_PT`` is with the planted shift
+    between the corpora as well. A score without any spread has none.
+    """
+    rows = []
+    for view, group in seen.groupby("view", sort=False):
+        for score in ("S_L", "S_V", "S_PT"):
+            flat = np.ptp(group[score]) < 1e-9
+            ranks = {
+                name: None if flat else group[score].corr(group[column], method="spearman")
+                for name, column in (("with the truth", "truth"), ("with the shift", "shift"))
+            }
+            spread = {"spread (standard deviation)": round(group[score].std(), 9)}
+            rows.append({"view": view, "score, women less men": score} | spread | ranks)
+    return pandas.DataFrame(rows)
+
+
+def stated(
+    summary: pandas.DataFrame,
+    measure: str,
+    model: str,
+    dose: float,
+    statistic: str,
+    style: str | None = None,
+) -> str:
+    """Return a mean over seeds for a sentence, with its interval and the number of seeds."""
+    found = study.mean_over_seeds(_rows(summary, measure, model, dose, style)[statistic])
+    if not found["n"]:
+        return "(no checkpoint shipped)"
+    seeds = f"{found['n']} seed{'s' if found['n'] > 1 else ''}"
+    if np.isnan(found["low"]):
+        return f"{signed(found['mean'])} ({seeds})"
+    interval = f"95% interval {signed(found['low'])} to {signed(found['high'])}"
+    return f"{signed(found['mean'])} ({interval}, {seeds})"
+
+
+def better_than_exact(summary: pandas.DataFrame) -> str:
+    """Return how the C-ASC of CLIP ranks words beside that of the oracle, which knows them."""
+    means = {}
+    for model in ("clip", "oracle"):
+        for dose in (1, 3):
+            found = study.mean_over_seeds(_rows(summary, "c_asc", model, dose)["rank"])
+            means[model, dose] = found["mean"]
+    better = [dose for dose in (1, 3) if means["clip", dose] > means["oracle", dose]]
+    if not better:
+        return "In this run no trained model ranks words better by C-ASC than the oracle does."
+    doses = " and ".join(f"dose {dose}" for dose in better)
+    return (
+        f"At {doses}, CLIP's C-ASC even ranks the words *better* than that of the oracle, which "
+        "knows the answer: its noise keeps the scores away from the bound."
+    )
+
+
+def floor_stated(floor: pandas.DataFrame, measure: str, model: str) -> str:
+    """Return a noise floor for a sentence: its mean over seeds."""
+    values = _rows(floor, measure, model)["floor"].dropna()
+    return f"{values.mean():.2f}" if len(values) else "(no checkpoint shipped)"
+
+
+def verdict_sentence(verdict: pandas.DataFrame) -> str:
+    """Return how many targets were reached, and by how much the others were missed."""
+    judged = verdict[verdict["reached"].notna()]
+    reached = judged["reached"].astype(bool)
+    missed = [_missed(row) for row in judged[~reached].itertuples()]
+    text = f"**{reached.sum()} of {len(judged)}** targets with checkpoints are reached."
+    if missed:
+        text += f" Missed: {'; '.join(missed)}."
+    absent = len(verdict) - len(judged)
+    return text + (f" {absent} have no checkpoint to judge by yet." if absent else "")
+
+
+def _missed(row) -> str:
+    name = f"{study.MEASURES[row.measure]} ({row.words}, dose {row.dose:g}), {row.statistic}"
+    if row.dose == 0:
+        by = max(row.high - row.most, row.least - row.low)
+        return f"{name}: the interval leaves the bound by {by:.2g}"
+    by = max(row.least - row.mean, row.mean - row.most)
+    return f"{name}: {signed(row.mean, 3)}, off by {by:.2g}"
+
+
+def plain_verdicts(summary: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
+    """Return what each measure gives back: sign, order, size, for the oracle and trained models.
+
+    Sign: at least 95% of the words with a planted log-odds above the bound have it. Order: rank
+    correlation at least .9. Size: slope between .75 and 1.25, in log-odds alone.
+    """
+    rows = []
+    for measure, trained in zip(study.MEASURES, ("bert", "clip", "clip", "clip"), strict=True):
+        for model in ("oracle", trained):
+            found = _rows(summary, measure, model, dose)
+            if len(found):
+                rows.append(_plain(measure, model, found))
+    return pandas.DataFrame(rows)
+
+
+def _plain(measure: str, model: str, found: pandas.DataFrame) -> dict:
+    signs, rank, slope = (found[column].mean() for column in ("signs", "rank", "slope"))
+    in_log_odds = measure in ("masked", "logit")
+    sized = (0.75 <= slope <= 1.25) if in_log_odds else None
+    return {
+        "measure": study.MEASURES[measure],
+        "asked": MODELS[model],
+        "signs right": f"{signs:.0%}",
+        "sign": signs >= 0.95,
+        "rank correlation": rank,
+        "order": rank >= 0.9,
+        "slope": slope if in_log_odds else None,
+        "size": "no unit" if sized is None else ("yes" if sized else "no"),
+        "seeds": len(found),
+    }
+
+
+def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
+    """Return targets and what was measured, with headings for the reader."""
+    answers = {True: "reached", False: "missed", None: "not shipped"}
+    names = {"rank": "rank correlation", "slope": "slope", "mean": "mean of the scores"}
+    measured = [
+        f"{signed(mean, 3)} ({interval})" if n else "–"
+        for mean, interval, n in zip(
+            verdict["mean"], _intervals(verdict), verdict["n"], strict=True
+        )
+    ]
+    return pandas.DataFrame(
+        {
+            "verdict": [answers[None if pandas.isna(r) else bool(r)] for r in verdict["reached"]],
+            "measure": verdict["measure"].map(study.MEASURES) + ", " + verdict["model"].map(MODELS),
+            "words": verdict["words"],
+            "dose": verdict["dose"],
+            "statistic": verdict["statistic"].map(names),
+            "target": [_target(row) for row in verdict.itertuples()],
+            "mean over seeds (interval)": measured,
+            "seeds": verdict["n"],
+        }
+    )
+
+
+def _target(row) -> str:
+    if row.dose == 0:
+        return f"within ±{row.most:.2f}"
+    if np.isinf(row.most):
+        return f"at least {row.least:.2f}"
+    return f"{row.least:.2f} to {row.most:.2f}"
+
+
+def panel(scores: pandas.DataFrame) -> Panel:
+    """Return the panel in which the reader turns the dose: roles and objects, by measure and seed.
+
+    Parameters
+    ----------
+    scores
+        Those of :func:`plantedworld.studies.measures.run_masked` and
+        :func:`plantedworld.studies.measures.run_similarity`.
+    """
+    kept = study.of_words(scores, "roles and objects")
+    kept = kept[kept["style"].isin(["", "twemoji"]) & kept["seed"].isin(study.VERDICT_SEEDS)]
+    cases = {
+        (study.MEASURES[measure], str(seed), dose): _drawing(rows, measure, seed, dose)
+        for (measure, seed, dose), rows in kept.groupby(["measure", "seed", "dose"])
+        if measure in TRAINED
+    }
+    choices = {
+        "Measure": [study.MEASURES[measure] for measure in TRAINED],
+        "World (seed)": sorted({seed for _, seed, _ in cases}),
+        "Dose": list(study.DOSES),
+    }
+    return Panel("Scores beside the truth", choices, cases)
+
+
+def _drawing(rows: pandas.DataFrame, measure: str, seed: int, dose: float) -> Drawing:
+    """Draw the oracle's scores and a trained model's against the truth."""
+    exact, trained = (rows[rows["model"] == name] for name in ("oracle", TRAINED[measure]))
+    model = MODELS[TRAINED[measure]]
+    reach = 2.2 if measure == "c_asc" else 4.0
+    marks = [
+        *_guides(measure),
+        _dots(exact, 1) | {"label": "oracle: exact inference"},
+        _dots(trained, 0) | {"label": f"{model}, a trained model: one dot a word"},
+    ]
+    if dose > 0:
+        marks.append(_named(exact, 1, reach) if trained.empty else _named(trained, 0, reach))
+    return Drawing(
+        _panel_sentence(exact, trained, model, seed, dose),
+        [mark for mark in marks if mark["x"]],
+        "planted log-odds: women against men",
+        "C-ASC" if measure == "c_asc" else "score in log-odds",
+        (-4, 4),
+        (-reach, reach),
+        "Scatter plot of scores against planted log-odds.",
+        note="planted world",
+        height=400,
+    )
+
+
+def _guides(measure: str) -> list[dict]:
+    """Return the marks of no association and, for scores in log-odds, of the truth."""
+    zero = {"kind": "rule", "x": [0], "y": [0], "group": 5, "thin": True}
+    equal = {"kind": "line", "x": [-4, 4], "y": [-4, 4], "dashed": True, "group": 2}
+    return [zero] if measure == "c_asc" else [zero, equal | {"label": "score equal to the truth"}]
+
+
+def _dots(rows: pandas.DataFrame, group: int) -> dict:
+    scored = rows.dropna(subset="value")
+    x, y = (scored[column].round(2).tolist() for column in ("truth", "value"))
+    return {"kind": "dots", "x": x, "y": y, "group": group}
+
+
+def _named(rows: pandas.DataFrame, group: int, reach: float) -> dict:
+    """Return the dots of some words once more, with their names, where these stand clear."""
+    places = rows.dropna(subset="value").set_index("word")[["truth", "value"]]
+    clear = []
+    for word in pandas.Index(SHOWN_WORDS).intersection(places.index):
+        gaps = (places.loc[clear] - places.loc[word]).abs()
+        if ((gaps["truth"] > 2.5) | (gaps["value"] > 0.08 * reach)).all():
+            clear.append(word)
+    return _dots(places.loc[clear], group) | {"text": clear}
+
+
+def _panel_sentence(
+    exact: pandas.DataFrame, trained: pandas.DataFrame, model: str, seed: int, dose: float
+) -> str:
+    start = f"Dose {dose:g}, world {seed}, {len(exact)} words. "
+    undefined = exact["value"].isna().sum()
+    if undefined:
+        start += f"The oracle has no score for {undefined} of them: 0 divided by 0. "
+    if trained.empty:
+        return f"{start}No {model} is shipped for this world; the oracle alone is shown."
+    found = study.summarise(trained).iloc[0]
+    slope, rank = signed(found["slope"]), signed(found["rank"])
+    if dose == 0:
+        return (
+            f"{start}Nothing is planted: every truth is 0. {model} follows the directions of the "
+            f"other doses with a slope of {slope} and a rank correlation of {rank}."
+        )
+    return f"{start}{model} against the truth: rank correlation {rank}, slope {slope}."
+
+
+def _rows(table, measure, model, dose=None, style=None):
+    kept = table[(table["measure"] == measure) & (table["model"] == model)]
+    kept = kept if dose is None else kept[kept["dose"] == dose]
+    styles = ("", "twemoji") if style is None else (style,)
+    return kept[kept["style"].isin(styles)]
+
+
+def _ideal(axes, measure: str) -> None:
+    axes.axhline(0, color="0.75", linewidth=0.8, zorder=0)
+    if measure in ("masked", "logit"):
+        low, high = axes.get_xlim()
+        axes.plot([low, high], [low, high], color="0.3", linestyle="--", linewidth=1.1)
+        axes.set_xlim(low, high)
+
+
+def _interval(low: float, high: float) -> str:
+    return "–" if pandas.isna(low) else f"{signed(low, 3)} to {signed(high, 3)}"
+
+
+def _intervals(table: pandas.DataFrame) -> list[str]:
+    return [_interval(low, high) for low, high in zip(table["low"], table["high"], strict=True)]

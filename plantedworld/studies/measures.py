@@ -1,0 +1,692 @@
+"""Metrics judged in a world whose right answer is known: sign, order and size, word by word.
+
+Every score stands beside the truth that was planted. Three kinds of model answer: the oracle, by
+exact inference; the shipped checkpoints, which are trained models; and a count of a corpus of the
+checkpoints' size, which says how much of an error is the corpus's own sampling noise.
+"""
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas
+from scipy import special, stats
+from scipy.special import logsumexp
+
+import plantedworld
+from biaslib import models, stimuli
+from biaslib.metrics import caption_association, masked_lm
+from biaslib.runtime import progress
+from plantedworld.models import checkpoints as planted_checkpoints
+from plantedworld.models.oracle import Oracle
+
+__all__ = [
+    "CORPUS_SIZES",
+    "DOSES",
+    "EQUIVALENCE",
+    "MEASURES",
+    "TARGETS",
+    "VERDICT_SEEDS",
+    "control_scores",
+    "corpus_counts",
+    "dose_zero",
+    "in_costume",
+    "masked_scores",
+    "masked_with_images",
+    "mean_over_seeds",
+    "noise_floor",
+    "of_words",
+    "oracle_errors",
+    "over_seeds",
+    "portraits",
+    "run_masked",
+    "run_similarity",
+    "similarity_scores",
+    "summarise",
+    "verdict",
+    "weights",
+    "words",
+]
+
+DOSES = (0, 1, 3)
+VERDICT_SEEDS = (0, 1, 2, 3, 4)
+"""Worlds for verdicts; recipes were tuned on seeds 100 and 101."""
+
+MEASURES = {
+    "masked": "masked words: B(E)",
+    "logit": "similarity: scaled difference",
+    "c_asc": "similarity: C-ASC",
+    "top_k": "retrieval: share of women",
+}
+"""The measures, and what they are called."""
+
+EQUIVALENCE = 0.15
+"""Log-odds below which a score counts as none: half of the weakest that the tests' sets carry."""
+
+CORPUS_SIZES = {"text": 300_000, "captions": 45_000}
+"""Captions of which a checkpoint was trained: BERT on the text corpus, CLIP on that of images."""
+
+STATISTICS = ["n", "rank", "slope", "response", "signs", "mean", "rms", "q95"]
+KEYS = ["measure", "model", "style", "dose", "seed"]
+SHARE_RETRIEVED = 0.1
+
+
+def words() -> pandas.DataFrame:
+    """Return the words that are asked about, with a caption and a sentence each.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``word``; ``slot``: role, object or attribute; ``taxonomy``: whether study 3's list has it;
+        ``caption``, which names nobody; ``masked``, a sentence with a place for ``{agent}`` and a
+        masked word, for roles, objects and the words of the five pairs; ``pair``, the pair of sets
+        that a word belongs to.
+
+    Examples
+    --------
+    >>> words().set_index("word").loc["nurse", ["caption", "masked"]].tolist()
+    ['a photo of a nurse', 'the {agent} is a [MASK].']
+    """
+    entities = stimuli.entities()
+    objects = pandas.DataFrame({"word": entities["entity"], "slot": "object"})
+    phrases = [_phrase(row.entity, row.frame) for row in entities.itertuples()]
+    objects = objects.assign(caption=[f"a photo of {phrase}" for phrase in phrases])
+    frames = entities["frame"].str.replace("The ", "the ").str.replace("{entity}", "[MASK]")
+    objects["masked"] = frames.to_numpy()
+    taxonomy = stimuli.taxonomy("sobit").assign(word=lambda rows: rows["word"].str.lower())
+    slots = plantedworld.content_words()["slot"]
+    listed = taxonomy[["word", "caption"]].assign(slot=slots.loc[taxonomy["word"]].to_numpy())
+    others = [word for word in slots.index[slots == "role"] if word not in set(listed["word"])]
+    captions = [f"a photo of {stimuli.indefinite_article(word)} {word}" for word in others]
+    roles = pandas.DataFrame({"word": others, "slot": "role", "caption": captions})
+    table = pandas.concat([objects, roles, listed, _of_pairs()], ignore_index=True)
+    table["taxonomy"] = table["word"].isin(listed["word"])
+    table["masked"] = table["masked"].mask(table["slot"] == "role", "the {agent} is a [MASK].")
+    pairs = _of_pairs().set_index("word")
+    for column in ("masked", "pair"):
+        table[column] = table[column].fillna(table["word"].map(pairs[column]))
+    kept = table["slot"].isin(["object", "role", "attribute"])
+    return table[kept].drop_duplicates("word").reset_index(drop=True)
+
+
+def _of_pairs() -> pandas.DataFrame:
+    """The words of the five pairs of sets of which a seed leaves out one."""
+    sets = stimuli.word_frame().merge(plantedworld.planted_sets(), on="set")
+    sets = sets[sets["pair"].isin(plantedworld.controls())]
+    pairs = sets.assign(word=sets["word"].str.lower()).drop_duplicates("word")
+    content = plantedworld.content_words()
+    pairs = pairs[pairs["word"].map(content["slot"]) == "attribute"]
+    rows = [_sentences(word, content.loc[word]) for word in pairs["word"]]
+    return pandas.DataFrame(rows).assign(slot="attribute", pair=pairs["pair"].to_numpy())
+
+
+def _sentences(word: str, content: pandas.Series) -> dict[str, str]:
+    """Caption and masked sentence of an attribute word."""
+    if "adjective" in content["groups"].split():
+        caption = f"a photo of {stimuli.indefinite_article(word)} {word} person"
+        return {"word": word, "caption": caption, "masked": "the {agent} is [MASK]."}
+    phrase = content["phrase"].replace("a {word}", f"{stimuli.indefinite_article(word)} {word}")
+    sentence = "the {agent} talks about " + content["phrase"].replace("{word}", "[MASK]") + "."
+    return {
+        "word": word,
+        "caption": f"a photo of {phrase.replace('{word}', word)}",
+        "masked": sentence,
+    }
+
+
+def _phrase(entity: str, frame: str) -> str:
+    counted = " a {" in frame or " an {" in frame
+    return f"{stimuli.indefinite_article(entity)} {entity}" if counted else entity
+
+
+def masked_scores(model, dose: float, seed: int) -> pandas.DataFrame:
+    """Return the bias score B(E) of study 2 without an image, for every word with a sentence.
+
+    .. math:: B(E) = S_L(E, f) - S_L(E, m) = \\ln P(E | \\text{woman}) - \\ln P(E | \\text{man})
+
+    Parameters
+    ----------
+    model
+        Anything with ``mask_log_prob``.
+    dose, seed
+        Of the world that it learned, or answers for.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a word: measure, model, style, dose, seed, word, slot, taxonomy, value, truth (that
+        of the text corpus), planted (the truth at dose 1), frame (the sentence); paired and
+        control, whether the word is in one of the five pairs, and in the one that is left out.
+    """
+    rows = words().dropna(subset="masked")
+    truth, unit = (_exact_bias_scores(each, seed) for each in (float(dose), 1.0))
+    values = _bias_scores(model, rows)
+    table = _described(rows, seed).assign(value=values, truth=truth, planted=unit)
+    labels = {"measure": "masked", "model": model.name, "style": "", "dose": dose, "seed": seed}
+    return table.assign(**labels, frame=rows["masked"])
+
+
+@functools.lru_cache(maxsize=32)
+def _exact_bias_scores(dose: float, seed: int) -> np.ndarray:
+    oracle = Oracle(_world(dose, seed), corpus="text")
+    return _bias_scores(oracle, words().dropna(subset="masked"))
+
+
+@functools.lru_cache(maxsize=32)
+def _world(dose: float, seed: int) -> plantedworld.World:
+    """A world that keeps what it worked out."""
+    return plantedworld.world(dose, seed)
+
+
+def _bias_scores(model, rows: pandas.DataFrame) -> np.ndarray:
+    """B(E) of each word in its own sentence."""
+    scores = pandas.Series(np.nan, index=rows.index)
+    for frame, group in rows.groupby("masked", sort=False):
+        texts = [frame.format(agent=agent) for agent in ("woman", "man", "person")]
+        log_p = model.mask_log_prob(texts, group["word"].tolist())
+        for index, (woman, man, person) in zip(group.index, log_p.T, strict=True):
+            f = masked_lm.language_association([woman], [person])
+            m = masked_lm.language_association([man], [person])
+            scores[index] = masked_lm.bias_score(f=f, m=m).score
+    return scores.to_numpy()
+
+
+def run_masked(seeds: Iterable[int] = VERDICT_SEEDS) -> pandas.DataFrame:
+    """Return :func:`masked_scores` of the oracle, of a count, and of every shipped BERT."""
+    shipped = _shipped("bert", seeds)
+    tables = []
+    for dose, seed in progress(_worlds(seeds), "masked words"):
+        exact = masked_scores(Oracle(_world(dose, seed), corpus="text"), dose, seed)
+        tables += [exact, corpus_counts(exact, "text")]
+        if (dose, seed) in shipped:
+            bert = models.load("bert", profile="planted", dose=dose, seed=seed)
+            tables.append(masked_scores(bert, dose, seed))
+    return pandas.concat(tables, ignore_index=True)
+
+
+def portraits(n_per_cell: int = 20, seed: int = 0, split: str = "held out") -> pandas.DataFrame:
+    """Return neutral portraits of women and men in five tones, all in the same order.
+
+    Held out looks of adults and older people are in no training; children have one drawing each.
+    """
+    return plantedworld.faces(n_per_cell, np.random.default_rng(seed), split)
+
+
+def similarity_scores(
+    similarities: np.ndarray, scale: float, women: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return the measures of study 3 for every word, and the difference that C-ASC scales away.
+
+    Parameters
+    ----------
+    similarities
+        Of words and portraits, (k, n).
+    scale
+        What the model multiplies them with.
+    women
+        Which portraits show women, (n,).
+
+    Returns
+    -------
+    dict
+        ``logit``: scale times the difference of mean similarity, women less men, in log-odds;
+        ``c_asc``: C-ASC of women; ``top_k``: share of women among the tenth of the portraits that
+        is retrieved, less one half, with ties shared out.
+
+    Examples
+    --------
+    >>> found = similarity_scores(np.array([[0.4, 0.2, 0.1, 0.1]]), 10, np.array([1, 1, 0, 0]) == 1)
+    >>> {name: values.round(2).tolist() for name, values in found.items()}
+    {'logit': [2.0], 'c_asc': [1.41], 'top_k': [0.5]}
+    """
+    difference = similarities[:, women].mean(axis=1) - similarities[:, ~women].mean(axis=1)
+    # A word without any spread has no C-ASC: at dose 0 the oracle has 0 divided by 0.
+    spread = np.ptp(similarities, axis=1) > 1e-9
+    c_asc = np.full(len(similarities), np.nan)
+    if spread.any():
+        c_asc[spread] = caption_association.c_asc(similarities[spread], women[:, np.newaxis])[:, 0]
+    shares = np.array([_share_of_women(row, women) for row in similarities])
+    return {"logit": scale * difference, "c_asc": c_asc, "top_k": shares - 0.5}
+
+
+def _share_of_women(similarities: np.ndarray, women: np.ndarray) -> float:
+    """Share of women among the best tenth; those that tie for the last places share them."""
+    k = max(1, round(SHARE_RETRIEVED * len(women)))
+    rounded = similarities.round(9)
+    last = np.sort(rounded)[-k]
+    above, tied = rounded > last, rounded == last
+    places = k - above.sum()
+    return (women[above].sum() + places * women[tied].mean()) / k
+
+
+def in_costume(scenes: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the same people as adults in costume, each role equally often among women and men.
+
+    Examples
+    --------
+    >>> in_costume(portraits(22)).groupby("gender")["role"].value_counts().unique().tolist()
+    [5]
+    """
+    roles = scenes.groupby("gender").cumcount().mod(len(plantedworld.PICTURED_ROLES))
+    shown = np.array(plantedworld.PICTURED_ROLES)[roles]
+    return scenes.assign(role=shown, role_shown=True, age="adult")
+
+
+def run_similarity(
+    scenes: pandas.DataFrame,
+    pictures: dict[str, np.ndarray],
+    seeds: Iterable[int] = VERDICT_SEEDS,
+) -> pandas.DataFrame:
+    """Return the measures of study 3 for the oracle, for a count, and for every shipped CLIP.
+
+    Parameters
+    ----------
+    scenes
+        Portraits, as of :func:`portraits`: what the oracle reads.
+    pictures
+        The same portraits drawn, by style: what CLIP sees. Row i shows a person of the gender of
+        row i of the scenes.
+    seeds
+        Of the worlds.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As of :func:`masked_scores`, one row a word and measure. ``truth`` is the planted log-odds
+        log P(word | picture of a woman) / P(word | picture of a man), for every measure: C-ASC and
+        shares are judged by their order alone.
+    """
+    shipped = _shipped("clip", seeds)
+    rows, women = words(), (scenes["gender"] == "woman").to_numpy()
+    captions = rows["caption"].tolist()
+    tables = []
+    for dose, seed in progress(_worlds(seeds), "similarities"):
+        base = _with_truth(rows, dose, seed)
+        oracle = Oracle(_world(dose, seed), scenes=scenes)
+        exact = oracle.encode_text(captions) @ oracle.encode_image(scenes).T
+        tables += _scored(base, "oracle", "twemoji", similarity_scores(exact, 1.0, women))
+        tables.append(corpus_counts(tables[-3], "captions"))
+        if (dose, seed) in shipped:
+            clip = models.load("clip", profile="planted", dose=dose, seed=seed)
+            texts = clip.encode_text(captions).astype(float)
+            for style, drawn in pictures.items():
+                found = similarity_scores(texts @ clip.encode_image(drawn).T, clip.scale, women)
+                tables += _scored(base, "clip", style, found)
+    return pandas.concat(tables, ignore_index=True)
+
+
+def _with_truth(rows: pandas.DataFrame, dose: float, seed: int) -> pandas.DataFrame:
+    truth, unit = (
+        _world(each, seed).truth.log_ratio(rows["word"].tolist(), given="picture")
+        for each in (dose, 1)
+    )
+    table = _described(rows, seed).assign(truth=truth, planted=unit)
+    return table.assign(dose=dose, seed=seed)
+
+
+def _described(rows: pandas.DataFrame, seed: int) -> pandas.DataFrame:
+    """What a row of scores says of its word; ``control`` where this seed plants nothing on it."""
+    left_out = plantedworld.controls()[seed % len(plantedworld.controls())]
+    table = rows[["word", "slot", "taxonomy"]]
+    return table.assign(paired=rows["pair"].notna(), control=rows["pair"] == left_out)
+
+
+def _scored(base: pandas.DataFrame, model: str, style: str, found: dict) -> list[pandas.DataFrame]:
+    labels = {"model": model, "style": style}
+    return [base.assign(measure=name, value=values, **labels) for name, values in found.items()]
+
+
+def corpus_counts(scores: pandas.DataFrame, corpus: str) -> pandas.DataFrame:
+    """Return what a model would score that only counts a corpus of the checkpoints' size.
+
+    Words and genders are drawn as often as a checkpoint saw a caption; the score is the log ratio
+    of their counts with half a count added. What differs from the truth is sampling noise, which
+    no training can take away.
+
+    Parameters
+    ----------
+    scores
+        Rows of one world, with ``word``, ``dose`` and ``seed``.
+    corpus
+        ``"text"`` or ``"captions"``: of which size, and whether the caption's gender is counted
+        or the picture's.
+    """
+    dose, seed = scores[["dose", "seed"]].iloc[0]
+    made = _world(float(dose), int(seed))
+    truth, given = CORPORA[corpus](made)
+    ratios = truth.log_ratio(plantedworld.vocabulary().tolist(), given=given)
+    frequency = np.exp(logsumexp(truth.log_words + truth.design.log_cells, axis=1))
+    shares = frequency * special.expit([ratios, -ratios])
+    rng = np.random.default_rng([int(seed), round(10 * dose)])
+    counts = rng.multinomial(CORPUS_SIZES[corpus], shares.ravel() / shares.sum()) + 0.5
+    women, men = counts.reshape(shares.shape)[:, plantedworld.word_indices(scores["word"].tolist())]
+    exact = truth.log_ratio(scores["word"].tolist(), given=given)
+    labels = {"model": "count", "measure": MEASURE_OF_CORPUS[corpus], "truth": exact}
+    return scores.assign(value=np.log(women / men), **labels)
+
+
+CORPORA = {
+    "text": lambda world: (world.text_truth, "caption"),
+    "captions": lambda world: (world.truth, "picture"),
+}
+MEASURE_OF_CORPUS = {"text": "masked", "captions": "logit"}
+
+
+def weights(seeds: Iterable[int] = VERDICT_SEEDS) -> dict[str, str]:
+    """Return what the stamp says of the checkpoints: one fingerprint a family and dose."""
+    found = planted_checkpoints.shipped()
+    found = found[found["seed"].isin(list(seeds)) & found["family"].isin(["bert", "clip"])]
+    prints = {}
+    for (family, dose), rows in found.groupby(["family", "dose"]):
+        cards = [json.loads((path / "card.json").read_text())["sha256"] for path in rows["path"]]
+        name = f"{family} dose {dose:g}, seeds {', '.join(map(str, rows['seed']))}"
+        prints[name] = hashlib.sha256("".join(cards).encode()).hexdigest()[:12]
+    return prints
+
+
+def _worlds(seeds: Iterable[int]) -> list[tuple[float, int]]:
+    return [(dose, seed) for dose in DOSES for seed in seeds]
+
+
+def _shipped(family: str, seeds: Iterable[int]) -> set[tuple[float, int]]:
+    found = planted_checkpoints.shipped(family)
+    found = found[found["seed"].isin(list(seeds))]
+    return set(zip(found["dose"], found["seed"], strict=True))
+
+
+def masked_with_images(
+    dose: float,
+    seed: int,
+    view: str,
+    entities: Sequence[str] | None = None,
+    n_per_agent: int = 1,
+) -> pandas.DataFrame:
+    """Return the scores of study 2 that need images, for the oracle, one row an entity.
+
+    Parameters
+    ----------
+    dose, seed
+        Of the world.
+    view
+        How the entity is shown: ``"visible"``, ``"ambiguous"`` or ``"hidden"``.
+    entities
+        Names of :func:`biaslib.stimuli.entities`; ``None`` takes all 46.
+    n_per_agent
+        Scenes of a woman, and of a man, for each entity.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``entity``, ``view``; ``S_PT``, ``S_L`` and ``S_V``, each for women less for men (that of
+        ``S_L`` is the bias score B); ``truth``, the planted log-odds given the caption's gender;
+        ``shift``, that truth less the text corpus's.
+    """
+    scenes = plantedworld.agents_with_entities(
+        np.random.default_rng([seed, 7]), entities, n_per_agent=n_per_agent, view=view
+    )
+    oracle, before = (Oracle(_world(dose, seed), corpus) for corpus in ("captions", "text"))
+    sentences = words().set_index("word")["masked"]
+    rows = [
+        {"entity": entity, "view": view}
+        | _with_images(oracle, before, entity, sentences[entity], group)
+        for entity, group in scenes.groupby("entity", sort=False)
+    ]
+    table = pandas.DataFrame(rows)
+    truth, text = (
+        model.truth.log_ratio(table["entity"].tolist(), given="caption")
+        for model in (oracle, before)
+    )
+    return table.assign(truth=truth, shift=truth - text)
+
+
+def _with_images(oracle, before, entity: str, sentence: str, scenes: pandas.DataFrame) -> dict:
+    """Scores of one entity: women less men."""
+
+    def log_p(model, agent, images=None):
+        texts = [sentence.format(agent=agent)] * (1 if images is None else len(images))
+        return model.mask_log_prob(texts, [entity], images)[:, 0]
+
+    blind = log_p(oracle, "person")[0]
+    neutral = log_p(oracle, "person", scenes)
+    found = {}
+    for agent in plantedworld.GENDERS:
+        shown = scenes[scenes["gender"] == agent]
+        language = masked_lm.language_association(log_p(oracle, agent, scenes), neutral)
+        visual = masked_lm.visual_association(log_p(oracle, "person", shown), blind)
+        shift = masked_lm.pretraining_shift(log_p(oracle, agent), log_p(before, agent))
+        found[agent] = {"S_PT": shift, "S_L": language, "S_V": visual}
+    f, m = found["woman"], found["man"]
+    differences = {name: f[name].score - m[name].score for name in f}
+    return differences
+
+
+def summarise(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how each model recovers the truth: one row a measure, model, style, dose and seed.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The keys; ``n`` words; ``rank``, Spearman's correlation with the truth, and ``slope``, that
+        of the least-squares line of scores on truths (at dose 0, where the truth is 0 for every
+        word, both with the truth at dose 1: what it would look like if there were a bias);
+        ``response``, the slope on the truth at dose 1, whatever the dose;
+        ``mean`` and ``rms`` of the scores, ``signs``, the share with the sign of the truth among
+        words whose truth exceeds :data:`EQUIVALENCE`, and ``q95``, the 95th percentile of their
+        sizes.
+    """
+    rows = [
+        dict(zip(KEYS, key, strict=True)) | _summary(group, key[3])
+        for key, group in scores.dropna(subset="value").groupby(KEYS, sort=False)
+    ]
+    return pandas.DataFrame(rows, columns=[*KEYS, *STATISTICS])
+
+
+def _summary(group: pandas.DataFrame, dose: float) -> dict:
+    value = group["value"].to_numpy()
+    against = group["truth" if dose else "planted"].to_numpy()
+    strong = np.abs(against) > EQUIVALENCE
+    spread = np.ptp(value) > 1e-9
+    return {
+        "n": len(group),
+        "rank": stats.spearmanr(value, against).statistic if spread else np.nan,
+        "slope": np.polyfit(against, value, 1)[0],
+        "response": np.polyfit(group["planted"], value, 1)[0],
+        "signs": np.mean(np.sign(value[strong]) == np.sign(against[strong])),
+        "mean": value.mean(),
+        "rms": np.sqrt(np.mean(value**2)),
+        "q95": np.quantile(np.abs(value), 0.95),
+    }
+
+
+def mean_over_seeds(values: Sequence[float], confidence: float = 0.95) -> dict[str, float]:
+    """Return mean, low, high and n of values over seeds: Student's interval.
+
+    Examples
+    --------
+    >>> {key: round(value, 2) for key, value in mean_over_seeds([0.9, 1.0, 1.1]).items()}
+    {'mean': 1.0, 'low': 0.75, 'high': 1.25, 'n': 3}
+    """
+    values = np.asarray(values, dtype=float)
+    values = values[~np.isnan(values)]
+    n = len(values)
+    mean = float(values.mean()) if n else np.nan
+    if n < 2:
+        return {"mean": mean, "low": np.nan, "high": np.nan, "n": n}
+    half = float(stats.t.ppf((1 + confidence) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return {"mean": mean, "low": mean - half, "high": mean + half, "n": n}
+
+
+def over_seeds(summary: pandas.DataFrame, column: str) -> pandas.DataFrame:
+    """Return one statistic's mean over seeds with its 95% interval: mean, low, high, n."""
+    keys = [key for key in KEYS if key != "seed"]
+    rows = [
+        dict(zip(keys, key, strict=True)) | mean_over_seeds(group[column])
+        for key, group in summary.groupby(keys, sort=False)
+    ]
+    return pandas.DataFrame(rows, columns=[*keys, "mean", "low", "high", "n"])
+
+
+def control_scores(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the size of scores on the pair of sets that a seed leaves out, and on the others.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a measure, model, dose and kind of words (``words``: left out, planted): the root
+        mean square of the scores, its ``mean`` over seeds with ``low``, ``high`` and ``n``.
+    """
+    kept = scores[scores["paired"] & scores["style"].isin(["", "twemoji"])].dropna(subset="value")
+    kept = kept.assign(words=np.where(kept["control"], "left out", "planted"))
+    keys = ["measure", "model", "dose", "words"]
+    sizes = kept.groupby([*keys, "seed"])["value"].agg(lambda v: np.sqrt(np.mean(v**2)))
+    rows = [
+        dict(zip(keys, key, strict=True)) | mean_over_seeds(group)
+        for key, group in sizes.groupby(level=keys)
+    ]
+    return pandas.DataFrame(rows)
+
+
+def noise_floor(scores: pandas.DataFrame, quantile: float = 0.95) -> pandas.DataFrame:
+    """Return how large scores are without any bias: measure, model, style, seed, floor.
+
+    For each seed the quantile of the scores' sizes over the dose-0 models of the *other* seeds.
+    """
+    clean = scores[(scores["dose"] == 0) & scores["value"].notna()]
+    rows = [
+        dict(zip(("measure", "model", "style"), key, strict=True))
+        | {
+            "seed": seed,
+            "floor": group.loc[group["seed"] != seed, "value"].abs().quantile(quantile),
+        }
+        for key, group in clean.groupby(["measure", "model", "style"], sort=False)
+        for seed in VERDICT_SEEDS
+    ]
+    return pandas.DataFrame(rows)
+
+
+def oracle_errors(
+    masked: pandas.DataFrame, similarity: pandas.DataFrame, scenes: pandas.DataFrame
+) -> pandas.DataFrame:
+    """Return how far the oracle is from the truth, got in another way: measure, dose, seed, error.
+
+    The masked word's score and the planted log-odds differ by a constant for each sentence, since
+    women and men have different totals over the words that fit it; so both are centred within a
+    sentence. The scaled difference is compared with what the cells of each portrait give a word,
+    for attributes: no portrait shows those or hides them.
+    """
+    rows = []
+    exact = masked[masked["model"] == "oracle"]
+    for (dose, seed), group in exact.groupby(["dose", "seed"]):
+        truth = _world(dose, seed).text_truth.log_ratio(group["word"].tolist(), "caption")
+        errors = group["value"] - truth
+        errors -= errors.groupby(group["frame"]).transform("mean")
+        rows.append({"measure": "masked", "dose": dose, "seed": seed, "error": errors.abs().max()})
+    exact = similarity.query("model == 'oracle' and measure == 'logit' and slot == 'attribute'")
+    women = (scenes["gender"] == "woman").to_numpy()
+    for (dose, seed), group in exact.groupby(["dose", "seed"]):
+        truth = _world(dose, seed).truth
+        of_words = truth.log_words[plantedworld.word_indices(group["word"].tolist())]
+        cells = truth.log_cells_of_images(scenes)
+        log_p = logsumexp(of_words[:, np.newaxis] + cells, axis=2)
+        expected = log_p[:, women].mean(axis=1) - log_p[:, ~women].mean(axis=1)
+        error = np.abs(group["value"] - expected).max()
+        rows.append({"measure": "logit", "dose": dose, "seed": seed, "error": error})
+    return pandas.DataFrame(rows)
+
+
+def dose_zero(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what models without bias score: one row a measure, model and style.
+
+    Two things would look like bias: scores that follow the directions which the same seed plants
+    at higher doses (``slope``), and scores that lean to one gender altogether (``mean``). Both are
+    shown to be small if their whole 90% interval over seeds lies within :data:`EQUIVALENCE`, which
+    is two one-sided tests at 5%. The scores of single words (``rms``) hold the corpus's sampling
+    noise as well, which the model that counts shows alone.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``statistic``: slope, mean or rms; ``mean`` over seeds, ``low``, ``high``, ``n`` seeds;
+        ``within``, None for C-ASC and shares, which are not in log-odds, and for one seed.
+    """
+    summary = summarise(scores[scores["dose"] == 0])
+    rows = []
+    for key, group in summary.groupby(["measure", "model", "style"], sort=False):
+        for statistic in ("slope", "mean", "rms"):
+            found = mean_over_seeds(group[statistic], 0.9)
+            labels = dict(zip(("measure", "model", "style"), key, strict=True))
+            judged = key[0] in ("masked", "logit") and found["n"] > 1
+            inside = max(-found["low"], found["high"]) < EQUIVALENCE if judged else None
+            rows.append(labels | {"statistic": statistic} | found | {"within": inside})
+    columns = ["measure", "model", "style", "statistic", "mean", "low", "high", "n", "within"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+TARGETS = (
+    ("masked", "bert", "roles and objects", 1, "rank", 0.95, np.inf),
+    ("masked", "bert", "roles and objects", 3, "rank", 0.95, np.inf),
+    ("masked", "bert", "roles and objects", 1, "slope", 0.85, 1.15),
+    ("masked", "bert", "roles and objects", 3, "slope", 0.85, 1.15),
+    ("c_asc", "clip", "roles and objects", 1, "rank", 0.75, np.inf),
+    ("c_asc", "clip", "roles and objects", 3, "rank", 0.9, np.inf),
+    ("logit", "clip", "roles and objects", 1, "slope", 0.75, 1.25),
+    ("logit", "clip", "roles and objects", 3, "slope", 0.75, 1.25),
+    ("c_asc", "clip", "taxonomy", 3, "rank", 0.8, np.inf),
+)
+"""What was to be reached, set before the verdict's models were trained: measure, model, words,
+dose, statistic, least and most of its mean over seeds."""
+
+
+ZERO_TARGETS = (
+    ("masked", "bert", "slope"),
+    ("masked", "bert", "mean"),
+    ("logit", "clip", "slope"),
+    ("logit", "clip", "mean"),
+)
+"""Equivalence at dose 0: measure, model, and the statistic whose 90% interval is judged."""
+
+
+def of_words(scores: pandas.DataFrame, chosen: str) -> pandas.DataFrame:
+    """Return the rows of ``"roles and objects"``, or of the words of the ``"taxonomy"``."""
+    if chosen == "taxonomy":
+        return scores[scores["taxonomy"]]
+    return scores[scores["slot"].isin(["role", "object"])]
+
+
+def verdict(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return every target with what was measured: one row a target.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``measure``, ``model``, ``words``, ``dose``, ``statistic``, ``least``, ``most``; ``mean``
+        over seeds with ``low``, ``high``, ``n``; ``reached``, None where no seed is shipped.
+    """
+    rows = []
+    for measure, model, chosen, dose, statistic, least, most in TARGETS:
+        labels = {"measure": measure, "model": model, "words": chosen, "dose": dose}
+        where = (scores["measure"] == measure) & (scores["model"] == model)
+        where &= (scores["dose"] == dose) & scores["style"].isin(["", "twemoji"])
+        summary = summarise(of_words(scores[where], chosen))
+        found = mean_over_seeds(summary[statistic] if len(summary) else [])
+        row = labels | {"statistic": statistic, "least": least, "most": most} | found
+        rows.append(row | {"reached": _within(found, least, most)})
+    clean = dose_zero(of_words(scores, "roles and objects"))
+    for measure, model, statistic in ZERO_TARGETS:
+        labels = {"measure": measure, "model": model, "words": "roles and objects", "dose": 0}
+        where = (clean["measure"] == measure) & (clean["model"] == model)
+        where &= (clean["statistic"] == statistic) & clean["style"].isin(["", "twemoji"])
+        found = clean.loc[where, ["mean", "low", "high", "n", "within"]]
+        found = found.rename(columns={"within": "reached"}).to_dict("records")
+        limits = {"statistic": statistic, "least": -EQUIVALENCE, "most": EQUIVALENCE}
+        rows.append(labels | limits | (found[0] if found else NOT_SHIPPED))
+    return pandas.DataFrame(rows)
+
+
+NOT_SHIPPED = {"mean": np.nan, "low": np.nan, "high": np.nan, "n": 0, "reached": None}
+
+
+def _within(found: dict, least: float, most: float) -> bool | None:
+    return bool(least <= found["mean"] <= most) if found["n"] else None

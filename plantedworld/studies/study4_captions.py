@@ -1,0 +1,722 @@
+r"""Study 4's scores judged in worlds whose answer is known.
+
+Questions: does the oracle score what the world's probabilities say; do trained models look at the
+picture at all; does vlbs find a planted stereotype, and how does that depend on how visible the
+evidence is; do lmss and vlss find the modality in which it was planted?
+"""
+
+import functools
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas
+from scipy.special import logsumexp
+
+import plantedworld
+from biaslib import models
+from biaslib.metrics import caption_selection
+from biaslib.models.images import pictures
+from biaslib.runtime import Store, progress
+from biaslib.studies import study4_captions as study
+from biaslib.studies.study4_captions import CAPTIONS, NEUTRAL, ORACLE, WAYS, Inputs, Way
+from plantedworld.models import checkpoints as planted_checkpoints
+from plantedworld.models.oracle import Oracle
+
+__all__ = [
+    "LEAST_MODELS",
+    "OPACITIES",
+    "SEEDS",
+    "TARGET_OPACITY",
+    "TARGET_VLRS",
+    "cases",
+    "choices",
+    "curve",
+    "faded",
+    "frequencies",
+    "grounding",
+    "leaning",
+    "looking",
+    "modality",
+    "noise_floor",
+    "oracle_errors",
+    "relevance",
+    "seen_without_bias",
+    "shift_summary",
+    "shipped_ways",
+    "side_by_side",
+    "verdict",
+    "visibility",
+    "zero_seeds",
+]
+
+SEEDS = (0, 1)
+"""Worlds for verdicts: those of the shipped checkpoints. Recipes were tuned on others."""
+
+VIEWS = ("visible", "ambiguous", "hidden")
+OPACITIES = (0.0, 0.25, 0.5, 1.0)
+"""How opaque the object is drawn: 0 is a picture without it, 1 the picture in plain sight."""
+
+STARTS = 1000
+"""From this seed on, checkpoints are what others of their family started from."""
+
+REGIONS = ("visualbert", "lxmert")
+TARGET_OPACITY = 0.5
+"""How opaque the object is where models are judged: the least tenth at which models without bias
+that look have a vlrs of 80 on average (:func:`seen_without_bias`). So it depends on how well models
+see and not on what they prefer."""
+
+CURVE_SCENES, CURVE_DRAW = 48, 7
+TARGET_SCENES, TARGET_DRAW = 240, 11
+"""Scenes a world, and the seed of their draw: of the curve and of the verdict. With 48 scenes the
+noise floor is mostly chance of pictures."""
+
+OPACITY_DRAW = 8
+"""Seed of the scenes by which the opacity of the verdict is chosen, as many as it has."""
+
+TARGET_VLRS = 80.0
+LEAST_MODELS = 4
+LEAST_GROUNDED = 60.0
+"""Per cent of right captions at which a model is said to look, if its interval is above 50."""
+
+ANSWERED = ("gender", "profession")
+"""Categories of which a picture can show the answer."""
+
+OTHER_IRRELEVANT = "photo of a thing"
+"""The planted world's other kind of irrelevant caption; see
+:func:`plantedworld.caption_choices`."""
+
+
+def shipped_ways(dose: float = 3, seed: int = 0, planted_in: str = "both") -> list[Way]:
+    """Return the ways whose model has a checkpoint of a world.
+
+    FLAVA's encoders alone are left out: tiny ones have vectors of different lengths.
+
+    Examples
+    --------
+    >>> [way.label for way in shipped_ways(3, 0)][:2]
+    ['VisualBERT', 'LXMERT']
+    """
+    table = planted_checkpoints.shipped()
+    kept = table[(table["dose"] == dose) & (table["seed"] == seed)]
+    families = set(kept.loc[kept["planted_in"] == planted_in, "family"])
+    return [way for way in WAYS if way.planted in families and way.head != "unimodal"]
+
+
+def zero_seeds(way: Way) -> list[int]:
+    """Return the seeds of a model's dose-0 checkpoints, those that others start from left out.
+
+    Examples
+    --------
+    >>> zero_seeds(WAYS[1])
+    [0, 1]
+    """
+    table = planted_checkpoints.shipped(way.planted)
+    return table.loc[(table["dose"] == 0) & (table["seed"] < STARTS), "seed"].tolist()
+
+
+def choices(seed: int = 0, n: int = 40, view: str = "visible", draw: int = 7) -> Inputs:
+    """Return scenes whose picture can answer the question, as balanced inputs.
+
+    Parameters
+    ----------
+    seed
+        Of the world, which says what is a stereotype.
+    n
+        Scenes a category, an even number.
+    view
+        ``visible``: object and costume in plain sight. ``ambiguous``: objects half hidden, so that
+        both captions fit; there are no half-hidden costumes, and gender is the only category.
+        ``hidden``: neither object nor costume in the picture.
+    draw
+        Seed of the scenes.
+
+    Examples
+    --------
+    >>> choices(0, 4, "hidden").table["category"].unique().tolist()
+    ['gender', 'profession']
+    """
+    table = plantedworld.caption_choices(
+        plantedworld.world(3, seed), n, np.random.default_rng([draw, seed])
+    )
+    table = table[table["category"].isin(ANSWERED if view != "ambiguous" else ANSWERED[:1])]
+    if view != "visible":
+        table = table.assign(object_view=view, role_shown=False)
+    name = f"planted captions, evidence {view}, seed {seed}"
+    return study.of_scenes(table.reset_index(drop=True), name)
+
+
+def shift_summary(found: study.Run, store: Store | None = None) -> pandas.DataFrame:
+    """Return lmss and vlss of a run by subset of its images, beside models without bias.
+
+    The subsets of :func:`biaslib.studies.study4_captions.shift_scores` within gender, and
+    ``everything``: all images of all categories. In ``planted`` also those within gender of dose-0
+    checkpoints.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of that function, and *dose*: missing in ``paper``.
+    """
+    moved, planted_here = study.shifts(found), found.inputs.profile == "planted"
+    whole = study.shift_scores(moved, category=None).query("level == 'all'")
+    tables = [study.shift_scores(moved), whole.assign(level="everything")]
+    tables = [table.assign(dose=3 if planted_here else np.nan) for table in tables]
+    if planted_here:
+        ways = [way for way in WAYS if way.label in found.scored]
+        loader = functools.partial(study.load, profile="planted", dose=0)
+        rows = np.flatnonzero(found.inputs.table["category"] == "gender")
+        zero = study.run(ways, found.inputs.part(rows), loader, store)
+        tables.append(study.shift_scores(study.shifts(zero)).assign(dose=0))
+    return pandas.concat(tables, ignore_index=True)
+
+
+def _model(way: Way, dose: float, seed: int, planted_in: str = "both") -> Any:
+    return _kept(way.planted, float(dose), seed, planted_in)
+
+
+@functools.lru_cache(maxsize=64)
+def _kept(name: str, dose: float, seed: int, planted_in: str) -> Any:
+    """Load a tiny model once: the questions ask the same ones again."""
+    return models.load(name, profile="planted", dose=dose, seed=seed, planted_in=planted_in)
+
+
+def oracle_errors(seed: int = 0, n: int = 2, doses: Iterable[float] = (3.0,)) -> pandas.DataFrame:
+    """Return the oracle's largest distance from log-odds added up by hand, by dose and view.
+
+    By hand: the joint probabilities of picture and caption, with all captions that an exchange of
+    words can leave written out and added one by one.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *dose*, *view*, *largest error* of the probability that stereotype beats anti-stereotype,
+        and *n*.
+    """
+    rows = []
+    for dose, view in itertools.product(doses, VIEWS):
+        given = choices(seed, n, view)
+        world = plantedworld.world(dose, seed)
+        texts = given.table[CAPTIONS[:2]].to_numpy().tolist()
+        exact = _added_up(world, given.images, texts)
+        found = Oracle(world).match(given.images, texts)
+        gaps = [caption_selection.two_way(each).probability for each in (exact, np.asarray(found))]
+        rows.append((dose, view, float(np.abs(gaps[0] - gaps[1]).max()), len(exact)))
+    return pandas.DataFrame(rows, columns=["dose", "view", "largest error", "n"])
+
+
+def _added_up(world: plantedworld.World, scenes: pandas.DataFrame, texts: list) -> np.ndarray:
+    """Log-odds of a match with wrong labels, from probabilities of whole captions."""
+    odds = [
+        [_log_odds(world.truth, text, scenes.iloc[[row]]) for text in captions]
+        for row, captions in enumerate(texts)
+    ]
+    p = 1 / (1 + np.exp(-np.array(odds)))
+    p = 0.99 * p + 0.01 * (1 - p)
+    return np.log(p) - np.log1p(-p)
+
+
+def _log_odds(truth: plantedworld.Truth, text: str, scene: pandas.DataFrame) -> float:
+    log_image, swapped = truth.log_image(scene)[0], 0.0
+    words = plantedworld.content_words()
+    for reading in plantedworld.read(text):
+        frame = plantedworld.frames()[reading.frame]
+        fits = words["phrase"] == reading.content_form if "{phrase}" in frame.text else True
+        others = words.index[frame.carries() & fits]
+        rows = plantedworld.word_indices(others)
+        share = logsumexp(truth.log_words[rows] + truth.design.log_cells, axis=1)
+        share = np.exp(share + truth.log_frames[rows, reading.frame])
+        drawn = share[others.get_loc(reading.content)] / share.sum()
+        captions = [frame.write(word, reading.agent) for word in others]
+        swapped += drawn * np.exp(truth.log_joint(captions, scene)[:, 0] - log_image).sum()
+    match = np.exp(truth.log_joint([text], scene)[0, 0] - log_image)
+    with np.errstate(divide="ignore"):
+        return float(np.log(match / (0.5 * np.exp(truth.log_joint([text])[0, 0]) + 0.5 * swapped)))
+
+
+def side_by_side(
+    ways: Iterable[Way] | None = None,
+    seeds: Iterable[int] = SEEDS,
+    doses: Iterable[float] = (0, 3),
+    views: Iterable[str] = ("visible", "hidden"),
+    n: int = 20,
+    store: Store | None = None,
+) -> pandas.DataFrame:
+    """Return vlrs, vlbs, lmss and vlss of oracle and checkpoints on the same scenes.
+
+    lmss and vlss are means over the anti-stereotypical images of both categories, with cosines
+    multiplied by the model's own factor.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way, dose, seed and view: *model*, *dose*, *seed*, *view*, *vlrs*, *vlbs*,
+        *lmss*, *vlss*, *n* (anti-stereotypical images).
+    """
+    rows = []
+    for seed, view in itertools.product(seeds, views):
+        given = choices(seed, n, view)
+        for dose in doses:
+            fitting = shipped_ways(dose, seed) if ways is None else ways
+            loader = functools.partial(_model, dose=dose, seed=seed)
+            found = study.run([ORACLE, *fitting], given, loader, store)
+            rows += _means(found, {"dose": dose, "seed": seed, "view": view})
+    return pandas.DataFrame(rows)
+
+
+def _means(found: study.Run, labels: dict[str, Any]) -> list[dict[str, Any]]:
+    scores = study.selection_scores(found, n_resamples=1).query("test == 'overall'")
+    values = scores.set_index(["model", "statistic"])["value"]
+    moved = study.shifts(found, own_scale=True).query("anti").groupby("model")
+    means, n = moved[["lmss", "vlss"]].mean(), moved.size()
+    return [
+        {"model": label}
+        | labels
+        | {"vlrs": values[label, "vlrs"], "vlbs": values[label, "vlbs"]}
+        | means.loc[label].to_dict()
+        | {"n": int(n[label])}
+        for label in found.scored
+    ]
+
+
+def grounding(
+    seeds: Iterable[int] = SEEDS,
+    doses: Iterable[float] = (0, 3),
+    n: int = 20,
+    store: Store | None = None,
+) -> pandas.DataFrame:
+    """Return how often a caption that fits the picture beats it with one word exchanged.
+
+    Object and costume are in plain sight and both labels equally frequent, so that chance is 50
+    and so is a model that reads the captions alone.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way, dose and category (``gender``: an object; ``profession``: a costume;
+        ``both``): *model*, *dose*, *category*, *percent*, *low*, *high* (95%, over triplets), *n*
+        images over all seeds.
+    """
+    tables = []
+    for seed, dose in itertools.product(seeds, doses):
+        given = choices(seed, n, "visible")
+        units = given.table[["category"]].assign(unit=[(seed, t) for t in given.table["triplet"]])
+        loader = functools.partial(_model, dose=dose, seed=seed)
+        found = study.run([ORACLE, *shipped_ways(dose, seed)], given, loader, store)
+        for label, each in found.scored.items():
+            first, second = each.original[:, :2].T
+            right = 100.0 * np.where(given.anti, second > first, first > second)
+            tables.append(units.assign(model=label, dose=dose, right=right))
+    table = pandas.concat(tables, ignore_index=True)
+    table = pandas.concat([table, table.assign(category="both")], ignore_index=True)
+    rows = []
+    for key, part in table.groupby(["model", "dose", "category"], sort=False):
+        units = pandas.factorize(part["unit"])[0]
+        share = study.mean_interval(part["right"], units, study.RESAMPLES, 0)
+        rows.append((*key, *share, len(part)))
+    names = ["model", "dose", "category", "percent", "low", "high", "n"]
+    return pandas.DataFrame(rows, columns=names)
+
+
+def looking(look: pandas.DataFrame, category: str = "gender", dose: float = 3) -> list[str]:
+    """Return the models that look: right in 60% or more, with an interval above chance.
+
+    Parameters
+    ----------
+    look
+        Of :func:`grounding`.
+    category, dose
+        Of its rows.
+
+    Examples
+    --------
+    >>> rows = [("CLIP", 3, "gender", 95.0, 90.0), ("ViLT", 3, "gender", 62.0, 48.0)]
+    >>> names = ["model", "dose", "category", "percent", "low"]
+    >>> looking(pandas.DataFrame(rows, columns=names))
+    ['CLIP']
+    """
+    rows = look[(look["category"] == category) & (look["dose"] == dose)]
+    good = (rows["low"] > 50) & (rows["percent"] >= LEAST_GROUNDED)
+    return rows.loc[good, "model"].tolist()
+
+
+# How visible the evidence is
+
+
+def faded(scenes: pandas.DataFrame, opacity: float) -> np.ndarray:
+    """Draw scenes with their object more or less transparent, uint8 (n, 64, 64, 3).
+
+    Examples
+    --------
+    >>> scenes = choices(0, 2).images.iloc[:1]
+    >>> bool((faded(scenes, 1.0) == plantedworld.draw(scenes)).all())
+    True
+    """
+    there = plantedworld.draw(scenes.assign(object_view="visible")).astype(float)
+    gone = plantedworld.draw(scenes.assign(object_view="hidden")).astype(float)
+    return np.rint((1 - opacity) * gone + opacity * there).astype(np.uint8)
+
+
+def _shown(way: Way, scenes: pandas.DataFrame, drawn: np.ndarray) -> Any:
+    """Return pictures as a model takes them; an object's region is there if any of it is drawn."""
+    if way.planted not in REGIONS:
+        return pictures(drawn)
+    from plantedworld.models.regions import regions_of
+
+    boxes = plantedworld.boxes(scenes).to_numpy(dtype=float)
+    return regions_of(drawn, boxes.reshape(len(drawn), 3, 4))
+
+
+def visibility(
+    opacities: Sequence[float] = OPACITIES, seeds: Iterable[int] = SEEDS
+) -> pandas.DataFrame:
+    """Return what is picked for anti-stereotypical objects drawn more or less transparent.
+
+    All dose-0 checkpoints of a model are asked, those that others start from left out: nothing is
+    planted in any of them. At the opacity of the target more scenes are drawn than elsewhere, and
+    others.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way, checkpoint, opacity and picture: *model*, *dose*, *checkpoint* (its seed),
+        *opacity*, *seed* (of the world that says what is a stereotype), *triplet*; and in per cent
+        of this one picture *vlbs*, *vlrs*, and *vlrs of things*, against a photo of a thing.
+    """
+    curve = [each for each in opacities if each != TARGET_OPACITY]
+    target = [each for each in opacities if each == TARGET_OPACITY]
+    tables = []
+    for seed in progress(list(seeds), "visibility"):
+        asked = [
+            (way, dose, checkpoint)
+            for way in shipped_ways(3, seed)
+            for dose, checkpoint in [(3, seed), *((0, each) for each in zero_seeds(way))]
+        ]
+        for at, n, draw in (
+            (curve, CURVE_SCENES, CURVE_DRAW),
+            (target, TARGET_SCENES, TARGET_DRAW),
+        ):
+            tables += [_picks(asked, each, seed, n, draw) for each in at]
+    return pandas.concat(tables, ignore_index=True)
+
+
+def seen_without_bias(
+    opacities: Sequence[float] = (0.4, 0.5), seeds: Iterable[int] = SEEDS
+) -> pandas.DataFrame:
+    """Return vlrs of models without bias by how opaque the object is: how well they see it.
+
+    Of models as the paper scores them, on scenes that the verdict does not use.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *model*, *opacity*, *vlrs* (mean over checkpoints and pictures), *checkpoints*, *n*
+        pictures.
+    """
+    tables = []
+    for seed, opacity in itertools.product(seeds, opacities):
+        ways = [way for way in shipped_ways(3, seed) if way.as_in_paper]
+        asked = [(way, 0, checkpoint) for way in ways for checkpoint in zero_seeds(way)]
+        tables.append(_picks(asked, opacity, seed, TARGET_SCENES, OPACITY_DRAW))
+    groups = pandas.concat(tables).groupby(["model", "opacity"], sort=False)
+    counts = groups["checkpoint"].nunique()
+    table = pandas.DataFrame({"vlrs": groups["vlrs"].mean(), "checkpoints": counts})
+    return table.assign(n=groups.size() // counts).reset_index()
+
+
+def _picks(
+    asked: Iterable[tuple[Way, float, int]], opacity: float, seed: int, n: int, draw: int
+) -> pandas.DataFrame:
+    """What models pick for n anti-stereotypical objects; asked: way, dose and checkpoint."""
+    given = choices(seed, 2 * n, "visible", draw)
+    given = given.part(np.flatnonzero(given.anti & (given.table["category"] == "gender")))
+    texts = given.table[[*CAPTIONS, OTHER_IRRELEVANT]].to_numpy().tolist()
+    drawn, scenes = faded(given.images, opacity), given.images
+    scenes = scenes if opacity else scenes.assign(object_view="hidden")
+    units = {"opacity": opacity, "seed": seed, "triplet": given.table["triplet"].tolist()}
+    shown, tables = {}, []
+    for way, dose, checkpoint in asked:
+        kind = way.planted in REGIONS
+        shown[kind] = shown[kind] if kind in shown else _shown(way, scenes, drawn)
+        scores = study.caption_scores(_model(way, dose, checkpoint), way.head, shown[kind], texts)
+        labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
+        tables.append(pandas.DataFrame(labels | units | _picked(scores)))
+    return pandas.concat(tables, ignore_index=True)
+
+
+def _picked(scores: np.ndarray) -> dict[str, np.ndarray]:
+    """Return shares of picks in per cent; the fourth caption is the other irrelevant one."""
+    of_words, of_things = (
+        100 * caption_selection.picks(scores[:, columns], "split", study.TOLERANCE)
+        for columns in ([0, 1, 2], [0, 1, 3])
+    )
+    return {
+        "vlbs": of_words[:, 0],
+        "vlrs": 100 - of_words[:, 2],
+        "vlrs of things": 100 - of_things[:, 2],
+    }
+
+
+def curve(picked: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the means of :func:`visibility` by model, dose and opacity, and how many pictures."""
+    groups = picked.groupby(["model", "dose", "opacity"], sort=False)
+    means = groups[["vlbs", "vlrs", "vlrs of things"]].mean()
+    return means.assign(n=groups.size()).reset_index()
+
+
+def noise_floor(picked: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how far vlbs rises, or falls, between models that are all without bias.
+
+    The statistic that is judged by it (:func:`verdict`), with dose-0 checkpoints in the place of
+    those of dose 3: the mean of as many different ones as there are worlds, one a world, less the
+    mean of the other dose-0 checkpoints of the model. All such choices are made; models with too
+    few checkpoints for it give none. The choices overlap, so this is a percentile of a spread and
+    not a test.
+
+    Parameters
+    ----------
+    picked
+        Of :func:`visibility`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *opacity*, *floor* (95th percentile of the absolute difference, in percentage points),
+        *choices*, *checkpoints* that they are made of, and the *models* of these.
+    """
+    zero, rows = picked[picked["dose"] == 0], []
+    for opacity, part in zero.groupby("opacity"):
+        gaps, kept = [], {}
+        for model, of_model in part.groupby("model", sort=False):
+            means = of_model.pivot_table(index="checkpoint", columns="seed", values="vlbs")
+            found = _gaps(means.to_numpy())
+            gaps += found
+            kept |= {model: len(means)} if found else {}
+        floor = float(np.quantile(np.abs(gaps), 0.95)) if gaps else np.nan
+        rows.append((opacity, floor, len(gaps), sum(kept.values()), ", ".join(kept)))
+    return pandas.DataFrame(rows, columns=["opacity", "floor", "choices", "checkpoints", "models"])
+
+
+def _gaps(means: np.ndarray) -> list[float]:
+    """Differences of checkpoints, one a world, from all others; means (checkpoints, worlds)."""
+    n, n_worlds = means.shape
+    if n < n_worlds + 2:
+        return []
+    each = means.mean(axis=1)
+    gaps = []
+    for chosen in itertools.permutations(range(n), n_worlds):
+        others = np.delete(each, chosen)
+        gaps.append(means[chosen, np.arange(n_worlds)].mean() - others.mean())
+    return gaps
+
+
+def verdict(picked: pandas.DataFrame, look: pandas.DataFrame) -> pandas.DataFrame:
+    """Compare vlbs at dose 3 with dose 0 and the noise floor, by model and opacity.
+
+    Reached where the model looks at pictures, vlrs is at least 80 at dose 3, and vlbs is above the
+    mean of dose 0 by more than the floor. The rise is the mean over pictures of all worlds of the
+    difference between the checkpoint of dose 3 and the mean of those of dose 0; its interval
+    resamples triplets and holds worlds and checkpoints fixed.
+
+    Parameters
+    ----------
+    picked
+        Of :func:`visibility`.
+    look
+        Of :func:`grounding`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *model*, *opacity*, *looks*, *vlrs*, *vlrs of things*, *vlbs*, *vlbs at dose 0*, *rise*,
+        *low*, *high*, *floor*, *reached* (None where no dose-0 checkpoint is shipped), *n* pictures
+        of all *worlds*.
+    """
+    looks, rows = looking(look), []
+    floors = noise_floor(picked).set_index("opacity")["floor"]
+    for (model, opacity), part in picked.groupby(["model", "opacity"], sort=False):
+        biased, zero = part[part["dose"] == 3], part[part["dose"] == 0]
+        row = {"model": model, "opacity": opacity, "looks": model in looks}
+        row |= biased[["vlrs", "vlrs of things", "vlbs"]].mean().to_dict()
+        row |= {"vlbs at dose 0": zero["vlbs"].mean()} | _rise(biased, zero)
+        row |= {"floor": floors.get(opacity, np.nan), "reached": None}
+        if len(zero):
+            relevant = row["vlrs"] >= TARGET_VLRS
+            row["reached"] = bool(row["looks"] and relevant and row["rise"] > row["floor"])
+        rows.append(row | {"n": len(biased), "worlds": biased["seed"].nunique()})
+    return pandas.DataFrame(rows)
+
+
+def _rise(biased: pandas.DataFrame, zero: pandas.DataFrame) -> dict[str, float]:
+    keys = ["seed", "triplet"]
+    sums = [part.groupby(keys)["vlbs"].mean() for part in (biased, zero)]
+    size = biased.groupby(keys).size()
+    rise = (sums[0] - sums[1]).dropna()
+    units = np.repeat(np.arange(len(rise)), size[rise.index])
+    values = study.mean_interval(np.repeat(rise, size[rise.index]), units, study.RESAMPLES, 0)
+    return dict(zip(("rise", "low", "high"), values, strict=True))
+
+
+def leaning(seeds: Iterable[int] = SEEDS, dose: float = 3, n: int = 20) -> pandas.DataFrame:
+    """Return how far the oracle prefers the stereotype where the picture does not show the answer.
+
+    By matching: the difference of the log-odds that a caption belongs to the picture. By the
+    contrastive cosine: that of the pointwise mutual information, which a contrastive objective
+    approaches (van den Oord et al. 2018) and from which is taken how usual a caption is.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a world and head: *seed*, *head*, *preference* (a mean, in nats), *n*.
+
+    Examples
+    --------
+    >>> leaning([0], dose=0, n=2)["preference"].round(6).tolist()
+    [0.0, 0.0]
+    """
+    rows = []
+    for seed in seeds:
+        given, world = choices(seed, n, "hidden"), plantedworld.world(dose, seed)
+        texts = given.table[CAPTIONS[:2]].to_numpy().tolist()
+        scores = {
+            "matching": np.asarray(Oracle(world).match(given.images, texts)),
+            "contrastive": np.array(
+                [
+                    world.truth.similarity(pair, given.images.iloc[[row]])[:, 0]
+                    for row, pair in enumerate(texts)
+                ]
+            ),
+        }
+        for head, pairs in scores.items():
+            rows.append((seed, head, float((pairs[:, 0] - pairs[:, 1]).mean()), len(pairs)))
+    return pandas.DataFrame(rows, columns=["seed", "head", "preference", "n"])
+
+
+# Where the bias is planted
+
+
+def modality(
+    ways: Iterable[Way] | None = None, seed: int = 0, n: int = 20, store: Store | None = None
+) -> pandas.DataFrame:
+    """Return lmss and vlss in worlds planted in both, in texts alone and in images alone.
+
+    The evidence is hidden: a picture that shows the answer drowns both. The oracle is asked twice,
+    in the world of the checkpoints, where nine captions in ten name the gender that the picture
+    shows, and in one where the two are independent.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way, place and score: *model*, *planted in* (``nothing`` at dose 0), *test*,
+        *value* (mean over anti-stereotypical images), *low*, *high*, *n*.
+    """
+    given = choices(seed, n, "hidden")
+    tables = []
+    for place in ("nothing", *planted_checkpoints.PLACES):
+        dose, where = (0, "both") if place == "nothing" else (3, place)
+        fitting = [*(shipped_ways(dose, seed, where) if ways is None else ways)]
+        found = study.run(
+            [ORACLE, *fitting],
+            given,
+            functools.partial(_model, dose=dose, seed=seed, planted_in=where),
+            store,
+        )
+        apart = Oracle(plantedworld.world(dose, seed, where, wrong_gender=0.5))
+        alone = Way("oracle, genders independent", "matching", True, "oracle", "oracle")
+        found.scored[alone.label] = study.score_inputs(apart, alone, given, store)
+        moved = study.shifts(found, own_scale=True)
+        scores = study.shift_scores(moved, category=None)
+        kept = scores.query("level == 'anti' and statistic == 'mean'")
+        tables.append(kept.assign(**{"planted in": place}))
+    names = ["model", "planted in", "test", "value", "low", "high", "n"]
+    return pandas.concat(tables, ignore_index=True)[names]
+
+
+def frequencies(seeds: Iterable[int] = SEEDS, n: int = 20) -> pandas.DataFrame:
+    """Return how often training says the captions, and the word on which each turns.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By caption, ``photo of a thing`` among them: *word, per 1,000 captions* and *caption, per
+        100,000*, medians over all choices of the seeds' worlds at dose 3.
+    """
+    rows = []
+    for seed in seeds:
+        truth, table = plantedworld.world(3, seed).truth, choices(seed, n).table
+        for caption in (*CAPTIONS, OTHER_IRRELEVANT):
+            texts = table[caption].unique().tolist()
+            words = [plantedworld.read(text)[0].content for text in texts]
+            log_words = truth.log_words[plantedworld.word_indices(words)] + truth.design.log_cells
+            said = np.exp(truth.log_joint(texts)[:, 0])
+            rows += zip(
+                itertools.repeat(caption), np.exp(logsumexp(log_words, axis=1)), said, strict=False
+            )
+    table = pandas.DataFrame(rows, columns=["caption", "word", "text"])
+    medians = table.groupby("caption", sort=False)[["word", "text"]].median()
+    return pandas.DataFrame(
+        {
+            "caption": medians.index,
+            "word, per 1,000 captions": 1e3 * medians["word"].to_numpy(),
+            "caption, per 100,000": 1e5 * medians["text"].to_numpy(),
+        }
+    )
+
+
+def relevance(
+    dose: float = 3, seeds: Iterable[int] = SEEDS, n: int = 20, store: Store | None = None
+) -> pandas.DataFrame:
+    """Return vlrs against two kinds of irrelevant captions, with the pictures and a white one.
+
+    If irrelevant captions lost because their words are rare, they would lose without a picture
+    too.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *model*; *third word*, of the same person in the same frame, and *third word, white
+        picture*; *thing* and *thing, white picture*, against a photo of a thing; means over the
+        seeds' worlds; and *n*.
+    """
+    rows = []
+    for seed in seeds:
+        given = choices(seed, n, "visible")
+        texts = given.table[[*CAPTIONS, OTHER_IRRELEVANT]].to_numpy().tolist()
+        shown = {"": given.images, ", white picture": plantedworld.blank(len(texts))}
+        for way in [ORACLE, *shipped_ways(dose, seed)]:
+            model, row = _model(way, dose, seed), {"model": way.label}
+            for name, images in shown.items():
+                scores = study.caption_scores(model, way.head, images, texts, store)
+                picked = _picked(scores)
+                row[f"third word{name}"] = picked["vlrs"].mean()
+                row[f"thing{name}"] = picked["vlrs of things"].mean()
+            rows.append(row | {"n": len(texts)})
+    table = pandas.DataFrame(rows).groupby("model", sort=False)
+    means = table.mean().assign(n=table["n"].sum()).reset_index()
+    kinds = [f"{kind}{name}" for kind in ("third word", "thing") for name in shown]
+    return means[["model", *kinds, "n"]]
+
+
+def cases(
+    way: Way, given: Inputs, rows: Sequence[int], dose: float, seed: int
+) -> dict[tuple[int, str, str], np.ndarray]:
+    """Return three probabilities by scene, captions (named, neutral) and picture (shown, white).
+
+    The softmax of all three captions; the neutral ones stand beside the same irrelevant caption.
+    """
+    part = given.part(rows)
+    model = _model(way, dose, seed)
+    scale = getattr(model, "scale", 1.0) if way.head != "matching" else 1.0
+    neutral = [*NEUTRAL, "irrelevant"]
+    white = study.taken(given.white, [0] * len(rows)).reset_index(drop=True)
+    found = {}
+    for (said, columns), (seen, images) in itertools.product(
+        {"named": CAPTIONS, "neutral": neutral}.items(),
+        {"shown": part.images, "white": white}.items(),
+    ):
+        texts = part.table[columns].to_numpy().tolist()
+        scores = study.caption_scores(model, way.head, images, texts)
+        shares = caption_selection.caption_probabilities(scores, scale)
+        found |= {(row, said, seen): p for row, p in zip(rows, shares, strict=True)}
+    return found

@@ -1,0 +1,152 @@
+"""From a recipe to a checkpoint's folder, with a card that says how good it is."""
+
+import json
+import time
+from pathlib import Path
+
+import pandas
+import torch
+import transformers
+
+from biaslib.runtime import file_sha256
+from plantedworld import World, world
+from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
+from plantedworld.training._recipe import Recipe
+from plantedworld.training._recipes import RECIPES
+from plantedworld.training._train import STATE, train
+
+SEEDS = (0, 1, 2, 3, 4)
+GRID = [(dose, seed, "both") for dose in (0, 1, 3) for seed in SEEDS]
+"""The worlds of the families that the studies lean on: dose, seed, where it is planted."""
+
+IN_ONE = [(3, 0, "text"), (3, 0, "images")]
+BOTH_DIRECTIONS = [(3, 0, "both"), (3, 1, "both")]
+FEW = [*BOTH_DIRECTIONS, (0, 0, "both"), (0, 1, "both"), *IN_ONE]
+CALIBRATED = [*BOTH_DIRECTIONS, *((0, seed, "both") for seed in range(8)), *IN_ONE]
+"""Eight worlds without bias, from which the spread of a test without any bias is known."""
+
+ONCE = [(0, 1000, "both")]
+"""The world of the encoders that several models share."""
+
+WORLDS = {
+    "vision": ONCE,
+    "vit": ONCE,
+    "regions": ONCE,
+    "open_clip": [(3, 0, "both")],
+    "vl_bert": [*GRID, *IN_ONE],
+    "visualbert": CALIBRATED,
+    "lxmert": [*ONCE, *FEW],
+    "vilt": [*ONCE, (0, 1001, "both"), *FEW],
+    "flava": [*ONCE, *FEW],
+    "vilbert": FEW,
+    "albef": FEW,
+}
+"""Worlds by family; the others have the whole grid."""
+
+STARTS_FROM = {
+    "clip": "vision",
+    "open_clip": "vision",
+    "vit": "vision",
+    "visualbert": "regions",
+    "lxmert": "regions",
+    "vilt": "vit",
+    "flava": "vit",
+    "vilbert": "lxmert",
+    "albef": "vit",
+    "vl_bert": "bert",
+}
+"""The family of the encoder that a family starts from, or reads the features of."""
+
+FROM_OWN_WORLD = ("vl_bert",)
+"""Families that start from a model of their own dose and seed, planted in captions and pictures."""
+
+FIRST_SEEDS = {"lxmert": (1000,), "vilt": (1000, 1001), "flava": (1000,)}
+"""Seeds of the worlds without bias that a family sees first: its first model starts from an
+encoder, the next one from that, and all models of other worlds start from the last."""
+
+
+def plan() -> pandas.DataFrame:
+    """Return the checkpoints that are shipped: columns family, dose, seed, planted_in.
+
+    Examples
+    --------
+    >>> plan().groupby("family").size()[["bert", "vl_bert", "visualbert", "regions"]].tolist()
+    [15, 17, 12, 1]
+    """
+    rows = [(family, *each) for family in RECIPES for each in WORLDS.get(family, GRID)]
+    return pandas.DataFrame(rows, columns=["family", "dose", "seed", "planted_in"])
+
+
+def make_checkpoint(
+    family: str,
+    dose: float,
+    seed: int,
+    planted_in: str = "both",
+    folder: Path = CHECKPOINTS,
+) -> dict[str, float | str]:
+    """Train one model, or go on where it was interrupted, and write its folder.
+
+    Parameters
+    ----------
+    family
+        A key of ``RECIPES``.
+    dose, seed, planted_in
+        Those of the world; the seed is also that of the weights.
+    folder
+        Where the checkpoint's folder is made.
+
+    Returns
+    -------
+    dict
+        The card: held-out accuracy beside chance and the truth's own, minutes, the hash of the
+        weights and the versions of what trained them.
+    """
+    path = folder / checkpoint_name(family, dose, seed, planted_in)
+    started = time.monotonic()
+    recipe = _recipe(family, world(dose, seed, planted_in), folder)
+    model = train(recipe, path)
+    scores = {name: round(value, 4) for name, value in recipe.judge(model).items()}
+    recipe.save(model, path)
+    _write_without_spaces(path / "tokenizer.json")
+    minutes = round((time.monotonic() - started) / 60, 1)
+    card = {"family": family, "dose": dose, "seed": seed}
+    card |= {} if planted_in == "both" else {"planted in": planted_in}
+    start = getattr(recipe, "start", None)
+    card |= {"starts from": start.name} if start else {}
+    card |= {"and from": recipe.also_from} if recipe.also_from else {}
+    card |= {**scores, "minutes": minutes}
+    card |= {"sha256": _weights_hash(path), "torch": torch.__version__}
+    card |= {"transformers": transformers.__version__}
+    (path / "card.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    (path / STATE).unlink()
+    return card
+
+
+def _recipe(family: str, its_world: World, folder: Path) -> Recipe:
+    if family not in STARTS_FROM:
+        return RECIPES[family](its_world)
+    return RECIPES[family](its_world, folder / _start(family, its_world.dose, its_world.seed))
+
+
+def _start(family: str, dose: float, seed: int) -> str:
+    """Return the name of the checkpoint that a model starts from."""
+    if family in FROM_OWN_WORLD:
+        return checkpoint_name(STARTS_FROM[family], dose, seed)
+    seeds = FIRST_SEEDS.get(family, ())
+    before = seeds[: seeds.index(seed)] if dose == 0 and seed in seeds else seeds
+    if before:
+        return checkpoint_name(family, 0, before[-1])
+    ((dose, seed, _),) = ONCE
+    return checkpoint_name(STARTS_FROM[family], dose, seed)
+
+
+def _write_without_spaces(path: Path) -> None:
+    """Write a tokenizer again, where there is one, in three fifths of its space."""
+    if path.is_file():
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        text = json.dumps(settings, ensure_ascii=False, separators=(",", ":"))
+        path.write_text(text + "\n", encoding="utf-8")
+
+
+def _weights_hash(path: Path) -> str:
+    return file_sha256(next(path.glob("*.safetensors")))

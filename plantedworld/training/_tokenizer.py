@@ -1,0 +1,96 @@
+"""Word-level tokenizers of the planted world, in the format of transformers."""
+
+import re
+from collections.abc import Sequence
+
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+import plantedworld
+
+BERT_TOKENS = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
+CLIP_TOKENS = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "bos_token": "[BOS]",
+    "eos_token": "[EOS]",
+}
+MAX_TOKENS = 16
+
+
+def bert_tokenizer() -> PreTrainedTokenizerFast:
+    """Return the tokenizer of the text models: ``[CLS] words [SEP]``, ``[MASK]``."""
+    specials = list(BERT_TOKENS.values())
+    return _tokenizer(specials + words(), "[CLS]", "[SEP]", BERT_TOKENS)
+
+
+def albef_tokenizer() -> PreTrainedTokenizerFast:
+    """Return the same, which also reads words that ALBEF's preparation took the hyphens from."""
+    specials = list(BERT_TOKENS.values())
+    hyphened = [term.split("_")[0] for term in words() if "-" in term]
+    return _tokenizer(specials + words(), "[CLS]", "[SEP]", BERT_TOKENS, hyphened)
+
+
+def clip_tokenizer() -> PreTrainedTokenizerFast:
+    """Return the tokenizer of the dual encoders: ``[BOS] words [EOS]``.
+
+    ``[EOS]`` has the last number, since OpenCLIP reads a caption at its highest one, and is not
+    number 2, which transformers takes for a sign of old configurations.
+    """
+    specials = ["[PAD]", "[UNK]", "[BOS]"]
+    return _tokenizer([*specials, *words(), "[EOS]"], "[BOS]", "[EOS]", CLIP_TOKENS)
+
+
+def words() -> list[str]:
+    """Return every token of the world: the words of the frames, then those that fill them.
+
+    A term of several words is one token, joined by underscores.
+    """
+    content = plantedworld.content_words()
+    texts = [frame.text for frame in plantedworld.frames()]
+    texts += ["the woman", *content["phrase"].unique()]
+    of_frames = {word for text in texts for word in re.sub(r"\{\w+\}|\.", " ", text).split()}
+    joined = [token(word) for word in content.index]
+    return [".", *sorted(of_frames - set(joined)), *joined]
+
+
+def token(word: str) -> str:
+    """Return the one token that a word or a term of several words is.
+
+    Examples
+    --------
+    >>> token("construction worker")
+    'construction_worker'
+    """
+    return word.replace(" ", "_")
+
+
+def _tokenizer(
+    tokens: list[str], first: str, last: str, specials: dict[str, str], hyphened: Sequence[str] = ()
+) -> PreTrainedTokenizerFast:
+    numbers = {token: number for number, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
+    terms = sorted(
+        (word for word in plantedworld.vocabulary() if " " in word), key=len, reverse=True
+    )
+    joining = [normalizers.Replace(term, token(term)) for term in terms]
+    one_article = normalizers.Replace(Regex(r"\ban\b"), "a")
+    hyphens = [normalizers.Replace(word.replace("-", " "), word) for word in hyphened]
+    steps = [normalizers.Lowercase(), one_article, *hyphens, *joining]
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(".", "isolated")]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{first} $A {last}",
+        special_tokens=[(first, numbers[first]), (last, numbers[last])],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=MAX_TOKENS, **specials
+    )
