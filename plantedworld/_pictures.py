@@ -1,15 +1,18 @@
 """Planted scenes as the models of biaslib take pictures: drawn when they are asked for."""
 
 import functools
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas
 
 from biaslib.models.images import Pictures, pictures
-from biaslib.models.regions import RegionFeatures
-from plantedworld._scenes import draw
-from plantedworld._truth import shown_evidence
+from biaslib.models.regions import RegionFeatures, SharedRegions
+from biaslib.runtime import file_sha256, source_hash
+from plantedworld._scenes import COLUMNS, blank_rows, boxes, draw
+from plantedworld._styles import STYLES
 
 __all__ = ["Scenes"]
 
@@ -26,6 +29,8 @@ class Scenes(Pictures):
     ----------
     frame
         Scenes, one a row.
+    style
+        How they are drawn: one of :data:`plantedworld.STYLES`.
 
     Raises
     ------
@@ -33,42 +38,80 @@ class Scenes(Pictures):
         If the frame lacks the columns of scenes.
     """
 
-    def __init__(self, frame: pandas.DataFrame) -> None:
+    has_regions = True
+
+    def __init__(self, frame: pandas.DataFrame, style: str = STYLES[0]) -> None:
         if "layout" not in frame:
             raise ValueError(
                 "a frame of images must have the columns of planted scenes; for a table of files "
                 'pass its column of paths, as images=table["path"]'
             )
-        self.frame = frame
+        self.frame, self.style = frame, style
+
+    @property
+    def source(self) -> str:
+        """How scenes are drawn, and by which version of this package."""
+        return f"planted scenes, {self.style}, source {package_hash()}"
 
     def __len__(self) -> int:
         return len(self.frame)
 
     def __getitem__(self, row: int) -> np.ndarray:
-        return self._drawn[row] if len(self) <= AT_ONCE else draw(self.frame.iloc[[row]])[0]
+        few = len(self) <= AT_ONCE
+        return self._drawn[row] if few else draw(self.frame.iloc[[row]], style=self.style)[0]
 
     @functools.cached_property
     def _drawn(self) -> np.ndarray:
-        return draw(self.frame)
+        return draw(self.frame, style=self.style)
 
     def part(self, rows: Sequence[int]) -> "Scenes":
         """Return the scenes of some rows."""
-        return Scenes(self.frame.iloc[list(rows)].reset_index(drop=True))
+        return Scenes(self.frame.iloc[list(rows)].reset_index(drop=True), self.style)
 
     def name(self, row: int) -> str:
         """Return what an error calls a scene."""
         return f"scene {row}"
 
-    def regions(self) -> RegionFeatures:
-        """Return person, object and whole picture of every scene."""
+    @functools.cached_property
+    def ids(self) -> list[str]:
+        """What each scene is called in a store: a hash of what is drawn; one name for white."""
+        lines = self.frame[list(COLUMNS)].to_json(orient="records", lines=True).splitlines()
+        hashes = [hashlib.sha256(line.encode()).hexdigest() for line in lines]
+        return np.where(blank_rows(self.frame), "white", hashes).tolist()
+
+    def regions(self) -> RegionFeatures | SharedRegions:
+        """Return person, object and whole picture of every scene, each scene read once."""
         from plantedworld.models.regions import regions_of
 
-        return regions_of(self.frame)
+        _, first, place = np.unique(self.ids, return_index=True, return_inverse=True)
+        once = self.frame.iloc[first]
+        corners = boxes(once).to_numpy(dtype=float).reshape(len(once), -1, 4)
+        return SharedRegions(regions_of(draw(once, style=self.style), corners), place)
 
-    @functools.cached_property
-    def evidence(self) -> list[str]:
-        """What each scene shows, in words: all that the oracle reads of it."""
-        return shown_evidence(self.frame).astype(str).agg(" ".join, axis=1).tolist()
+
+def frame_of(images: Scenes | pandas.DataFrame | None) -> pandas.DataFrame | None:
+    """Return the frame of scenes behind pictures of a planted world.
+
+    Raises
+    ------
+    TypeError
+        If they are other pictures, of which nobody knows what they show.
+    """
+    if images is None or isinstance(images, pandas.DataFrame):
+        return images
+    if isinstance(images, Scenes):
+        return images.frame
+    raise TypeError(f"the oracle reads scenes of a planted world, not {type(images).__name__}")
+
+
+@functools.cache
+def package_hash() -> str:
+    """Return a hash of the code and data by which scenes are drawn and the oracle answers."""
+    folder = Path(__file__).parent
+    code = [file_sha256(path) for path in sorted(folder.glob("*.py"))]
+    return hashlib.sha256("\n".join([*code, source_hash(folder / "data")]).encode()).hexdigest()[
+        :12
+    ]
 
 
 pictures.register(pandas.DataFrame, Scenes)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from biaslib.models import Entry
+from plantedworld.inputs import study1_grounded, study2_masked
 from plantedworld.models.checkpoints import checkpoint
 
 PROFILE = "planted"
@@ -40,6 +41,10 @@ ENTRIES = (
         "match images and texts",
     ),
 )
+
+
+study1_grounded = study1_grounded.inputs
+study2_masked = study2_masked.inputs
 
 
 def model(name: str, dose: float = 3, seed: int = 0, planted_in: str = "both", **options: Any):

@@ -152,7 +152,7 @@ def test_words_dealt_by_chance_have_the_root_mean_square_that_is_said():
 
 def test_null_scores_are_those_of_models_without_bias(tmp_path):
     store = runtime.Store(tmp_path)
-    every = study.planted_regions(study.planted_stimuli(["C6"], ["word"], n_per_word=2))
+    every = planted.planted_stimuli(["C6"], ["word"], n_per_word=2)
     null = calibration.null_scores(every, seeds=[0, 1], store=store)
     model = models.load("visualbert", profile="planted", dose=0, seed=1)
     (one,) = study.embed(model, every, store=store)
@@ -166,7 +166,7 @@ def test_null_scores_are_those_of_models_without_bias(tmp_path):
 
 
 def test_worlds_of_the_oracle_answer_the_first_question(tmp_path):
-    scenes = study.planted_stimuli(["C11", "occupation-gender"], ["word"])
+    scenes = planted.planted_stimuli(["C11", "occupation-gender"], ["word"])
     found = calibration.answers(["oracle"], scenes, runtime.Store(tmp_path))
     first = found[found["question"] == "1: numerator"]
     assert (first.loc[first["answer"] == "no", "measure"] == 0).all()
@@ -184,7 +184,7 @@ def test_the_oracle_tells_by_one_text_with_and_without_its_picture_what_pictures
     tmp_path,
 ):
     """C8 has no part: its targets are shown with nobody."""
-    scenes = study.planted_stimuli(["C8", "C11", "occupation-gender"], ["word"])
+    scenes = planted.planted_stimuli(["C8", "C11", "occupation-gender"], ["word"])
     found = calibration.answers(["oracle"], scenes, runtime.Store(tmp_path))
     measures = found.set_index(["question", "answer", "test"])["measure"].sort_index()
     for question in ("2: picture, d", "2: picture, numerator"):
@@ -218,8 +218,8 @@ APART = {
 def verdict(tmp_path_factory):
     """The chapter's worlds, asked as in its cells."""
     chosen = sorted(set(study.tests().query("group == 'gender'")["test"]) - {"C6"})
-    scenes = study.planted_stimuli(chosen, ["word"], n_per_word=3)
-    asked = ["oracle", *study.available_models("planted")]
+    scenes = planted.planted_stimuli(chosen, ["word"], n_per_word=3)
+    asked = ["oracle", *planted.available_models()]
     store = runtime.Store(tmp_path_factory.mktemp("worlds"))
     return plots.worlds_table(calibration.answers(asked, scenes, store))
 
@@ -301,7 +301,7 @@ def test_found_tests_are_counted_by_level_and_experiment():
 def null(tmp_path_factory):
     """Tests of gender at word level in four models without bias, Experiment 3 among them."""
     tests = sorted(study.tests().query("group == 'gender'")["test"])
-    every = study.planted_regions(study.planted_stimuli(tests, ["word"], n_per_word=3))
+    every = planted.planted_stimuli(tests, ["word"], n_per_word=3)
     store = runtime.Store(tmp_path_factory.mktemp("null"))
     return calibration.null_scores(every, range(4), (1, 2, 3), store)
 
@@ -317,7 +317,7 @@ def test_the_exchange_test_rejects_models_without_bias_far_too_often(null):
 def test_the_difference_of_means_sees_what_the_effect_size_forgets(null, tmp_path):
     quiet = null.query("experiment == 1")
     tests = ["C11", "DB-competent-gender", "DB-likeable-gender", "occupation-gender"]
-    every = study.planted_regions(study.planted_stimuli(tests, ["word"], n_per_word=3))
+    every = planted.planted_stimuli(tests, ["word"], n_per_word=3)
     model = models.load(calibration.NULL_MODEL, profile="planted", dose=3, seed=0)
     settings = {"n_bootstrap": 0, "p_values": False, "store": runtime.Store(tmp_path)}
     strong = study.run(model, every, [1], **settings)
@@ -386,7 +386,7 @@ def test_published_numbers_stand_beside_scores_of_paper_alone():
 
 def test_the_panel_shows_the_scores_and_their_computed_null(tmp_path):
     model = models.load("visualbert", profile="planted", dose=3, seed=0)
-    every = study.planted_regions(study.planted_stimuli(["C11", "ABW"], ["word"], n_per_word=2))
+    every = planted.planted_stimuli(["C11", "ABW"], ["word"], n_per_word=2)
     store = runtime.Store(tmp_path)
     table = study.run(model, every, store=store, n_bootstrap=0, labels={"profile": "planted"})
     panel = plots.panel({"visualbert": study.embed(model, every, store=store)}, table)

@@ -32,8 +32,8 @@ def store(tmp_path_factory):
 
 @functools.cache
 def gender_stimuli():
-    sets = study.planted_stimuli(GENDER, n_per_word=3, n_texts=3)
-    return study.planted_regions(sets)
+    sets = planted.planted_stimuli(GENDER, n_per_word=3, n_texts=3)
+    return sets
 
 
 def results(model, every, store, experiments=(1, 2), **options):
@@ -51,7 +51,7 @@ def signs(seed):
 
 
 def planted_tests(seed):
-    return study.planted_signs(seed).set_index("test")
+    return planted.planted_signs(seed).set_index("test")
 
 
 # What is planted
@@ -69,7 +69,7 @@ def test_what_is_planted_on_the_thirteen_tests():
 def test_the_oracle_has_the_planted_sign_on_every_test_where_it_reads_texts_alone(
     dose, seed, store
 ):
-    every = study.planted_stimuli(levels=["word"])
+    every = planted.planted_stimuli(levels=["word"])
     found = results(
         models.load("oracle", dose=dose, seed=seed), every, store, (1,), with_images=False
     )
@@ -84,7 +84,7 @@ def test_the_oracle_has_the_planted_sign_on_every_test_where_it_reads_texts_alon
 
 @pytest.mark.parametrize(("dose", "seed"), WORLDS)
 def test_the_oracle_has_the_planted_sign_on_gender_with_pictures(dose, seed, store):
-    every = study.planted_stimuli(GENDER, ["word", "contextual"], n_texts=1)
+    every = planted.planted_stimuli(GENDER, ["word", "contextual"], n_texts=1)
     zero = results(models.load("oracle", dose=0, seed=seed), every, store)
     assert all(np.isnan(d) and numerator == 0 for d, numerator in zero.values())
     found = results(models.load("oracle", dose=dose, seed=seed), every, store)
@@ -98,7 +98,7 @@ def test_the_oracle_has_the_planted_sign_on_gender_with_pictures(dose, seed, sto
 
 
 def test_a_picture_that_tells_the_tone_leaves_the_oracle_no_association_with_it(store):
-    every = study.planted_stimuli(["C3", "DB-likeable-race"], ["word"])
+    every = planted.planted_stimuli(["C3", "DB-likeable-race"], ["word"])
     oracle = models.load("oracle", dose=3, seed=0)
     alone = results(oracle, every, store, (1,), with_images=False)
     shown = results(oracle, every, store, (1,))
@@ -155,19 +155,19 @@ def test_checkpoints_at_dose_3_have_the_planted_sign_on_gender_but_where_it_is_s
 
 
 def test_stimuli_of_one_call_share_their_scenes_and_name_them_by_what_they_show():
-    word, contextual = study.planted_stimuli(["C8"], ["word", "contextual"], n_texts=3)
-    assert word.pool is contextual.pool
+    word, contextual = planted.planted_stimuli(["C8"], ["word", "contextual"], n_texts=3)
+    assert word.images is contextual.images
     of_targets = word.rows.loc[word.rows["set"].isin(["X", "Y"]), "image"]
-    assert {word.pool.ids[image] for image in of_targets} == {"white"}
+    assert {word.images.ids[image] for image in of_targets} == {"white"}
     assert contextual.rows.groupby(["set", "word"]).size().unique().tolist() == [3]
-    assert len(set(word.pool.ids)) == 1 + 4 * 8
-    again = study.planted_stimuli(["C8"], ["word"], seed=1)[0]
-    assert set(again.pool.ids) & set(word.pool.ids) == {"white"}
+    assert len(set(word.images.ids)) == 1 + 4 * 8
+    again = planted.planted_stimuli(["C8"], ["word"], seed=1)[0]
+    assert set(again.images.ids) & set(word.images.ids) == {"white"}
 
 
 def test_a_scene_is_read_as_regions_once_and_gives_what_the_scene_gives(store):
-    (scenes,) = study.planted_stimuli(["C6"], ["word"])
-    (regions,) = study.planted_regions([scenes])
+    (scenes,) = planted.planted_stimuli(["C6"], ["word"])
+    (regions,) = [scenes]
     model = models.load("visualbert", profile="planted", dose=3, seed=0)
     (one,), (other,) = (study.embed(model, [each], store=store) for each in (scenes, regions))
     for name in study.SETS:
@@ -176,11 +176,11 @@ def test_a_scene_is_read_as_regions_once_and_gives_what_the_scene_gives(store):
 
 
 def test_hiding_words_makes_two_names_with_one_picture_the_same(store):
-    (sets,) = study.planted_stimuli(["C6"], ["word"])
+    (sets,) = planted.planted_stimuli(["C6"], ["word"])
     white = study.ImagePool(plantedworld.blank(), ("white",), "planted scenes")
-    (sets,) = study.planted_regions(
+    (sets,) = 
         [study.GroundedStimuli("C6", "word", sets.rows.assign(image=0), white, sets.hidden)]
-    )
+    
     model = models.load("visualbert", profile="planted", dose=3, seed=0)
     (hidden,) = study.embed(model, [sets], "words", store=store)
     (plain,) = study.embed(model, [sets], store=store)
@@ -190,7 +190,7 @@ def test_hiding_words_makes_two_names_with_one_picture_the_same(store):
 
 
 def test_a_text_encoder_reads_a_word_of_two_parts_in_its_place(store):
-    (sets,) = study.planted_stimuli(["occupation-gender"], ["contextual"], n_texts=1)
+    (sets,) = planted.planted_stimuli(["occupation-gender"], ["contextual"], n_texts=1)
     bert = models.load("bert", profile="planted", dose=3, seed=0)
     (found,) = study.embed(bert, [sets], with_images=False, store=store)
     (row,) = np.flatnonzero(found.words["Ax"] == "construction worker")
@@ -278,7 +278,7 @@ def test_scores_without_spread_have_no_effect_size():
 
 def test_run_names_model_revision_masking_and_images(store):
     model = models.load("visualbert", profile="planted", dose=3, seed=0)
-    every = study.planted_regions(study.planted_stimuli(["C11"], ["word", "contextual"], n_texts=1))
+    every = planted.planted_stimuli(["C11"], ["word", "contextual"], n_texts=1)
     scores = study.run(
         model, every, maskings=study.MASKINGS, store=store, n_bootstrap=50, labels={"dose": 3}
     )
@@ -307,7 +307,7 @@ class Counting:
         seen.append(len(texts))
         return oracle.embed(texts, images, level)
 oracle = models.load("oracle", dose=3, seed=0)
-every = study.planted_stimuli(["C6", "C11", "occupation-gender", "C3"], ["word"])
+every = planted.planted_stimuli(["C6", "C11", "occupation-gender", "C3"], ["word"])
 scores = study.run(Counting(), every, (1,), store=runtime.Store(sys.argv[1]), n_bootstrap=0)
 print(json.dumps([seen, scores["value"].round(9).tolist()]))
 """
@@ -639,7 +639,7 @@ def test_data_that_are_not_there_are_asked_for(tmp_path, monkeypatch):
     ("call", "message"),
     [
         (lambda: study.inputs("planted", "elsewhere"), "domain"),
-        (lambda: study.planted_stimuli(["C99"]), "C99"),
+        (lambda: planted.planted_stimuli(["C99"]), "C99"),
         (lambda: study.embed(None, [], "faces"), "masking"),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_text_encoder_gets_the_parts_without_images(of_bert):
 
 
 def test_association_tests_are_those_of_study_1(of_bert, store):
-    every = grounded.planted_stimuli(["occupation-gender"], ["sentence"], n_texts=1)
+    every = planted.planted_stimuli(["occupation-gender"], ["sentence"], n_texts=1)
     (direct,) = grounded.run(
         of_bert.own.model, every, (1,), with_images=False, store=store
     ).to_dict("records")

@@ -269,7 +269,7 @@ def test_up_to_20_targets_every_partition_is_counted():
 
 def test_the_switch_runs_what_the_released_code_runs(tmp_path):
     store = runtime.Store(tmp_path)
-    every = study.planted_regions(study.planted_stimuli(["C6"], n_per_word=1, n_texts=1))
+    every = planted.planted_stimuli(["C6"], n_per_word=1, n_texts=1)
     settings = {"maskings": study.MASKINGS, "store": store, "variant": "released"}
     found = {
         name: study.run(models.load(name, profile="planted"), every, p_values=False, **settings)
@@ -285,7 +285,7 @@ def test_the_switch_runs_what_the_released_code_runs(tmp_path):
     for name, scores in found.items():
         reader = released.reader(models.load(name, profile="planted"))
         sets = next(each for each in every if each.level == "sentence")
-        images = sets.pool.take(sets.rows["image"].to_numpy())
+        images = sets.images.part(sets.rows["image"].to_numpy())
         states = reader.embed(
             sets.rows["text"].tolist(), images, words=sets.hidden, masking="words"
         )
@@ -295,7 +295,7 @@ def test_the_switch_runs_what_the_released_code_runs(tmp_path):
 
 
 def test_an_unknown_variant_or_a_text_without_pictures_is_refused(tmp_path):
-    every = study.planted_stimuli(["C6"], ["word"])
+    every = planted.planted_stimuli(["C6"], ["word"])
     model, store = models.load("lxmert", profile="planted"), runtime.Store(tmp_path)
     with pytest.raises(runtime.UnknownNameError, match="released"):
         study.run(model, every, variant="realeased", store=store)
@@ -349,9 +349,9 @@ def test_regions_from_files_take_the_place_of_pictures_and_problems_are_counted(
     assert wrong.loc["picture has no regions", "where"] == "google/lxmert.safetensors"
     refused = wrong.loc["regions cannot be used", "what"]
     assert "1024 numbers a region, and the model takes 2048" in refused
-    rows = found["visualbert"][0].pool.take(np.array([1, 0]))
+    rows = found["visualbert"][0].images.part(np.array([1, 0]))
     assert rows.features.shape == (2, 3, 1024)
-    rows = found["lxmert"][0].pool.take(np.array([1]))
+    rows = found["lxmert"][0].images.part(np.array([1]))
     assert rows.class_names == ("man", "hat")
     assert rows.persons.tolist() == [[False, True]]
     assert found["vl-bert"][0].pool.kind == "files"

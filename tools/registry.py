@@ -104,7 +104,7 @@ def downloads_table() -> pandas.DataFrame:
     from biaslib.studies import study4_captions as stereotype_selection
 
     loaded = {
-        "1": [*grounded.available_models("paper"), "bert"],
+        "1": [*grounded.MODELS, "bert"],
         "2": ["vl-bert", "bert"],
         "3": ["open-clip"],
         "4": list(dict.fromkeys(way.paper for way in stereotype_selection.WAYS)),

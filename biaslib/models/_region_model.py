@@ -94,12 +94,11 @@ class RegionModel(FusionModel):
         self._require_width(found.width, "these features have")
         return found
 
-    def regions_of(self, images: Any) -> RegionFeatures:
+    def regions_of(self, images: Any) -> RegionFeatures | SharedRegions:
         """Return the regions that pictures know of themselves, or that the detector finds."""
         shown = pictures(images)
-        known = shown.regions()
-        if known is not None:
-            return known
+        if shown.has_regions:
+            return shown.regions()
         detector = self.detector
         self._require_width(detector.network.config.width, f"those of {detector.name} have")
         if self.other_detector:

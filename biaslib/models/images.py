@@ -18,7 +18,7 @@ from PIL import Image, ImageOps
 from biaslib.runtime import file_sha256, progress
 
 if TYPE_CHECKING:
-    from biaslib.models.regions import RegionFeatures
+    from biaslib.models.regions import RegionFeatures, SharedRegions
 
 __all__ = [
     "Ahead",
@@ -26,6 +26,7 @@ __all__ = [
     "ImageError",
     "Pictures",
     "ReadAhead",
+    "WithRegions",
     "check_images",
     "loaded",
     "open_image",
@@ -166,6 +167,17 @@ class Pictures(ABC):
     Made by :func:`pictures`.
     """
 
+    source = ""
+    """What made of the pictures what a model reads, if not the model itself, for a store."""
+
+    has_regions = False
+    """Whether the pictures know their regions, and need no detector."""
+
+    @functools.cached_property
+    def found(self) -> dict[str, "RegionFeatures | SharedRegions"]:
+        """Regions of all pictures, by what found them: see :func:`read_once`."""
+        return {}
+
     @abstractmethod
     def __len__(self) -> int:
         """Return how many pictures there are."""
@@ -181,9 +193,9 @@ class Pictures(ABC):
     def part(self, rows: Sequence[int]) -> "Pictures":
         """Return the pictures of some rows."""
 
-    def regions(self) -> "RegionFeatures | None":
-        """Return the regions of the pictures where these know them, and need no detector."""
-        return None
+    def regions(self) -> "RegionFeatures | SharedRegions":
+        """Return the regions of all pictures, if :attr:`has_regions`."""
+        raise ValueError(f"the regions of {type(self).__name__} are not known: use a detector")
 
     def name(self, row: int) -> str:
         """Return what an error calls a picture."""
@@ -299,6 +311,79 @@ class _Rows(Pictures):
     @functools.cached_property
     def ids(self) -> list[str]:
         return [self.whole.ids[row] for row in self.rows]
+
+
+class WithRegions(_Rows):
+    """Pictures whose regions are known: from a file, or found before.
+
+    Parameters
+    ----------
+    images
+        In any form of the package's.
+    read
+        Takes the places of n pictures, and returns their regions.
+    source
+        Whose the regions are, and where they come from.
+    """
+
+    has_regions = True
+
+    def __init__(
+        self,
+        images: Any,
+        read: Callable[[Sequence[int]], "RegionFeatures | SharedRegions"],
+        source: str,
+        rows: Sequence[int] | None = None,
+    ) -> None:
+        shown = pictures(images)
+        super().__init__(shown, range(len(shown)) if rows is None else rows)
+        self.read, self.source = read, source
+
+    def part(self, rows: Sequence[int]) -> "WithRegions":
+        """Return the pictures of some rows."""
+        return WithRegions(self.whole, self.read, self.source, [self.rows[row] for row in rows])
+
+    def regions(self) -> "RegionFeatures | SharedRegions":
+        """Return the regions of all pictures."""
+        return self.read(self.rows)
+
+
+def read_once(model: Any, images: Any) -> Pictures:
+    """Return pictures whose regions, if a model reads those, are found once for all their parts.
+
+    They are kept with the pictures: another model that reads the same ones finds them there.
+
+    Parameters
+    ----------
+    model
+        Any; one that reads regions has ``regions_of``.
+    images
+        In any form of the package's.
+    """
+    shown = pictures(images)
+    needs_regions = hasattr(model, "regions_of") and not getattr(model, "reads_pixels", True)
+    if not needs_regions or isinstance(shown, WithRegions):
+        return shown
+    source = read_by(model, shown)
+
+    def read(rows: Sequence[int]) -> "SharedRegions":
+        from biaslib.models.regions import SharedRegions
+
+        if source not in shown.found:
+            shown.found[source] = model.regions_of(shown)
+        whole, rows = shown.found[source], np.asarray(rows)
+        if isinstance(whole, SharedRegions):
+            return SharedRegions(whole.whole, whole.rows[rows])
+        return SharedRegions(whole, rows)
+
+    return WithRegions(shown, read, source)
+
+
+def read_by(model: Any, images: Pictures) -> str:
+    """Return what stands between pictures and a model: what drew them, or the model's detector."""
+    if images.has_regions or not hasattr(model, "regions_of"):
+        return images.source
+    return f"{images.source}regions of {model.detector.revision}"
 
 
 class Decoded(_Rows):

@@ -1,8 +1,14 @@
-"""What the store is told of a model's rows: whose they are, and in which precision they came."""
+"""What models answer, through the store: what was computed once is not computed again."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["store_key"]
+import numpy as np
+
+from biaslib.models.images import Pictures, ReadAhead, read_by
+from biaslib.runtime import Store
+
+__all__ = ["answers", "store_key"]
 
 
 def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
@@ -14,7 +20,8 @@ def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
     Parameters
     ----------
     model
-        With a ``name`` and a ``revision``, and a ``device`` if it computes on one.
+        With a ``name`` and a ``revision``; a ``device`` if it computes on one; and ``code``, a
+        hash, if it answers by code and not by weights.
     output
         What the rows are.
     **options
@@ -34,10 +41,11 @@ def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
     Examples
     --------
     >>> from biaslib import models
-    >>> store_key(models.load("oracle", dose=1), "caption scores", head="matching")["output"]
-    'caption scores'
+    >>> store_key(models.load("all-MiniLM-L6-v2"), "embeddings", level="word")["revision"]
+    '0.1.0'
     """
     key = {"model": model.name, "revision": model.revision, "output": output, **options}
+    key |= {"code": model.code} if hasattr(model, "code") else {}
     device = getattr(model, "device", None)
     if device is None:
         return key
@@ -45,3 +53,67 @@ def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
 
     numbers = str(precision(str(device))).removeprefix("torch.")
     return key if numbers == "float32" else key | {"precision": numbers}
+
+
+def answers(
+    model: Any,
+    output: str,
+    ask: Callable[[list[int], Pictures | None], np.ndarray],
+    *,
+    texts: Sequence[str] | None = None,
+    images: Pictures | None = None,
+    store: Store | None = None,
+    shard_size: int = 256,
+    **options: Any,
+) -> np.ndarray:
+    """Return what a model answers, one row an item, and ask for those that are not stored yet.
+
+    An item is a text, a picture, or one with the other. Its row is kept under the model, the
+    output, the options and what made the pictures what the model reads, by the text itself and by
+    the picture's content. A model whose detector finds the regions has the detector's revision in
+    the key.
+
+    Parameters
+    ----------
+    model
+        As of :func:`store_key`.
+    output
+        What the rows are.
+    ask
+        Takes the places of m items and their pictures (``None`` without), and returns their rows,
+        (m, ...).
+    texts
+        n texts, or whatever else tells the items apart.
+    images
+        n pictures, which are read ahead of the shards.
+    store
+        ``None`` takes the usual one.
+    shard_size
+        Items that a kill may lose.
+    **options
+        Whatever else the rows depend on, as JSON can write it.
+
+    Returns
+    -------
+    numpy.ndarray
+        (n, ...).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from biaslib import models
+    >>> model, words = models.load("all-MiniLM-L6-v2"), ["apron", "suit"]
+    >>> ask = lambda which, images: model.embed([words[at] for at in which], level="word")
+    >>> answers(model, "words", ask, texts=words, store=Store(tempfile.mkdtemp())).shape
+    (2, 384)
+    """
+    store = store or Store()
+    if images is None:
+        key, ids = store_key(model, output, **options), list(texts)
+        return store.rows(key, ids, lambda which: ask(which, None), shard_size)
+    key = store_key(model, output, images=read_by(model, images), **options)
+    ids = list(images.ids)
+    if texts is not None:
+        ids = [f"{text}\x1f{image}" for text, image in zip(texts, ids, strict=True)]
+    ahead = images if images.has_regions else ReadAhead(images, store.missing(key, ids))
+    return store.rows(key, ids, lambda which: ask(which, ahead.part(which)), shard_size)

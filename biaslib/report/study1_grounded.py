@@ -114,12 +114,14 @@ def outputs_read() -> pandas.DataFrame:
 def left_sentence(inputs: study.Inputs) -> str:
     """Return how many of the images are there, and which tests are not run."""
     if inputs.asked.empty:
-        (pool,) = {id(sets.pool): sets.pool for each in inputs.values() for sets in each}.values()
-        return f"No image is missing: all {len(set(pool.ids)):,} are drawn by the package."
+        (images,) = {
+            id(sets.images): sets.images for each in inputs.values() for sets in each
+        }.values()
+        return f"No image is missing: all {len(set(images.ids)):,} are drawn by the package."
     left, n = inputs.left["images_left"].sum(), inputs.left["n_images"].sum()
     run = (inputs.asked["outcome"] == "run").sum()
     uneven = (inputs.problems["kind"] == "sets are unbalanced").sum()
-    without = [NAMES[name] for name in study.available_models("paper") if name not in inputs]
+    without = [NAMES[name] for name in study.MODELS if name not in inputs]
     told = f" Without any test: {', '.join(without)}." if without else ""
     return (
         f"Of {len(inputs.asked)} tests asked for, counted by source and level, {run} are run. "

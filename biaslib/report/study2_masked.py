@@ -96,16 +96,16 @@ def there(inputs: study.Inputs) -> pandas.DataFrame:
     )
 
 
-def run_sentence(inputs: study.Inputs, scores: pandas.DataFrame) -> str:
+def run_sentence(inputs: study.Inputs, results: study.Results) -> str:
     """Return which models were asked, and about what."""
+    (model, revision), (text_model, before) = results.weights.items()
     shown = "none"
     if inputs.images:
         rows = inputs.images.rows
         shown = f"{inputs.dataset}, {len(rows)} of {rows['entity'].nunique()} entities"
     return (
-        f"Model: {inputs.model.name} ({inputs.model.revision}); text-only model: "
-        f"{inputs.text_model.name} ({inputs.text_model.revision}). Images: {shown}. In captions "
-        f"alone: {scores['test'].nunique()} entities."
+        f"Model: {model} ({revision}); text-only model: {text_model} ({before}). "
+        f"Images: {shown}. In captions alone: {results.scores['test'].nunique()} entities."
     )
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from biaslib import runtime
 from biaslib.models import region_files
+from biaslib.models.images import Pictures, WithRegions
+from biaslib.models.regions import RegionFeatures
 
 __all__ = ["CLASSES", "file_of", "with_regions"]
 
@@ -31,7 +31,7 @@ class _Read:
     width: int
     classes: tuple[str, ...] | None
 
-    def __getitem__(self, rows: np.ndarray):
+    def __call__(self, rows: Sequence[int]) -> RegionFeatures:
         from biaslib.models.released import PEOPLE
 
         names = [self.names[row] for row in rows]
@@ -54,8 +54,8 @@ def with_regions(every: Sequence, path: Path, width: int) -> tuple[list, list[Pr
     left out, and with them a test at a level at which a set has nothing left. A file of another
     width, which is one of another detector, leaves nothing.
     """
-    pool, where = every[0].pool, f"{path.parent.name}/{path.name}"
-    names = _names(pool)
+    images, where = every[0].images, f"{path.parent.name}/{path.name}"
+    names = _names(images)
     try:
         lost = set(region_files.missing(path, names))
         there = [name for name in dict.fromkeys(names) if name not in lost]
@@ -76,8 +76,8 @@ def with_regions(every: Sequence, path: Path, width: int) -> tuple[list, list[Pr
         what = f"without {CLASSES} beside the file no region is known to show a person, or hidden"
         problems.append(("note", "classes have no names", where, what))
     content = runtime.file_sha256 if path.is_file() else runtime.source_hash
-    kind = f"regions, {path.name}, sha256 {content(path)[:12]}, classes {_hash_of(classes)}"
-    shown = replace(pool, images=_Read(path, names, width, classes), kind=kind)
+    source = f"regions, {path.name}, sha256 {content(path)[:12]}, classes {_hash_of(classes)}"
+    shown = WithRegions(images, _Read(path, names, width, classes), source)
     kept = []
     for sets in every:
         has = ~sets.rows["image"].map(lambda row: names[row] in lost).to_numpy(dtype=bool)
@@ -87,13 +87,13 @@ def with_regions(every: Sequence, path: Path, width: int) -> tuple[list, list[Pr
             what = f"no regions at {sets.level}"
             problems.append(("note", "test is not run", f"{where}, {sets.test}", what))
         else:
-            kept.append(replace(sets, rows=rows, pool=shown))
+            kept.append(replace(sets, rows=rows, images=shown))
     return kept, problems
 
 
-def _names(pool) -> tuple[str, ...]:
-    paths, pictures = [Path(image) for image in pool.images], {}
-    for path, content in zip(paths, pool.ids, strict=True):
+def _names(images: Pictures) -> tuple[str, ...]:
+    paths, pictures = [Path(images.name(row)) for row in range(len(images))], {}
+    for path, content in zip(paths, images.ids, strict=True):
         pictures.setdefault(path.name, set()).add(content)
     return tuple(
         path.name if len(pictures[path.name]) == 1 else f"{path.parent.name}/{path.name}"

@@ -16,7 +16,7 @@ import numpy as np
 import pandas
 
 import biaslib
-from biaslib import inference, runtime
+from biaslib import inference, models, runtime
 from biaslib.datasets import DataError
 from biaslib.models.capabilities import (
     CapabilityError,
@@ -75,9 +75,6 @@ KINDS = {
 
 RESAMPLES = 200
 """Of the intervals; each study's chapter uses more."""
-
-SHOWN_AS = {"text": "bert", "pixels": "vilt", "regions": "visualbert"}
-"""A registered model that takes the same pictures, for a study that prepares them by name."""
 
 
 @dataclass(frozen=True)
@@ -263,37 +260,27 @@ def _associations(with_images: bool):
 
 
 def _grounded_stimuli(profile: str) -> list:
-    if profile == "planted":
-        return grounded.planted_stimuli(levels=["sentence"], n_texts=1)
     # Out of domain, all models of the study have the same pictures.
-    every = next(iter(grounded.inputs(profile, only_sound=True).values()))
-    return [each for each in every if each.level == "sentence"]
+    found = grounded.inputs(profile, only_sound=True, levels=["sentence"], n_texts=1)
+    return [each for each in next(iter(found.values())) if each.level == "sentence"]
 
 
 def _masked(with_images: bool):
     levels = WITH_IMAGES if with_images else ("S_PT", "S_L, no image")
 
     def run(own: OwnModel, profile: str, store: runtime.Store | None) -> pandas.DataFrame:
-        asked = _masked_inputs(own, profile, 2 if with_images else 0)
-        found = masked.run(asked, only_sound=True, store=store, n_resamples=RESAMPLES).scores
+        asked = {"model": own.registered, "per_agent": 2 if with_images else 0}
+        given = masked.readable(masked.inputs(profile, only_sound=True, **asked), own.model)
+        text_model = models.load(**given.text_model)
+        settings = {"only_sound": True, "store": store, "n_resamples": RESAMPLES}
+        found = masked.run(given, own.model, text_model, **settings).scores
         kept = found[found["statistic"] == "B"]
         kept = kept[kept["level"].isin(levels)]
-        shares = masked.shares(found).assign(dataset=asked.dataset, revision=own.model.revision)
+        shares = masked.shares(found).assign(dataset=given.dataset, revision=own.model.revision)
         shares = shares[(shares["test"] == "all") & shares["level"].isin(levels)]
         return pandas.concat([kept, shares], ignore_index=True)
 
     return run
-
-
-def _masked_inputs(own: OwnModel, profile: str, per_agent: int) -> masked.Inputs:
-    if profile == "planted":
-        kind = "regions" if own.takes_regions else "pixels" if own.takes_images else "text"
-        prepared = masked.planted_inputs(SHOWN_AS[kind], per_agent=per_agent)
-    else:
-        prepared = masked.user_inputs(
-            own.registered, per_agent=per_agent, checkpoint=own.checkpoint, only_sound=True
-        )
-    return replace(prepared, model=own.model)
 
 
 def _portraits(own: OwnModel, profile: str, store: runtime.Store | None) -> pandas.DataFrame:

@@ -1,15 +1,14 @@
 """Study 1: grounded association tests (Ross, Katz and Barbu 2021), on any model that embeds.
 
-A test is six sets of texts with images. :func:`planted_stimuli` takes them from the planted world,
+A test is six sets of texts with images. The profile ``planted`` takes them from a planted world,
 :func:`image_stimuli` from images on this disk; :func:`run` embeds them once for each masking and
 scores every experiment, with the p-value of the paper and with those that respect what moves
 together: the words, or the pictures.
 """
 
 import functools
-import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,18 +16,18 @@ from typing import Any
 import numpy as np
 import pandas
 
-import plantedworld
-from biaslib import datasets, inference, models, runtime, stimuli
+from biaslib import datasets, inference, runtime, stimuli
 from biaslib.datasets import GroundedTest
 from biaslib.metrics.association import cosines
 from biaslib.metrics.grounded import GroundedResult, grounded
-from biaslib.models.stored import store_key
+from biaslib.models.images import Pictures, pictures, read_once
+from biaslib.models.stored import answers
 from biaslib.runtime import progress, unknown_name
 from biaslib.studies import _study1_files as files
 from biaslib.studies import _study1_regions as regions
 from biaslib.studies import _study1_released as released
+from biaslib.studies._inputs import provided_inputs
 from biaslib.studies._study1_files import RELEASED, SETS
-from plantedworld.models import checkpoints as planted_checkpoints
 
 __all__ = [
     "BASELINES",
@@ -41,18 +40,13 @@ __all__ = [
     "VARIANTS",
     "EmbeddedSets",
     "GroundedStimuli",
-    "ImagePool",
     "Inputs",
-    "available_models",
     "averaged",
     "checkpoint",
     "embed",
     "image_stimuli",
     "inputs",
     "numerator",
-    "planted_regions",
-    "planted_signs",
-    "planted_stimuli",
     "run",
     "score",
     "score_released",
@@ -100,40 +94,18 @@ SHARD = 256
 
 
 @dataclass(frozen=True)
-class ImagePool:
-    """Images that several tests share.
-
-    ``images`` is what a model takes: a frame of planted scenes, region features, or a list of
-    paths. ``ids`` name them by their content; ``kind`` says what was made of them, and by what.
-    """
-
-    images: Any
-    ids: tuple[str, ...]
-    kind: str
-
-    def take(self, rows: np.ndarray) -> Any:
-        """Return some of the images."""
-        if isinstance(self.images, pandas.DataFrame):
-            return self.images.iloc[rows].reset_index(drop=True)
-        return [self.images[row] for row in rows] if self._listed else self.images[rows]
-
-    @property
-    def _listed(self) -> bool:
-        return isinstance(self.images, list)
-
-
-@dataclass(frozen=True)
 class GroundedStimuli:
     """The stimuli of one test at one level.
 
     ``rows`` has one row a text with its image: *set* (one of the six), *text*, *word* and *image*,
-    its place in the pool. ``hidden`` are the words that Experiment 3 hides.
+    its place in ``images``, which several tests share. ``hidden`` are the words that Experiment 3
+    hides.
     """
 
     test: str
     level: str
     rows: pandas.DataFrame
-    pool: ImagePool
+    images: Pictures
     hidden: tuple[str, ...]
 
 
@@ -172,135 +144,6 @@ def tests() -> pandas.DataFrame:
     return ordered[["test", "title", "group"]].reset_index(drop=True)
 
 
-def planted_signs(seed: int) -> pandas.DataFrame:
-    """Return what is planted on each test in the worlds of a seed: +1, -1 or 0.
-
-    Even seeds plant the direction that the source of a test names, odd seeds the other one. Nothing
-    is planted on the tests of the pair of sets that the seed leaves out, nor on occupations by
-    tone.
-
-    Returns
-    -------
-    pandas.DataFrame
-        *test*, *sign*, and *control*, whether nothing is planted.
-
-    Examples
-    --------
-    >>> signs = planted_signs(0).set_index("test")["sign"]
-    >>> int(signs["occupation-gender"]), int(signs["C6"])
-    (1, 0)
-    """
-    left_out = plantedworld.controls()[seed % len(plantedworld.controls())]
-    rows = []
-    for name in tests()["test"]:
-        direction, pair = _direction(name)
-        sign = 0 if pair == left_out else -direction * (1 if seed % 2 == 0 else -1)
-        rows.append({"test": name, "sign": sign, "control": sign == 0})
-    return pandas.DataFrame(rows)
-
-
-@functools.cache
-def _direction(name: str) -> tuple[int, str]:
-    """Return where the planted set of a test leans (1: women, or tone 5), and its pair."""
-    axis = {"gender": "gender", "race": "tone", "race and gender": "interaction"}
-    test, words = stimuli.association_test(name), stimuli.word_frame()
-    of_set = words.groupby("set")["word"].agg(frozenset)
-    for row in plantedworld.planted_sets().itertuples():
-        if of_set[row.set] in (frozenset(test.A), frozenset(test.X)):
-            return int(getattr(row, axis[test.kind])), row.pair
-    raise ValueError(f"no set of the test {name} is planted; add it to planted_sets.csv")
-
-
-def planted_stimuli(
-    names: Sequence[str] | None = None,
-    levels: Sequence[str] = LEVELS,
-    n_per_word: int = 1,
-    n_texts: int | None = 2,
-    seed: int = 0,
-    split: str = "held out",
-) -> list[GroundedStimuli]:
-    """Return tests with scenes of the planted world: people in the context of every word.
-
-    Parameters
-    ----------
-    names
-        Of the 13 tests of study 1; ``None`` takes all.
-    levels
-        Of ``word``, ``sentence`` and ``contextual``; they share their scenes.
-    n_per_word
-        Scenes a word and set.
-    n_texts
-        Sentences a word; ``None`` takes all. Sentences and scenes take turns.
-    seed
-        Of the scenes.
-    split
-        Whose looks: see :func:`plantedworld.looks`.
-
-    Returns
-    -------
-    list of GroundedStimuli
-        Level by level, with one pool of images.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such test or level.
-
-    Examples
-    --------
-    >>> (one,) = planted_stimuli(["C6"], ["word"])
-    >>> one.rows.groupby("set").size().to_dict()
-    {'Ax': 8, 'Ay': 8, 'Bx': 8, 'By': 8, 'X': 8, 'Y': 8}
-    """
-    names = list(tests()["test"]) if names is None else list(names)
-    scenes = pandas.concat(
-        [_scenes_of(name, n_per_word, seed, split) for name in names], ignore_index=True
-    )
-    shown = scenes.drop(columns=["test", "set", "word", "drawn"])
-    pool = ImagePool(shown, _scene_ids(shown), "planted scenes")
-    return [
-        _with_texts(name, level, scenes[scenes["test"] == name], n_texts, pool)
-        for level in levels
-        for name in names
-    ]
-
-
-def _scenes_of(name: str, n_per_word: int, seed: int, split: str) -> pandas.DataFrame:
-    rng = np.random.default_rng(seed)
-    found = plantedworld.grounded_sets(name, rng, n_per_word, undrawn="context", split=split)
-    return pandas.concat([found[each].assign(test=name, set=each) for each in SETS])
-
-
-def _scene_ids(scenes: pandas.DataFrame) -> tuple[str, ...]:
-    """Return ids by what is shown: the row of a scene, and the one white picture."""
-    lines = scenes.to_json(orient="records", lines=True).splitlines()
-    hashes = [hashlib.sha256(line.encode()).hexdigest()[:24] for line in lines]
-    return tuple(np.where(scenes["blank"].eq(True), "white", hashes))
-
-
-def _with_texts(name, level, scenes, n_texts, pool) -> GroundedStimuli:
-    texts = _texts(name, level)
-    rows = []
-    for (set_name, word), part in scenes.groupby(["set", "word"], sort=False):
-        said = texts[set_name[0]][word][:n_texts]
-        n = max(len(said), len(part))
-        pairs = zip(np.resize(said, n), np.resize(part.index, n), strict=True)
-        rows += [(set_name, str(text), word, image) for text, image in pairs]
-    hidden = tuple(dict.fromkeys(word for role in "XYAB" for word in texts[role]))
-    table = pandas.DataFrame(rows, columns=["set", "text", "word", "image"])
-    return GroundedStimuli(name, level, table, pool, hidden)
-
-
-def _texts(name: str, level: str) -> dict[str, dict[str, list[str]]]:
-    """Return the texts of each word: set -> word -> texts."""
-    found = stimuli.association_test(name, level)
-    texts: dict[str, dict[str, list[str]]] = {role: {} for role in "XYAB"}
-    for role in "XYAB":
-        for text, word in zip(getattr(found, role), found.words[role], strict=True):
-            texts[role].setdefault(word, []).append(text)
-    return texts
-
-
 def image_stimuli(
     found: Iterable[tuple[GroundedTest, pandas.DataFrame]],
     levels: Sequence[str] = LEVELS,
@@ -322,19 +165,19 @@ def image_stimuli(
         If one of the six sets of a test is empty; the message names test and sets.
     """
     found = list(found)
-    paths = pandas.concat([pairs[["path", "sha256"]] for _, pairs in found])
+    paths = pandas.concat([pairs[["path"]] for _, pairs in found])
     paths = paths.assign(path=paths["path"].map(str)).drop_duplicates("path", ignore_index=True)
-    pool = ImagePool(paths["path"].tolist(), tuple(paths["sha256"]), "files")
+    images = pictures(paths["path"].tolist())
     place = pandas.Series(paths.index, index=paths["path"])
     return [
-        _with_images(test, pairs, level, pool, place)
+        _with_images(test, pairs, level, images, place)
         for level in levels
         for test, pairs in found
         if level in test.levels
     ]
 
 
-def _with_images(test, pairs, level, pool, place) -> GroundedStimuli:
+def _with_images(test, pairs, level, images, place) -> GroundedStimuli:
     kept = files.of_level(pairs, level)
     empty = files.empty_sets(kept)
     if empty:
@@ -348,60 +191,7 @@ def _with_images(test, pairs, level, pool, place) -> GroundedStimuli:
     rows = kept[["set"]].assign(**columns)[["set", "word", "text", "image"]]
     rows = rows.reset_index(drop=True)
     name = RELEASED.get(test.name, test.name)
-    return GroundedStimuli(name, level, rows, pool, test.contextual_words)
-
-
-def planted_regions(
-    every: Sequence[GroundedStimuli], style: str = "twemoji"
-) -> list[GroundedStimuli]:
-    """Return stimuli whose planted scenes are read as regions, once for all region models.
-
-    Parameters
-    ----------
-    every
-        From one call of :func:`planted_stimuli`.
-    style
-        How they are drawn: one of ``plantedworld.STYLES``.
-    """
-    from plantedworld.models import regions as found
-
-    def read(scenes: pandas.DataFrame) -> Any:
-        corners = plantedworld.boxes(scenes).to_numpy(dtype=float).reshape(len(scenes), -1, 4)
-        return found.regions_of(plantedworld.draw(scenes, style=style), corners)
-
-    return _reread(every, read, f"planted regions, {style}, {_drawing()}")
-
-
-def _reread(every, read: Callable[[Any], Any], kind: str) -> list[GroundedStimuli]:
-    """Read every distinct image of a pool once."""
-    pool = every[0].pool
-    _, first, place = np.unique(pool.ids, return_index=True, return_inverse=True)
-    made = ImagePool(read(pool.take(first))[place], pool.ids, kind)
-    return [replace(each, pool=made) for each in every]
-
-
-_POOLS: dict[tuple[str, ...], ImagePool] = {}
-"""The regions of one pool at most, which takes 0.3 MB a picture."""
-
-
-def _taken(model: Any, pool: ImagePool, rows: np.ndarray) -> Any:
-    """Return images of a pool; of files, the regions that the model takes of them, read once."""
-    from biaslib.models.regions import RegionFeatures, SharedRegions
-
-    if pool.kind == "files" and not getattr(model, "reads_pixels", True):
-        key = (model.detector.name, model.detector.revision, *pool.ids)
-        if key not in _POOLS:
-            _POOLS.clear()
-            _POOLS[key] = replace(pool, images=model.regions_of(pool.images))
-        pool = _POOLS[key]
-    shared = isinstance(pool.images, RegionFeatures) and not getattr(model, "reads_pixels", True)
-    return SharedRegions(pool.images, rows) if shared else pool.take(rows)
-
-
-@functools.cache
-def _drawing() -> str:
-    """Return a hash of what scenes are drawn with."""
-    return runtime.source_hash(Path(plantedworld.__file__).parent)
+    return GroundedStimuli(name, level, rows, images, test.contextual_words)
 
 
 def embed(
@@ -421,7 +211,7 @@ def embed(
         A :class:`biaslib.models.capabilities.GroundedEncoder`; a text encoder with
         ``with_images=False``.
     every
-        The stimuli, with one pool of images.
+        The stimuli, which share their images.
     masking
         One of :data:`MASKINGS`.
     with_images
@@ -448,7 +238,8 @@ def embed(
 
         model = reader(model)
     kind = _ReleasedEmbedder if _is_released(variant) else _Embedder
-    embedder = kind(model, masking, with_images, store or runtime.Store(), options)
+    shown = read_once(model, every[0].images) if with_images else None
+    embedder = kind(model, masking, with_images, shown, store, options)
     groups: dict[tuple, list[int]] = {}
     for at, sets in enumerate(every):
         groups.setdefault((sets.level, embedder.hidden(sets)), []).append(at)
@@ -466,7 +257,8 @@ class _Embedder:
     model: Any
     masking: str
     with_images: bool
-    store: runtime.Store
+    shown: Pictures | None
+    store: runtime.Store | None
     options: dict[str, Any]
 
     def hidden(self, sets: GroundedStimuli) -> tuple[str, ...]:
@@ -474,45 +266,33 @@ class _Embedder:
 
     def __call__(self, every: list[GroundedStimuli]) -> Iterable[EmbeddedSets]:
         rows = pandas.concat([sets.rows for sets in every], ignore_index=True)
-        shown = np.array(every[0].pool.ids)[rows["image"]] if self.with_images else ""
-        word = rows["word"] if every[0].level == "contextual" else ""
-        ids = rows["text"] + "\x1f" + word + "\x1f" + shown
-        vectors = self.store.rows(
-            self._key(every[0]),
-            ids.tolist(),
-            functools.partial(self._compute, every[0], rows),
-            max(SHARD, 4 * getattr(self.model, "batch_size", 0)),
+        level, places = every[0].level, rows["image"].to_numpy()
+        word = rows["word"] if level == "contextual" else ""
+        vectors = answers(
+            self.model,
+            "grounded embedding",
+            functools.partial(self.ask, every[0], rows),
+            texts=(rows["text"] + "\x1f" + word).tolist(),
+            images=self.shown.part(places) if self.with_images else None,
+            store=self.store,
+            shard_size=max(SHARD, 4 * getattr(self.model, "batch_size", 0)),
+            level=level,
+            masking=self.masking,
+            hidden=list(self.hidden(every[0])),
+            **self.options,
         )
         ends = np.cumsum([len(sets.rows) for sets in every])[:-1]
         for sets, part in zip(every, np.split(vectors, ends), strict=True):
             yield _split(sets, part.astype(float), self.masking)
 
-    def _key(self, sets: GroundedStimuli) -> dict[str, Any]:
-        kind = sets.pool.kind if self.with_images else "none"
-        return store_key(
-            self.model,
-            "grounded embedding",
-            level=sets.level,
-            masking=self.masking,
-            hidden=list(self.hidden(sets)),
-            images=f"{kind}, {self._reader(kind)}",
-            **self.options,
-        )
-
-    def _reader(self, kind: str) -> str:
-        """Return what stands between an image and the model: how it is drawn, or the detector."""
-        if kind == "files":
-            return getattr(getattr(self.model, "detector", None), "revision", "")
-        return _drawing() if kind.startswith("planted") else ""
-
-    def _compute(self, sets: GroundedStimuli, rows: pandas.DataFrame, which: list[int]):
+    def ask(self, sets: GroundedStimuli, rows: pandas.DataFrame, which: list[int], images: Any):
         wanted, options = rows.iloc[which], dict(self.options)
         if self.masking != "none":
             from biaslib.models.fusion import Mask
 
             options["mask"] = Mask(self.hidden(sets), persons=self.masking == "persons")
-        if self.with_images:
-            options["images"] = _taken(self.model, sets.pool, wanted["image"].to_numpy())
+        if images is not None:
+            options["images"] = images
         if sets.level == "contextual":
             options["words"] = wanted["word"].tolist()
         return self.model.embed(wanted["text"].tolist(), level=sets.level, **options)
@@ -525,12 +305,10 @@ class _ReleasedEmbedder(_Embedder):
         asked = self.masking != "none" or sets.level == "contextual"
         return sets.hidden if asked else ()
 
-    def _compute(self, sets: GroundedStimuli, rows: pandas.DataFrame, which: list[int]):
-        wanted = rows.iloc[which]
-        at = wanted["image"].to_numpy()
-        images = _taken(self.model, sets.pool, at) if self.with_images else None
+    def ask(self, sets: GroundedStimuli, rows: pandas.DataFrame, which: list[int], images: Any):
+        texts = rows.iloc[which]["text"].tolist()
         options = {"words": self.hidden(sets), "masking": self.masking, **self.options}
-        return self.model.embed(wanted["text"].tolist(), images, sets.level, **options)
+        return self.model.embed(texts, images, sets.level, **options)
 
 
 def _is_released(variant: str) -> bool:
@@ -540,7 +318,7 @@ def _is_released(variant: str) -> bool:
 
 
 def _split(sets: GroundedStimuli, vectors: np.ndarray, masking: str) -> EmbeddedSets:
-    word, image = sets.rows["word"].to_numpy(), np.array(sets.pool.ids)[sets.rows["image"]]
+    word, image = sets.rows["word"].to_numpy(), np.array(sets.images.ids)[sets.rows["image"]]
     of_set = {name: (sets.rows["set"] == name).to_numpy() for name in SETS}
     parts = [
         {name: column[here] for name, here in of_set.items()} for column in (vectors, word, image)
@@ -741,21 +519,6 @@ def _labelled(rows, model, with_images, variant, labels) -> pandas.DataFrame:
     return first.join(scores)
 
 
-def available_models(profile: str | None = None) -> list[str]:
-    """Return the paper's models that can be run: in ``planted`` those with shipped checkpoints.
-
-    Examples
-    --------
-    >>> available_models("paper")
-    ['visualbert', 'vilbert', 'lxmert', 'vl-bert']
-    """
-    if runtime.profile(profile) == "paper":
-        return list(MODELS)
-    shipped = planted_checkpoints.shipped()
-    there = set(shipped.loc[(shipped["dose"] == 3) & (shipped["seed"] == 0), "family"])
-    return [name for name in MODELS if models.REGISTRY[name].family in there]
-
-
 class Inputs(dict):
     """The stimuli of each model, with what is wrong with their files.
 
@@ -770,7 +533,7 @@ class Inputs(dict):
         One row a test and level that was asked for: *source*, *test*, *level* and *outcome*:
         ``run``, ``not there``, or which sets have no image.
 
-    All three are empty in ``planted``, where nothing can be missing.
+    All three are empty where nothing can be missing.
     """
 
     def __init__(
@@ -781,19 +544,40 @@ class Inputs(dict):
         self.problems, self.left, self.asked = found.problems, found.left, found.asked
 
 
-def inputs(
-    profile: str | None = None,
+def inputs(profile: str | None = None, **settings: Any) -> Inputs:
+    """Return the stimuli of each model of a profile.
+
+    Parameters
+    ----------
+    profile
+        ``planted`` (:func:`plantedworld.inputs.study1_grounded.inputs`) or ``paper``
+        (:func:`paper_inputs`); ``None`` takes that of the run.
+    **settings
+        Of either; what the other profile alone knows is left out.
+
+    Returns
+    -------
+    Inputs
+        Model -> stimuli, with tables of what is wrong and of what is left.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such setting, domain or test.
+    """
+    return provided_inputs("study1_grounded", profile, settings)
+
+
+def paper_inputs(
     domain: str = "out of domain",
     names: Sequence[str] | None = None,
     only_sound: bool = False,
     own: str | Path | None = None,
     variant: str = "paper",
-    **sizes,
 ) -> Inputs:
-    """Return the stimuli of each model of a profile.
+    """Return the stimuli of released data.
 
-    In ``planted``, out of domain are looks that training did not show, in domain those that it
-    did. In ``paper``, out of domain are images of Google searches, in domain those of COCO or
+    Out of domain are images of Google searches, in domain those of COCO or
     Conceptual Captions, below :func:`biaslib.runtime.data_folder` of ``ross2021``:
     ``tests/grounded-tests/<google, coco or concap>/*.jsonl`` with the images below
     ``images/<google, coco or concap>``. The models look at them through the detector, unless there
@@ -804,29 +588,20 @@ def inputs(
 
     Parameters
     ----------
-    profile
-        ``planted`` or ``paper``; ``None`` takes that of the run.
     domain
         One of :data:`DOMAINS`.
     names
-        Of the 13 tests; ``None`` takes all, in ``paper`` those whose files are there.
+        Of the 13 tests; ``None`` takes all whose files are there.
     only_sound
         Run on what is there, where tests or images are missing or cannot be opened. A test of which
         a set has nothing left is not run, and is listed; in domain, so is a model without tests.
     own
-        In ``paper``, a folder of your own to take out of domain in place of Google's images: a
+        A folder of your own to take out of domain in place of Google's images: a
         folder a test, such as ``C6``, filled as :func:`biaslib.datasets.user_test` says; regions
         are then in its folder ``regions``.
     variant
         One of :data:`VARIANTS`: with ``released``, VisualBERT is ``visualbert-nlvr2``, which reads
         1,024 numbers a region and no pictures. Without a file of them it is left out, and listed.
-    **sizes
-        Of the planted sets, as of :func:`planted_stimuli`.
-
-    Returns
-    -------
-    Inputs
-        Model -> stimuli, with tables of what is wrong and of what is left.
 
     Raises
     ------
@@ -838,16 +613,9 @@ def inputs(
     """
     if domain not in DOMAINS:
         raise unknown_name("domain", domain, DOMAINS)
-    _require_tests(names)
-    profile = runtime.profile(profile)
-    chosen = available_models(profile)
-    if profile == "planted":
-        split = "held out" if domain == DOMAINS[0] else "train"
-        sizes = sizes | {"names": names}
-        kept = {key: tuple(v) if isinstance(v, list) else v for key, v in sizes.items()}
-        return Inputs(dict.fromkeys(chosen, _planted_inputs(split, tuple(sorted(kept.items())))))
+    require_tests(names)
     google = "google" if own is None else Path(own)
-    sources = dict.fromkeys(chosen, google) if domain == DOMAINS[0] else IN_DOMAIN
+    sources = dict.fromkeys(MODELS, google) if domain == DOMAINS[0] else IN_DOMAIN
     wanted = list(tests()["test"] if names is None else names)
     read = {each: files.checked(each, wanted) for each in dict.fromkeys(sources.values())}
     found = files.joined(read.values())
@@ -858,8 +626,8 @@ def inputs(
         none = f"{google} has no test with an image in each of its six sets"
         datasets.require_sound(found.problems, f"{none}: it", advice=advice)
         raise datasets.DataError(f"{none}. {advice}")
-    asked = {name: every[sources[name]] for name in chosen if sources[name] in every}
-    places = {name: _regions_folder(sources[name]) for name in chosen}
+    asked = {name: every[sources[name]] for name in MODELS if sources[name] in every}
+    places = {name: _regions_folder(sources[name]) for name in MODELS}
     shown, wrong = _shown(asked, places, _is_released(variant))
     datasets.require_sound(wrong, "the regions of study 1", only_sound)
     problems = pandas.concat([found.problems, wrong], ignore_index=True)
@@ -901,23 +669,17 @@ def checkpoint(name: str, profile: str | None = None, variant: str = "paper") ->
     >>> checkpoint("vilbert", "paper", "released"), checkpoint("vilbert", "planted", "released")
     ('vilbert-beta', 'vilbert')
     """
-    if runtime.profile(profile) == "planted" or not _is_released(variant):
+    if runtime.profile(profile) != "paper" or not _is_released(variant):
         return name
     from biaslib.models.released import RELEASED
 
     return RELEASED[name].checkpoint
 
 
-def _require_tests(names: Sequence[str] | None) -> None:
+def require_tests(names: Sequence[str] | None) -> None:
     for name in names or ():
         if name not in set(tests()["test"]):
             raise unknown_name("test", name, tests()["test"])
-
-
-@functools.lru_cache(maxsize=4)
-def _planted_inputs(split: str, sizes: tuple) -> list[GroundedStimuli]:
-    """Draw and read the scenes of a call once: later ones ask for the same again."""
-    return planted_regions(planted_stimuli(split=split, **dict(sizes)))
 
 
 def _p_values(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:

@@ -7,9 +7,8 @@ answers by :mod:`biaslib.metrics.masked_lm`.
 .. math:: S(E, g) = \ln \frac{P(E \mid g)}{P(E \mid g_N)}, \qquad B(E) = S(E, f) - S(E, m)
 """
 
-import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,14 @@ import numpy as np
 import pandas
 from scipy import stats
 
-import plantedworld
 from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.datasets._problems import problems
 from biaslib.metrics import masked_lm
-from biaslib.models import region_files
+from biaslib.models import region_files, stored
 from biaslib.models._errors import CheckpointError
-from biaslib.models.images import pictures
+from biaslib.models.images import Decoded, Pictures, WithRegions, pictures, read_by, read_once
 from biaslib.models.regions import RegionFeatures
-from biaslib.models.stored import store_key
-from plantedworld.models import checkpoints as planted_checkpoints
+from biaslib.studies._inputs import provided_inputs
 
 __all__ = [
     "AGENTS",
@@ -44,13 +41,14 @@ __all__ = [
     "named_instead",
     "named_shares",
     "per_image",
-    "planted_inputs",
-    "planted_model",
+    "load_models",
+    "paper_inputs",
+    "pictured_entities",
+    "readable",
     "run",
     "scores",
     "shares",
     "tokenizer_problems",
-    "user_inputs",
 ]
 
 AGENTS = ("woman", "man", "person")
@@ -132,51 +130,39 @@ class Choices:
 
 @dataclass(frozen=True)
 class Shown:
-    """Images of people with entities, handed to a model a few at a time.
+    """Images of people with entities.
 
     Attributes
     ----------
     rows
         One row an image: *entity*, *gender* (``woman`` or ``man``), *image* (its name).
-    ids
-        What each image is, by its content.
-    take
-        Takes numbers of rows, and returns those images as the model reads them.
+    images
+        The images themselves, in the same order.
     blank
-        Takes nothing, and returns one empty picture as the model reads it.
-    source
-        What made of the images what the model reads: the store's rows depend on it.
+        One empty picture.
     """
 
     rows: pandas.DataFrame
-    ids: Sequence[str]
-    take: Callable[[Sequence[int]], Any]
-    blank: Callable[[], Any]
-    source: str
+    images: Pictures
+    blank: Pictures
 
     def part(self, rows: Sequence[int]) -> "Shown":
         """Return some of the images."""
-        rows = list(rows)
-        return Shown(
-            self.rows.iloc[rows].reset_index(drop=True),
-            [self.ids[row] for row in rows],
-            lambda which: self.take([rows[row] for row in which]),
-            self.blank,
-            self.source,
-        )
+        some = self.rows.iloc[list(rows)].reset_index(drop=True)
+        return Shown(some, self.images.part(rows), self.blank)
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Whom the study asks, and about what.
+    """What the study asks about, and which models it asks.
 
     Attributes
     ----------
     profile, dataset
         Of the run, and where its images come from.
     model, text_model
-        Anything with ``mask_log_prob``: the vision-language model, and the text-only one from
-        which its training on images began.
+        Options of :func:`biaslib.models.load`: of the vision-language model, and of the text-only
+        one from which its training on images began.
     entities
         One row an entity: *entity*, *frame*, *set*, *stereotype*.
     images
@@ -193,19 +179,14 @@ class Inputs:
 
     profile: str
     dataset: str
-    model: Any
-    text_model: Any
+    model: Mapping[str, Any]
+    text_model: Mapping[str, Any]
     entities: pandas.DataFrame
     images: Shown | None
     seed: int = 0
     problems: pandas.DataFrame = field(default_factory=lambda: problems([]))
     pictured: Sequence[str] = ()
     per_agent: int = 0
-
-    @property
-    def weights(self) -> dict[str, str]:
-        """What the stamp says of the models."""
-        return {each.name: each.revision for each in (self.model, self.text_model)}
 
 
 @dataclass(frozen=True)
@@ -222,12 +203,15 @@ class Results:
         What the text-only model answered.
     problems
         What was left out, and what a reader should know.
+    weights
+        Revision by model, for the stamp.
     """
 
     scores: pandas.DataFrame
     answers: pandas.DataFrame
     text_answers: pandas.DataFrame
     problems: pandas.DataFrame
+    weights: dict[str, str]
 
 
 # What is asked
@@ -293,84 +277,42 @@ def tokenizer_problems(model, entities: Sequence[str], pieces: str = "") -> pand
 def inputs(profile: str | None = None, **settings: Any) -> Inputs:
     """Return the study's inputs in a profile: the same call for both.
 
-    In ``planted``: :func:`planted_inputs`; in ``paper``: :func:`user_inputs`, of the folder
-    ``srinivasan2021`` of the data folder, VL-BERT and BERT. Settings that the other profile alone
-    knows (``dose``, ``view``, ``planted_in``; ``checkpoint``) are left out.
-    """
-    chosen = runtime.profile(profile)
-    known = PLANTED_SETTINGS if chosen == "planted" else PAPER_SETTINGS
-    unknown = set(settings) - PLANTED_SETTINGS - PAPER_SETTINGS
-    if unknown:
-        raise runtime.unknown_name("setting", min(unknown), PLANTED_SETTINGS | PAPER_SETTINGS)
-    kept = {name: value for name, value in settings.items() if name in known}
-    return planted_inputs(**kept) if chosen == "planted" else user_inputs(**kept)
-
-
-COMMON = {"model", "entities", "per_agent", "pictured"}
-PLANTED_SETTINGS = COMMON | {"dose", "seed", "view", "planted_in"}
-PAPER_SETTINGS = COMMON | {"folder", "checkpoint", "only_sound"}
-
-
-def planted_model() -> str:
-    """Return the model that answers in ``planted``: VL-BERT, if it is shipped.
-
-    Without its checkpoint of dose 3, VisualBERT stands in for it. That did not begin with BERT's
-    weights, so that its ``S_PT`` compares two models that learned apart.
-
-    Examples
-    --------
-    >>> planted_model() in ("vl-bert", "visualbert")
-    True
-    """
-    found = planted_checkpoints.shipped(models.REGISTRY["vl-bert"].family)
-    both = found[(found["seed"] == 0) & (found["planted_in"] == "both")]
-    return "vl-bert" if 3.0 in set(both["dose"]) else "visualbert"
-
-
-def planted_inputs(
-    model: str | None = None,
-    entities: pandas.DataFrame | None = None,
-    per_agent: int = 6,
-    dose: float = 3,
-    seed: int = 0,
-    view: str = "ambiguous",
-    planted_in: str = "both",
-    pictured: str | None = "case study",
-) -> Inputs:
-    """Return the inputs of a planted world.
-
     Parameters
     ----------
-    model
-        A name of the registry; None takes :func:`planted_model`. With ``oracle``, the text-only
-        model is the oracle of the text corpus, otherwise the world's BERT.
-    entities
-        Rows of :func:`biaslib.stimuli.entities`; None takes all of them.
-    per_agent
-        Scenes of a woman, and of a man, for each entity; 0 for none.
-    dose, seed, planted_in
-        Of the world. Where no BERT is shipped for a world planted in one place alone, that of the
-        world planted in both stands in.
-    view
-        How scenes show the entity: ``visible``, ``ambiguous`` or ``hidden``.
-    pictured
-        The set of entities that have images, as in the paper; the others are asked about in
-        captions alone. None, or a set that is not there, stands for all.
+    profile
+        ``planted`` (:func:`plantedworld.inputs.study2_masked.inputs`) or ``paper``
+        (:func:`paper_inputs`); ``None`` takes that of the run.
+    **settings
+        Of either; what the other profile alone knows is left out.
+
+    Raises
+    ------
+    UnknownNameError
+        If no profile knows a setting.
     """
-    model = planted_model() if model is None else model
-    entities = stimuli.entities() if entities is None else entities
-    made = {"profile": "planted", "dose": dose, "seed": seed}
-    asked = models.load(model, planted_in=planted_in, **made)
-    text = _before(asked) if model == "oracle" else models.load("bert", **made)
-    if not per_agent:
-        return Inputs("planted", "planted world, no images", asked, text, entities, None, seed)
-    wanted = tuple(_pictured(entities, pictured))
-    shown, dataset = _shown_scenes(model, wanted, per_agent, view), f"planted world, {view}"
-    asked_for = {"pictured": wanted, "per_agent": per_agent}
-    return Inputs("planted", dataset, asked, text, entities, shown, seed, **asked_for)
+    return provided_inputs("study2_masked", profile, settings)
 
 
-def user_inputs(
+def load_models(given: Inputs) -> tuple[Any, Any]:
+    """Return the vision-language model of a run and the text-only one."""
+    return models.load(**given.model), models.load(**given.text_model)
+
+
+def readable(given: Inputs, model: Any) -> Inputs:
+    """Return inputs without images, and with the reason, if a model lacks the detector for them."""
+    if given.images is None:
+        return given
+    try:
+        read_by(model, given.images.images)
+    except NO_DETECTOR as error:
+        n = f"{len(given.images.rows)} images"
+        why = problems([("error", "the detector is not there", n, str(error))])
+        found = pandas.concat([given.problems, why], ignore_index=True)
+        return replace(given, dataset="no images", images=None, problems=found)
+    return given
+
+
+def paper_inputs(
     model: str = "vl-bert",
     entities: pandas.DataFrame | None = None,
     per_agent: int = 6,
@@ -403,7 +345,8 @@ def user_inputs(
         Go on with the images that are sound, as many of women as of men, maybe with none: every
         entity is asked about in captions alone, which need no image.
     pictured
-        As of :func:`planted_inputs`.
+        The set of entities that have images, as in the paper; the others are asked about in
+        captions alone. None, or a set that is not there, stands for all.
 
     Raises
     ------
@@ -418,31 +361,28 @@ def user_inputs(
     if entities is None:
         own = folder / "entities.csv"
         entities = stimuli.own_entities(own) if own.is_file() else stimuli.entities()
-    asked = models.load(model, profile="paper", checkpoint=checkpoint)
-    text = models.load(TEXT_MODELS.get(model, "bert"), profile="paper")
+    asked = {"name": model, "profile": "paper", "checkpoint": checkpoint}
+    text = {"name": TEXT_MODELS.get(model, "bert"), "profile": "paper"}
     if not per_agent:
         return Inputs("paper", "no images", asked, text, entities, None)
-    wanted = tuple(_pictured(entities, pictured))
+    wanted = tuple(pictured_entities(entities, pictured))
     if only_sound and not folder.is_dir():
         manifest, found = _no_folder(folder, wanted)
     else:
         manifest, found = datasets.entity_images(folder, wanted, per_agent)
-    regions = _region_file(folder, asked)
+    regions = _region_file(folder) if models.REGISTRY[model].features else None
     if regions is not None:
-        manifest, lacking = _with_regions(manifest, regions, asked.width)
+        manifest, lacking = _with_regions(manifest, regions)
         found = pandas.concat([found, lacking], ignore_index=True)
     datasets.require_sound(found, f"the image set {folder}", only_sound)
     manifest = datasets.balanced_images(manifest)
-    try:
-        shown = _shown_files(manifest, regions, asked) if len(manifest) else None
-    except NO_DETECTOR as error:
-        if not only_sound:
-            raise
-        why = [("error", "the detector is not there", f"{len(manifest)} images", str(error))]
-        shown, found = None, pandas.concat([found, problems(why)], ignore_index=True)
+    shown = _shown(manifest, regions) if len(manifest) else None
     name = folder.name if shown else "no images"
     return Inputs("paper", name, asked, text, entities, shown, 0, found, wanted, per_agent)
 
+
+WIDTH = 2048
+"""Numbers a region that the models of this study read."""
 
 NO_DETECTOR = (CheckpointError, FileNotFoundError, ImportError, runtime.DownloadError)
 """Errors of a detector that cannot be had; others are raised."""
@@ -476,15 +416,14 @@ def _no_folder(folder: Path, wanted: Sequence[str]) -> tuple[pandas.DataFrame, p
     return pandas.DataFrame(columns=columns, dtype=object), problems(found)
 
 
-def _region_file(folder: Path, asked) -> Path | None:
-    """Return the file or folder of regions, where there is one and the model reads regions."""
+def _region_file(folder: Path) -> Path | None:
+    """Return the file or folder of regions, where there is one."""
     files = (folder / name for name in ("regions.safetensors", "regions.tsv", "regions"))
-    there = next((path for path in files if path.exists()), None)
-    return there if models.REGISTRY[asked.name].features else None
+    return next((path for path in files if path.exists()), None)
 
 
 def _with_regions(
-    manifest: pandas.DataFrame, path: Path, width: int
+    manifest: pandas.DataFrame, path: Path
 ) -> tuple[pandas.DataFrame, pandas.DataFrame]:
     """Return the images whose regions the model can read, and why it cannot read those of others.
 
@@ -492,11 +431,11 @@ def _with_regions(
     """
     names, wrong = manifest["image"].tolist(), {}
     try:
-        region_files.read(path, names, width) if names else None
+        region_files.read(path, names, WIDTH) if names else None
     except region_files.FeatureFileError:
         for name in names:
             try:
-                region_files.read(path, [name], width)
+                region_files.read(path, [name], WIDTH)
             except region_files.FeatureFileError as error:
                 wrong[name] = str(error)
     lost = manifest[manifest["image"].isin(wrong)]
@@ -507,89 +446,34 @@ def _with_regions(
     return manifest.drop(index=lost.index), problems(found)
 
 
-def _pictured(entities: pandas.DataFrame, chosen: str | None) -> list[str]:
+def pictured_entities(entities: pandas.DataFrame, chosen: str | None) -> list[str]:
+    """Return the entities of a set; those of all sets where it is None, or not there."""
     of_set = entities["set"] == chosen
     return entities.loc[of_set if of_set.any() else slice(None), "entity"].tolist()
 
 
-def _before(oracle):
-    """Return the oracle of the text corpus of the same world."""
-    from plantedworld.models.oracle import Oracle
-
-    return Oracle(oracle.world, corpus="text")
-
-
-@functools.lru_cache(maxsize=16)
-def _scenes(entities: tuple[str, ...], per_agent: int, view: str) -> pandas.DataFrame:
-    """The same scenes for every world."""
-    rng = np.random.default_rng(7)
-    return plantedworld.agents_with_entities(rng, entities, n_per_agent=per_agent, view=view)
-
-
-@functools.lru_cache(maxsize=16)
-def _pixels(entities: tuple[str, ...], per_agent: int, view: str) -> list[str]:
-    return pictures(_scenes(entities, per_agent, view)).ids
-
-
-@functools.lru_cache(maxsize=16)
-def _scene_regions(entities: tuple[str, ...], per_agent: int, view: str):
-    from plantedworld.models.regions import regions_of
-
-    return regions_of(_scenes(entities, per_agent, view))
-
-
-@functools.cache
-def _package() -> str:
-    """Hash of the package: what draws scenes, and what the oracle computes."""
-    return runtime.source_hash()
-
-
-def _shown_scenes(model: str, *which_scenes) -> Shown:
-    """Scenes for a model that sees them drawn, or for the oracle, which reads what they show."""
-    scenes = _scenes(*which_scenes)
-    rows = scenes[["entity", "gender"]].assign(image=[f"scene {n}" for n in range(len(scenes))])
-    source = f"scenes, source {_package()}"
-    if model == "oracle":
-        shown = plantedworld.shown_evidence(scenes).itertuples(index=False)
-        ids = [repr(row) for row in shown]
-        return Shown(rows, ids, lambda which: scenes.iloc[list(which)], plantedworld.blank, source)
-    ids = _pixels(*which_scenes)
-    if models.REGISTRY[model].features:
-        return Shown(
-            rows,
-            ids,
-            lambda which: _scene_regions(*which_scenes)[list(which)],
-            plantedworld.blank,
-            source,
-        )
-    return Shown(rows, ids, lambda which: scenes.iloc[list(which)], plantedworld.blank, source)
-
-
-def _shown_files(manifest: pandas.DataFrame, regions: Path | None, asked) -> Shown:
-    """Image files, or regions from a file where there is one and the model reads regions."""
-    rows, paths = manifest[["entity", "gender", "image"]], manifest["path"].tolist()
-    ids, names = manifest["sha256"].tolist(), manifest["image"].tolist()
-    if not models.REGISTRY[asked.name].features:
-        white = np.full((224, 224, 3), 255, np.uint8)
-        return Shown(rows, ids, lambda which: [paths[i] for i in which], lambda: [white], "files")
-    empty = functools.partial(_no_regions, asked.width)
+def _shown(manifest: pandas.DataFrame, regions: Path | None) -> Shown:
+    """Return image files, with their regions where there is a file of them."""
+    rows, names = manifest[["entity", "gender", "image"]], manifest["image"].tolist()
+    images = pictures(manifest["path"].tolist())
+    white = [np.full((224, 224, 3), 255, np.uint8)]
+    blank = WithRegions(white, lambda rows: _no_regions(len(rows)), "no regions")
     if regions is None:
-        source = f"regions of {asked.detector.revision}"
-        return Shown(rows, ids, lambda which: [paths[i] for i in which], empty, source)
+        return Shown(rows, images, blank)
     of_content = runtime.file_sha256 if regions.is_file() else runtime.source_hash
+
+    def read(rows: Sequence[int]) -> RegionFeatures:
+        return region_files.read(regions, [names[row] for row in rows], WIDTH)
+
     source = f"{regions.name}, sha256 {of_content(regions)[:12]}"
-
-    def read(which: Sequence[int]):
-        return region_files.read(regions, [names[i] for i in which], asked.width)
-
-    return Shown(rows, ids, read, empty, source)
+    return Shown(rows, WithRegions(images, read, source), blank)
 
 
-def _no_regions(width: int):
-    """Return an empty picture: no region is real, so that none is looked at."""
-    whole = np.array([[[0.0, 0.0, 1.0, 1.0]]])
-    features = np.zeros((1, 1, width), np.float32)
-    return RegionFeatures(features, whole, [[False]], [[False]], [[64, 64]])
+def _no_regions(n: int) -> RegionFeatures:
+    """Return empty pictures: no region is real, so that none is looked at."""
+    whole, none = np.tile([0.0, 0.0, 1.0, 1.0], (n, 1, 1)), np.zeros((n, 1), bool)
+    features = np.zeros((n, 1, WIDTH), np.float32)
+    return RegionFeatures(features, whole, none, none, np.full((n, 2), 64))
 
 
 # Answers
@@ -631,7 +515,9 @@ def answers(
         shows, and *image*, its name: both empty for a caption alone; *agent*, in the caption;
         *candidate*; *log_p*, its natural logarithm.
     """
-    store = runtime.Store() if store is None else store
+    if images is not None:
+        read = read_once(model, images.images)
+        images = replace(images, images=read if read.has_regions else Decoded(read))
     asked, parts = captions(entities, choices.article), []
     for _, group in asked.groupby("verb", sort=False):
         candidates = group["entity"].tolist()
@@ -655,19 +541,8 @@ class _Question:
     caption: str
     candidates: list[str]
     choices: Choices
-    store: runtime.Store
+    store: runtime.Store | None
     shard_size: int
-
-    def _key(self, source: str) -> dict[str, Any]:
-        return store_key(
-            self.model,
-            "masked words",
-            caption=self.caption,
-            agents=AGENTS,
-            candidates=self.candidates,
-            source=source,
-            **self.choices.options,
-        )
 
     def _ask(self, images: Any, n: int) -> np.ndarray:
         """Return log-probabilities, (n, agents, candidates)."""
@@ -682,28 +557,27 @@ class _Question:
 
     def alone(self, images: Shown | None) -> np.ndarray:
         """Return the answers without an image, (agents, candidates)."""
-        blank = self.choices.no_image == "blank" and images is not None
-        source = images.source if blank else _own_source(self.model)
-        found = self.store.rows(
-            self._key(source),
-            ["blank" if blank else "no image"],
-            lambda which: self._ask(images.blank() if blank else None, len(which)),
-        )
-        return found[0]
+        if self.choices.no_image == "blank" and images is not None:
+            return self._stored(images=images.blank)[0]
+        return self._stored(texts=["no image"])[0]
 
     def with_images(self, shown: Shown) -> np.ndarray:
         """Return the answers with images, (images, agents, candidates)."""
-        return self.store.rows(
-            self._key(shown.source),
-            shown.ids,
-            lambda which: self._ask(shown.take(which), len(which)),
-            self.shard_size,
+        return self._stored(images=shown.images)
+
+    def _stored(self, **items: Any) -> np.ndarray:
+        return stored.answers(
+            self.model,
+            "masked words",
+            lambda which, images: self._ask(images, len(which)),
+            **items,
+            store=self.store,
+            shard_size=self.shard_size,
+            caption=self.caption,
+            agents=AGENTS,
+            candidates=self.candidates,
+            **self.choices.options,
         )
-
-
-def _own_source(model) -> str:
-    """What text alone goes through: nothing, but for the oracle, which is the package itself."""
-    return f"source {_package()}" if model.name == "oracle" else "text"
 
 
 def _alone(entities: list[str], log_p: np.ndarray, candidates: list[str]) -> pandas.DataFrame:
@@ -732,6 +606,8 @@ ADVICE = (
 
 def run(
     inputs: Inputs,
+    model: Any,
+    text_model: Any,
     choices: Choices = Choices(),
     only_sound: bool = False,
     store: runtime.Store | None = None,
@@ -744,6 +620,8 @@ def run(
     ----------
     inputs
         Of :func:`inputs`.
+    model, text_model
+        Anything with ``mask_log_prob``, such as what :func:`load_models` returns.
     choices
         What the paper leaves open.
     only_sound
@@ -759,25 +637,24 @@ def run(
         If a tokenizer lacks or splits an entity, unless told to go on; the message names it.
     """
     names = inputs.entities["entity"].tolist()
-    checked = [
-        tokenizer_problems(model, names, choices.pieces)
-        for model in (inputs.model, inputs.text_model)
-    ]
-    found = pandas.concat([inputs.problems, *checked], ignore_index=True)
+    checked = [tokenizer_problems(each, names, choices.pieces) for each in (model, text_model)]
     datasets.require_sound(pandas.concat(checked), "the list of entities", only_sound, ADVICE)
     entities = _sound_entities(inputs.entities, pandas.concat(checked))
-    asked = answers(inputs.model, entities, inputs.images, choices, store, shard_size)
-    before = answers(inputs.text_model, entities, None, choices, store, shard_size)
-    found_scores = scores(asked, before, entities, n_resamples, inputs.seed)
-    return Results(_labelled(found_scores, inputs), asked, before, found)
+    asked = answers(model, entities, inputs.images, choices, store, shard_size)
+    before = answers(text_model, entities, None, choices, store, shard_size)
+    found = scores(asked, before, entities, n_resamples, inputs.seed)
+    labelled = _labelled(found, inputs, model, text_model)
+    weights = {each.name: each.revision for each in (model, text_model)}
+    found = pandas.concat([inputs.problems, *checked], ignore_index=True)
+    return Results(labelled, asked, before, found, weights)
 
 
-def _labelled(found: pandas.DataFrame, inputs: Inputs) -> pandas.DataFrame:
+def _labelled(found: pandas.DataFrame, inputs: Inputs, model: Any, text_model: Any):
     """Return scores with study, model, revision, profile and dataset before them."""
     of_text = found["level"] == "S_L, text model"
     labels = {"study": STUDY}
     for name in ("name", "revision"):
-        ours, other = (getattr(each, name) for each in (inputs.model, inputs.text_model))
+        ours, other = (getattr(each, name) for each in (model, text_model))
         labels["model" if name == "name" else name] = np.where(of_text, other, ours)
     labels |= {"profile": inputs.profile, "dataset": inputs.dataset}
     return pandas.concat([pandas.DataFrame(labels, index=found.index), found], axis=1)

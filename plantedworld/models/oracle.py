@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 
 from biaslib.runtime import unknown_name
 from plantedworld import (
+    Scenes,
     Truth,
     World,
     blank,
@@ -27,6 +28,7 @@ from plantedworld import (
     word_indices,
     world,
 )
+from plantedworld._pictures import frame_of, package_hash
 
 __all__ = ["LOWEST", "Oracle", "load"]
 
@@ -68,6 +70,7 @@ class Oracle:
     """
 
     name = "oracle"
+    code = package_hash()
 
     def __init__(
         self,
@@ -99,7 +102,7 @@ class Oracle:
     def embed(
         self,
         texts: Sequence[str],
-        images: pandas.DataFrame | None = None,
+        images: Scenes | pandas.DataFrame | None = None,
         level: str = "sentence",
         words: Sequence[str] | None = None,
     ) -> np.ndarray:
@@ -158,7 +161,9 @@ class Oracle:
         log_posterior = self._log_cells(texts, level)
         if images is not None:
             _require_rows("images", len(images), len(texts))
-            log_posterior = log_posterior + self.truth.log_cells_of_images(images) - log_cells
+            log_posterior = (
+                log_posterior + self.truth.log_cells_of_images(frame_of(images)) - log_cells
+            )
             log_posterior -= logsumexp(log_posterior, axis=1, keepdims=True)
         cells = np.exp(log_posterior - log_cells / 2) - np.exp(log_cells / 2)
         return np.hstack([cells, _identities(carried)])
@@ -196,7 +201,7 @@ class Oracle:
         """
         return np.maximum(self.truth.similarity(_listed(texts), self._known), LOWEST)
 
-    def encode_image(self, images: pandas.DataFrame) -> np.ndarray:
+    def encode_image(self, images: Scenes | pandas.DataFrame) -> np.ndarray:
         """Return which piece of evidence each scene shows: rows with a single 1.
 
         All rows have length 1, so that cosines order the images as the products do, and C-ASC,
@@ -218,7 +223,7 @@ class Oracle:
             If the oracle was not told of a scene.
         """
         known = pandas.MultiIndex.from_frame(shown_evidence(self._known))
-        rows = known.get_indexer(pandas.MultiIndex.from_frame(shown_evidence(images)))
+        rows = known.get_indexer(pandas.MultiIndex.from_frame(shown_evidence(frame_of(images))))
         if (rows < 0).any():
             raise ValueError(
                 f"image {np.flatnonzero(rows < 0)[0]} shows what this oracle was not told of; "
@@ -237,7 +242,7 @@ class Oracle:
         self,
         texts: Sequence[str],
         candidates: Sequence[str],
-        images: pandas.DataFrame | None = None,
+        images: Scenes | pandas.DataFrame | None = None,
     ) -> np.ndarray:
         """Return log P(candidate | rest of the caption, image), (n, k).
 
@@ -251,9 +256,11 @@ class Oracle:
         texts = _listed(texts)
         if images is not None:
             _require_rows("images", len(images), len(texts))
-        return self.truth.mask_log_prob(texts, _listed(candidates), images)
+        return self.truth.mask_log_prob(texts, _listed(candidates), frame_of(images))
 
-    def match(self, images: pandas.DataFrame, texts: Sequence[Sequence[str]]) -> np.ndarray:
+    def match(
+        self, images: Scenes | pandas.DataFrame, texts: Sequence[Sequence[str]]
+    ) -> np.ndarray:
         """Return the log-odds that each caption belongs to its image, (n, c).
 
         See :meth:`plantedworld.Truth.match` for the negatives.
@@ -265,7 +272,7 @@ class Oracle:
         """
         texts = [_listed(row) for row in _listed(texts)]
         _require_rows("rows of texts", len(texts), len(images))
-        return self.truth.match(images, texts, mislabelled=self.mislabelled)
+        return self.truth.match(frame_of(images), texts, mislabelled=self.mislabelled)
 
     def _log_cells(self, texts: list[str], level: str) -> np.ndarray:
         """Log P(cell | text), (n, 20)."""

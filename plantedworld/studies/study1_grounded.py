@@ -19,6 +19,7 @@ from biaslib import inference, models, runtime, stimuli
 from biaslib.metrics.association import cosines
 from biaslib.runtime import progress
 from biaslib.studies import study1_grounded as study
+from plantedworld.inputs.study1_grounded import planted_stimuli
 
 __all__ = [
     "NULL_MODEL",
@@ -302,7 +303,7 @@ def word_pools(
     content = plantedworld.content_words()
     known = content.index[content["slot"].isin(["attribute", "role"])].to_numpy()
     words = np.random.default_rng(seed).choice(known, min(n_words, len(known)), replace=False)
-    every = study.planted_stimuli(
+    every = planted_stimuli(
         list(PEOPLE.values()), ["word"], n_per_word=max(8, 3 * n_per_word), seed=seed + 1
     )
     people = dict(zip(PEOPLE, every, strict=True))
@@ -479,7 +480,6 @@ def answers(
         *test*, *measure*. An effect size that is not defined counts as 0: all targets score the
         same, and there is no association left to divide by a spread.
     """
-    regions = study.planted_regions(every)
     rows = []
     for name in names:
         for question, worlds in WORLDS.items():
@@ -487,8 +487,7 @@ def answers(
                 continue
             for answer, (dose, place) in worlds.items():
                 model = models.load(name, profile="planted", dose=dose, seed=0, planted_in=place)
-                shown = every if name == "oracle" else regions
-                found = _measures(question, model, shown, store)
+                found = _measures(question, model, every, store)
                 rows += [{"model": name, "answer": answer, **each} for each in found]
     table = pandas.DataFrame(rows)
     return table.assign(what=table["question"].map(QUESTIONS))
@@ -517,7 +516,7 @@ def _measures(question: str, model, every, store) -> list[dict]:
 def _shows_people(sets: study.GroundedStimuli) -> bool:
     """Say whether targets have pictures of their own, and not one white picture for all."""
     of_targets = sets.rows.loc[sets.rows["set"].isin(["X", "Y"]), "image"]
-    return len({sets.pool.ids[image] for image in of_targets}) > 1
+    return len({sets.images.ids[image] for image in of_targets}) > 1
 
 
 def _sizes(model, every, experiment: int, masking: str, store, **shown) -> pandas.DataFrame:

@@ -13,6 +13,7 @@ import plantedworld
 from biaslib import models, runtime, stimuli
 from biaslib.runtime import progress
 from biaslib.studies import study2_masked as study
+from plantedworld.inputs.study2_masked import default_model, inputs
 from plantedworld.models import checkpoints as planted_checkpoints
 from plantedworld.studies.measures import mean_over_seeds
 
@@ -88,7 +89,7 @@ def beside_truth(
     model
         A name of the registry.
     dose, seed, planted_in, view, per_agent, entities
-        As of :func:`biaslib.studies.study2_masked.planted_inputs`.
+        As of :func:`plantedworld.inputs.study2_masked.inputs`.
     n_resamples, store
         As of :func:`biaslib.studies.study2_masked.run`.
 
@@ -109,10 +110,12 @@ def beside_truth(
     entities = stimuli.entities() if entities is None else entities
     asked = {"entities": entities, "dose": dose, "seed": seed, "planted_in": planted_in}
     asked |= {"view": view, "per_agent": per_agent, "pictured": None}
-    found = _bias(study.planted_inputs(model, **asked), n_resamples, store)
-    exact = study.planted_inputs("oracle", **asked)
+    found = _bias(inputs(model, **asked), n_resamples, store)
+    exact = inputs("oracle", **asked)
     table = found.merge(_exact(exact, dose, store, found), on=["test", "level"], validate="1:1")
-    log_odds = planted_log_odds(entities["entity"].tolist(), exact.model.world)
+    log_odds = planted_log_odds(
+        entities["entity"].tolist(), plantedworld.world(dose, seed, planted_in)
+    )
     planted_rows = log_odds.stack().rename("planted").rename_axis(["test", "level"]).reset_index()
     table = table.merge(planted_rows, on=["test", "level"], validate="1:1")
     if planted_in != "both":
@@ -121,16 +124,16 @@ def beside_truth(
     return table.assign(**labels)[[*KEYS, "test", "value", "low", "high", "oracle", "planted"]]
 
 
-def _exact(inputs: study.Inputs, dose: float, store, found: pandas.DataFrame) -> pandas.DataFrame:
+def _exact(given: study.Inputs, dose: float, store, found: pandas.DataFrame) -> pandas.DataFrame:
     """Return the oracle's bias scores; all are 0 where nothing is planted."""
     if dose == 0:
         return found[["test", "level"]].assign(oracle=0.0)
-    exact = _bias(inputs, 0, store)
+    exact = _bias(given, 0, store)
     return exact[["test", "level", "value"]].rename(columns={"value": "oracle"})
 
 
-def _bias(inputs: study.Inputs, n_resamples: int, store) -> pandas.DataFrame:
-    results = study.run(inputs, n_resamples=n_resamples, store=store)
+def _bias(given: study.Inputs, n_resamples: int, store) -> pandas.DataFrame:
+    results = study.run(given, *study.load_models(given), n_resamples=n_resamples, store=store)
     bias = results.scores.query("statistic == 'B'")
     return bias[["test", "level", "value", "low", "high"]]
 
@@ -138,14 +141,14 @@ def _bias(inputs: study.Inputs, n_resamples: int, store) -> pandas.DataFrame:
 def over_worlds(model: str | None = None, **settings) -> pandas.DataFrame:
     """Return :func:`beside_truth` of every checkpoint that is shipped, one below the other.
 
-    Without a name: :func:`biaslib.studies.study2_masked.planted_model`.
+    Without a name: :func:`plantedworld.inputs.study2_masked.default_model`.
 
     Raises
     ------
     FileNotFoundError
         If no checkpoint of the model is shipped.
     """
-    model = study.planted_model() if model is None else model
+    model = default_model() if model is None else model
     tables = [
         beside_truth(model, row.dose, row.seed, row.planted_in, **settings)
         for row in progress(list(worlds(model).itertuples()), f"worlds of {model}")
