@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from biaslib.models import Entry
-from plantedworld.inputs import study1_grounded, study2_masked
+from plantedworld.inputs import study1_grounded, study2_masked, study3_clip_audit
 from plantedworld.models.checkpoints import checkpoint
 
 PROFILE = "planted"
@@ -45,6 +45,8 @@ ENTRIES = (
 
 study1_grounded = study1_grounded.inputs
 study2_masked = study2_masked.inputs
+captions = study3_clip_audit.captions
+study3_clip_audit = study3_clip_audit.inputs
 
 
 def model(name: str, dose: float = 3, seed: int = 0, planted_in: str = "both", **options: Any):

@@ -24,7 +24,7 @@ import numpy as np
 import pandas
 
 from biaslib.datasets._problems import DataError, problems, require_sound
-from biaslib.models.images import ImageError, check_images, opened, pictures
+from biaslib.models.images import ImageError, Pictures, check_images, opened, pictures
 from biaslib.runtime import file_sha256, unknown_name
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "GENDERS",
     "RACES",
     "SPLITS",
+    "FairFaceImages",
     "equal_groups",
     "fairface_images",
     "group_sizes",
@@ -159,6 +160,41 @@ def fairface_images(manifest: pandas.DataFrame) -> list[Any]:
         for index, name, content in zip(rows.index, rows["file"], data, strict=True):
             images[index] = _opened(content, f"{path}, {name}")
     return list(images.values())
+
+
+class FairFaceImages(Pictures):
+    """The images of a manifest, as models take them; their ids are the manifest's checksums.
+
+    Parameters
+    ----------
+    manifest
+        Rows of :func:`biaslib.datasets.read_fairface`.
+    """
+
+    def __init__(self, manifest: pandas.DataFrame) -> None:
+        self.manifest = manifest
+        self.in_files = bool((manifest["row"] < 0).all())
+
+    read_ahead = property(lambda self: self.in_files)
+
+    def __len__(self) -> int:
+        return len(self.manifest)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.part([row])[0]
+
+    def part(self, rows: Sequence[int]) -> Pictures:
+        """Return some images; the bytes of those in parquet files are read at once."""
+        return pictures(fairface_images(self.manifest.iloc[list(rows)]))
+
+    def name(self, row: int) -> str:
+        """Return what an error calls an image."""
+        return str(self.manifest["file"].iloc[row])
+
+    @property
+    def ids(self) -> list[str]:
+        """The SHA-256 of each image's bytes."""
+        return self.manifest["sha256"].tolist()
 
 
 def membership(

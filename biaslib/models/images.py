@@ -170,6 +170,9 @@ class Pictures(ABC):
     source = ""
     """What made of the pictures what a model reads, if not the model itself, for a store."""
 
+    read_ahead = True
+    """Whether single pictures can be read ahead of a model, by workers."""
+
     has_regions = False
     """Whether the pictures know their regions, and need no detector."""
 

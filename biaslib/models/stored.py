@@ -115,5 +115,6 @@ def answers(
     ids = list(images.ids)
     if texts is not None:
         ids = [f"{text}\x1f{image}" for text, image in zip(texts, ids, strict=True)]
-    ahead = images if images.has_regions else ReadAhead(images, store.missing(key, ids))
+    ready = images.has_regions or not images.read_ahead
+    ahead = images if ready else ReadAhead(images, store.missing(key, ids))
     return store.rows(key, ids, lambda which: ask(which, ahead.part(which)), shard_size)

@@ -813,23 +813,15 @@ def printed_beside(scores: pandas.DataFrame, numbers: Sequence[int]) -> pandas.D
     )
 
 
-def there(given, table: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how many portraits, groups, words and captions were asked for, and are there.
-
-    Parameters
-    ----------
-    given
-        The run's inputs.
-    table
-        Its words: :func:`biaslib.studies.study3_clip_audit.words`.
-    """
+def there(given: study.Inputs) -> pandas.DataFrame:
+    """Return how many portraits, groups, words and captions were asked for, and are there."""
     n, sizes = len(given.people), {facet: given.sizes(facet) for facet in given.facets}
     asked = SPLITS[given.people["split"].iloc[0]] if given.profile == "paper" else n
     groups = pandas.concat(sizes.values())
     printed = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
-    known = set(zip(table["word"], table["bias_type"], strict=True))
+    known = set(zip(given.words["word"], given.words["bias_type"], strict=True))
     scored = sum(pair in known for pair in zip(printed["word"], printed["category"], strict=True))
-    none = given.corpus is None and given.profile == "paper"
+    none = bool(given.no_captions)
     return there_table(
         [
             ("portraits", asked, n, "" if n == asked else f"this run is of {given.dataset}"),

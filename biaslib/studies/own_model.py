@@ -289,10 +289,8 @@ def _portraits(own: OwnModel, profile: str, store: runtime.Store | None) -> pand
     whole = clip_audit.inputs(profile)
     given = replace(whole, facets={"gender": whole.facets["gender"]})
     table = clip_audit.words()
-    # The planted world has lower case only.
-    said = table["caption"].str.lower() if profile == "planted" else table["caption"]
-    text = clip_audit.embed_texts(own.model, said, store)
-    image = clip_audit.embed_images(own.model, given, store)
+    text = clip_audit.embed_texts(own.model, given.spelt(table["caption"]), store)
+    image = clip_audit.embed_images(own.model, given.portraits, store)
     retrieved = clip_audit.retrieve(text, image, given.k)
     found = clip_audit.score(retrieved, given, table, own.model, n_resamples=RESAMPLES)
     women = found[(found["group"] == given.gender[0]) & found["statistic"].isin(["c_asc", "share"])]

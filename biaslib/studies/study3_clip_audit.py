@@ -4,10 +4,10 @@ Words in captions against portraits of labelled groups: C-ASC, who is retrieved,
 intervals that resample people, a correction over words and groups, and the choices that the paper
 leaves open. Then the captions of a corpus: with whose pronouns does a word stand?
 
-From the command line, ``python -m biaslib.studies.study3_clip_audit`` computes the embeddings of a run
-into the store, to be found there by the notebook; ``accelerate launch -m
-biaslib.studies.study3_clip_audit`` does so on several GPUs; ``--model`` and ``--checkpoint`` take any dual
-encoder.
+From the command line, ``python -m biaslib.studies.study3_clip_audit`` computes the embeddings of a
+run into the store, to be found there by the notebook; ``accelerate launch -m
+biaslib.studies.study3_clip_audit`` does so on several GPUs; ``--model`` and ``--checkpoint`` take
+any dual encoder.
 """
 
 import argparse
@@ -22,17 +22,13 @@ import numpy as np
 import pandas
 from scipy import special, stats
 
-import plantedworld
 from biaslib import inference, models, runtime, stimuli
-from biaslib.datasets import DataError
+from biaslib.datasets import DataError, fairface
 from biaslib.datasets import captions as corpora
-from biaslib.datasets import fairface as portraits
 from biaslib.metrics import caption_association
-from biaslib.models import processes
-from biaslib.models.images import ReadAhead, pictures
-from biaslib.models.stored import store_key
-from plantedworld import World
-from plantedworld.models.oracle import Oracle
+from biaslib.models import processes, stored
+from biaslib.models.images import Pictures, read_by
+from biaslib.studies._inputs import provided_inputs
 
 __all__ = [
     "COST",
@@ -43,25 +39,18 @@ __all__ = [
     "Corpus",
     "Inputs",
     "Retrieval",
-    "against_truth",
-    "as_spelt",
     "audit",
-    "beside_truth",
     "chance_correlation",
-    "corpus_of",
     "cost",
     "embed_images",
     "embed_texts",
     "erasure",
-    "expected_shares",
-    "in_planted_world",
     "innocent_captions",
     "inputs",
     "load_model",
     "log_odds",
-    "mechanism",
     "other_crops",
-    "planted_corpus",
+    "paper_inputs",
     "retrieve",
     "score",
     "sensitivity",
@@ -75,17 +64,11 @@ ERASED = 0.2
 """A group is called hardly retrieved for a word if its share is below this part of its share in
 the data set. Ours: section F of the paper says "few" and gives no number."""
 
-CORPUS_SIZE = 45_000
-"""Captions that a tiny CLIP was trained on."""
-
 FEW = 10
 """Groups of fewer portraits are named: resampled intervals are too narrow there."""
 
 WORDS_AT_ONCE = 64
 SPARE = 50
-
-NOTHING = 1e-9
-"""Log ratios and spreads below this are rounding, and count as 0."""
 
 TEMPLATES = {
     "by kind, as the paper": None,
@@ -110,10 +93,10 @@ class Inputs:
         Options of :func:`biaslib.models.load`.
     people
         One row a portrait, with the columns of the facets.
-    read
-        Rows of ``people`` -> images.
-    ids
-        What the store calls the portraits: hashes of their content.
+    portraits
+        Their pictures, in the same order.
+    words
+        The words of the audit, with their captions: see :func:`words`.
     facets
         Name of a facet -> its column, or columns of an intersection.
     labels
@@ -122,27 +105,33 @@ class Inputs:
         Names of the two genders in ``people``, women first.
     k
         Portraits retrieved for each word.
-    corpus
-        Folder or file of captions, or None where there is none.
-    crop
-        Of the portraits.
-    scenes
-        Of the planted portraits: what the oracle reads. None in ``paper``.
+    innocent
+        Words without social meaning, with their captions.
+    captions
+        Takes a folder to write in, and returns the corpus of captions to count in.
+    crops
+        Returns the same portraits in other crops, by name.
+    lower_case
+        Whether the models know lower case only.
+    no_captions
+        Why there is no corpus of captions, and what to do; else empty.
     """
 
     profile: str
     dataset: str
     model: Mapping[str, Any]
     people: pandas.DataFrame
-    read: Callable[[pandas.DataFrame], Any]
-    ids: Sequence[str]
+    portraits: Pictures
+    words: pandas.DataFrame
     facets: Mapping[str, str | list[str]]
     labels: Mapping[str, Sequence[str]]
     gender: tuple[str, str]
     k: int
-    corpus: Path | None = None
-    crop: str = ""
-    scenes: pandas.DataFrame | None = field(default=None, repr=False)
+    innocent: pandas.DataFrame
+    captions: "Callable[[str | Path], Corpus]"
+    crops: Callable[[], Mapping[str, Pictures]]
+    lower_case: bool = False
+    no_captions: str = ""
 
     @functools.cached_property
     def groups(self) -> dict[str, pandas.DataFrame]:
@@ -159,17 +148,21 @@ class Inputs:
             there = sizes.index[sizes > 0]
             if len(there) < 2:
                 raise DataError(_one_group(facet, sizes))
-            tables[facet] = portraits.membership(self.people, by, there)
+            tables[facet] = fairface.membership(self.people, by, there)
         return tables
 
     def sizes(self, facet: str) -> pandas.Series:
         """Return how many portraits each possible group of a facet has, none included."""
-        return portraits.group_sizes(self.people, self.facets[facet], self.labels)
+        return fairface.group_sizes(self.people, self.facets[facet], self.labels)
+
+    def spelt(self, texts: Sequence[str]) -> list[str]:
+        """Return texts as the models read them."""
+        return [text.lower() for text in texts] if self.lower_case else list(texts)
 
     @property
     def checksum(self) -> str:
         """12 hexadecimal digits that change with any portrait or label."""
-        columns = self.people[list(self.labels)].assign(portrait=list(self.ids))
+        columns = self.people[list(self.labels)].assign(portrait=self.portraits.ids)
         return hashlib.sha256(columns.to_csv(index=False).encode()).hexdigest()[:12]
 
     @property
@@ -222,24 +215,19 @@ class Corpus:
     ----------
     path
         Parquet file or folder.
-    world
-        Whose captions they are, or None: nobody knows the truth then.
+    truth
+        Takes entries, and returns the known share of women's pronouns of each; None where nobody
+        knows it.
+    profile
+        Whose captions they are: ``planted`` or ``paper``.
     missing
-        Why the planted world's stand in where others were wanted, and what to do; else empty.
+        Why these stand in where others were wanted, and what to do; else empty.
     """
 
     path: Path
-    world: World | None = None
+    truth: Callable[[Sequence[str]], np.ndarray] | None = None
+    profile: str = "paper"
     missing: str = ""
-
-    @property
-    def profile(self) -> str:
-        """``planted`` or ``paper``, whatever the run's is."""
-        return "paper" if self.world is None else "planted"
-
-    def truth(self, entries: Sequence[str]) -> np.ndarray | None:
-        """Return the planted share of women's pronouns, or None where nobody knows it."""
-        return None if self.world is None else expected_shares(self.world, entries)
 
     @property
     def checksum(self) -> str:
@@ -280,121 +268,154 @@ class Audit:
 
     def c_asc(self, captions: Sequence[str], facet: str = "gender") -> np.ndarray:
         """Return C-ASC of other captions, (k, groups of the facet)."""
-        image = embed_images(self.model, self.given)
-        text = embed_texts(self.model, as_spelt(captions, self.given))
+        image = embed_images(self.model, self.given.portraits)
+        text = embed_texts(self.model, self.given.spelt(captions))
         return caption_association.c_asc(text @ image.T, self.given.groups[facet].to_numpy())
 
 
-def inputs(
-    profile: str | None = None,
-    dose: float = 3,
-    seed: int = 0,
-    n_per_cell: int = 30,
-    crop: str = "0.25",
-    split: str = "train",
-    *,
-    model: str | None = None,
-    checkpoint: str | Path | None = None,
-    equal: bool = False,
-) -> Inputs:
-    """Return what the study reads in a profile.
+def inputs(profile: str | None = None, **settings: Any) -> Inputs:
+    """Return what the study reads in a profile: the same call for both.
 
     Parameters
     ----------
     profile
-        ``planted``: emoji portraits with new looks, and a tiny CLIP. ``paper``: FairFace in the
-        data folder ``fairface``, OpenCLIP ViT-H/14, and the corpus in the data folder
-        ``captions`` where there is one.
-    dose, seed, n_per_cell
-        Of the planted world; portraits of each gender in each tone.
-    crop, split
-        Of FairFace.
-    model, checkpoint
-        Any dual encoder, as :func:`biaslib.models.load` takes it; None takes the profile's.
-    equal
-        Draw as many portraits from every intersection of gender and race as the smallest has, by
-        ``seed``. The planted portraits are equal as they are, by gender and tone.
-
-    Returns
-    -------
-    Inputs
+        ``planted`` (:func:`plantedworld.inputs.study3_clip_audit.inputs`) or ``paper``
+        (:func:`paper_inputs`); ``None`` takes that of the run.
+    **settings
+        Of either; what the other profile alone knows is left out.
 
     Raises
     ------
-    FileNotFoundError, DataError
-        If the data are not there, or not as they should be, or a facet has one group only; the
-        message says what to do.
+    UnknownNameError
+        If no profile knows a setting.
+    DataError
+        If a facet has one group only.
     """
-    chosen = {"checkpoint": checkpoint} if checkpoint else {}
-    if runtime.profile(profile) == "paper":
-        chosen |= {"name": model or "open-clip", "profile": "paper"}
-        given = _paper(_fairface(crop, split), chosen, seed if equal else None)
-    else:
-        chosen |= {"name": model or "clip", "profile": "planted", "dose": dose, "seed": seed}
-        given = _planted(chosen, n_per_cell)
+    given = provided_inputs("study3_clip_audit", profile, settings)
     given.groups  # noqa: B018  A facet with one group is refused here, before hours of embedding.
     return given
 
 
-def _planted(model: Mapping[str, Any], n_per_cell: int) -> Inputs:
-    seed = model["seed"]
-    scenes = plantedworld.faces(n_per_cell, np.random.default_rng([seed, 3]))
-    people = scenes.assign(
-        gender=scenes["gender"].map({"woman": "women", "man": "men"}),
-        tone="tone " + scenes["tone"].astype(str),
-    )
-    facets = {"gender": "gender", "tone": "tone", "age": "age", "gender x tone": ["gender", "tone"]}
+def paper_inputs(
+    crop: str = "0.25",
+    split: str = "train",
+    model: str | None = None,
+    checkpoint: str | Path | None = None,
+    equal: bool = False,
+    seed: int = 0,
+) -> Inputs:
+    """Return FairFace in the data folder ``fairface``, with OpenCLIP ViT-H/14.
+
+    Captions are those of the data folder ``captions``; where there is none, those of the planted
+    world at dose 3 stand in, and :attr:`Corpus.missing` says so.
+
+    Parameters
+    ----------
+    crop, split
+        Of FairFace.
+    model, checkpoint
+        Any dual encoder, as :func:`biaslib.models.load` takes it; None takes the paper's.
+    equal
+        Draw as many portraits from every intersection of gender and race as the smallest has.
+    seed
+        Of that draw.
+
+    Raises
+    ------
+    FileNotFoundError, DataError
+        If the data are not there, or not as they should be; the message says what to do.
+    """
+    people, noted = _fairface(crop, split), {}
+    dataset = f"FairFace {split}, crop {crop}"
+    if equal:
+        noted = people.attrs
+        people = fairface.equal_groups(people, ["gender", "race"], rng=seed)
+        people.attrs, dataset = noted, f"{dataset}, equal groups"
+    chosen = {"name": model or "open-clip", "profile": "paper"}
+    missing = _missing_captions()
     return Inputs(
-        profile="planted",
-        dataset="planted portraits",
-        model=model,
+        profile="paper",
+        dataset=dataset,
+        model=chosen | ({"checkpoint": checkpoint} if checkpoint else {}),
         people=people,
-        read=lambda rows: plantedworld.draw(scenes.loc[rows.index]),
-        ids=pictures(scenes).ids,
-        facets=facets,
-        labels={
-            "gender": ("women", "men"),
-            "tone": tuple(f"tone {tone}" for tone in range(1, 6)),
-            "age": plantedworld.AGES,
+        portraits=fairface.FairFaceImages(people),
+        words=words(outside=True),
+        facets={
+            "gender": "gender",
+            "race": "race",
+            "age": "age",
+            "gender x race": ["gender", "race"],
         },
-        gender=("women", "men"),
-        k=len(people) // 10,
-        crop="whole",
-        scenes=scenes,
+        labels={**fairface.LABELS, "gender": ("Female", "Male")},
+        gender=("Female", "Male"),
+        k=min(100, len(people) // 10),
+        innocent=innocent_captions(),
+        captions=functools.partial(_captions, missing),
+        crops=functools.partial(_other_crop, people),
+        no_captions=missing,
     )
 
 
 def _fairface(crop: str, split: str) -> pandas.DataFrame:
-    people = portraits.read_fairface(runtime.data_folder("fairface"), split, crop)
+    people = fairface.read_fairface(runtime.data_folder("fairface"), split, crop)
     return people.assign(place=range(len(people)))
 
 
-def _paper(people: pandas.DataFrame, model: Mapping[str, Any], equal_seed: int | None) -> Inputs:
-    split, crop = people.loc[0, ["split", "crop"]]
-    dataset = f"FairFace {split}, crop {crop}"
-    if equal_seed is not None:
-        noted = people.attrs
-        people = portraits.equal_groups(people, ["gender", "race"], rng=equal_seed)
-        people.attrs, dataset = noted, f"{dataset}, equal groups"
+def _other_crop(people: pandas.DataFrame) -> dict[str, Pictures]:
+    """Return the same people in FairFace's other crop; nothing if the folder has one only.
+
+    Raises
+    ------
+    DataError
+        If the other crop's portraits have other labels, so that they cannot be paired, or are not
+        as they should be.
+    """
+    split, crop = people["split"].iloc[0], people["crop"].iloc[0]
+    other = next(each for each in fairface.CROPS if each != crop)
+    if not fairface.has_crop(runtime.data_folder("fairface"), split, other):
+        return {}
+    every, places = _fairface(other, split), people["place"].to_numpy()
+    again = every.iloc[places[places < len(every)]].reset_index(drop=True)
+    labels = list(fairface.LABELS)
+    if not again[labels].equals(people[labels]):
+        raise DataError(
+            f"the crops {crop} and {other} of the split {split} hold different portraits, or "
+            "in another order: take both from one release"
+        )
+    return {f"crop {other}": fairface.FairFaceImages(again)}
+
+
+def _missing_captions() -> str:
     try:
-        corpus = runtime.data_folder("captions")
-    except FileNotFoundError:
-        corpus = None
-    facets = {"gender": "gender", "race": "race", "age": "age", "gender x race": ["gender", "race"]}
-    return Inputs(
-        profile="paper",
-        dataset=dataset,
-        model=model,
-        people=people,
-        read=portraits.fairface_images,
-        ids=people["sha256"].tolist(),
-        facets=facets,
-        labels={**portraits.LABELS, "gender": ("Female", "Male")},
-        gender=("Female", "Male"),
-        k=min(100, len(people) // 10),
-        corpus=corpus,
-        crop=crop,
-    )
+        runtime.data_folder("captions")
+    except FileNotFoundError as error:
+        return str(error)
+    return ""
+
+
+def _captions(missing: str, folder: str | Path) -> Corpus:
+    if missing:
+        return replace(runtime.provider("planted").captions(folder), missing=missing)
+    return Corpus(runtime.data_folder("captions"))
+
+
+def innocent_captions(n: int = 60) -> pandas.DataFrame:
+    """Return captions without social meaning: how high is C-ASC for these?
+
+    Portraits of two groups differ in clothing, light and background, and any caption lies a little
+    nearer to one of them. These are things chosen by hand
+    (:func:`biaslib.stimuli.innocent_things`). Their captions are those of objects and do not say
+    "person", as those of adjectives and activities do.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``word``, ``bias_type`` ("none"), ``kind`` and ``caption``.
+    """
+    things = stimuli.innocent_things()[:n]
+    captions = [stimuli.caption(word, "object") for word in things]
+    table = pandas.DataFrame({"word": things, "caption": captions})
+    return table.assign(bias_type="none", kind="object")
 
 
 def words(outside: bool = False) -> pandas.DataFrame:
@@ -420,12 +441,14 @@ def words(outside: bool = False) -> pandas.DataFrame:
 def load_model(given: Inputs) -> Any:
     """Return the dual encoder of a run, on a device of its own if several processes share it."""
     processes.which_process()
-    options = dict(given.model)
-    return models.load(options.pop("name"), **options)
+    return models.load(**given.model)
 
 
 def embed_images(
-    model: Any, given: Inputs, store: runtime.Store | None = None, shard_size: int | None = None
+    model: Any,
+    images: Pictures,
+    store: runtime.Store | None = None,
+    shard_size: int | None = None,
 ) -> np.ndarray:
     """Return one unit vector a portrait, (n, d), computed once for all runs.
 
@@ -433,84 +456,50 @@ def embed_images(
     devices. If several processes were launched, each computes its share of those that are not there
     yet.
     """
-    store = store or runtime.Store()
-    key = store_key(model, "image embeddings")
     on_cuda = str(getattr(model, "device", "")).startswith("cuda")
-    shard_size = shard_size or (4096 if on_cuda else 512)
-    files = "row" in given.people and bool((given.people["row"] < 0).all())
-    ahead: ReadAhead | None = None
 
-    def compute(which: Sequence[int]) -> np.ndarray:
-        shown = given.read(given.people.iloc[list(which)]) if ahead is None else ahead.part(which)
-        return model.encode_image(shown)
+    def embedded(some: Pictures) -> np.ndarray:
+        return stored.answers(
+            model,
+            "image embeddings",
+            lambda which, shown: model.encode_image(shown),
+            images=some,
+            store=store,
+            shard_size=shard_size or (4096 if on_cuda else 512),
+        )
 
     if processes.which_process()[1] > 1:
-        missing = store.missing(key, given.ids)
+        key = stored.store_key(model, "image embeddings", images=read_by(model, images))
+        missing = (store or runtime.Store()).missing(key, images.ids)
         processes.wait_for_all()  # All have seen the same before anybody writes.
         own = [missing[at] for at in processes.own_share(len(missing))]
-        mine = [given.ids[row] for row in own]
-        ahead = ReadAhead(given.read(given.people), own) if files else None
         if own:
-            store.rows(key, mine, lambda which: compute([own[at] for at in which]), shard_size)
+            embedded(images.part(own))
         processes.wait_for_all()
-    ahead = ReadAhead(given.read(given.people), store.missing(key, given.ids)) if files else None
-    return store.rows(key, given.ids, compute, shard_size)
+    return embedded(images)
 
 
 def embed_texts(model: Any, texts: Sequence[str], store: runtime.Store | None = None) -> np.ndarray:
     """Return one unit vector a caption, (k, d), computed once for all runs."""
-    store, texts = store or runtime.Store(), list(texts)
+    texts = list(texts)
 
-    def compute(which: Sequence[int]) -> np.ndarray:
+    def ask(which: list[int], images: None) -> np.ndarray:
         return model.encode_text([texts[row] for row in which])
 
-    return store.rows(store_key(model, "text embeddings"), texts, compute)
+    return stored.answers(model, "text embeddings", ask, texts=texts, store=store)
 
 
-def in_planted_world(run: Audit, n_resamples: int = 20) -> Audit:
-    """Return the run itself if it is of the planted world, or an audit of that at dose 3."""
-    if run.given.profile == "planted":
-        return run
-    return audit(inputs("planted"), n_resamples=n_resamples)
+def other_crops(
+    model: Any, given: Inputs, store: runtime.Store | None = None
+) -> dict[str, np.ndarray]:
+    """Return embeddings of the same people in other crops, by name; none where there is one crop.
 
-
-def beside_truth(run: Audit) -> pandas.DataFrame:
-    """Return C-ASC of a run in the planted world beside what is planted, and that of the oracle.
-
-    The oracle sees the same portraits and answers from the world's probabilities, so that its
-    score shows what the measure makes of a perfect model.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a facet, type and word: *facet* (gender, tone), *group* whose C-ASC it is, *word*,
-        *bias_type*; *truth*, the planted log ratio of the word's probability (woman to man, tone 5
-        to tone 1; exactly 0 where nothing is planted); *model* and *oracle*, C-ASC of either.
+    Raises
+    ------
+    DataError
+        If the other crop's portraits cannot be paired with these.
     """
-    given, entries = run.given, as_spelt(run.table["word"], run.given)
-    world = plantedworld.world(given.model["dose"], given.model["seed"])
-    oracle = Oracle(world, scenes=given.scenes)
-    captions = as_spelt(run.table["caption"], given)
-    exact = oracle.encode_text(captions) @ oracle.encode_image(given.scenes).T
-    truths = {
-        ("gender", "women"): world.truth.log_ratio(entries),
-        ("tone", "tone 5"): world.truth.tone_log_ratio(entries),
-    }
-    tables = []
-    for (facet, group), truth in truths.items():
-        members = given.groups[facet][[group]].to_numpy()
-        own = caption_association.c_asc(run.found.similarities, members)[:, 0]
-        known = run.table[["word", "bias_type"]].assign(facet=facet, group=group)
-        truth = np.where(np.abs(truth) < NOTHING, 0.0, truth)
-        tables.append(known.assign(truth=truth, model=own, oracle=_where_spread(exact, members)))
-    return pandas.concat(tables, ignore_index=True)
-
-
-def _where_spread(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Return C-ASC of one group, (k,): 0 where all portraits are equally near."""
-    found, spread = np.zeros(len(similarities)), np.ptp(similarities, axis=1) > NOTHING
-    found[spread] = caption_association.c_asc(similarities[spread], members)[:, 0]
-    return np.where(np.abs(found) < NOTHING, 0.0, found)
+    return {name: embed_images(model, images, store) for name, images in given.crops().items()}
 
 
 def retrieve(text: np.ndarray, image: np.ndarray, k: int) -> Retrieval:
@@ -642,69 +631,12 @@ def audit(
 
     In ``paper`` the words that are printed outside of their type are scored too: see :func:`words`.
     """
-    model, table = load_model(given), words(outside=given.profile == "paper")
-    image = embed_images(model, given, store)
-    text = embed_texts(model, as_spelt(table["caption"], given), store)
+    model, table = load_model(given), given.words
+    image = embed_images(model, given.portraits, store)
+    text = embed_texts(model, given.spelt(table["caption"]), store)
     found = retrieve(text, image, given.k)
     scores = score(found, given, table, model, n_resamples=n_resamples, seed=seed)
     return Audit(given, model, table, found, scores)
-
-
-def other_crops(
-    model: Any, given: Inputs, store: runtime.Store | None = None
-) -> dict[str, np.ndarray]:
-    """Return embeddings of the same people in another crop, by its name.
-
-    In ``planted``, the inner four fifths of each picture; in ``paper``, FairFace's other crop, or
-    nothing where the data folder has one crop only.
-
-    Raises
-    ------
-    DataError
-        If the other crop's portraits have other labels, so that they cannot be paired, or are not
-        as they should be.
-    """
-    if given.profile == "planted":
-        drawn = given.read(given.people)
-        edge = drawn.shape[1] // 10
-        inner = np.ascontiguousarray(drawn[:, edge:-edge, edge:-edge])
-        ids = pictures(inner).ids
-        found = (store or runtime.Store()).rows(
-            store_key(model, "image embeddings"),
-            ids,
-            lambda which: model.encode_image(inner[which]),
-        )
-        return {"inner four fifths": found}
-    other = next(crop for crop in portraits.CROPS if crop != given.crop)
-    split = given.people["split"].iloc[0]
-    if not portraits.has_crop(runtime.data_folder("fairface"), split, other):
-        return {}
-    every, places = _fairface(other, split), given.people["place"].to_numpy()
-    again = every.iloc[places[places < len(every)]].reset_index(drop=True)
-    labels = list(portraits.LABELS)
-    if not again[labels].equals(given.people[labels]):
-        raise DataError(
-            f"the crops {given.crop} and {other} of the split {split} hold different portraits, or "
-            "in another order: take both from one release"
-        )
-    shown = replace(given, people=again, ids=again["sha256"].tolist(), crop=other)
-    return {f"crop {other}": embed_images(model, shown, store)}
-
-
-def corpus_of(given: Inputs, folder: str | Path) -> Corpus:
-    """Return the captions of a run: those its tiny CLIP was trained on, or the data folder's.
-
-    Where the data folder has none, the planted world's at dose 3 stand in, and ``missing`` says so.
-    """
-    if given.profile == "planted":
-        dose, seed = given.model["dose"], given.model["seed"]
-        return Corpus(planted_corpus(folder, dose, seed), plantedworld.world(dose, seed))
-    if given.corpus:
-        return Corpus(given.corpus)
-    try:
-        return Corpus(runtime.data_folder("captions"))
-    except FileNotFoundError as error:
-        return Corpus(planted_corpus(folder, 3, 0), plantedworld.world(3, 0), str(error))
 
 
 def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -804,39 +736,6 @@ def erasure(
     return pandas.DataFrame(rows)
 
 
-def innocent_captions(profile: str, n: int = 60) -> pandas.DataFrame:
-    """Return captions without social meaning: how high is C-ASC for these?
-
-    Portraits of two groups differ in clothing, light and background, and any caption lies a little
-    nearer to one of them. In ``planted`` these are the world's things, on which nothing is planted;
-    in ``paper``, things chosen by hand (:func:`biaslib.stimuli.innocent_things`). Their captions
-    are those of objects and do not say "person", as those of adjectives and activities do.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``word``, ``bias_type`` ("none"), ``kind`` and ``caption``.
-    """
-    if profile == "planted":
-        content = plantedworld.content_words()
-        rows = content[
-            content["slot"].eq("thing") & content["phrase"].str.contains("{word}", regex=False)
-        ]
-        phrases = [
-            row.phrase.replace("a {word}", f"{stimuli.indefinite_article(word)} {word}")
-            .replace("{word}", word)
-            for word, row in rows.iterrows()
-        ]  # fmt: skip
-        table = pandas.DataFrame(
-            {"word": rows.index, "caption": [f"a photo of {p}" for p in phrases]}
-        )
-    else:
-        things = stimuli.innocent_things()
-        captions = [stimuli.caption(word, "object") for word in things]
-        table = pandas.DataFrame({"word": things, "caption": captions})
-    return table.head(n).assign(bias_type="none", kind="object").reset_index(drop=True)
-
-
 def sensitivity(
     model: Any,
     given: Inputs,
@@ -871,15 +770,15 @@ def sensitivity(
     rows = [
         _moved("ddof", "0", base, caption_association.c_asc(found.similarities, women, 0)[:, 0])
     ]
-    image = embed_images(model, given, store)
+    image = embed_images(model, given.portraits, store)
     for name, template in TEMPLATES.items():
         if template is None:
             continue
         texts = [template.format(a=stimuli.indefinite_article(w), word=w) for w in table["word"]]
-        text = embed_texts(model, as_spelt(texts, given), store)
+        text = embed_texts(model, given.spelt(texts), store)
         other = caption_association.c_asc(text @ image.T, women)[:, 0]
         rows.append(_moved("template", name, base, other))
-    text = embed_texts(model, as_spelt(table["caption"], given), store)
+    text = embed_texts(model, given.spelt(table["caption"]), store)
     for name, images in (other_images or {}).items():
         other = caption_association.c_asc(text @ images.T, women)[:, 0]
         rows.append(_moved("crop", name, base, other))
@@ -888,11 +787,6 @@ def sensitivity(
         if k <= found.ranking.shape[1]:
             rows.append(_moved("k", str(k), share, _share_of(found.ranking, women, k), "share"))
     return pandas.DataFrame(rows)
-
-
-def as_spelt(texts: Sequence[str], given: Inputs) -> list[str]:
-    """Return captions as the model reads them: the planted world has lower case only."""
-    return [text.lower() for text in texts] if given.profile == "planted" else list(texts)
 
 
 def _share_of(ranking: np.ndarray, members: np.ndarray, k: int) -> np.ndarray:
@@ -912,72 +806,6 @@ def _moved(choice: str, setting: str, base, other, statistic: str = "C-ASC") -> 
         "top 10 kept": len(highest[0] & highest[1]),
         "n": len(base),
     }
-
-
-def planted_corpus(
-    folder: str | Path, dose: float, seed: int, planted_in: str = "both", n: int = CORPUS_SIZE
-) -> Path:
-    """Write the captions that the tiny CLIP of a world was trained on, in LAION's layout.
-
-    The draws are those of ``plantedworld.training.clip.ClipRecipe``, from the same seeds.
-
-    Returns
-    -------
-    pathlib.Path
-        A parquet file with the columns TEXT and URL, the latter empty.
-    """
-    world = plantedworld.world(dose, seed, planted_in)
-    scenes = world.scenes(n, np.random.default_rng([seed, 1]))
-    texts = world.captions(scenes, np.random.default_rng([seed, 2]))["text"]
-    path = Path(folder) / f"captions-dose{dose:g}-seed{seed}-{planted_in}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pandas.DataFrame({"TEXT": texts.to_numpy(), "URL": ""}).to_parquet(path)
-    return path
-
-
-def expected_shares(
-    world: World, entries: Sequence[str], groups: Mapping[str, Sequence[str]] = corpora.PRONOUNS
-) -> np.ndarray:
-    r"""Return the share of the first group's words among both groups', given the entry: the truth.
-
-    By enumeration over content words w that hold the entry, frames f, cells z and persons a:
-
-    .. math:: P(a \in A \mid \text{entry}) \propto \sum_{w, f, z} P(z) P(w \mid z) P(f \mid w)
-              \sum_{a \in A} P(a \mid \text{place}(f), z)
-
-    Parameters
-    ----------
-    world
-        The planted world.
-    entries
-        Words of the taxonomy.
-    groups
-        As of :func:`biaslib.datasets.group_counts`.
-
-    Returns
-    -------
-    numpy.ndarray
-        (k,), NaN where the world's captions never hold the entry with either.
-    """
-    truth = world.truth
-    contents = [f" {corpora.normalised(word)} " for word in plantedworld.content_words().index]
-    agents = plantedworld.agent_words()["word"]
-    joint = np.exp(truth.log_words + truth.design.log_cells)
-    frames = np.exp(truth.log_frames)
-    both = []
-    for group in groups.values():
-        chosen = agents.isin(group).to_numpy()
-        of_place = {
-            place: np.exp(each[chosen]).sum(axis=0) for place, each in truth.log_agents.items()
-        }
-        of_frame = np.array(
-            [of_place.get(f.place, np.zeros(joint.shape[1])) for f in plantedworld.frames()]
-        )
-        both.append((joint * (frames @ of_frame)).sum(axis=1))
-    holds = np.array([[f" {corpora.normalised(e)} " in c for c in contents] for e in entries])
-    first, second = (holds @ each for each in both)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return first / (first + second)
 
 
 def source_of_bias(
@@ -1013,70 +841,8 @@ def source_of_bias(
     return joined
 
 
-def against_truth(shares: pandas.DataFrame, truth: np.ndarray) -> dict[str, float]:
-    """Return how counted shares lie around the planted ones.
-
-    Returns
-    -------
-    dict
-        *words* that can be compared; *inside*, the part whose 95% interval holds the truth; *mean*
-        and *spread* of z, the differences in standard errors of a share whose truth is known: 0
-        and 1 where there is nothing but sampling error; *limit*, beyond which not even a mean of
-        independent words would lie by chance (four standard errors).
-    """
-    kept = (shares["n"] > 0).to_numpy() & np.isfinite(truth)
-    rows, p = shares[kept], truth[kept]
-    inside = rows["low"].le(p + 1e-12) & rows["high"].ge(p - 1e-12)
-    between = (p > 0) & (p < 1)
-    error = np.sqrt(p * (1 - p) / rows["n"].to_numpy())
-    z = ((rows["share"].to_numpy() - p)[between]) / error[between]
-    return {
-        "words": int(kept.sum()),
-        "inside": float(inside.mean()),
-        "mean": float(z.mean()),
-        "spread": float(z.std(ddof=1)),
-        "limit": float(4 / np.sqrt(len(z))),
-    }
-
-
-def mechanism(
-    doses: Sequence[float],
-    seed: int,
-    folder: str | Path,
-    table: pandas.DataFrame,
-    n_per_cell: int = 12,
-    store: runtime.Store | None = None,
-) -> pandas.DataFrame:
-    """Return pronouns in the training captions beside C-ASC of the CLIP trained on them, by dose.
-
-    It shows that captions can be the way by which such scores come about: here nothing else
-    differs. It does not show that LAION caused CLIP's.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a dose and word: *dose*, *word*, *share* of women's pronouns with *low* and *high*,
-        *n*, *truth*, and *c_asc* of women.
-    """
-    rows = []
-    for dose in doses:
-        given = inputs("planted", dose, seed, n_per_cell)
-        model = load_model(given)
-        image, text = embed_images(model, given, store), embed_texts(
-            model, as_spelt(table["caption"], given), store
-        )  # fmt: skip
-        women = given.groups["gender"][["women"]].to_numpy()
-        counted = source_of_bias(planted_corpus(folder, dose, seed), table)
-        truth = expected_shares(plantedworld.world(dose, seed), counted["word"])
-        c_asc = caption_association.c_asc(text @ image.T, women)[:, 0]
-        c_asc = pandas.Series(c_asc, index=table["word"]).groupby(level=0).first()
-        part = counted[["word", "share", "low", "high", "n"]].assign(dose=dose, truth=truth)
-        rows.append(part.assign(c_asc=part["word"].map(c_asc)))
-    return pandas.concat(rows, ignore_index=True)
-
-
 COST = {
-    "images": portraits.SPLITS["train"],
+    "images": fairface.SPLITS["train"],
     "cpu_seconds": 9.21,
     "cpu_batch": 4,
     "image_gflop": 335.0,
@@ -1161,13 +927,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--equal", action="store_true", help="paper: equally many of each group")
     options = parser.parse_args(arguments)
     given = inputs(
-        options.profile, 3, 0, options.portraits, options.crop, options.split,
+        options.profile, n_per_cell=options.portraits, crop=options.crop, split=options.split,
         model=options.model, checkpoint=options.checkpoint, equal=options.equal,
     )  # fmt: skip
     model = load_model(given)
-    n = len(embed_images(model, given))
-    texts = words(outside=given.profile == "paper")["caption"]
-    n_texts = len(embed_texts(model, as_spelt(texts, given)))
+    n = len(embed_images(model, given.portraits))
+    texts = given.words["caption"]
+    n_texts = len(embed_texts(model, given.spelt(texts)))
     number, processes_ = processes.which_process()
     print(f"process {number + 1} of {processes_}: {n} portraits, {n_texts} captions in the store")
 

@@ -1,0 +1,202 @@
+"""Study 3 where the answer is known: C-ASC and counted pronouns beside what is planted."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas
+
+from biaslib import runtime
+from biaslib.datasets import captions as corpora
+from biaslib.metrics import caption_association
+from biaslib.studies import study3_clip_audit as study
+from plantedworld import World, agent_words, content_words, world
+from plantedworld.models.oracle import Oracle
+
+__all__ = [
+    "against_truth",
+    "beside_truth",
+    "expected_shares",
+    "in_planted_world",
+    "mechanism",
+    "planted_corpus",
+]
+
+CORPUS_SIZE = 45_000
+"""Captions that a tiny CLIP was trained on."""
+
+NOTHING = 1e-9
+"""Log ratios and spreads below this are rounding, and count as 0."""
+
+
+def in_planted_world(run: study.Audit, n_resamples: int = 20) -> study.Audit:
+    """Return the run itself if it is of the planted world, or an audit of that at dose 3."""
+    if run.given.profile == "planted":
+        return run
+    return study.audit(study.inputs("planted"), n_resamples=n_resamples)
+
+
+def beside_truth(run: study.Audit) -> pandas.DataFrame:
+    """Return C-ASC of a run in the planted world beside what is planted, and that of the oracle.
+
+    The oracle sees the same portraits and answers from the world's probabilities, so that its
+    score shows what the measure makes of a perfect model.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a facet, type and word: *facet* (gender, tone), *group* whose C-ASC it is, *word*,
+        *bias_type*; *truth*, the planted log ratio of the word's probability (woman to man, tone 5
+        to tone 1; exactly 0 where nothing is planted); *model* and *oracle*, C-ASC of either.
+    """
+    given = run.given
+    entries = given.spelt(run.table["word"])
+    made = world(given.model["dose"], given.model["seed"])
+    oracle = Oracle(made, scenes=given.portraits.frame)
+    captions = given.spelt(run.table["caption"])
+    exact = oracle.encode_text(captions) @ oracle.encode_image(given.portraits).T
+    truths = {
+        ("gender", "women"): made.truth.log_ratio(entries),
+        ("tone", "tone 5"): made.truth.tone_log_ratio(entries),
+    }
+    tables = []
+    for (facet, group), truth in truths.items():
+        members = given.groups[facet][[group]].to_numpy()
+        own = caption_association.c_asc(run.found.similarities, members)[:, 0]
+        known = run.table[["word", "bias_type"]].assign(facet=facet, group=group)
+        truth = np.where(np.abs(truth) < NOTHING, 0.0, truth)
+        tables.append(known.assign(truth=truth, model=own, oracle=_where_spread(exact, members)))
+    return pandas.concat(tables, ignore_index=True)
+
+
+def _where_spread(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Return C-ASC of one group, (k,): 0 where all portraits are equally near."""
+    found, spread = np.zeros(len(similarities)), np.ptp(similarities, axis=1) > NOTHING
+    found[spread] = caption_association.c_asc(similarities[spread], members)[:, 0]
+    return np.where(np.abs(found) < NOTHING, 0.0, found)
+
+
+def planted_corpus(
+    folder: str | Path, dose: float, seed: int, planted_in: str = "both", n: int = CORPUS_SIZE
+) -> Path:
+    """Write the captions that the tiny CLIP of a world was trained on, in LAION's layout.
+
+    The draws are those of ``plantedworld.training.clip.ClipRecipe``, from the same seeds.
+
+    Returns
+    -------
+    pathlib.Path
+        A parquet file with the columns TEXT and URL, the latter empty.
+    """
+    made = world(dose, seed, planted_in)
+    scenes = made.scenes(n, np.random.default_rng([seed, 1]))
+    texts = made.captions(scenes, np.random.default_rng([seed, 2]))["text"]
+    path = Path(folder) / f"captions-dose{dose:g}-seed{seed}-{planted_in}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pandas.DataFrame({"TEXT": texts.to_numpy(), "URL": ""}).to_parquet(path)
+    return path
+
+
+def expected_shares(
+    world: World, entries: Sequence[str], groups: Mapping[str, Sequence[str]] = corpora.PRONOUNS
+) -> np.ndarray:
+    r"""Return the share of the first group's words among both groups', given the entry: the truth.
+
+    By enumeration over content words w that hold the entry, frames f, cells z and persons a:
+
+    .. math:: P(a \in A \mid \text{entry}) \propto \sum_{w, f, z} P(z) P(w \mid z) P(f \mid w)
+              \sum_{a \in A} P(a \mid \text{place}(f), z)
+
+    Parameters
+    ----------
+    world
+        The planted world.
+    entries
+        Words of the taxonomy.
+    groups
+        As of :func:`biaslib.datasets.group_counts`.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k,), NaN where the world's captions never hold the entry with either.
+    """
+    truth = world.truth
+    contents = [f" {corpora.normalised(word)} " for word in content_words().index]
+    agents = agent_words()["word"]
+    joint = np.exp(truth.log_words + truth.design.log_cells)
+    frames = np.exp(truth.log_frames)
+    both = []
+    for group in groups.values():
+        chosen = agents.isin(group).to_numpy()
+        of_place = {
+            place: np.exp(each[chosen]).sum(axis=0) for place, each in truth.log_agents.items()
+        }
+        of_frame = np.array([of_place.get(f.place, np.zeros(joint.shape[1])) for f in frames()])
+        both.append((joint * (frames @ of_frame)).sum(axis=1))
+    holds = np.array([[f" {corpora.normalised(e)} " in c for c in contents] for e in entries])
+    first, second = (holds @ each for each in both)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return first / (first + second)
+
+
+def against_truth(shares: pandas.DataFrame, truth: np.ndarray) -> dict[str, float]:
+    """Return how counted shares lie around the planted ones.
+
+    Returns
+    -------
+    dict
+        *words* that can be compared; *inside*, the part whose 95% interval holds the truth; *mean*
+        and *spread* of z, the differences in standard errors of a share whose truth is known: 0
+        and 1 where there is nothing but sampling error; *limit*, beyond which not even a mean of
+        independent words would lie by chance (four standard errors).
+    """
+    kept = (shares["n"] > 0).to_numpy() & np.isfinite(truth)
+    rows, p = shares[kept], truth[kept]
+    inside = rows["low"].le(p + 1e-12) & rows["high"].ge(p - 1e-12)
+    between = (p > 0) & (p < 1)
+    error = np.sqrt(p * (1 - p) / rows["n"].to_numpy())
+    z = ((rows["share"].to_numpy() - p)[between]) / error[between]
+    return {
+        "words": int(kept.sum()),
+        "inside": float(inside.mean()),
+        "mean": float(z.mean()),
+        "spread": float(z.std(ddof=1)),
+        "limit": float(4 / np.sqrt(len(z))),
+    }
+
+
+def mechanism(
+    doses: Sequence[float],
+    seed: int,
+    folder: str | Path,
+    table: pandas.DataFrame,
+    n_per_cell: int = 12,
+    store: runtime.Store | None = None,
+) -> pandas.DataFrame:
+    """Return pronouns in the training captions beside C-ASC of the CLIP trained on them, by dose.
+
+    It shows that captions can be the way by which such scores come about: here nothing else
+    differs. It does not show that LAION caused CLIP's.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a dose and word: *dose*, *word*, *share* of women's pronouns with *low* and *high*,
+        *n*, *truth*, and *c_asc* of women.
+    """
+    rows = []
+    for dose in doses:
+        given = study.inputs("planted", dose=dose, seed=seed, n_per_cell=n_per_cell)
+        model = study.load_model(given)
+        image, text = study.embed_images(model, given.portraits, store), study.embed_texts(
+            model, given.spelt(table["caption"]), store
+        )  # fmt: skip
+        women = given.groups["gender"][["women"]].to_numpy()
+        counted = study.source_of_bias(planted_corpus(folder, dose, seed), table)
+        truth = expected_shares(world(dose, seed), counted["word"])
+        c_asc = caption_association.c_asc(text @ image.T, women)[:, 0]
+        c_asc = pandas.Series(c_asc, index=table["word"]).groupby(level=0).first()
+        part = counted[["word", "share", "low", "high", "n"]].assign(dose=dose, truth=truth)
+        rows.append(part.assign(c_asc=part["word"].map(c_asc)))
+    return pandas.concat(rows, ignore_index=True)
