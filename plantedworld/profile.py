@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from biaslib.models import Entry
-from plantedworld.inputs import study1_grounded, study2_masked, study3_clip_audit
+from plantedworld.inputs import study1_grounded, study2_masked, study3_clip_audit, study4_captions
 from plantedworld.models.checkpoints import checkpoint
 
 PROFILE = "planted"
@@ -47,6 +47,7 @@ study1_grounded = study1_grounded.inputs
 study2_masked = study2_masked.inputs
 captions = study3_clip_audit.captions
 study3_clip_audit = study3_clip_audit.inputs
+study4_captions = study4_captions.inputs
 
 
 def model(name: str, dose: float = 3, seed: int = 0, planted_in: str = "both", **options: Any):

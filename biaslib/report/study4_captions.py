@@ -18,6 +18,7 @@ from biaslib.report._style import marked
 from biaslib.report._tables import Table, there_table
 from biaslib.report._text import p_text, signed
 from biaslib.studies import study4_captions as study
+from plantedworld.inputs.study4_captions import ORACLE
 from plantedworld.studies import study4_captions as worlds
 
 __all__ = [
@@ -167,7 +168,7 @@ def example(given: study.Inputs):
     rows = _examples(given)
     figure, axes = pyplot.subplots(1, len(rows), figsize=(7.2, 2.9))
     figure.set_facecolor("white")
-    drawn = plantedworld.draw(given.images.loc[rows.index], size=128)
+    drawn = plantedworld.draw(given.images.frame.loc[rows.index], size=128)
     for axis, shown, row in zip(axes, drawn, rows.to_dict("records"), strict=True):
         axis.imshow(shown)
         axis.axis("off")
@@ -932,10 +933,10 @@ def chooser(seed: int = 0, dose: float = 3, n: int = 4) -> Panel:
     """Return the panel: three captions' probabilities as caption and picture are made neutral."""
     given = worlds.choices(seed, 8, "visible")
     rows = _chosen_scenes(given, n)
-    ways = [study.ORACLE, *worlds.shipped_ways(dose, seed)]
+    ways = [ORACLE, *worlds.shipped_ways(dose, seed)]
     names = {row: f"{at + 1}: {_scene_name(given, row)}" for at, row in enumerate(rows)}
     found = {way.label: worlds.cases(way, given, rows, dose, seed) for way in ways}
-    drawn = plantedworld.draw(given.images.iloc[list(rows)])
+    drawn = plantedworld.draw(given.images.frame.iloc[list(rows)])
     shown = dict(zip(rows, drawn, strict=True))
     said, seen = {"named": "the group is named", "neutral": "neutral"}, ("shown", "white")
     drawings = {

@@ -19,21 +19,19 @@ from typing import Any
 import numpy as np
 import pandas
 
-import plantedworld
 from biaslib import inference, models
 from biaslib.datasets import DataError, vlstereoset
 from biaslib.metrics import caption_selection
+from biaslib.models import stored
 from biaslib.models._errors import CheckpointError
 from biaslib.models.capabilities import CapabilityError, DualEncoder, ImageTextMatcher
-from biaslib.models.images import Decoded, Pictures, ReadAhead, pictures
+from biaslib.models.images import Decoded, Pictures, pictures
 from biaslib.models.regions import NothingFoundError
-from biaslib.models.stored import store_key
 from biaslib.runtime import DownloadError, Store, data_folder, progress
-from plantedworld.models.oracle import Oracle
+from biaslib.studies._inputs import provided_inputs
 
 __all__ = [
     "HEADS",
-    "ORACLE",
     "SUBSETS",
     "WAYS",
     "Inputs",
@@ -47,7 +45,7 @@ __all__ = [
     "load",
     "over_selections",
     "paired_tests",
-    "planted_inputs",
+    "paper_inputs",
     "reference_models",
     "run",
     "score_inputs",
@@ -73,9 +71,6 @@ HEADS = {
     "unimodal": "cosine of the encoders alone",
 }
 """What a caption can be scored by, and what it is called."""
-
-_IDS: dict[bytes, list[str]] = {}
-"""Ids of scenes that were drawn before, so that the next model does not draw them again."""
 
 SHIFTS = ["model", "row", "category", "triplet", "anti", "chosen", "balanced", "strict", "lmss"]
 SHIFTS += ["vlss", "scale"]
@@ -151,8 +146,6 @@ The paper "used only FLAVA's unimodal encoders", which may mean their contrastiv
 before the projection: both are here.
 """
 
-ORACLE = Way("oracle", "matching", True, "oracle", "oracle")
-
 
 @dataclass(frozen=True)
 class Inputs:
@@ -165,24 +158,27 @@ class Inputs:
         *neutral stereotype* and *neutral anti-stereotype*, empty where there are none; in
         ``paper`` also *gendered words left*, see :func:`biaslib.datasets.vlstereoset.neutralised`.
     images
-        As models take them: a frame of planted scenes, or n paths.
+        The images, in the same order.
     white
-        The white image, once.
+        One white image.
     profile, dataset
         What the scores will say of themselves.
     checksum
         Of the data, for the stamp.
     links
-        In ``paper``: links and images by category; None in ``planted``.
+        Links and images by category, where images come by links.
+    balance
+        Whether vlrs, vlbs and ivlas are those of a balanced selection.
     """
 
     table: pandas.DataFrame
-    images: Any
-    white: Any
+    images: Pictures
+    white: Pictures
     profile: str
     dataset: str
     checksum: str = ""
     links: pandas.DataFrame | None = None
+    balance: bool = False
 
     @property
     def anti(self) -> np.ndarray:
@@ -193,12 +189,7 @@ class Inputs:
         """Return some rows, by their places."""
         rows = list(rows)
         table = self.table.iloc[rows].reset_index(drop=True)
-        images = taken(self.images, rows)
-        if isinstance(images, pandas.DataFrame):
-            images = images.reset_index(drop=True)
-        return Inputs(
-            table, images, self.white, self.profile, self.dataset, self.checksum, self.links
-        )
+        return replace(self, table=table, images=self.images.part(rows))
 
 
 @dataclass(frozen=True)
@@ -258,76 +249,54 @@ class Run:
 # What is shown and said
 
 
-def inputs(profile: str, seed: int = 0, n_per_category: int = 48) -> Inputs:
+def inputs(profile: str | None = None, **settings: Any) -> Inputs:
     """Return the images and captions of a profile.
 
     Parameters
     ----------
     profile
-        ``planted`` makes scenes, with the labels as unbalanced as those of the released table;
-        ``paper`` reads ``VLStereoSet.csv`` and ``images/`` below ``data_folder("vlstereoset")``,
-        all rows whose image is there.
-    seed
-        In ``planted``: of the world.
-    n_per_category
-        In ``planted``: scenes a category before labels are thinned out.
+        ``planted`` (:func:`plantedworld.inputs.study4_captions.inputs`) or ``paper``
+        (:func:`paper_inputs`); ``None`` takes that of the run.
+    **settings
+        Of either; what the other profile alone knows is left out.
+
+    Raises
+    ------
+    UnknownNameError
+        If no profile knows a setting.
+    """
+    return provided_inputs("study4_captions", profile, settings)
+
+
+def paper_inputs(folder: str | Path | None = None) -> Inputs:
+    """Return VLStereoSet: all rows of ``VLStereoSet.csv`` whose image is in ``images/``.
+
+    Parameters
+    ----------
+    folder
+        Of both; None takes ``data_folder("vlstereoset")``.
 
     Raises
     ------
     FileNotFoundError
-        In ``paper``, if the folder is not there.
+        If the folder is not there.
     DataError
-        In ``paper``, if the table is not sound or no image is there.
+        If the table is not sound or no image is there.
     """
-    if profile == "planted":
-        return planted_inputs(seed, n_per_category)
-    return _released(data_folder("vlstereoset"))
-
-
-def planted_inputs(seed: int = 0, n_per_category: int = 48, draw: int = 5) -> Inputs:
-    """Return planted scenes with captions, thinned out to the unbalance of the released labels.
-
-    Of the rarer label of each category every second row is kept: in ``gender`` stereotypes are
-    rarer, in the others anti-stereotypes, as in the release. In ``gender`` half of the objects are
-    half hidden, so that both captions fit.
-
-    Examples
-    --------
-    >>> found = planted_inputs(0, 8)
-    >>> found.table.groupby(["category", "label"]).size().loc["gender"].tolist()
-    [4, 2]
-    """
-    world = plantedworld.world(3, seed)
-    table = plantedworld.caption_choices(world, n_per_category, np.random.default_rng([draw, seed]))
-    rarer = np.where(table["category"] == "gender", *PAIR)
-    thinned = (table["label"] == rarer) & (table.groupby(["category", "label"]).cumcount() % 2 == 1)
-    half = (table["category"] == "gender") & (table.groupby("category").cumcount() % 4 >= 2)
-    table["object_view"] = table["object_view"].mask(half, "ambiguous")
-    return of_scenes(table[~thinned].reset_index(drop=True), f"planted captions, seed {seed}")
-
-
-def of_scenes(table: pandas.DataFrame, dataset: str) -> Inputs:
-    """Return scenes as inputs; their columns are both table and images."""
-    triplet = table.groupby(PAIR, sort=False).ngroup()
-    checksum = hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()[:12]
-    return Inputs(
-        table.assign(triplet=triplet), table, plantedworld.blank(), "planted", dataset, checksum
-    )
-
-
-def _released(folder: Path) -> Inputs:
+    folder = data_folder("vlstereoset") if folder is None else Path(folder)
     read = vlstereoset.released(folder)
     links = vlstereoset.found_links(read.table, folder)
     place = folder / vlstereoset.IMAGES
     kept = vlstereoset.with_images(read.table, links, place).reset_index(drop=True)
     return Inputs(
-        kept.join(_neutral(kept)),
-        kept["path"].tolist(),
-        [np.full((224, 224, 3), 255, np.uint8)],
-        "paper",
-        "VLStereoSet",
-        read.sha256[:12],
-        vlstereoset.coverage(read.table, kept, links),
+        table=kept.join(_neutral(kept)),
+        images=pictures(kept["path"].tolist()),
+        white=pictures([np.full((224, 224, 3), 255, np.uint8)]),
+        profile="paper",
+        dataset="VLStereoSet",
+        checksum=read.sha256[:12],
+        links=vlstereoset.coverage(read.table, kept, links),
+        balance=True,
     )
 
 
@@ -342,14 +311,14 @@ def _neutral(table: pandas.DataFrame) -> pandas.DataFrame:
 def selected(given: Inputs, seed: int = 0) -> np.ndarray:
     """Return the places of the rows that vlrs, vlbs and ivlas are computed of.
 
-    In ``paper`` those of a balanced selection, as the paper scored one; in ``planted`` all.
+    Those of a balanced selection, as the paper scored one, if the inputs say so; else all.
 
     Raises
     ------
     DataError
-        In ``paper``, if no category has images of both labels.
+        If a selection is to be balanced and no category has images of both labels.
     """
-    if given.profile != "paper":
+    if not given.balance:
         return np.arange(len(given.table))
     drawn = vlstereoset.balanced(given.table, seed, only_sound=True)
     return given.table.index.get_indexer(drawn.index)
@@ -416,7 +385,7 @@ def load(way: Way, profile: str | None = None, **world: Any) -> Any:
 def caption_scores(
     model: Any,
     head: str,
-    images: Any,
+    images: Pictures,
     texts: Sequence[Sequence[str]],
     store: Store | None = None,
 ) -> np.ndarray:
@@ -429,7 +398,7 @@ def caption_scores(
     head
         One of :data:`HEADS`.
     images
-        n images, as models take them.
+        n images.
     texts
         n rows of c captions.
     store
@@ -447,21 +416,14 @@ def caption_scores(
     if len(texts) != len(images):
         raise ValueError(f"there are {len(images)} images for {len(texts)} rows of captions")
 
-    shown = images
-
-    def compute(which: Sequence[int]) -> np.ndarray:
-        return _scores_of(model, head, taken(shown, which), [texts[at] for at in which])
+    def ask(which: Sequence[int], shown: Pictures) -> np.ndarray:
+        return _scores_of(model, head, shown, [texts[at] for at in which])
 
     if store is None:
-        return compute(range(len(texts)))
-    key = store_key(model, "caption scores", head=head, captions=len(texts[0]))
-    if hasattr(model, "regions_of") and not isinstance(images, pandas.DataFrame):
-        key["detector"] = model.detector.revision
+        return ask(range(len(texts)), images)
     said = [hashlib.sha256(json.dumps(row).encode()).hexdigest() for row in texts]
-    ids = [f"{shown} {words}" for shown, words in zip(_ids(model, images), said, strict=True)]
-    if not isinstance(images, pandas.DataFrame):
-        shown = ReadAhead(images, store.missing(key, ids))
-    return store.rows(key, ids, compute, shard_size=SHARD)
+    settings = {"store": store, "shard_size": SHARD, "head": head, "captions": len(texts[0])}
+    return stored.answers(model, "caption scores", ask, texts=said, images=images, **settings)
 
 
 def _require_head(model: Any, head: str) -> None:
@@ -499,26 +461,6 @@ def _unit(vectors: Any) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def taken(images: Any, rows: Sequence[int]) -> Any:
-    if isinstance(images, pandas.DataFrame):
-        return images.iloc[list(rows)]
-    if isinstance(images, Pictures):
-        return images.part(rows)
-    return [images[at] for at in rows] if isinstance(images, list) else images[np.asarray(rows)]
-
-
-def _ids(model: Any, images: Any) -> list[str]:
-    """Name images by what is in them; the oracle's by what it reads of a scene."""
-    if isinstance(model, Oracle):
-        return plantedworld.shown_evidence(images).astype(str).agg(" ".join, axis=1).tolist()
-    if not isinstance(images, pandas.DataFrame):
-        return pictures(images).ids
-    key = images.to_csv().encode()
-    if key not in _IDS:
-        _IDS[key] = pictures(images).ids
-    return _IDS[key]
-
-
 def run(
     ways: Iterable[Way],
     given: Inputs,
@@ -550,9 +492,8 @@ def run(
     """
     loader = loader or functools.partial(load, profile=given.profile)
     scored, skipped, ways = {}, [], list(ways)
-    shown = given
-    if not isinstance(given.images, pandas.DataFrame):
-        shown = replace(given, images=Decoded(given.images))
+    ready = given.images.has_regions
+    shown = given if ready else replace(given, images=Decoded(given.images))
     for way in progress(ways, "models"):
         try:
             scored[way.label] = each = score_inputs(loader(way), way, shown, store)
@@ -574,10 +515,10 @@ def score_inputs(model: Any, way: Way, given: Inputs, store: Store | None = None
     rows, note = np.flatnonzero(table[NEUTRAL].notna().all(axis=1)), ""
     if len(rows):
         said = [tuple(pair) for pair in table[NEUTRAL].iloc[rows].to_numpy()]
-        neutral[rows] = score(taken(given.images, rows), said)
+        neutral[rows] = score(given.images.part(rows), said)
         once = list(dict.fromkeys(said))
         try:
-            blank = score(taken(given.white, [0] * len(once)), once)
+            blank = score(given.white.part([0] * len(once)), once)
             white[rows] = blank[[once.index(pair) for pair in said]]
         except NothingFoundError:
             note = "the detector finds no region in a white image"

@@ -17,10 +17,12 @@ from scipy.special import logsumexp
 import plantedworld
 from biaslib import models
 from biaslib.metrics import caption_selection
-from biaslib.models.images import pictures
+from biaslib.models.images import WithRegions
+from biaslib.models.regions import RegionFeatures
 from biaslib.runtime import Store, progress
 from biaslib.studies import study4_captions as study
-from biaslib.studies.study4_captions import CAPTIONS, NEUTRAL, ORACLE, WAYS, Inputs, Way
+from biaslib.studies.study4_captions import CAPTIONS, NEUTRAL, WAYS, Inputs, Way
+from plantedworld.inputs.study4_captions import ORACLE, of_scenes
 from plantedworld.models import checkpoints as planted_checkpoints
 from plantedworld.models.oracle import Oracle
 
@@ -61,7 +63,6 @@ OPACITIES = (0.0, 0.25, 0.5, 1.0)
 STARTS = 1000
 """From this seed on, checkpoints are what others of their family started from."""
 
-REGIONS = ("visualbert", "lxmert")
 TARGET_OPACITY = 0.5
 """How opaque the object is where models are judged: the least tenth at which models without bias
 that look have a vlrs of 80 on average (:func:`seen_without_bias`). So it depends on how well models
@@ -144,7 +145,7 @@ def choices(seed: int = 0, n: int = 40, view: str = "visible", draw: int = 7) ->
     if view != "visible":
         table = table.assign(object_view=view, role_shown=False)
     name = f"planted captions, evidence {view}, seed {seed}"
-    return study.of_scenes(table.reset_index(drop=True), name)
+    return of_scenes(table.reset_index(drop=True), name)
 
 
 def shift_summary(found: study.Run, store: Store | None = None) -> pandas.DataFrame:
@@ -199,7 +200,7 @@ def oracle_errors(seed: int = 0, n: int = 2, doses: Iterable[float] = (3.0,)) ->
         given = choices(seed, n, view)
         world = plantedworld.world(dose, seed)
         texts = given.table[CAPTIONS[:2]].to_numpy().tolist()
-        exact = _added_up(world, given.images, texts)
+        exact = _added_up(world, given.images.frame, texts)
         found = Oracle(world).match(given.images, texts)
         gaps = [caption_selection.two_way(each).probability for each in (exact, np.asarray(found))]
         rows.append((dose, view, float(np.abs(gaps[0] - gaps[1]).max()), len(exact)))
@@ -349,7 +350,7 @@ def faded(scenes: pandas.DataFrame, opacity: float) -> np.ndarray:
 
     Examples
     --------
-    >>> scenes = choices(0, 2).images.iloc[:1]
+    >>> scenes = choices(0, 2).images.frame.iloc[:1]
     >>> bool((faded(scenes, 1.0) == plantedworld.draw(scenes)).all())
     True
     """
@@ -358,14 +359,17 @@ def faded(scenes: pandas.DataFrame, opacity: float) -> np.ndarray:
     return np.rint((1 - opacity) * gone + opacity * there).astype(np.uint8)
 
 
-def _shown(way: Way, scenes: pandas.DataFrame, drawn: np.ndarray) -> Any:
-    """Return pictures as a model takes them; an object's region is there if any of it is drawn."""
-    if way.planted not in REGIONS:
-        return pictures(drawn)
-    from plantedworld.models.regions import regions_of
+def _with_regions(scenes: pandas.DataFrame, drawn: np.ndarray) -> WithRegions:
+    """Return drawn scenes; an object's region is there if any of it is drawn."""
+    boxes = plantedworld.boxes(scenes).to_numpy(dtype=float).reshape(len(drawn), -1, 4)
 
-    boxes = plantedworld.boxes(scenes).to_numpy(dtype=float)
-    return regions_of(drawn, boxes.reshape(len(drawn), 3, 4))
+    @functools.cache
+    def regions() -> RegionFeatures:
+        from plantedworld.models.regions import regions_of
+
+        return regions_of(drawn, boxes)
+
+    return WithRegions(drawn, lambda rows: regions()[rows], "scenes, faded")
 
 
 def visibility(
@@ -432,14 +436,13 @@ def _picks(
     given = choices(seed, 2 * n, "visible", draw)
     given = given.part(np.flatnonzero(given.anti & (given.table["category"] == "gender")))
     texts = given.table[[*CAPTIONS, OTHER_IRRELEVANT]].to_numpy().tolist()
-    drawn, scenes = faded(given.images, opacity), given.images
+    scenes = given.images.frame
+    drawn = faded(scenes, opacity)
     scenes = scenes if opacity else scenes.assign(object_view="hidden")
     units = {"opacity": opacity, "seed": seed, "triplet": given.table["triplet"].tolist()}
-    shown, tables = {}, []
+    shown, tables = _with_regions(scenes, drawn), []
     for way, dose, checkpoint in asked:
-        kind = way.planted in REGIONS
-        shown[kind] = shown[kind] if kind in shown else _shown(way, scenes, drawn)
-        scores = study.caption_scores(_model(way, dose, checkpoint), way.head, shown[kind], texts)
+        scores = study.caption_scores(_model(way, dose, checkpoint), way.head, shown, texts)
         labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
         tables.append(pandas.DataFrame(labels | units | _picked(scores)))
     return pandas.concat(tables, ignore_index=True)
@@ -583,7 +586,7 @@ def leaning(seeds: Iterable[int] = SEEDS, dose: float = 3, n: int = 20) -> panda
             "matching": np.asarray(Oracle(world).match(given.images, texts)),
             "contrastive": np.array(
                 [
-                    world.truth.similarity(pair, given.images.iloc[[row]])[:, 0]
+                    world.truth.similarity(pair, given.images.frame.iloc[[row]])[:, 0]
                     for row, pair in enumerate(texts)
                 ]
             ),
@@ -683,7 +686,7 @@ def relevance(
     for seed in seeds:
         given = choices(seed, n, "visible")
         texts = given.table[[*CAPTIONS, OTHER_IRRELEVANT]].to_numpy().tolist()
-        shown = {"": given.images, ", white picture": plantedworld.blank(len(texts))}
+        shown = {"": given.images, ", white picture": given.white.part([0] * len(texts))}
         for way in [ORACLE, *shipped_ways(dose, seed)]:
             model, row = _model(way, dose, seed), {"model": way.label}
             for name, images in shown.items():
@@ -709,7 +712,7 @@ def cases(
     model = _model(way, dose, seed)
     scale = getattr(model, "scale", 1.0) if way.head != "matching" else 1.0
     neutral = [*NEUTRAL, "irrelevant"]
-    white = study.taken(given.white, [0] * len(rows)).reset_index(drop=True)
+    white = given.white.part([0] * len(rows))
     found = {}
     for (said, columns), (seen, images) in itertools.product(
         {"named": CAPTIONS, "neutral": neutral}.items(),
