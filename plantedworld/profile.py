@@ -43,6 +43,11 @@ ENTRIES = (
 )
 
 
+def example() -> Path:
+    """Return the model that own_model audits until its reader names another one."""
+    return folder("flava", 3, 0, "both")
+
+
 study1_grounded = study1_grounded.inputs
 study2_masked = study2_masked.inputs
 captions = study3_clip_audit.captions

@@ -18,7 +18,7 @@ from biaslib.report._style import marked
 from biaslib.report._tables import Table, there_table
 from biaslib.report._text import p_text, signed
 from biaslib.studies import study4_captions as study
-from plantedworld.inputs.study4_captions import ORACLE
+from plantedworld.inputs import study4_captions as planted
 from plantedworld.studies import study4_captions as worlds
 
 __all__ = [
@@ -933,7 +933,7 @@ def chooser(seed: int = 0, dose: float = 3, n: int = 4) -> Panel:
     """Return the panel: three captions' probabilities as caption and picture are made neutral."""
     given = worlds.choices(seed, 8, "visible")
     rows = _chosen_scenes(given, n)
-    ways = [ORACLE, *worlds.shipped_ways(dose, seed)]
+    ways = [planted.ORACLE, *worlds.shipped_ways(dose, seed)]
     names = {row: f"{at + 1}: {_scene_name(given, row)}" for at, row in enumerate(rows)}
     found = {way.label: worlds.cases(way, given, rows, dose, seed) for way in ways}
     drawn = plantedworld.draw(given.images.frame.iloc[list(rows)])

@@ -31,7 +31,6 @@ from biaslib.models.regions import NothingFoundError
 from biaslib.runtime import progress
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study2_masked as masked
-from plantedworld.models import checkpoints as planted_checkpoints
 
 __all__ = [
     "KINDS",
@@ -248,8 +247,10 @@ def _reason(error: Exception) -> tuple[str, str]:
 
 def _associations(with_images: bool):
     def run(own: OwnModel, profile: str, store: runtime.Store | None) -> pandas.DataFrame:
-        stimuli = _grounded_stimuli(profile)
-        labels = {"dataset": "planted scenes" if profile == "planted" else "ross2021, google"}
+        given = grounded.inputs(profile, only_sound=True, levels=["sentence"], n_texts=1)
+        # Out of domain, all models of the study have the same pictures.
+        stimuli = [each for each in next(iter(given.values())) if each.level == "sentence"]
+        labels = {"dataset": given.dataset}
         found = grounded.run(
             own.model, stimuli, (1,), ("none",), with_images, store, labels, n_bootstrap=RESAMPLES
         )
@@ -257,12 +258,6 @@ def _associations(with_images: bool):
         return found.assign(p_value=found["p_value_words"], n=found["n_words"])
 
     return run
-
-
-def _grounded_stimuli(profile: str) -> list:
-    # Out of domain, all models of the study have the same pictures.
-    found = grounded.inputs(profile, only_sound=True, levels=["sentence"], n_texts=1)
-    return [each for each in next(iter(found.values())) if each.level == "sentence"]
 
 
 def _masked(with_images: bool):
@@ -416,6 +411,4 @@ def example(profile: str | None = None) -> str | Path:
     >>> example("paper")
     'facebook/flava-full'
     """
-    if runtime.profile(profile) == "planted":
-        return planted_checkpoints.checkpoint("flava", 3, 0)
-    return "facebook/flava-full"
+    return runtime.provider(profile).example()

@@ -524,6 +524,8 @@ class Inputs(dict):
 
     Attributes
     ----------
+    dataset
+        Whose images they are.
     problems
         One row a problem: *severity*, *kind*, *where* (source, file and set), *what*.
     left
@@ -537,9 +539,13 @@ class Inputs(dict):
     """
 
     def __init__(
-        self, every: dict[str, list[GroundedStimuli]], found: files.Checked | None = None
+        self,
+        every: dict[str, list[GroundedStimuli]],
+        dataset: str,
+        found: files.Checked | None = None,
     ) -> None:
         super().__init__(every)
+        self.dataset = dataset
         found = found or files.none_checked()
         self.problems, self.left, self.asked = found.problems, found.left, found.asked
 
@@ -631,7 +637,8 @@ def paper_inputs(
     shown, wrong = _shown(asked, places, _is_released(variant))
     datasets.require_sound(wrong, "the regions of study 1", only_sound)
     problems = pandas.concat([found.problems, wrong], ignore_index=True)
-    return Inputs(shown, replace(found, problems=problems))
+    source = ", ".join(dict.fromkeys(map(str, sources.values())))
+    return Inputs(shown, f"ross2021, {source}", replace(found, problems=problems))
 
 
 def _regions_folder(source: str | Path) -> Path:

@@ -10,7 +10,7 @@ from biaslib import runtime
 from biaslib.datasets import captions as corpora
 from biaslib.metrics import caption_association
 from biaslib.studies import study3_clip_audit as study
-from plantedworld import World, agent_words, content_words, world
+from plantedworld import World, agent_words, content_words, frames, world
 from plantedworld.models.oracle import Oracle
 
 __all__ = [
@@ -125,7 +125,7 @@ def expected_shares(
     contents = [f" {corpora.normalised(word)} " for word in content_words().index]
     agents = agent_words()["word"]
     joint = np.exp(truth.log_words + truth.design.log_cells)
-    frames = np.exp(truth.log_frames)
+    frame_shares = np.exp(truth.log_frames)
     both = []
     for group in groups.values():
         chosen = agents.isin(group).to_numpy()
@@ -133,7 +133,7 @@ def expected_shares(
             place: np.exp(each[chosen]).sum(axis=0) for place, each in truth.log_agents.items()
         }
         of_frame = np.array([of_place.get(f.place, np.zeros(joint.shape[1])) for f in frames()])
-        both.append((joint * (frames @ of_frame)).sum(axis=1))
+        both.append((joint * (frame_shares @ of_frame)).sum(axis=1))
     holds = np.array([[f" {corpora.normalised(e)} " in c for c in contents] for e in entries])
     first, second = (holds @ each for each in both)
     with np.errstate(divide="ignore", invalid="ignore"):
