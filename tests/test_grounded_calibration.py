@@ -12,6 +12,7 @@ from biaslib import inference, models, published, runtime
 from biaslib.report import study1_grounded as plots
 from biaslib.report._text import p_text, signed
 from biaslib.studies import study1_grounded as study
+from plantedworld.inputs import study1_grounded as planted
 from plantedworld.studies import study1_grounded as calibration
 
 
@@ -112,9 +113,9 @@ def test_a_pool_shows_every_word_with_the_people_of_the_targets():
     pools = calibration.word_pools(n_words=10)
     gender = pools["gender"]
     assert gender.rows.groupby("set")["word"].nunique().tolist() == [10] * 6
-    people = gender.pool.images.iloc[gender.rows.loc[gender.rows["set"] == "Ax", "image"]]
+    people = gender.images.frame.iloc[gender.rows.loc[gender.rows["set"] == "Ax", "image"]]
     assert set(people["gender"]) == {"man"}
-    tones = pools["race"].pool.images.iloc[
+    tones = pools["race"].images.frame.iloc[
         pools["race"].rows.loc[pools["race"].rows["set"] == "Ay", "image"]
     ]
     assert set(tones["tone"]) == {5}

@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,10 @@ from PIL import Image
 import plantedworld
 from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.metrics.association import cosines
+from biaslib.models.images import WithRegions
 from biaslib.report import study1_grounded as plots
 from biaslib.studies import study1_grounded as study
+from plantedworld.inputs import study1_grounded as planted
 from plantedworld.models import checkpoints as planted_checkpoints
 
 ROOT = Path(__file__).parent.parent
@@ -167,7 +170,9 @@ def test_stimuli_of_one_call_share_their_scenes_and_name_them_by_what_they_show(
 
 def test_a_scene_is_read_as_regions_once_and_gives_what_the_scene_gives(store):
     (scenes,) = planted.planted_stimuli(["C6"], ["word"])
-    (regions,) = [scenes]
+    drawn, rows = scenes.images, scenes.images.regions()
+    shown = WithRegions(drawn, lambda which: rows.whole[rows.rows[list(which)]], "by hand")
+    regions = replace(scenes, images=shown)
     model = models.load("visualbert", profile="planted", dose=3, seed=0)
     (one,), (other,) = (study.embed(model, [each], store=store) for each in (scenes, regions))
     for name in study.SETS:
@@ -177,10 +182,8 @@ def test_a_scene_is_read_as_regions_once_and_gives_what_the_scene_gives(store):
 
 def test_hiding_words_makes_two_names_with_one_picture_the_same(store):
     (sets,) = planted.planted_stimuli(["C6"], ["word"])
-    white = study.ImagePool(plantedworld.blank(), ("white",), "planted scenes")
-    (sets,) = 
-        [study.GroundedStimuli("C6", "word", sets.rows.assign(image=0), white, sets.hidden)]
-    
+    white = plantedworld.Scenes(plantedworld.blank())
+    sets = study.GroundedStimuli("C6", "word", sets.rows.assign(image=0), white, sets.hidden)
     model = models.load("visualbert", profile="planted", dose=3, seed=0)
     (hidden,) = study.embed(model, [sets], "words", store=store)
     (plain,) = study.embed(model, [sets], store=store)
@@ -298,6 +301,7 @@ KILLED = """
 import os, sys, json
 from biaslib import models, runtime
 from biaslib.studies import study1_grounded as study
+from plantedworld.inputs import study1_grounded as planted
 seen, stop = [], int(sys.argv[2])
 class Counting:
     name, revision = "counting", "1"
@@ -377,7 +381,7 @@ def test_a_released_test_becomes_stimuli_with_its_own_name(released):
         "Ax": 2, "Ay": 2, "Bx": 2, "By": 2, "X": 4, "Y": 4,
     }  # fmt: skip
     assert sets.rows["text"].tolist() == sets.rows["word"].tolist()
-    names = [Path(sets.pool.images[image]).name for image in sets.rows["image"]]
+    names = [Path(sets.images.name(image)).name for image in sets.rows["image"]]
     assert names[:4] == ["m_0.png", "m_1.png", "m_2.png", "m_3.png"]
 
 
@@ -608,7 +612,7 @@ def test_a_folder_of_ones_own_becomes_stimuli(tmp_path):
     assert sentence.rows.loc[0, ["set", "word", "text"]].tolist() == [
         "X", "John", stimuli.association_test("C6", "sentence").X[0],
     ]  # fmt: skip
-    place = Path(sentence.pool.images[sentence.rows.loc[0, "image"]])
+    place = Path(sentence.images.name(sentence.rows.loc[0, "image"]))
     assert place == tmp_path / "C6" / "X" / "John" / "1.png"
     assert contextual.rows.equals(sentence.rows)
 

@@ -15,9 +15,11 @@ from PIL import Image
 import plantedworld
 from biaslib import datasets, stimuli
 from biaslib.models import region_files
+from biaslib.models.images import Pictures, pictures
 from biaslib.report import study2_masked as plots
 from biaslib.runtime import Store, UnknownNameError
 from biaslib.studies import study2_masked as study
+from plantedworld.inputs import study2_masked as planted
 from plantedworld.studies import study2_masked as recovery
 
 ROOT = Path(__file__).parents[1]
@@ -44,10 +46,26 @@ class Recited:
 
     def mask_log_prob(self, texts, candidates, images=None):
         self.asked += len(texts)
-        shown = np.ones(len(texts)) if images is None else np.asarray(images)
+        shown = np.ones(len(texts)) if images is None else np.array(list(images))
         agents = [text.split()[1] for text in texts]
         rows = [[SAID[agent, word] for word in candidates] for agent in agents]
         return np.log(np.array(rows) * self.factor * shown[:, None])
+
+
+class Numbers(Pictures):
+    """Images that are the factors by which they multiply."""
+
+    def __init__(self, factors, ids):
+        self.factors, self.ids = factors, ids
+
+    def __len__(self):
+        return len(self.factors)
+
+    def __getitem__(self, row):
+        return self.factors[row]
+
+    def part(self, rows):
+        return Numbers([self.factors[row] for row in rows], [self.ids[row] for row in rows])
 
 
 def pair():
@@ -58,13 +76,8 @@ def numbered(factors):
     """Images of a woman and a man with each entity that are the factors they multiply by."""
     rows = [(e, g, f"{e} {g} {i}") for e in pair()["entity"] for g in (WOMAN, MAN) for i in (0, 1)]
     table = pandas.DataFrame(rows, columns=["entity", "gender", "image"])
-    return study.Shown(
-        table,
-        [f"{name}, {factor}" for name, factor in zip(table["image"], factors, strict=True)],
-        lambda which: [factors[at] for at in which],
-        lambda: [0.5],
-        "numbers",
-    )
+    names = [f"{name}, {factor}" for name, factor in zip(table["image"], factors, strict=True)]
+    return study.Shown(table, Numbers(factors, names), Numbers([0.5], ["blank"]))
 
 
 @pytest.fixture
@@ -73,8 +86,12 @@ def store(tmp_path):
 
 
 def run(store, factors=(1.0,) * 8, **settings):
-    asked = study.Inputs("planted", "by hand", Recited(), Recited(0.5), pair(), numbered(factors))
-    return study.run(asked, store=store, **settings)
+    given = study.Inputs("planted", "by hand", {}, {}, pair(), numbered(factors))
+    return study.run(given, Recited(), Recited(0.5), store=store, **settings)
+
+
+def asked(given, **settings):
+    return study.run(given, *study.load_models(given), **settings)
 
 
 def value(results, entity, level, statistic):
@@ -132,8 +149,8 @@ def test_what_each_image_adds_has_the_mean_of_the_score(store):
 
 def test_the_difference_of_two_models_is_the_bias_of_the_shift():
     """The paper's Figure 5b is the bias score of its Figure 2, without having said so."""
-    inputs = study.planted_inputs("visualbert", per_agent=0)
-    bias = study.run(inputs).scores.query("statistic == 'B'")
+    inputs = planted.inputs("visualbert", per_agent=0)
+    bias = asked(inputs).scores.query("statistic == 'B'")
     wide = bias.pivot(index="test", columns="level", values="value")
     difference = wide["S_L, no image"] - wide["S_L, text model"]
     np.testing.assert_allclose(difference, wide["S_PT"], atol=1e-9)
@@ -203,9 +220,9 @@ def test_a_choice_that_does_not_exist_is_refused():
 
 
 def test_a_planted_checkpoint_reads_a_blank_picture_otherwise_than_none():
-    inputs = study.planted_inputs("visualbert", entities=pair(), per_agent=1)
+    inputs = planted.inputs("visualbert", entities=pair(), per_agent=1)
     with_text, with_blank = (
-        study.run(inputs, study.Choices(no_image=each)).scores for each in study.NO_IMAGE
+        asked(inputs, choices=study.Choices(no_image=each)).scores for each in study.NO_IMAGE
     )
     assert (with_text["value"] - with_blank["value"]).abs().max() > 0.01
 
@@ -303,7 +320,7 @@ class Splitting(Recited):
 
 def splitting(**settings):
     model = Splitting(**settings)
-    return study.Inputs("planted", "by hand", model, model, pair(), None)
+    return study.Inputs("planted", "by hand", {}, {}, pair(), None), model, model
 
 
 def test_an_entity_that_splits_is_named_and_stops_the_study(store):
@@ -311,32 +328,32 @@ def test_an_entity_that_splits_is_named_and_stops_the_study(store):
         r'splits into word pieces .*purse: pur ##se.*pass Choices\(pieces="chain"\).*another word'
     )
     with pytest.raises(datasets.DataError, match=message) as raised:
-        study.run(splitting(), store=store)
+        study.run(*splitting(), store=store)
     assert "Mend the files" not in str(raised.value)
 
 
 def test_an_entity_that_splits_is_left_out_or_scored_if_told_to(store):
-    left = study.run(splitting(), only_sound=True, store=store)
+    left = study.run(*splitting(), only_sound=True, store=store)
     assert left.scores["test"].unique().tolist() == ["briefcase"]
     assert left.problems["kind"].tolist() == ["entity splits into word pieces"] * 2
-    scored = study.run(splitting(), study.Choices(pieces="mean"), store=store)
+    scored = study.run(*splitting(), study.Choices(pieces="mean"), store=store)
     assert set(scored.scores["test"]) == {"purse", "briefcase"}
     assert scored.problems["severity"].tolist() == ["note", "note"]
 
 
 def test_an_entity_outside_the_vocabulary_is_named(store):
-    inputs = splitting(unknown=("briefcase",))
+    given = splitting(unknown=("briefcase",))
     with pytest.raises(datasets.DataError, match=r"not in the vocabulary .*briefcase"):
-        study.run(inputs, study.Choices(pieces="chain"), store=store)
+        study.run(*given, study.Choices(pieces="chain"), store=store)
     with pytest.raises(datasets.DataError, match=r"none of the 2 entities is left"):
-        study.run(inputs, only_sound=True, store=store)
+        study.run(*given, only_sound=True, store=store)
 
 
 def test_a_planted_checkpoint_lacks_a_word_that_the_world_has_not():
     own = pair().assign(entity=["purse", "zeppelin"])
-    inputs = study.planted_inputs("visualbert", entities=own, per_agent=0)
+    inputs = planted.inputs("visualbert", entities=own, per_agent=0)
     with pytest.raises(datasets.DataError, match=r"2 problems: .*zeppelin"):
-        study.run(inputs)
+        asked(inputs)
 
 
 # Image sets
@@ -442,8 +459,8 @@ def test_the_oracles_scores_are_those_of_the_chapter_on_the_planted_world():
     from plantedworld.studies import measures as other
 
     six = stimuli.entities().head(6)
-    inputs = study.planted_inputs("oracle", six, per_agent=1, dose=3, seed=1, view="hidden")
-    bias = study.run(inputs, n_resamples=0).scores.query("statistic == 'B'")
+    inputs = planted.inputs("oracle", six, per_agent=1, dose=3, seed=1, view="hidden")
+    bias = asked(inputs, n_resamples=0).scores.query("statistic == 'B'")
     wide = bias.pivot(index="test", columns="level", values="value")
     expected = other.masked_with_images(3, 1, "hidden", six["entity"]).set_index("entity")
     for name, tolerance in {"S_PT": 1e-9, "S_L": 1e-3, "S_V": 1e-3}.items():  # tones differ
@@ -459,8 +476,8 @@ def test_the_planted_log_odds_are_the_worlds():
 
 def test_where_nothing_is_planted_the_oracle_scores_nothing():
     six = stimuli.entities().head(6)
-    inputs = study.planted_inputs("oracle", six, per_agent=1, dose=0, view="hidden")
-    bias = study.run(inputs, n_resamples=0).scores.query("statistic == 'B'")
+    inputs = planted.inputs("oracle", six, per_agent=1, dose=0, view="hidden")
+    bias = asked(inputs, n_resamples=0).scores.query("statistic == 'B'")
     assert bias["value"].abs().max() < 1e-9
 
 
@@ -490,10 +507,10 @@ def test_in_a_world_planted_in_images_alone_the_language_score_of_the_oracle_is_
     six = stimuli.entities().head(6)
     sizes = {}
     for place in ("text", "images"):
-        inputs = study.planted_inputs(
+        inputs = planted.inputs(
             "oracle", six, per_agent=1, view="hidden", planted_in=place, pictured=None
         )
-        bias = study.run(inputs, n_resamples=0).scores.query("statistic == 'B'")
+        bias = asked(inputs, n_resamples=0).scores.query("statistic == 'B'")
         sizes[place] = bias.groupby("level")["value"].agg(lambda b: b.abs().max())
     assert sizes["images"]["S_L"] < 1e-9 < 1 < sizes["images"]["S_V"]
     # Picture and caption mostly agree in gender, so a picture also tells of the caption's.
@@ -504,7 +521,7 @@ def over_forty_entities(**asked):
     """Return what of the targets is reached at dose 3 over five seeds."""
     forty = stimuli.entities().query("set == 'gendered'").reset_index(drop=True)
     assert len(forty) == 40
-    name = study.planted_model()
+    name = planted.default_model()
     tables = [recovery.beside_truth(name, seed=s, entities=forty, **asked) for s in range(5)]
     found = recovery.targets(recovery.recovery(pandas.concat(tables))).set_index("level")
     assert found["n"].tolist() == [5] * 4
@@ -558,7 +575,7 @@ def test_a_constant_and_the_other_sign_are_not_right_yet():
 
 def test_a_world_planted_in_one_place_has_no_shift_of_pre_training():
     found = recovery.beside_truth(
-        study.planted_model(), planted_in="text", entities=pair(), per_agent=1
+        planted.default_model(), planted_in="text", entities=pair(), per_agent=1
     )
     assert set(found["level"]) == {"S_L", "S_V", "S_L, no image"}
 
@@ -569,7 +586,7 @@ def test_a_world_planted_in_one_place_has_no_shift_of_pre_training():
 class Drawn(Recited):
     """Reads regions as ``vl-bert`` does: the first number of the first region is the factor."""
 
-    width = 4
+    reads_pixels = False
 
     def __init__(self, name="vl-bert"):
         super().__init__()
@@ -579,16 +596,19 @@ class Drawn(Recited):
     def detector(self):
         raise FileNotFoundError("the detector's weights are not here")
 
+    def regions_of(self, images):
+        return pictures(images).regions()
+
     def mask_log_prob(self, texts, candidates, images=None, **_):
         agents = [text.split()[1] for text in texts]
         rows = [[SAID.get((agent, word), 0.1) for word in candidates] for agent in agents]
-        shown = np.ones(len(texts)) if images is None else images.features[:, 0, 0]
+        shown = np.ones(len(texts)) if images is None else self.regions_of(images).features[:, 0, 0]
         return np.log(np.array(rows) * shown[:, None])
 
 
 @pytest.fixture
 def paper(monkeypatch, tmp_path):
-    """Let ``user_inputs`` load models by hand, from a data folder that is empty."""
+    """Let ``paper_inputs`` load models by hand, from a data folder that is empty."""
     asked = []
 
     def load(name, **_):
@@ -600,7 +620,7 @@ def paper(monkeypatch, tmp_path):
     return asked
 
 
-def write_regions(folder, names, width=4):
+def write_regions(folder, names, width=study.WIDTH):
     one = np.full((len(names), 1, width), 0.5, np.float32)
     whole = np.tile([0.0, 0.0, 1.0, 1.0], (len(names), 1, 1))
     there = np.ones((len(names), 1), bool)
@@ -616,8 +636,9 @@ def kinds_by_entity(inputs):
 
 def test_without_a_photograph_the_captions_are_asked_and_what_is_missing_is_counted(paper, store):
     with pytest.raises(FileNotFoundError, match="captions alone, pass only_sound=True"):
-        study.user_inputs()
-    given = study.user_inputs(only_sound=True)
+        study.paper_inputs()
+    given = study.paper_inputs(only_sound=True)
+    assert study.readable(given, Drawn()) is given
     assert given.images is None
     assert kinds(given.problems) == {("error", "image is missing"): 12}
     shown = plots.there(given).set_index("asked for")["there"].to_dict()
@@ -627,7 +648,7 @@ def test_without_a_photograph_the_captions_are_asked_and_what_is_missing_is_coun
         "entities with images": "0 of 6",
         "images": "0 of 72",
     }
-    results = study.run(given, store=store, n_resamples=10)
+    results = asked(given, store=store, n_resamples=10)
     assert set(results.scores["level"]) == {"S_PT", "S_L, no image", "S_L, text model"}
     assert results.scores["test"].nunique() == 46
     twice = np.log(0.4 / 0.2)
@@ -641,9 +662,7 @@ def test_without_a_photograph_the_captions_are_asked_and_what_is_missing_is_coun
     assert plots.named_examples(study.named_instead(results.answers, given.entities), ["tie"]).empty
     said = plots.leaning_sentence(results.scores, study.shares(results.scores))
     assert "language, no entity has images; vision, no entity has images" in said
-    assert "Images: none. In captions alone: 46 entities." in plots.run_sentence(
-        given, results.scores
-    )
+    assert "Images: none. In captions alone: 46 entities." in plots.run_sentence(given, results)
 
 
 def test_half_of_the_pictures_are_named_and_counted_and_the_rest_is_scored(paper, store, tmp_path):
@@ -655,8 +674,8 @@ def test_half_of_the_pictures_are_named_and_counted_and_the_rest_is_scored(paper
     names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.png"))]
     write_regions(folder, [name for name in names if name != "purse/woman/36.png"])
     with pytest.raises(datasets.DataError, match=r"regions cannot be used \(1, such as purse, wom"):
-        study.user_inputs()
-    given = study.user_inputs(only_sound=True)
+        study.paper_inputs()
+    given = study.paper_inputs(only_sound=True)
     assert kinds_by_entity(given)["purse", "regions cannot be used"] == 1
     assert kinds_by_entity(given)["beer", "image is missing"] == 2
     assert kinds_by_entity(given)["purse", "set is unbalanced"] == 1
@@ -664,7 +683,7 @@ def test_half_of_the_pictures_are_named_and_counted_and_the_rest_is_scored(paper
     assert shown.loc["images", "there"] == "6 of 72"
     assert shown.loc["entities with images", "there"] == "1 of 6"
     assert "briefcase" in shown.loc["entities with images", "what is missing"]
-    results = study.run(given, store=store, n_resamples=10)
+    results = asked(given, store=store, n_resamples=10)
     assert value(results, "purse", "S_V", "S(f)")["value"] == pytest.approx(np.log(0.5))
     assert set(results.scores.query("level == 'S_V'")["test"]) == {"purse"}
     said = plots.leaning_sentence(results.scores, study.shares(results.scores))
@@ -674,16 +693,17 @@ def test_half_of_the_pictures_are_named_and_counted_and_the_rest_is_scored(paper
 def test_regions_of_another_detector_and_none_at_all_leave_the_captions(paper, store, tmp_path):
     folder = gather(tmp_path / "own", {"woman": range(6), "man": range(6, 12)})
     options = {"folder": folder, "entities": pair().query("entity == 'purse'")}
+    given = study.paper_inputs(**options)
     with pytest.raises(FileNotFoundError, match="the detector's weights are not here"):
-        study.user_inputs(**options)
-    options["only_sound"] = True
-    given = study.user_inputs(**options)
+        asked(given, store=store)
+    given = study.readable(given, Drawn())
+    assert (given.images, given.dataset) == (None, "no images")
     assert kinds(given.problems) == {("error", "the detector is not there"): 1}
     write_regions(folder, [f"purse/{g}/{n}.png" for n in range(12) for g in (WOMAN, MAN)], width=3)
-    given = study.user_inputs(**options)
+    given = study.paper_inputs(**options, only_sound=True)
     assert kinds(given.problems) == {("error", "regions cannot be used"): 12}
-    assert "have 3 numbers a region, and the model takes 4" in given.problems["what"].iloc[0]
-    assert set(study.run(given, store=store).scores["n"]) == {1}
+    assert "have 3 numbers a region, and the model takes 2048" in given.problems["what"].iloc[0]
+    assert set(asked(given, store=store).scores["n"]) == {1}
 
 
 def test_a_folder_of_regions_is_named_by_the_paths_of_the_images(paper, tmp_path):
@@ -692,15 +712,20 @@ def test_a_folder_of_regions_is_named_by_the_paths_of_the_images(paper, tmp_path
         name = f"purse/{WOMAN if number < 6 else MAN}/{number}.png"
         path = folder / "regions" / f"{name}.npz"
         path.parent.mkdir(parents=True, exist_ok=True)
-        one = {"x": np.full((1, 4), 0.1 * number, np.float32), "bbox": [[0.0, 0.0, 8.0, 8.0]]}
+        one = {
+            "x": np.full((1, study.WIDTH), 0.1 * number, np.float32),
+            "bbox": [[0.0, 0.0, 8.0, 8.0]],
+        }
         np.savez(path, **one, num_bbox=1, image_w=8, image_h=8)
-    given = study.user_inputs(folder=folder, entities=pair().query("entity == 'purse'"))
-    assert given.images.take([0, 11]).features[:, 0, 0] == pytest.approx([0.0, 0.9])
+    given = study.paper_inputs(folder=folder, entities=pair().query("entity == 'purse'"))
+    assert given.images.images.part([0, 11]).regions().features[:, 0, 0] == pytest.approx(
+        [0.0, 0.9]
+    )
 
 
 def test_the_large_model_is_compared_with_the_large_bert(paper):
-    given = study.user_inputs("vl-bert-large", per_agent=0, folder=".")
-    assert (given.model.name, given.text_model.name) == ("vl-bert-large", "bert-large")
-    study.user_inputs(per_agent=0, folder=".")
+    given = study.paper_inputs("vl-bert-large", per_agent=0, folder=".")
+    assert [each.name for each in study.load_models(given)] == ["vl-bert-large", "bert-large"]
+    study.load_models(study.paper_inputs(per_agent=0, folder="."))
     assert paper == ["vl-bert-large", "bert-large", "vl-bert", "bert"]
     assert "fill masks" in study.models.REGISTRY["bert-large"].capabilities

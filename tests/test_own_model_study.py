@@ -17,6 +17,7 @@ from biaslib.models.own import OwnModel, load_own
 from biaslib.report import own_model as plots
 from biaslib.studies import own_model as study
 from biaslib.studies import study1_grounded as grounded
+from plantedworld.inputs import study1_grounded as planted
 from plantedworld.models.checkpoints import checkpoint
 
 NOT_OF_CLIP = {

@@ -22,6 +22,7 @@ from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
 from biaslib.models.regions import RegionFeatures
 from biaslib.studies import study1_grounded as study
+from plantedworld.inputs import study1_grounded as planted
 
 FOLDER = Path(__file__).parent / "golden" / "ross_released"
 TOLERANCE = 2e-5
@@ -349,12 +350,12 @@ def test_regions_from_files_take_the_place_of_pictures_and_problems_are_counted(
     assert wrong.loc["picture has no regions", "where"] == "google/lxmert.safetensors"
     refused = wrong.loc["regions cannot be used", "what"]
     assert "1024 numbers a region, and the model takes 2048" in refused
-    rows = found["visualbert"][0].images.part(np.array([1, 0]))
+    rows = found["visualbert"][0].images.part([1, 0]).regions()
     assert rows.features.shape == (2, 3, 1024)
-    rows = found["lxmert"][0].images.part(np.array([1]))
+    rows = found["lxmert"][0].images.part([1]).regions()
     assert rows.class_names == ("man", "hat")
     assert rows.persons.tolist() == [[False, True]]
-    assert found["vl-bert"][0].pool.kind == "files"
+    assert not found["vl-bert"][0].images.has_regions
     (data / "ross2021" / "regions" / "google" / "visualbert-nlvr2.th").rename(data / "elsewhere.th")
     found = study.inputs("paper", only_sound=True, **asked)
     assert "visualbert" not in found
