@@ -27,6 +27,8 @@ from biaslib.models.images import pictures
 from biaslib.report import study3_clip_audit as plots
 from biaslib.runtime import Store, UnknownNameError
 from biaslib.studies import study3_clip_audit as study
+from plantedworld.inputs import study3_clip_audit as planted
+from plantedworld.studies import study3_clip_audit as verdict
 from plantedworld.training import clip as recipe
 
 ROOT = Path(__file__).parents[1]
@@ -118,7 +120,7 @@ def test_c_asc_recovers_the_planted_order_on_the_whole_taxonomy(audit):
 
 
 def test_c_asc_stands_beside_truth_and_oracle(audit):
-    known = study.beside_truth(audit)
+    known = verdict.beside_truth(audit)
     assert len(known) == 2 * 428
     table = plots.truth_table(known).set_index(["facet", "model"])
     ranks = table["rank correlation with the truth"]
@@ -160,7 +162,7 @@ def test_a_model_without_planted_bias_is_significant_all_the_same(store):
 
 
 def test_an_audit_of_a_real_model_is_not_taken_for_one_of_the_planted_world(audit):
-    assert study.in_planted_world(audit) is audit
+    assert verdict.in_planted_world(audit) is audit
 
 
 def test_occupations_that_name_a_gender_are_starred_or_left_out(audit):
@@ -216,7 +218,7 @@ def test_open_choices_are_switched_one_at_a_time(audit, store):
 
 
 def test_innocent_words_have_no_planted_gender():
-    table = study.innocent_captions("planted")
+    table = planted.innocent_captions()
     ratios = plantedworld.world(3, 0).truth.log_ratio(table["word"].tolist(), given="picture")
     np.testing.assert_allclose(ratios, 0, atol=1e-9)
 
@@ -229,7 +231,7 @@ def test_innocent_things_are_those_that_were_checked_word_by_word():
         "plank pond puddle river rope shelf stair stone table tent tile tower tree tunnel valley "
         "valve wall waterfall wheel window"
     )
-    things = study.innocent_captions("paper")
+    things = study.innocent_captions()
     listed = {word.lower() for word in (*stimuli.all_words(), *study.words()["word"])}
     listed |= set(stimuli.entities()["entity"]) | set(plantedworld.content_words().index)
     assert not set(things["word"]) & listed
@@ -237,15 +239,15 @@ def test_innocent_things_are_those_that_were_checked_word_by_word():
     assert captions["anchor"] == "a photo of an anchor"
     assert captions["tile"] == "a photo of a tile"
     assert not captions.str.contains("person").any()
-    assert len(study.innocent_captions("paper", n=20)) == 20
+    assert len(study.innocent_captions(n=20)) == 20
 
 
 def test_expected_pronouns_are_those_of_table_1_at_dose_1():
     rows = published.table("hamidieh2023", 1)
     rows = rows[rows["word"] != "assistant"]  # Also part of "personal assistant" and others.
-    found = study.expected_shares(plantedworld.world(1, 0), rows["word"].tolist())
+    found = verdict.expected_shares(plantedworld.world(1, 0), rows["word"].tolist())
     np.testing.assert_allclose(100 * found, rows["female"], atol=0.1)
-    assert np.isnan(study.expected_shares(plantedworld.world(1, 0), ["zzz"]))
+    assert np.isnan(verdict.expected_shares(plantedworld.world(1, 0), ["zzz"]))
 
 
 def test_the_corpus_is_the_one_the_checkpoint_was_trained_on(tmp_path, monkeypatch):
@@ -254,15 +256,15 @@ def test_the_corpus_is_the_one_the_checkpoint_was_trained_on(tmp_path, monkeypat
     world = plantedworld.world(3, 2)
     made = recipe.ClipRecipe(world=world, vision=Path())
     texts = world.captions(made.scenes, np.random.default_rng([2, 2]))["text"]
-    path = study.planted_corpus(tmp_path, 3, 2, n=300)
+    path = verdict.planted_corpus(tmp_path, 3, 2, n=300)
     assert pandas.read_parquet(path)["TEXT"].tolist() == texts.tolist()
 
 
 def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
     table = study.words()
-    path = study.planted_corpus(tmp_path, 3, 0)
+    path = verdict.planted_corpus(tmp_path, 3, 0)
     shares = study.source_of_bias(path, table)
-    truth = study.expected_shares(plantedworld.world(3, 0), shares["word"])
+    truth = verdict.expected_shares(plantedworld.world(3, 0), shares["word"])
     kept = (shares["n"] > 0).to_numpy() & np.isfinite(truth)
     assert kept.sum() > 400
     inside = (truth >= shares["low"]) & (truth <= shares["high"])
@@ -271,12 +273,12 @@ def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
     z = ((shares["share"] - truth)[kept] / spread).to_numpy()
     assert abs(z.mean()) < 4 / np.sqrt(kept.sum())
     assert 0.8 < z.std() < 1.2
-    found = study.against_truth(shares, truth)
+    found = verdict.against_truth(shares, truth)
     assert found["words"] == kept.sum()
     assert [found["mean"], found["spread"]] == pytest.approx([z.mean(), z.std(ddof=1)])
     assert found["inside"] >= inside[kept].mean()
     assert "the count is right" in plots.recovered(found)
-    off = study.against_truth(shares, np.clip(truth + 0.1, 0, 1))
+    off = verdict.against_truth(shares, np.clip(truth + 0.1, 0, 1))
     assert "the count is off" in plots.recovered(off)
     assert shares.attrs["rows"] == study.CORPUS_SIZE
     totals = shares[["female", "male", "both"]].sum(axis=1)
@@ -285,7 +287,7 @@ def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
 
 def test_pronouns_and_scores_go_together_where_a_bias_is_planted_and_not_elsewhere(tmp_path, store):
     table = study.words()
-    found = study.mechanism((0, 3), 0, tmp_path, table, store=store)
+    found = verdict.mechanism((0, 3), 0, tmp_path, table, store=store)
     result = plots.mechanism_table(found).set_index("dose")
     assert abs(result.loc[0, "rank correlation"]) < 0.15
     assert result.loc[3, "rank correlation"] > 0.7
@@ -308,7 +310,7 @@ def deadly(images):
     return encode(images)
 
 model.encode_image = deadly
-study.embed_images(model, given, Store(sys.argv[1]), shard_size=8)
+study.embed_images(model, given.portraits, Store(sys.argv[1]), shard_size=8)
 """
 
 
@@ -325,9 +327,9 @@ def test_a_run_that_is_killed_goes_on_and_gives_the_same_scores(tmp_path, monkey
         return encode(images)
 
     model.encode_image = counting
-    resumed = study.embed_images(model, given, Store(tmp_path / "killed"), shard_size=8)
+    resumed = study.embed_images(model, given.portraits, Store(tmp_path / "killed"), shard_size=8)
     assert sum(computed) == 30 - 16
-    fresh = study.embed_images(model, given, Store(tmp_path / "fresh"), shard_size=8)
+    fresh = study.embed_images(model, given.portraits, Store(tmp_path / "fresh"), shard_size=8)
     np.testing.assert_array_equal(resumed, fresh)
     after, straight = (
         study.fingerprint(study.audit(given, n_resamples=10, store=Store(tmp_path / name)).scores)
@@ -362,8 +364,8 @@ def test_two_processes_share_the_portraits(tmp_path):
     ]
     given = study.inputs("planted", n_per_cell=3)
     model = study.load_model(given)
-    stored = study.embed_images(model, given, Store(tmp_path))
-    alone = model.encode_image(given.read(given.people))
+    stored = study.embed_images(model, given.portraits, Store(tmp_path))
+    alone = model.encode_image(given.portraits)
     np.testing.assert_allclose(stored, alone, atol=1e-6)
 
 
@@ -410,8 +412,7 @@ def test_a_process_has_its_card_before_its_model_and_shares_what_is_missing(tmp_
 
     given = study.inputs("planted", n_per_cell=3)
     store = Store(tmp_path)
-    first = replace(given, people=given.people.iloc[:4], ids=list(given.ids)[:4])
-    study.embed_images(Random(), first, store)
+    study.embed_images(Random(), given.portraits.part(range(4)), store)
     monkeypatch.setenv("BIASLIB_STORE", str(tmp_path))
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setitem(sys.modules, "accelerate", SimpleNamespace(PartialState=FakeState))
@@ -444,11 +445,11 @@ def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
     monkeypatch.setattr(study, "load_model", lambda given: Random())
     audit = study.audit(given, n_resamples=10, store=Store(paper / "store"))
     assert audit.scores["dataset"].unique().tolist() == ["FairFace train, crop 0.25"]
-    corpus = study.corpus_of(given, paper)
+    corpus = given.captions(paper)
     assert (corpus.missing, corpus.profile) == ("", "paper")
     shares = study.source_of_bias(corpus.path, audit.table)
     assert (shares.attrs["rows"], shares.attrs["nulls"]) == (3000, 6)
-    assert corpus.truth(["nurse"]) is None
+    assert corpus.truth is None
     other = study.other_crops(audit.model, given, Store(paper / "store"))
     assert other["crop 1.25"].shape == (42, 16)
     shutil.rmtree(paper / "fairface" / sample.OTHER_CROP)
@@ -468,11 +469,11 @@ def test_missing_data_say_what_to_put_where(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="fairface_label_train"):
         study.inputs("paper")
     sample.write_folders(tmp_path / "fairface")
-    corpus = study.corpus_of(study.inputs("paper"), tmp_path)
+    corpus = study.inputs("paper").captions(tmp_path)
     assert "parquet files with a column of captions" in corpus.missing
     assert corpus.profile == "planted"
     assert corpus.path.parent == tmp_path
-    expected = study.expected_shares(plantedworld.world(3, 0), ["nurse"])
+    expected = verdict.expected_shares(plantedworld.world(3, 0), ["nurse"])
     assert corpus.truth(["nurse"]) == expected
 
 
@@ -552,12 +553,12 @@ def test_any_dual_encoder_can_be_named(paper):
 def test_checksums_change_with_portraits_labels_and_corpora(paper):
     given = study.inputs("paper")
     assert study.inputs("paper").checksum == given.checksum
-    corpus = study.corpus_of(given, paper).checksum
+    corpus = given.captions(paper).checksum
     relabel(paper / "fairface", lambda table: table.assign(age="0-2").iloc[::-1])
     sample.write_corpus(paper / "captions", n=100)
     other = study.inputs("paper", split="validation")
     assert len({given.checksum, other.checksum}) == 2
-    assert study.corpus_of(given, paper).checksum != corpus
+    assert given.captions(paper).checksum != corpus
 
 
 def test_the_cost_reckons_with_what_the_benchmark_measured():
@@ -667,7 +668,9 @@ def test_what_is_there_is_counted(audit):
     shown = plots.there(audit.given, audit.table).set_index("asked for")["there"]
     assert shown["portraits"] == "120 of 120"
     assert shown["printed cells of C-ASC: words with their types"] == "690 of 709"
-    shown = plots.there(audit.given, study.words(outside=True)).set_index("asked for")["there"]
+    shown = plots.there(replace(audit.given, words=study.words(outside=True))).set_index(
+        "asked for"
+    )["there"]
     assert shown["printed cells of C-ASC: words with their types"] == "709 of 709"
 
 

@@ -27,6 +27,7 @@ from biaslib.published.counts import mcnemar_p
 from biaslib.report import study4_captions as plots
 from biaslib.runtime import Store
 from biaslib.studies import study4_captions as study
+from plantedworld.inputs import study4_captions as planted
 from plantedworld.studies import study4_captions as worlds
 
 SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "vlstereoset" / vlstereoset.FILE
@@ -79,7 +80,7 @@ def run_of(table, *scores, profile="planted"):
     names = [*study.CAPTIONS, *study.NEUTRAL]
     columns = {name: [name] * n for name in names if name not in table}
     table = pandas.DataFrame({"target": ["sister"] * n, "triplet": range(n)} | columns | table)
-    given = study.Inputs(table, grey(1), None, profile, "invented")
+    given = study.Inputs(table, grey(1), grey(1), profile, "invented", balance=profile == "paper")
     skipped = pandas.DataFrame(columns=["model", "reason"])
     return study.Run(given, {each.way.label: each for each in scores}, skipped)
 
@@ -437,7 +438,7 @@ def test_shifts_in_paper_are_summarised_without_a_baseline():
 
 @pytest.mark.slow
 def test_shifts_in_planted_stand_beside_checkpoints_without_bias():
-    given = study.planted_inputs(0, 8)
+    given = planted.inputs(0, 8)
     ways = [way for way in study.WAYS if way.model == "CLIP"]
     found = study.run(ways, given, functools.partial(study.load, profile="planted"))
     summary = worlds.shift_summary(found)
@@ -562,7 +563,9 @@ def test_a_detector_that_finds_nothing_in_white_leaves_vlss_out_and_says_so(tmp_
             return super().match(images, texts)
 
     given = small_inputs()
-    given = study.Inputs(given.table, given.images, [grey(1)[0] + 255], "planted", "invented")
+    given = study.Inputs(
+        given.table, given.images, pictures([grey(1)[0] + 255]), "planted", "invented"
+    )
     found = study.run([WAY], given, lambda way: Blind(np.eye(3)))
     assert found.skipped.to_numpy().tolist() == [
         ["VisualBERT, vlss", "the detector finds no region in a white image"]
@@ -635,7 +638,7 @@ def test_reasons_are_short_in_table_2_and_whole_in_a_table_of_their_own():
 
 @pytest.mark.slow
 def test_in_planted_one_way_alone_is_left_out_and_for_its_vectors():
-    found = study.run(study.WAYS, study.planted_inputs(0, 2))
+    found = study.run(study.WAYS, planted.inputs(0, 2))
     assert found.skipped.to_numpy().tolist() == [
         [
             "FLAVA, cosine of the encoders alone",
@@ -688,16 +691,16 @@ def test_a_run_that_is_killed_goes_on_and_gives_the_same_scores(tmp_path):
 
 
 def test_planted_inputs_are_unbalanced_as_the_release_is_and_have_the_same_captions_anywhere():
-    given = study.planted_inputs(0, 16)
+    given = planted.inputs(0, 16)
     counts = given.table.groupby(["category", "label"]).size()
     for category in ("gender", "profession", "tone", "age"):
         rarer = "stereotype" if category == "gender" else "anti-stereotype"
         assert counts[category, rarer] == 4
         assert counts[category].sum() == 12
-    views = given.images.query("category == 'gender'")["object_view"].value_counts()
+    views = given.images.frame.query("category == 'gender'")["object_view"].value_counts()
     assert views["ambiguous"] == 6
-    assert study.planted_inputs(0, 16).checksum == given.checksum
-    assert study.planted_inputs(1, 16).checksum != given.checksum
+    assert planted.inputs(0, 16).checksum == given.checksum
+    assert planted.inputs(1, 16).checksum != given.checksum
 
 
 def test_the_sample_of_the_rehearsal_is_read_in_paper_with_its_dead_links(tmp_path, monkeypatch):
@@ -830,7 +833,7 @@ def test_shifts_name_the_modality_only_where_captions_and_pictures_are_independe
 
 
 def test_an_object_fades_from_the_picture_without_it_to_the_one_with_it():
-    scenes = worlds.choices(0, 4).images.query("category == 'gender'")
+    scenes = worlds.choices(0, 4).images.frame.query("category == 'gender'")
     hidden = plantedworld.draw(scenes.assign(object_view="hidden"))
     assert (worlds.faded(scenes, 0) == hidden).all()
     assert (worlds.faded(scenes, 1) == plantedworld.draw(scenes)).all()
@@ -998,7 +1001,7 @@ def test_exercises_are_checked():
 
 
 def test_category_sizes_stand_as_printed_and_as_counted():
-    table = plots.sizes(study.planted_inputs(0, 8)).set_index("category")
+    table = plots.sizes(planted.inputs(0, 8)).set_index("category")
     assert table["Table 1 as printed"].to_dict() == reexamination.printed_sizes()
     assert table["released table, balanced"].to_dict() == reexamination.released_sizes()
     assert table["fits Table 4"].to_dict() == reexamination.released_sizes()

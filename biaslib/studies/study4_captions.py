@@ -158,7 +158,7 @@ class Inputs:
         *neutral stereotype* and *neutral anti-stereotype*, empty where there are none; in
         ``paper`` also *gendered words left*, see :func:`biaslib.datasets.vlstereoset.neutralised`.
     images
-        The images, in the same order.
+        The images, in the same order; in any form that models take.
     white
         One white image.
     profile, dataset
@@ -179,6 +179,10 @@ class Inputs:
     checksum: str = ""
     links: pandas.DataFrame | None = None
     balance: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "images", pictures(self.images))
+        object.__setattr__(self, "white", pictures(self.white))
 
     @property
     def anti(self) -> np.ndarray:
@@ -412,6 +416,7 @@ def caption_scores(
         If texts and images differ in number.
     """
     _require_head(model, head)
+    images = pictures(images)
     texts = [list(row) for row in texts]
     if len(texts) != len(images):
         raise ValueError(f"there are {len(images)} images for {len(texts)} rows of captions")
