@@ -273,8 +273,8 @@ def depictions() -> pandas.DataFrame:
     >>> table = depictions().set_index(["test", "set"])
     >>> table.loc[("C6", "X"), "shows"]
     'portraits of men'
-    >>> table.loc[("occupation-gender", "B"), "n_drawn"] > 0
-    np.True_
+    >>> bool(table.loc[("occupation-gender", "B"), "n_drawn"] > 0)
+    True
     """
     return _depictions().copy()
 
@@ -324,8 +324,8 @@ def grounded_sets(
     Examples
     --------
     >>> sets = grounded_sets("occupation-gender", np.random.default_rng(0))
-    >>> sets["Ax"]["gender"].unique().tolist(), sets["Ax"]["role_shown"].all()
-    (['man'], np.True_)
+    >>> sets["Ax"]["gender"].unique().tolist(), bool(sets["Ax"]["role_shown"].all())
+    (['man'], True)
     """
     known = stimuli.association_tests(study1=True)["name"].tolist()
     if test_name not in known:

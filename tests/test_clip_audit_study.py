@@ -27,6 +27,7 @@ from biaslib.models.images import pictures
 from biaslib.report import study3_clip_audit as plots
 from biaslib.runtime import Store, UnknownNameError
 from biaslib.studies import study3_clip_audit as study
+from plantedworld import corpus as corpus_truth
 from plantedworld.inputs import study3_clip_audit as planted
 from plantedworld.studies import study3_clip_audit as verdict
 from plantedworld.training import clip as recipe
@@ -245,9 +246,9 @@ def test_innocent_things_are_those_that_were_checked_word_by_word():
 def test_expected_pronouns_are_those_of_table_1_at_dose_1():
     rows = published.table("hamidieh2023", 1)
     rows = rows[rows["word"] != "assistant"]  # Also part of "personal assistant" and others.
-    found = verdict.expected_shares(plantedworld.world(1, 0), rows["word"].tolist())
+    found = corpus_truth.expected_shares(plantedworld.world(1, 0), rows["word"].tolist())
     np.testing.assert_allclose(100 * found, rows["female"], atol=0.1)
-    assert np.isnan(verdict.expected_shares(plantedworld.world(1, 0), ["zzz"]))
+    assert np.isnan(corpus_truth.expected_shares(plantedworld.world(1, 0), ["zzz"]))
 
 
 def test_the_corpus_is_the_one_the_checkpoint_was_trained_on(tmp_path, monkeypatch):
@@ -256,15 +257,15 @@ def test_the_corpus_is_the_one_the_checkpoint_was_trained_on(tmp_path, monkeypat
     world = plantedworld.world(3, 2)
     made = recipe.ClipRecipe(world=world, vision=Path())
     texts = world.captions(made.scenes, np.random.default_rng([2, 2]))["text"]
-    path = verdict.planted_corpus(tmp_path, 3, 2, n=300)
+    path = corpus_truth.planted_corpus(tmp_path, 3, 2, n=300)
     assert pandas.read_parquet(path)["TEXT"].tolist() == texts.tolist()
 
 
 def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
     table = study.words()
-    path = verdict.planted_corpus(tmp_path, 3, 0)
+    path = corpus_truth.planted_corpus(tmp_path, 3, 0)
     shares = study.source_of_bias(path, table)
-    truth = verdict.expected_shares(plantedworld.world(3, 0), shares["word"])
+    truth = corpus_truth.expected_shares(plantedworld.world(3, 0), shares["word"])
     kept = (shares["n"] > 0).to_numpy() & np.isfinite(truth)
     assert kept.sum() > 400
     inside = (truth >= shares["low"]) & (truth <= shares["high"])
@@ -473,7 +474,7 @@ def test_missing_data_say_what_to_put_where(tmp_path, monkeypatch):
     assert "parquet files with a column of captions" in corpus.missing
     assert corpus.profile == "planted"
     assert corpus.path.parent == tmp_path
-    expected = verdict.expected_shares(plantedworld.world(3, 0), ["nurse"])
+    expected = corpus_truth.expected_shares(plantedworld.world(3, 0), ["nurse"])
     assert corpus.truth(["nurse"]) == expected
 
 

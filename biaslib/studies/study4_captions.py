@@ -685,8 +685,8 @@ def reference_models() -> pandas.DataFrame:
 
     Examples
     --------
-    >>> reference_models().set_index("model").loc["random", "vlbs"].round(2)
-    np.float64(33.33)
+    >>> round(float(reference_models().set_index("model").loc["random", "vlbs"]), 2)
+    33.33
     """
     names = ("ideal", "random", "biased")
     rows = [(name, *vars(caption_selection.reference_scores(name)).values()) for name in names]

@@ -12,7 +12,7 @@ from biaslib import stimuli
 from biaslib.models.images import Pictures, pictures
 from biaslib.studies import study3_clip_audit as study
 from plantedworld import AGES, Scenes, content_words, faces, world
-from plantedworld.studies.study3_clip_audit import expected_shares, planted_corpus
+from plantedworld.corpus import expected_shares, planted_corpus
 
 __all__ = ["captions", "innocent_captions", "inputs"]
 

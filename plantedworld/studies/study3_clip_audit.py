@@ -1,29 +1,24 @@
 """Study 3 where the answer is known: C-ASC and counted pronouns beside what is planted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas
 
 from biaslib import runtime
-from biaslib.datasets import captions as corpora
 from biaslib.metrics import caption_association
 from biaslib.studies import study3_clip_audit as study
-from plantedworld import World, agent_words, content_words, frames, world
+from plantedworld import world
+from plantedworld.corpus import expected_shares, planted_corpus
 from plantedworld.models.oracle import Oracle
 
 __all__ = [
     "against_truth",
     "beside_truth",
-    "expected_shares",
     "in_planted_world",
     "mechanism",
-    "planted_corpus",
 ]
-
-CORPUS_SIZE = 45_000
-"""Captions that a tiny CLIP was trained on."""
 
 NOTHING = 1e-9
 """Log ratios and spreads below this are rounding, and count as 0."""
@@ -74,70 +69,6 @@ def _where_spread(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
     found, spread = np.zeros(len(similarities)), np.ptp(similarities, axis=1) > NOTHING
     found[spread] = caption_association.c_asc(similarities[spread], members)[:, 0]
     return np.where(np.abs(found) < NOTHING, 0.0, found)
-
-
-def planted_corpus(
-    folder: str | Path, dose: float, seed: int, planted_in: str = "both", n: int = CORPUS_SIZE
-) -> Path:
-    """Write the captions that the tiny CLIP of a world was trained on, in LAION's layout.
-
-    The draws are those of ``plantedworld.training.clip.ClipRecipe``, from the same seeds.
-
-    Returns
-    -------
-    pathlib.Path
-        A parquet file with the columns TEXT and URL, the latter empty.
-    """
-    made = world(dose, seed, planted_in)
-    scenes = made.scenes(n, np.random.default_rng([seed, 1]))
-    texts = made.captions(scenes, np.random.default_rng([seed, 2]))["text"]
-    path = Path(folder) / f"captions-dose{dose:g}-seed{seed}-{planted_in}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pandas.DataFrame({"TEXT": texts.to_numpy(), "URL": ""}).to_parquet(path)
-    return path
-
-
-def expected_shares(
-    world: World, entries: Sequence[str], groups: Mapping[str, Sequence[str]] = corpora.PRONOUNS
-) -> np.ndarray:
-    r"""Return the share of the first group's words among both groups', given the entry: the truth.
-
-    By enumeration over content words w that hold the entry, frames f, cells z and persons a:
-
-    .. math:: P(a \in A \mid \text{entry}) \propto \sum_{w, f, z} P(z) P(w \mid z) P(f \mid w)
-              \sum_{a \in A} P(a \mid \text{place}(f), z)
-
-    Parameters
-    ----------
-    world
-        The planted world.
-    entries
-        Words of the taxonomy.
-    groups
-        As of :func:`biaslib.datasets.group_counts`.
-
-    Returns
-    -------
-    numpy.ndarray
-        (k,), NaN where the world's captions never hold the entry with either.
-    """
-    truth = world.truth
-    contents = [f" {corpora.normalised(word)} " for word in content_words().index]
-    agents = agent_words()["word"]
-    joint = np.exp(truth.log_words + truth.design.log_cells)
-    frame_shares = np.exp(truth.log_frames)
-    both = []
-    for group in groups.values():
-        chosen = agents.isin(group).to_numpy()
-        of_place = {
-            place: np.exp(each[chosen]).sum(axis=0) for place, each in truth.log_agents.items()
-        }
-        of_frame = np.array([of_place.get(f.place, np.zeros(joint.shape[1])) for f in frames()])
-        both.append((joint * (frame_shares @ of_frame)).sum(axis=1))
-    holds = np.array([[f" {corpora.normalised(e)} " in c for c in contents] for e in entries])
-    first, second = (holds @ each for each in both)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return first / (first + second)
 
 
 def against_truth(shares: pandas.DataFrame, truth: np.ndarray) -> dict[str, float]:
