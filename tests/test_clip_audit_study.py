@@ -252,7 +252,7 @@ def test_expected_pronouns_are_those_of_table_1_at_dose_1():
 
 
 def test_the_corpus_is_the_one_the_checkpoint_was_trained_on(tmp_path, monkeypatch):
-    assert recipe.N_PAIRS == study.CORPUS_SIZE
+    assert recipe.N_PAIRS == corpus_truth.CORPUS_SIZE
     monkeypatch.setattr(recipe, "N_PAIRS", 300)
     world = plantedworld.world(3, 2)
     made = recipe.ClipRecipe(world=world, vision=Path())
@@ -281,7 +281,7 @@ def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
     assert "the count is right" in plots.recovered(found)
     off = verdict.against_truth(shares, np.clip(truth + 0.1, 0, 1))
     assert "the count is off" in plots.recovered(off)
-    assert shares.attrs["rows"] == study.CORPUS_SIZE
+    assert shares.attrs["rows"] == corpus_truth.CORPUS_SIZE
     totals = shares[["female", "male", "both"]].sum(axis=1)
     assert (totals <= shares["captions"]).all()
 
@@ -666,7 +666,7 @@ def test_every_printed_cell_finds_the_score_of_its_word_type_and_group():
 
 
 def test_what_is_there_is_counted(audit):
-    shown = plots.there(audit.given, audit.table).set_index("asked for")["there"]
+    shown = plots.there(audit.given).set_index("asked for")["there"]
     assert shown["portraits"] == "120 of 120"
     assert shown["printed cells of C-ASC: words with their types"] == "690 of 709"
     shown = plots.there(replace(audit.given, words=study.words(outside=True))).set_index(
