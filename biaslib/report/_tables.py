@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas
 
@@ -29,6 +29,10 @@ class Table:
         if not self.folded:
             return body
         return f'<details class="table-behind"><summary>{caption}</summary>{body}</details>'
+
+    def behind(self) -> str:
+        """Return the table folded, as it stands behind a figure."""
+        return replace(self, folded=True)._repr_html_()
 
     def _heading(self, name, values) -> str:
         """Set a heading above numbers where they are: to the right."""

@@ -1,15 +1,32 @@
 """Sentences that carry numbers of the run."""
 
+import inspect
+from typing import Any
 
-def say(text: str):
-    """Display a Markdown sentence whose numbers were computed by the cell that says it.
 
-    Numbers in prose come from the run and are never typed: in the book the cell's code is
-    hidden and the sentence reads as text; in a live notebook it stands under its cell.
+def say(template: str, **values: Any):
+    """Display Markdown whose numbers were computed by the cell that says it.
+
+    Numbers in prose come from the run and are never typed. In the book the call is left out of the
+    code that is shown, and the sentence reads as text.
+
+    Parameters
+    ----------
+    template
+        Markdown with places in braces, as :meth:`str.format` takes them; what it is indented by in
+        the cell is taken away.
+    values
+        The values of the places. Without any the template is taken as it is.
+
+    Examples
+    --------
+    >>> say("The mean is {mean:.2f}, {row[p]}.", mean=1 / 3, row={"p": p_text(0.012)}).data
+    'The mean is 0.33, p = .012.'
     """
     from IPython.display import Markdown
 
-    return Markdown(text)
+    text = inspect.cleandoc(template)
+    return Markdown(text.format(**values) if values else text)
 
 
 def p_text(p_value: float) -> str:
