@@ -130,3 +130,15 @@ def there_table(rows: Sequence[tuple[str, int, int, str]]) -> pandas.DataFrame:
     """
     told = [(what, f"{there:,} of {asked:,}", note or "–") for what, asked, there, note in rows]
     return pandas.DataFrame(told, columns=["asked for", "there", "what is missing"])
+
+
+def require_paper(scores: pandas.DataFrame) -> None:
+    """Refuse planted scores where printed ones stand beside them.
+
+    Raises
+    ------
+    ValueError
+        If *profile* is not ``paper`` throughout: planted and printed numbers share no table.
+    """
+    if "profile" not in scores or (scores["profile"] != "paper").any():
+        raise ValueError("planted scores and printed ones share no table; run the profile 'paper'")

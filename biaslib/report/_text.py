@@ -1,6 +1,7 @@
 """Sentences that carry numbers of the run."""
 
 import inspect
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -47,3 +48,24 @@ def signed(value: float, decimals: int = 2) -> str:
     '−0.50'
     """
     return f"{value:.{decimals}f}".replace("-", "−")
+
+
+def interval_text(low: float, high: float, decimals: int = 2) -> str:
+    """Return an interval for a sentence or a cell; a dash where there is none.
+
+    >>> interval_text(-0.5, 0.25), interval_text(float("nan"), 1)
+    ('−0.50 to 0.25', '–')
+    """
+    if low != low or high != high:  # not a number
+        return "–"
+    return f"{signed(low, decimals)} to {signed(high, decimals)}"
+
+
+def interval_texts(rows: Mapping[str, Iterable[float]], decimals: int = 2) -> list[str]:
+    """Return the intervals of a table with *low* and *high* as text.
+
+    >>> interval_texts({"low": [0.1, 2], "high": [0.2, 3]}, 1)
+    ['0.1 to 0.2', '2.0 to 3.0']
+    """
+    ends = zip(rows["low"], rows["high"], strict=True)
+    return [interval_text(low, high, decimals) for low, high in ends]
