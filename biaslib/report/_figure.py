@@ -48,7 +48,8 @@ class Figure:
         """Return the figure as HTML, for a notebook program."""
         caption, alt = html.escape(self.caption), html.escape(self.alt)
         drawn = f'<img src="{self._address()}" alt="{alt}" style="max-width: 100%">'
-        return f"<figure>{drawn}<figcaption>{caption}</figcaption></figure>{self._behind()}"
+        drawn += f"<figcaption>{caption}</figcaption>"
+        return f'<figure style="margin: 1em 0">{drawn}</figure>{self._behind()}'
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return _bundle(self)

@@ -4,10 +4,17 @@ import numpy as np
 import pandas
 
 import plantedworld
-from biaslib.report._drawing import Drawing
-from biaslib.report._explorer import Panel
-from biaslib.report._style import COLOURS, dots, marked, subplots
-from biaslib.report._text import interval_text, interval_texts, signed
+from biaslib.report import (
+    COLOURS,
+    Drawing,
+    Panel,
+    dots,
+    interval_text,
+    interval_texts,
+    marked,
+    signed,
+    subplots,
+)
 from plantedworld.studies import measures as study
 
 __all__ = [
