@@ -112,15 +112,21 @@ def effect_size_map(number: int) -> Figure:
     wide = effect_sizes(number)
     models = list(wide.columns[2:])
     values = wide[models].to_numpy(dtype=float)
-    figure, axes = subplots(height=1.3 + 0.255 * len(wide))
     printed = effect_sizes(number, "printed")[models].map(lambda text: text.replace("-", "−"))
+    figure, axes = subplots(height=1.3 + 0.255 * len(wide))
     image = _heat_map(axes, values, printed.to_numpy(), 2, "–")
-    axes.set_xticks(range(len(models)), models)
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(len(wide)), wide["level"])
+    _name_cells(axes, models, wide["level"])
     _name_tests(axes, wide)
     _colour_bar(figure, image, axes, "effect size d as printed; hatched: printed as a dash")
     return figure
+
+
+def _name_cells(axes, columns, rows) -> None:
+    """Name the columns of a heat map above it, and its rows on the left."""
+    columns = list(columns)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(len(rows)), rows)
 
 
 def _name_tests(axes, wide: pandas.DataFrame) -> None:
@@ -179,9 +185,7 @@ def word_map(number: int) -> Figure:
     values = wide[groups].to_numpy(dtype=float)
     figure, axes = subplots(height=1.5 + 0.225 * len(wide))
     image = _heat_map(axes, values, [[signed(v) for v in row] for row in values], 1.7)
-    axes.set_xticks(range(len(groups)), [_two_lines(name) for name in groups])
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(len(wide)), wide["word"])
+    _name_cells(axes, map(_two_lines, groups), wide["word"])
     axes.set_yticks(np.arange(len(wide)) - 0.5, minor=True)
     axes.grid(which="minor", axis="y", color="0.85", linewidth=0.6)
     axes.tick_params(which="minor", length=0)
@@ -212,9 +216,7 @@ def top_words_map() -> Figure:
     figure, axes = subplots(height=4.2)
     texts = [[signed(v) for v in row] for row in values]
     image = _heat_map(axes, values, texts, 0.8, "–")
-    axes.set_xticks(range(len(groups)), [_two_lines(name) for name in groups])
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(len(wide)), wide["category"])
+    _name_cells(axes, map(_two_lines, groups), wide["category"])
     _colour_bar(figure, image, axes, "mean C-ASC of the ten printed words; hatched: no list")
     return figure
 
