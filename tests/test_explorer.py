@@ -1,4 +1,4 @@
-"""The declarative panel: one description, drawn alike with a kernel and without one."""
+"""The declarative panel: a description, and the page that draws it without a kernel."""
 
 import json
 import re
@@ -6,14 +6,11 @@ import re
 import numpy as np
 import pandas
 import pytest
-from bs4 import BeautifulSoup
 from PIL import Image
-from support.panels import assert_shows, choose, numbers, opened
+from support.panels import assert_shows, choose, drawn, numbers, opened
 
 from biaslib import report
-from biaslib.report import _explorer
 from biaslib.report._drawing import round_ticks
-from biaslib.report._svg import view
 
 MARKS = [
     {"kind": "dots", "x": [-1.0, 0.5], "y": [0.2, 1.4], "label": "words <W>", "group": 1,
@@ -44,13 +41,21 @@ def panel():
     return report.Panel("Tests & levels", choices, cases)
 
 
-def plotted(shown):
-    return BeautifulSoup(view(shown), "html.parser").select_one("svg.explorer-plot")
+@pytest.fixture
+def plotted(browser, tmp_path):
+    """Return a function that gives the plot of a drawing as a browser draws it."""
+
+    def plot(drawing):
+        panel = report.Panel("One", {"Only": ["one"]}, {("one",): drawing})
+        with opened(panel, browser, tmp_path) as page:
+            return drawn(page).select_one("svg.explorer-plot")
+
+    return plot
 
 
-def test_values_stand_where_the_axes_say():
-    shown = drawing().as_dict()
-    plot = plotted(shown)
+@pytest.mark.site
+def test_values_stand_where_the_axes_say(plotted):
+    shown, plot = drawing().as_dict(), plotted(drawing())
     left, right, top, base = shown["left"], 466, 26, 254
     place = numbers(plot.select("path.explorer-dots")[0]["transform"])
     assert place == pytest.approx([left + (right - left) / 4, base - 0.35 * (base - top)], abs=0.01)
@@ -71,23 +76,28 @@ def test_values_stand_where_the_axes_say():
     assert float(rules[1]["y1"]) == pytest.approx(base - 1.25 / 2 * (base - top), abs=0.01)
 
 
-def test_values_beyond_the_axes_stand_at_their_edge():
+@pytest.mark.site
+def test_values_beyond_the_axes_stand_at_their_edge(plotted):
     beyond = {"kind": "dots", "x": [-9.0, 9.0, np.nan], "y": [-9.0, 9.0, 0.0]}
-    shown = report.Drawing("", [beyond], "", "", (0, 1), (0, 1), "").as_dict()
+    shown = report.Drawing("", [beyond], "", "", (0, 1), (0, 1), "")
     places = [numbers(each["transform"]) for each in plotted(shown).select("path")]
-    assert places == [[shown["left"], 254], [466, 26]]
+    assert places == [[shown.as_dict()["left"], 254], [466, 26]]
 
 
 def test_ticks_are_round_or_named():
     assert list(round_ticks((0, 1))) == [0, 0.2, 0.4, 0.6, 0.8, 1]
     assert list(round_ticks((-0.37, 0.21))) == pytest.approx([-0.2, 0, 0.2])
     assert list(round_ticks((0, 950)).values()) == ["0", "200", "400", "600", "800"]
-    named = drawing(y_ticks={0: "women", 1: "men"})
-    texts = [each.get_text() for each in plotted(named.as_dict()).select("text")]
-    assert texts[5:7] == ["women", "men"]
-    assert named.as_dict()["left"] > drawing().as_dict()["left"]
     with pytest.raises(ValueError, match="two different numbers"):
         round_ticks((1, 1))
+
+
+@pytest.mark.site
+def test_names_of_ticks_get_the_place_they_need(plotted):
+    named = drawing(y_ticks={0: "women", 1: "men"})
+    texts = [each.get_text() for each in plotted(named).select("text")]
+    assert texts[5:7] == ["women", "men"]
+    assert named.as_dict()["left"] > drawing().as_dict()["left"]
 
 
 @pytest.mark.parametrize(
@@ -121,30 +131,14 @@ def test_the_page_carries_what_was_described(panel):
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
 
 
-def test_the_widget_shows_the_drawing_and_names_what_was_not_run(panel):
-    widget = panel.widget()
-    level, dose = widget.children[0].children
-    assert [type(each).__name__ for each in (level, dose)] == ["Dropdown", "SelectionSlider"]
-    dose.value = 3
-    shown = widget.children[1].value
-    assert "<p>One. Pictured.</p>" in shown
-    assert shown.count('<svg class="explorer-plot"') == 2
-    assert 'alt="a red &lt;square&gt;"' in shown
-    level.value = "sentence"
-    assert "<p>Nothing was run for this combination.</p>" in widget.children[1].value
-
-
-def test_the_book_gets_the_page_and_a_notebook_the_widget(panel, monkeypatch):
-    shown = []
-    monkeypatch.setattr("IPython.display.display", shown.append)
-    for book in (True, False):
-        monkeypatch.setattr(_explorer, "in_book", lambda book=book: book)
-        panel._ipython_display_()
-    assert [type(each).__name__ for each in shown] == ["HTML", "VBox"]
+def test_a_notebook_shows_the_page(panel):
+    assert panel._repr_html_().startswith('<div class="explorer" id="explorer-')
+    assert repr(panel) == "Tests & levels: Level (word, sentence); Dose (0, 3)"
+    assert panel.page() != panel.page()  # each time it is shown under an id of its own
 
 
 @pytest.mark.site
-def test_the_page_draws_what_the_notebook_draws(panel, browser, tmp_path):
+def test_choices_change_what_the_page_draws(panel, browser, tmp_path):
     with opened(panel, browser, tmp_path, width=390) as page:
         assert_shows(page, panel, "word", 0)
         page.get_by_role("slider", name="Dose").focus()

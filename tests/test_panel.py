@@ -1,8 +1,8 @@
-"""The panel of association tests: it carries the scores, with a kernel and without one."""
+"""The panel of association tests: it carries the scores and needs no kernel."""
 
 import numpy as np
 import pytest
-from support.panels import asked, assert_shows, choose, opened
+from support.panels import assert_shows, choose, opened
 
 from biaslib import inference, report
 from biaslib.report import text_encoders as plots
@@ -70,13 +70,6 @@ def test_the_histogram_puts_effects_where_they_are():
     assert (by_bin[-2], by_bin[0], by_bin[1.8]) == (0.25, 0.5, 0.25)
     assert sum(found["y"]) == 1
     assert found["x"][-1] == pytest.approx(1.9)
-
-
-def test_the_widget_says_what_the_page_says(panel):
-    widget = panel.widget()
-    shown = asked(widget, "C8", "contextual", DIVISORS[0])
-    assert panel.sentence("C8", "contextual", DIVISORS[0]) in shown
-    assert '<svg class="explorer-plot"' in shown
 
 
 @pytest.mark.site

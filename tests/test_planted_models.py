@@ -11,6 +11,8 @@ import plantedworld
 from biaslib import models
 from biaslib.models import _registry, capabilities
 from biaslib.models.images import ImageError
+from plantedworld import profile
+from plantedworld.models import checkpoints
 from plantedworld.models.checkpoints import checkpoint
 
 CAPTIONS = [

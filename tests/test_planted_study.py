@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 from scipy import stats
-from support.panels import asked, assert_shows, choose, opened
+from support.panels import assert_shows, choose, opened
 
 import plantedworld
 from biaslib import models, stimuli
@@ -391,15 +391,6 @@ def test_names_in_the_panel_are_harmless_and_stand_apart(panel):
             places = np.column_stack([named["x"], np.divide(named["y"], drawing.y_range[1])])
             gaps = np.abs(places[:, None] - places)[~np.eye(len(places), dtype=bool)]
             assert ((gaps[:, 0] > 2.45) | (gaps[:, 1] > 0.075)).all()
-
-
-def test_the_widget_of_the_panel_turns_the_dose(panel):
-    widget, measure = panel.widget(), study.MEASURES["logit"]
-    shown = [asked(widget, measure, "1", dose) for dose in study.DOSES]
-    assert len(set(shown)) == len(study.DOSES)
-    for dose, each in zip(study.DOSES, shown, strict=True):
-        assert panel.sentence(measure, "1", dose) in each
-        assert "planted world" in each
 
 
 def test_a_world_without_checkpoint_is_said_to_have_none(panel):

@@ -1,11 +1,15 @@
 """Tables and sentences: what the reader is shown."""
 
+import base64
 import math
+import re
 
 import pandas
 import pytest
+from matplotlib.figure import Figure
 
 from biaslib import report, runtime
+from biaslib.report import _figure
 
 
 def test_tables_have_headings_captions_and_true_minus_signs():
@@ -23,6 +27,69 @@ def test_a_folded_table_is_one_click_away():
     page = report.table(pandas.DataFrame({"a": [math.nan]}), "Behind", folded=True)._repr_html_()
     assert page.startswith('<details class="table-behind"><summary>Behind</summary>')
     assert "–" in page
+
+
+@pytest.fixture
+def two_words():
+    drawn = Figure()
+    drawn.subplots().plot([0, 1])
+    behind = report.table(pandas.DataFrame({"d": [0.5]}), "Behind")
+    words = {"name": "fig-two", "alt": 'A line from "left" to right.', "table": behind}
+    return report.figure(drawn, "Two <words>.", **words)
+
+
+@pytest.fixture(params=[True, False], ids=["book", "notebook"])
+def in_book(request, monkeypatch):
+    monkeypatch.setattr(_figure, "in_book", lambda: request.param)
+    return request.param
+
+
+def test_a_figure_is_picture_caption_alt_text_and_folded_table(two_words, in_book):
+    data = two_words._repr_mimebundle_()
+    assert data["text/plain"] == 'Two <words>.\nA line from "left" to right.'
+    shown = data["text/markdown" if in_book else "text/html"]
+    assert len(data) == 2
+    assert '<details class="table-behind"><summary>Behind</summary>' in shown
+    address = re.search("data:image/svg[+]xml;base64,([A-Za-z0-9+/=]+)", shown)[1]
+    assert base64.b64decode(address).startswith(b"<?xml")
+    if in_book:
+        assert ':name: fig-two\n:alt: A line from "left" to right.\n\nTwo <words>.\n:::' in shown
+    else:
+        assert 'alt="A line from &quot;left&quot; to right."' in shown
+        assert "<figcaption>Two &lt;words&gt;.</figcaption></figure>" in shown
+
+
+def test_what_is_folded_opens_from_its_summary(two_words, in_book):
+    table = report.table(pandas.DataFrame({"word": ["slur"]}), "Words")
+    shown = report.fold("Show: slurs", two_words, table)._repr_mimebundle_()
+    page = shown["text/markdown" if in_book else "text/html"]
+    assert page.startswith('<details class="table-behind"><summary>Show: slurs</summary>')
+    assert page.endswith("</div></details>")
+    assert page.index("data:image") < page.index("<td>slur</td>")
+    assert page.count("<details") == 2
+
+
+def test_a_figure_of_several_parts_folds_a_table_for_each(two_words):
+    tables = [report.table(pandas.DataFrame({"d": [n]}), f"Part {n}") for n in (1, 2)]
+    shown = report.figure(
+        two_words.picture, "2", name="fig-a", alt="Two.", table=tables, invert=False
+    )
+    assert [f"<summary>Part {n}</summary>" in shown.html() for n in (1, 2)] == [True, True]
+    assert ":class: no-invert\n" in shown.page()
+    assert "no-invert" not in two_words.page()
+
+
+def test_a_saying_fills_its_template_and_loses_its_indentation():
+    said = report.say(
+        """
+        Of {row[n words]} words {share:.0%} are *near*,
+
+        - {first.real}.
+        """,
+        row={"n words": 4}, share=0.25, first=1,
+    )  # fmt: skip
+    assert said.data == "Of 4 words 25% are *near*,\n\n- 1."
+    assert report.say("A set is {a, b}.").data == "A set is {a, b}."
 
 
 @pytest.mark.parametrize(

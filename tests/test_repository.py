@@ -81,49 +81,6 @@ def test_notebooks_are_committed_without_outputs(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_cells_are_short(path):
-    lengths = sorted(len("".join(cell["source"]).splitlines()) for cell in cells(path, "code"))
-    assert lengths[len(lengths) // 2] <= 8
-
-
-CODE_COLUMNS = 80
-"""What a cell shows without scrolling at 1280 pixels, in the type that static/custom.css sets."""
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_lines_of_code_fit_the_page(path):
-    """But for the address that a folded install cell gives to pip."""
-    shown = [
-        line
-        for cell in cells(path, "code")
-        if "remove-input" not in cell["metadata"].get("tags", [])
-        for line in "".join(cell["source"]).splitlines()
-        if not line.lstrip().startswith("%pip ")
-    ]
-    assert [line for line in shown if len(line) > CODE_COLUMNS] == []
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_every_figure_has_a_caption_and_other_words_for_those_who_do_not_see_it(path):
-    for cell in cells(path, "code"):
-        settings = cell["metadata"].get("mystnb", {})
-        if "figure" in settings:
-            caption, alt = settings["figure"]["caption"], settings["image"]["alt"]
-            assert len(alt) > 60
-            assert alt not in caption
-            assert caption not in alt
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_every_figure_has_its_table(path):
-    """The code cell after a figure folds the table behind it."""
-    code = cells(path, "code")
-    for cell, following in itertools.pairwise(code):
-        if "figure" in cell["metadata"].get("mystnb", {}):
-            assert "folded=True" in "".join(following["source"]), "".join(cell["source"])
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_notebooks_end_with_the_stamp(path):
     assert "".join(cells(path, "code")[-1]["source"]).splitlines()[-1] == "run"
 

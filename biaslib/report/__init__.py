@@ -3,22 +3,35 @@
 from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing, picture
 from biaslib.report._explorer import Panel
-from biaslib.report._style import use_style
-from biaslib.report._tables import Table, problem_table, table, there_table
-from biaslib.report._text import p_text, say, signed
+from biaslib.report._figure import Figure, Folded, figure, fold
+from biaslib.report._style import COLOURS, dots, marked, subplots, use_style, words_alone
+from biaslib.report._tables import Table, problem_table, require_paper, table, there_table
+from biaslib.report._text import interval_text, interval_texts, p_text, say, signed
 
 __all__ = [
+    "COLOURS",
     "Check",
     "Drawing",
+    "Figure",
+    "Folded",
     "Panel",
     "Table",
+    "dots",
+    "figure",
+    "fold",
+    "interval_text",
+    "interval_texts",
     "judge",
+    "marked",
     "p_text",
     "picture",
     "problem_table",
+    "require_paper",
     "say",
     "signed",
+    "subplots",
     "table",
     "there_table",
     "use_style",
+    "words_alone",
 ]

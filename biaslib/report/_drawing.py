@@ -13,9 +13,8 @@ from biaslib.report._tables import Table
 
 KINDS = ("dots", "bars", "line", "steps", "rule")
 GROUPS = 6
-WIDTH, HEIGHT = 480, 300
-RIGHT, TOP, BASE = 14, 26, 46
-"""Size of a plot, and what is left free around its axes, in the units of its view box."""
+HEIGHT = 300
+"""Height of a plot in the units of its view box, which is 480 wide."""
 
 LETTER = 7.4
 """Width of a letter of a tick, in the same units."""
@@ -95,7 +94,7 @@ class Drawing:
         self.y_ticks = round_ticks(self.y_range) if self.y_ticks is None else self.y_ticks
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what both renderers draw from: texts, lists and numbers only."""
+        """Return what the page's script draws from: texts, lists and numbers only."""
         table = "" if self.table is None else Table(self.table, "The numbers", True)._repr_html_()
         return {
             "sentence": self.sentence,

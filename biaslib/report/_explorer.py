@@ -1,26 +1,24 @@
-"""A panel of choices over precomputed results, with a kernel and without one."""
+"""A panel of choices over precomputed results; the page that shows it needs no kernel."""
 
 import html
 import importlib.resources
 import itertools
 import json
-import re
+import zlib
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
 from biaslib.report._drawing import Drawing
-from biaslib.report._svg import SHAPES, view
-from biaslib.runtime import in_book
 
 MISSING = "Nothing was run for this combination."
 _numbers = itertools.count(1)
 
 
 class Panel:
-    """Choices over results: widgets in a running notebook, a piece of page in the built book.
+    """Choices over results: a piece of page, the same in a running notebook and in the built book.
 
-    Both are drawn from one description, :meth:`data`, and neither computes.
+    A script draws it from its description, :meth:`data`, and computes nothing.
 
     Parameters
     ----------
@@ -82,11 +80,10 @@ class Panel:
         return " ".join(each.sentence for each in self.drawings(*chosen)) or MISSING
 
     def data(self) -> dict[str, Any]:
-        """Return all that both views draw from."""
+        """Return all that the page draws from."""
         return {
             "name": self.name,
             "controls": [[label, list(map(str, v))] for label, v in self.choices.items()],
-            "shapes": SHAPES,
             "missing": MISSING,
             "cases": {
                 self._place(key): [drawing.as_dict() for drawing in shown]
@@ -96,9 +93,10 @@ class Panel:
 
     def page(self) -> str:
         """Return the panel as a piece of page that works without a kernel."""
-        identifier = f"{re.sub('[^a-z0-9]+', '-', self.name.lower())}-{next(_numbers)}"
         data = json.dumps(self.data(), separators=(",", ":"), ensure_ascii=False)
         data = data.replace("</", "<\\/")
+        # Of its own in a notebook that still shows the output of an earlier kernel.
+        identifier = f"explorer-{zlib.crc32(data.encode()):08x}-{next(_numbers)}"
         return (
             f'<div class="explorer" id="{identifier}" role="group" '
             f'aria-label="{html.escape(self.name)}">{_style()}'
@@ -124,38 +122,12 @@ class Panel:
             inner = f"<select data-choice>{''.join(options)}</select>"
         return f"<label>{html.escape(label)} {inner}</label>"
 
-    def widget(self) -> Any:
-        """Return the panel as ipywidgets, for a running notebook.
+    def _repr_html_(self) -> str:
+        return self.page()
 
-        Its plots are not drawn through an Output widget: executing such a notebook without a front
-        end can wait for ever.
-        """
-        import ipywidgets
-
-        controls = [
-            (ipywidgets.SelectionSlider if _slides(values) else ipywidgets.Dropdown)(
-                options=[(str(value), value) for value in values], description=label
-            )
-            for label, values in self.choices.items()
-        ]
-        shown = ipywidgets.HTML()
-
-        def draw(_change: Any = None) -> None:
-            shown.value = self._view(*(each.value for each in controls))
-
-        for control in controls:
-            control.observe(draw, names="value")
-        draw()
-        return ipywidgets.VBox([ipywidgets.VBox(controls), shown])
-
-    def _view(self, *chosen: Any) -> str:
-        shown = "".join(view(each.as_dict()) for each in self.drawings(*chosen))
-        return f"{_style()}<p>{html.escape(self.sentence(*chosen))}</p>{shown}"
-
-    def _ipython_display_(self) -> None:
-        from IPython.display import HTML, display
-
-        display(HTML(self.page()) if in_book() else self.widget())
+    def __repr__(self) -> str:
+        choices = (f"{label} ({', '.join(map(str, v))})" for label, v in self.choices.items())
+        return f"{self.name}: {'; '.join(choices)}"
 
 
 def _slides(values: Sequence[Any]) -> bool:

@@ -5,6 +5,9 @@ from biaslib.runtime import in_book
 WIDTH = 7.2
 """Width in inches of a figure that fills the text column of the book."""
 
+COLOURS = tuple(f"C{number}" for number in range(10))
+"""Colours in their order: those of the palette that :func:`use_style` sets."""
+
 
 def use_style() -> None:
     """Set the look of every figure of a notebook: seaborn's theme, colour-blind safe, SVG.
@@ -35,11 +38,73 @@ def use_style() -> None:
     )
 
 
-def marked(figure, words: str = "planted world"):
-    """Write into the picture where its numbers come from, and return it closed."""
-    from matplotlib import pyplot
+def subplots(rows: int = 1, columns: int = 1, height: float = 4.0, width: float = WIDTH, **options):
+    """Return a figure and its axes, as Matplotlib's function of the same name.
 
-    if words:
-        figure.suptitle(words, x=0.99, ha="right", fontsize=9, color="0.35", style="italic")
-    pyplot.close(figure)
+    The figure is known to nobody else, so that no notebook program shows it twice and nothing has
+    to be closed.
+
+    Parameters
+    ----------
+    rows, columns
+        How many axes.
+    height, width
+        Of the figure, in inches.
+    options
+        As :meth:`matplotlib.figure.Figure.subplots` takes them.
+
+    Examples
+    --------
+    >>> figure, axes = subplots(1, 2, height=3.0, sharey=True)
+    >>> figure.get_size_inches().tolist(), axes.shape
+    ([7.2, 3.0], (2,))
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    return figure, figure.subplots(rows, columns, **options)
+
+
+def words_alone(words: str):
+    """Return a figure that says why there is nothing to draw."""
+    figure, axes = subplots(height=0.9)
+    axes.axis("off")
+    axes.text(0.02, 0.4, words, transform=axes.transAxes)
+    return figure
+
+
+def dots(
+    axes, at, rows, colour: str, marker: str = "o", label: str = "", filled=None, upright=False
+) -> None:
+    """Draw values as dots, each with a line from *low* to *high* through it.
+
+    Parameters
+    ----------
+    axes
+        Where.
+    at
+        Heights of the dots; their places from left to right if ``upright``.
+    rows
+        Table or mapping with *value*, *low* and *high*; undefined ends are not drawn.
+    colour, marker, label
+        Of the dots, and their name in the legend.
+    filled
+        Which dots are filled: all, where it is left out.
+    upright
+        Whether values rise upwards and not to the right.
+    """
+    (axes.vlines if upright else axes.hlines)(at, rows["low"], rows["high"], color=colour)
+    filled = [True] * len(at) if filled is None else filled
+    faces = [colour if each else "none" for each in filled]
+    places = (at, rows["value"]) if upright else (rows["value"], at)
+    axes.scatter(*places, s=30, facecolors=faces, edgecolors=colour, marker=marker, zorder=3)
+    if label:
+        axes.plot([], [], color=colour, marker=marker, label=label)
+
+
+def marked(figure, profile: str = "planted"):
+    """Return a figure with a note in its picture if its numbers are of the planted world."""
+    if profile == "planted":
+        note = {"fontsize": 9, "color": "0.35", "style": "italic"}
+        figure.suptitle("planted world", x=0.99, ha="right", **note)
     return figure

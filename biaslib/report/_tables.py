@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas
 
@@ -29,6 +29,10 @@ class Table:
         if not self.folded:
             return body
         return f'<details class="table-behind"><summary>{caption}</summary>{body}</details>'
+
+    def behind(self) -> str:
+        """Return the table folded, as it stands behind a figure."""
+        return replace(self, folded=True)._repr_html_()
 
     def _heading(self, name, values) -> str:
         """Set a heading above numbers where they are: to the right."""
@@ -126,3 +130,15 @@ def there_table(rows: Sequence[tuple[str, int, int, str]]) -> pandas.DataFrame:
     """
     told = [(what, f"{there:,} of {asked:,}", note or "–") for what, asked, there, note in rows]
     return pandas.DataFrame(told, columns=["asked for", "there", "what is missing"])
+
+
+def require_paper(scores: pandas.DataFrame) -> None:
+    """Refuse planted scores where printed ones stand beside them.
+
+    Raises
+    ------
+    ValueError
+        If *profile* is not ``paper`` throughout: planted and printed numbers share no table.
+    """
+    if "profile" not in scores or (scores["profile"] != "paper").any():
+        raise ValueError("planted scores and printed ones share no table; run the profile 'paper'")

@@ -1,15 +1,33 @@
 """Sentences that carry numbers of the run."""
 
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-def say(text: str):
-    """Display a Markdown sentence whose numbers were computed by the cell that says it.
 
-    Numbers in prose come from the run and are never typed: in the book the cell's code is
-    hidden and the sentence reads as text; in a live notebook it stands under its cell.
+def say(template: str, **values: Any):
+    """Display Markdown whose numbers were computed by the cell that says it.
+
+    Numbers in prose come from the run and are never typed. In the book the call is left out of the
+    code that is shown, and the sentence reads as text.
+
+    Parameters
+    ----------
+    template
+        Markdown with places in braces, as :meth:`str.format` takes them; what it is indented by in
+        the cell is taken away.
+    values
+        The values of the places. Without any the template is taken as it is.
+
+    Examples
+    --------
+    >>> say("The mean is {mean:.2f}, {row[p]}.", mean=1 / 3, row={"p": p_text(0.012)}).data
+    'The mean is 0.33, p = .012.'
     """
     from IPython.display import Markdown
 
-    return Markdown(text)
+    text = inspect.cleandoc(template)
+    return Markdown(text.format(**values) if values else text)
 
 
 def p_text(p_value: float) -> str:
@@ -30,3 +48,24 @@ def signed(value: float, decimals: int = 2) -> str:
     '−0.50'
     """
     return f"{value:.{decimals}f}".replace("-", "−")
+
+
+def interval_text(low: float, high: float, decimals: int = 2) -> str:
+    """Return an interval for a sentence or a cell; a dash where there is none.
+
+    >>> interval_text(-0.5, 0.25), interval_text(float("nan"), 1)
+    ('−0.50 to 0.25', '–')
+    """
+    if low != low or high != high:  # not a number
+        return "–"
+    return f"{signed(low, decimals)} to {signed(high, decimals)}"
+
+
+def interval_texts(rows: Mapping[str, Iterable[float]], decimals: int = 2) -> list[str]:
+    """Return the intervals of a table with *low* and *high* as text.
+
+    >>> interval_texts({"low": [0.1, 2], "high": [0.2, 3]}, 1)
+    ['0.1 to 0.2', '2.0 to 3.0']
+    """
+    ends = zip(rows["low"], rows["high"], strict=True)
+    return [interval_text(low, high, decimals) for low, high in ends]

@@ -7,6 +7,7 @@ import pandas
 
 from biaslib import inference
 from biaslib.metrics import association
+from biaslib.report._style import COLOURS, subplots
 
 __all__ = [
     "computed_and_sampled",
@@ -22,13 +23,8 @@ __all__ = [
 
 def vectors(sets: dict[str, np.ndarray]):
     """Draw two-dimensional embeddings as arrows, a colour a set."""
-    import seaborn
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(5.2, 4.6))
-    for (name, rows), colour in zip(
-        sets.items(), seaborn.color_palette("colorblind"), strict=False
-    ):
+    figure, axes = subplots(height=4.6, width=5.2)
+    for (name, rows), colour in zip(sets.items(), COLOURS, strict=False):
         for number, (across, up) in enumerate(rows, start=1):
             width = 2.4 if name in "XY" else 1.0
             arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": width}
@@ -39,7 +35,6 @@ def vectors(sets: dict[str, np.ndarray]):
                 ha="center", va="center",
             )  # fmt: skip
     axes.set(xlim=(-0.05, 1.2), ylim=(-0.05, 1.2), aspect="equal", xticks=[0, 1], yticks=[0, 1])
-    pyplot.close(figure)
     return figure
 
 
@@ -58,24 +53,19 @@ def cosine_table(X, Y, A, B) -> pandas.DataFrame:
 
 def deals(x: np.ndarray, y: np.ndarray):
     """Draw the difference of means of every deal of the scores into two hands, as dots."""
-    import seaborn
-    from matplotlib import pyplot
-
     differences, observed = _differences(x, y)
-    colours = seaborn.color_palette("colorblind")
     width = 0.04 * (differences.max() - differences.min())
     columns = np.floor((differences - observed + 1e-12) / width).astype(int)
-    figure, axes = pyplot.subplots(figsize=(7.2, 3.2))
+    figure, axes = subplots(height=3.2)
     for column in np.unique(columns):
         stack = np.sort(differences[columns == column])
         reached = stack >= observed - 1e-12
         heights = np.arange(1, len(stack) + 1)
-        for mask, colour in ((~reached, colours[0]), (reached, colours[3])):
+        for mask, colour in ((~reached, "C0"), (reached, "C3")):
             centre = observed + (column + 0.5) * width
             axes.scatter(np.full(mask.sum(), centre), heights[mask], s=14, color=colour)
     axes.axvline(observed, color="0.3", linestyle="--", linewidth=1.2)
     axes.set(xlabel="difference of means", ylabel="deals", ylim=(0, None))
-    pyplot.close(figure)
     return figure
 
 
@@ -100,23 +90,16 @@ def deals_table(x: np.ndarray, y: np.ndarray) -> pandas.DataFrame:
 
 def computed_and_sampled(x: np.ndarray, y: np.ndarray, drawn: np.ndarray):
     """Draw the null distribution from all deals as a line, and from drawn deals as bars."""
-    import seaborn
-    from matplotlib import pyplot
-
     differences, observed = _differences(x, y)
-    colours = seaborn.color_palette("colorblind")
     edges = np.linspace(differences.min(), differences.max(), 42)
     heights, _ = np.histogram(differences, edges, density=True)
-    figure, axes = pyplot.subplots(figsize=(7.2, 3.2))
+    figure, axes = subplots(height=3.2)
     label = f"{len(drawn):,} deals drawn"
-    axes.hist(drawn, edges, density=True, color=colours[1], alpha=0.55, linewidth=0, label=label)
-    axes.stairs(
-        heights, edges, color=colours[0], linewidth=2, label=f"all {len(differences):,} deals"
-    )
+    axes.hist(drawn, edges, density=True, color="C1", alpha=0.55, linewidth=0, label=label)
+    axes.stairs(heights, edges, color="C0", linewidth=2, label=f"all {len(differences):,} deals")
     axes.axvline(observed, color="0.3", linestyle="--", linewidth=1.2)
     axes.set(xlabel="difference of means", ylabel="density", yticks=[])
     axes.legend(frameon=False)
-    pyplot.close(figure)
     return figure
 
 
@@ -154,13 +137,10 @@ def detectable_effects(
 
 def power_chart(detectable: pandas.DataFrame):
     """Draw the effects that each test would miss, from 0 to the smallest that it finds."""
-    import seaborn
-    from matplotlib import pyplot
-
-    colour = seaborn.color_palette("colorblind")[0]
+    colour = "C0"
     _, _, plain, corrected = detectable.columns
     rows = np.arange(len(detectable))[::-1]
-    figure, axes = pyplot.subplots(figsize=(7.2, 0.34 * len(detectable) + 1.4))
+    figure, axes = subplots(height=0.34 * len(detectable) + 1.4)
     axes.barh(rows, detectable[corrected], color=colour, alpha=0.25, height=0.6)
     axes.barh(rows, detectable[plain], color=colour, alpha=0.5, height=0.6)
     for label, mark in ((plain, "o"), (corrected, "s")):
@@ -172,7 +152,6 @@ def power_chart(detectable: pandas.DataFrame):
         xlabel="effect size d",
     )
     axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    pyplot.close(figure)
     return figure
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas
 
 from biaslib.report._check import Check, judge
-from biaslib.report._style import WIDTH, marked
-from biaslib.report._text import signed
+from biaslib.report._style import dots, marked, subplots, words_alone
+from biaslib.report._text import interval_text, signed
 from biaslib.studies import own_model as study
 
 __all__ = [
@@ -71,16 +71,13 @@ def one_page(found: study.Audit) -> pandas.DataFrame:
             "part": rows["part"],
             "measured": rows["measured"],
             "value": rows["value"],
-            "95% interval": [_interval(row) for row in rows.itertuples()],
+            "95% interval": [
+                "none: one number" if pandas.isna(row.low) else interval_text(row.low, row.high)
+                for row in rows.itertuples()
+            ],
             "n": [f"{row.n:,.0f} {row.of}" for row in rows.itertuples()],
         }
     )
-
-
-def _interval(row: Any) -> str:
-    if pandas.isna(row.low):
-        return "none: one number"
-    return f"{signed(row.low)} to {signed(row.high)}"
 
 
 def not_run_table(found: study.Audit) -> pandas.DataFrame:
@@ -144,29 +141,23 @@ def forest_table(found: study.Audit) -> pandas.DataFrame:
 
 def forest(found: study.Audit):
     """Draw the scores of each part with their intervals, a panel a part, each in its own unit."""
-    from matplotlib import pyplot
-
     rows = forest_table(found)
     if rows.empty:
-        figure = pyplot.figure(figsize=(WIDTH, 1))
-        figure.text(0.02, 0.4, "No part was run: see the table of reasons.")
-        return marked(figure, "")
+        return words_alone("No part was run: see the table of reasons.")
     parts = list(rows.groupby(["study", "part"], sort=False))
     heights = [len(part) + 2.5 for _, part in parts]
-    figure, axes = pyplot.subplots(
-        len(parts), figsize=(WIDTH, 0.24 * sum(heights)), height_ratios=heights, squeeze=False
+    figure, axes = subplots(
+        len(parts), height=0.24 * sum(heights), height_ratios=heights, squeeze=False
     )
     by_name = {label: name for name, label in STUDIES.items()}
     for place, ((name, title), part) in zip(axes[:, 0], parts, strict=True):
         _panel(place, part.reset_index(drop=True), SHOWN[by_name[name]], f"{name}: {title}")
-    return marked(figure, "planted world" if found.profile == "planted" else "")
+    return marked(figure, found.profile)
 
 
 def _panel(axes, rows: pandas.DataFrame, shown: tuple, title: str) -> None:
     _, label, ends, nothing = shown
-    known = rows["low"].notna()
-    axes.hlines(rows.index[known], rows["low"][known], rows["high"][known], color="C0")
-    axes.plot(rows["value"], rows.index, "o", ms=4, color="C0")
+    dots(axes, rows.index, rows, "C0")
     axes.set_yticks(rows.index, rows["row"], fontsize=8)
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlabel(label, fontsize=9)

@@ -1,16 +1,18 @@
 """Figures of the published numbers: heat maps of the printed tables, and their re-examination.
 
-Every function returns a closed Matplotlib figure, so that a notebook shows it once.
+Every function that draws returns a Matplotlib figure.
 """
 
 import textwrap
 
 import numpy as np
 import pandas
-from matplotlib import pyplot
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from biaslib.published import reexamination, table
+from biaslib.report._style import dots, subplots
+from biaslib.report._text import signed
 from biaslib.runtime import unknown_name
 
 DIVERGING = "RdBu_r"
@@ -43,11 +45,6 @@ GROUPS = {"Male": "men", "Female": "women"}
 """The paper's labels of groups that the figures name otherwise."""
 
 
-def _finish(figure: Figure) -> Figure:
-    pyplot.close(figure)
-    return figure
-
-
 def _ink(image, value: float) -> str:
     """Return black or white, whichever stands out more from the cell's colour."""
     channels = np.asarray(image.cmap(image.norm(value))[:3])
@@ -76,21 +73,12 @@ def _missing(axes, row: int, column: int, text: str) -> None:
     if not text:
         return
     axes.add_patch(
-        pyplot.Rectangle(
+        Rectangle(
             (column - 0.5, row - 0.5), 1, 1, fill=False, hatch="////", edgecolor="0.6", linewidth=0
         )
     )
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     axes.text(column, row, text, ha="center", va="center", color="black", size=SMALL, bbox=box)
-
-
-def number_text(value: float) -> str:
-    """Return a number with two decimals and a true minus sign.
-
-    >>> number_text(-0.5)
-    '−0.50'
-    """
-    return f"{value:.2f}".replace("-", "−")
 
 
 def _colour_bar(figure: Figure, image, axes, label: str) -> None:
@@ -124,15 +112,21 @@ def effect_size_map(number: int) -> Figure:
     wide = effect_sizes(number)
     models = list(wide.columns[2:])
     values = wide[models].to_numpy(dtype=float)
-    figure, axes = pyplot.subplots(figsize=(7.2, 1.3 + 0.255 * len(wide)))
     printed = effect_sizes(number, "printed")[models].map(lambda text: text.replace("-", "−"))
+    figure, axes = subplots(height=1.3 + 0.255 * len(wide))
     image = _heat_map(axes, values, printed.to_numpy(), 2, "–")
-    axes.set_xticks(range(len(models)), models)
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(len(wide)), wide["level"])
+    _name_cells(axes, models, wide["level"])
     _name_tests(axes, wide)
     _colour_bar(figure, image, axes, "effect size d as printed; hatched: printed as a dash")
-    return _finish(figure)
+    return figure
+
+
+def _name_cells(axes, columns, rows) -> None:
+    """Name the columns of a heat map above it, and its rows on the left."""
+    columns = list(columns)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(len(rows)), rows)
 
 
 def _name_tests(axes, wide: pandas.DataFrame) -> None:
@@ -151,7 +145,7 @@ def _name_tests(axes, wide: pandas.DataFrame) -> None:
 
 def gender_words(numbers=(3, 4, 5, 6)) -> Figure:
     """Draw the C-ASC tables by gender: the ranked words of each group, coloured by C-ASC."""
-    figure, panels = pyplot.subplots(2, 2, figsize=(7.2, 7.0), height_ratios=[7, 10])
+    figure, panels = subplots(2, 2, height=7.0, height_ratios=[7, 10])
     for axes, number in zip(panels.flat, numbers, strict=True):
         rows = table("hamidieh2023", number)
         values, words = (
@@ -159,7 +153,7 @@ def gender_words(numbers=(3, 4, 5, 6)) -> Figure:
             for name in ("casc", "word")
         )
         texts = [
-            [f"{word} {number_text(value)}" for word, value in zip(*row, strict=True)]
+            [f"{word} {signed(value)}" for word, value in zip(*row, strict=True)]
             for row in zip(words, values.astype(float), strict=True)
         ]
         image = _heat_map(axes, values.astype(float), texts, 1.7)
@@ -167,7 +161,7 @@ def gender_words(numbers=(3, 4, 5, 6)) -> Figure:
         axes.set_yticks(range(len(values)), [str(rank) for rank in range(1, len(values) + 1)])
         axes.set_title(f"{rows['category'][0]} (Table {number})", size=11)
     _colour_bar(figure, image, panels, "C-ASC as printed; the number on the left is the rank")
-    return _finish(figure)
+    return figure
 
 
 def words_by_group(number: int) -> pandas.DataFrame:
@@ -189,17 +183,15 @@ def word_map(number: int) -> Figure:
     wide = words_by_group(number)
     groups = list(wide.columns[1:])
     values = wide[groups].to_numpy(dtype=float)
-    figure, axes = pyplot.subplots(figsize=(7.2, 1.5 + 0.225 * len(wide)))
-    image = _heat_map(axes, values, [[number_text(v) for v in row] for row in values], 1.7)
-    axes.set_xticks(range(len(groups)), [_two_lines(name) for name in groups])
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(len(wide)), wide["word"])
+    figure, axes = subplots(height=1.5 + 0.225 * len(wide))
+    image = _heat_map(axes, values, [[signed(v) for v in row] for row in values], 1.7)
+    _name_cells(axes, map(_two_lines, groups), wide["word"])
     axes.set_yticks(np.arange(len(wide)) - 0.5, minor=True)
     axes.grid(which="minor", axis="y", color="0.85", linewidth=0.6)
     axes.tick_params(which="minor", length=0)
     label = "C-ASC as printed; blank: not among the group's printed words"
     _colour_bar(figure, image, axes, label)
-    return _finish(figure)
+    return figure
 
 
 def _two_lines(name: str) -> str:
@@ -221,21 +213,19 @@ def top_words_map() -> Figure:
     wide = top_words_summary()
     groups = list(wide.columns[1:])
     values = wide[groups].to_numpy(dtype=float)
-    figure, axes = pyplot.subplots(figsize=(7.2, 4.2))
-    texts = [[number_text(v) for v in row] for row in values]
+    figure, axes = subplots(height=4.2)
+    texts = [[signed(v) for v in row] for row in values]
     image = _heat_map(axes, values, texts, 0.8, "–")
-    axes.set_xticks(range(len(groups)), [_two_lines(name) for name in groups])
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(len(wide)), wide["category"])
+    _name_cells(axes, map(_two_lines, groups), wide["category"])
     _colour_bar(figure, image, axes, "mean C-ASC of the ten printed words; hatched: no list")
-    return _finish(figure)
+    return figure
 
 
 def conflicts_by_order() -> Figure:
     """Draw the conflicts of the 24 orders of Table 7's columns, by kind of conflict."""
     rows = reexamination.column_orders().iloc[::-1].reset_index(drop=True)
     counted = len(reexamination.column_order_conflicts(reexamination.table4_order()))
-    figure, axes = pyplot.subplots(figsize=(7.2, 6.6))
+    figure, axes = subplots(height=6.6)
     kinds = {
         "above_positive": "more significant than positive",
         "below_large": "fewer than the large ones",
@@ -251,7 +241,7 @@ def conflicts_by_order() -> Figure:
     axes.set_xlabel(f"conflicts among {counted} counts", size=10)
     axes.margins(y=0.01)
     axes.legend(fontsize=SMALL, loc="upper right", frameon=True)
-    return _finish(figure)
+    return figure
 
 
 def fits_by_assignment() -> Figure:
@@ -260,7 +250,7 @@ def fits_by_assignment() -> Figure:
     names = ["gender", "profession", "race", "religion"]
     labels = [" / ".join(str(row[name]) for name in names) for _, row in rows.iterrows()]
     printed = " / ".join(str(n) for n in reexamination.printed_sizes().values())
-    figure, axes = pyplot.subplots(figsize=(7.2, 6.0))
+    figure, axes = subplots(height=6.0)
     colours = ["C1" if label == printed else "C0" for label in labels]
     bars = axes.barh(labels, rows["fit"], color=colours)
     axes.bar_label(bars, size=SMALL, padding=3)
@@ -271,13 +261,12 @@ def fits_by_assignment() -> Figure:
         f"cells of {rows['cells'][0]} that are whole counts (hatched: as printed)", size=10
     )
     axes.set_ylabel("sizes of gender / profession / race / religion", size=SMALL)
-    return _finish(figure)
+    return figure
 
 
 def _scores_panel(axes, rows: pandas.DataFrame, models: list[str], colour: str) -> None:
     rows = rows.set_index("model").loc[models[::-1]]
-    spread = [rows["percent"] - rows["low"], rows["high"] - rows["percent"]]
-    axes.errorbar(rows["percent"], range(len(rows)), xerr=spread, fmt="o", color=colour, capsize=3)
+    dots(axes, range(len(rows)), rows.rename(columns={"percent": "value"}), colour)
     axes.set_yticks(range(len(rows)), rows.index)
     axes.tick_params(labelsize=10)
 
@@ -296,12 +285,12 @@ def overall_scores() -> Figure:
     """Draw vlrs and vlbs of the six models with exact 95% intervals and the random model."""
     rows = reexamination.score_intervals().query("category == 'overall'")
     models = rows.query("metric == 'vlbs'").sort_values("percent")["model"].tolist()
-    figure, panels = pyplot.subplots(1, 2, figsize=(7.2, 3.2), sharey=True)
+    figure, panels = subplots(1, 2, height=3.2, sharey=True)
     for axes, metric, colour in zip(panels, ("vlrs", "vlbs"), ("C0", "C1"), strict=True):
         _scores_panel(axes, rows[rows["metric"] == metric], models, colour)
         _reference(axes, metric)
         axes.set_xlabel(f"{metric}, percent of images")
-    return _finish(figure)
+    return figure
 
 
 def category_scores(metric: str = "vlbs") -> Figure:
@@ -309,19 +298,19 @@ def category_scores(metric: str = "vlbs") -> Figure:
     every = reexamination.score_intervals().query("metric == @metric")
     overall = every.query("category == 'overall'").sort_values("percent")
     names = [name for name in every["category"].unique() if name != "overall"]
-    figure, panels = pyplot.subplots(1, 4, figsize=(7.2, 3.2), sharey=True, sharex=True)
+    figure, panels = subplots(1, 4, height=3.2, sharey=True, sharex=True)
     for axes, name in zip(panels, names, strict=True):
         rows = every[every["category"] == name]
         _scores_panel(axes, rows, overall["model"].tolist(), "C1")
         _reference(axes, metric)
         axes.set_title(f"{name}\nn = {rows['n'].max()}", size=10, pad=18)
     figure.supxlabel(f"{metric}, percent of images", size=10)
-    return _finish(figure)
+    return figure
 
 
 def paired_verdicts() -> Figure:
     """Draw, for every two models, the range of the McNemar p-value that the margins allow."""
-    figure, panels = pyplot.subplots(2, 1, figsize=(7.2, 6.4), sharex=True)
+    figure, panels = subplots(2, 1, height=6.4, sharex=True)
     for axes, metric in zip(panels, ("vlrs", "vlbs"), strict=True):
         rows = reexamination.paired_bounds(metric).sort_values("p_high", ascending=False)
         low, high = rows["p_low"].clip(lower=1e-6), rows["p_high"].clip(lower=1e-6)
@@ -340,14 +329,14 @@ def paired_verdicts() -> Figure:
         "(values below 0.000001 are drawn there; dashed: 0.05)",
         size=10,
     )
-    return _finish(figure)
+    return figure
 
 
 def ability_and_bias() -> Figure:
     """Draw vlbs against vlrs of the six models, each named, with exact 95% intervals."""
     rows = reexamination.score_intervals().query("category == 'overall'")
     wide = rows.pivot(index="model", columns="metric", values=["percent", "low", "high"])
-    figure, axes = pyplot.subplots(figsize=(6.4, 4.4))
+    figure, axes = subplots(height=4.4, width=6.4)
     spread = {
         metric: [
             wide["percent", metric] - wide["low", metric],
@@ -366,7 +355,7 @@ def ability_and_bias() -> Figure:
         )
     axes.set_xlabel("vlrs: picks a relevant caption, percent")
     axes.set_ylabel("vlbs: picks the stereotype, percent")
-    return _finish(figure)
+    return figure
 
 
 def errata_table(paper: str) -> pandas.DataFrame:

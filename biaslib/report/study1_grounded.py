@@ -10,8 +10,9 @@ from biaslib.metrics.association import association
 from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing, steps
 from biaslib.report._explorer import Panel
-from biaslib.report._style import marked
-from biaslib.report._text import p_text, signed
+from biaslib.report._style import COLOURS, dots, marked, subplots
+from biaslib.report._tables import require_paper
+from biaslib.report._text import interval_text, interval_texts, p_text, signed
 from biaslib.studies import study1_grounded as study
 
 __all__ = [
@@ -67,7 +68,6 @@ NAMES = {
 }
 LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
 MARKS = ("o", "s", "^", "D")
-WIDTH = 7.2
 
 
 # The twelve embeddings of Table 2
@@ -383,7 +383,7 @@ def _mean_size(sizes: np.ndarray) -> str:
     found = inference.bootstrap(
         lambda weights: known @ weights / weights.sum(axis=0), [len(known)], rng=0
     )
-    return f"{known.mean():.2f} ({found.low:.2f} to {found.high:.2f})"
+    return f"{known.mean():.2f} ({interval_text(found.low, found.high)})"
 
 
 # What the paper prints
@@ -426,8 +426,7 @@ def beside_printed(scores: pandas.DataFrame) -> pandas.DataFrame:
     ValueError
         If the scores are of the planted world, which does not stand beside published numbers.
     """
-    if "profile" not in scores or not (scores["profile"] == "paper").all():
-        raise ValueError("published numbers stand beside scores of the profile paper alone")
+    require_paper(scores)
     rows = scores[(scores["masking"] == "none") & (scores["experiment"] < 3)]
     ours = rows.assign(model=rows["model"].map(NAMES), level=rows["level"].map(LEVELS))
     printed = pandas.concat([published.table("ross2021", number) for number in (3, 4)])
@@ -443,32 +442,17 @@ def beside_printed(scores: pandas.DataFrame) -> pandas.DataFrame:
 
 def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment: int = 1):
     """Draw effect sizes of all tests, a mark a model; filled where the paper's p is below .05."""
-    import seaborn
-    from matplotlib import pyplot
-
     rows = scores.query("level == @level and experiment == @experiment and masking == 'none'")
     names = [each for each in study.tests()["test"] if each in set(rows["test"])][::-1]
-    figure, axes = pyplot.subplots(figsize=(WIDTH, 0.4 * len(names) + 1.4))
-    colours = seaborn.color_palette("colorblind")
+    figure, axes = subplots(height=0.4 * len(names) + 1.4)
     for number, (model, part) in enumerate(rows.groupby("model", sort=False)):
         heights = [names.index(test) + 0.15 * (1.5 - number) for test in part["test"]]
-        colour, mark = colours[number], MARKS[number % len(MARKS)]
-        fill = [colour if small else "none" for small in part["p_value"] < 0.05]
-        axes.hlines(heights, part["low"], part["high"], color=colour, linewidth=1.2, alpha=0.7)
-        axes.scatter(
-            part["value"],
-            heights,
-            s=30,
-            facecolors=fill,
-            edgecolors=[colour],
-            marker=mark,
-            zorder=3,
-        )
-        axes.plot([], [], color=colour, marker=mark, label=NAMES[model])
+        colour, mark = COLOURS[number], MARKS[number % len(MARKS)]
+        dots(axes, heights, part, colour, mark, NAMES[model], part["p_value"] < 0.05)
     axes.axvline(0, color="0.35", linewidth=1)
     axes.set(yticks=range(len(names)), yticklabels=names, xlim=(-2.1, 2.1), xlabel="effect size d")
     axes.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    return _finished(figure, scores)
+    return marked(figure, _profile(scores))
 
 
 def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: int = 1):
@@ -476,14 +460,10 @@ def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: in
 
     ``biased`` are scores of tests on which a bias was planted.
     """
-    import seaborn
-    from matplotlib import pyplot
-
-    colours = seaborn.color_palette("colorblind")
-    figure, axes = pyplot.subplots(1, 2, figsize=(WIDTH, 3.2))
+    figure, axes = subplots(1, 2, height=3.2)
     sets = (
-        (null[null["experiment"] == experiment], colours[0], "dose 0, nothing planted"),
-        (biased[biased["experiment"] == experiment], colours[1], "dose 3, planted tests"),
+        (null[null["experiment"] == experiment], "C0", "dose 0, nothing planted"),
+        (biased[biased["experiment"] == experiment], "C1", "dose 3, planted tests"),
     )
     reach = max(part["numerator"].abs().max() for part, _, _ in sets)
     for each, column, edges, label in (
@@ -495,7 +475,7 @@ def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: in
         each.set(xlabel=label, yticks=[])
         each.margins(y=0.3)  # room for the legend above the bars
     axes[1].legend(frameon=False, fontsize=8.5, loc="upper right")
-    return _finished(figure, null)
+    return marked(figure, _profile(null))
 
 
 def null_table(sizes: pandas.DataFrame) -> pandas.DataFrame:
@@ -505,7 +485,7 @@ def null_table(sizes: pandas.DataFrame) -> pandas.DataFrame:
             "level": sizes["level"],
             "experiment": sizes["experiment"],
             "mean |d|": sizes["mean"],
-            "95% over models": _intervals(sizes, "low", "high"),
+            "95% over models": interval_texts(sizes),
             "rms d": sizes["rms"],
             "rms d, words dealt by chance": sizes["dealt_rms"],
             "95th percentile of |d|": sizes["q95"],
@@ -525,24 +505,16 @@ def calibration_figure(tables: Sequence[tuple[str, pandas.DataFrame]]):
     tables
         Names, and the rejections of one p-value each.
     """
-    import seaborn
-    from matplotlib import pyplot
-
-    colours = seaborn.color_palette("colorblind")
-    figure, axes = pyplot.subplots(figsize=(WIDTH, 0.62 * len(tables) + 1.5))
+    figure, axes = subplots(height=0.62 * len(tables) + 1.5)
     shifts = {level: 0.24 * (1 - number) for number, level in enumerate(study.LEVELS)}
     for place, (_, table) in enumerate(tables):
         for number, (level, shift) in enumerate(shifts.items()):
-            for row in table[table["level"] == level].itertuples():
-                height = place + shift + {1: -0.06, 2: 0.06, 3: 0.0}[row.experiment]
-                reach = [[100 * (row.share - row.model_low)], [100 * (row.model_high - row.share)]]
-                axes.errorbar(
-                    100 * row.share, height, xerr=np.clip(np.nan_to_num(reach), 0, None),
-                    fmt=MARKS[number], color=colours[number], capsize=2, ms=5,
-                    mfc="none" if row.experiment == 2 else colours[number],
-                )  # fmt: skip
-    for number, level in enumerate(shifts):
-        axes.plot([], [], color=colours[number], marker=MARKS[number], ls="", label=level)
+            rows = table[table["level"] == level]
+            heights = place + shift + rows["experiment"].map({1: -0.06, 2: 0.06, 3: 0.0})
+            ends = {"value": "share", "low": "model_low", "high": "model_high"}
+            rates = {name: 100 * rows[column] for name, column in ends.items()}
+            filled, label = rows["experiment"] != 2, level if place == 0 else ""
+            dots(axes, heights, rates, COLOURS[number], MARKS[number], label, filled)
     axes.axvline(5, color="0.35", linestyle="--", linewidth=1.2)
     axes.set_yticks(range(len(tables)), [name for name, _ in tables], fontsize=9)
     axes.invert_yaxis()
@@ -555,6 +527,7 @@ def calibration_figure(tables: Sequence[tuple[str, pandas.DataFrame]]):
 def calibration_table(tables: Sequence[tuple[str, pandas.DataFrame]]) -> pandas.DataFrame:
     """Return the numbers of :func:`calibration_figure`."""
     rows = pandas.concat([table.assign(name=name) for name, table in tables], ignore_index=True)
+    over_models = 100 * rows[["model_low", "model_high"]]
     return pandas.DataFrame(
         {
             "test": rows["name"],
@@ -563,10 +536,8 @@ def calibration_table(tables: Sequence[tuple[str, pandas.DataFrame]]) -> pandas.
             "rejected": rows["rejected"],
             "of": rows["n"],
             "%": 100 * rows["share"],
-            "Clopper-Pearson": _intervals(100 * rows[["low", "high"]], "low", "high", 0),
-            "over models": _intervals(
-                100 * rows[["model_low", "model_high"]], "model_low", "model_high", 0
-            ),
+            "Clopper-Pearson": interval_texts(100 * rows[["low", "high"]], 0),
+            "over models": interval_texts(over_models.set_axis(["low", "high"], axis=1), 0),
         }
     )
 
@@ -592,14 +563,11 @@ def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns:
     """
     import textwrap
 
-    import seaborn
-    from matplotlib import pyplot
-
-    colours = dict(zip(("yes", "no"), seaborn.color_palette("colorblind"), strict=False))
+    colours = {"yes": "C0", "no": "C1"}
     models = list(dict.fromkeys(answers["model"]))
     lines = -(-len(questions) // columns)
-    size = (WIDTH, lines * (0.3 * len(models) + 1.25) + 0.4)
-    figure, axes = pyplot.subplots(lines, columns, figsize=size, squeeze=False)
+    height = lines * (0.3 * len(models) + 1.25) + 0.4
+    figure, axes = subplots(lines, columns, height=height, squeeze=False)
     for each, (question, words) in zip(axes.flat, questions.items(), strict=False):
         rows = answers[answers["question"] == question]
         for answer, mark, shift in (("yes", "o", -0.16), ("no", "s", 0.16)):
@@ -765,21 +733,13 @@ def _exchanged(result) -> tuple[float, np.ndarray, np.ndarray]:
 # Shared
 
 
-def _intervals(rows: pandas.DataFrame, low: str, high: str, decimals: int = 2) -> list[str]:
-    return [
-        f"{signed(a, decimals)} to {signed(b, decimals)}"
-        for a, b in zip(rows[low], rows[high], strict=True)
-    ]
+def _profile(scores: pandas.DataFrame) -> str:
+    planted = "profile" in scores and (scores["profile"] == "planted").all()
+    return "planted" if planted else "paper"
 
 
 def _note(scores: pandas.DataFrame) -> str:
-    planted = "profile" in scores and (scores["profile"] == "planted").all()
-    return "planted world" if planted else ""
-
-
-def _finished(figure, scores: pandas.DataFrame):
-    """Close a figure; it says so if its scores are of the planted world."""
-    return marked(figure, _note(scores))
+    return "planted world" if _profile(scores) == "planted" else ""
 
 
 # Checks of exercises, and sentences that carry several numbers

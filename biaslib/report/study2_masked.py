@@ -10,9 +10,9 @@ from biaslib.metrics import masked_lm
 from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing
 from biaslib.report._explorer import Panel
-from biaslib.report._style import marked
+from biaslib.report._style import marked, subplots, words_alone
 from biaslib.report._tables import there_table
-from biaslib.report._text import p_text, signed
+from biaslib.report._text import interval_text, interval_texts, p_text, signed
 from biaslib.studies import study2_masked as study
 
 __all__ = [
@@ -139,19 +139,13 @@ def association_bars(scores: pandas.DataFrame, level: str, chosen: str = "case s
 
     Whiskers are 95% intervals over images, where there are images.
     """
-    import seaborn
-    from matplotlib import pyplot
-
     rows = _of(scores, level, chosen)
     names = rows["test"].drop_duplicates().tolist()
     if not names:
-        figure = pyplot.figure(figsize=(7.2, 0.9))
-        figure.text(0.02, 0.4, f"No entity has images: there is no {level}.", fontsize=10)
-        return _from(figure, scores)
-    figure, axes = pyplot.subplots(figsize=(7.2, 3.4))
-    colours = seaborn.color_palette("colorblind")
+        return words_alone(f"No entity has images: there is no {level}.")
+    figure, axes = subplots(height=3.4)
     for at, key in enumerate("fm"):
-        colour, hatch = ((colours[1], ""), (colours[0], "//"))[at]
+        colour, hatch = (("C1", ""), ("C0", "//"))[at]
         part = rows[rows["statistic"] == f"S({key})"].set_index("test").loc[names]
         place = np.arange(len(names)) + (at - 0.5) * 0.36
         axes.bar(
@@ -177,7 +171,7 @@ def association_table(scores: pandas.DataFrame, level: str, chosen="case study")
                 "S(f)": f["value"],
                 "S(m)": m["value"],
                 "B": bias["value"],
-                "95% interval of B": _interval(bias["low"], bias["high"]),
+                "95% interval of B": interval_text(bias["low"], bias["high"]),
                 "P, woman": _probability(f["probability"]),
                 "P, man": _probability(m["probability"]),
                 "P without": _without(f["normaliser"], m["normaliser"]),
@@ -226,13 +220,9 @@ def leaning_sentence(scores: pandas.DataFrame, shares: pandas.DataFrame) -> str:
 
 def bias_bars(scores: pandas.DataFrame, level: str, chosen: str = "gendered"):
     """Draw the bias score of every entity, sorted: Figure 5 in structure."""
-    import seaborn
-    from matplotlib import pyplot
-
     rows = _of(scores, level, chosen).query("statistic == 'B'").sort_values("value")
-    colours = seaborn.color_palette("colorblind")
-    looks = {"women": (colours[1], ""), "men": (colours[0], "//"), "": ("0.6", "")}
-    figure, axes = pyplot.subplots(figsize=(7.2, 0.18 * len(rows) + 1.0))
+    looks = {"women": ("C1", ""), "men": ("C0", "//"), "": ("0.6", "")}
+    figure, axes = subplots(height=0.18 * len(rows) + 1.0)
     place = pandas.Series(np.arange(len(rows)), index=rows["test"])
     for label, (colour, hatch) in looks.items():
         part = rows[rows["stereotype"] == label]
@@ -265,7 +255,7 @@ def share_table(found: pandas.DataFrame) -> pandas.DataFrame:
             "share": found["statistic"],
             "count": [f"{c} of {n}" for c, n in zip(found["count"], found["n"], strict=True)],
             "value": found["value"],
-            "95% interval": _intervals(found),
+            "95% interval": interval_texts(found),
             "p against one half": [p_text(p) if p == p else "–" for p in found["p_value"]],
         }
     )
@@ -322,7 +312,7 @@ def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
             "share": table["statistic"],
             "count": [f"{c} of {n}" for c, n in zip(table["count"], table["n"], strict=True)],
             "value": table["value"],
-            "95% interval": _intervals(table),
+            "95% interval": interval_texts(table),
         }
     )
 
@@ -375,17 +365,16 @@ def _wide(scores: pandas.DataFrame) -> pandas.DataFrame:
 
 def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str] = SHOWN_LEVELS):
     """Draw the checkpoints' bias scores against the oracle's, a dot an entity and seed."""
-    import seaborn
-    from matplotlib import pyplot
+
+    from matplotlib.artist import setp
 
     levels = list(levels)
-    figure, panels = pyplot.subplots(2, 2, figsize=(7.2, 6.4))
-    colours = seaborn.color_palette("colorblind")
+    figure, panels = subplots(2, 2, height=6.4)
     whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
     for axes, level in zip(panels.flat, levels, strict=True):
         rows = whole[whole["level"] == level]
         for odd, (colour, mark, name) in enumerate(
-            ((colours[0], "o", "even seeds"), (colours[1], "^", "odd seeds, exchanged"))
+            (("C0", "o", "even seeds"), ("C1", "^", "odd seeds, exchanged"))
         ):
             part = rows[rows["seed"] % 2 == odd]
             axes.plot(
@@ -395,8 +384,8 @@ def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str]
         axes.plot([-reach, reach], [-reach, reach], color="0.3", linestyle="--", linewidth=1)
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
         axes.set_title(f"B of {level}", fontsize=10)
-    pyplot.setp(panels[-1], xlabel="oracle")
-    pyplot.setp(panels[:, 0], ylabel="checkpoint")
+    setp(panels[-1], xlabel="oracle")
+    setp(panels[:, 0], ylabel="checkpoint")
     panels[0, 0].legend(frameon=False, fontsize=8.5)
     return marked(figure)
 
@@ -424,9 +413,9 @@ def target_table(found: pandas.DataFrame) -> pandas.DataFrame:
             "score": found["level"],
             "asked for": found["least"],
             "rank correlation": found["mean"],
-            "95% interval": _intervals(found),
+            "95% interval": interval_texts(found),
             "slope": found["slope"],
-            "95% interval of the slope": _intervals(slopes),
+            "95% interval of the slope": interval_texts(slopes),
             "seeds": found["n"],
             "verdict": found["reached"].map(_verdict),
         }
@@ -454,17 +443,13 @@ def _verdict(reached: bool | None) -> str:
 
 def dose_plot(recovered: pandas.DataFrame, levels: Iterable[str] = SHOWN_LEVELS):
     """Draw how large the bias scores are at each dose: checkpoints, and the oracle's line."""
-    import seaborn
-    from matplotlib import pyplot
-
     levels, whole = list(levels), recovered[recovered["planted_in"] == "both"]
-    figure, panels = pyplot.subplots(1, len(levels), figsize=(7.2, 3.1), sharey=True)
-    colours = seaborn.color_palette("colorblind")
+    figure, panels = subplots(1, len(levels), height=3.1, sharey=True)
     for axes, level in zip(panels, levels, strict=True):
         rows = whole[whole["level"] == level]
         exact = rows.groupby("dose")["oracle spread"].mean()
-        axes.plot(exact.index, exact, "D-", color=colours[1], mfc="none", label="oracle")
-        axes.plot(rows["dose"], rows["spread"], "o", color=colours[0], alpha=0.7, label="models")
+        axes.plot(exact.index, exact, "D-", color="C1", mfc="none", label="oracle")
+        axes.plot(rows["dose"], rows["spread"], "o", color="C0", alpha=0.7, label="models")
         axes.set_title(level, fontsize=9.5)
         axes.set(xlabel="dose", xticks=sorted(whole["dose"].unique()))
     panels[0].set_ylabel("root mean square of B")
@@ -606,8 +591,7 @@ def _of(scores: pandas.DataFrame, level: str, chosen: str) -> pandas.DataFrame:
 
 def _from(figure, scores: pandas.DataFrame):
     """Close a figure; write into it where it is from, if that is the planted world."""
-    planted = scores["profile"].eq("planted").any()
-    return marked(figure, "planted world" if planted else "")
+    return marked(figure, scores["profile"].iloc[0])
 
 
 def _symbol(level: str) -> str:
@@ -637,11 +621,3 @@ def _probability(value: float) -> str:
 def _without(f: float, m: float) -> str:
     one, other = _probability(f), _probability(m)
     return one if one == other else f"{one} and {other}"
-
-
-def _interval(low: float, high: float) -> str:
-    return "–" if pandas.isna(low) else f"{signed(low)} to {signed(high)}"
-
-
-def _intervals(table: pandas.DataFrame) -> list[str]:
-    return [_interval(low, high) for low, high in zip(table["low"], table["high"], strict=True)]

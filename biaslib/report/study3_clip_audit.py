@@ -10,9 +10,9 @@ from biaslib.datasets.fairface import SPLITS
 from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing
 from biaslib.report._explorer import Panel
-from biaslib.report._style import marked
-from biaslib.report._tables import there_table
-from biaslib.report._text import signed
+from biaslib.report._style import COLOURS, dots, marked, subplots
+from biaslib.report._tables import require_paper, there_table
+from biaslib.report._text import interval_text, interval_texts, signed
 from biaslib.runtime import unknown_name
 from biaslib.studies import study3_clip_audit as study
 
@@ -73,11 +73,6 @@ FIGURE_WORDS = {
 """
 
 
-def _marked(figure, profile: str = "planted"):
-    """Close a figure; write into it where it is from, if that is the planted world."""
-    return marked(figure, "planted world" if profile == "planted" else "")
-
-
 def _rows(scores: pandas.DataFrame, statistic: str, facet: str) -> pandas.DataFrame:
     return scores[(scores["statistic"] == statistic) & (scores["level"] == facet)]
 
@@ -101,15 +96,11 @@ def flow(found, given, table: pandas.DataFrame, word: str):
     word
         A word of the table.
     """
-    import seaborn
-    from matplotlib import pyplot
-
     row, members = one_word(table, word), given.groups["gender"]
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(7.2, 3.2), width_ratios=(3, 2))
-    colours = seaborn.color_palette("colorblind")
+    figure, (left, right) = subplots(1, 2, height=3.2, width_ratios=(3, 2))
     cosines = found.similarities[row]
     edges = np.linspace(cosines.min(), cosines.max(), 25)
-    for name, colour, hatch in zip(given.gender, colours, ("", "///"), strict=False):
+    for name, colour, hatch in zip(given.gender, COLOURS, ("", "///"), strict=False):
         chosen = cosines[members[name].to_numpy()]
         left.hist(chosen, edges, alpha=0.5, color=colour, hatch=hatch, label=name)
         left.axvline(chosen.mean(), color=colour, linewidth=2)
@@ -117,10 +108,10 @@ def flow(found, given, table: pandas.DataFrame, word: str):
     left.set(xlabel=f"cosine with “{table['caption'].iloc[row]}”", ylabel="portraits")
     left.legend(frameon=False)
     shares = flow_table(found, given, table, word)
-    right.bar(shares["group"], shares["share of the retrieved"], color=colours[: len(shares)])
+    right.bar(shares["group"], shares["share of the retrieved"], color=COLOURS[: len(shares)])
     right.axhline(0.5, color="0.4", linestyle=":")
     right.set(ylabel=f"share of the {found.k} nearest", ylim=(0, 1))
-    return _marked(figure, given.profile)
+    return marked(figure, given.profile)
 
 
 def flow_table(found, given, table: pandas.DataFrame, word: str) -> pandas.DataFrame:
@@ -170,11 +161,9 @@ def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
 
 def truth_figure(known: pandas.DataFrame):
     """Draw C-ASC against what is planted, a dot a word: oracle and model, a row a facet."""
-    from matplotlib import pyplot
-
     facets = list(dict.fromkeys(zip(known["facet"], known["group"], strict=True)))
-    figure, axes = pyplot.subplots(
-        len(facets), 2, figsize=(7.2, 2.6 * len(facets)), sharex="row", sharey="row", squeeze=False
+    figure, axes = subplots(
+        len(facets), 2, height=2.6 * len(facets), sharex="row", sharey="row", squeeze=False
     )
     for line, (facet, group) in zip(axes, facets, strict=True):
         rows = known[known["facet"] == facet]
@@ -193,7 +182,7 @@ def truth_figure(known: pandas.DataFrame):
             axis.set_xlabel(f"planted log ratio, {side}")
     axes[0, 0].set_title("oracle", fontsize=10)
     axes[0, 1].set_title("trained on captions", fontsize=10)
-    return _marked(figure)
+    return marked(figure)
 
 
 def on_truth(known: pandas.DataFrame, facet: str) -> str:
@@ -276,8 +265,8 @@ def top_words(
             for row in best.itertuples()
         ]
         if interval:
-            bounds = zip(best["low"], best["high"], strict=True)
-            texts = [f"{t} ({signed(a)} to {signed(b)})" for t, (a, b) in zip(texts, bounds)]  # noqa: B905
+            bounds = interval_texts(best)
+            texts = [f"{text} ({each})" for text, each in zip(texts, bounds, strict=True)]
         columns[group] = texts
     return pandas.DataFrame({"rank": range(1, 1 + max(map(len, columns.values())))} | columns)
 
@@ -355,7 +344,6 @@ def composition(
         If a word was not scored under its type.
     """
     import seaborn
-    from matplotlib import pyplot
 
     chosen = {each: (words or {}).get(each) or unevenest(scores, facet, each, n) for each in types}
     tables = [
@@ -363,8 +351,8 @@ def composition(
         for each, names in chosen.items()
     ]
     heights = [len(each) for each in tables]
-    figure, axes = pyplot.subplots(
-        len(types), 1, figsize=(7.2, 0.36 * sum(heights) + 0.5 * len(types) + 0.9), sharex=True,
+    figure, axes = subplots(
+        len(types), 1, height=0.36 * sum(heights) + 0.5 * len(types) + 0.9, sharex=True,
         height_ratios=heights, squeeze=False,
     )  # fmt: skip
     most = max(each.to_numpy().max() for each in tables)
@@ -377,7 +365,7 @@ def composition(
         axis.set(xlabel="", ylabel="")
         axis.tick_params(axis="y", rotation=0, labelsize=9)
         axis.tick_params(axis="x", rotation=45, labelsize=8.5)
-    return _marked(figure, _profile(scores))
+    return marked(figure, _profile(scores))
 
 
 def entropy_table(scores: pandas.DataFrame, facet: str, n: int = 8) -> pandas.DataFrame:
@@ -394,9 +382,7 @@ def entropy_table(scores: pandas.DataFrame, facet: str, n: int = 8) -> pandas.Da
             "word": rows["word"].to_numpy(),
             "type": rows["test"].to_numpy(),
             "entropy": rows["value"].to_numpy(),
-            "95% interval": [
-                f"{a:.2f} to {b:.2f}" for a, b in zip(rows["low"], rows["high"], strict=True)
-            ],
+            "95% interval": interval_texts(rows),
             "most frequent group": [each["group"] for each in first],
             "its share": [each["value"] for each in first],
         }
@@ -469,18 +455,16 @@ def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = 
 
 def innocent_figure(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = "gender"):
     """Draw the sizes of C-ASC by type of bias, beside those of innocent words."""
-    from matplotlib import pyplot
-
     rows = _rows(scores, "c_asc", facet)
     rows = rows[rows["group"] == rows["group"].iloc[0]]
     groups = {"innocent words": innocent}
     groups |= {name: part["value"].to_numpy() for name, part in rows.groupby("test", sort=False)}
-    figure, axis = pyplot.subplots(figsize=(7.2, 0.36 * len(groups) + 1))
+    figure, axis = subplots(height=0.36 * len(groups) + 1)
     axis.boxplot(list(groups.values()), orientation="horizontal", tick_labels=list(groups))
     axis.axvline(0, color="0.5", linewidth=1)
     axis.invert_yaxis()
     axis.set(xlabel=f"C-ASC of {rows['group'].iloc[0]}")
-    return _marked(figure, _profile(scores))
+    return marked(figure, _profile(scores))
 
 
 def erasure_table(
@@ -493,10 +477,7 @@ def erasure_table(
             "words": rows["bias_type"],
             "group": rows["group"],
             "hardly retrieved for": rows["words"],
-            "95% interval": [
-                f"{low:.0f} to {high:.0f}"
-                for low, high in zip(rows["low"], rows["high"], strict=True)
-            ],
+            "95% interval": interval_texts(rows, 0),
             "by chance": rows["by_chance"],
             "of": rows["n"],
         }
@@ -505,9 +486,7 @@ def erasure_table(
 
 def erasure_figure(tables: dict[str, pandas.DataFrame], profile: str = "planted"):
     """Draw for how many words each group is hardly retrieved, a panel a run."""
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, len(tables), figsize=(7.2, 3.4), sharey=True, squeeze=False)
+    figure, axes = subplots(1, len(tables), height=3.4, sharey=True, squeeze=False)
     for axis, (name, erased) in zip(axes[0], tables.items(), strict=True):
         rows = erased[erased["bias_type"] == "all"]
         places = np.arange(len(rows))
@@ -518,7 +497,7 @@ def erasure_figure(tables: dict[str, pandas.DataFrame], profile: str = "planted"
         axis.set_title(name, fontsize=10)
         axis.set(xlabel=f"of {rows['n'].iloc[0]} words", xlim=(0, 1.35 * rows["high"].max()))
     axes[0, 0].legend(frameon=False, fontsize=9, loc="lower right")
-    return _marked(figure, profile)
+    return marked(figure, profile)
 
 
 def hardly(erased: pandas.DataFrame, bias_type: str = "all") -> str:
@@ -542,7 +521,7 @@ def most_moved(moved: pandas.DataFrame) -> str:
         f"{signed(least['rank correlation'])}, {least['top 10 kept']} of the first ten words kept. "
         f"Dividing by n instead of n − 1 moves C-ASC by {ddof:.4f} at most. Over all choices, "
         f"{kept.min()} to {kept.max()} of the first ten words are kept, and the rank correlation "
-        f"over all words is {signed(ranks.min())} to {signed(ranks.max())}."
+        f"over all words is {interval_text(ranks.min(), ranks.max())}."
     )
     if ranks.min() > 0.9 and kept.min() < 8:
         return f"{text} Lists of a few top words are less stable than the scores behind them."
@@ -572,23 +551,20 @@ def pronoun_table(shares: pandas.DataFrame, truth: np.ndarray | None = None) -> 
 
 def pronoun_figure(shares: pandas.DataFrame, words: Sequence[str], truth=None, profile="planted"):
     """Draw the share of women's pronouns of some words with intervals, and the truth if known."""
-    from matplotlib import pyplot
-
     rows = (
         shares.assign(truth=np.nan if truth is None else truth).set_index("word").loc[list(words)]
     )
     rows = rows.sort_values("share")
     places = np.arange(len(rows))
-    figure, axis = pyplot.subplots(figsize=(7.2, 0.3 * len(rows) + 1.1))
-    reach = np.nan_to_num([rows["share"] - rows["low"], rows["high"] - rows["share"]])
-    axis.errorbar(rows["share"], places, xerr=reach, fmt="o", color="C0", label="counted")
+    figure, axis = subplots(height=0.3 * len(rows) + 1.1)
+    dots(axis, places, rows.rename(columns={"share": "value"}), "C0", label="counted")
     if truth is not None:
         axis.plot(rows["truth"], places, "D", color="C1", markersize=5, label="planted")
     axis.axvline(0.5, color="0.5", linestyle=":")
     axis.set_yticks(places, rows.index, fontsize=9)
     axis.set(xlabel="share of women's pronouns", xlim=(-0.02, 1.02))
     axis.legend(frameon=False)
-    return _marked(figure, profile)
+    return marked(figure, profile)
 
 
 def recovered(found: dict[str, float]) -> str:
@@ -611,10 +587,8 @@ def recovered(found: dict[str, float]) -> str:
 
 def mechanism_figure(table: pandas.DataFrame):
     """Draw pronouns in the training captions against C-ASC, a panel a dose, a dot a word."""
-    from matplotlib import pyplot
-
     doses = table["dose"].unique()
-    figure, axes = pyplot.subplots(1, len(doses), figsize=(7.2, 3), sharex=True, sharey=True)
+    figure, axes = subplots(1, len(doses), height=3, sharex=True, sharey=True)
     for axis, dose in zip(axes, doses, strict=True):
         rows = table[(table["dose"] == dose) & (table["n"] > 0)]
         axis.scatter(study.log_odds(rows["share"], rows["n"]), rows["c_asc"], s=9, alpha=0.5)
@@ -623,7 +597,7 @@ def mechanism_figure(table: pandas.DataFrame):
         axis.set_title(f"dose {dose:g}", fontsize=10)
     axes[0].set_ylabel("C-ASC of women")
     axes[len(doses) // 2].set_xlabel("log-odds of women's pronouns in the training captions")
-    return _marked(figure)
+    return marked(figure)
 
 
 def mechanism_table(table: pandas.DataFrame) -> pandas.DataFrame:
@@ -640,7 +614,7 @@ def mechanism_table(table: pandas.DataFrame) -> pandas.DataFrame:
                 "dose": dose,
                 "words": len(part),
                 "rank correlation": r,
-                "95% interval": f"{signed(low)} to {signed(high)}",
+                "95% interval": interval_text(low, high),
                 "truth within the interval": inside.mean(),
             }
         )
@@ -710,7 +684,7 @@ def explorer_table(
 def _interval(row) -> str:
     if not np.isfinite(row["low"]):
         return "none, one portrait"
-    return f"{signed(row['low'])} to {signed(row['high'])}"
+    return interval_text(row["low"], row["high"])
 
 
 def _word_drawings(rows, word: str, facet: str, members, note: str) -> list[Drawing]:
@@ -787,8 +761,7 @@ def printed_beside(scores: pandas.DataFrame, numbers: Sequence[int]) -> pandas.D
     ValueError
         If the scores are of the planted world: its numbers and printed ones share no table.
     """
-    if (scores["profile"] != "paper").any():
-        raise ValueError("planted scores and printed ones share no table; run the profile 'paper'")
+    require_paper(scores)
     printed = pandas.concat(published.table("hamidieh2023", number) for number in numbers)
     printed = printed.assign(
         level=printed["facet"],
@@ -846,7 +819,7 @@ def printed_pronouns() -> pandas.DataFrame:
             "word": rows["word"],
             "female, %": rows["female"],
             "images": rows["images"],
-            "95% interval, %": [f"{100 * i.low:.1f} to {100 * i.high:.1f}" for i in found],
+            "95% interval, %": [interval_text(100 * i.low, 100 * i.high, 1) for i in found],
         }
     )
 

@@ -14,9 +14,9 @@ from biaslib.published import reexamination
 from biaslib.report._check import Check
 from biaslib.report._drawing import Drawing, picture
 from biaslib.report._explorer import Panel
-from biaslib.report._style import marked
-from biaslib.report._tables import Table, there_table
-from biaslib.report._text import p_text, signed
+from biaslib.report._style import dots, marked, subplots, words_alone
+from biaslib.report._tables import require_paper, there_table
+from biaslib.report._text import interval_text, interval_texts, p_text, signed
 from biaslib.studies import study4_captions as study
 from plantedworld.inputs import study4_captions as planted
 from plantedworld.studies import study4_captions as worlds
@@ -159,14 +159,13 @@ def _examples(given: study.Inputs, n: int = 4) -> pandas.DataFrame:
 def example(given: study.Inputs):
     """Draw one anti-stereotypical image a category with its captions; pictures of emoji only.
 
-    In ``paper`` no photograph is shown: the captions' table stands alone.
+    In ``paper`` no photograph is shown: the table behind the figure has counts.
     """
     if given.profile != "planted":
-        return Table(example_table(given), "Images by category and label; no photograph is shown")
-    from matplotlib import pyplot
+        return words_alone("No photograph is shown: images by category and label are below.")
 
     rows = _examples(given)
-    figure, axes = pyplot.subplots(1, len(rows), figsize=(7.2, 2.9))
+    figure, axes = subplots(1, len(rows), height=2.9)
     figure.set_facecolor("white")
     drawn = plantedworld.draw(given.images.frame.loc[rows.index], size=128)
     for axis, shown, row in zip(axes, drawn, rows.to_dict("records"), strict=True):
@@ -175,7 +174,7 @@ def example(given: study.Inputs):
         axis.set_title(row["category"], fontsize=10, color="0.1")
         text = "\n".join(_wrapped(row[name]) for name in study.CAPTIONS)
         axis.text(0.5, -0.06, text, transform=axis.transAxes, ha="center", va="top", fontsize=7.5)
-    return _marked(figure, given.profile)
+    return marked(figure, given.profile)
 
 
 def _wrapped(text: str, width: int = 24) -> str:
@@ -337,7 +336,7 @@ def _cell(row: pandas.Series) -> str:
         return "–"
     if pandas.isna(row["low"]):
         return f"{row['value']:.1f}"
-    return f"{row['value']:.1f} ({row['low']:.0f} to {row['high']:.0f})"
+    return f"{row['value']:.1f} ({interval_text(row['low'], row['high'], 0)})"
 
 
 def category_table(scores: pandas.DataFrame, statistic: str = "vlbs") -> pandas.DataFrame:
@@ -375,8 +374,7 @@ def printed_beside(scores: pandas.DataFrame) -> pandas.DataFrame:
     ValueError
         If the scores are of the planted world: its numbers and printed ones share no table.
     """
-    if (scores["profile"] != "paper").any():
-        raise ValueError("planted scores and printed ones share no table; run the profile 'paper'")
+    require_paper(scores)
     tables = [
         part.assign(printed=_looked_up(part, _printed_of_both(test)))
         for test, part in scores.groupby("test", sort=False)
@@ -401,32 +399,21 @@ def _looked_up(part: pandas.DataFrame, printed: pandas.DataFrame) -> list[float]
 
 def intervals(scores: pandas.DataFrame, statistic: str = "vlbs"):
     """Draw one score of all models by category, with intervals; lines mark the random model."""
-    from matplotlib import pyplot
-
     kept = scores[scores["statistic"] == statistic]
     tests, names = list(dict.fromkeys(kept["test"])), list(dict.fromkeys(kept["model"]))
     height = 0.9 + 0.34 * len(names)
-    figure, axes = pyplot.subplots(1, len(tests), figsize=(7.2, height), sharey=True)
+    figure, axes = subplots(1, len(tests), height=height, sharey=True)
     chance = caption_selection.reference_scores("random")
     for axis, test in zip(np.atleast_1d(axes), tests, strict=True):
         rows = kept[kept["test"] == test].set_index("model").loc[names]
-        _interval_marks(axis, rows)
+        dots(axis, range(len(rows)), rows, "C0")
         axis.axvline(getattr(chance, statistic), color="0.5", linewidth=1, linestyle=":")
         axis.set(xlim=(-4, 104), title=test, xticks=(0, 50, 100))
         axis.title.set_fontsize(10)
     np.atleast_1d(axes)[0].set_yticks(range(len(names)), names, fontsize=8.5)
     np.atleast_1d(axes)[0].invert_yaxis()
     figure.supxlabel(f"{statistic}, per cent", fontsize=10)
-    return _marked(figure, kept["profile"].iloc[0])
-
-
-def _interval_marks(axis, rows: pandas.DataFrame) -> None:
-    import seaborn
-
-    colour = seaborn.color_palette("colorblind")[0]
-    at = np.arange(len(rows))
-    axis.hlines(at, rows["low"], rows["high"], color=colour, linewidth=1.6)
-    axis.plot(rows["value"], at, "o", color=colour, markersize=5)
+    return marked(figure, kept["profile"].iloc[0])
 
 
 def interval_table(scores: pandas.DataFrame, statistic: str = "vlbs") -> pandas.DataFrame:
@@ -458,10 +445,7 @@ def paired_table(tests: pandas.DataFrame) -> pandas.DataFrame:
         {
             "models": ordered["first"] + " − " + ordered["second"],
             "difference in points": ordered["difference"].map(lambda value: signed(value, 1)),
-            "95% interval": [
-                f"{signed(low, 0)} to {signed(high, 0)}"
-                for low, high in zip(ordered["low"], ordered["high"], strict=True)
-            ],
+            "95% interval": interval_texts(ordered, 0),
             "p": ordered["p_value"].map(_p_cell),
             "p, Holm": ordered["adjusted"].map(_p_cell),
             "images": ordered["n"],
@@ -515,34 +499,28 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
 
     Images whose neutral captions still say a gender are left out.
     """
-    import seaborn
-    from matplotlib import pyplot
-
     kept = table[(table["category"] == category) & table["anti"].astype(bool)]
     kept = kept[kept["strict"].astype(bool)]
     names = list(dict.fromkeys(kept["model"]))
     if not names:
-        return _nothing(
-            "No anti-stereotypical image of this category has neutral captions.", profile
-        )
-    colours = seaborn.color_palette("colorblind")
+        return words_alone("No anti-stereotypical image of this category has neutral captions.")
     rng = np.random.default_rng(0)
-    figure, axes = pyplot.subplots(1, 2, figsize=(7.2, 0.9 + 0.42 * len(names)), sharey=True)
+    figure, axes = subplots(1, 2, height=0.9 + 0.42 * len(names), sharey=True)
     for axis, score in zip(axes, ("lmss", "vlss"), strict=True):
         for place, name in enumerate(names):
             rows = kept[kept["model"] == name]
             height = place + rng.uniform(-0.22, 0.22, len(rows))
-            for chosen, face in ((False, "none"), (True, colours[1])):
+            for chosen, face in ((False, "none"), (True, "C1")):
                 some = ((rows["chosen"] & rows["balanced"]) == chosen).to_numpy()
                 axis.scatter(
                     rows[score][some], height[some], s=14, facecolors=face,
-                    edgecolors=colours[1] if chosen else "0.45", linewidths=0.7,
+                    edgecolors="C1" if chosen else "0.45", linewidths=0.7,
                 )  # fmt: skip
         axis.axvline(0, color="0.4", linewidth=1)
         axis.set(xlabel=f"{score}, natural logarithm")
     axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
     axes[0].invert_yaxis()
-    return _marked(figure, profile)
+    return marked(figure, profile)
 
 
 def figure_4_sentence(moved: pandas.DataFrame) -> str:
@@ -555,15 +533,6 @@ def figure_4_sentence(moved: pandas.DataFrame) -> str:
         f"{counts[name]} images for {name} ({here.get(name, 0)} here)" for name in ("CLIP", "ALBEF")
     ]
     return f"By Table 4, the paper's Figure 4 has {parts[0]} and {parts[1]}."
-
-
-def _nothing(text: str, profile: str):
-    """Draw a sentence where there is nothing to draw."""
-    from matplotlib import pyplot
-
-    figure = pyplot.figure(figsize=(7.2, 0.9))
-    figure.text(0.02, 0.4, text, fontsize=10)
-    return _marked(figure, profile)
 
 
 MEAN_AND_SHARE = ("mean (95% interval)", "% above 0 (95% interval)")
@@ -598,7 +567,7 @@ def shift_table(summary: pandas.DataFrame) -> pandas.DataFrame:
 def _log_cell(row: pandas.Series) -> str:
     if not row["n"]:
         return "–"
-    return f"{signed(row['value'])} ({signed(row['low'])} to {signed(row['high'])})"
+    return f"{signed(row['value'])} ({interval_text(row['low'], row['high'])})"
 
 
 # Worlds with a known answer
@@ -612,13 +581,10 @@ def truth_figure(table: pandas.DataFrame):
     A row a model, the oracle first: dose 0 and dose 3, means over worlds, and small each world.
     Dotted, the random model.
     """
-    import seaborn
-    from matplotlib import pyplot
-
     names = list(dict.fromkeys(table["model"]))
     panels = [(score, view) for score in ("vlbs", "vlrs") for view in EVIDENCE]
-    figure, axes = pyplot.subplots(1, 4, figsize=(7.2, 1.2 + 0.34 * len(names)), sharey=True)
-    doses = ((0, "o", "0.45"), (3, "D", seaborn.color_palette("colorblind")[1]))
+    figure, axes = subplots(1, 4, height=1.2 + 0.34 * len(names), sharey=True)
+    doses = ((0, "o", "0.45"), (3, "D", "C1"))
     chance = caption_selection.reference_scores("random")
     for axis, (score, view) in zip(axes, panels, strict=True):
         for dose, mark, colour in doses:
@@ -734,15 +700,12 @@ def visibility_figure(verdict: pandas.DataFrame):
     Around dose 0 the noise floor; at dose 3 the interval of the rise; dotted, the opacity of the
     target.
     """
-    import seaborn
-    from matplotlib import pyplot
-
     names = list(dict.fromkeys(verdict["model"]))
     n_rows = -(-len(names) // 4)
-    figure, axes = pyplot.subplots(
-        n_rows, 4, figsize=(7.2, 0.5 + 2.1 * n_rows), sharex=True, sharey=True, squeeze=False
+    figure, axes = subplots(
+        n_rows, 4, height=0.5 + 2.1 * n_rows, sharex=True, sharey=True, squeeze=False
     )
-    colour = seaborn.color_palette("colorblind")[1]
+    colour = "C1"
     for axis, name in zip(axes.flat, names, strict=False):
         rows = verdict[verdict["model"] == name].sort_values("opacity")
         at, zero, floor = (rows[each] for each in ("opacity", "vlbs at dose 0", "floor"))
@@ -778,7 +741,7 @@ def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
     """Return the verdict for the reader."""
     table = verdict.assign(
         rise=[
-            f"{signed(row['rise'], 1)} ({signed(row['low'], 0)} to {signed(row['high'], 0)})"
+            f"{signed(row['rise'], 1)} ({interval_text(row['low'], row['high'], 0)})"
             for _, row in verdict.iterrows()
         ]
     ).drop(columns=["low", "high"])
@@ -811,7 +774,7 @@ def verdict_sentence(verdict: pandas.DataFrame) -> str:
 
 
 def _risen(row: pandas.Series) -> str:
-    bounds = f"{signed(row['low'], 1)} to {signed(row['high'], 1)}"
+    bounds = interval_text(row["low"], row["high"], 1)
     return f"rises by {row['rise']:.1f} ({bounds}; floor {row['floor']:.1f})"
 
 
@@ -837,23 +800,16 @@ def leaning_sentence(leaning: pandas.DataFrame) -> str:
 
 def modality_figure(table: pandas.DataFrame):
     """Draw lmss and vlss by where the stereotype was planted, a panel a model."""
-    import seaborn
-    from matplotlib import pyplot
-
     kept = table.groupby("model", sort=False).filter(lambda rows: len(rows) >= 2 * len(PLACES))
     names = list(dict.fromkeys(kept["model"]))
     n_rows = -(-len(names) // 3)
-    figure, axes = pyplot.subplots(
-        n_rows, 3, figsize=(7.2, 0.7 + 1.9 * n_rows), sharey=True, squeeze=False
-    )
-    colours = seaborn.color_palette("colorblind")
+    figure, axes = subplots(n_rows, 3, height=0.7 + 1.9 * n_rows, sharey=True, squeeze=False)
     for axis, name in zip(axes.flat, names, strict=False):
-        for shift, test, colour in ((-0.12, "lmss", colours[0]), (0.12, "vlss", colours[1])):
+        for shift, test, colour in ((-0.12, "lmss", "C0"), (0.12, "vlss", "C1")):
             rows = kept[(kept["model"] == name) & (kept["test"] == test)].set_index("planted in")
             rows = rows.loc[list(PLACES)]
             at = np.arange(len(PLACES)) + shift
-            axis.vlines(at, rows["low"], rows["high"], color=colour)
-            axis.plot(at, rows["value"], "oD"[test == "vlss"], color=colour, ms=4, label=test)
+            dots(axis, at, rows, colour, "oD"[test == "vlss"], test, upright=True)
         axis.axhline(0, color="0.5", linewidth=1)
         axis.set_xticks(range(4), ["nothing", "both", "captions", "pictures"], fontsize=7.5)
         axis.set_title(name, fontsize=8.5)
@@ -1035,8 +991,3 @@ def _check_function(function, expected, cases: list[tuple], hint: str) -> Check:
         if not right:
             return Check(False, f"{hint} (tried with {', '.join(map(str, case))})")
     return Check(True, f"it agrees with the package on {len(cases)} cases.")
-
-
-def _marked(figure, profile: str):
-    """Close a figure; write into it where its numbers come from, if that is the planted world."""
-    return marked(figure, "planted world" if profile == "planted" else "")

@@ -7,7 +7,8 @@ from biaslib import inference, stimuli
 from biaslib.metrics.association import effect_size_of_scores
 from biaslib.report._drawing import Drawing, histogram
 from biaslib.report._explorer import Panel
-from biaslib.report._text import signed
+from biaslib.report._style import COLOURS, dots, subplots
+from biaslib.report._text import interval_text, interval_texts, signed
 
 __all__ = [
     "forest",
@@ -38,18 +39,7 @@ def forest(scores: pandas.DataFrame):
     figure, axes, names = _rows(scores, height=0.48)
     for level, colour, mark, offset, rows in _by_level(scores):
         heights = [names.index(test) + offset for test in rows["test"]]
-        fill = [colour if small else "none" for small in rows["p_bh"] < 0.05]
-        axes.hlines(heights, rows["low"], rows["high"], color=colour, linewidth=1.6)
-        axes.scatter(
-            rows["value"],
-            heights,
-            s=34,
-            facecolors=fill,
-            edgecolors=[colour],
-            marker=mark,
-            zorder=3,
-        )
-        axes.plot([], [], color=colour, marker=mark, label=level)
+        dots(axes, heights, rows, colour, mark, level, rows["p_bh"] < 0.05)
     axes.axvline(0, color="0.35", linewidth=1)
     axes.set(xlabel="effect size d", xlim=(-2, 2))
     return _with_legend(figure, axes)
@@ -74,9 +64,7 @@ def rejection(placed: pandas.DataFrame):
 
 def separability_plot(placed: pandas.DataFrame):
     """Draw the rejection rate of random attribute sets against how separate the targets are."""
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7.2, 3.8))
+    figure, axes = subplots(height=3.8)
     for level, colour, mark, _, rows in _by_level(placed):
         shares = 100 * rows["rejected_uniform"]
         axes.scatter(rows["separability"], shares, s=40, color=colour, marker=mark, label=level)
@@ -92,15 +80,11 @@ def separability_plot(placed: pandas.DataFrame):
 
 def null_distributions(embedded, random, n_relabellings: int = 20_000, seed: int = 0):
     """Draw what relabelled targets and what random attribute words give, and the real effect."""
-    import seaborn
-    from matplotlib import pyplot
-
     observed, relabelled = _relabelled_effect_sizes(embedded, n_relabellings, seed)
-    colours = seaborn.color_palette("colorblind")
-    figure, axes = pyplot.subplots(figsize=(7.2, 3.4))
+    figure, axes = subplots(height=3.4)
     for values, colour, label in (
-        (relabelled, colours[0], "targets relabelled: the permutation test's null"),
-        (random.effect_sizes, colours[1], "random words as attributes, targets as they are"),
+        (relabelled, "C0", "targets relabelled: the permutation test's null"),
+        (random.effect_sizes, "C1", "random words as attributes, targets as they are"),
     ):
         axes.hist(
             values,
@@ -115,37 +99,29 @@ def null_distributions(embedded, random, n_relabellings: int = 20_000, seed: int
     axes.set(xlabel="effect size d", yticks=[], ylabel="density", xlim=(-2, 2))
     axes.spines["left"].set_visible(False)
     axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    pyplot.close(figure)
     return figure
 
 
 def _rows(frame: pandas.DataFrame, height: float):
     """Return a figure with one row a test, from the top down."""
-    from matplotlib import pyplot
-
     names = list(dict.fromkeys(frame["test"]))[::-1]
-    figure, axes = pyplot.subplots(figsize=(7.2, height * len(names) + 1.4))
+    figure, axes = subplots(height=height * len(names) + 1.4)
     axes.set(yticks=range(len(names)), yticklabels=names)
     return figure, axes, names
 
 
 def _by_level(frame: pandas.DataFrame):
     """Yield level, colour, mark, vertical offset and rows."""
-    import seaborn
-
-    colours = seaborn.color_palette("colorblind")
     for level, rows in frame.groupby("level", sort=False):
         index, mark, offset = LEVELS[level]
-        yield level, colours[index], mark, offset, rows
+        yield level, COLOURS[index], mark, offset, rows
 
 
 def _with_legend(figure, axes):
-    from matplotlib import pyplot
 
     axes.legend(
         frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, title="level"
     )
-    pyplot.close(figure)
     return figure
 
 
@@ -156,10 +132,7 @@ def scores_table(scores: pandas.DataFrame) -> pandas.DataFrame:
             "test": scores["test"],
             "level": scores["level"],
             "d": scores["value"],
-            "95% interval": [
-                f"{low:.2f} to {high:.2f}".replace("-", "−")
-                for low, high in zip(scores["low"], scores["high"], strict=True)
-            ],
+            "95% interval": interval_texts(scores),
             "p, items": scores["p_value"].map(_p),
             "p, words": scores["p_value_words"].map(_p),
             "p, Holm": scores["p_holm"].map(_p),
@@ -242,7 +215,7 @@ def _panel_sentence(row: dict, d: float, random) -> str:
     test, stretch = stimuli.association_test(row["test"], row["level"]), d / row["value"]
     return (
         f"{test.title}, {row['level']} level; positive: {test.direction}. d = {signed(d)}, 95% "
-        f"interval {signed(stretch * row['low'])} to {signed(stretch * row['high'])}, "
+        f"interval {interval_text(stretch * row['low'], stretch * row['high'])}, "
         f"{row['n_words']} words a side. Relabelled targets reach this d or more in "
         f"{_share(row['p_value_words'])} of partitions (one-sided p). Random attribute words reach "
         f"its size in {_share(random.p_value(row['value']))} of {len(random.effect_sizes):,} sets; "

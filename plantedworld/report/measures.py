@@ -4,10 +4,17 @@ import numpy as np
 import pandas
 
 import plantedworld
-from biaslib.report._drawing import Drawing
-from biaslib.report._explorer import Panel
-from biaslib.report._style import marked
-from biaslib.report._text import signed
+from biaslib.report import (
+    COLOURS,
+    Drawing,
+    Panel,
+    dots,
+    interval_text,
+    interval_texts,
+    marked,
+    signed,
+    subplots,
+)
 from plantedworld.studies import measures as study
 
 __all__ = [
@@ -62,10 +69,8 @@ def contact_sheet(columns: list[dict], captions: list[str]):
     captions
         One a row.
     """
-    from matplotlib import pyplot
-
     n = max(len(row["scenes"]) for row in columns)
-    figure, axes = pyplot.subplots(len(columns), n, figsize=(7.2, 1.12 * len(columns) + 0.3))
+    figure, axes = subplots(len(columns), n, height=1.12 * len(columns) + 0.3)
     figure.set_facecolor("white")
     for line, row, caption in zip(axes, columns, captions, strict=True):
         pictures = plantedworld.draw(row["scenes"], size=128, style=row["style"])
@@ -109,13 +114,9 @@ def planted_words(dose: float, seed: int, chosen: list[str] | None = None) -> pa
 
 def strengths(doses: list[float], seed: int):
     """Draw the planted log-odds of roles and objects, a mark a dose."""
-    import seaborn
-    from matplotlib import pyplot
-
     order = planted_words(max(doses), seed)["word"].tolist()
-    figure, axes = pyplot.subplots(figsize=(7.2, 6.2))
-    colours = seaborn.color_palette("colorblind")
-    for dose, colour, mark in zip(doses, colours, "oDs", strict=False):
+    figure, axes = subplots(height=6.2)
+    for dose, colour, mark in zip(doses, COLOURS, "oDs", strict=False):
         values = planted_words(dose, seed, order).set_index("word").loc[order, "pictures"]
         axes.plot(values, np.arange(len(order)), mark, color=colour, label=f"dose {dose:g}", ms=5)
     axes.axvline(0, color="0.4", linewidth=1)
@@ -130,16 +131,13 @@ def recovery(scores: pandas.DataFrame, measures: list[str], models: list[str], d
 
     The line is where scores in log-odds shall lie; C-ASC and shares have other units, and no line.
     """
-    import seaborn
-    from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(
-        len(measures), len(doses), figsize=(7.2, 3.1 * len(measures)), squeeze=False
-    )
-    colours = seaborn.color_palette("colorblind")
+    from matplotlib.artist import setp
+
+    figure, axes = subplots(len(measures), len(doses), height=3.1 * len(measures), squeeze=False)
     for line, measure in zip(axes, measures, strict=True):
         for each, dose in zip(line, doses, strict=True):
-            for model, colour in zip(models, (colours[0], colours[1]), strict=False):
+            for model, colour in zip(models, ("C0", "C1"), strict=False):
                 rows = _rows(scores, measure, model, dose)
                 each.scatter(
                     rows["truth"], rows["value"], s=9, alpha=0.45, linewidths=0, color=colour,
@@ -147,8 +145,8 @@ def recovery(scores: pandas.DataFrame, measures: list[str], models: list[str], d
                 )  # fmt: skip
             _ideal(each, measure)
             each.set_title(f"{study.MEASURES[measure]}, dose {dose:g}", fontsize=9.5)
-    pyplot.setp(axes[-1], xlabel="planted log-odds")
-    pyplot.setp(axes[:, 0], ylabel="score")
+    setp(axes[-1], xlabel="planted log-odds")
+    setp(axes[:, 0], ylabel="score")
     handles = axes[0, 0].legend(frameon=False, fontsize=8.5, markerscale=2)
     for handle in handles.legend_handles:
         handle.set_alpha(1)
@@ -166,9 +164,9 @@ def recovery_table(summary: pandas.DataFrame, models: list[str]) -> pandas.DataF
             "pictures": ranks["style"].map(STYLES),
             "dose": ranks["dose"],
             "rank correlation": ranks["mean"],
-            "95% interval": _intervals(ranks),
+            "95% interval": interval_texts(ranks, 3),
             "slope": slopes["mean"],
-            "95% interval of the slope": _intervals(slopes),
+            "95% interval of the slope": interval_texts(slopes, 3),
             "sign right": signs["mean"],
             "seeds": ranks["n"],
         }
@@ -177,13 +175,9 @@ def recovery_table(summary: pandas.DataFrame, models: list[str]) -> pandas.DataF
 
 def dose_response(summary: pandas.DataFrame, pairs: list[tuple[str, str]]):
     """Draw how much scores grow with the dose: their slope on the directions planted at dose 1."""
-    import seaborn
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, len(pairs), figsize=(7.2, 3.3), squeeze=False, sharey=True)
-    colours = seaborn.color_palette("colorblind")
+    figure, axes = subplots(1, len(pairs), height=3.3, squeeze=False, sharey=True)
     for each, (measure, model) in zip(axes[0], pairs, strict=True):
-        for name, colour, mark in ((model, colours[0], "o"), ("oracle", colours[1], "D")):
+        for name, colour, mark in ((model, "C0", "o"), ("oracle", "C1", "D")):
             found = _rows(summary, measure, name)
             means = study.over_seeds(found, "response")
             reach = [means["mean"] - means["low"], means["high"] - means["mean"]]
@@ -202,25 +196,16 @@ def dose_response(summary: pandas.DataFrame, pairs: list[tuple[str, str]]):
 
 def ranks(summary: pandas.DataFrame, rows: list[tuple[str, str, str, str]], doses=(1, 3)):
     """Draw rank correlations with the truth, a row each: label, measure, model, style."""
-    import seaborn
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7.2, 0.5 * len(rows) + 1.3))
-    colours = seaborn.color_palette("colorblind")
-    for dose, colour, shift in zip(doses, (colours[1], colours[0]), (0.14, -0.14), strict=False):
+    figure, axes = subplots(height=0.5 * len(rows) + 1.3)
+    for dose, colour, shift in zip(doses, ("C1", "C0"), (0.14, -0.14), strict=False):
         for place, (_, measure, model, style) in enumerate(rows):
             found = _rows(summary, measure, model, dose, style)
             mean = study.mean_over_seeds(found["rank"])
-            if not mean["n"]:
-                continue
-            reach = np.nan_to_num([[mean["mean"] - mean["low"]], [mean["high"] - mean["mean"]]])
-            axes.errorbar(
-                mean["mean"], place + shift, xerr=reach, fmt="o", color=colour, capsize=3,
-                label=f"dose {dose:g}",
-            )  # fmt: skip
-    handles, labels = axes.get_legend_handles_labels()
-    kept = dict(zip(labels, handles, strict=True))
-    axes.legend(kept.values(), kept.keys(), frameon=False, loc="lower left")
+            if mean["n"]:
+                ends = {"value": mean["mean"], "low": mean["low"], "high": mean["high"]}
+                dots(axes, [place + shift], ends, colour)
+        axes.plot([], [], "o", color=colour, label=f"dose {dose:g}")
+    axes.legend(frameon=False, loc="lower left")
     axes.set_yticks(range(len(rows)), [label for label, *_ in rows], fontsize=9)
     axes.invert_yaxis()
     axes.set(xlabel="rank correlation with the truth", xlim=(min(0, axes.get_xlim()[0]), 1.02))
@@ -233,7 +218,7 @@ def rank_table(summary: pandas.DataFrame, rows: list[tuple], doses=(1, 3)) -> pa
     for label, measure, model, style in rows:
         for dose in doses:
             found = study.mean_over_seeds(_rows(summary, measure, model, dose, style)["rank"])
-            interval = _interval(found["low"], found["high"])
+            interval = interval_text(found["low"], found["high"], 3)
             table.append(
                 {"row": label.replace("\n", " "), "dose": dose, "rank correlation": found["mean"]}
                 | {"95% interval": interval, "seeds": found["n"]}
@@ -250,7 +235,7 @@ def control_table(controls: pandas.DataFrame) -> pandas.DataFrame:
             "dose": controls["dose"],
             "words": controls["words"],
             "root mean square": controls["mean"],
-            "95% interval": _intervals(controls),
+            "95% interval": interval_texts(controls, 3),
             "seeds": controls["n"],
         }
     )
@@ -279,13 +264,9 @@ def sheet(seed: int = 0) -> tuple[list[dict], list[str]]:
 
 def zero_histograms(scores: pandas.DataFrame, pairs: list[tuple[str, str]]):
     """Draw the scores of models without bias, with the bound where there is one."""
-    import seaborn
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, len(pairs), figsize=(7.2, 3.0), squeeze=False)
-    colours = seaborn.color_palette("colorblind")
+    figure, axes = subplots(1, len(pairs), height=3.0, squeeze=False)
     for each, (measure, model) in zip(axes[0], pairs, strict=True):
-        for name, colour in ((model, colours[0]), ("count", colours[1])):
+        for name, colour in ((model, "C0"), ("count", "C1")):
             values = _rows(scores, measure, name, 0)["value"]
             if len(values):
                 each.hist(
@@ -326,7 +307,7 @@ def zero_table(zero: pandas.DataFrame, floor: pandas.DataFrame) -> pandas.DataFr
             "pictures": table["style"].map(STYLES),
             "statistic": table["statistic"].map(kinds),
             "mean over seeds": table["mean"],
-            "90% interval": _intervals(table),
+            "90% interval": interval_texts(table, 3),
             "seeds": table["n"],
             "within the bound": table["within"],
             "noise floor": table["noise floor"],
@@ -344,7 +325,7 @@ def response_table(summary: pandas.DataFrame) -> pandas.DataFrame:
             "pictures": means["style"].map(STYLES),
             "dose": means["dose"],
             "slope": means["mean"],
-            "95% interval": _intervals(means),
+            "95% interval": interval_texts(means, 3),
             "seeds": means["n"],
         }
     )
@@ -384,7 +365,7 @@ def stated(
     seeds = f"{found['n']} seed{'s' if found['n'] > 1 else ''}"
     if np.isnan(found["low"]):
         return f"{signed(found['mean'])} ({seeds})"
-    interval = f"95% interval {signed(found['low'])} to {signed(found['high'])}"
+    interval = f"95% interval {interval_text(found['low'], found['high'])}"
     return f"{signed(found['mean'])} ({interval}, {seeds})"
 
 
@@ -471,7 +452,7 @@ def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
     measured = [
         f"{signed(mean, 3)} ({interval})" if n else "–"
         for mean, interval, n in zip(
-            verdict["mean"], _intervals(verdict), verdict["n"], strict=True
+            verdict["mean"], interval_texts(verdict, 3), verdict["n"], strict=True
         )
     ]
     return pandas.DataFrame(
@@ -601,11 +582,3 @@ def _ideal(axes, measure: str) -> None:
         low, high = axes.get_xlim()
         axes.plot([low, high], [low, high], color="0.3", linestyle="--", linewidth=1.1)
         axes.set_xlim(low, high)
-
-
-def _interval(low: float, high: float) -> str:
-    return "–" if pandas.isna(low) else f"{signed(low, 3)} to {signed(high, 3)}"
-
-
-def _intervals(table: pandas.DataFrame) -> list[str]:
-    return [_interval(low, high) for low, high in zip(table["low"], table["high"], strict=True)]

@@ -1,13 +1,9 @@
-"""What the tests of panels share: one as a page without a kernel, and one as a widget."""
+"""What the tests of panels share: one as a page, as a notebook and the book show it."""
 
 import contextlib
-import html
 import re
 
-import pytest
 from bs4 import BeautifulSoup
-
-from biaslib.report._svg import view
 
 
 @contextlib.contextmanager
@@ -38,46 +34,30 @@ def choose(page, panel, *chosen) -> None:
 
 
 def assert_shows(page, panel, *chosen) -> None:
-    """Compare sentence and plots of a page with what the panel holds of chosen values."""
+    """Compare sentences, plots, legends and tables of a page with what the panel holds."""
     assert page.inner_text("[data-part=text]") == panel.sentence(*chosen)
-    wanted = "".join(view(each.as_dict()) for each in panel.drawings(*chosen))
-    drawn = page.inner_html("[data-part=views]")
-    assert elements(drawn) == [_near(each) for each in elements(wanted)]
+    wanted, views = panel.drawings(*chosen), drawn(page).select(".explorer-view")
+    assert len(views) == len(wanted)
+    for view, drawing in zip(views, wanted, strict=True):
+        shown = drawing.as_dict()
+        plot = view.select_one("svg.explorer-plot")
+        assert plot["aria-label"] == f"{shown['alt']} {shown['sentence']}"
+        legend = [each.get_text(strip=True) for each in view.select(".explorer-legend li")]
+        assert legend == [mark["label"] for mark in shown["marks"] if mark.get("label")]
+        dots = [mark for mark in shown["marks"] if mark["kind"] == "dots"]
+        places = [pair for mark in dots for pair in zip(mark["x"], mark["y"], strict=True)]
+        assert len(plot.select("path.explorer-dots")) == sum(None not in pair for pair in places)
+        assert len(view.select("img")) == len(shown["images"])
+        table = BeautifulSoup(shown["table"], "html.parser")
+        told = [part.get_text() for part in view.select("details")]
+        assert told == [part.get_text() for part in table.select("details")]
 
 
-def asked(widget, *chosen) -> str:
-    """Set the controls of a widget and return what it then shows, as HTML without entities."""
-    controls, shown = widget.children
-    for control, value in zip(controls.children, chosen, strict=True):
-        control.value = value
-    return html.unescape(shown.value)
-
-
-def elements(text: str) -> list[tuple]:
-    """Return what is drawn, as tags, attributes and words."""
-    return [
-        (tag.name, {key: _value(key, value) for key, value in tag.attrs.items()}, tag.string)
-        for tag in BeautifulSoup(text, "html.parser").find_all(True)
-    ]
+def drawn(page) -> BeautifulSoup:
+    """Return what a page draws."""
+    return BeautifulSoup(page.inner_html("[data-part=views]"), "html.parser")
 
 
 def numbers(text: str) -> list[float]:
     """Return the numbers in a text."""
     return [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?", text)]
-
-
-def _value(key: str, value):
-    """Return places as numbers, whatever their writing."""
-    places = key in ("points", "transform") or re.fullmatch(r"-?[\d.]+", str(value))
-    return numbers(value) if places else value
-
-
-def _near(element: tuple) -> tuple:
-    """Let places differ by the rounding of a hundredth."""
-    name, attributes, words = element
-    lists = {
-        key: pytest.approx(value, abs=0.011)
-        for key, value in attributes.items()
-        if isinstance(value, list) and isinstance(value[0], float)
-    }
-    return name, attributes | lists, words

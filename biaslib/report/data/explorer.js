@@ -3,6 +3,15 @@
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
   const data = JSON.parse(part("data").textContent);
   const controls = [...root.querySelectorAll("[data-choice]")];
+  // Outlines of the dots of each group around 0, so that colour is not all that tells them apart.
+  const SHAPES = [
+    "M4,0A4,4 0 1 1 -4,0A4,4 0 1 1 4,0Z",
+    "M-3.5,-3.5H3.5V3.5H-3.5Z",
+    "M0,-5L5,0L0,5L-5,0Z",
+    "M0,-5L4.8,3.6H-4.8Z",
+    "M0,5L4.8,-3.6H-4.8Z",
+    "M-4,-4L4,4M-4,4L4,-4",
+  ];
   const WIDTH = 480, RIGHT = 14, TOP = 26, BASE = 46;
 
   function made(name, attributes, text) {
@@ -92,7 +101,7 @@
         if (value === null || mark.y[i] === null) continue;
         const x = axes.x(value), y = axes.y(mark.y[i]);
         const transform = `translate(${+x.toFixed(2)} ${+y.toFixed(2)})`;
-        yield made("path", { d: data.shapes[group(mark)], transform, class: className(mark) });
+        yield made("path", { d: SHAPES[group(mark)], transform, class: className(mark) });
         const end = x > (axes.left + axes.right) / 2, text = (mark.text || [])[i];
         if (text) yield words(x + (end ? -8 : 8), y + 4, text, end ? "end" : "start", "word");
       }
@@ -123,7 +132,7 @@
 
   function swatch(mark) {
     const node = made("svg", { class: "explorer-swatch", viewBox: "-12 -7 24 14", "aria-hidden": "true" });
-    if (mark.kind === "dots") node.append(made("path", { d: data.shapes[group(mark)], class: className(mark) }));
+    if (mark.kind === "dots") node.append(made("path", { d: SHAPES[group(mark)], class: className(mark) }));
     else if (mark.kind === "bars" || mark.kind === "steps")
       node.append(made("rect", { x: -11, y: -5, width: 22, height: 10, class: className(mark) }));
     else node.append(line(-11, 0, 11, 0, className(mark)));

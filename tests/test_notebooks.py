@@ -1,0 +1,112 @@
+"""Cells that can be read: short, in sight, no prose twice; figures with all they need."""
+
+import ast
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+from cells import shown  # noqa: E402
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+HIDING = {"hide-cell", "hide-input", "hide-output", "remove-cell", "remove-input", "remove-output"}
+HIDDEN = {
+    "foundations": 4,
+    "own_model": 2,
+    "planted_world": 4,
+    "published_numbers": 2,
+    "study1_grounded": 2,
+    "study2_masked": 3,
+    "study3_clip_audit": 2,
+    "study4_captions": 2,
+    "text_encoders": 4,
+}
+"""Cells that install the package, end the page with its stamp, or check a written solution."""
+
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def code_cells(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
+
+
+def sources(path):
+    """Return the code of the cells, but for the one that installs the package."""
+    texts = ["".join(cell["source"]) for cell in code_cells(path)]
+    return [text for text in texts if "%pip" not in text]
+
+
+@each_notebook
+def test_few_cells_are_hidden(path):
+    cells = code_cells(path)
+    hidden = [cell for cell in cells if HIDING & set(cell["metadata"].get("tags", []))]
+    assert len(hidden) == HIDDEN[path.stem]
+    assert len(hidden) <= len(cells) / 5
+
+
+@each_notebook
+def test_lines_fit(path):
+    """Eighty columns show without scrolling at 1280 pixels, in the type of static/custom.css."""
+    lines = [line for text in sources(path) for line in text.splitlines()]
+    assert [line for line in lines if len(line) > 100] == []
+    lines = [line for text in sources(path) for line in shown(text).splitlines()]
+    assert [line for line in lines if len(line) > 80] == []
+
+
+@each_notebook
+def test_cells_are_short(path):
+    """As the page shows them: prose that a cell says or puts below a figure is no code."""
+    lengths = sorted(len(shown(text).splitlines()) for text in sources(path))
+    assert lengths[len(lengths) // 2] <= 8
+
+
+def calls(path, function):
+    trees = [ast.parse(text) for text in sources(path)]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [node for node in nodes if ast.unparse(node.func) == function]
+
+
+@each_notebook
+def test_every_figure_has_caption_alt_text_name_and_table(path):
+    names = []
+    for call in calls(path, "report.figure"):
+        given = {each.arg: each.value for each in call.keywords}
+        caption, alt = call.args[1].value, given["alt"].value
+        assert len(alt) > 60
+        assert alt not in caption
+        assert caption not in alt
+        assert "table" in given, caption
+        names.append(given["name"].value)
+    assert names
+    assert len(set(names)) == len(names)
+
+
+@each_notebook
+def test_no_figure_is_shown_without_its_words(path):
+    cells = code_cells(path)
+    assert not any("figure" in cell["metadata"].get("mystnb", {}) for cell in cells)
+
+
+@each_notebook
+def test_sayings_are_templates(path):
+    """Their values have names: an f-string would compute within the prose."""
+    for call in calls(path, "report.say"):
+        assert not any(isinstance(node, ast.JoinedStr) for node in ast.walk(call.args[0]))
+
+
+def test_prose_is_left_out_of_the_code_that_is_shown():
+    said = 'mean = 2\nreport.say(\n    """\n    The mean is {mean}.\n    """,\n    mean=mean,\n)'
+    assert shown(said) == "mean = 2"
+    assert shown('report.say("Two.")') == ""
+    assert shown("%pip install this") == "%pip install this"
+    alt = '"Two dots – one is high, "\n    "the other one is low."'
+    figure = f'report.figure(\n    plot(x),\n    "Short.",\n    name="fig-a",\n    alt={alt},\n)'
+    assert shown(figure) == (
+        'report.figure(\n    plot(x),\n    "Short.",\n    name="fig-a",\n    alt="…",\n)'
+    )
+    told = f'told = """\n{"prose " * 9}\n"""\nif x:\n    told = "None."\nreport.say(told)'
+    assert shown(told) == 'told = "…"\nif x:\n    told = "None."'
