@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from support import golden, small_models
+from support import small_models
 from support.batches import Asked, require_same_in_batches
 
 import plantedworld
@@ -18,7 +18,6 @@ from biaslib import models
 from biaslib.models import albef, capabilities, vilbert, vl_bert
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.fusion import Mask
-from biaslib.models.networks import volta
 from biaslib.models.networks.albef import AlbefConfig, AlbefNetwork
 from biaslib.models.networks.files import save_converted
 from biaslib.models.networks.vilbert import (
@@ -398,17 +397,6 @@ def test_files_of_the_authors_load_with_a_tokenizer_beside_them(tmp_path, loaded
     again = models.load("vl-bert", checkpoint=path, device="cpu")
     assert again.revision.startswith("vl-bert-base-prec.model, sha256 ")
     assert np.array_equal(again.embed(TEXTS), loaded["vl-bert"].embed(TEXTS))
-
-
-def test_voltas_vilbert_loads_as_vilbert(tmp_path, monkeypatch):
-    torch.save(golden.weights("volta_vilbert"), tmp_path / "pytorch_model_9.bin")
-    small_models.tokenizer().save_pretrained(tmp_path)
-    monkeypatch.setattr(volta, "VARIANTS", {"ctrl_vilbert": golden.config("volta_vilbert")})
-    path = tmp_path / "pytorch_model_9.bin"
-    model = models.load("vilbert", checkpoint=path, device="cpu")
-    network, ids = golden.network("volta_vilbert"), ids_of(model, TEXTS[0])
-    bare = network(ids, torch.ones_like(ids), **vilbert.no_image(ids, 64))
-    np.testing.assert_allclose(model.embed(TEXTS[:1])[0], bare.text[0, 0], atol=1e-5)
 
 
 def test_a_folder_of_another_family_is_refused(folders):

@@ -161,7 +161,7 @@ def require_safe_torch(path: Path) -> None:
     if (int(major), int(minor)) < OLDEST_SAFE_TORCH:
         raise CheckpointError(
             f"{path} is a pickled file, and torch {torch.__version__} cannot read one safely "
-            "(CVE-2025-32434). Install torch 2.6 or later, or convert the file to safetensors on "
+            "(CVE-2025-32434). Install torch 2.6 or later, or save the tensors as safetensors on "
             "a machine that has it"
         )
 

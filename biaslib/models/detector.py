@@ -2,12 +2,10 @@
 
 It is the Faster R-CNN of Anderson et al. (2018), trained on Visual Genome, in the packaging that
 LXMERT and VisualBERT were given (``unc-nlp/frcnn-vg-finetuned``).
-``biaslib.models.load("detector")`` reads the published files; :func:`to_safetensors` and
-:func:`to_official` convert them, there and back.
+``biaslib.models.load("detector")`` reads the published files.
 """
 
 import json
-import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 import yaml
-from safetensors.torch import save_file
 from torch import nn
 
 from biaslib import runtime
@@ -38,8 +35,6 @@ __all__ = [
     "load",
     "load_entry",
     "person_regions",
-    "to_official",
-    "to_safetensors",
 ]
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -468,50 +463,6 @@ def load_entry(
     revision = f"{folder.name}, sha256 {hashes}"
     where = runtime.device(device)
     return Detector(network, entry.name, revision, where, *names, as_released, precision)
-
-
-def to_safetensors(checkpoint: str | Path, folder: str | Path) -> None:
-    """Write a checkpoint as ``model.safetensors`` and ``config.json``, its labels with it.
-
-    Parameters
-    ----------
-    checkpoint
-        A folder, as of :func:`load`.
-    folder
-        Where to; made if it is not there.
-
-    Raises
-    ------
-    CheckpointError
-        If the checkpoint is not the detector's, as of :func:`load`.
-    """
-    state, nested, folder = _converted(checkpoint, folder)
-    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "config.json").write_text(json.dumps(nested, indent=1) + "\n", encoding="utf-8")
-
-
-def to_official(checkpoint: str | Path, folder: str | Path) -> None:
-    """Write a checkpoint as it is published: ``pytorch_model.bin`` and ``config.yaml``.
-
-    Parameters and errors are those of :func:`to_safetensors`.
-    """
-    state, nested, folder = _converted(checkpoint, folder)
-    torch.save(state, folder / "pytorch_model.bin")
-    (folder / "config.yaml").write_text(yaml.safe_dump(nested, sort_keys=False), encoding="utf-8")
-
-
-def _converted(checkpoint: str | Path, folder: str | Path) -> tuple[dict, dict, Path]:
-    """Return the checked tensors and settings of a checkpoint, and the folder to write to."""
-    source, folder = _folder(checkpoint), Path(folder)
-    weights, settings = _files(source)
-    state = {
-        key: tensor.contiguous() for key, tensor in _built(weights, settings).state_dict().items()
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in LABELS:
-        if (source / file).exists():
-            shutil.copyfile(source / file, folder / file)
-    return state, _settings(settings), folder
 
 
 def _folder(checkpoint: str | Path | None) -> Path:

@@ -91,7 +91,7 @@ def no_regions(tokens: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
 
 
 def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Lxmert:
-    """Load LXMERT from a folder, the hub, or a file of the original code or of VOLTA.
+    """Load LXMERT from a folder, the hub, or a file of the original code.
 
     Parameters
     ----------

@@ -65,16 +65,14 @@ class VisualBert(RegionModel):
 
 
 def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> VisualBert:
-    """Load VisualBERT from a folder, the hub, or a file of the original code or of VOLTA.
+    """Load VisualBERT from a folder, the hub, or a file of the original code.
 
     Parameters
     ----------
     entry
         Of the registry.
     checkpoint
-        Instead of the entry's source. VOLTA's controlled VisualBERT has a matching head of another
-        kind, which is left out; its first region is the whole image, with the mean of the others'
-        features, which the features that are passed must bring.
+        Instead of the entry's source.
     device
         A torch device; ``None`` takes the best there is.
 
