@@ -73,7 +73,7 @@ def small_settings(**changed):
 
 
 def load(folder, device="cpu", **options):
-    return detector.load(folder, device=device, **options)
+    return models.load("detector", checkpoint=folder, device=device, **options)
 
 
 def write_official(folder, weights, settings=None, labels=True):
@@ -653,5 +653,5 @@ def test_the_hub_is_asked_in_the_paper_profile_only(hub, tmp_path):
     entry = models.REGISTRY["detector"]
     assert set(recorded[entry.source]["files"]) == {"config.yaml", "pytorch_model.bin"}
     assert set(recorded) == {entry.source, *(f"url {url}" for url in entry.beside)}
-    with pytest.raises(CheckpointError, match="None is no folder"):
-        detector.load_entry(models.REGISTRY["detector"], None, "cpu")
+    with pytest.raises(CheckpointError, match="is no checkpoint of the detector: it needs model"):
+        load(Lock().path)

@@ -22,7 +22,7 @@ from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.datasets._problems import problems
 from biaslib.metrics import masked_lm
 from biaslib.models import region_files
-from biaslib.models._errors import CheckpointError
+from biaslib.models.errors import CheckpointError
 from biaslib.models.images import pictures
 from biaslib.models.regions import RegionFeatures
 from biaslib.models.stored import store_key

@@ -8,7 +8,6 @@ What was scored is stored, so that a run that is killed goes on where it stopped
 
 import functools
 import hashlib
-import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -23,8 +22,8 @@ import plantedworld
 from biaslib import inference, models
 from biaslib.datasets import DataError, vlstereoset
 from biaslib.metrics import caption_selection
-from biaslib.models._errors import CheckpointError
-from biaslib.models.capabilities import CapabilityError, DualEncoder, ImageTextMatcher
+from biaslib.models.capabilities import ENCODE, MATCH, UNIMODAL, CapabilityError, require
+from biaslib.models.errors import CheckpointError
 from biaslib.models.images import Decoded, Pictures, ReadAhead, pictures
 from biaslib.models.regions import NothingFoundError
 from biaslib.models.stored import store_key
@@ -73,6 +72,9 @@ HEADS = {
     "unimodal": "cosine of the encoders alone",
 }
 """What a caption can be scored by, and what it is called."""
+
+NEEDS = {"matching": MATCH, "contrastive": ENCODE, "unimodal": UNIMODAL}
+"""The capability that a model needs to be scored so."""
 
 _IDS: dict[bytes, list[str]] = {}
 """Ids of scenes that were drawn before, so that the next model does not draw them again."""
@@ -442,7 +444,9 @@ def caption_scores(
     ValueError
         If texts and images differ in number.
     """
-    _require_head(model, head)
+    if head not in NEEDS:
+        raise CapabilityError(f"{head!r} is no head; there are {', '.join(NEEDS)}")
+    require(model, NEEDS[head])
     texts = [list(row) for row in texts]
     if len(texts) != len(images):
         raise ValueError(f"there are {len(images)} images for {len(texts)} rows of captions")
@@ -462,19 +466,6 @@ def caption_scores(
     if not isinstance(images, pandas.DataFrame):
         shown = ReadAhead(images, store.missing(key, ids))
     return store.rows(key, ids, compute, shard_size=SHARD)
-
-
-def _require_head(model: Any, head: str) -> None:
-    if head not in HEADS:
-        raise CapabilityError(f"{head!r} is no head; there are {', '.join(HEADS)}")
-    needed = ImageTextMatcher if head == "matching" else DualEncoder
-    fits = isinstance(model, needed)
-    if fits and head == "unimodal":
-        fits = "encoder" in inspect.signature(model.encode_text).parameters
-    if not fits:
-        missing = {"matching": "match images and texts", "unimodal": "give unimodal vectors"}
-        what = missing.get(head, "encode texts and images apart")
-        raise CapabilityError(f"{getattr(model, 'name', model)} cannot {what}")
 
 
 def _scores_of(model: Any, head: str, images: Any, texts: list[list[str]]) -> np.ndarray:

@@ -296,7 +296,7 @@ def config_for(wanted: Any, found: str, variants: Mapping[str, Any], family: str
     --------
     >>> config_for("base", "large", {"base": 1, "large": 2}, "VL-BERT")
     Traceback (most recent call last):
-    biaslib.models._errors.CheckpointError: these are the weights of 'large', not of 'base' \
+    biaslib.models.errors.CheckpointError: these are the weights of 'large', not of 'base' \
 of VL-BERT; ask for the variant 'large'
     """
     if wanted is not None and not isinstance(wanted, str):

@@ -596,7 +596,7 @@ def load_official(
     --------
     >>> load_official({"bert.pooler.dense.weight": torch.zeros(1)}, "pretrained")
     Traceback (most recent call last):
-    biaslib.models._errors.CheckpointError: these are the weights of 'another family \
+    biaslib.models.errors.CheckpointError: these are the weights of 'another family \
 of models', not of 'pretrained' of ViLBERT; known: pretrained, 12-in-1
     """
     state = read_official(weights)
