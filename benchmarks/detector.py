@@ -17,7 +17,7 @@ import numpy as np
 import torch
 import yaml
 
-from biaslib.models import detector
+from biaslib import models
 from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
 
 SETTINGS = {
@@ -86,7 +86,7 @@ def main(height=800, width=1333):
         writer.start()
         writer.join()
         started = time.perf_counter()
-        loaded = detector.load(name, device="cpu")
+        loaded = models.load("detector", checkpoint=name, device="cpu")
         seconds_to_load, loaded_gb = time.perf_counter() - started, peak_gb()
     proposals = []
     loaded.network.roi_heads.box_predictor.register_forward_hook(

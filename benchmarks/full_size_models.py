@@ -153,10 +153,8 @@ def albef_coco(folder: Path) -> None:
 
 
 def _as_authors_do(path: Path, network: type, config: object) -> None:
-    from biaslib.models.networks.files import save_official
-
     torch.manual_seed(SEED)
-    save_official(network(config), path)
+    torch.save({"state_dict": network(config).state_dict()}, path)
     wordpiece().save_pretrained(path.parent)
 
 

@@ -4,6 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from biaslib.models import Entry
+from biaslib.models.capabilities import (
+    EMBED,
+    EMBED_WITH_IMAGES,
+    ENCODE,
+    FILL,
+    FILL_WITH_IMAGES,
+    MATCH,
+)
 from plantedworld.inputs import study1_grounded, study2_masked, study3_clip_audit, study4_captions
 from plantedworld.models.checkpoints import checkpoint
 
@@ -37,8 +45,7 @@ ENTRIES = (
         licence="MIT",
         note="Exact inference on a planted world, untrained. Options: dose, seed, planted_in, "
         "wrong_gender, corpus, mislabelled.",
-        capabilities="embed text, with images or without; encode text and images; fill masks; "
-        "match images and texts",
+        capabilities=(EMBED, EMBED_WITH_IMAGES, FILL, FILL_WITH_IMAGES, ENCODE, MATCH),
     ),
 )
 

@@ -18,7 +18,6 @@ from torchvision.ops import box_iou
 from biaslib import models
 from biaslib.models import detector
 from biaslib.models._checkpoints import CheckpointError
-from biaslib.models.convert import convert
 from biaslib.models.images import ImageError
 from biaslib.models.networks.faster_rcnn import (
     FasterRcnn,
@@ -74,7 +73,7 @@ def small_settings(**changed):
 
 
 def load(folder, device="cpu", **options):
-    return detector.load(folder, device=device, **options)
+    return models.load("detector", checkpoint=folder, device=device, **options)
 
 
 def write_official(folder, weights, settings=None, labels=True):
@@ -540,31 +539,12 @@ def test_label_files_give_the_first_name_of_a_line_and_must_fit(tmp_path, weight
 # Files
 
 
-def test_conversion_there_and_back_keeps_every_bit(official, tmp_path, weights, loaded, shown):
-    detector.to_safetensors(official, tmp_path / "ours")
-    detector.to_official(tmp_path / "ours", tmp_path / "back")
-    assert sorted(each.name for each in (tmp_path / "ours").iterdir()) == [
-        "attributes_vocab.txt",
-        "config.json",
-        "model.safetensors",
-        "objects_vocab.txt",
-    ]
-    state = torch.load(tmp_path / "back" / "pytorch_model.bin", weights_only=True)
-    assert state.keys() == weights.keys()
+def test_weights_as_safetensors_and_settings_as_json_are_read(official, tmp_path, weights):
+    save_file(weights, tmp_path / "model.safetensors")
+    nested = yaml.safe_load((official / "config.yaml").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(nested))
+    state = load(tmp_path, device="cpu").network.state_dict()
     assert all(torch.equal(state[key], weights[key]) for key in weights)
-    settings = [
-        yaml.safe_load((f / "config.yaml").read_text()) for f in (official, tmp_path / "back")
-    ]
-    assert settings[0] == settings[1]
-    convert("detector", official, tmp_path / "ours2")
-    convert("detector", tmp_path / "ours2", tmp_path / "back2")
-    for one, other in (("ours", "ours2"), ("back", "back2")):
-        for path in (tmp_path / one).iterdir():
-            assert path.read_bytes() == (tmp_path / other / path.name).read_bytes()
-    converted = load(tmp_path / "ours", device="cpu")
-    expected = loaded.regions(shown[:1])
-    assert np.array_equal(converted.regions(shown[:1]).features, expected.features)
-    assert converted.revision.startswith("ours, sha256 ")
 
 
 def test_wrappers_prefixes_and_upper_case_are_read(tmp_path, weights, loaded, shown):
@@ -673,5 +653,5 @@ def test_the_hub_is_asked_in_the_paper_profile_only(hub, tmp_path):
     entry = models.REGISTRY["detector"]
     assert set(recorded[entry.source]["files"]) == {"config.yaml", "pytorch_model.bin"}
     assert set(recorded) == {entry.source, *(f"url {url}" for url in entry.beside)}
-    with pytest.raises(CheckpointError, match="None is no folder"):
-        detector.load_entry(models.REGISTRY["detector"], None, "cpu")
+    with pytest.raises(CheckpointError, match="is no checkpoint of the detector: it needs model"):
+        load(Lock().path)

@@ -7,6 +7,7 @@ from support import small_models
 
 from biaslib.models import _batches
 from biaslib.models._tokens import tokenized
+from biaslib.models.capabilities import MATCH, CapabilityError
 from biaslib.models.fusion import FusionModel, Mask, Output
 from biaslib.runtime import UnknownNameError
 
@@ -225,8 +226,8 @@ def test_captions_are_scored_against_their_image(model):
 
 
 def test_a_model_without_a_matching_head_says_so(model):
-    model.forward = lambda tokens, visual: Output(torch.zeros(1, 1, 4))
-    with pytest.raises(ValueError, match=r"listed \(by hand\) has no head that matches captions"):
+    model.capabilities = model.capabilities - {MATCH}
+    with pytest.raises(CapabilityError, match=r"listed cannot match .* \(by hand\) can: embed te"):
         model.match([1.0], [["old"]])
 
 

@@ -24,6 +24,7 @@ from support.hub import instead_of_the_real_one, serving
 
 from biaslib import models, runtime
 from biaslib.models import _registry
+from biaslib.models import capabilities as can
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.runtime import Lock, UnknownNameError, file_sha256
 
@@ -35,6 +36,11 @@ MODELS = [
     if importlib.util.find_spec(f"biaslib.models.{models.REGISTRY[name].family}")
 ]
 TEXTS = [repositories.SENTENCE, "the woman is here"]
+
+
+def those_that(*can_do):
+    """The models with at least one of some capabilities."""
+    return [name for name in MODELS if {*can_do} & {*models.REGISTRY[name].capabilities}]
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +97,7 @@ def test_paper_downloads_verifies_caches_and_loads(hub, official, name):
     assert len(hub.requests) == asked
 
 
-@pytest.mark.parametrize("name", [n for n in MODELS if "encode" in models.REGISTRY[n].capabilities])
+@pytest.mark.parametrize("name", those_that(can.ENCODE))
 def test_dual_encoders_encode(hub, name):
     model = models.load(name, profile="paper", device="cpu")
     vectors = model.encode_text(TEXTS), model.encode_image(_stack(images_for(name)))
@@ -105,17 +111,17 @@ def _stack(pictures):
     return np.stack([np.asarray(picture) for picture in pictures])
 
 
-@pytest.mark.parametrize("name", [n for n in MODELS if "embed" in models.REGISTRY[n].capabilities])
+@pytest.mark.parametrize("name", those_that(can.EMBED, can.EMBED_WITH_IMAGES))
 def test_encoders_embed(hub, name):
     model = models.load(name, profile="paper", device="cpu")
-    seen = {} if "image" not in models.REGISTRY[name].capabilities else {"images": images_for(name)}
+    seen = {"images": images_for(name)} if models.REGISTRY[name].takes_images else {}
     for level, words in (("sentence", None), ("contextual", ["nurse", "woman"])):
         vectors = model.embed(TEXTS, level=level, words=words, **seen)
         assert vectors.shape == (2, 64 if models.REGISTRY[name].variant else 16)
         assert np.abs(vectors[0] - vectors[1]).max() > 1e-5
 
 
-@pytest.mark.parametrize("name", [n for n in MODELS if "fill" in models.REGISTRY[n].capabilities])
+@pytest.mark.parametrize("name", those_that(can.FILL, can.FILL_WITH_IMAGES))
 def test_masked_words_have_probabilities(hub, name):
     model = models.load(name, profile="paper", device="cpu")
     seen = None if models.REGISTRY[name].family == "bert" else images_for(name, n=1)
@@ -125,7 +131,7 @@ def test_masked_words_have_probabilities(hub, name):
     assert (scores > np.log(1e-6)).all()
 
 
-@pytest.mark.parametrize("name", [n for n in MODELS if "match" in models.REGISTRY[n].capabilities])
+@pytest.mark.parametrize("name", those_that(can.MATCH))
 def test_captions_match(hub, name):
     model = models.load(name, profile="paper", device="cpu")
     scores = model.match(images_for(name, n=1), [TEXTS])
@@ -217,9 +223,12 @@ def test_a_bert_without_its_masked_word_head_embeds_and_fills_in_nothing(officia
     weights = torch.load(folder / "pytorch_model.bin", weights_only=True)
     body = {name: each for name, each in weights.items() if name.startswith("bert.")}
     torch.save(body, folder / "pytorch_model.bin")
-    bert = models.load("bert", checkpoint=folder)
+    with pytest.warns(UserWarning, match=r"bert \(bert, sha256 .* cannot fill masks: these"):
+        bert = models.load("bert", checkpoint=folder)
     assert bert.embed(TEXTS).shape == (2, 16)
-    with pytest.raises(ValueError, match="has no masked-word head; load one"):
+    with pytest.raises(
+        ValueError, match=r"bert cannot fill masks\. Its weights .* can: embed texts"
+    ):
         bert.mask_log_prob(["the [MASK] is here"], ["nurse"])
 
 

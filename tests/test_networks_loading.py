@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 from support import golden
+from support.official import save_official
 
-from biaslib.models import convert
 from biaslib.models._checkpoints import CheckpointError, unwrapped
-from biaslib.models.networks import albef, vilbert, vl_bert, volta
-from biaslib.models.networks.files import Layout, load_converted, save_converted, save_official
+from biaslib.models.networks import albef, vilbert, vl_bert
+from biaslib.models.networks.files import Layout, load_converted, save_converted
 from biaslib.runtime import UnknownNameError
 
 
@@ -35,10 +35,6 @@ SIZES = {
     (vl_bert, "base-e2e"): (901, 195.5),
     (vilbert, "pretrained"): (533, 273.5),
     (vilbert, "12-in-1"): (560, 291.5),
-    (volta, "ctrl_vilbert"): (509, 265.5),
-    (volta, "vilbert"): (509, 262.5),
-    (volta, "ctrl_vl-bert"): (414, 224.6),
-    (volta, "vl-bert"): (409, 223.0),
     (albef, "pretrained"): (844, 500.4),
     (albef, "retrieval"): (831, 452.7),
 }
@@ -48,8 +44,6 @@ def written_by_the_authors(config, state):
     """Number of tensors and of numbers in the authors' file for a network's tensors."""
     sizes = {name: tensor.numel() for name, tensor in state.items()}
     words = next(size for name, size in sizes.items() if name.endswith("word_embeddings.weight"))
-    layers = sum(size for name, size in sizes.items() if ".encoder.layer." in name)
-    n_layers = sum(".encoder.layer." in name for name in sizes)
     count, total = len(sizes) + 1, sum(sizes.values()) + words  # the decoder of words
     if isinstance(config, vl_bert.VlBertConfig) and config.end_to_end:
         head = [size for name, size in sizes.items() if "roi_head_feature_extractor" in name]
@@ -57,8 +51,6 @@ def written_by_the_authors(config, state):
         n_head = sum(name.endswith("running_mean") for name in sizes if "roi_head" in name)
         count += len(head) + len(norms) + n_head
         total += sum(head)
-    if isinstance(config, volta.VoltaVlBertConfig):
-        count, total = count + n_layers, total + layers
     if isinstance(config, albef.AlbefConfig):
         count, total = _with_momentum(config, sizes)
     return count, total
@@ -85,7 +77,6 @@ def test_published_sizes(module, variant):
         vl_bert.VlBertConfig: vl_bert.VlBertNetwork,
         vilbert.VilbertConfig: vilbert.VilbertNetwork,
         vilbert.MultiTaskVilbertConfig: vilbert.MultiTaskVilbertNetwork,
-        volta.VoltaVlBertConfig: volta.VoltaVlBertNetwork,
         albef.AlbefConfig: albef.AlbefNetwork,
     }
     with torch.device("meta"):
@@ -164,7 +155,6 @@ def test_a_web_page_in_place_of_a_file(tmp_path):
         ("vlbert_frcnn", "module.image_feature_extractor.head.0.0.conv1.weight"),
         ("vilbert", "cls.predictions.decoder.weight"),
         ("albef", "text_encoder.cls.predictions.decoder.bias"),
-        ("volta_vl-bert", "bert.encoder.layer.0.attention_self.v_query.weight"),
     ],
 )
 def test_a_second_copy_may_be_missing_but_not_differ(name, copy):
@@ -249,9 +239,7 @@ VOLTA = {
         (vl_bert, VILBERT, "base-prec", "another family of models"),
         (vilbert, VILBERT, "12-in-1", "'pretrained', not of '12-in-1'"),
         (vilbert, {**VILBERT, "vil_logit.weight": torch.zeros(1)}, "12-in-1", "without a token"),
-        (vilbert, VOLTA, "pretrained", "VOLTA, which networks.volta loads"),
-        (volta, VOLTA, "ctrl_vilbert", "'vilbert', not of 'ctrl_vilbert'"),
-        (volta, VILBERT, "vilbert", "another family of models"),
+        (vilbert, VOLTA, "pretrained", "a ViLBERT of VOLTA"),
         (albef, ALBEF, "pretrained", "'retrieval', not of 'pretrained'"),
         (albef, {**ALBEF, "text_decoder.x": torch.zeros(1)}, "retrieval", "to answer questions"),
         (albef, VL_BERT, "pretrained", "another family of models"),
@@ -262,7 +250,7 @@ def test_another_variant_is_refused_by_name(module, weights, variant, told):
         module.load_official(weights, variant)
 
 
-@pytest.mark.parametrize("module", [vl_bert, vilbert, volta, albef])
+@pytest.mark.parametrize("module", [vl_bert, vilbert, albef])
 def test_an_unknown_variant(module):
     with pytest.raises(UnknownNameError, match="Known: "):
         module.load_official({"a": torch.zeros(1)}, "large-prec2")
@@ -273,7 +261,6 @@ def test_a_file_says_by_itself_what_it_is():
     for module, weights, network in (
         (vl_bert, PIXELS, "VlBertNetwork"),
         (vilbert, VILBERT, "VilbertNetwork"),
-        (volta, VOLTA, "VilbertNetwork"),
         (albef, ALBEF, "AlbefNetwork"),
     ):
         with pytest.raises(CheckpointError, match=f"the checkpoint of '{network}' lacks"):
@@ -329,11 +316,11 @@ def test_a_file_says_which_resolution_it_is_of(monkeypatch):
     assert albef.load_official(golden.weights("albef"), "pretrained").config.image_size == 64
 
 
-# Conversion, and back
+# Saved here, and as the authors save it
 
 
 @pytest.mark.parametrize("name", golden.NAMES)
-def test_converted_and_back(tmp_path, name):
+def test_saved_and_read_again(tmp_path, name):
     network = golden.network(name)
     folder = save_converted(network, tmp_path / "there")
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
@@ -345,8 +332,8 @@ def test_converted_and_back(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", [each for each in golden.NAMES if not each.startswith("volta")])
-def test_back_in_the_authors_file(tmp_path, name):
-    """Every tensor that the network uses is there again, by its official name and bit by bit."""
+def test_tests_write_files_as_the_authors_do(tmp_path, name):
+    """Every tensor that the network uses is there, by its official name and bit by bit."""
     official = unwrapped(golden.weights(name))
     again = unwrapped(torch.load(save_official(golden.network(name), tmp_path / "file.pth")))
     unused = golden.MODULES[name].LAYOUT.unused
@@ -357,11 +344,6 @@ def test_back_in_the_authors_file(tmp_path, name):
     wrapper = {"vlbert": ("state_dict",), "albef": ("model",)}
     assert tuple(saved)[:1] == wrapper.get(name.split("_")[0], tuple(saved)[:1])
     assert same_outputs(name, load(name, tmp_path / "file.pth"))
-
-
-def test_how_voltas_authors_write_vl_bert_is_not_known(tmp_path):
-    with pytest.raises(CheckpointError, match="writes a VoltaVlBertNetwork is not known here"):
-        save_official(golden.network("volta_vl-bert"), tmp_path / "file.bin")
 
 
 @pytest.mark.parametrize("module", [vl_bert, vilbert, albef])
@@ -392,41 +374,6 @@ def test_a_network_of_another_size_is_told_by_its_tensors(tmp_path):
     assert vl_bert.load_official(path).config == config
     with pytest.raises(CheckpointError, match="of another shape"):
         vl_bert.load_official(path, "base-prec")
-
-
-def test_the_command_line_converts_there_and_back(tmp_path, capsys):
-    network = vl_bert.VlBertNetwork(
-        vl_bert.VlBertConfig(
-            vocab_size=9,
-            hidden_size=64,
-            num_hidden_layers=1,
-            num_attention_heads=1,
-            intermediate_size=32,
-            feature_size=24,
-            visual_region_classes=5,
-        )
-    )
-    first = save_official(network, tmp_path / "vl-bert-base-prec.model")
-    (tmp_path / "vocab.txt").write_text("[PAD]")
-    folder, second = tmp_path / "folder", tmp_path / "back" / "vl-bert-base-prec.model"
-    second.parent.mkdir()
-    convert.main(["vl-bert", str(first), str(folder)])
-    convert.main(["vl-bert", str(folder), str(second)])
-    assert capsys.readouterr().out.splitlines() == [f"{folder}: written", f"{second}: written"]
-    assert {each.name for each in folder.iterdir()} == {
-        "config.json",
-        "model.safetensors",
-        "vocab.txt",
-    }
-    there, back = (unwrapped(torch.load(path)) for path in (first, second))
-    assert there.keys() == back.keys()
-    assert all(torch.equal(there[key], back[key]) for key in there)
-    for path, told in ((first, "base-prec"), (tmp_path / "gone", "is not there")):
-        with pytest.raises(SystemExit):
-            convert.main(["vl-bert-e2e", str(path), str(tmp_path / "other")])
-        assert told in capsys.readouterr().err
-    with pytest.raises(UnknownNameError, match="unknown model to convert 'lxmert'"):
-        convert.convert("lxmert", first, folder)
 
 
 def test_half_precision_takes_half_the_space(tmp_path):

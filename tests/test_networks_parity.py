@@ -66,9 +66,7 @@ def test_rows_in_another_order(name):
 
 @pytest.mark.parametrize("name", golden.NAMES)
 def test_more_padding_changes_nothing(name):
-    # The last region row stands for the whole image in VOLTA's VL-BERT.
-    regions = 0 if name.endswith("vl-bert") else 3
-    batch = golden.padded(golden.batch(name), tokens=2, regions=regions)
+    batch = golden.padded(golden.batch(name), tokens=2, regions=3)
     assert batch["input_ids"].shape[1] == golden.batch(name)["input_ids"].shape[1] + 2
     require_parity(name, batch, all_rows(name))
 
@@ -91,18 +89,6 @@ def test_another_norm_would_be_noticed(name):
     )
     found = golden.outputs(name, golden.batch(name), network)[key]
     assert np.abs(found - golden.expected(name)[key]).max() > 1e-3
-
-
-@pytest.mark.parametrize("name", ["volta_vl-bert", "volta_ctrl_vl-bert"])
-def test_volta_positions_as_released_depend_on_the_batch(name):
-    """In the released code a row's positions move with the lengths of its batch mates."""
-    batch = golden.batch(name)
-    found = golden.outputs(name, batch, as_released=True)
-    sensible = golden.outputs(name, batch)
-    for key in ("embedding_output_t", "sequence_output_t", "prediction_scores_t"):
-        expected = golden.expected(name)[f"batched_{key}"]
-        np.testing.assert_allclose(found[key], expected, rtol=0, atol=TOLERANCE)
-    assert np.abs(found["embedding_output_t"] - sensible["embedding_output_t"]).max() > 0.1
 
 
 def test_vilbert_without_masks_reads_padding_as_the_official_code_does():

@@ -22,9 +22,9 @@ from plantedworld.models.checkpoints import checkpoint
 
 NOT_OF_CLIP = {
     "association tests, text alone": "the model does not embed texts",
-    "association tests, with images": "the model does not embed texts",
+    "association tests, with images": "the model does not embed texts with images",
     "masked words, caption alone": "the model does not fill masks",
-    "masked words, with images": "the model does not fill masks",
+    "masked words, with images": "the model does not fill masks with images",
     "captions by matching logit": "the model does not match images and texts",
 }
 
@@ -99,7 +99,8 @@ def test_a_text_encoder_gets_the_parts_without_images(of_bert):
     run = ["association tests, text alone", "masked words, caption alone"]
     assert of_bert.scores["part"].unique().tolist() == run
     reasons = of_bert.not_run.set_index("part")["reason"]
-    assert reasons["association tests, with images"] == "the model takes no images here"
+    lacking = "the model does not embed texts with images"
+    assert reasons["association tests, with images"] == lacking
     assert len(reasons) == len(study.PARTS) - 2
 
 
@@ -135,7 +136,7 @@ def test_a_part_that_fails_does_not_take_the_others_with_it(clip, store, monkeyp
         raise RuntimeError("out of paper\nand ink")
 
     parts = [
-        study.Part(part.study, part.name, part.needs, part.sees, broken)
+        study.Part(part.study, part.name, part.needs, broken)
         if part.name == "portraits by word"
         else part
         for part in study.PARTS
@@ -159,7 +160,7 @@ def test_what_nobody_foresaw_is_a_fault_and_what_is_missing_is_none(clip, store,
         "captions by cosine": ValueError("shapes differ"),
     }
     parts = [
-        study.Part(each.study, each.name, each.needs, each.sees, raising(errors[each.name]))
+        study.Part(each.study, each.name, each.needs, raising(errors[each.name]))
         for each in study.PARTS
         if each.name in errors
     ]
@@ -187,6 +188,7 @@ class Matcher:
     """Matches captions by their length, and counts how often it is asked."""
 
     name, revision = "matcher", "1"
+    capabilities = frozenset({"match images and texts"})
 
     def __init__(self):
         self.asked = 0

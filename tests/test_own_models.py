@@ -5,12 +5,13 @@ import shutil
 
 import numpy as np
 import pytest
+from safetensors.torch import save_file
 from support import repositories
 from support.hub import instead_of_the_real_one
 
 from biaslib import models
 from biaslib.models import own
-from biaslib.models._checkpoints import CheckpointError
+from biaslib.models._checkpoints import CheckpointError, read_weights
 from plantedworld.models.checkpoints import checkpoint
 
 TEXT = ["the nurse is here"]
@@ -76,12 +77,15 @@ def test_a_bert_like_model_gives_what_its_own_name_gives(hub):
     np.testing.assert_array_equal(found.model.embed(TEXT), named.embed(TEXT))
 
 
-def test_a_matching_head_is_told_by_the_architecture(official, tmp_path):
-    folder = shutil.copytree(official / "dandelin" / "vilt-b32-mlm-itm", tmp_path / "vilt")
-    config = json.loads((folder / "config.json").read_text())
-    config["architectures"] = ["ViltForImageAndTextRetrieval"]
-    (folder / "config.json").write_text(json.dumps(config))
-    assert own.identify(folder)[0] == "vilt-itm"
+def test_what_a_model_can_do_is_told_by_its_heads(official, tmp_path):
+    whole, weights = official / "dandelin" / "vilt-b32-mlm", ("*.safetensors", "*.bin")
+    folder = shutil.copytree(whole, tmp_path / "vilt", ignore=shutil.ignore_patterns(*weights))
+    (file,) = (each for ending in weights for each in whole.glob(ending))
+    body = {name: each for name, each in read_weights(file).items() if name.startswith("vilt.")}
+    save_file(body, folder / "model.safetensors", {"format": "pt"})
+    with pytest.warns(UserWarning, match="cannot fill masks or fill masks with images: these"):
+        found = own.load_own(folder, device="cpu")
+    assert found.model.capabilities == {"embed texts", "embed texts with images"}
 
 
 def test_an_unknown_architecture_is_named(tmp_path):

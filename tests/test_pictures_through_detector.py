@@ -16,7 +16,7 @@ from support.hub import instead_of_the_real_one
 from biaslib import models
 from biaslib.models import _found_regions, detector
 from biaslib.models._checkpoints import CheckpointError
-from biaslib.models._own_networks import require_variant
+from biaslib.models._networks import require_variant
 from biaslib.models.fusion import Mask
 from biaslib.models.images import pictures
 from biaslib.models.vl_bert import Pictured
@@ -232,7 +232,7 @@ def test_without_torchvision_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchvision.ops", None)
     monkeypatch.setitem(sys.modules, "torchvision", None)
     with pytest.raises(ModuleNotFoundError, match="pip install pyyaml torchvision"):
-        models._registry._module(entry)
+        models._registry.module_of(entry)
 
 
 # The other variant

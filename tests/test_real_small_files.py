@@ -17,7 +17,7 @@ from PIL import Image
 from support.small_models import SPECIALS, VOCABULARY
 from tokenizers import BertWordPieceTokenizer
 
-from biaslib.models import _networks, _own_networks, vilt
+from biaslib.models import _networks
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._pixels import read_image_processor
 from biaslib.models.networks.albef import AlbefConfig, AlbefNetwork
@@ -90,9 +90,9 @@ def tokenizer_beside(family, folder):
     if family in OWN:
         save_converted(OWN[family](), folder)
         entry = SimpleNamespace(name=family, family=family, variant="")
-        return _own_networks.read_own(entry, folder, None, torch.nn.Module).tokenizer
+        return _networks.read_own(entry, folder, None, torch.nn.Module).tokenizer
     if family == "vilt-itm":
-        return vilt._beside(folder / "itm.ckpt", transformers.ViltConfig())[0]
+        return _networks.read_tokenizer(folder, of_bert=True)
     network, config = OF_TRANSFORMERS[family]
     network(config(**SIZES)).save_pretrained(folder)
     if family == "bert":

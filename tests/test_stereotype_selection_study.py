@@ -42,6 +42,7 @@ class Matcher:
     """Scores captions by a table; every row is one image."""
 
     name, revision = "matcher", "1"
+    capabilities = frozenset({"match images and texts"})
 
     def __init__(self, logits):
         self.logits = np.asarray(logits, dtype=float)
@@ -56,6 +57,7 @@ class Dual:
     """Vectors by the number that a text ends with, and of grey pictures."""
 
     name, revision, scale = "dual", "1", 10.0
+    capabilities = frozenset({"encode texts and images apart"})
 
     def encode_text(self, texts):
         return np.array([[1.0, float(text.split()[-1])] for text in texts])
@@ -586,10 +588,11 @@ def test_models_that_cannot_be_scored_are_named_counted_and_an_error_if_none_is_
     ways = [WAY, contrastive, study.WAYS[4], study.WAYS[-1]]
     found = study.run(ways, small_inputs(), load)
     assert list(found.scored) == ["CLIP"]
+    can = "Its weights (1) can: encode texts and images apart"
     assert found.skipped.to_numpy().tolist() == [
-        ["VisualBERT", "dual cannot match images and texts"],
+        ["VisualBERT", f"dual cannot match images and texts. {can}"],
         ["ALBEF", "no weights. Train them"],
-        ["FLAVA, cosine of the encoders alone", "dual cannot give unimodal vectors"],
+        ["FLAVA, cosine of the encoders alone", f"dual cannot give unimodal vectors. {can}"],
     ]
     with pytest.raises(study.CapabilityError, match=r"none of 1 models .*: dual cannot match"):
         study.run([WAY], small_inputs(), load)

@@ -204,17 +204,11 @@ def test_flavas_vectors_are_those_of_its_contrastive_loss_or_lack_the_projection
         assert plain_pictures[i] == pytest.approx((picture / picture.norm()).numpy(), abs=1e-5)
 
 
-def test_models_have_the_capabilities_that_studies_ask_for(our_vilt, our_flava):
-    shared = (
-        capabilities.GroundedEncoder,
-        capabilities.MaskedLM,
-        capabilities.ImageTextMatcher,
-    )
-    for capability in shared:
-        assert isinstance(our_vilt, capability)
-        assert isinstance(our_flava, capability)
-    assert isinstance(our_flava, capabilities.DualEncoder)
-    assert not isinstance(our_vilt, capabilities.DualEncoder)
+def test_models_have_the_capabilities_of_their_heads(our_vilt, our_flava):
+    both = {*models.REGISTRY["vilt"].capabilities, capabilities.MATCH}
+    assert our_vilt.capabilities == both
+    assert our_flava.capabilities == both | {capabilities.ENCODE, capabilities.UNIMODAL}
+    assert our_flava.capabilities == {*models.REGISTRY["flava"].capabilities}
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])
@@ -312,19 +306,24 @@ def test_vilt_for_retrieval_is_scored_by_its_one_logit(our_vilt, vilt_folder, tm
         for j, caption in enumerate(CAPTIONS[i]):
             logit = network(**inputs(tmp_path, caption, picture)).logits.item()
             assert found[i, j] == pytest.approx(logit, abs=1e-5)
-    with pytest.raises(ValueError, match=r"has no masked-word head \(mlm_score\); load one"):
+    assert loaded.capabilities == set(models.REGISTRY["vilt-itm"].capabilities)
+    with pytest.raises(ValueError, match=r"vilt cannot fill masks with images\. Its weights \("):
         loaded.mask_log_prob(MASKED, ["nurse"], PICTURES)
 
 
-def test_a_file_without_a_matching_head_says_so(vilt_folder, flava_folder, tmp_path):
+def test_a_file_without_a_head_says_so_when_it_is_loaded(vilt_folder, flava_folder, tmp_path):
     copied(vilt_folder, tmp_path, "itm_score")
-    with pytest.raises(ValueError, match=r"no matching head \(itm_score or rank_output\)"):
-        vilt.load(entry("vilt"), tmp_path, "cpu").match(PICTURES, CAPTIONS)
-    copied(flava_folder, tmp_path, "itm_head", "mlm_head")
-    loaded = flava.load(entry("flava"), tmp_path, "cpu")
-    with pytest.raises(ValueError, match=r"has no itm_head; load one"):
+    loaded = models.load("vilt", checkpoint=tmp_path, device="cpu")
+    with pytest.raises(ValueError, match="vilt cannot match images and texts"):
         loaded.match(PICTURES, CAPTIONS)
-    with pytest.raises(ValueError, match=r"has no mlm_head; load one"):
+    with pytest.warns(UserWarning, match=r"vilt-itm \(.* cannot match images and texts: these"):
+        models.load("vilt-itm", checkpoint=tmp_path, device="cpu")
+    copied(flava_folder, tmp_path, "itm_head", "mlm_head")
+    with pytest.warns(UserWarning, match=r"cannot fill masks or match images and texts: these"):
+        loaded = models.load("flava", checkpoint=tmp_path, device="cpu")
+    with pytest.raises(ValueError, match="flava cannot match images and texts"):
+        loaded.match(PICTURES, CAPTIONS)
+    with pytest.raises(ValueError, match=r"flava cannot fill masks\. Its weights"):
         loaded.mask_log_prob(MASKED, ["nurse"])
     assert loaded.mask_log_prob(MASKED, ["nurse"], PICTURES).shape == (3, 1)
 
@@ -398,9 +397,9 @@ def test_a_checkpoint_of_another_family_or_with_weights_missing_is_named(
     vilt_folder, flava_folder, tmp_path
 ):
     with pytest.raises(CheckpointError, match=r"checkpoint of 'flava' .* 'vilt'"):
-        vilt.load(entry("vilt"), flava_folder, "cpu")
+        models.load("vilt", checkpoint=flava_folder, device="cpu")
     with pytest.raises(CheckpointError, match=r"checkpoint of 'vilt' .* 'flava'"):
-        flava.load(entry("flava"), vilt_folder, "cpu")
+        models.load("flava", checkpoint=vilt_folder, device="cpu")
     copied(vilt_folder, tmp_path, "vilt.encoder.layer.1.output.dense")
     with pytest.raises(CheckpointError, match=r"vilt.encoder.layer.1.output.dense.bias"):
         vilt.load(entry("vilt"), tmp_path, "cpu")
@@ -409,7 +408,7 @@ def test_a_checkpoint_of_another_family_or_with_weights_missing_is_named(
 def test_a_file_of_the_authors_is_read_with_the_tokenizer_beside_it(tmp_path):
     path = tmp_path / "vilt_200k_mlm_itm.ckpt"
     torch.save({"state_dict": plain.vilt_weights()}, path)
-    with pytest.raises(CheckpointError, match="no tokenizer beside"):
+    with pytest.raises(CheckpointError, match="there is no tokenizer in"):
         vilt.load(entry("vilt"), path, "cpu")
     small_models.tokenizer().save_pretrained(tmp_path)
     loaded = vilt.load(entry("vilt"), path, "cpu")

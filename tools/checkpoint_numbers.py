@@ -23,10 +23,10 @@ WORDS = ["nurse", "judge", "pilot"]
 def numbers() -> dict[str, list[float]]:
     """Return up to 24 numbers of each checkpoint: name -> what it answers to fixed questions."""
     from biaslib import models
+    from plantedworld import profile
     from plantedworld.models.checkpoints import shipped
-    from plantedworld.profile import TINY
 
-    names = {models.REGISTRY[name].family: name for name in TINY}
+    names = {models.REGISTRY[name].family: name for name in profile.TINY}
     table, found = shipped(), {}
     for family, path in zip(table["family"], table["path"], strict=True):
         if family in names:
@@ -36,14 +36,16 @@ def numbers() -> dict[str, list[float]]:
 
 
 def _answers(model, entry) -> list[float]:
+    from biaslib.models import capabilities as can
+
     parts, shown = [], _shown(entry)
-    if "encode text" in entry.capabilities:
+    if can.ENCODE in entry.capabilities:
         parts += [model.encode_text([CAPTION])[0, :4], model.encode_image(shown)[0, :4]]
-    if "embed text" in entry.capabilities:
+    if can.EMBED_WITH_IMAGES in entry.capabilities or can.EMBED in entry.capabilities:
         parts += [model.embed([CAPTION], images=shown, level="sentence")[0, :4]]
-    if "fill masks" in entry.capabilities:
+    if can.FILL_WITH_IMAGES in entry.capabilities or can.FILL in entry.capabilities:
         parts += [model.mask_log_prob([MASKED], WORDS, images=shown)[0]]
-    if "match images" in entry.capabilities:
+    if can.MATCH in entry.capabilities:
         captions = [CAPTION, "the man is a judge ."]
         parts += [model.match(shown, [captions])[0]]
     return [float(each) for part in parts for each in np.asarray(part, dtype=np.float64)]
@@ -54,7 +56,7 @@ def _shown(entry):
     import plantedworld
     from plantedworld.models.regions import regions_of
 
-    if "image" not in entry.capabilities:
+    if not entry.takes_images:
         return None
     scenes = plantedworld.faces(1, np.random.default_rng(3)).iloc[:1]
     return regions_of(scenes) if entry.features else plantedworld.draw(scenes)

@@ -72,7 +72,7 @@ def addresses_table() -> pandas.DataFrame:
 
 def _file(entry) -> str:
     """Return size, who may have it if not anyone, and what its content is checked against."""
-    from biaslib.models._registry import Entry
+    from biaslib.models import Entry
 
     if entry.sha256:
         check = f"SHA-256 `{entry.sha256}`"

@@ -1,5 +1,14 @@
 """Encoders behind one interface. Importing this package does not import torch; loading does."""
 
-from biaslib.models._registry import REGISTRY, Entry, available, load
+from biaslib.models._registry import REGISTRY, Entry, available, load, register
+from biaslib.models.errors import CapabilityError, CheckpointError
 
-__all__ = ["REGISTRY", "Entry", "available", "load"]
+__all__ = [
+    "REGISTRY",
+    "CapabilityError",
+    "CheckpointError",
+    "Entry",
+    "available",
+    "load",
+    "register",
+]

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from biaslib.models._errors import CheckpointError
+from biaslib.models._entries import Entry
+from biaslib.models.errors import CheckpointError
 
 __all__ = [
     "CheckpointError",
@@ -33,57 +34,29 @@ LISTED = 5
 OLDEST_SAFE_TORCH = (2, 6)
 """Below it, ``torch.load`` can be made to run code even with ``weights_only`` (CVE-2025-32434)."""
 
-KINDS = {
-    "visualbert": ("visual_bert",),
-    "lxmert": ("lxmert",),
-    "vilt": ("vilt",),
-    "flava": ("flava",),
-    "vl_bert": ("vl_bert",),
-    "vilbert": ("vilbert", "multi_task_vilbert"),
-    "albef": ("albef",),
-}
-"""``model_type`` of the families that are loaded from one kind; others ask transformers."""
 
+def require_family(folder: str | Path, entry: Entry) -> None:
+    """Refuse a folder that a model's family is not loaded from.
 
-def require_family(folder: str | Path, family: str, name: str) -> None:
-    """Refuse a folder that a family of models is not loaded from.
-
-    Parameters
-    ----------
-    folder
-        A checkpoint in the layout of transformers or OpenCLIP.
-    family
-        Module of ``biaslib.models``.
-    name
-        The model that was asked for, for the error.
+    OpenCLIP, the detector and families from outside look at their folders themselves.
 
     Raises
     ------
     CheckpointError
         If it is of another architecture; the message names it.
     """
-    if family == "open_clip":
-        return _require_open_clip(Path(folder), name)
-    if family == "detector":  # its configuration names no architecture; loading checks its parts
-        return
-    require_kind(folder, KINDS.get(family) or _kinds_of_transformers(family), name)
+    kinds = entry.kinds or _kinds_of_transformers(entry.family)
+    if kinds:
+        require_kind(folder, kinds, entry.name)
 
 
 def _kinds_of_transformers(family: str) -> Collection[str]:
+    """Return the kinds of which transformers has dual encoders, or masked language models."""
     from transformers.models.auto import modeling_auto
 
-    if family == "clip":
-        return modeling_auto.MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING_NAMES
-    return modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-
-
-def _require_open_clip(folder: Path, name: str) -> None:
-    if not (folder / "open_clip_config.json").is_file():
-        kind = read_config(folder, name).get("model_type", "no kind")
-        raise CheckpointError(
-            f"{folder} is a checkpoint of {kind!r} without an open_clip_config.json, and {name!r} "
-            "is loaded in the layout of OpenCLIP. If transformers has the model, load it as 'clip'"
-        )
+    masked = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    dual = modeling_auto.MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING_NAMES
+    return {"clip": dual, "bert": masked, "text": masked}.get(family, ())
 
 
 def require_kind(folder: str | Path, kinds: Collection[str], name: str) -> None:
@@ -161,7 +134,7 @@ def require_safe_torch(path: Path) -> None:
     if (int(major), int(minor)) < OLDEST_SAFE_TORCH:
         raise CheckpointError(
             f"{path} is a pickled file, and torch {torch.__version__} cannot read one safely "
-            "(CVE-2025-32434). Install torch 2.6 or later, or convert the file to safetensors on "
+            "(CVE-2025-32434). Install torch 2.6 or later, or save the tensors as safetensors on "
             "a machine that has it"
         )
 
@@ -340,7 +313,7 @@ def require_complete(
     >>> require_complete(info, "bert")
     Traceback (most recent call last):
         ...
-    biaslib.models._errors.CheckpointError: the checkpoint of 'bert' lacks 1 weight that \
+    biaslib.models.errors.CheckpointError: the checkpoint of 'bert' lacks 1 weight that \
 the model needs: bert.pooler.dense.bias. It may be damaged, or of another model; nothing was loaded
     """
     shapes = [f"{key} {tuple(there)} not {tuple(needed)}" for key, there, needed in _shapes(info)]

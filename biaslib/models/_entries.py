@@ -7,6 +7,8 @@ the lock file at the first download.
 import re
 from dataclasses import dataclass
 
+from biaslib.models import capabilities as can
+
 BERT = "hub google-bert/bert-base-uncased"
 
 
@@ -38,11 +40,14 @@ class Entry:
     papers
         The studies that used it.
     capabilities
-        What it can do; see :mod:`biaslib.models.capabilities`.
+        What it can do: names of :mod:`biaslib.models.capabilities`.
     features
         What it needs of a picture beyond its pixels, or an empty string.
     family
-        The module of ``biaslib.models`` that loads it.
+        The module of ``biaslib.models`` that loads it, or, with dots, any other module.
+    kinds
+        ``model_type`` in the ``config.json`` of checkpoints that its family reads. Empty where the
+        family goes by something else.
     companion
         The repository of its tokenizer and image settings, where its own has none.
     also
@@ -75,9 +80,10 @@ class Entry:
     revision: str = ""
     sha256: str = ""
     papers: str = ""
-    capabilities: str = "embed text: word, sentence, contextual"
+    capabilities: tuple[str, ...] = (can.EMBED,)
     features: str = ""
     family: str = "text"
+    kinds: tuple[str, ...] = ()
     companion: str = ""
     also: str = ""
     mirrors: tuple[str, ...] = ()
@@ -86,6 +92,19 @@ class Entry:
     other_detector: str = ""
     beside: tuple[str, ...] = ()
     variant: str = ""
+
+    def __post_init__(self) -> None:
+        can.require_known(self.capabilities)
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether the model sees at all."""
+        return bool({*self.capabilities} - {can.EMBED, can.FILL})
+
+    @property
+    def takes_regions(self) -> bool:
+        """Whether it reads the regions of a detector instead of pictures."""
+        return bool(self.features)
 
     @property
     def name_of_package(self) -> str:
@@ -106,7 +125,9 @@ DETECTOR_LABELS = (
 )
 FROM_PICTURES = ", from files; in a picture, detector finds 36: another than it was trained with"
 PORTED = " (Anderson et al. 2018); in a picture, detector finds 36: a port of that one"
-GROUNDED = "embed text, with images or without; fill masks; match images and texts"
+EMBEDS = (can.EMBED, can.EMBED_WITH_IMAGES)
+FILLS = (*EMBEDS, can.FILL, can.FILL_WITH_IMAGES)
+GROUNDED = (*FILLS, can.MATCH)
 
 
 def _on_drive(name: str, number: str) -> dict:
@@ -135,7 +156,7 @@ ENTRIES = (
         source=BERT,
         pooling="cls",
         family="bert",
-        capabilities="embed text: word, sentence, contextual; fill masks",
+        capabilities=(can.EMBED, can.FILL),
         parameters=109_514_298,
         licence="Apache-2.0",
         note="The text encoder that the grounded models of study 1 started from.",
@@ -146,7 +167,7 @@ ENTRIES = (
         source="hub google-bert/bert-large-uncased",
         pooling="cls",
         family="bert",
-        capabilities="embed text: word, sentence, contextual; fill masks",
+        capabilities=(can.EMBED, can.FILL),
         parameters=335_174_458,
         licence="Apache-2.0",
         note="The larger BERT of May et al. (2019).",
@@ -168,6 +189,7 @@ ENTRIES = (
         companion=BERT,
         pooling="cls",
         family="visualbert",
+        kinds=("visual_bert",),
         capabilities=GROUNDED,
         features=f"100 regions of 2,048 numbers{FROM_PICTURES}; boxes are not read",
         parameters=112_074_812,
@@ -184,6 +206,7 @@ ENTRIES = (
         companion=BERT,
         pooling="cls",
         family="visualbert",
+        kinds=("visual_bert",),
         capabilities=GROUNDED,
         features="150 regions of 1,024 numbers, from files alone, since detector gives 2,048; "
         "boxes are not read",
@@ -200,6 +223,7 @@ ENTRIES = (
         revision="628572c96242d1496147beec1c13a1bb7869605d",
         pooling="cls",
         family="lxmert",
+        kinds=("lxmert",),
         capabilities=GROUNDED,
         features=f"36 regions of 2,048 numbers, with boxes{PORTED}",
         parameters=228_051_752,
@@ -213,7 +237,8 @@ ENTRIES = (
         also="url https://github.com/dandelin/ViLT/releases/download/200k/vilt_200k_mlm_itm.ckpt",
         pooling="cls",
         family="vilt",
-        capabilities="embed text, with images or without; fill masks",
+        kinds=("vilt",),
+        capabilities=FILLS,
         parameters=112_217_658,
         licence="Apache-2.0",
         papers="Zhou et al. 2022",
@@ -228,7 +253,8 @@ ENTRIES = (
         also="url https://github.com/dandelin/ViLT/releases/download/200k/vilt_200k_mlm_itm.ckpt",
         pooling="cls",
         family="vilt",
-        capabilities="embed text, with images or without; match images and texts",
+        kinds=("vilt",),
+        capabilities=(*EMBEDS, can.MATCH),
         parameters=112_219_196,
         licence="Apache-2.0",
         papers="Zhou et al. 2022",
@@ -243,7 +269,7 @@ ENTRIES = (
         licence="MIT",
         note="Any dual encoder that transformers loads goes through checkpoint=.",
         papers="Zhou et al. 2022",
-        capabilities="encode text and images",
+        capabilities=(can.ENCODE,),
         family="clip",
     ),
     Entry(
@@ -254,7 +280,7 @@ ENTRIES = (
         licence="Apache-2.0",
         note="A dual encoder trained with a sigmoid loss: a check that the adapter is not tied to "
         "CLIP. A revision without tokenizer.json needs the package sentencepiece.",
-        capabilities="encode text and images",
+        capabilities=(can.ENCODE,),
         family="clip",
     ),
     Entry(
@@ -266,7 +292,7 @@ ENTRIES = (
         note="ViT-H/14 trained on LAION-2B. Any other of OpenCLIP goes through checkpoint=, by its "
         "name and training data, such as ViT-B-32/laion2b_s34b_b79k.",
         papers="Hamidieh et al. 2023",
-        capabilities="encode text and images",
+        capabilities=(can.ENCODE,),
         family="open_clip",
     ),
     Entry(
@@ -275,7 +301,8 @@ ENTRIES = (
         revision="54652f148a3df3c98d7677ec52eeb009c8574986",
         pooling="cls",
         family="flava",
-        capabilities=f"encode text and images; {GROUNDED}",
+        kinds=("flava",),
+        capabilities=(*GROUNDED, can.ENCODE, can.UNIMODAL),
         parameters=303_859_063,
         licence="BSD-3-Clause",
         papers="Zhou et al. 2022",
@@ -291,7 +318,8 @@ ENTRIES = (
         companion=BERT,
         pooling="cls",
         family="vl_bert",
-        capabilities="embed text, with images or without; fill masks",
+        kinds=("vl_bert",),
+        capabilities=FILLS,
         features=f"10 to 100 regions of 2,048 numbers, with boxes{PORTED}",
         parameters=114_491_515,
         licence="MIT",
@@ -307,7 +335,8 @@ ENTRIES = (
         companion=BERT,
         pooling="cls",
         family="vl_bert",
-        capabilities="embed text, with images or without; fill masks",
+        kinds=("vl_bert",),
+        capabilities=FILLS,
         features=f"pixels, and boxes of 10 to 100 regions{PORTED}",
         parameters=156_989_627,
         licence="MIT",
@@ -323,7 +352,8 @@ ENTRIES = (
         companion=BERT,
         pooling="cls",
         family="vl_bert",
-        capabilities="embed text, with images or without; fill masks",
+        kinds=("vl_bert",),
+        capabilities=FILLS,
         features=f"10 to 100 regions of 2,048 numbers, with boxes{PORTED}",
         parameters=342_071_675,
         licence="MIT",
@@ -339,7 +369,8 @@ ENTRIES = (
         companion=BERT,
         pooling="cls",
         family="vl_bert",
-        capabilities="embed text, with images or without; fill masks",
+        kinds=("vl_bert",),
+        capabilities=FILLS,
         features=f"pixels, and boxes of 10 to 100 regions{PORTED}",
         parameters=384_569_787,
         licence="MIT",
@@ -352,6 +383,7 @@ ENTRIES = (
         companion=BERT,
         pooling="cls",
         family="vilbert",
+        kinds=("vilbert",),
         capabilities=GROUNDED,
         features=f"up to 100 regions of 2,048 numbers, with boxes{FROM_PICTURES}",
         parameters=239_023_229,
@@ -369,6 +401,7 @@ ENTRIES = (
         companion=BERT,
         pooling="cls",
         family="vilbert",
+        kinds=("vilbert",),
         capabilities=GROUNDED,
         features="36 regions of 2,048 numbers, with boxes, of the bottom-up detector with a "
         "ResNet-101, from files; in a picture, detector finds 36: a port of that one",
@@ -387,6 +420,7 @@ ENTRIES = (
         companion=BERT,
         pooling="cls",
         family="vilbert",
+        kinds=("multi_task_vilbert",),
         capabilities=GROUNDED,
         features=f"up to 100 regions of 2,048 numbers, with boxes{FROM_PICTURES}",
         parameters=257_008_059,
@@ -402,8 +436,8 @@ ENTRIES = (
         companion=BERT,
         pooling="cls",
         family="albef",
-        capabilities="encode text and images; embed text with images; fill masks; match images and "
-        "texts",
+        kinds=("albef",),
+        capabilities=(can.EMBED_WITH_IMAGES, can.FILL_WITH_IMAGES, can.ENCODE, can.MATCH),
         parameters=209_937_725,
         licence="BSD-3-Clause",
         papers="Zhou et al. 2022",
@@ -417,7 +451,8 @@ ENTRIES = (
         companion=BERT,
         pooling="cls",
         family="albef",
-        capabilities="encode text and images; embed text with images; match images and texts",
+        kinds=("albef",),
+        capabilities=(can.EMBED_WITH_IMAGES, can.ENCODE, can.MATCH),
         parameters=209_560_835,
         licence="BSD-3-Clause",
         note="Tuned for retrieval on COCO, with pictures of 384 pixels; has no masked-word head.",
@@ -440,6 +475,6 @@ ENTRIES = (
         "airsplay/py-bottom-up-attention (no licence seen). 12 anchors a cell: four sizes, 64 to "
         "512, in three shapes. Its hub repository seems to be gone; the first address is the "
         "publisher's bucket, from which it was served.",
-        capabilities="find regions of pictures",
+        capabilities=(can.DETECT,),
     ),
 )

@@ -1,8 +1,9 @@
-"""Networks and tokenizers from folders, from the hub, or from the original authors' files."""
+"""Networks and tokenizers from folders on this disk, or from the original authors' files."""
 
 import contextlib
+import importlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,20 +11,30 @@ import torch
 import transformers
 
 from biaslib.models import _originals
-from biaslib.models._checkpoints import CheckpointError, require_complete
-from biaslib.models._registry import Entry
+from biaslib.models._checkpoints import require_complete
+from biaslib.models._entries import ENTRIES, Entry
 from biaslib.models._revisions import revision_of
+from biaslib.models.errors import CheckpointError
+from biaslib.models.networks.files import load_converted
 
 __all__ = [
+    "LOCAL",
     "Loaded",
     "quiet",
     "read_network",
     "read_network_and_tokenizer",
+    "read_own",
     "read_tokenizer",
     "require_tokenizer",
 ]
 
+LOCAL = {"trust_remote_code": False, "local_files_only": True}
+"""What every reading of a folder through transformers is told: run nothing, ask nobody."""
+
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
+
+DIFFER_IN = ("end_to_end", "masked_words")
+"""Settings in which published networks of a family differ in what they can be used for."""
 
 
 class Loaded(NamedTuple):
@@ -35,23 +46,21 @@ class Loaded(NamedTuple):
 
 
 def read_network(
-    network: type[transformers.PreTrainedModel],
-    path: str | Path,
+    network: Any,
+    folder: Path,
     name: str,
     optional: Iterable[str] = (),
-    ignored: Iterable[str] = (),
+    ignored: Iterable[str] = ("*.position_ids",),
     **changes: Any,
 ) -> tuple[transformers.PreTrainedModel, set[str]]:
     """Load a network's weights in float32, and say which of the optional ones were not there.
-
-    No remote code is run.
 
     Parameters
     ----------
     network
         A class of transformers, or one that is made from such a class.
-    path
-        A folder or a name on the hub.
+    folder
+        With weights and configuration.
     name
         The model that was asked for, for errors.
     optional, ignored
@@ -68,23 +77,13 @@ def read_network(
     Raises
     ------
     CheckpointError
-        If the checkpoint is of another architecture, or other weights are missing or left over.
+        If other weights are missing or left over.
     """
-    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
     transformers.utils.logging.disable_progress_bar()
-    kind = network.config_class.model_type
-    config = transformers.AutoConfig.from_pretrained(path, **options)
-    if config.model_type != kind:
-        architectures = ", ".join(config.architectures or []) or "no architecture named"
-        raise CheckpointError(
-            f"{path} is a checkpoint of {config.model_type!r} ({architectures}), and {name!r} is "
-            f"loaded from {kind!r}. Load it under the name of its own family"
-        )
-    for setting, value in changes.items():
-        setattr(config, setting, value)
+    config = transformers.AutoConfig.from_pretrained(folder, **LOCAL, **changes)
     with quiet():
         model, info = network.from_pretrained(
-            path, config=config, dtype=torch.float32, output_loading_info=True, **options
+            folder, config=config, dtype=torch.float32, output_loading_info=True, **LOCAL
         )
     require_complete(info, name, allowed_missing=optional, allowed_unexpected=ignored)
     return model, set(info["missing_keys"])
@@ -101,13 +100,13 @@ def quiet() -> Iterator[None]:
         transformers.utils.logging.set_verbosity(before)
 
 
-def read_tokenizer(path: str | Path, of_bert: bool = False):
-    """Return the fast tokenizer of a folder or of a name on the hub.
+def read_tokenizer(path: Path, of_bert: bool = False):
+    """Return the fast tokenizer of a folder.
 
     Parameters
     ----------
     path
-        The folder or the name.
+        The folder.
     of_bert
         Whether the model reads BERT's word pieces. Files that name no class are then read as
         BERT's, as those of google-bert/bert-base-uncased are: transformers would go by the
@@ -119,12 +118,11 @@ def read_tokenizer(path: str | Path, of_bert: bool = False):
         If a model of BERT's word pieces gets a tokenizer that cannot pad, mask or tell what it does
         not know.
     """
-    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
     if not of_bert:
-        return transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **options)
-    named = _tokenizer_settings(Path(path)).get("tokenizer_class")
+        return transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **LOCAL)
+    named = _tokenizer_settings(path).get("tokenizer_class")
     kind = transformers.AutoTokenizer if named else transformers.BertTokenizerFast
-    tokenizer = kind.from_pretrained(path, **options)
+    tokenizer = kind.from_pretrained(path, **LOCAL)
     missing = [
         each for each in ("pad", "mask", "unk") if getattr(tokenizer, f"{each}_token") is None
     ]
@@ -148,7 +146,7 @@ def _tokenizer_settings(folder: Path) -> dict:
 def read_network_and_tokenizer(
     network: type[transformers.PreTrainedModel],
     entry: Entry,
-    checkpoint: str | Path | None,
+    path: Path,
     optional: Iterable[str] = (),
 ) -> Loaded:
     """Load what an adapter needs.
@@ -159,10 +157,9 @@ def read_network_and_tokenizer(
         A class of transformers.
     entry
         Of the registry.
-    checkpoint
-        A folder, a name on the hub, or a file in a layout of the original authors (see
-        :mod:`biaslib.models._originals`), with a tokenizer beside it in its folder; ``None`` takes
-        the entry's source.
+    path
+        A folder, or a file in a layout of the original authors (see
+        :mod:`biaslib.models._originals`), with a tokenizer beside it in its folder.
     optional
         Patterns, as of a shell, of weights that may be missing.
 
@@ -172,20 +169,101 @@ def read_network_and_tokenizer(
         If the checkpoint is of another architecture, damaged, or lacks weights or has others; or a
         file has no tokenizer beside it.
     """
-    path = checkpoint or entry.source.removeprefix("hub ")
-    if not Path(path).is_file():
-        model, _ = read_network(network, path, entry.name, optional, ["*.position_ids"])
-        return Loaded(model, read_tokenizer(path, of_bert=True), revision_of(path, model))
-    path = Path(path)
-    require_tokenizer(path)
-    model, _ = _originals.read(path, network, entry.name, optional)
-    return Loaded(model, read_tokenizer(path.parent, of_bert=True), revision_of(path))
+    folder = require_tokenizer(path)
+    if path.is_dir():
+        model, _ = read_network(network, path, entry.name, optional)
+    else:
+        model, _ = _originals.read(path, network, entry.name, optional)
+    return Loaded(model, read_tokenizer(folder, of_bert=True), revision_of(path))
 
 
-def require_tokenizer(path: Path) -> None:
-    """Refuse a file of the original authors that has no tokenizer beside it."""
-    if not any((path.parent / name).is_file() for name in TOKENIZER_FILES):
+def require_tokenizer(path: Path) -> Path:
+    """Return the folder of a checkpoint, which for a file is the one that it lies in.
+
+    Raises
+    ------
+    CheckpointError
+        If there is no tokenizer in it.
+    """
+    folder = path if path.is_dir() else path.parent
+    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         raise CheckpointError(
-            f"there is no tokenizer beside {path}, and files of the authors bring none: put "
-            "vocab.txt and tokenizer_config.json of google-bert/bert-base-uncased in its folder"
+            f"there is no tokenizer in {folder}, and files of the authors bring none: put "
+            "vocab.txt and tokenizer_config.json of google-bert/bert-base-uncased there"
         )
+    return folder
+
+
+def read_own(
+    entry: Entry,
+    path: Path,
+    load_official: Callable[[Path], torch.nn.Module],
+    *kinds: type[torch.nn.Module],
+) -> Loaded:
+    """Load a network that is written out in :mod:`biaslib.models.networks`, with its tokenizer.
+
+    Parameters
+    ----------
+    entry
+        Of the registry.
+    path
+        A folder that :func:`biaslib.models.networks.files.save_converted` wrote, or a file of the
+        authors; a tokenizer lies in the folder, or beside the file.
+    load_official
+        What reads a file of the authors.
+    *kinds
+        Networks that the model can be.
+
+    Raises
+    ------
+    CheckpointError
+        If it is of another model or another published variant of it, or has no tokenizer.
+    """
+    folder = require_tokenizer(path)
+    network = load_converted(path) if path.is_dir() else load_official(path)
+    if not isinstance(network, kinds):
+        raise CheckpointError(
+            f"{path} is a {type(network).__name__}, and {entry.name!r} is loaded from "
+            f"{' or '.join(kind.__name__ for kind in kinds)}"
+        )
+    require_variant(entry, network, path)
+    with quiet():
+        tokenizer = read_tokenizer(folder, of_bert=True)
+    return Loaded(network, tokenizer, revision_of(path))
+
+
+def require_variant(entry: Entry, network: torch.nn.Module, path: Path) -> None:
+    """Refuse weights of another published network than the one that was asked for.
+
+    Networks of sizes that were never published are taken, if they are of the same kind.
+    """
+    variants = _variants(entry)
+    if not variants or _alike(network.config, variants[entry.variant], variants):
+        return
+    others = [
+        each.name
+        for each in ENTRIES
+        if each.family == entry.family and _alike(network.config, variants[each.variant], variants)
+    ]
+    names = (name for name, each in variants.items() if _alike(network.config, each, variants))
+    found = next(names, type(network).__name__)
+    hint = f"load it as {' or '.join(map(repr, others))}" if others else "pass another checkpoint="
+    raise CheckpointError(
+        f"{path} holds {found!r} of its family, and {entry.name!r} is {entry.variant!r}; {hint}"
+    )
+
+
+def _variants(entry: Entry) -> Mapping[str, Any]:
+    if not entry.variant:
+        return {}
+    return importlib.import_module(f"biaslib.models.networks.{entry.family}").VARIANTS
+
+
+def _alike(found: Any, published: Any, variants: Mapping[str, Any]) -> bool:
+    """Tell whether a network is of a published one's kind, and not of another published size."""
+    if type(found) is not type(published):
+        return False
+    if any(getattr(found, part, None) != getattr(published, part, None) for part in DIFFER_IN):
+        return False
+    sizes = {each.hidden_size for each in variants.values()}
+    return found.hidden_size == published.hidden_size or found.hidden_size not in sizes

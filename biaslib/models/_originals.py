@@ -1,18 +1,11 @@
 """Checkpoint files in the layouts of the original authors, made into networks of transformers.
 
-Known are VisualBERT, LXMERT and ViLT as their authors published them, and of VOLTA's models
-(Bugliarello et al. 2021) the controlled VisualBERT and LXMERT with its original heads. Sizes are
-read off the tensors; each head of attention is 64 numbers wide in all of them.
+Known are VisualBERT, LXMERT and ViLT as their authors published them. Sizes are read off the
+tensors; each head of attention is 64 numbers wide in all of them.
 
-What a plain renaming would get wrong:
-
-- ViLT: query, key and value are one matrix. Its decoder of words is its own, which
-  ``ViltForMaskedLM`` of transformers 5 overwrites the word embeddings with;
-  :class:`biaslib.models.vilt.ViltNetwork` keeps the two apart.
-- VOLTA: what text and image share is stored twice. Label 0 of the matching head is a match, so its
-  rows are swapped. Poolers end in a ReLU where the original ones end in a hyperbolic tangent.
-  VisualBERT's regions have token type 1, so the rows of that table are swapped. Its matching head
-  multiplies two poolers, which transformers has no place for: it is left out.
+What a plain renaming would get wrong: ViLT's query, key and value are one matrix, and its decoder
+of words is its own, which ``ViltForMaskedLM`` of transformers 5 overwrites the word embeddings
+with; :class:`biaslib.models.vilt.ViltNetwork` keeps the two apart.
 """
 
 import re
@@ -144,9 +137,6 @@ def network_of(
     config = CONFIGS[converted.model_type](weights)
     config.num_attention_heads = n_heads or max(1, config.hidden_size // HEAD)
     model = network(config)
-    adapt = ADAPTATIONS.get(converted.layout)
-    if adapt:
-        adapt(model)
     needed = model.state_dict()
     require_keys(weights, needed, name, allowed_missing=optional)
     _require_tied(model, weights, name)
@@ -225,136 +215,6 @@ def _with_split_attention(weights: Weights) -> Iterator[tuple[str, torch.Tensor]
             yield key.replace(".attn.qkv.", f".attention.attention.{part}."), each
 
 
-def _volta_visualbert(weights: Weights) -> Weights:
-    left_out = (r"bert\.[tv]_pooler\.", r"cls\.imagePredictions\.", r"cls\.bi_seq_relationship\.")
-    kept = {key: each for key, each in weights.items() if not re.match("|".join(left_out), key)}
-    found = _renamed(_without_twins(kept), [(r"^bert\.", "visual_bert."), *OF_VISUALBERT])
-    found = {_two_sublayers_a_layer(key): each for key, each in found.items()}
-    types = "visual_bert.embeddings.visual_token_type_embeddings.weight"
-    return _with_decoder_bias(found) | {types: found[types].flip(0)}
-
-
-def _two_sublayers_a_layer(key: str) -> str:
-    """Rename attention 2i and feed-forward 2i + 1 as layer i."""
-    found = re.sub(r"\.layer\.(\d+)\.", lambda each: f".layer.{int(each[1]) // 2}.", key)
-    return found.replace(".attention_self.", ".attention.self.").replace(
-        ".attention_output.", ".attention.output."
-    )
-
-
-def _without_twins(weights: Weights) -> Weights:
-    """Drop the copies under which VOLTA stores the image's side of what text and image share."""
-    return {key: each for key, each in weights.items() if not _is_twin(key, weights)}
-
-
-def _is_twin(key: str, weights: Weights) -> bool:
-    text = key.replace(".v_", ".") if key.startswith("bert.encoder.") else key
-    if text == key or text not in weights:
-        return False
-    if not torch.equal(weights[text], weights[key]):
-        raise CheckpointError(
-            f"{key} differs from {text}: text and image do not share this layer, so the file is "
-            "not of the model that it looks like"
-        )
-    return True
-
-
-VOLTA_LXMERT = (
-    (r"^bert\.v_embeddings\.image_embeddings\.", "lxmert.encoder.visn_fc.visn_fc."),
-    (r"^bert\.v_embeddings\.image_location_embeddings\.", "lxmert.encoder.visn_fc.box_fc."),
-    (r"^bert\.v_embeddings\.ImgLayerNorm\.", "lxmert.encoder.visn_fc.visn_layer_norm."),
-    (r"^bert\.v_embeddings\.LocLayerNorm\.", "lxmert.encoder.visn_fc.box_layer_norm."),
-    (r"^bert\.t_pooler\.", "lxmert.pooler."),
-    (r"^bert\.", "lxmert."),
-    (r"^cls\.bi_seq_relationship\.", "cls.seq_relationship."),
-    (r"^cls\.imagePredictions\.", "obj_predict_head."),
-    (r"\.decoder_dict\.3\.", ".decoder_dict.obj."),
-    (r"\.decoder_dict\.4\.", ".decoder_dict.attr."),
-    (r"\.decoder_dict\.5\.", ".decoder_dict.feat."),
-    (r"^cls\.qaPredictions\.", "answer_head."),
-)
-
-SUBLAYER = re.compile(r"bert\.encoder\.layer\.(\d+)\.(\w+)\.(v_)?(\w+\.(?:weight|bias))")
-
-
-def _volta_lxmert(weights: Weights) -> Weights:
-    places = _volta_lxmert_places(weights)
-    found = {}
-    for key, tensor in weights.items():
-        part = SUBLAYER.fullmatch(key)
-        if part is None:
-            found[key] = tensor
-            continue
-        number, module, image, rest = part.groups()
-        place = places[int(number)][bool(image)]
-        if place is None:
-            _is_twin(key, weights)
-            continue
-        found[f"lxmert.encoder.{place}{PARTS[_kind(place)][module]}.{rest}"] = tensor
-    found = _renamed(found, VOLTA_LXMERT)
-    rows = ("cls.seq_relationship.weight", "cls.seq_relationship.bias")
-    return found | {key: found[key].flip(0) for key in rows if key in found}
-
-
-PARTS = {
-    "layer": {
-        "attention_self": ".attention.self",
-        "attention_output": ".attention.output",
-        "intermediate": ".intermediate",
-        "output": ".output",
-    },
-    "cross": {"attention_self": ".att", "attention_output": ".output"},
-    "self": {"attention_self": ".self", "attention_output": ".output"},
-    "feed": {"intermediate": "_inter", "output": "_output"},
-}
-"""How transformers calls the modules of a sub-layer, by what kind of place it is in."""
-
-
-def _kind(place: str) -> str:
-    if not place.startswith("x_layers."):
-        return "layer"
-    if place.endswith("visual_attention"):
-        return "cross"
-    return "self" if place.endswith("self_att") else "feed"
-
-
-def _volta_lxmert_places(weights: Weights) -> dict[int, tuple[str | None, str | None]]:
-    """Return where transformers has each sub-layer's text side and image side.
-
-    VOLTA numbers sub-layers throughout: pairs of attention and feed-forward are layers of the text,
-    of the image, or of both side by side; triples are cross-attention, which both share, attention
-    of each to itself, and feed-forward.
-    """
-    places: dict[int, tuple[str | None, str | None]] = {}
-    n_text = n_image = n_cross = 0
-    for block in _blocks(weights):
-        if len(block) == 3:
-            layer = f"x_layers.{n_cross}"
-            sides = (f"{layer}.lang", f"{layer}.visn")
-            places[block[0]] = (f"{layer}.visual_attention", None)
-            places[block[1]] = (f"{sides[0]}_self_att", f"{sides[1]}_self_att")
-            places[block[2]] = sides
-            n_cross += 1
-            continue
-        places |= dict.fromkeys(block, (f"layer.{n_text}", f"r_layers.{n_image}"))
-        names = f"bert.encoder.layer.{block[0]}.attention_self."
-        n_text += f"{names}query.weight" in weights
-        n_image += f"{names}v_query.weight" in weights
-    return places
-
-
-def _blocks(weights: Weights) -> Iterator[list[int]]:
-    """Yield the numbers of sub-layers, up to each feed-forward one."""
-    found = [SUBLAYER.fullmatch(key) for key in weights]
-    kinds = {int(each[1]): each[2] for each in found if each}
-    block = []
-    for number in sorted(kinds):
-        block.append(number)
-        if not kinds[number].startswith("attention"):
-            yield block
-            block = []
-
-
 LAYOUTS: dict[str, tuple[str, str, Callable[[Weights], Weights]]] = {
     "VisualBERT": (
         "bert.bert.embeddings.token_type_embeddings_visual.weight",
@@ -363,22 +223,8 @@ LAYOUTS: dict[str, tuple[str, str, Callable[[Weights], Weights]]] = {
     ),
     "LXMERT": ("bert.encoder.visn_fc.visn_fc.weight", "lxmert", _lxmert),
     "ViLT": ("transformer.blocks.0.attn.qkv.weight", "vilt", _vilt),
-    "VOLTA's VisualBERT": ("bert.embeddings.projection.weight", "visual_bert", _volta_visualbert),
-    "VOLTA's LXMERT": ("bert.v_embeddings.ImgLayerNorm.weight", "lxmert", _volta_lxmert),
 }
 """By layout: a tensor that only it has, the network that it is for, how its names are changed."""
-
-
-def _without_matching(model: transformers.VisualBertForPreTraining) -> None:
-    model.visual_bert.pooler = model.cls.seq_relationship = None
-
-
-def _with_relu(model: transformers.LxmertForPreTraining) -> None:
-    model.lxmert.pooler.activation = torch.nn.ReLU()
-
-
-ADAPTATIONS = {"VOLTA's VisualBERT": _without_matching, "VOLTA's LXMERT": _with_relu}
-"""By layout: how the network itself differs from that of transformers."""
 
 
 def _count(weights: Weights, pattern: str) -> int:

@@ -1,5 +1,6 @@
 """What the fusion models share that read pixels: how pictures come in."""
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,9 @@ import numpy as np
 import torch
 import transformers
 
+from biaslib.models._batches import run_in_batches
+from biaslib.models._networks import LOCAL
+from biaslib.models.dual import unit_vectors
 from biaslib.models.fusion import FusionModel, Mask
 from biaslib.models.images import Pictures, loaded, pictures
 
@@ -57,6 +61,34 @@ class PixelModel(FusionModel):
         pixels, shown = padded(prepared(different))
         places = [place[row] for row in rows.tolist()]
         return {"pixel_values": pixels[places], "pixel_mask": shown[places]}
+
+    def vectors_of_texts(
+        self, texts: Sequence[str], read: Callable[..., torch.Tensor], batch_size: int
+    ) -> np.ndarray:
+        """Return one unit vector a text, (n, d); ``read`` takes input_ids and attention_mask."""
+        rows = self._tokens(texts)
+
+        def run(batch: np.ndarray) -> torch.Tensor:
+            return read(**self._on_device(self._padded([rows[i].ids for i in batch])))
+
+        return self._unit_vectors([len(row.ids) for row in rows], run, batch_size, "texts")
+
+    def vectors_of_images(
+        self, images: Any, read: Callable[[torch.Tensor], torch.Tensor], batch_size: int
+    ) -> np.ndarray:
+        """Return one unit vector a picture, (n, d); ``read`` takes pixels (n, 3, h, w)."""
+        seen = pictures(images)
+        prepared = self.ahead(seen, np.arange(len(seen)))
+
+        def run(batch: np.ndarray) -> torch.Tensor:
+            return read(self._on_device(self.visual(prepared, batch, None))["pixel_values"])
+
+        return self._unit_vectors(np.ones(len(seen)), run, batch_size, "images")
+
+    def _unit_vectors(self, lengths, run: Callable, batch_size: int, what: str) -> np.ndarray:
+        label = f"{self.name}: {len(lengths):,} {what}"
+        read = functools.partial(unit_vectors, self.device, run)
+        return run_in_batches(lengths, read, batch_size, label)
 
 
 class Asked:
@@ -114,19 +146,25 @@ class Asked:
 
 @dataclass(frozen=True)
 class OnePicture:
-    """A picture, uint8 (h, w, 3), as a checkpoint's image processor makes it: (3, height, width).
+    """A picture, uint8 (h, w, 3), as a checkpoint's image processor makes it, alone.
 
     Parameters
     ----------
     processor
         An image processor of transformers.
+    whole
+        Whether what it says beside the pixels is kept.
     """
 
     processor: Any
+    whole: bool = False
 
-    def __call__(self, picture: np.ndarray) -> np.ndarray:
-        """Prepare a picture, alone."""
-        return self.processor(images=[picture], return_tensors="np")["pixel_values"][0]
+    def __call__(self, picture: np.ndarray) -> np.ndarray | dict[str, np.ndarray]:
+        """Return the pixels, (3, height, width), or all that there is, by name."""
+        inputs = self.processor(images=[picture], return_tensors="np")
+        if self.whole and len(inputs) > 1:
+            return {name: each[0] for name, each in inputs.items()}
+        return inputs["pixel_values"][0]
 
 
 def padded(images: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -158,11 +196,10 @@ def padded(images: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
     return pixels, shown
 
 
-def read_image_processor(path: str | Path) -> Any:
-    """Return the image processor of a folder or of a name on the hub, the one made with Pillow.
+def read_image_processor(folder: Path) -> Any:
+    """Return the image processor of a folder, the one made with Pillow.
 
     The published models were trained and scored on pictures that Pillow made smaller; torchvision's
     resizing gives slightly other pixels.
     """
-    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
-    return transformers.AutoImageProcessor.from_pretrained(path, backend="pil", **options)
+    return transformers.AutoImageProcessor.from_pretrained(folder, backend="pil", **LOCAL)

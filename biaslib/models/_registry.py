@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import importlib
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from biaslib.runtime import unknown_name
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["REGISTRY", "Entry", "available", "load"]
+__all__ = ["REGISTRY", "Entry", "available", "load", "module_of", "register", "repository"]
 
 UNKNOWN_REVISION = "main, recorded at first download"
 
@@ -45,9 +46,36 @@ def available() -> "pandas.DataFrame":
     rows = [dataclasses.asdict(each) | {"megabytes": each.megabytes} for each in entries]
     table = pandas.DataFrame(rows).assign(profiles=[_profiles(each) for each in entries])[columns]
     table["mirrors"] = table["mirrors"].map(", ".join)
+    table["capabilities"] = table["capabilities"].map("; ".join)
     unknown = table["source"].str.startswith("hub ") & (table["revision"] == "")
     table.loc[unknown, "revision"] = UNKNOWN_REVISION
     return table
+
+
+def register(entry: Entry) -> None:
+    """Add a model to the registry for as long as the program runs.
+
+    Parameters
+    ----------
+    entry
+        Its ``family`` is the full name of a module with ``load(entry, folder, device)``, which
+        returns the model: an object with ``name``, ``revision``, ``capabilities`` and the methods
+        that :mod:`biaslib.models.capabilities` lists for these.
+
+    Raises
+    ------
+    ValueError
+        If a model of that name is registered.
+
+    Examples
+    --------
+    >>> register(REGISTRY["bert"])
+    Traceback (most recent call last):
+    ValueError: a model is registered as 'bert'; choose another name
+    """
+    if entry.name in REGISTRY:
+        raise ValueError(f"a model is registered as {entry.name!r}; choose another name")
+    REGISTRY[entry.name] = entry
 
 
 def load(
@@ -92,8 +120,8 @@ def load(
     Returns
     -------
     object
-        With the capabilities that the registry lists; its class is in the module of
-        ``biaslib.models`` that the registry calls its family.
+        With ``capabilities`` as the registry lists them or, of another checkpoint, as its heads
+        allow; its class is in the module of ``biaslib.models`` that the registry calls its family.
 
     Raises
     ------
@@ -115,6 +143,11 @@ def load(
         If pinned weights do not have the expected SHA-256.
     TypeError
         If the model does not take an option.
+
+    Warns
+    -----
+    UserWarning
+        If the weights lack a head for something that the registry lists for the model.
 
     Examples
     --------
@@ -141,13 +174,13 @@ def load(
         )
     path = _on_this_disk(entry, checkpoint, profile)
     _require_right_kind(entry, path)
-    family = _module(entry)
+    family = module_of(entry)
     _keep_float32()
-    loader = getattr(family, "load_entry", family.load)
     from biaslib.models._checkpoints import reading
 
     with reading(path):
-        model = loader(entry, path, device, **options)
+        model = family.load(entry, path, runtime.device(device), **options)
+    _say_what_is_lacking(model, entry)
     if hasattr(model, "device"):
         runtime.note_device(model.device)
     if hasattr(model, "find_detector"):
@@ -183,10 +216,22 @@ def _profiles(entry: Entry) -> str:
     return ", ".join(there)
 
 
-def _module(entry: Entry) -> Any:
+def _say_what_is_lacking(model: Any, entry: Entry) -> None:
+    """Warn of a model whose weights cannot do what the registry says of their kind."""
+    lacking = [each for each in entry.capabilities if each not in model.capabilities]
+    if lacking:
+        warnings.warn(
+            f"{model.name} ({model.revision}) cannot {' or '.join(lacking)}: these weights have no "
+            "head for it",
+            stacklevel=3,
+        )
+
+
+def module_of(entry: Entry) -> Any:
     """Return the module of a family; an error says what to install if it cannot be imported."""
+    inside = "." not in entry.family
     try:
-        return importlib.import_module(f"biaslib.models.{entry.family}")
+        return importlib.import_module(f"biaslib.models.{entry.family}" if inside else entry.family)
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         if package not in ("torchvision", "yaml"):
@@ -209,14 +254,12 @@ def _keep_float32() -> None:
     torch.backends.cudnn.allow_tf32 = False
 
 
-def _on_this_disk(
-    entry: Entry, checkpoint: str | Path | None, profile: str | None
-) -> str | Path | None:
+def _on_this_disk(entry: Entry, checkpoint: str | Path | None, profile: str | None) -> Path | None:
     """Return the folder or file of a checkpoint, downloaded if the profile allows it."""
     if checkpoint is None and entry.name_of_package:
         return None
     if checkpoint is not None and Path(checkpoint).exists():
-        return checkpoint
+        return Path(checkpoint)
     if runtime.profile(profile) != "paper":
         raise ValueError(
             f"{checkpoint or entry.name} comes from the model hub and the profile 'planted' never "
@@ -241,33 +284,19 @@ def _source(entry: Entry, checkpoint: str) -> str:
     """Return a checkpoint's source as the registry writes it."""
     if checkpoint.startswith(("hub ", "url ", "by hand ")):
         return checkpoint
-    if entry.family == "open_clip":
-        return f"hub {_open_clip_repository(checkpoint)}"
-    return f"hub {checkpoint}"
+    return f"hub {repository(entry, checkpoint)}"
 
 
-def _open_clip_repository(name: str) -> str:
-    """Return the hub repository of a model of OpenCLIP that is named with its training data."""
-    import open_clip
-
-    model, _, data = name.partition("/")
-    if model not in open_clip.list_models():
-        return name
-    known = open_clip.list_pretrained_tags_by_model(model)
-    if data not in known:
-        raise unknown_name(f"training data of {model}", data, known)
-    from biaslib.models.open_clip import require_whole
-
-    require_whole(open_clip.get_model_config(model), name)
-    place = open_clip.get_pretrained_cfg(model, data).get("hf_hub", "")
-    return "/".join(place.split("/")[:2])
+def repository(entry: Entry, name: str) -> str:
+    """Return the hub repository that a family means by a name: the name, if it has no others."""
+    return getattr(module_of(entry), "repository", str)(name)
 
 
-def _require_right_kind(entry: Entry, path: str | Path | None) -> None:
+def _require_right_kind(entry: Entry, path: Path | None) -> None:
     """Refuse a folder that is of another architecture, or that this torch cannot read safely."""
-    if path is None or not Path(path).is_dir():
+    if path is None or not path.is_dir():
         return
     from biaslib.models import _checkpoints
 
-    _checkpoints.require_family(path, entry.family, entry.name)
+    _checkpoints.require_family(path, entry)
     _checkpoints.require_readable(path)

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from biaslib.models.downloads import SETTINGS, TOKENIZERS
 from biaslib.runtime import file_sha256
@@ -17,21 +16,9 @@ BESIDE = (*TOKENIZERS, "preprocessor_config.json", "processor_config.json")
 """What is read beside a file of the authors."""
 
 
-def revision_of(path: str | Path, model: Any = None) -> str:
-    """Return what names a model: checksums of a folder or a file, or the hub's commit.
-
-    Parameters
-    ----------
-    path
-        A folder, a file of the authors, or a name on the hub.
-    model
-        The loaded model, whose configuration knows the hub's commit.
-    """
-    there = checksums(path)
-    if there:
-        return f"{Path(path).name}, {there}"
-    config = getattr(model, "config", None)
-    return getattr(config, "_commit_hash", None) or f"{Path(path).name}, unhashed"
+def revision_of(path: Path) -> str:
+    """Return what names a model: the name and the checksums of its folder or file."""
+    return f"{path.name}, {checksums(path)}"
 
 
 def checksums(path: str | Path) -> str:

@@ -13,7 +13,7 @@ Language Representation Learning with Momentum Distillation*. The network:
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,13 @@ import numpy as np
 import torch
 from PIL import Image
 
-from biaslib.models._batches import autocast, run_in_batches
-from biaslib.models._own_networks import read_own
+from biaslib.models._entries import Entry
+from biaslib.models._networks import read_own
 from biaslib.models._pixels import PixelModel
-from biaslib.models._registry import Entry
 from biaslib.models._tokens import Tokens
+from biaslib.models.capabilities import EMBED_WITH_IMAGES, ENCODE, FILL_WITH_IMAGES, MATCH
 from biaslib.models.fusion import Mask, Output
-from biaslib.models.images import Pictures, pictures
 from biaslib.models.networks import albef as networks
-from biaslib.runtime import device as best_device
 
 __all__ = ["Albef", "AlbefProcessor", "load", "plain_caption"]
 
@@ -78,8 +76,8 @@ class Albef(PixelModel):
     """ALBEF: embeddings, masked words, matching, and unit vectors of texts and pictures.
 
     - Texts are prepared as the authors do: without punctuation, and without a ``[SEP]`` at the end.
-    - Every text needs an image, but for ``encode_text``: the upper half of the text encoder cannot
-      run without one.
+    - Every text needs an image, but for ``encode_text``: the upper half of the text encoder looks
+      at one.
     - Index 1 of the matching head is a match.
 
     Parameters
@@ -94,21 +92,8 @@ class Albef(PixelModel):
         processor = AlbefProcessor(network.config.image_size)
         super().__init__(network, tokenizer, processor, name, revision, device)
         self.scale = 1 / float(network.temp.detach())
-
-    def prepare(self, images: Any) -> Pictures:
-        """Return the images as a lazy sequence of pictures.
-
-        Raises
-        ------
-        ValueError
-            If there are none.
-        """
-        if images is None:
-            raise ValueError(
-                f"{self.name} cannot read a text without an image: the upper half of its text "
-                "encoder looks at one. Pass images=, or use encode_text"
-            )
-        return super().prepare(images)
+        masks = {FILL_WITH_IMAGES} if network.config.masked_words else set()
+        self.capabilities = frozenset({EMBED_WITH_IMAGES, ENCODE, MATCH} | masks)
 
     def embed(
         self,
@@ -150,13 +135,11 @@ class Albef(PixelModel):
         ValueError
             If there are no texts, or one is longer than the model reads.
         """
-        rows = self._tokens(texts)
 
-        def run(batch: np.ndarray) -> torch.Tensor:
-            tokens = self._on_device(self._padded([rows[i].ids for i in batch]))
+        def read(**tokens: torch.Tensor) -> torch.Tensor:
             return self.network.text_features(self.network.encode_text(**tokens))
 
-        return self._unit_vectors([len(row.ids) for row in rows], run, batch_size, "texts")
+        return self.vectors_of_texts(texts, read, batch_size)
 
     def encode_image(self, images: Any, batch_size: int = 64) -> np.ndarray:
         """Return one unit vector a picture, (n, d), float32.
@@ -173,14 +156,11 @@ class Albef(PixelModel):
         ValueError
             If there are no images.
         """
-        seen = pictures(images)
-        prepared = self.ahead(seen, np.arange(len(seen)))
 
-        def run(batch: np.ndarray) -> torch.Tensor:
-            pixels = self._on_device(self.visual(prepared, batch, None))["pixel_values"]
+        def read(pixels: torch.Tensor) -> torch.Tensor:
             return self.network.image_features(self.network.encode_image(pixels))
 
-        return self._unit_vectors(np.ones(len(seen)), run, batch_size, "images")
+        return self.vectors_of_images(images, read, batch_size)
 
     def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
         """Return tokens of plain captions, without the ``[SEP]`` that other models end them with.
@@ -201,19 +181,9 @@ class Albef(PixelModel):
             mask = replace(mask, words=[word for word in plain if word])
         return super()._hidden(tokens, mask)
 
-    def _unit_vectors(self, lengths, run: Callable, batch_size: int, what: str) -> np.ndarray:
-        @torch.inference_mode()
-        def vectors(batch: np.ndarray) -> np.ndarray:
-            with autocast(self.device):
-                found = run(batch)
-            return torch.nn.functional.normalize(found.float(), dim=-1).cpu().numpy()
 
-        label = f"{self.name}: {len(lengths):,} {what}"
-        return run_in_batches(lengths, vectors, batch_size, label)
-
-
-def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Albef:
-    """Load ALBEF from a converted folder or a file of the authors.
+def load(entry: Entry, path: Path, device: str) -> Albef:
+    """Load ALBEF from a folder that was saved here or a file of the authors.
 
     Raises
     ------
@@ -221,6 +191,5 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Alb
         If the checkpoint is of another model, has no tokenizer beside it, or weights are missing
         or left over.
     """
-    found = read_own(entry, checkpoint, networks.load_official, networks.AlbefNetwork)
-    where = best_device(device)
-    return Albef(found.network, found.tokenizer, entry.name, found.revision, where)
+    found = read_own(entry, path, networks.load_official, networks.AlbefNetwork)
+    return Albef(found.network, found.tokenizer, entry.name, found.revision, device)

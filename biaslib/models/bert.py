@@ -8,15 +8,13 @@ import torch
 import transformers
 
 from biaslib.models._batches import autocast
-from biaslib.models._checkpoints import require_complete
+from biaslib.models._entries import Entry
 from biaslib.models._masks import candidate_log_prob, padded
-from biaslib.models._networks import quiet, read_tokenizer
-from biaslib.models._registry import Entry
+from biaslib.models._networks import read_network, read_tokenizer
 from biaslib.models._revisions import revision_of
 from biaslib.models._words import require_known_words, word_pieces
-from biaslib.models.capabilities import CapabilityError
+from biaslib.models.capabilities import EMBED, FILL, require
 from biaslib.models.text import HEADS, TextEncoder
-from biaslib.runtime import device as best_device
 
 __all__ = ["MASK", "Bert", "load"]
 
@@ -45,7 +43,7 @@ class Bert(TextEncoder):
     ):
         super().__init__(model.base_model, tokenizer, name, revision, "cls", device)
         self.masked_lm = model.to(device).eval()
-        self.has_words = has_words
+        self.capabilities = frozenset({EMBED, FILL} if has_words else {EMBED})
 
     def mask_log_prob(
         self,
@@ -89,7 +87,9 @@ class Bert(TextEncoder):
         ValueError
             If there are no texts or no candidates, a text has not exactly one ``[MASK]`` or is
             longer than the model takes, or a planted checkpoint does not know a word; the message
-            names it. If the checkpoint has no masked-word head.
+            names it.
+        CapabilityError
+            If the checkpoint has no masked-word head.
         UnknownNameError
             If ``pieces`` or ``among`` is none of those.
 
@@ -102,11 +102,7 @@ class Bert(TextEncoder):
         """
         if images is not None:
             raise ValueError(f"{self.name} reads text alone; pass images=None")
-        if not self.has_words:
-            raise CapabilityError(
-                f"the checkpoint {self.revision} of {self.name} has no masked-word head; load one "
-                "that has, such as google-bert/bert-base-uncased"
-            )
+        require(self, FILL)
         if not len(texts):
             raise ValueError("there are no texts: the set is empty")
         candidates = word_pieces(self.tokenizer, candidates)
@@ -146,17 +142,9 @@ class Bert(TextEncoder):
         return at_masks.log_softmax(-1).cpu().numpy().astype(np.float64)
 
 
-def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Bert:
-    """Load BERT with its masked-word head from a folder or the hub; no remote code is run."""
-    path = checkpoint or entry.source.removeprefix("hub ")
-    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
-    transformers.utils.logging.disable_progress_bar()
-    with quiet():
-        model, info = transformers.AutoModelForMaskedLM.from_pretrained(
-            path, dtype=torch.float32, output_loading_info=True, **options
-        )
-    require_complete(info, entry.name, allowed_missing=WORDS, allowed_unexpected=HEADS)
-    tokenizer = read_tokenizer(path)
-    where, revision = best_device(device), revision_of(path, model)
-    has_words = not info["missing_keys"]
-    return Bert(model, tokenizer, entry.name, revision, where, has_words)
+def load(entry: Entry, folder: Path, device: str) -> Bert:
+    """Load BERT with its masked-word head from a folder; no remote code is run."""
+    reader = transformers.AutoModelForMaskedLM
+    model, missing = read_network(reader, folder, entry.name, WORDS, HEADS)
+    tokenizer, revision = read_tokenizer(folder), revision_of(folder)
+    return Bert(model, tokenizer, entry.name, revision, device, has_words=not missing)

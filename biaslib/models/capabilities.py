@@ -1,4 +1,21 @@
-"""What a model can do, as protocols: a study asks for a capability and never for a class.
+"""What a model can do, by name: a study asks for a capability and never for a class.
+
+Every model has an attribute ``capabilities``, a set of these names, which its adapter makes of the
+heads that were loaded; the registry says the same of the published weights before they are loaded.
+A class of one's own needs the attribute and the methods.
+
+===================================  =======================================  =================
+Name                                 Method                                   Used by
+===================================  =======================================  =================
+``embed texts``                      ``embed(texts, None, level, words)``     study 1
+``embed texts with images``          ``embed(texts, images, level, words)``   study 1
+``fill masks``                       ``mask_log_prob(texts, candidates)``     study 2
+``fill masks with images``           ``mask_log_prob(..., images)``           study 2
+``encode texts and images apart``    ``encode_text``, ``encode_image``        studies 3 and 4
+``give unimodal vectors``            these with ``encoder="unimodal"``        study 4
+``match images and texts``           ``match(images, texts)``                 study 4
+``find regions of pictures``         ``regions(images)``                      region models
+===================================  =======================================  =================
 
 ``images`` are paths, PIL images, arrays, a lazy sequence of arrays (h, w, 3)
 (:class:`biaslib.models.images.Pictures`), region features where the family reads regions, or frames
@@ -6,22 +23,91 @@ of planted scenes, which every model takes: the oracle reads them, the others se
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
+from biaslib.models.errors import CapabilityError
+from biaslib.runtime import unknown_name
 
-__all__ = ["CapabilityError", "DualEncoder", "GroundedEncoder", "ImageTextMatcher", "MaskedLM"]
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = [
+    "DETECT",
+    "EMBED",
+    "EMBED_WITH_IMAGES",
+    "ENCODE",
+    "FILL",
+    "FILL_WITH_IMAGES",
+    "MATCH",
+    "NAMES",
+    "UNIMODAL",
+    "CapabilityError",
+    "DualEncoder",
+    "GroundedEncoder",
+    "ImageTextMatcher",
+    "MaskedLM",
+    "require",
+    "require_known",
+]
+
+EMBED = "embed texts"
+EMBED_WITH_IMAGES = "embed texts with images"
+FILL = "fill masks"
+FILL_WITH_IMAGES = "fill masks with images"
+ENCODE = "encode texts and images apart"
+UNIMODAL = "give unimodal vectors"
+MATCH = "match images and texts"
+DETECT = "find regions of pictures"
+
+NAMES = (EMBED, EMBED_WITH_IMAGES, FILL, FILL_WITH_IMAGES, ENCODE, UNIMODAL, MATCH, DETECT)
+"""All capabilities that there are."""
 
 
-class CapabilityError(ValueError):
-    """A model that lacks what it was asked for: a method, or the head behind one.
+def require(model: Any, *wanted: str) -> None:
+    """Refuse a model that lacks a capability.
 
-    A study that goes through several models leaves such a model out and names it. Any other error
-    of a model is a fault, of the model or of its input, and is not caught.
+    Parameters
+    ----------
+    model
+        With ``capabilities``; a model without that attribute has none.
+    wanted
+        Of :data:`NAMES`.
+
+    Raises
+    ------
+    CapabilityError
+        If the model lacks one; the message names it, and what the model can do.
+    UnknownNameError
+        If there is no such capability.
+
+    Examples
+    --------
+    >>> from biaslib import models
+    >>> bert = models.load("bert", dose=3, seed=0)
+    >>> require(bert, "fill masks")
+    >>> require(bert, "match images and texts")
+    Traceback (most recent call last):
+    biaslib.models.errors.CapabilityError: bert cannot match images and texts. Its weights (\
+bert-dose3-seed0, sha256 2dfa3b2a9a3c, settings 4bbc4ed6) can: embed texts, fill masks
     """
+    require_known(wanted)
+    there = getattr(model, "capabilities", ())
+    lacking = [each for each in wanted if each not in there]
+    if lacking:
+        weights = f"Its weights ({getattr(model, 'revision', 'of no revision')}) can"
+        raise CapabilityError(
+            f"{getattr(model, 'name', model)} cannot {' or '.join(lacking)}. {weights}: "
+            f"{', '.join(each for each in NAMES if each in there) or 'nothing that is asked here'}"
+        )
 
 
-@runtime_checkable
+def require_known(names: Sequence[str]) -> None:
+    """Refuse names that are no capabilities, with the nearest that is one."""
+    for each in names:
+        if each not in NAMES:
+            raise unknown_name("capability", each, NAMES)
+
+
 class GroundedEncoder(Protocol):
     """Embeds texts, alone or each with an image: study 1.
 
@@ -29,36 +115,41 @@ class GroundedEncoder(Protocol):
     embedding (:class:`biaslib.models.fusion.Mask`).
     """
 
+    capabilities: frozenset[str]
+
     def embed(
         self, texts: Sequence[str], images: Any = None, level: str = "sentence", words: Any = None
-    ) -> np.ndarray:
+    ) -> "np.ndarray":
         """Return one embedding a text, (n, d)."""
 
 
-@runtime_checkable
 class DualEncoder(Protocol):
     """Embeds texts and images apart, so that products of the two are similarities: study 3."""
 
-    def encode_text(self, texts: Sequence[str]) -> np.ndarray:
+    capabilities: frozenset[str]
+
+    def encode_text(self, texts: Sequence[str]) -> "np.ndarray":
         """Return (n, d)."""
 
-    def encode_image(self, images: Any) -> np.ndarray:
+    def encode_image(self, images: Any) -> "np.ndarray":
         """Return (n, d)."""
 
 
-@runtime_checkable
 class MaskedLM(Protocol):
     """Fills one ``[MASK]`` a text: study 2."""
 
+    capabilities: frozenset[str]
+
     def mask_log_prob(
         self, texts: Sequence[str], candidates: Sequence[str], images: Any = None
-    ) -> np.ndarray:
+    ) -> "np.ndarray":
         """Return natural logarithms of the candidates' probabilities, (n, k)."""
 
 
-@runtime_checkable
 class ImageTextMatcher(Protocol):
     """Scores how well captions fit an image: study 4."""
 
-    def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
+    capabilities: frozenset[str]
+
+    def match(self, images: Any, texts: Sequence[Sequence[str]]) -> "np.ndarray":
         """Return logits or cosines of c captions of each of n images, (n, c)."""

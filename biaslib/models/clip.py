@@ -12,7 +12,6 @@ What differs between them, and is seen to here:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,13 @@ import numpy as np
 import torch
 import transformers
 
-from biaslib.models._checkpoints import CheckpointError, require_complete
-from biaslib.models._networks import quiet, read_tokenizer
-from biaslib.models._pixels import read_image_processor
-from biaslib.models._registry import Entry
+from biaslib.models._entries import Entry
+from biaslib.models._networks import read_network, read_tokenizer
+from biaslib.models._pixels import OnePicture, read_image_processor
 from biaslib.models._revisions import revision_of
 from biaslib.models._words import require_fitting_length, require_known_words, token_limit
 from biaslib.models.dual import ContrastiveEncoder
-from biaslib.runtime import device as best_device
+from biaslib.models.errors import CheckpointError
 
 __all__ = ["encoder_of", "load"]
 
@@ -35,33 +33,36 @@ PADDING_IS_READ = ("siglip", "siglip2")
 """Kinds of models that read a text's padding."""
 
 
-def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> ContrastiveEncoder:
-    """Load a dual encoder from a folder or the hub through transformers; no remote code is run.
+def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
+    """Load a dual encoder from a folder through transformers; no remote code is run.
 
     Raises
     ------
     CheckpointError
         If the checkpoint is not of a dual encoder, or weights are missing or left over.
     """
-    path = checkpoint or entry.source.removeprefix("hub ")
-    model = _network(path, entry.name)
-    tokenizer, processor = read_tokenizer(path), read_image_processor(path)
-    return encoder_of(model, tokenizer, processor, entry.name, revision_of(path, model), device)
+    model, _ = read_network(transformers.AutoModel, folder, entry.name)
+    if not (hasattr(model, "logit_scale") or hasattr(model, "temperature")):
+        raise CheckpointError(
+            f"{folder} is a checkpoint of {model.config.model_type!r}, which is no dual encoder of "
+            f"texts and images, and {entry.name!r} is one. Load it under the name of its own family"
+        )
+    tokenizer, processor = read_tokenizer(folder), read_image_processor(folder)
+    return encoder_of(model, tokenizer, processor, entry.name, revision_of(folder), device)
 
 
 def encoder_of(
-    model, tokenizer, processor, name: str, revision: str, device: str | None = None
+    model, tokenizer, processor, name: str, revision: str, device: str
 ) -> ContrastiveEncoder:
     """Return the adapter of a dual encoder of transformers, with its tokenizer and processor."""
-    where = best_device(device)
-    model = model.to(where).eval()
+    model = model.to(device).eval()
     texts = Texts(tokenizer, model.config, name)
 
     def encode_texts(batch: list[str]) -> torch.Tensor:
-        return _vectors(model.get_text_features(**texts.inputs(batch).to(where)))
+        return _vectors(model.get_text_features(**texts.inputs(batch).to(device)))
 
     def encode_images(batch: Sequence) -> torch.Tensor:
-        inputs = {key: torch.as_tensor(each).to(where) for key, each in _stacked(batch).items()}
+        inputs = {key: torch.as_tensor(each).to(device) for key, each in _stacked(batch).items()}
         return _vectors(model.get_image_features(**inputs))
 
     return ContrastiveEncoder(
@@ -71,26 +72,10 @@ def encoder_of(
         name,
         revision,
         bias=float(getattr(model, "logit_bias", torch.zeros(1)).detach()),
-        prepare=Pixels(processor),
+        prepare=OnePicture(processor, whole=True),
         token_counts=texts.token_counts,
-        device=where,
+        device=device,
     )
-
-
-def _network(path: str | Path, name: str) -> transformers.PreTrainedModel:
-    options = {"trust_remote_code": False, "local_files_only": Path(path).is_dir()}
-    transformers.utils.logging.disable_progress_bar()
-    with quiet():
-        model, info = transformers.AutoModel.from_pretrained(
-            path, dtype=torch.float32, output_loading_info=True, **options
-        )
-    if not (hasattr(model, "logit_scale") or hasattr(model, "temperature")):
-        raise CheckpointError(
-            f"{path} is a checkpoint of {model.config.model_type!r}, which is no dual encoder of "
-            f"texts and images, and {name!r} is one. Load it under the name of its own family"
-        )
-    require_complete(info, name, allowed_unexpected=["*.position_ids"])
-    return model
 
 
 def _scale(model: transformers.PreTrainedModel) -> float:
@@ -131,25 +116,6 @@ class Texts:
         full = {"padding": "max_length", "max_length": self.limit, "return_tensors": "pt"}
         padded = self.tokenizer(texts, **full)
         return transformers.BatchEncoding({"input_ids": padded["input_ids"]})
-
-
-@dataclass(frozen=True)
-class Pixels:
-    """Resizes and normalises a picture as a transformers image processor does.
-
-    Parameters
-    ----------
-    processor
-        The image processor.
-    """
-
-    processor: Any
-
-    def __call__(self, picture: np.ndarray) -> np.ndarray | dict[str, np.ndarray]:
-        """Return the pixels of a picture, uint8 (h, w, 3), or all that the model takes, by name."""
-        inputs = self.processor(images=[picture], return_tensors="pt")
-        found = {name: each[0].numpy() for name, each in inputs.items()}
-        return found["pixel_values"] if len(found) == 1 else found
 
 
 def _stacked(batch: Sequence) -> dict[str, np.ndarray]:

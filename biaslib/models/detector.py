@@ -2,12 +2,10 @@
 
 It is the Faster R-CNN of Anderson et al. (2018), trained on Visual Genome, in the packaging that
 LXMERT and VisualBERT were given (``unc-nlp/frcnn-vg-finetuned``).
-``biaslib.models.load("detector")`` reads the published files; :func:`to_safetensors` and
-:func:`to_official` convert them, there and back.
+``biaslib.models.load("detector")`` reads the published files.
 """
 
 import json
-import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,15 +15,14 @@ from typing import Any
 import numpy as np
 import torch
 import yaml
-from safetensors.torch import save_file
 from torch import nn
 
 from biaslib import runtime
 from biaslib.models._batches import says_no_memory
 from biaslib.models._checkpoints import CheckpointError, read_weights, require_complete
+from biaslib.models._entries import Entry
 from biaslib.models._region_rows import RegionRow, stacked
-from biaslib.models._registry import Entry
-from biaslib.models._registry import load as load_registered
+from biaslib.models.capabilities import DETECT
 from biaslib.models.images import Pictures, loaded, pictures
 from biaslib.models.networks.faster_rcnn import Detections, FasterRcnn, FasterRcnnConfig
 from biaslib.models.regions import RegionFeatures
@@ -36,10 +33,7 @@ __all__ = [
     "Detector",
     "Preparation",
     "load",
-    "load_entry",
     "person_regions",
-    "to_official",
-    "to_safetensors",
 ]
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -105,6 +99,8 @@ class Detector:
         Pictures of one size a forward pass: 8 on CUDA devices, halved where memory does not
         suffice, and 1 elsewhere, where more save no time.
     """
+
+    capabilities = frozenset({DETECT})
 
     def __init__(
         self,
@@ -405,22 +401,24 @@ def _row(found: Detections, size: tuple[int, int]) -> RegionRow:
 
 
 def load(
-    checkpoint: str | Path | None = None,
-    device: str | None = None,
+    entry: Entry,
+    checkpoint: Path,
+    device: str,
     labels: str | Path | None = None,
     as_released: bool = False,
     precision: str = "float32",
 ) -> Detector:
-    """Load the detector; the same as ``biaslib.models.load("detector", ...)``.
+    """Load the detector: what ``biaslib.models.load("detector", ...)`` calls.
 
     Parameters
     ----------
+    entry
+        Of the registry.
     checkpoint
-        A folder with the published files (``pytorch_model.bin``, ``config.yaml``) or converted
-        ones (``model.safetensors``, ``config.json``); or a name on the model hub. ``None`` takes
-        the published one, which is downloaded once and checked.
+        A folder with the published files: ``pytorch_model.bin`` or ``model.safetensors``, and
+        ``config.yaml`` or ``config.json``.
     device
-        A torch device; ``None`` takes the best there is.
+        A torch device.
     labels
         A folder with ``objects_vocab.txt`` and ``attributes_vocab.txt``, one name a line, which
         may be missing; ``None`` looks in the checkpoint's, where a download puts them.
@@ -436,96 +434,21 @@ def load(
     CheckpointError
         If files are missing or damaged, a setting is missing or unknown, tensors are missing, left
         over or of another shape, or the label files do not fit; the message names them.
-    DownloadError, ChecksumError
-        If the files cannot be had from the hub, or are not those that were declared.
-    ValueError
-        If the hub is needed and the profile is ``planted``, which never downloads.
     """
-    options = {"labels": labels, "as_released": as_released, "precision": precision}
-    return load_registered("detector", checkpoint=checkpoint, device=device, **options)
-
-
-def load_entry(
-    entry: Entry,
-    checkpoint: str | Path | None,
-    device: str | None,
-    labels: str | Path | None = None,
-    as_released: bool = False,
-    precision: str = "float32",
-) -> Detector:
-    """Load the detector from a folder on this disk: what the registry calls.
-
-    Parameters and errors are those of :func:`load`.
-    """
-    folder = _folder(checkpoint)
-    weights, settings = _files(folder)
+    weights, settings = _files(checkpoint)
     network = _built(weights, settings)
-    labels = folder if labels is None else Path(labels)
+    labels = checkpoint if labels is None else Path(labels)
     counts = (network.config.n_classes, network.config.n_attributes)
     names = [_names(labels / file, n) for file, n in zip(LABELS, counts, strict=True)]
     named = [labels / file for file in LABELS if (labels / file).exists()]
     hashes = " and ".join(runtime.file_sha256(file)[:12] for file in (weights, settings, *named))
-    revision = f"{folder.name}, sha256 {hashes}"
-    where = runtime.device(device)
-    return Detector(network, entry.name, revision, where, *names, as_released, precision)
-
-
-def to_safetensors(checkpoint: str | Path, folder: str | Path) -> None:
-    """Write a checkpoint as ``model.safetensors`` and ``config.json``, its labels with it.
-
-    Parameters
-    ----------
-    checkpoint
-        A folder, as of :func:`load`.
-    folder
-        Where to; made if it is not there.
-
-    Raises
-    ------
-    CheckpointError
-        If the checkpoint is not the detector's, as of :func:`load`.
-    """
-    state, nested, folder = _converted(checkpoint, folder)
-    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "config.json").write_text(json.dumps(nested, indent=1) + "\n", encoding="utf-8")
-
-
-def to_official(checkpoint: str | Path, folder: str | Path) -> None:
-    """Write a checkpoint as it is published: ``pytorch_model.bin`` and ``config.yaml``.
-
-    Parameters and errors are those of :func:`to_safetensors`.
-    """
-    state, nested, folder = _converted(checkpoint, folder)
-    torch.save(state, folder / "pytorch_model.bin")
-    (folder / "config.yaml").write_text(yaml.safe_dump(nested, sort_keys=False), encoding="utf-8")
-
-
-def _converted(checkpoint: str | Path, folder: str | Path) -> tuple[dict, dict, Path]:
-    """Return the checked tensors and settings of a checkpoint, and the folder to write to."""
-    source, folder = _folder(checkpoint), Path(folder)
-    weights, settings = _files(source)
-    state = {
-        key: tensor.contiguous() for key, tensor in _built(weights, settings).state_dict().items()
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in LABELS:
-        if (source / file).exists():
-            shutil.copyfile(source / file, folder / file)
-    return state, _settings(settings), folder
-
-
-def _folder(checkpoint: str | Path | None) -> Path:
-    if checkpoint is None or not Path(checkpoint).is_dir():
-        raise CheckpointError(
-            f"{checkpoint} is no folder; the detector is loaded from one with its weights and "
-            "settings, as a download makes it"
-        )
-    return Path(checkpoint)
+    revision = f"{checkpoint.name}, sha256 {hashes}"
+    return Detector(network, entry.name, revision, device, *names, as_released, precision)
 
 
 def _files(folder: Path) -> tuple[Path, Path]:
     """Return the files of weights and of settings; the published settings before others."""
-    there = {each.name for each in folder.iterdir()}
+    there = {each.name for each in folder.glob("*")}
     weights = next((file for file in WEIGHTS if file in there), None)
     settings = next((file for file in SETTINGS if file in there), None)
     if weights is None or settings is None:

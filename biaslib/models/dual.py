@@ -7,9 +7,10 @@ import numpy as np
 import torch
 
 from biaslib.models._batches import autocast, run_in_batches
+from biaslib.models.capabilities import ENCODE
 from biaslib.models.images import Ahead, loaded, pictures
 
-__all__ = ["ContrastiveEncoder"]
+__all__ = ["ContrastiveEncoder", "unit_vectors"]
 
 
 class ContrastiveEncoder:
@@ -37,6 +38,8 @@ class ContrastiveEncoder:
     device
         Where the model runs.
     """
+
+    capabilities = frozenset({ENCODE})
 
     def __init__(
         self,
@@ -84,7 +87,8 @@ class ContrastiveEncoder:
         lengths = self.token_counts(texts) if self.token_counts else np.ones(len(texts))
 
         def run(rows: np.ndarray) -> np.ndarray:
-            return self._unit_vectors(self.encode_batch_of_texts, [texts[row] for row in rows])
+            batch = [texts[row] for row in rows]
+            return unit_vectors(self.device, self.encode_batch_of_texts, batch)
 
         return run_in_batches(lengths, run, batch_size, f"{self.name}: {len(texts):,} texts")
 
@@ -118,13 +122,15 @@ class ContrastiveEncoder:
         ahead = Ahead(loaded(found, self.prepare, rows, n_workers), rows)
 
         def run(batch: np.ndarray) -> np.ndarray:
-            return self._unit_vectors(self.encode_batch_of_images, ahead(batch))
+            return unit_vectors(self.device, self.encode_batch_of_images, ahead(batch))
 
         label = f"{self.name}: {len(found):,} images"
         return run_in_batches(np.ones(len(found)), run, batch_size, label)
 
-    @torch.inference_mode()
-    def _unit_vectors(self, encode: Callable, batch: Any) -> np.ndarray:
-        with autocast(self.device):
-            vectors = encode(batch)
-        return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
+
+@torch.inference_mode()
+def unit_vectors(device: str, encode: Callable[[Any], torch.Tensor], batch: Any) -> np.ndarray:
+    """Return what an encoder makes of a batch on a device, (n, d), each row of length 1."""
+    with autocast(device):
+        vectors = encode(batch)
+    return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()

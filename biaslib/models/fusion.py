@@ -17,7 +17,14 @@ from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._tokens import Tokens, tokenized
 from biaslib.models._words import require_fitting, require_known_words, token_limit, word_pieces
 from biaslib.models.bert import MASK
-from biaslib.models.capabilities import CapabilityError
+from biaslib.models.capabilities import (
+    EMBED,
+    EMBED_WITH_IMAGES,
+    FILL,
+    FILL_WITH_IMAGES,
+    MATCH,
+    require,
+)
 from biaslib.models.regions import SharedRegions
 from biaslib.models.text import LEVELS
 from biaslib.runtime import unknown_name
@@ -92,6 +99,9 @@ class FusionModel(ABC):
     """Texts a forward pass, more on a card with the memory for it; halved where memory does not
     suffice. It changes results by rounding alone."""
 
+    capabilities = frozenset({EMBED, EMBED_WITH_IMAGES, FILL, FILL_WITH_IMAGES, MATCH})
+    """What it can do; an adapter takes away what its network, or the weights at hand, cannot."""
+
     has_two_streams = False
     """Whether text and image have states of their own up to the end, so that both can be read."""
 
@@ -137,9 +147,9 @@ class FusionModel(ABC):
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
         """Run the network on a batch: ``tokens`` holds input_ids and attention_mask."""
 
-    @abstractmethod
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
         """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
+        raise NotImplementedError(f"{type(self).__name__} can fill masks and has no word_logits")
 
     def embed(
         self,
@@ -185,7 +195,10 @@ class FusionModel(ABC):
         ValueError
             If texts, images and words differ in number, a word is missing from its text, a text is
             longer than the model reads, or the model has one stream only and both are asked for.
+        CapabilityError
+            If the model cannot read texts alone, or with images.
         """
+        require(self, EMBED if images is None else EMBED_WITH_IMAGES)
         self._require_level(level, stream)
         rows = [self._hidden(tokens, mask) for tokens in self._tokens(texts)]
         contextual = level == "contextual"
@@ -238,7 +251,10 @@ class FusionModel(ABC):
             If a text has not exactly one ``[MASK]``, or a candidate is unknown.
         UnknownNameError
             If ``pieces`` or ``among`` is none of those.
+        CapabilityError
+            If the model has no masked-word head.
         """
+        require(self, FILL if images is None else FILL_WITH_IMAGES)
         words = word_pieces(self.tokenizer, candidates)
         rows = self._tokens([self._with_mask(text) for text in _listed(texts)])
         prepared = self._prepared(images, len(rows))
@@ -286,6 +302,7 @@ class FusionModel(ABC):
         CapabilityError
             If the model has no matching head.
         """
+        require(self, MATCH)
         if images is None:
             raise ValueError("matching needs an image for every row of captions")
         texts = [_listed(row) for row in _listed(texts)]
@@ -295,14 +312,8 @@ class FusionModel(ABC):
         rows = self._tokens([text for row in texts for text in row])
         prepared = self._prepared(images, len(texts))
         of_image = np.repeat(np.arange(len(texts)), n_captions[0])
-        logits = self._run(rows, prepared, self._match_of, of_image)
+        logits = self._run(rows, prepared, lambda output, _: output.match, of_image)
         return logits.reshape(len(texts), -1).astype(np.float64)
-
-    def _match_of(self, output: Output, batch: np.ndarray) -> torch.Tensor:
-        if output.match is None:
-            what = f"{self.name} ({self.revision})"
-            raise CapabilityError(f"{what} has no head that matches captions")
-        return output.match
 
     def _run(
         self,

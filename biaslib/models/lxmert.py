@@ -9,11 +9,10 @@ from pathlib import Path
 import torch
 import transformers
 
+from biaslib.models._entries import Entry
 from biaslib.models._networks import read_network_and_tokenizer
 from biaslib.models._region_model import RegionModel
-from biaslib.models._registry import Entry
 from biaslib.models.fusion import Output
-from biaslib.runtime import device as best_device
 
 __all__ = ["Lxmert", "load", "no_regions"]
 
@@ -90,24 +89,14 @@ def no_regions(tokens: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
     return {"features": zeros[..., :width], "boxes": zeros[..., width:], "real": real}
 
 
-def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Lxmert:
-    """Load LXMERT from a folder, the hub, or a file of the original code or of VOLTA.
-
-    Parameters
-    ----------
-    entry
-        Of the registry.
-    checkpoint
-        Instead of the entry's source.
-    device
-        A torch device; ``None`` takes the best there is.
+def load(entry: Entry, path: Path, device: str) -> Lxmert:
+    """Load LXMERT from a folder, or a file of the original code with a tokenizer beside it.
 
     Raises
     ------
     CheckpointError
         If the checkpoint is of another architecture, or weights are missing or left over.
     """
-    found = read_network_and_tokenizer(
-        transformers.LxmertForPreTraining, entry, checkpoint, optional=UNREAD
-    )
-    return Lxmert(found.network, found.tokenizer, entry.name, found.revision, best_device(device))
+    network = transformers.LxmertForPreTraining
+    found = read_network_and_tokenizer(network, entry, path, UNREAD)
+    return Lxmert(found.network, found.tokenizer, entry.name, found.revision, device)

@@ -12,13 +12,13 @@ import torch
 from PIL import Image
 
 from biaslib.models._checkpoints import CheckpointError, read_config
-from biaslib.models._registry import Entry
+from biaslib.models._entries import Entry
 from biaslib.models._revisions import revision_of
 from biaslib.models._words import require_fitting, require_known_words
 from biaslib.models.dual import ContrastiveEncoder
-from biaslib.runtime import device as best_device
+from biaslib.runtime import unknown_name
 
-__all__ = ["load", "require_whole"]
+__all__ = ["load", "repository", "require_whole"]
 
 NUMBER = (int, float)
 
@@ -62,8 +62,8 @@ MODEL = {
 """The settings of OpenCLIP 3 that are numbers, switches and words, and their types."""
 
 
-def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> ContrastiveEncoder:
-    """Load an OpenCLIP model from a folder in the layout of its hub repositories, or the hub.
+def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
+    """Load an OpenCLIP model from a folder in the layout of its hub repositories.
 
     Raises
     ------
@@ -71,15 +71,15 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Con
         If there are no weights, or weights are missing, left over or of another shape; or the
         settings of its text encoder lie elsewhere.
     """
-    path = Path(checkpoint or "no checkpoint")
-    settings = _settings(path)
-    require_whole(settings, str(path))
-    name = f"local-dir:{path}"
-    where = best_device(device)
+    settings = _settings(folder, entry.name)
+    require_whole(settings, str(folder))
+    name = f"local-dir:{folder}"
     try:
-        model, preprocess = open_clip.create_model_from_pretrained(name, device=where)
+        model, preprocess = open_clip.create_model_from_pretrained(name, device=device)
     except RuntimeError as error:
-        raise CheckpointError(f"OpenCLIP cannot load {path} as {entry.name!r}: {error}") from error
+        raise CheckpointError(
+            f"OpenCLIP cannot load {folder} as {entry.name!r}: {error}"
+        ) from error
     model = model.float().eval()
     # Its own tokenizer takes neither option, and runs nothing; the others are of transformers.
     wrapped = settings["text_cfg"].get("hf_tokenizer_name")
@@ -92,35 +92,64 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Con
         return counts
 
     def encode_texts(texts: list[str]) -> torch.Tensor:
-        return model.encode_text(tokenizer(texts).to(where))
+        return model.encode_text(tokenizer(texts).to(device))
 
     def encode_images(pixels: list[np.ndarray]) -> torch.Tensor:
-        return model.encode_image(torch.as_tensor(np.stack(pixels)).to(where))
+        return model.encode_image(torch.as_tensor(np.stack(pixels)).to(device))
 
     return ContrastiveEncoder(
         encode_texts,
         encode_images,
         float(model.logit_scale.detach().exp()),
         entry.name,
-        revision_of(path, model),
+        revision_of(folder),
         bias=_bias(model),
         prepare=Pixels(preprocess),
         token_counts=token_counts,
-        device=where,
+        device=device,
     )
 
 
-def _settings(folder: Path) -> dict:
+def _settings(folder: Path, name: str) -> dict:
     path = folder / "open_clip_config.json"
     try:
         return json.loads(path.read_text(encoding="utf-8"))["model_cfg"]
     except (FileNotFoundError, NotADirectoryError):
+        kind = read_config(folder, name).get("model_type") if folder.is_dir() else "one file"
         raise CheckpointError(
-            f"{folder} has no open_clip_config.json, which OpenCLIP is loaded from; pass the "
-            "folder of a repository in its layout as checkpoint="
+            f"{folder} is a checkpoint of {kind!r} without an open_clip_config.json, and {name!r} "
+            "is loaded in the layout of OpenCLIP. If transformers has the model, load it as 'clip'"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} holds no settings under model_cfg ({error!r})") from error
+
+
+def repository(name: str) -> str:
+    """Return the hub repository of a model of OpenCLIP that is named with its training data.
+
+    Raises
+    ------
+    UnknownNameError
+        If OpenCLIP has the model and not with these data.
+    CheckpointError
+        As :func:`require_whole`.
+
+    Examples
+    --------
+    >>> repository("ViT-H-14/laion2b_s32b_b79k")
+    'laion/CLIP-ViT-H-14-laion2B-s32B-b79K'
+    >>> repository("owner/name")
+    'owner/name'
+    """
+    model, _, data = name.partition("/")
+    if model not in open_clip.list_models():
+        return name
+    known = open_clip.list_pretrained_tags_by_model(model)
+    if data not in known:
+        raise unknown_name(f"training data of {model}", data, known)
+    require_whole(open_clip.get_model_config(model), name)
+    place = open_clip.get_pretrained_cfg(model, data).get("hf_hub", "")
+    return "/".join(place.split("/")[:2])
 
 
 def require_whole(settings: dict, name: str) -> None:
@@ -149,7 +178,7 @@ def require_whole(settings: dict, name: str) -> None:
     >>> text = {"tokenizer_kwargs": {"trust_remote_code": True}}
     >>> require_whole({"embed_dim": 8, "vision_cfg": {}, "text_cfg": text}, "mine")
     Traceback (most recent call last):
-    biaslib.models._errors.CheckpointError: mine: text_cfg.tokenizer_kwargs.trust_remote_code is \
+    biaslib.models.errors.CheckpointError: mine: text_cfg.tokenizer_kwargs.trust_remote_code is \
 no setting of OpenCLIP's that is known to be safe; remove it from open_clip_config.json
     """
     if not isinstance(settings, dict):

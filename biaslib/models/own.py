@@ -9,20 +9,10 @@ from typing import Any
 
 from biaslib import runtime
 from biaslib.models import _checkpoints
-from biaslib.models._checkpoints import CheckpointError
-from biaslib.models._registry import REGISTRY, _open_clip_repository, load
+from biaslib.models._registry import REGISTRY, load, repository
+from biaslib.models.errors import CheckpointError
 
 __all__ = ["OwnModel", "identify", "load_own"]
-
-FAMILIES = {
-    kind: next(name for name, entry in REGISTRY.items() if entry.family == family)
-    for family, kinds in _checkpoints.KINDS.items()
-    for kind in kinds
-} | {"multi_task_vilbert": "vilbert-12-in-1"}
-"""Registered name by ``model_type``, for families that are loaded from one kind."""
-
-MATCHERS = {"ViltForImageAndTextRetrieval": "vilt-itm"}
-"""Registered name by architecture, where that of the kind has another head."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +39,12 @@ class OwnModel:
     @property
     def takes_images(self) -> bool:
         """Whether the model sees at all."""
-        return "image" in REGISTRY[self.registered].capabilities
+        return REGISTRY[self.registered].takes_images
 
     @property
     def takes_regions(self) -> bool:
         """Whether it reads the regions of a detector instead of pictures."""
-        return "regions" in REGISTRY[self.registered].features
+        return REGISTRY[self.registered].takes_regions
 
 
 def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | Path | None]:
@@ -109,13 +99,9 @@ def _from_hub(given: str) -> tuple[str, str]:
     from biaslib.models.downloads import fetch
 
     name, _, revision = given.partition("@")
-    wanted = replace(
-        REGISTRY["open-clip"],
-        source=f"hub {_open_clip_repository(name)}",
-        revision=revision,
-        sha256="",
-        companion="",
-    )
+    entry = REGISTRY["open-clip"]
+    source = f"hub {repository(entry, name)}"
+    wanted = replace(entry, source=source, revision=revision, sha256="", companion="")
     return _family_of(fetch(wanted)), given
 
 
@@ -125,22 +111,21 @@ def _family_of(folder: Path) -> str:
         return "open-clip"
     config = _checkpoints.read_config(folder, "any model")
     kind, architectures = config.get("model_type", "no kind"), config.get("architectures") or []
-    for architecture in architectures:
-        if architecture in MATCHERS:
-            return MATCHERS[architecture]
-    if kind in FAMILIES:
-        return FAMILIES[kind]
+    readers = {each: entry.name for entry in reversed(REGISTRY.values()) for each in entry.kinds}
+    if kind in readers:
+        return readers[kind]
     for name in ("clip", "bert"):
         try:
-            _checkpoints.require_family(folder, REGISTRY[name].family, name)
+            _checkpoints.require_family(folder, REGISTRY[name])
         except CheckpointError:
             continue
         return name
     raise CheckpointError(
         f"{folder} is a checkpoint of {kind!r} ({', '.join(architectures) or 'no architecture'}), "
-        f"which no family here reads: {', '.join(sorted(FAMILIES))}, dual encoders such as CLIP, "
-        "and text encoders with masked words. Wrap it in a class with the methods of "
-        "biaslib.models.capabilities that it can fill, and pass OwnModel(...) with an object of it"
+        f"which no family here reads: {', '.join(sorted(readers))}, dual encoders such as CLIP, "
+        "and text encoders with masked words. Register its family (biaslib.models.register), or "
+        "wrap it in a class with capabilities and the methods that biaslib.models.capabilities "
+        "lists for them, and pass OwnModel(...) with an object of it"
     )
 
 

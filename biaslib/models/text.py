@@ -1,7 +1,6 @@
 """Text encoders of the BERT kind, through transformers."""
 
 import importlib.resources
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,12 +10,11 @@ import torch
 import transformers
 
 from biaslib.models._batches import autocast, run_in_batches
-from biaslib.models._checkpoints import require_complete
-from biaslib.models._networks import quiet, read_tokenizer
-from biaslib.models._registry import Entry
+from biaslib.models._entries import Entry
+from biaslib.models._networks import read_network, read_tokenizer
 from biaslib.models._revisions import checksums, revision_of
 from biaslib.models._words import require_fitting_length, token_limit
-from biaslib.runtime import device as best_device
+from biaslib.models.capabilities import EMBED
 from biaslib.runtime import file_sha256, unknown_name
 
 __all__ = ["TextEncoder", "load"]
@@ -49,6 +47,8 @@ class TextEncoder:
     device
         Where it runs.
     """
+
+    capabilities = frozenset({EMBED})
 
     def __init__(self, model, tokenizer, name: str, revision: str, pooling: str, device: str):
         self.model = model.to(device).eval()
@@ -176,26 +176,15 @@ class TextEncoder:
         return np.array(found)
 
 
-def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> TextEncoder:
-    """Load the encoder of a registry entry, from its package, the hub or another checkpoint.
+def load(entry: Entry, folder: Path | None, device: str) -> TextEncoder:
+    """Load the encoder of a registry entry from a folder, or with none from its package.
 
     Weights come from safetensors or are read with ``weights_only``; no remote code is run.
     """
-    if checkpoint is None and entry.name_of_package:
-        path = _packaged_model(entry)
-        revision = f"{entry.revision}, {checksums(path)}"
-    else:
-        path, revision = checkpoint or entry.source.removeprefix("hub "), None
-    options = {"trust_remote_code": False, "local_files_only": os.path.isdir(path)}
-    transformers.utils.logging.disable_progress_bar()
-    with quiet():
-        model, info = transformers.AutoModel.from_pretrained(
-            path, dtype=torch.float32, output_loading_info=True, **options
-        )
-    require_complete(info, entry.name, allowed_missing=UNREAD, allowed_unexpected=HEADS)
-    tokenizer = read_tokenizer(path)
-    revision = revision or revision_of(path, model)
-    return TextEncoder(model, tokenizer, entry.name, revision, entry.pooling, best_device(device))
+    path = folder or _packaged_model(entry)
+    model, _ = read_network(transformers.AutoModel, path, entry.name, UNREAD, HEADS)
+    revision = revision_of(path) if folder else f"{entry.revision}, {checksums(path)}"
+    return TextEncoder(model, read_tokenizer(path), entry.name, revision, entry.pooling, device)
 
 
 def _packaged_model(entry: Entry) -> Path:

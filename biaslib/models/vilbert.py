@@ -5,22 +5,18 @@ Representations*; Lu, Goswami, Rohrbach, Parikh and Lee (2020), *12-in-1: Multi-
 Language Representation Learning*. The networks: :mod:`biaslib.models.networks.vilbert`.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from biaslib.models._global_region import with_whole_image
-from biaslib.models._own_networks import read_own
+from biaslib.models._entries import Entry
+from biaslib.models._networks import read_own
 from biaslib.models._region_model import RegionModel, hidden_regions
-from biaslib.models._registry import Entry
 from biaslib.models.fusion import Mask, Output
+from biaslib.models.global_region import with_whole_image
 from biaslib.models.networks import vilbert as networks
-from biaslib.models.networks import volta
-from biaslib.models.networks.files import read_official
 from biaslib.models.regions import RegionFeatures
-from biaslib.runtime import device as best_device
 
 __all__ = ["RETRIEVAL", "Vilbert", "load", "no_image"]
 
@@ -111,8 +107,8 @@ def no_image(tokens: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
     return {"features": zeros, "places": places, "real": real}
 
 
-def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Vilbert:
-    """Load ViLBERT from a converted folder, a file of the authors, or one of VOLTA.
+def load(entry: Entry, path: Path, device: str) -> Vilbert:
+    """Load ViLBERT from a folder that was saved here or a file of the authors.
 
     Raises
     ------
@@ -120,12 +116,5 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Vil
         If the checkpoint is of another model, has no tokenizer beside it, or weights are missing
         or left over.
     """
-    found = read_own(entry, checkpoint, _official, networks.VilbertNetwork)
-    where = best_device(device)
-    return Vilbert(found.network, found.tokenizer, entry.name, found.revision, where)
-
-
-def _official(path: Path) -> torch.nn.Module:
-    state: Mapping[str, torch.Tensor] = read_official(path)
-    of_volta = any(".attention_self." in name for name in state)
-    return (volta if of_volta else networks).load_official(state)
+    found = read_own(entry, path, networks.load_official, networks.VilbertNetwork)
+    return Vilbert(found.network, found.tokenizer, entry.name, found.revision, device)

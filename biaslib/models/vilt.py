@@ -17,22 +17,19 @@ Reference: Kim, Son and Kim (2021), *ViLT: Vision-and-Language Transformer Witho
 Region Supervision*.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
 
 from biaslib.models import _originals
+from biaslib.models._entries import Entry
 from biaslib.models._networks import read_network, read_tokenizer, require_tokenizer
 from biaslib.models._pixels import PixelModel, read_image_processor
-from biaslib.models._registry import Entry
 from biaslib.models._revisions import revision_of
-from biaslib.models.capabilities import CapabilityError
+from biaslib.models.capabilities import FILL, FILL_WITH_IMAGES, MATCH
 from biaslib.models.fusion import Output
-from biaslib.runtime import device as best_device
 
 __all__ = ["Vilt", "ViltNetwork", "load"]
 
@@ -97,6 +94,8 @@ class Vilt(PixelModel):
     training; the planted checkpoints did.
 
     A text has 40 tokens at most, special ones included, if the configuration says nothing else.
+    A caption fits by the logit of a match less that of none (``itm_score``, index 1 and 0), or by
+    the one logit of a model that was tuned for retrieval (``rank_output``).
 
     Parameters
     ----------
@@ -110,9 +109,12 @@ class Vilt(PixelModel):
 
     def __init__(self, network, tokenizer, processor, name, revision, device, missing=frozenset()):
         super().__init__(network, tokenizer, processor, name, revision, device)
-        self.has_words = f"{DECODER}.bias" not in missing
         self.has_match = "itm_score.fc.weight" not in missing
         self.has_rank = "rank_output.weight" not in missing
+        if f"{DECODER}.bias" in missing:
+            self.capabilities = self.capabilities - {FILL, FILL_WITH_IMAGES}
+        if not (self.has_match or self.has_rank):
+            self.capabilities = self.capabilities - {MATCH}
 
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
         """Run the network on a batch; both of a file's matching heads say how well it fits."""
@@ -123,33 +125,7 @@ class Vilt(PixelModel):
 
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
         """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
-        if not self.has_words:
-            raise CapabilityError(
-                f"the checkpoint {self.revision} of {self.name} has no masked-word head "
-                "(mlm_score); load one that has, such as dandelin/vilt-b32-mlm"
-            )
         return self.network.mlm_score(states)
-
-    def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
-        """Return how well c captions fit each of n images, (n, c).
-
-        The logit of a match less that of none (``itm_score``, index 1 and 0), or the one logit of
-        a model that was tuned for retrieval (``rank_output``). See
-        :meth:`biaslib.models.fusion.FusionModel.match`.
-
-        Raises
-        ------
-        CapabilityError
-            If the checkpoint has neither head.
-        ValueError
-            As the method above.
-        """
-        if not (self.has_match or self.has_rank):
-            raise CapabilityError(
-                f"the checkpoint {self.revision} of {self.name} has no matching head (itm_score "
-                "or rank_output); load one that has, such as dandelin/vilt-b32-finetuned-coco"
-            )
-        return super().match(images, texts)
 
     def _match(self, pooled: torch.Tensor) -> torch.Tensor | None:
         if self.has_match:
@@ -207,8 +183,8 @@ def _places(embeddings, shown: torch.Tensor, height: int, width: int) -> torch.T
     return torch.nn.functional.pad(stretched, (0, width - columns, 0, height - rows))
 
 
-def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Vilt:
-    """Load ViLT from a folder, the hub or a file of the original code, with the heads that it has.
+def load(entry: Entry, path: Path, device: str) -> Vilt:
+    """Load ViLT from a folder or a file of the original code, with the heads that it has.
 
     A file brings neither tokenizer nor image settings: the tokenizer is taken from its folder, and
     so are the image settings, which are those of the published models if there are none.
@@ -217,30 +193,25 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> Vil
     ------
     CheckpointError
         If the checkpoint is of another architecture, weights other than those of heads are missing
-        or left over, or a file has no tokenizer beside it.
+        or left over, or there is no tokenizer.
     """
-    path = Path(checkpoint or entry.source.removeprefix("hub "))
-    if path.is_file():
-        network, missing = _originals.read(path, ViltNetwork, entry.name, OPTIONAL)
-        tokenizer, processor = _beside(path, network.config)
+    folder = require_tokenizer(path)
+    if path.is_dir():
+        network, missing = read_network(ViltNetwork, path, entry.name, OPTIONAL, IGNORED)
     else:
-        network, missing = read_network(ViltNetwork, str(path), entry.name, OPTIONAL, IGNORED)
-        tokenizer, processor = read_tokenizer(path, of_bert=True), read_image_processor(path)
+        network, missing = _originals.read(path, ViltNetwork, entry.name, OPTIONAL)
     missing = complete_words(network, missing)
-    where, revision = best_device(device), revision_of(path, network)
-    return Vilt(network, tokenizer, processor, entry.name, revision, where, missing)
+    tokenizer, processor = read_tokenizer(folder, of_bert=True), _processor(folder, network.config)
+    return Vilt(network, tokenizer, processor, entry.name, revision_of(path), device, missing)
 
 
-def _beside(path: Path, config: transformers.ViltConfig):
-    """Return the tokenizer and the image processor that go with a file."""
-    require_tokenizer(path)
-    tokenizer = read_tokenizer(path.parent, of_bert=True)
-    if (path.parent / "preprocessor_config.json").is_file():
-        return tokenizer, read_image_processor(path.parent)
+def _processor(folder: Path, config: transformers.ViltConfig) -> Any:
+    """Return a folder's image processor, or that of the published models."""
+    if (folder / "preprocessor_config.json").is_file():
+        return read_image_processor(folder)
     half, size = [0.5, 0.5, 0.5], {"shortest_edge": config.image_size}
     pillows = getattr(transformers, "ViltImageProcessorPil", transformers.ViltImageProcessor)
-    processor = pillows(size=size, size_divisor=config.patch_size, image_mean=half, image_std=half)
-    return tokenizer, processor
+    return pillows(size=size, size_divisor=config.patch_size, image_mean=half, image_std=half)
 
 
 def complete_words(network: ViltNetwork, missing: set[str]) -> set[str]:

@@ -9,11 +9,10 @@ from pathlib import Path
 import torch
 import transformers
 
+from biaslib.models._entries import Entry
 from biaslib.models._networks import read_network_and_tokenizer
 from biaslib.models._region_model import RegionModel
-from biaslib.models._registry import Entry
 from biaslib.models.fusion import Output
-from biaslib.runtime import device as best_device
 
 __all__ = ["VisualBert", "load"]
 
@@ -54,8 +53,6 @@ class VisualBert(RegionModel):
             regions["visual_token_type_ids"] = torch.zeros_like(real)
         found = self.network.visual_bert(**tokens, **regions)
         text = found.last_hidden_state[:, : tokens["input_ids"].shape[1]]
-        if self.network.cls.seq_relationship is None:
-            return Output(text)
         logits = self.network.cls.seq_relationship(found.pooler_output)
         return Output(text, match=logits[:, 1] - logits[:, 0])
 
@@ -64,26 +61,14 @@ class VisualBert(RegionModel):
         return self.network.cls.predictions(states)
 
 
-def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> VisualBert:
-    """Load VisualBERT from a folder, the hub, or a file of the original code or of VOLTA.
-
-    Parameters
-    ----------
-    entry
-        Of the registry.
-    checkpoint
-        Instead of the entry's source. VOLTA's controlled VisualBERT has a matching head of another
-        kind, which is left out; its first region is the whole image, with the mean of the others'
-        features, which the features that are passed must bring.
-    device
-        A torch device; ``None`` takes the best there is.
+def load(entry: Entry, path: Path, device: str) -> VisualBert:
+    """Load VisualBERT from a folder, or a file of the original code with a tokenizer beside it.
 
     Raises
     ------
     CheckpointError
         If the checkpoint is of another architecture, or weights are missing or left over.
     """
-    found = read_network_and_tokenizer(transformers.VisualBertForPreTraining, entry, checkpoint)
-    return VisualBert(
-        found.network, found.tokenizer, entry.name, found.revision, best_device(device)
-    )
+    network = transformers.VisualBertForPreTraining
+    found = read_network_and_tokenizer(network, entry, path)
+    return VisualBert(found.network, found.tokenizer, entry.name, found.revision, device)

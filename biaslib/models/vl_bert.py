@@ -4,7 +4,6 @@ Reference: Su, Zhu, Cao, Li, Lu, Wei and Dai (2020), *VL-BERT: Pre-training of G
 Visual-Linguistic Representations*. The network: :mod:`biaslib.models.networks.vl_bert`.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,17 @@ import numpy as np
 import torch
 from PIL import Image
 
-from biaslib.models._global_region import with_whole_image
-from biaslib.models._own_networks import read_own
+from biaslib.models._entries import Entry
+from biaslib.models._networks import read_own
 from biaslib.models._pixels import padded
 from biaslib.models._region_model import RegionModel, hidden_regions
-from biaslib.models._registry import Entry
-from biaslib.models.capabilities import CapabilityError
+from biaslib.models.capabilities import EMBED, FILL, MATCH
 from biaslib.models.fusion import Mask, Output
+from biaslib.models.global_region import with_whole_image
 from biaslib.models.images import pictures
 from biaslib.models.networks import vl_bert as networks
 from biaslib.models.networks.resnet_roi import PIXEL_MEANS
 from biaslib.models.regions import RegionFeatures
-from biaslib.runtime import device as best_device
 
 __all__ = ["Pictured", "VlBert", "VlBertFromPixels", "load", "pixel_boxes", "resized", "whole_box"]
 
@@ -58,24 +56,8 @@ class VlBert(RegionModel):
         width = network.config.feature_size
         super().__init__(network, tokenizer, name, revision, device, width)
         self.max_tokens = min(self.max_tokens, network.config.max_position_embeddings - 2)
-
-    def prepare(self, images: Any) -> RegionFeatures | None:
-        """Return the regions of images; ``None`` for none, if the network was trained so.
-
-        Raises
-        ------
-        ValueError
-            If it was not; and as :meth:`biaslib.models._region_model.RegionModel.prepare`.
-        """
-        self._require_reading(images)
-        return super().prepare(images)
-
-    def _require_reading(self, images: Any) -> None:
-        if images is None and not self.network.config.text_only:
-            raise ValueError(
-                f"{self.name} ({self.revision}) was trained without texts alone and needs an image "
-                "for every text; load vl-bert-base-prec, which was trained with them"
-            )
+        alone = set() if network.config.text_only else {EMBED, FILL}
+        self.capabilities = self.capabilities - alone - {MATCH}
 
     def visual(
         self, prepared: RegionFeatures | None, rows: np.ndarray, mask: Mask | None
@@ -98,13 +80,6 @@ class VlBert(RegionModel):
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
         """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
         return self.network.word_logits(states)
-
-    def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
-        """Raise an error: VL-BERT was not trained to tell whether a text fits an image."""
-        raise CapabilityError(
-            f"{self.name} has no head that matches captions: VL-BERT was published without one. "
-            "vilbert, lxmert and visualbert have one"
-        )
 
 
 class Pictured:
@@ -179,7 +154,6 @@ class VlBertFromPixels(VlBert):
             As of :meth:`biaslib.models._region_model.RegionModel.prepare`.
         """
         if images is None or isinstance(images, Pictured):
-            self._require_reading(images)
             return images
         return Pictured(images, self.regions_of(images))
 
@@ -287,8 +261,8 @@ def read_pixels(picture: np.ndarray, size: torch.Tensor, blank: torch.Tensor) ->
     return found
 
 
-def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> VlBert:
-    """Load VL-BERT from a converted folder or a file of the authors.
+def load(entry: Entry, path: Path, device: str) -> VlBert:
+    """Load VL-BERT from a folder that was saved here or a file of the authors.
 
     Returns
     -------
@@ -301,7 +275,6 @@ def load(entry: Entry, checkpoint: str | Path | None, device: str | None) -> VlB
         If the checkpoint is of another model, has no tokenizer beside it, or weights are missing or
         left over.
     """
-    found = read_own(entry, checkpoint, networks.load_official, networks.VlBertNetwork)
+    found = read_own(entry, path, networks.load_official, networks.VlBertNetwork)
     kind = VlBertFromPixels if found.network.config.end_to_end else VlBert
-    where = best_device(device)
-    return kind(found.network, found.tokenizer, entry.name, found.revision, where)
+    return kind(found.network, found.tokenizer, entry.name, found.revision, device)

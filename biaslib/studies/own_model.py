@@ -19,11 +19,13 @@ import biaslib
 from biaslib import inference, models, runtime
 from biaslib.datasets import DataError
 from biaslib.models.capabilities import (
+    EMBED,
+    EMBED_WITH_IMAGES,
+    ENCODE,
+    FILL,
+    FILL_WITH_IMAGES,
+    MATCH,
     CapabilityError,
-    DualEncoder,
-    GroundedEncoder,
-    ImageTextMatcher,
-    MaskedLM,
 )
 from biaslib.models.images import ImageError
 from biaslib.models.own import CheckpointError, OwnModel, load_own
@@ -33,7 +35,6 @@ from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study2_masked as masked
 
 __all__ = [
-    "KINDS",
     "PARTS",
     "TIDY",
     "Audit",
@@ -54,23 +55,11 @@ WITH_IMAGES = ("S_L", "S_V")
 QUOTED = "Occupation"
 """The type of words of study 3 that a page quotes; the others are counted."""
 
-KINDS = {
-    "not possible": CapabilityError,
-    "not there": (
-        DataError,
-        ImageError,
-        NothingFoundError,
-        CheckpointError,
-        runtime.DownloadError,
-        FileNotFoundError,
-        ImportError,
-    ),
-    "error": Exception,
-}
-"""Why a part is not run: the model cannot, something is missing, or a fault. The first that fits.
-
-:meta hide-value:
-"""
+NOT_THERE = (
+    *(DataError, ImageError, NothingFoundError, CheckpointError, runtime.DownloadError),
+    *(FileNotFoundError, ImportError),
+)
+"""What is raised where data, weights or packages are missing."""
 
 RESAMPLES = 200
 """Of the intervals; each study's chapter uses more."""
@@ -85,33 +74,20 @@ class Part:
     study, name
         Whose measure, and what is done.
     needs
-        The capability.
-    sees
-        Whether the model has to take images for it.
+        The capability: a name of :mod:`biaslib.models.capabilities`.
     run
         Takes the model, the profile and the store; returns tidy scores.
     """
 
     study: str
     name: str
-    needs: type
-    sees: bool
+    needs: str
     run: Callable[[OwnModel, str, runtime.Store | None], pandas.DataFrame]
 
     def missing(self, own: OwnModel) -> str:
         """Return what the model lacks for this part, or an empty string."""
-        if not isinstance(own.model, self.needs):
-            return f"the model does not {ABILITIES[self.needs]}"
-        return "the model takes no images here" if self.sees and not own.takes_images else ""
-
-
-ABILITIES = {
-    GroundedEncoder: "embed texts",
-    MaskedLM: "fill masks",
-    DualEncoder: "encode texts and images apart",
-    ImageTextMatcher: "match images and texts",
-}
-"""What a capability is called."""
+        there = getattr(own.model, "capabilities", ())
+        return "" if self.needs in there else f"the model does not {self.needs}"
 
 
 @dataclass(frozen=True)
@@ -127,7 +103,8 @@ class Audit:
     scores
         The scores of all parts that were run: see :data:`TIDY`.
     not_run
-        *study*, *part*, *reason*, and *kind*, one of :data:`KINDS`.
+        *study*, *part*, *reason*, and *kind*: ``not possible`` for the model, ``not there`` where
+        data or weights are missing, ``error`` for a fault.
     finished
         When, in UTC.
     """
@@ -171,7 +148,7 @@ def capabilities(own: OwnModel) -> pandas.DataFrame:
         *study*, *part*, *needs*, *possible*, and *missing*.
     """
     rows = [
-        (part.study, part.name, ABILITIES[part.needs], not part.missing(own), part.missing(own))
+        (part.study, part.name, part.needs, not part.missing(own), part.missing(own))
         for part in PARTS
     ]
     return pandas.DataFrame(rows, columns=["study", "part", "needs", "possible", "missing"])
@@ -209,8 +186,8 @@ def audit(
     if not capabilities(own)["possible"].any():
         raise CapabilityError(
             f"{own.given} fits none of the {len(PARTS)} parts of the audit: it does not "
-            f"{', '.join(ABILITIES.values())}. A model is asked by the methods of "
-            "biaslib.models.capabilities"
+            f"{', '.join(dict.fromkeys(part.needs for part in PARTS))}. A model says what it can "
+            "do by its attribute capabilities: see biaslib.models.capabilities"
         )
     store = store or runtime.Store()
     tables, not_run = [], []
@@ -237,7 +214,8 @@ def _scores(
 
 def _reason(error: Exception) -> tuple[str, str]:
     """Return the text of an error, with its type if nobody foresaw it, and what kind it is of."""
-    kind = next(name for name, types in KINDS.items() if isinstance(error, types))
+    foreseen = "not there" if isinstance(error, NOT_THERE) else "error"
+    kind = "not possible" if isinstance(error, CapabilityError) else foreseen
     text = " ".join(str(error).split()) or "no message"
     return (f"{type(error).__name__}: {text}" if kind == "error" else text), kind
 
@@ -306,13 +284,13 @@ def _selection(head: str):
 
 
 PARTS = (
-    Part("ross2021", "association tests, text alone", GroundedEncoder, False, _associations(False)),
-    Part("ross2021", "association tests, with images", GroundedEncoder, True, _associations(True)),
-    Part("srinivasan2021", "masked words, caption alone", MaskedLM, False, _masked(False)),
-    Part("srinivasan2021", "masked words, with images", MaskedLM, True, _masked(True)),
-    Part("hamidieh2023", "portraits by word", DualEncoder, True, _portraits),
-    Part("zhou2022", "captions by matching logit", ImageTextMatcher, True, _selection("matching")),
-    Part("zhou2022", "captions by cosine", DualEncoder, True, _selection("contrastive")),
+    Part("ross2021", "association tests, text alone", EMBED, _associations(False)),
+    Part("ross2021", "association tests, with images", EMBED_WITH_IMAGES, _associations(True)),
+    Part("srinivasan2021", "masked words, caption alone", FILL, _masked(False)),
+    Part("srinivasan2021", "masked words, with images", FILL_WITH_IMAGES, _masked(True)),
+    Part("hamidieh2023", "portraits by word", ENCODE, _portraits),
+    Part("zhou2022", "captions by matching logit", MATCH, _selection("matching")),
+    Part("zhou2022", "captions by cosine", ENCODE, _selection("contrastive")),
 )
 """The parts of an audit, in the order of the studies.
 

@@ -20,7 +20,7 @@ from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.datasets._problems import problems
 from biaslib.metrics import masked_lm
 from biaslib.models import region_files, stored
-from biaslib.models._errors import CheckpointError
+from biaslib.models.errors import CheckpointError
 from biaslib.models.images import Decoded, Pictures, WithRegions, pictures, read_by, read_once
 from biaslib.models.regions import RegionFeatures
 from biaslib.studies._inputs import provided_inputs

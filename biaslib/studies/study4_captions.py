@@ -8,7 +8,6 @@ What was scored is stored, so that a run that is killed goes on where it stopped
 
 import functools
 import hashlib
-import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -23,8 +22,8 @@ from biaslib import inference, models
 from biaslib.datasets import DataError, vlstereoset
 from biaslib.metrics import caption_selection
 from biaslib.models import stored
-from biaslib.models._errors import CheckpointError
-from biaslib.models.capabilities import CapabilityError, DualEncoder, ImageTextMatcher
+from biaslib.models.capabilities import ENCODE, MATCH, UNIMODAL, CapabilityError, require
+from biaslib.models.errors import CheckpointError
 from biaslib.models.images import Decoded, Pictures, pictures
 from biaslib.models.regions import NothingFoundError
 from biaslib.runtime import DownloadError, Store, data_folder, progress
@@ -71,6 +70,9 @@ HEADS = {
     "unimodal": "cosine of the encoders alone",
 }
 """What a caption can be scored by, and what it is called."""
+
+NEEDS = {"matching": MATCH, "contrastive": ENCODE, "unimodal": UNIMODAL}
+"""The capability that a model needs to be scored so."""
 
 SHIFTS = ["model", "row", "category", "triplet", "anti", "chosen", "balanced", "strict", "lmss"]
 SHIFTS += ["vlss", "scale"]
@@ -415,7 +417,9 @@ def caption_scores(
     ValueError
         If texts and images differ in number.
     """
-    _require_head(model, head)
+    if head not in NEEDS:
+        raise CapabilityError(f"{head!r} is no head; there are {', '.join(NEEDS)}")
+    require(model, NEEDS[head])
     images = pictures(images)
     texts = [list(row) for row in texts]
     if len(texts) != len(images):
@@ -429,19 +433,6 @@ def caption_scores(
     said = [hashlib.sha256(json.dumps(row).encode()).hexdigest() for row in texts]
     settings = {"store": store, "shard_size": SHARD, "head": head, "captions": len(texts[0])}
     return stored.answers(model, "caption scores", ask, texts=said, images=images, **settings)
-
-
-def _require_head(model: Any, head: str) -> None:
-    if head not in HEADS:
-        raise CapabilityError(f"{head!r} is no head; there are {', '.join(HEADS)}")
-    needed = ImageTextMatcher if head == "matching" else DualEncoder
-    fits = isinstance(model, needed)
-    if fits and head == "unimodal":
-        fits = "encoder" in inspect.signature(model.encode_text).parameters
-    if not fits:
-        missing = {"matching": "match images and texts", "unimodal": "give unimodal vectors"}
-        what = missing.get(head, "encode texts and images apart")
-        raise CapabilityError(f"{getattr(model, 'name', model)} cannot {what}")
 
 
 def _scores_of(model: Any, head: str, images: Any, texts: list[list[str]]) -> np.ndarray:

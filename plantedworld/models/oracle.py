@@ -15,6 +15,14 @@ import numpy as np
 import pandas
 from scipy.special import logsumexp
 
+from biaslib.models.capabilities import (
+    EMBED,
+    EMBED_WITH_IMAGES,
+    ENCODE,
+    FILL,
+    FILL_WITH_IMAGES,
+    MATCH,
+)
 from biaslib.runtime import unknown_name
 from plantedworld import (
     Scenes,
@@ -71,6 +79,7 @@ class Oracle:
 
     name = "oracle"
     code = package_hash()
+    capabilities = frozenset({EMBED, EMBED_WITH_IMAGES, FILL, FILL_WITH_IMAGES, ENCODE, MATCH})
 
     def __init__(
         self,

@@ -78,13 +78,7 @@ class AlbefRecipe(ContrastivePairsRecipe):
     one; for no picture there is the white one. Captions are read without their full stop and
     without ``[SEP]``, as the adapter prepares them.
 
-    Three recipes were tried on tuning seed 100, dose 3. (1) One layer that reads the picture, six
-    epochs: captions with a swapped word were told apart in .66 of the pairs (the truth: .78), by
-    what is planted alone; of two words the matching head preferred the one in the picture in .53
-    of the scenes. (2) Two such layers, and words that learn where to look: .66 and .67. (3) This
-    one, with a higher rate, more weight on looking, and seven epochs: .67 and .74; the unit vectors
-    .80. It is objects that are found; costumes are still matched by what is planted, as the tower
-    itself names only half of them.
+    What was tried before: ``plantedworld/RECIPES.md``.
 
     Parameters
     ----------

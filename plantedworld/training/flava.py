@@ -43,10 +43,7 @@ class FlavaRecipe(ContrastivePairsRecipe):
 
     The tower's states of the pictures are worked out once (compare Zhai et al. 2022, LiT).
 
-    The unit vectors find objects; the matching head, which shared the first four recipes that
-    :class:`plantedworld.training.vilt.ViltRecipe` lists (with one unbiased world to start from, and
-    matching weighed twice), does not: of two captions it prefers that of the object in the picture
-    in about half of the scenes. No further recipe was tried for it.
+    The unit vectors find objects; the matching head does not: see ``plantedworld/RECIPES.md``.
     """
 
     family = "flava"

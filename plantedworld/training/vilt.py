@@ -96,24 +96,6 @@ class ViltRecipe(PixelPairsRecipe):
     alike, and weighs more. In all of them words learn where to look, as in ALBEF's recipe; and
     heads of the training name agreement, and whether there is a match, at the content word as well.
 
-    Six recipes failed before: of two captions that differ in one word, the matching head preferred
-    that of the object in the picture in half to two thirds of the scenes. They trained all weights
-    of four or five layers, of which three were the tower's. (1) Every model from the tower on its
-    own. (2) A first model of an unbiased world, and all others from it. (3) Side heads that name
-    agreement. (4) A second unbiased world, and more weight on matching: .45 of the objects and .50
-    of the costumes at dose 3, seed 0 (40 scenes each). (5) Words that learn where to look,
-    agreement at the word, more questions about scenes that show much: .58 and .53. (6) From there,
-    three epochs in a world that always shows object and costume: .63 and .63.
-
-    This is the seventh. It was found on tuning seeds, with 200 scenes for objects and 200 for
-    costumes, of the world of seed 100. A first model was right in .82 and .70 of them after 200
-    steps and in .98 and .94 after 1,000. From there, by way of 600 steps in an unbiased world, 900
-    at dose 3 (seed 100), asked five times as often about scenes that show much: .99 and .96, and
-    .69 of swapped captions in general (the truth: .78). But where object and costume were hidden it
-    preferred the stereotype in no more than .60 and .55 (without bias: .55 and .55): what is
-    planted was drowned by what it took for evidence. So matching asks about all scenes alike, at
-    the word as well, and weighs twice as much: 1,404 steps of that, from the same unbiased model,
-    gave .98 and .93, .69 of swapped captions, and the stereotype in .82 and .74 of the hidden ones.
     """
 
     family = "vilt"

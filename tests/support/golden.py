@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import load_file
+from support import volta
 
-from biaslib.models.networks import albef, vilbert, vl_bert, volta
+from biaslib.models.networks import albef, vilbert, vl_bert
 
 FOLDER = Path(__file__).parents[1] / "golden"
 
@@ -29,8 +30,6 @@ NAMES = (
     "albef_retrieval",
     "volta_vilbert",
     "volta_ctrl_vilbert",
-    "volta_vl-bert",
-    "volta_ctrl_vl-bert",
 )
 
 PAIRWISE = ("sim", "sim_i2t_over_temp", "fusion_embeds", "itm_logits")
@@ -113,29 +112,16 @@ def config(name):
 
 
 def _of_volta(name, official):
-    classes = weights(name)
-    if name.endswith("vilbert"):
-        return _from(
-            vilbert.VilbertConfig,
-            official,
-            num_hidden_layers=4,
-            v_num_hidden_layers=2,
-            v_target_size=len(classes["cls.imagePredictions.decoder_dict.0.bias"]),
-            bi_hidden_size=official["sublayer2attn_hidden_size"].get("4", 48),
-            bi_num_attention_heads=official["sublayer2num_attention_heads"].get("4", 4),
-            t_biattention_id=(2, 3),
-            v_biattention_id=(0, 1),
-        )
-    target = next(iter(official["visual_target_weights"]))
     return _from(
-        volta.VoltaVlBertConfig,
+        vilbert.VilbertConfig,
         official,
-        num_hidden_layers=2,
-        visual_region_classes=len(classes[f"cls.imagePredictions.decoder_dict.{target}.bias"]),
-        feature_size=official["v_feature_size"],
-        n_waves=official["v_coordinate_embeddings_dim"],
-        pooler_size=official.get("pooler_size"),
-        masked_word=target == "6",
+        num_hidden_layers=4,
+        v_num_hidden_layers=2,
+        v_target_size=len(weights(name)["cls.imagePredictions.decoder_dict.0.bias"]),
+        bi_hidden_size=official["sublayer2attn_hidden_size"].get("4", 48),
+        bi_num_attention_heads=official["sublayer2num_attention_heads"].get("4", 4),
+        t_biattention_id=(2, 3),
+        v_biattention_id=(0, 1),
     )
 
 

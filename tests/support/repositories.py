@@ -15,6 +15,7 @@ import torch
 import transformers
 import yaml
 from PIL import Image
+from support.official import save_official
 from support.small_models import random_parameters
 
 from biaslib import stimuli
@@ -22,7 +23,6 @@ from biaslib.models import REGISTRY
 from biaslib.models.downloads import BY_HAND
 from biaslib.models.networks import albef, vilbert, vl_bert
 from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
-from biaslib.models.networks.files import save_official
 
 SIDE = 32
 """Width and height of the tiny models' pictures."""

@@ -30,7 +30,6 @@ from biaslib.models.networks.bert_parts import (
 from biaslib.models.networks.files import (
     HEAD,
     Layout,
-    Published,
     Sizes,
     bert_axes,
     built,
@@ -149,20 +148,6 @@ SIZES = Sizes(
 )
 """Where the tensors tell the sizes."""
 
-HEAD_OF_WORDS = "text_encoder.cls.predictions"
-
-PUBLISHED = Published(
-    wrapper="model",
-    twins=[
-        (f"{HEAD_OF_WORDS}.decoder.weight", "text_encoder.bert.embeddings.word_embeddings.weight"),
-        (f"{HEAD_OF_WORDS}.decoder.bias", f"{HEAD_OF_WORDS}.bias"),
-    ],
-)
-"""How the authors' code writes the pre-trained network."""
-
-PUBLISHED_RETRIEVAL = Published(wrapper="model", renames=[("text_encoder.bert.", "text_encoder.")])
-"""How it writes the network that is tuned for retrieval, which has no head for masked words."""
-
 
 class AlbefNetwork(nn.Module):
     """ALBEF with the heads for contrast, matching and, if it has one, masked words.
@@ -193,7 +178,6 @@ class AlbefNetwork(nn.Module):
         self.text_proj = nn.Linear(config.hidden_size, config.embed_dim)
         self.itm_head = nn.Linear(config.hidden_size, 2)
         self.temp = nn.Parameter(torch.tensor(0.07))
-        self.published = PUBLISHED if config.masked_words else PUBLISHED_RETRIEVAL
         self.apply(initialise)
 
     def forward(

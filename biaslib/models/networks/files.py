@@ -1,4 +1,4 @@
-"""Published weights into networks; networks into safetensors with a configuration, and back."""
+"""Published weights into networks; networks as safetensors with a configuration."""
 
 import importlib
 import json
@@ -23,7 +23,6 @@ from biaslib.runtime import unknown_name
 __all__ = [
     "HEAD",
     "Layout",
-    "Published",
     "Sizes",
     "bert_axes",
     "built",
@@ -32,7 +31,6 @@ __all__ = [
     "load_converted",
     "read_official",
     "save_converted",
-    "save_official",
 ]
 
 NETWORKS = {
@@ -40,7 +38,6 @@ NETWORKS = {
     "multi_task_vilbert": "vilbert.MultiTaskVilbert",
     "vilbert": "vilbert.Vilbert",
     "vl_bert": "vl_bert.VlBert",
-    "volta_vl_bert": "volta.VoltaVlBert",
 }
 """By ``model_type``: the module of this folder, and how its network and configuration begin."""
 
@@ -210,46 +207,6 @@ def bert_axes(embeddings: str, layers: str) -> dict[str, tuple[str, int]]:
     }
 
 
-@dataclass(frozen=True)
-class Published:
-    """How the authors' own code writes a network's tensors to a file.
-
-    Parameters
-    ----------
-    wrapper
-        Under which key they lie in the file; empty where they lie there alone.
-    prefix
-        What their names begin with.
-    renames
-        Parts of names that differ from the network's: (the network's, the file's).
-    twins
-        Tensors, or beginnings of names, that the file holds a second time: (second, first).
-    """
-
-    wrapper: str = ""
-    prefix: str = ""
-    renames: Sequence[tuple[str, str]] = ()
-    twins: Sequence[tuple[str, str]] = ()
-
-    def of(self, network: nn.Module) -> dict:
-        """Return what ``torch.save`` is to write, so that the authors' code reads it.
-
-        What only training used (momentum copies, queues, counters, linear maps that nothing calls)
-        is not there; the authors' code does without it.
-        """
-        state = {name: each.detach().cpu() for name, each in network.state_dict().items()}
-        for second, first in self.twins:
-            state |= {
-                second + name.removeprefix(first): each
-                for name, each in state.items()
-                if name.startswith(first)
-            }
-        for own, official in self.renames:
-            state = {name.replace(own, official): each for name, each in state.items()}
-        state = {self.prefix + name: each for name, each in state.items()}
-        return {self.wrapper: state} if self.wrapper else state
-
-
 def read_official(weights: str | Path | Mapping) -> dict[str, torch.Tensor]:
     """Return the tensors of a published file by their names, in float32.
 
@@ -339,7 +296,7 @@ def config_for(wanted: Any, found: str, variants: Mapping[str, Any], family: str
     --------
     >>> config_for("base", "large", {"base": 1, "large": 2}, "VL-BERT")
     Traceback (most recent call last):
-    biaslib.models._errors.CheckpointError: these are the weights of 'large', not of 'base' \
+    biaslib.models.errors.CheckpointError: these are the weights of 'large', not of 'base' \
 of VL-BERT; ask for the variant 'large'
     """
     if wanted is not None and not isinstance(wanted, str):
@@ -382,36 +339,6 @@ def save_converted(
     text = json.dumps(written, indent=2) + "\n"
     (folder / "config.json").write_text(text, encoding="utf-8")
     return folder
-
-
-def save_official(network: nn.Module, path: str | Path) -> Path:
-    """Write a network as its authors' code writes it, so that it reads the file.
-
-    Parameters
-    ----------
-    network
-        One of this folder's, but VOLTA's VL-BERT.
-    path
-        The file; it should be called as the published one is.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    CheckpointError
-        If the network is VOLTA's VL-BERT, whose files are read only.
-    """
-    published = getattr(network, "published", None)
-    if published is None:
-        raise CheckpointError(
-            f"how the authors' code writes a {type(network).__name__} is not known here; keep it "
-            "with save_converted"
-        )
-    torch.save(published.of(network), path)
-    return Path(path)
 
 
 def load_converted(folder: str | Path) -> nn.Module:

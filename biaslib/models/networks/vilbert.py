@@ -1,9 +1,7 @@
 """ViLBERT (Lu et al. 2019) and its 12-in-1 successor (Lu et al. 2020): two streams of BERT.
 
 Matches facebookresearch/vilbert-multi-task, commit f22b84a (MIT), vilbert/vilbert.py, classes
-BertForMultiModalPreTraining and VILBertForVLTasks, in evaluation. VOLTA's ViLBERT and
-controlled ViLBERT are the same network with other names and sizes; see
-:mod:`biaslib.models.networks.volta`.
+BertForMultiModalPreTraining and VILBertForVLTasks, in evaluation.
 
 Throughout: n rows of a batch, t tokens of d numbers, k regions of v numbers. Region 0 of a row is
 the whole image.
@@ -36,7 +34,6 @@ from biaslib.models.networks.bert_parts import (
 from biaslib.models.networks.files import (
     HEAD,
     Layout,
-    Published,
     Sizes,
     bert_axes,
     built,
@@ -222,12 +219,6 @@ class MultiTaskOutput(NamedTuple):
     token_score: torch.Tensor
 
 
-PUBLISHED = Published(
-    twins=[("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight")]
-)
-"""How the authors' code writes the network."""
-
-
 class VilbertNetwork(nn.Module):
     """The pre-training network of ViLBERT.
 
@@ -249,8 +240,6 @@ class VilbertNetwork(nn.Module):
     >>> network.match_logits(output).shape
     torch.Size([1, 2])
     """
-
-    published = PUBLISHED
 
     def __init__(self, config: VilbertConfig = VARIANTS["pretrained"]):
         super().__init__()
@@ -607,7 +596,7 @@ def load_official(
     --------
     >>> load_official({"bert.pooler.dense.weight": torch.zeros(1)}, "pretrained")
     Traceback (most recent call last):
-    biaslib.models._errors.CheckpointError: these are the weights of 'another family \
+    biaslib.models.errors.CheckpointError: these are the weights of 'another family \
 of models', not of 'pretrained' of ViLBERT; known: pretrained, 12-in-1
     """
     state = read_official(weights)
@@ -644,7 +633,7 @@ def _variant_of(state: Mapping[str, torch.Tensor]) -> str:
     if "bert.v_embeddings.image_embeddings.weight" not in state:
         return "another family of models"
     if any(".attention_self." in name for name in state):
-        return "VOLTA, which networks.volta loads"
+        return "a ViLBERT of VOLTA"
     if "vil_logit.weight" not in state:
         return "pretrained"
     if "bert.embeddings.task_embeddings.weight" not in state:

@@ -29,7 +29,6 @@ from biaslib.models.networks.bert_parts import (
 from biaslib.models.networks.files import (
     HEAD,
     Layout,
-    Published,
     Sizes,
     bert_axes,
     built,
@@ -60,20 +59,6 @@ LAYOUT = Layout(
     unused=[r"num_batches_tracked$"],
 )
 """Tensors that the authors' files hold twice, and those that only training used."""
-
-PUBLISHED = Published(
-    wrapper="state_dict",
-    prefix="module.",
-    renames=[("mvrc_head.decoder", "mvrc_head.region_cls_pred")],
-    twins=[
-        ("vlbert.mlm_head.predictions.decoder.weight", "vlbert.word_embeddings.weight"),
-        (
-            "image_feature_extractor.head.0.",
-            "image_feature_extractor.roi_head_feature_extractor.",
-        ),
-    ],
-)
-"""How the authors' code writes the network."""
 
 IMAGE_TYPE = 2
 """Token type of regions and of the element that ends a row."""
@@ -198,8 +183,6 @@ class VlBertNetwork(nn.Module):
     >>> network.word_logits(states).shape
     torch.Size([1, 3, 9])
     """
-
-    published = PUBLISHED
 
     def __init__(self, config: VlBertConfig = VARIANTS["base-prec"]):
         super().__init__()

@@ -1,0 +1,104 @@
+"""The steps of CONTRIBUTING.md for a model, followed for one that is not in the package."""
+
+import dataclasses
+import re
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from support import small_models
+
+from biaslib import models
+from biaslib.models import capabilities as can
+from biaslib.models.own import load_own
+from biaslib.runtime import UnknownNameError
+from biaslib.studies import study4_captions
+
+SIZES = {name: each for name, each in small_models.BLOCKS.items() if name != "initializer_range"}
+TEXT = SIZES | {
+    "vocab_size": len(small_models.VOCABULARY),
+    "encoder_hidden_size": 32,
+    "max_position_embeddings": 20,
+    "bos_token_id": 2,
+    "sep_token_id": 3,
+    "eos_token_id": 3,
+}
+CAPTIONS = [["the woman is a nurse.", "the old man"], ["a pilot", "the tall woman is here."]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A tiny BLIP as transformers saves it."""
+    vision = SIZES | {"image_size": small_models.SIDE, "patch_size": small_models.PATCH}
+    config = transformers.BlipConfig(text_config=TEXT, vision_config=vision)
+    network = small_models.random_parameters(transformers.BlipForImageTextRetrieval(config))
+    size = {"height": small_models.SIDE, "width": small_models.SIDE}
+    processor = transformers.BlipImageProcessor(size=size)
+    return small_models.save(tmp_path_factory.mktemp("blip"), network, processor)
+
+
+@pytest.fixture
+def entry(tmp_path, monkeypatch):
+    """The entry of CONTRIBUTING.md, registered, with its adapter in a package of one's own."""
+    page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    steps = page[page.index("## Add a model") : page.index("## Add a data set")]
+    adapter, written = map(textwrap.dedent, re.findall(r"```python\n(.+?)```", steps, re.DOTALL))
+    (tmp_path / "my_adapters").mkdir()
+    (tmp_path / "my_adapters" / "blip.py").write_text(adapter, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = eval(written, {"Entry": models.Entry, "can": can})
+    entry = dataclasses.replace(entry, family=f"my_adapters.{entry.family}")
+    models.register(entry)
+    yield entry
+    del models.REGISTRY[entry.name]
+
+
+@torch.inference_mode()
+def test_the_adapter_says_what_the_network_says(entry, folder):
+    model = models.load("blip", checkpoint=folder, device="cpu")
+    pictures = small_models.pictures(2)
+    found = model.match(pictures, CAPTIONS)
+    network = transformers.BlipForImageTextRetrieval.from_pretrained(folder).eval()
+    tokenizer = small_models.tokenizer()
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    for i, picture in enumerate(pictures):
+        pixels = processor(images=[picture], return_tensors="pt")
+        for j, caption in enumerate(CAPTIONS[i]):
+            said = network(**tokenizer([caption], return_tensors="pt"), **pixels).itm_score[0]
+            assert found[i, j] == pytest.approx((said[1] - said[0]).item(), abs=1e-5)
+    assert np.ptp(found) > 1e-3
+    scores = study4_captions.caption_scores(model, "matching", pictures, CAPTIONS)
+    np.testing.assert_array_equal(scores, found)
+
+
+def test_it_is_listed_found_by_its_files_and_asked_for_what_it_can_do(entry, folder):
+    table = models.available().set_index("name")
+    assert table.loc["blip", "capabilities"] == "match images and texts"
+    own = load_own(folder, device="cpu")
+    assert (own.registered, own.takes_images, own.takes_regions) == ("blip", True, False)
+    can.require(own.model, can.MATCH)
+    with pytest.raises(can.CapabilityError, match="blip cannot embed texts with images. Its wei"):
+        own.model.embed(["the woman"], small_models.pictures(1))
+    with pytest.raises(can.CapabilityError, match="blip cannot fill masks. .* can: match images"):
+        own.model.mask_log_prob(["the [MASK]"], ["man"])
+
+
+def test_a_model_of_another_kind_a_second_one_of_its_name_and_unknown_words_are_refused(
+    entry, tmp_path
+):
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(models.CheckpointError, match="of 'bert' .*, and 'blip' is loaded from bli"):
+        models.load("blip", checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="a model is registered as 'blip'; choose another name"):
+        models.register(entry)
+    with pytest.raises(UnknownNameError, match="unknown capability 'fill mask'.*fill masks"):
+        dataclasses.replace(entry, capabilities=("fill mask",))
+
+
+def test_the_number_of_parameters_is_that_of_the_published_size(entry):
+    with torch.device("meta"):
+        network = transformers.BlipForImageTextRetrieval(transformers.BlipConfig())
+    assert sum(each.numel() for each in network.parameters()) == entry.parameters
