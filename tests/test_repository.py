@@ -1,5 +1,6 @@
 """The repository keeps its promises: one address, clean notebooks, fast import, a working set."""
 
+import ast
 import itertools
 import json
 import re
@@ -205,6 +206,64 @@ def test_no_result_is_typed_into_the_prose(path):
 def test_no_effect_size_or_p_value_is_typed_anywhere(path):
     prose = "\n".join("".join(cell["source"]) for cell in cells(path, "markdown"))
     assert not re.findall(r"\b[dp] = [-−]?\d*\.\d+", prose)
+
+
+# The tests
+
+
+def patched(tree):
+    """Yield what a file sets in modules of the standard library, which other threads use too."""
+    imported = {
+        name.asname or name.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for name in node.names
+    }
+    for node in ast.walk(tree):
+        for target in set_by(node):
+            root, *rest = target.split(".") if re.fullmatch(r"[\w.]+", target) else [""]
+            package = imported.get(root, root).partition(".")[0]
+            if {package, *rest} & sys.stdlib_module_names:
+                yield f"line {node.lineno}: {target}"
+
+
+def set_by(node):
+    """Return the objects of which a call of ``setattr`` or an assignment sets an attribute."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("setattr") and node.args:
+        first = node.args[0]
+        if isinstance(first, ast.Constant):
+            return [first.value.rpartition(".")[0]]
+        return [ast.unparse(first)]
+    if isinstance(node, ast.Assign):
+        return [ast.unparse(each.value) for each in node.targets if hasattr(each, "attr")]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("monkeypatch.setattr(socket.socket, 'connect', guarded)", ["line 1: socket.socket"]),
+        ("monkeypatch.setattr(links.time, 'sleep', quick)", ["line 1: links.time"]),
+        (
+            "patch.setattr('biaslib.datasets.links.time.sleep', quick)",
+            ["line 1: biaslib.datasets.links.time"],
+        ),
+        ("from pathlib import Path\nsetattr(Path, 'exists', no)", ["line 2: Path"]),
+        ("time.sleep = quick", ["line 1: time"]),
+        ("monkeypatch.setattr(links, 'sleep', quick)", []),
+        ("monkeypatch.setattr(links, 'time', quick)", []),
+        ("from biaslib.models import text\nmonkeypatch.setattr(text, 'importlib', none)", []),
+    ],
+)
+def test_patches_of_the_standard_library_are_found(source, found):
+    assert list(patched(ast.parse(source))) == found
+
+
+def test_no_test_patches_a_module_of_the_standard_library():
+    """It would reach every thread of the process; a module's own name for it can be replaced."""
+    for path in [ROOT / "conftest.py", *sorted((ROOT / "tests").rglob("*.py"))]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert list(patched(tree)) == [], path.relative_to(ROOT)
 
 
 # The package
