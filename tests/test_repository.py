@@ -3,11 +3,13 @@
 import ast
 import itertools
 import json
+import random
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -15,6 +17,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 import repository  # noqa: E402
+import weigh  # noqa: E402
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
@@ -266,7 +269,33 @@ def test_no_test_patches_a_module_of_the_standard_library():
         assert list(patched(tree)) == [], path.relative_to(ROOT)
 
 
+def test_a_drawn_order_keeps_files_together_and_is_the_same_in_every_process(pytestconfig):
+    shuffle = pytestconfig.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py")).shuffle
+    names = [f"test_{file}.py::test_{number}" for file in "abcde" for number in range(5)]
+    orders = []
+    for seed in (1, 1, 2):
+        items = [SimpleNamespace(nodeid=name) for name in names]
+        shuffle(items, random.Random(seed))
+        orders.append([item.nodeid for item in items])
+    assert orders[0] == orders[1] != orders[2]
+    for order in orders:
+        assert sorted(order) == names
+        assert len(list(itertools.groupby(order, lambda name: name.partition("::")[0]))) == 5
+        assert order != names
+
+
 # The package
+
+
+def test_the_table_of_lines_of_code_is_true_within_a_twentieth():
+    found, written = weigh.lines(), weigh.written()
+    assert list(written) == list(found), "run python tools/weigh.py"
+    off = {
+        layer: (written[layer], count)
+        for layer, count in found.items()
+        if abs(written[layer] - count) > max(20, 0.05 * count)
+    }
+    assert off == {}, "run python tools/weigh.py"
 
 
 def test_import_is_instant_and_needs_no_torch():
