@@ -30,12 +30,13 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 book: $(INSTALLED)
-	@echo "== Building the book: notebooks run when they or biaslib have changed"
+	@echo "== Building the book: a notebook runs when it, or what it used, has changed"
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "== Open _build/html/index.html, or: make serve"
 
 # One process a core, a file to one process: a notebook's cells share a kernel, the site is built once.
-# Files keep their order, so that the tests that take minutes start first (tests/conftest.py).
+# Files keep their order, so that the tests that take minutes start first (tests/conftest.py);
+# make test PYTEST_ARGS=--order-seed=1 draws another order.
 test: $(INSTALLED) lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 

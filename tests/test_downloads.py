@@ -1,5 +1,6 @@
 """Downloads: resumed, verified, cached and recorded; what goes wrong is named with what to do."""
 
+import contextlib
 import dataclasses
 import errno
 import hashlib
@@ -7,7 +8,11 @@ import json
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
+from urllib.request import build_opener
 
+import httpx
+import huggingface_hub
 import pytest
 from support import repositories
 from support.hub import instead_of_the_real_one, serving
@@ -264,8 +269,29 @@ def test_what_was_downloaded_before_is_used_without_a_network(hub, monkeypatch):
     assert fetch(BERT) == folder
 
 
+def asked_by_huggingface(address):
+    huggingface_hub.get_session().head(address)
+
+
+def asked_by_urllib(address):
+    build_opener().open(address)
+
+
+@pytest.mark.parametrize("address", ["http://example.org/a.bin", "https://example.org/a.bin"])
+@pytest.mark.parametrize("ask", [httpx.head, asked_by_huggingface, asked_by_urllib])
+def test_the_hub_of_the_tests_refuses_and_reports_what_is_asked_of_others(tmp_path, ask, address):
+    (tmp_path / "served").mkdir()
+    with (
+        pytest.raises(AssertionError, match=r"example\.org"),
+        instead_of_the_real_one(tmp_path / "served", tmp_path),
+        contextlib.suppress(Exception),
+    ):
+        ask(address)
+
+
 def test_a_disk_that_is_too_small(hub, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(9, 9, 0))
+    full = SimpleNamespace(disk_usage=lambda folder: SimpleNamespace(free=0))
+    monkeypatch.setattr("biaslib.runtime._transfer.shutil", full)
     with pytest.raises(
         DownloadError, match=r"has 0.0 GB free. Make room there, or set BIASLIB_CACHE"
     ):

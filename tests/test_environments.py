@@ -173,3 +173,13 @@ def test_a_warning_of_ours_is_told_from_those_of_libraries(tmp_path):
     )
     assert done.stderr.count(": FutureWarning: old") == 2
     assert len(check_environment.OURS.findall(done.stderr)) == 1
+
+
+@pytest.mark.parametrize("name", ["lowest", "colab"])
+def test_a_missing_interpreter_is_named_with_the_way_to_name_another(name):
+    command = [sys.executable, str(ROOT / "tools" / "environments.py"), name]
+    done = subprocess.run([*command, "--python", "python3.99"], capture_output=True, text=True)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert f"{name!r} needs {environments.PYTHONS[name]}, and 'python3.99' is not there" in line
+    assert f"{name} --python /path/to/python" in line

@@ -1,4 +1,4 @@
-"""A page never shows numbers of a package that is not there any more: book/_ext/freshness.py."""
+"""A page shows what the present packages compute, and a notebook runs only if it has to."""
 
 import json
 import os
@@ -10,60 +10,90 @@ from pathlib import Path
 
 import pytest
 
+from biaslib import runtime
+from biaslib.runtime import _sources
+
 ROOT = Path(__file__).resolve().parent.parent
 EXTENSION = ROOT / "book" / "_ext" / "freshness.py"
 
 CONFIG = """\
 title: Fresh
-exclude_patterns: [biaslib]
+exclude_patterns: [biaslib, plantedworld]
 execute:
   execute_notebooks: cache
   timeout: 60
 parse:
   myst_enable_extensions: [dollarmath]
 sphinx:
+  extra_extensions: [sphinx.ext.autodoc, sphinx.ext.napoleon]
   local_extensions:
     freshness: book/_ext/
   config:
     nb_render_markdown_format: myst
+    nitpick_ignore_regex: [["py:.*", ".*"]]
+    suppress_warnings: [ref.citation]
 """
-TOC = "format: jb-book\nroot: index\nchapters:\n  - file: notebook\n"
-CELLS = (
-    """\
+TOC = """\
+format: jb-book
+root: reference
+chapters:
+  - file: association
+  - file: probability
+"""
+REFERENCE = """\
+# Reference
+
+```{eval-rst}
+.. autofunction:: biaslib.inference.adjust
+```
+"""
+NOTEBOOKS = {
+    "association": """\
+from biaslib.metrics.association import effect_size
+value = effect_size([[1, 0], [1, 0.2]], [[0, 1], [0.1, 1]], [[1, 0.1]], [[0.1, 1]])""",
+    "probability": """\
+from biaslib.metrics.masked_lm import pretraining_shift
+value = pretraining_shift(-1.0, -2.0).score""",
+}
+RUN = """\
 import secrets
 from biaslib import runtime
-from biaslib.metrics.association import effect_size
 run = runtime.start()
-d = effect_size([[1, 0], [1, 0.2]], [[0, 1], [0.1, 1]], [[1, 0.1]], [[0.1, 1]])
-print(f"effect size {d:.6f}; execution {secrets.token_hex(8)}")""",
-    "run",
-)
+{}
+print(f"value {{value:.6f}}; execution {{secrets.token_hex(8)}}")"""
 
 
 class Book:
-    """A book of two pages in a folder of its own, with its own copy of the package."""
+    """A book of two notebooks in a folder of its own, with its own copy of the packages."""
 
     def __init__(self, folder: Path):
         self.folder = folder
-        skip = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "biaslib", folder / "biaslib", ignore=skip)
+        skip = shutil.ignore_patterns("__pycache__", "checkpoints")
+        for package in ("biaslib", "plantedworld"):
+            shutil.copytree(ROOT / package, folder / package, ignore=skip)
         (folder / "book" / "_ext").mkdir(parents=True)
         shutil.copy(EXTENSION, folder / "book" / "_ext")
         (folder / "_config.yml").write_text(CONFIG)
         (folder / "_toc.yml").write_text(TOC)
-        (folder / "index.md").write_text("# Fresh\n")
-        (folder / "notebook.ipynb").write_text(json.dumps(notebook()))
+        (folder / "reference.md").write_text(REFERENCE)
+        for name, source in NOTEBOOKS.items():
+            (folder / f"{name}.ipynb").write_text(json.dumps(notebook(RUN.format(source), "run")))
 
-    @property
-    def metric(self) -> Path:
-        return self.folder / "biaslib" / "metrics" / "association.py"
+    def page(self, name: str) -> Path:
+        return self.folder / "_build" / "html" / f"{name}.html"
 
-    @property
-    def caches(self) -> list[Path]:
-        return list((self.folder / "_build" / ".jupyter_cache").iterdir())
+    def replace(self, name: str, old: str, new: str) -> None:
+        path = self.folder / name
+        text = path.read_text(encoding="utf-8")
+        assert text.count(old) == 1
+        path.write_text(text.replace(old, new), encoding="utf-8")
 
-    def build(self) -> dict[str, str]:
-        """Build as a user would; return what the page says."""
+    def append(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+
+    def build(self) -> dict[str, dict[str, str]]:
+        """Build as a user would; return what each page says."""
         environment = {name: value for name, value in os.environ.items() if name != "BIASLIB_BOOK"}
         environment["PYTHONPATH"] = str(self.folder)
         program = "from jupyter_book.cli.main import main; main()"
@@ -72,17 +102,20 @@ class Book:
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        page = (self.folder / "_build" / "html" / "notebook.html").read_text(encoding="utf-8")
-        found = re.search(r"effect size (\S+); execution (\w+)", page)
+        return {name: self.said(name) for name in NOTEBOOKS}
+
+    def said(self, name: str) -> dict[str, str]:
+        page = self.page(name).read_text(encoding="utf-8")
+        found = re.search(r"value (\S+); execution (\w+)", page)
         assert found, "the page does not show the cell's output"
         source = re.search(r'data-source="(\w+)"', page)
         assert source, "the page has no stamp"
-        return {"d": found[1], "execution": found[2], "source": source[1]}
+        return {"value": found[1], "execution": found[2], "source": source[1]}
 
 
-def notebook() -> dict:
+def notebook(*sources: str) -> dict:
     cells = [{"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# Notebook"}]
-    for number, source in enumerate(CELLS):
+    for number, source in enumerate(sources):
         cells.append(
             {
                 "cell_type": "code",
@@ -103,63 +136,193 @@ def notebook() -> dict:
 
 
 @pytest.mark.slow
-def test_a_change_of_the_package_runs_every_notebook_again_and_nothing_else_does(tmp_path):
+def test_a_change_runs_those_notebooks_again_that_used_what_changed_and_no_other(tmp_path):
     book = Book(tmp_path)
-
     first = book.build()
-    assert len(book.caches) == 1
 
-    second = book.build()
-    assert second == first, "an unchanged package must not run a notebook again"
+    book.append("plantedworld/training/bert.py", "\nCHANGED = True\n")
+    book.append("biaslib/metrics/association.py", '\n# A comment.\n"""And a docstring."""\n')
+    book.replace("biaslib/inference/_adjust.py", *SAID)
+    assert book.build() == first, "no page used the recipe, and a comment computes nothing"
+    assert SAID[1] in book.page("reference").read_text(encoding="utf-8")
 
-    text = book.metric.read_text(encoding="utf-8")
-    book.metric.write_text(
-        text + "\n\n_before = effect_size\n\n\n"
-        "def effect_size(*arguments, **options):\n"
-        "    return 2 * _before(*arguments, **options)\n",
-        encoding="utf-8",
-    )
+    book.append("biaslib/metrics/association.py", DOUBLED)
+    leave_a_page_of_a_build_that_was_stopped(book.page("probability"))
     third = book.build()
-    assert float(third["d"]) == pytest.approx(2 * float(first["d"]), rel=1e-5)
-    assert third["execution"] != first["execution"]
-    assert third["source"] != first["source"]
-    assert len(book.caches) == 1, "the cache of the old package must be gone"
+    assert third["probability"] == first["probability"], "it must be written anew, and not run"
+    before, after = first["association"], third["association"]
+    assert float(after["value"]) == pytest.approx(2 * float(before["value"]), rel=1e-5)
+    assert after["execution"] != before["execution"]
+    assert after["source"] != before["source"]
 
 
-def test_a_new_file_of_any_kind_changes_the_hash(tmp_path):
-    from biaslib.runtime import source_hash
+SAID = "Return p-values adjusted", "Give back p-values adjusted"
 
-    shutil.copytree(
-        ROOT / "biaslib", tmp_path / "biaslib", ignore=shutil.ignore_patterns("__pycache__")
+DOUBLED = """
+
+_before = effect_size
+
+
+def effect_size(*arguments, **options):
+    return 2 * _before(*arguments, **options)
+"""
+
+
+def leave_a_page_of_a_build_that_was_stopped(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    page.write_text(re.sub(r'data-source="\w+"', 'data-source="older"', text), encoding="utf-8")
+
+
+# What a page used
+
+
+def files_used(*statements: str) -> set[str]:
+    """Return what the stamp of a process of its own lists after some statements."""
+    program = "\n".join((*statements, "import json", "from biaslib import runtime"))
+    program += "\nprint(json.dumps(sorted(runtime.used()['files'])))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+OPENED = """\
+import sys
+opened = set()
+def note(event, arguments):
+    if event == "open" and isinstance(arguments[0], str):
+        opened.add(arguments[0])
+sys.addaudithook(note)
+"""
+"""Python tells of every file that it opens."""
+
+
+def test_modules_data_beside_them_and_checkpoints_are_listed_and_nothing_else():
+    used = files_used(
+        OPENED,
+        "from biaslib import models, published, stimuli",
+        "import plantedworld",
+        "models.load('bert', profile='planted', dose=1, seed=2)",
+        "models.load('vilt', profile='planted')",
+        "published.data_checksum(), stimuli.association_tests(), plantedworld.planted_sets()",
+        "from pathlib import Path",
+        "root = Path(models.__file__).parents[2]",
+        "ours = {Path(p).relative_to(root) for p in opened if Path(p).is_relative_to(root)}",
+        "ours = {p for p in ours if p.parts[0] in ('biaslib', 'plantedworld')}",
+        "data = {p for p in ours if p.suffix not in ('.py', '.pyc')}",
+        "from biaslib.runtime import used",
+        "files = set(used()['files'])",
+        "missing = [p for p in data if not {str(q) for q in (p, *p.parents)} & files]",
+        "assert len(data) > 10, data",
+        "assert not missing, missing",
     )
-    assert source_hash(tmp_path / "biaslib") == source_hash(ROOT / "biaslib")
-    (tmp_path / "biaslib" / "word_list.txt").write_text("one more word\n")
-    assert source_hash(tmp_path / "biaslib") != source_hash(ROOT / "biaslib")
+    assert {"biaslib/models/text.py", "biaslib/stimuli/data", "plantedworld/data"} <= used
+    checkpoints = {name for name in used if "/checkpoints/" in name}
+    assert checkpoints == {
+        "plantedworld/checkpoints/bert-dose1-seed2",
+        "plantedworld/checkpoints/vilt-dose3-seed0",
+    }
+    assert not {name for name in used if "training" in name}
+    assert "biaslib/metrics/masked_lm.py" not in used
+
+
+def test_a_list_of_the_checkpoints_depends_on_their_names_alone():
+    used = files_used("from plantedworld.models.checkpoints import shipped", "shipped('bert')")
+    assert {name for name in used if "/checkpoints/" in name} == {"plantedworld/checkpoints/*"}
 
 
 @pytest.fixture
-def extension(monkeypatch):
-    monkeypatch.syspath_prepend(str(EXTENSION.parent))
-    import freshness
+def package(tmp_path, monkeypatch):
+    """A package of ours in a folder of its own, long ago."""
+    folder = tmp_path / "ours"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "words.txt").write_text("nurse\n")
+    (folder / "module.py").write_text("a = 1\n")
+    monkeypatch.setattr(_sources, "_packages", lambda: {"ours": tmp_path})
+    monkeypatch.setattr(_sources, "_noted", {folder / "module.py", folder / "data"})
+    monkeypatch.setattr(_sources, "BEGUN", _sources.time.time() + 10)
+    return folder
 
-    return freshness
+
+def test_what_was_used_is_current_until_a_file_changes(package):
+    used = runtime.used()
+    assert set(used["files"]) == {"ours/module.py", "ours/data"}
+    assert runtime.is_current(used)
+    (package / "elsewhere.txt").write_text("another file")
+    assert runtime.is_current(used)
+    (package / "data" / "words.txt").write_text("nurse\njudge\n")
+    assert not runtime.is_current(used)
+    assert runtime.used()["source"] != used["source"]
+    assert runtime.is_current(runtime.used())
 
 
-def test_the_key_depends_on_source_profile_and_libraries(extension, monkeypatch):
-    before = extension.key()
-    assert re.fullmatch(r"[0-9a-f]{16}", before)
-    assert extension.key() == before
+def test_comments_and_docstrings_change_nothing(package):
+    used = runtime.used()
+    (package / "module.py").write_text('"""Why."""\n\na = 1  # the first\n\n# done\n')
+    assert runtime.is_current(used)
+    assert runtime.used()["source"] == used["source"]
+    (package / "module.py").write_text("a = 2\n")
+    assert not runtime.is_current(used)
+
+
+def test_a_file_that_is_gone_or_new_counts(package):
+    used = runtime.used()
+    (package / "data" / "more.txt").write_text("judge\n")
+    assert not runtime.is_current(used)
+    used = runtime.used()
+    (package / "module.py").unlink()
+    assert not runtime.is_current(used)
+
+
+def test_a_file_that_was_edited_during_the_run_is_not_taken_for_what_ran(package, monkeypatch):
+    monkeypatch.setattr(_sources, "BEGUN", 0)
+    used = runtime.used()
+    assert set(used["files"].values()) == {_sources.EDITED}
+    assert not runtime.is_current(used)
+
+
+def test_libraries_and_profile_count(package, monkeypatch):
+    used = runtime.used()
+    assert used["settings"]["numpy"] not in ("", "absent")
     with monkeypatch.context() as patch:
         patch.setenv("BIASLIB_PROFILE", "paper")
-        assert extension.key() != before
+        assert not runtime.is_current(used)
     with monkeypatch.context() as patch:
-        patch.setattr(extension, "version", lambda library: "0")
-        assert extension.key() != before
-    with monkeypatch.context() as patch:
-        patch.setattr("biaslib.runtime.source_hash", lambda: "0" * 12)
-        assert extension.key() != before
+        patch.setattr(_sources, "_version", lambda library: "0")
+        assert not runtime.is_current(used)
+    assert runtime.is_current(used)
+    assert not runtime.is_current({})
 
 
-def test_a_library_that_is_not_installed_has_a_version_of_its_own(extension):
-    assert extension.version("a-package-that-does-not-exist") == "absent"
-    assert extension.version("numpy") != "absent"
+def test_a_library_that_is_not_installed_has_a_version_of_its_own():
+    assert _sources._version("a-package-that-does-not-exist") == "absent"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("a = 1", "a = 1  # one\n\n", True),
+        ("def f():\n    return 1", 'def f():\n    """Say."""\n    return 1', True),
+        ("def f():\n    return 1", 'def f():\n    r"""Say\n\n    more."""\n    return 1', True),
+        ("a = '#1'", "a = '#2'", False),
+        ("a = '''\n\n# b'''", "a = '''\n# b'''", False),
+        ("a = '''b \n'''", "a = '''b\n'''", False),
+        ("f(\n    'a')", "f(\n    'b')", False),
+        ("'a'.join(b)", "'c'.join(b)", False),
+        ("if a:\n    b()\nc()", "if a:\n    b()\n    c()", False),
+    ],
+)
+def test_only_what_computes_nothing_is_left_out_of_the_code(one, other, same):
+    assert (_sources.code(one) == _sources.code(other)) is same
+
+
+def test_the_hash_of_a_folder_follows_code_and_data_and_not_byte_code(tmp_path):
+    (tmp_path / "code.py").write_text("a = 1")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "list.csv").write_text("word")
+    before = runtime.source_hash(tmp_path)
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "code.pyc").write_text("x")
+    assert runtime.source_hash(tmp_path) == before
+    (tmp_path / "data" / "list.csv").write_text("words")
+    assert runtime.source_hash(tmp_path) != before
+    assert runtime.source_hash() == runtime.source_hash(ROOT / "biaslib")

@@ -8,6 +8,7 @@ import pandas
 import pytest
 from matplotlib.figure import Figure
 
+import biaslib
 from biaslib import report, runtime
 from biaslib.report import _figure
 
@@ -115,24 +116,15 @@ def test_the_stamp_says_what_ran():
     assert rows["Profile"] == "planted"
     assert rows["Weights"] == "m: r1"
     assert rows["Data"] == "d: c0ffee"
-    assert runtime.source_hash() in rows["biaslib"]
-    assert f'data-source="{runtime.source_hash()}"' in run._repr_html_()
+    used = runtime.used()
+    assert rows["biaslib"] == f"{biaslib.__version__}, source {used['source']}"
+    page, told = run._repr_mimebundle_()
+    assert f'data-source="{used["source"]}"' in page["text/html"]
+    assert told == {runtime.USED: used}
 
 
 def test_the_stamp_does_not_claim_a_model_where_none_ran():
     assert runtime.start().as_dict()["Profile"] == "planted (no model on this page)"
-
-
-def test_the_source_hash_follows_code_and_data(tmp_path):
-    (tmp_path / "code.py").write_text("a = 1")
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "list.csv").write_text("word")
-    before = runtime.source_hash(tmp_path)
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__" / "code.pyc").write_text("x")
-    assert runtime.source_hash(tmp_path) == before
-    (tmp_path / "data" / "list.csv").write_text("words")
-    assert runtime.source_hash(tmp_path) != before
 
 
 def test_the_profile_comes_from_the_environment(monkeypatch):

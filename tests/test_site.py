@@ -17,6 +17,8 @@ import yaml
 from bs4 import BeautifulSoup
 from support.browser import Visit, axe_violations, served
 
+from biaslib import runtime
+
 pytestmark = [pytest.mark.site, pytest.mark.minutes]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -302,17 +304,30 @@ def test_figures_and_tables_with_a_caption_are_numbered(name, site):
         assert formula.select_one(".eqno"), formula["id"]
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_executed_page_ends_with_a_stamp_of_this_package(name, site):
-    from biaslib.runtime import source_hash
+def executed(name: str) -> list[dict]:
+    """Return the outputs of the notebook that the page was made from."""
+    path = SITE.parent / "jupyter_execute" / f"{name}.ipynb"
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [output for cell in cells for output in cell.get("outputs", [])]
 
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_executed_page_ends_with_a_stamp_of_what_it_used(name, site):
     if not runs_code(name):
         pytest.skip("the notebook has no code cell yet")
     stamps = article(name).select("dl.stamp")
     assert stamps, "the page has no stamp"
-    assert {stamp["data-source"] for stamp in stamps} == {source_hash()}
+    used = executed(name)[-1]["metadata"][runtime.USED]
+    assert {stamp["data-source"] for stamp in stamps} == {used["source"]}
+    assert runtime.is_current(used), "the page was made from other files, libraries or profile"
     outputs = article(name).select("div.cell_output")
     assert outputs[-1].select_one("dl.stamp"), "the stamp must be the last output of the page"
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_page_depends_on_no_recipe(name, site):
+    used = executed(name)[-1]["metadata"][runtime.USED]
+    assert not [file for file in used["files"] if file.startswith("plantedworld/training")]
 
 
 @pytest.mark.usefixtures("site")

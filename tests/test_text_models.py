@@ -4,6 +4,7 @@ import functools
 import re
 import shutil
 import statistics
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -296,7 +297,8 @@ def test_the_planted_profile_never_downloads():
 def test_weights_that_are_not_the_pinned_ones_are_refused(tmp_path, monkeypatch):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.safetensors").write_bytes(b"not the weights")
-    monkeypatch.setattr(text.importlib.resources, "files", lambda package: tmp_path)
+    resources = SimpleNamespace(files=lambda package: tmp_path)
+    monkeypatch.setattr(text, "importlib", SimpleNamespace(resources=resources))
     with pytest.raises(RuntimeError, match=r"expected 53aa51172d14.*force-reinstall"):
         models.load(NAME)
 

@@ -6,7 +6,9 @@ tools/colab_pins.txt, on its Python. Both then run tools/check_environment.py.
 """
 
 import argparse
+import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -61,6 +63,11 @@ def main() -> None:
     parser.add_argument("--notebooks", nargs="*", default=[], help="these alone, not all")
     given = parser.parse_args()
     python = given.python or PYTHONS[given.name]
+    if shutil.which(python) is None:
+        raise SystemExit(
+            f"the environment {given.name!r} needs {PYTHONS[given.name]}, and {python!r} is not "
+            f"there: install it, or name it: {sys.argv[0]} {given.name} --python /path/to/python"
+        )
     inside = make(given.name, python, given.folder / given.name)
     check = [str(inside), str(ROOT / "tools" / "check_environment.py"), *given.notebooks]
     subprocess.run(check, check=True)

@@ -15,19 +15,21 @@ from biaslib.runtime._profile import (
     provider,
     providers,
 )
-from biaslib.runtime._stamp import (
-    Provenance,
+from biaslib.runtime._sources import (
+    USED,
     file_sha256,
-    note_batches,
-    note_device,
+    is_current,
+    note_files,
     source_hash,
-    start,
+    used,
 )
+from biaslib.runtime._stamp import Provenance, note_batches, note_device, start
 from biaslib.runtime._store import Store
 from biaslib.runtime._transfer import download
 
 __all__ = [
     "PROFILES",
+    "USED",
     "ChecksumError",
     "DownloadError",
     "Lock",
@@ -41,8 +43,10 @@ __all__ = [
     "download",
     "file_sha256",
     "in_book",
+    "is_current",
     "note_batches",
     "note_device",
+    "note_files",
     "note_model",
     "profile",
     "progress",
@@ -52,4 +56,5 @@ __all__ = [
     "source_hash",
     "start",
     "unknown_name",
+    "used",
 ]

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from biaslib.runtime._stamp import file_sha256
+from biaslib.runtime._sources import file_sha256
 
 LOCK_NAME = "biaslib-lock.json"
 

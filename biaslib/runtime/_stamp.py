@@ -1,45 +1,13 @@
 """The stamp at the end of every executed page: what ran, where, on what."""
 
 import datetime
-import functools
-import hashlib
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
 import biaslib
 from biaslib.runtime._profile import begin
-
-PACKAGE = Path(biaslib.__file__).parent
-
-
-def file_sha256(path: str | Path) -> str:
-    """Return the SHA-256 of a file as 64 hexadecimal digits."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as stream:
-        for block in iter(lambda: stream.read(1 << 20), b""):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def source_hash(folder: str | Path = PACKAGE) -> str:
-    """Return 12 hexadecimal digits that change whenever a file of the package changes.
-
-    Code and data files count, in the order of their relative paths; byte code does not.
-    """
-    folder = Path(folder)
-    digest = hashlib.sha256()
-    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
-        name = path.relative_to(folder).as_posix()
-        if "__pycache__" not in name:
-            digest.update(f"{name}\0{file_sha256(path)}\n".encode())
-    return digest.hexdigest()[:12]
-
-
-@functools.cache
-def _running_source_hash() -> str:
-    return source_hash()
-
+from biaslib.runtime._sources import USED, used
 
 _smaller_batches: list[str] = []
 
@@ -112,7 +80,7 @@ class Provenance:
         return {
             "Profile": self.profile if self.weights else f"{self.profile} (no model on this page)",
             "Device": f"{'; '.join(devices)} ({platform.machine()})",
-            "biaslib": f"{biaslib.__version__}, source {_running_source_hash()}",
+            "biaslib": f"{biaslib.__version__}, source {used()['source']}",
             "Weights": listing(self.weights),
             "Data": listing(self.data),
             **({"Batches": "; ".join(smaller)} if smaller else {}),
@@ -128,9 +96,13 @@ class Provenance:
             for label, text in self.as_dict().items()
         )
         return (
-            f'<dl class="stamp" data-source="{_running_source_hash()}" '
+            f'<dl class="stamp" data-source="{used()["source"]}" '
             f'aria-label="How this page was made">{rows}</dl>'
         )
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
+        """Give programs what the page used, in the metadata of the output."""
+        return {"text/html": self._repr_html_(), "text/plain": repr(self)}, {USED: used()}
 
     def __repr__(self) -> str:
         return "\n".join(f"{label}: {text}" for label, text in self.as_dict().items())

@@ -102,7 +102,7 @@ def _receive(url: str, part: Path, headers: dict[str, str]) -> None:
         headers |= {"Range": f"bytes={start}-", "If-Range": version}
     request = urllib.request.Request(url, headers={"User-Agent": "biaslib", **headers})
     try:
-        response = _OPENER.open(request, timeout=SECONDS)
+        response = urllib.request.build_opener(_Redirects).open(request, timeout=SECONDS)
     except urllib.error.HTTPError as error:
         if error.code != 416:
             raise
@@ -207,6 +207,3 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         if follower is not None and hosts[0] != hosts[1]:
             follower.remove_header("Authorization")
         return follower
-
-
-_OPENER = urllib.request.build_opener(_Redirects)

