@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
-from torchvision.ops import nms, roi_pool
+from torchvision.ops import clip_boxes_to_image, nms, roi_pool
 
 __all__ = ["Detections", "FasterRcnn", "FasterRcnnConfig", "Readings", "decoded", "select"]
 
@@ -392,7 +392,7 @@ class ProposalGenerator(nn.Module):
         logits, order = logits.sort(descending=True, stable=True)
         logits, order = logits[: self.config.n_before], order[: self.config.n_before]
         boxes = decoded(anchors[order], shifts[order], self.config.proposal_weights)
-        boxes = _clipped(boxes, size)
+        boxes = clip_boxes_to_image(boxes, size.tolist())
         large = (boxes[:, 2:] - boxes[:, :2] > self.config.min_side).all(dim=1)
         boxes, logits = boxes[large], logits[large]
         kept = nms(boxes, logits, self.config.proposal_iou)[: self.config.n_after]
@@ -469,7 +469,8 @@ def select(
     """
     scores, classes = readings.classes.softmax(dim=1)[:, :-1].max(dim=1)
     shifts = readings.shifts.unflatten(1, (-1, 4))[torch.arange(len(classes)), classes]
-    boxes = _clipped(decoded(proposals, shifts, config.box_weights), size)
+    boxes = decoded(proposals, shifts, config.box_weights)
+    boxes = clip_boxes_to_image(boxes, size.tolist())
     kept = _kept(boxes, scores, config)
     attribute_scores, attributes = readings.attributes[kept, :-1].softmax(dim=1).max(dim=1)
     return Detections(
@@ -512,9 +513,3 @@ def decoded(boxes: torch.Tensor, shifts: torch.Tensor, weights: tuple[float, ...
     centres = shifts[:, :2] * extents + centres
     extents = shifts[:, 2:].clamp(max=MAX_LOG_SCALE).exp() * extents
     return torch.cat([centres - 0.5 * extents, centres + 0.5 * extents], dim=1)
-
-
-def _clipped(boxes: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
-    """Return boxes cut at the edges of a picture of the given height and width."""
-    limits = size[[1, 0, 1, 0]].to(boxes)
-    return torch.minimum(boxes.clamp(min=0), limits)
