@@ -29,6 +29,7 @@ from biaslib.runtime import Store, UnknownNameError
 from biaslib.studies import study3_clip_audit as study
 from plantedworld import corpus as corpus_truth
 from plantedworld.inputs import study3_clip_audit as planted
+from plantedworld.report import study3_clip_audit as verdicts
 from plantedworld.studies import study3_clip_audit as verdict
 from plantedworld.training import clip as recipe
 
@@ -123,7 +124,7 @@ def test_c_asc_recovers_the_planted_order_on_the_whole_taxonomy(audit):
 def test_c_asc_stands_beside_truth_and_oracle(audit):
     known = verdict.beside_truth(audit)
     assert len(known) == 2 * 428
-    table = plots.truth_table(known).set_index(["facet", "model"])
+    table = verdicts.truth_table(known).set_index(["facet", "model"])
     ranks = table["rank correlation with the truth"]
     assert ranks["gender", "trained on captions"] > 0.8
     assert ranks["tone", "trained on captions"] > 0.8
@@ -135,15 +136,17 @@ def test_c_asc_stands_beside_truth_and_oracle(audit):
     assert set(nothing["bias_type"]) == {"Occupation", "Behavioral"}
     assert nothing["oracle"].abs().max() == 0
     assert nothing["model"].abs().max() > known["model"].abs().median()
-    assert "none on *Occupation*" in plots.on_truth(known, "tone")
-    assert plots.unplanted(known, "tone", "Occupation") != ""
-    assert plots.unplanted(known, "tone", "Activity") == plots.unplanted(None, "tone", "x") == ""
+    assert "none on *Occupation*" in verdicts.on_truth(known, "tone")
+    assert verdicts.unplanted(known, "tone", "Occupation") != ""
+    assert (
+        verdicts.unplanted(known, "tone", "Activity") == verdicts.unplanted(None, "tone", "x") == ""
+    )
     far = known.query("facet == 'gender' and abs(oracle) > 1.9")["truth"].abs()
     assert far.min() < 0.5 < 3 < far.max()
-    assert f"gives {len(far)} words" in plots.saturated(known)
-    assert f"from ±{far.min():.2f} to ±{far.max():.2f}" in plots.saturated(known)
-    assert "all words but 0" in plots.saturated(known.assign(oracle=0.0))
-    figure = plots.truth_figure(known)
+    assert f"gives {len(far)} words" in verdicts.saturated(known)
+    assert f"from ±{far.min():.2f} to ±{far.max():.2f}" in verdicts.saturated(known)
+    assert "all words but 0" in verdicts.saturated(known.assign(oracle=0.0))
+    figure = verdicts.truth_figure(known)
     assert figure.get_suptitle() == "planted world"
     axis = figure.axes[0]
     assert axis.get_ylim()[1] > known.query("facet == 'gender'")["oracle"].max()
@@ -155,11 +158,11 @@ def test_a_model_without_planted_bias_is_significant_all_the_same(store):
     assert found.loc[["gender", "tone", "age"], "tests"].tolist() == [856, 2140, 1284]
     assert found.loc["gender", "after correction"] > 428
     assert found.loc["age", "after correction"] > 642
-    said = plots.false_associations(clean.scores)
+    said = verdicts.false_associations(clean.scores)
     assert f"{found.loc['gender', 'after correction']} of 856 by gender" in said
     assert "It associates falsely" in said
     none = clean.scores.assign(p_adjusted=1.0)
-    assert "no more than the level allows" in plots.false_associations(none)
+    assert "no more than the level allows" in verdicts.false_associations(none)
 
 
 def test_an_audit_of_a_real_model_is_not_taken_for_one_of_the_planted_world(audit):
@@ -278,9 +281,9 @@ def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
     assert found["words"] == kept.sum()
     assert [found["mean"], found["spread"]] == pytest.approx([z.mean(), z.std(ddof=1)])
     assert found["inside"] >= inside[kept].mean()
-    assert "the count is right" in plots.recovered(found)
+    assert "the count is right" in verdicts.recovered(found)
     off = verdict.against_truth(shares, np.clip(truth + 0.1, 0, 1))
-    assert "the count is off" in plots.recovered(off)
+    assert "the count is off" in verdicts.recovered(off)
     assert shares.attrs["rows"] == corpus_truth.CORPUS_SIZE
     totals = shares[["female", "male", "both"]].sum(axis=1)
     assert (totals <= shares["captions"]).all()
@@ -289,7 +292,7 @@ def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
 def test_pronouns_and_scores_go_together_where_a_bias_is_planted_and_not_elsewhere(tmp_path, store):
     table = study.words()
     found = verdict.mechanism((0, 3), 0, tmp_path, table, store=store)
-    result = plots.mechanism_table(found).set_index("dose")
+    result = verdicts.mechanism_table(found).set_index("dose")
     assert abs(result.loc[0, "rank correlation"]) < 0.15
     assert result.loc[3, "rank correlation"] > 0.7
     assert (result["truth within the interval"] > 0.95).all()

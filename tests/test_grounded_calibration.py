@@ -13,6 +13,7 @@ from biaslib.report import study1_grounded as plots
 from biaslib.report._text import p_text, signed
 from biaslib.studies import study1_grounded as study
 from plantedworld.inputs import study1_grounded as planted
+from plantedworld.report import study1_grounded as verdicts
 from plantedworld.studies import study1_grounded as calibration
 
 
@@ -172,9 +173,9 @@ def test_worlds_of_the_oracle_answer_the_first_question(tmp_path):
     first = found[found["question"] == "1: numerator"]
     assert (first.loc[first["answer"] == "no", "measure"] == 0).all()
     assert (first.loc[first["answer"] == "yes", "measure"] > 0.05).all()
-    table = plots.worlds_table(found).set_index("question")
+    table = verdicts.worlds_table(found).set_index("question")
     assert table.at["1: d", "all tests apart"]
-    said = plots.worlds_sentence(table.reset_index())
+    said = verdicts.worlds_sentence(table.reset_index())
     assert (
         "- *Is there a bias?* Experiment 1: absolute effect size: for every model, each test is "
         "higher where the answer is yes." in said
@@ -222,7 +223,7 @@ def verdict(tmp_path_factory):
     scenes = planted.planted_stimuli(chosen, ["word"], n_per_word=3)
     asked = ["oracle", *planted.available_models()]
     store = runtime.Store(tmp_path_factory.mktemp("worlds"))
-    return plots.worlds_table(calibration.answers(asked, scenes, store))
+    return verdicts.worlds_table(calibration.answers(asked, scenes, store))
 
 
 def test_the_verdicts_of_the_chapter(verdict):
@@ -239,12 +240,12 @@ def test_the_exchange_of_pictures_answers_the_oracle_the_wrong_way_round(verdict
 
 
 def test_the_chapter_says_for_how_many_models_worlds_are_told_apart(verdict):
-    said = plots.worlds_summary(verdict)
+    said = verdicts.worlds_summary(verdict)
     assert "*Is there a bias?* Experiment 1: absolute effect size: 4 of 5" in said
     assert "absolute effect size of Experiment 1 less that of Experiment 2: 0 of 5" in said
     assert "share of the difference of mean s that the picture takes away: 2 of 5" in said
     assert "absolute effect size with people hidden less with words hidden: 0 of 4." in said
-    bullets = plots.worlds_sentence(verdict)
+    bullets = verdicts.worlds_sentence(verdict)
     assert bullets.count("for no model does it tell the two worlds apart") == 3
     assert "for the oracle and VisualBERT; for ViLBERT, LXMERT and VL-BERT the two" in bullets
 
@@ -256,7 +257,7 @@ def test_the_figure_of_worlds_has_a_row_a_model_and_its_questions_in_words(verdi
         for m in ("oracle", "lxmert")
         for a in ("yes", "no")
     )
-    figure = plots.worlds_figure(answers, calibration.QUESTIONS)
+    figure = verdicts.worlds_figure(answers, calibration.QUESTIONS)
     used = [axes for axes in figure.axes if axes.axison]
     titles = [axes.get_title(loc="left").replace("\n", " ") for axes in used]
     assert titles == list(calibration.QUESTIONS.values())
@@ -273,11 +274,17 @@ def rates(low, high, share=0.2, level="word"):
 
 
 def test_sentences_on_rates_follow_their_intervals():
-    assert plots.against_nominal(rates(0.01, 0.3), "word") == "20% (1% to 30%, which includes 5%)"
-    assert plots.against_nominal(rates(0.1, 0.3), "word") == "20% (10% to 30%, which excludes 5%)"
+    assert (
+        verdicts.against_nominal(rates(0.01, 0.3), "word") == "20% (1% to 30%, which includes 5%)"
+    )
+    assert (
+        verdicts.against_nominal(rates(0.1, 0.3), "word") == "20% (10% to 30%, which excludes 5%)"
+    )
     both = pandas.concat([rates(0.1, 0.3), rates(0.04, 0.3, level="sentence")])
-    assert plots.rejects_too_often(both) == "it rejects more often than 5% at the level word (20%)"
-    assert plots.rejects_too_often(rates(0.04, 0.3)) == (
+    assert (
+        verdicts.rejects_too_often(both) == "it rejects more often than 5% at the level word (20%)"
+    )
+    assert verdicts.rejects_too_often(rates(0.04, 0.3)) == (
         "at no level is its rejection rate clearly above 5%"
     )
 
@@ -287,7 +294,7 @@ def test_found_tests_are_counted_by_level_and_experiment():
         {"level": ["word", "word", "sentence"], "experiment": 1, "p_models": [0.01, 0.2, 0.04]}
     )
     words = pandas.DataFrame({"level": ["word"] * 2, "experiment": 1, "p_random": [0.01, 0.02]})
-    table = plots.power_table(models_, words).set_index("level")
+    table = verdicts.power_table(models_, words).set_index("level")
     assert table["remedy 1: other models, difference"].to_dict() == {
         "word": "1 of 2",
         "sentence": "1 of 1",
@@ -353,17 +360,17 @@ def test_effect_tables_have_the_papers_structure():
 def test_signs_are_judged_against_the_world_of_each_model():
     table = pandas.concat([scores(d).assign(world=w) for d, w in ((0.5, 0), (0.3, 1))])
     table = pandas.concat([table, table.assign(test="C11")])
-    rows = plots.with_signs(table)
+    rows = verdicts.with_signs(table)
     # C6 is the control of seed 0, and seed 1 plants the other direction.
     assert set(zip(rows["test"], rows["world"], rows["right"], strict=True)) == {
         ("C3", 0, True), ("C3", 1, False), ("C6", 1, False), ("C11", 0, True), ("C11", 1, False),
     }  # fmt: skip
-    gender = plots.sign_table(table).query("group == 'gender' and model == 'LXMERT'").iloc[0]
+    gender = verdicts.sign_table(table).query("group == 'gender' and model == 'LXMERT'").iloc[0]
     assert gender["word"] == "2 of 5; 0.02"
-    missed = plots.miss_table(table)
+    missed = verdicts.miss_table(table)
     assert set(missed["test"]) == {"C6", "C11"}
     assert missed["d in the planted direction"].unique().tolist() == [-0.3]
-    said = plots.sign_sentence(table)
+    said = verdicts.sign_sentence(table)
     assert "on gender in 12 of 30 cases, with a mean d of 0.02 in the planted direction" in said
     assert "On gender, 18 signs are wrong: 9 of VisualBERT, 9 of LXMERT." in said
 

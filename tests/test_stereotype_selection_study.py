@@ -28,6 +28,7 @@ from biaslib.report import study4_captions as plots
 from biaslib.runtime import Store
 from biaslib.studies import study4_captions as study
 from plantedworld.inputs import study4_captions as planted
+from plantedworld.report import study4_captions as verdicts
 from plantedworld.studies import study4_captions as worlds
 
 SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "vlstereoset" / vlstereoset.FILE
@@ -820,7 +821,7 @@ def test_shifts_name_the_modality_only_where_captions_and_pictures_are_independe
     apart = "oracle, genders independent"
     assert plots.names_modality(where, apart)
     assert not plots.names_modality(where, "oracle")
-    sentence = plots.modality_sentence(where)
+    sentence = verdicts.modality_sentence(where)
     assert "For a perfect model of these worlds, the scores do **not** name" in sentence
     assert "in 90% of the scenes" in sentence
     assert "independent, the scores name the modality" in sentence
@@ -853,7 +854,7 @@ def test_irrelevant_captions_are_as_frequent_as_the_others():
     assert captions["anti-stereotype"] < captions["irrelevant"] < captions["stereotype"]
     assert words["stereotype"] == pytest.approx(words["anti-stereotype"], rel=0.05)
     assert words[worlds.OTHER_IRRELEVANT] < 0.2 * words["stereotype"]
-    sentence = plots.frequency_sentence(found.reset_index())
+    sentence = verdicts.frequency_sentence(found.reset_index())
     assert f"{captions['irrelevant'] / captions['stereotype']:.1f} times as frequent" in sentence
 
 
@@ -862,7 +863,9 @@ def test_a_perfect_model_never_picks_an_irrelevant_caption_if_it_sees_the_answer
     assert exact.loc["oracle", ["third word", "thing"]].tolist() == [100, 100]
     assert exact.loc["oracle", "thing, white picture"] < 95
     assert exact.loc["VisualBERT", "third word, white picture"] < 95
-    assert "Of three alike captions 67 is chance" in plots.relevance_sentence(exact.reset_index())
+    assert "Of three alike captions 67 is chance" in verdicts.relevance_sentence(
+        exact.reset_index()
+    )
 
 
 def picked(**vlbs_at_dose_3):
@@ -915,14 +918,14 @@ def test_the_verdict_asks_for_a_look_a_rise_above_the_floor_and_relevance():
     assert by_model["reached"].tolist() == [True, False, False, False]
     assert by_model[["n", "worlds"]].to_numpy().tolist() == [[4, 2]] * 4
     assert by_model.loc["VisualBERT", ["low", "high"]].tolist() == [10, 10]
-    sentence = plots.verdict_sentence(found)
+    sentence = verdicts.verdict_sentence(found)
     assert "1 models: **NOT reached**. They are: VisualBERT rises by 10.0 (" in sentence
     assert "LXMERT (rises by 7.0 (" in sentence
     assert "CLIP (vlrs 70); ViLT (does not look)" in sentence
     unjudged = table[(table["model"] != "LXMERT") | (table["dose"] == 3)]
     found = worlds.verdict(unjudged, look)
     assert found.set_index("model").loc["LXMERT", "reached"] is None
-    assert "want of a dose-0 checkpoint: LXMERT." in plots.verdict_sentence(found)
+    assert "want of a dose-0 checkpoint: LXMERT." in verdicts.verdict_sentence(found)
 
 
 def test_the_interval_of_a_rise_draws_triplets():
@@ -987,7 +990,7 @@ def test_the_printed_tables_have_a_row_a_model_and_category():
 
 def test_the_panel_says_what_moved(monkeypatch):
     monkeypatch.setattr(worlds, "shipped_ways", lambda dose, seed: [])
-    panel = plots.chooser(n=2)
+    panel = verdicts.chooser(n=2)
     scene = panel.choices["Scene"][0]
     shown = panel.sentence("oracle", scene, "the group is named", "shown")
     assert "it picks the anti-stereotype." in shown

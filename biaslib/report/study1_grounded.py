@@ -12,17 +12,14 @@ from biaslib.report._drawing import Drawing, steps
 from biaslib.report._explorer import Panel
 from biaslib.report._style import COLOURS, dots, marked, subplots
 from biaslib.report._tables import require_paper
-from biaslib.report._text import interval_text, interval_texts, p_text, signed
+from biaslib.report._text import interval_text, p_text, signed
 from biaslib.studies import study1_grounded as study
 
 __all__ = [
     "NAMES",
-    "against_nominal",
     "asked_table",
     "baseline_table",
     "beside_printed",
-    "calibration_figure",
-    "calibration_table",
     "check_clusters",
     "check_twelve",
     "domain_sentence",
@@ -34,27 +31,14 @@ __all__ = [
     "left_table",
     "listed",
     "masked_table",
-    "miss_table",
-    "null_figure",
-    "null_table",
     "outputs_read",
     "panel",
-    "power_table",
     "printed_counts",
     "printed_masked",
     "printed_sentence",
     "printed_table",
-    "rejects_too_often",
-    "share",
-    "sign_sentence",
-    "sign_table",
     "significant_counts",
     "twelve_embeddings",
-    "with_signs",
-    "worlds_figure",
-    "worlds_sentence",
-    "worlds_summary",
-    "worlds_table",
 ]
 
 NAMES = {
@@ -286,76 +270,6 @@ def _part(scores: pandas.DataFrame) -> pandas.Series:
     return masked.fillna(scores["level"].map(LEVELS))
 
 
-def with_signs(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return scores of planted tests beside what was planted in the world of each model.
-
-    Parameters
-    ----------
-    scores
-        With *world*, the seed; controls, masked rows and Experiment 3 are left out.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The scores with *sign*, *group*, *size* (the effect size in the planted direction) and
-        *right*, whether it is above 0.
-    """
-    rows = scores[(scores["masking"] == "none") & (scores["experiment"] < 3)]
-    worlds = [study.planted_signs(seed).assign(world=seed) for seed in rows["world"].unique()]
-    rows = rows.merge(pandas.concat(worlds), on=["test", "world"]).merge(study.tests(), on="test")
-    rows = rows[~rows["control"]]
-    size = rows["sign"] * rows["value"]
-    return rows.assign(size=size, right=size > 0)
-
-
-def sign_table(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how often planted tests have the planted sign, and their mean d in its direction.
-
-    One row a model and group, one column a level; all tests count, right or wrong.
-    """
-    rows = with_signs(scores)
-    keys = ["group", "model", "level"]
-    found = rows.groupby(keys, sort=False)[["right", "size"]].agg(["sum", "count", "mean"])
-    cells = [
-        f"{row['right', 'sum']:.0f} of {row['right', 'count']:.0f}; {signed(row['size', 'mean'])}"
-        for _, row in found.iterrows()
-    ]
-    table = pandas.Series(cells, index=found.index).unstack("level", sort=False).reset_index()
-    table.insert(0, "model", table.pop("model").map(NAMES))
-    return table
-
-
-def miss_table(scores: pandas.DataFrame, group: str = "gender") -> pandas.DataFrame:
-    """Return the planted tests of a group whose sign is not the planted one."""
-    rows = with_signs(scores)
-    rows = rows[~rows["right"] & (rows["group"] == group)]
-    return pandas.DataFrame(
-        {
-            "model": rows["model"].map(NAMES),
-            "seed of the world": rows["world"],
-            "test": rows["test"],
-            "level": rows["level"],
-            "experiment": rows["experiment"],
-            "d in the planted direction": rows["size"],
-        }
-    )
-
-
-def sign_sentence(scores: pandas.DataFrame) -> str:
-    """Return how often the signs are right, and whose are wrong on gender."""
-    rows = with_signs(scores)
-    parts = [
-        f"on {group} in {part['right'].sum()} of {len(part)} cases, with a mean d of "
-        f"{signed(part['size'].mean())} in the planted direction"
-        for group, part in rows.groupby("group", sort=False)
-    ]
-    missed = rows[~rows["right"] & (rows["group"] == "gender")]["model"].map(NAMES)
-    counts = missed.value_counts()
-    whose = ", ".join(f"{count} of {name}" for name, count in counts.items())
-    misses = f" On gender, {len(missed)} signs are wrong: {whose}." if len(missed) else ""
-    return f"The sign is right {'; '.join(parts)} (race is emoji tones here).{misses}"
-
-
 def baseline_table(scores: Sequence[tuple[str, pandas.DataFrame]]) -> pandas.DataFrame:
     """Return mean absolute effect sizes of Experiment 1, a row a model and a column a level.
 
@@ -452,162 +366,7 @@ def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment
     axes.axvline(0, color="0.35", linewidth=1)
     axes.set(yticks=range(len(names)), yticklabels=names, xlim=(-2.1, 2.1), xlabel="effect size d")
     axes.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    return marked(figure, _profile(scores))
-
-
-def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: int = 1):
-    """Draw effect sizes and differences of means of models without bias, and of one with it.
-
-    ``biased`` are scores of tests on which a bias was planted.
-    """
-    figure, axes = subplots(1, 2, height=3.2)
-    sets = (
-        (null[null["experiment"] == experiment], "C0", "dose 0, nothing planted"),
-        (biased[biased["experiment"] == experiment], "C1", "dose 3, planted tests"),
-    )
-    reach = max(part["numerator"].abs().max() for part, _, _ in sets)
-    for each, column, edges, label in (
-        (axes[0], "value", np.linspace(-2, 2, 33), "effect size d"),
-        (axes[1], "numerator", np.linspace(-reach, reach, 33), "difference of mean s"),
-    ):
-        for part, colour, name in sets:
-            each.hist(part[column], edges, density=True, color=colour, alpha=0.55, lw=0, label=name)
-        each.set(xlabel=label, yticks=[])
-        each.margins(y=0.3)  # room for the legend above the bars
-    axes[1].legend(frameon=False, fontsize=8.5, loc="upper right")
-    return marked(figure, _profile(null))
-
-
-def null_table(sizes: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the sizes of effects without bias, as a reader sees them."""
-    return pandas.DataFrame(
-        {
-            "level": sizes["level"],
-            "experiment": sizes["experiment"],
-            "mean |d|": sizes["mean"],
-            "95% over models": interval_texts(sizes),
-            "rms d": sizes["rms"],
-            "rms d, words dealt by chance": sizes["dealt_rms"],
-            "95th percentile of |d|": sizes["q95"],
-            "largest |d|": sizes["largest"],
-            "rms numerator": sizes["numerator_rms"],
-            "models": sizes["n_models"],
-            "tests": sizes["n"],
-        }
-    )
-
-
-def calibration_figure(tables: Sequence[tuple[str, pandas.DataFrame]]):
-    """Draw how often tests reject without bias, with intervals over models: a row a kind of test.
-
-    Parameters
-    ----------
-    tables
-        Names, and the rejections of one p-value each.
-    """
-    figure, axes = subplots(height=0.62 * len(tables) + 1.5)
-    shifts = {level: 0.24 * (1 - number) for number, level in enumerate(study.LEVELS)}
-    for place, (_, table) in enumerate(tables):
-        for number, (level, shift) in enumerate(shifts.items()):
-            rows = table[table["level"] == level]
-            heights = place + shift + rows["experiment"].map({1: -0.06, 2: 0.06, 3: 0.0})
-            ends = {"value": "share", "low": "model_low", "high": "model_high"}
-            rates = {name: 100 * rows[column] for name, column in ends.items()}
-            filled, label = rows["experiment"] != 2, level if place == 0 else ""
-            dots(axes, heights, rates, COLOURS[number], MARKS[number], label, filled)
-    axes.axvline(5, color="0.35", linestyle="--", linewidth=1.2)
-    axes.set_yticks(range(len(tables)), [name for name, _ in tables], fontsize=9)
-    axes.invert_yaxis()
-    axes.set_xlabel("tests called significant in models without bias (%)", fontsize=10)
-    axes.set_xlim(-1.5, None)
-    axes.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.4, 1.0))
-    return marked(figure)
-
-
-def calibration_table(tables: Sequence[tuple[str, pandas.DataFrame]]) -> pandas.DataFrame:
-    """Return the numbers of :func:`calibration_figure`."""
-    rows = pandas.concat([table.assign(name=name) for name, table in tables], ignore_index=True)
-    over_models = 100 * rows[["model_low", "model_high"]]
-    return pandas.DataFrame(
-        {
-            "test": rows["name"],
-            "level": rows["level"],
-            "experiment": rows["experiment"],
-            "rejected": rows["rejected"],
-            "of": rows["n"],
-            "%": 100 * rows["share"],
-            "Clopper-Pearson": interval_texts(100 * rows[["low", "high"]], 0),
-            "over models": interval_texts(over_models.set_axis(["low", "high"], axis=1), 0),
-        }
-    )
-
-
-def share(table: pandas.DataFrame, level: str, experiment: int, column: str | None = None) -> str:
-    """Return a rejection rate with its interval over models, for a sentence."""
-    rows = table[(table["level"] == level) & (table["experiment"] == experiment)]
-    row = rows[rows["units"] == column].iloc[0] if column else rows.iloc[0]
-    return f"{row['share']:.0%} ({row['model_low']:.0%} to {row['model_high']:.0%})"
-
-
-def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns: int = 2):
-    """Draw for each question what its number says of a world with yes and one with no.
-
-    Parameters
-    ----------
-    answers
-        *question*, *model*, *answer* (``yes`` or ``no``), *test*, *measure*.
-    questions
-        Key -> the question in words, in order.
-    columns
-        Panels beside each other.
-    """
-    import textwrap
-
-    colours = {"yes": "C0", "no": "C1"}
-    models = list(dict.fromkeys(answers["model"]))
-    lines = -(-len(questions) // columns)
-    height = lines * (0.3 * len(models) + 1.25) + 0.4
-    figure, axes = subplots(lines, columns, height=height, squeeze=False)
-    for each, (question, words) in zip(axes.flat, questions.items(), strict=False):
-        rows = answers[answers["question"] == question]
-        for answer, mark, shift in (("yes", "o", -0.16), ("no", "s", 0.16)):
-            part = rows[rows["answer"] == answer]
-            heights = part["model"].map(models.index) + shift
-            each.scatter(part["measure"], heights, s=15, color=colours[answer], marker=mark)
-        each.axvline(0, color="0.6", linewidth=0.8)
-        names = [NAMES[model] for model in models]
-        each.set_yticks(range(len(models)), names, fontsize=8.5)
-        each.set_ylim(len(models) - 0.5, -0.5)
-        each.tick_params(axis="x", labelsize=8.5)
-        each.set_title("\n".join(textwrap.wrap(words, 46)), fontsize=8.5, loc="left")
-    for each in axes.flat[len(questions) :]:
-        each.set_axis_off()
-    handles = [
-        axes.flat[0].scatter([], [], s=15, color=colours[answer], marker=mark, label=label)
-        for answer, mark, label in (
-            ("yes", "o", "a test where the answer is yes"),
-            ("no", "s", "where it is no"),
-        )
-    ]
-    figure.legend(handles=handles, loc="outside upper left", frameon=False, fontsize=9, ncols=2)
-    return marked(figure)
-
-
-def worlds_table(answers: pandas.DataFrame) -> pandas.DataFrame:
-    """Return for each question and model both answers' means, and whether they part.
-
-    They part if every test of the one world scores above every test of the other.
-    """
-    rows = []
-    for (question, model), part in answers.groupby(["question", "model"], sort=False):
-        yes, no = (part.loc[part["answer"] == a, "measure"].dropna() for a in ("yes", "no"))
-        apart = yes.min() > no.max() if len(yes) and len(no) else False
-        rows.append(
-            {"question": question, "model": NAMES[model]}
-            | {"measure": part["what"].iloc[0], "yes": yes.mean(), "no": no.mean()}
-            | {"tests": len(yes), "all tests apart": bool(apart)}
-        )
-    return pandas.DataFrame(rows)
+    return marked(figure, profile_of(scores))
 
 
 # The panel
@@ -733,13 +492,14 @@ def _exchanged(result) -> tuple[float, np.ndarray, np.ndarray]:
 # Shared
 
 
-def _profile(scores: pandas.DataFrame) -> str:
+def profile_of(scores: pandas.DataFrame) -> str:
+    """Return the profile of which all scores are."""
     planted = "profile" in scores and (scores["profile"] == "planted").all()
     return "planted" if planted else "paper"
 
 
 def _note(scores: pandas.DataFrame) -> str:
-    return "planted world" if _profile(scores) == "planted" else ""
+    return "planted world" if profile_of(scores) == "planted" else ""
 
 
 # Checks of exercises, and sentences that carry several numbers
@@ -774,47 +534,6 @@ def check_clusters(answer) -> Check:
     return judge(answer(x, y, *words), expected, hint, right=right)
 
 
-def worlds_sentence(verdict: pandas.DataFrame) -> str:
-    """Return which questions the experiments answer, and for whom, from :func:`worlds_table`."""
-    parts = []
-    for measure, rows in verdict.groupby("measure", sort=False):
-        names = rows["model"].replace("oracle", "the oracle")
-        apart = names[rows["all tests apart"]].tolist()
-        mixed = names[~rows["all tests apart"]].tolist()
-        question, number = measure.split("? ")
-        if not apart:
-            said = "for no model does it tell the two worlds apart"
-        elif not mixed:
-            said = "for every model, each test is higher where the answer is yes"
-        else:
-            said = (
-                f"each test is higher where the answer is yes for {listed(apart)}; for "
-                f"{listed(mixed)} the two worlds overlap"
-            )
-        parts.append(f"- *{question}?* {number}: {said}.")
-    return "\n".join(parts)
-
-
-def worlds_summary(verdict: pandas.DataFrame) -> str:
-    """Return for how many models each number tells the worlds with yes from those with no."""
-    parts = []
-    for measure, rows in verdict.groupby("measure", sort=False):
-        question, number = measure.split("? ")
-        count = f"{rows['all tests apart'].sum()} of {len(rows)}"
-        parts.append((question, f"{_lowered(number)}: {count}"))
-    found = pandas.DataFrame(parts, columns=["question", "number"])
-    told = [
-        f"*{question}?* {', '.join(rows['number'])}"
-        for question, rows in found.groupby("question", sort=False)
-    ]
-    start = "For how many models every test tells a world with yes from one with no: "
-    return start + "; ".join(told) + "."
-
-
-def _lowered(number: str) -> str:
-    return number if number.startswith("Experiment") else number[0].lower() + number[1:]
-
-
 def listed(words: Sequence[str]) -> str:
     """Return words as a sentence lists them.
 
@@ -823,61 +542,6 @@ def listed(words: Sequence[str]) -> str:
     """
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def rejects_too_often(rates: pandas.DataFrame, alpha: float = 0.05) -> str:
-    """Return at which levels a test of models without bias rejects more often than it may.
-
-    Parameters
-    ----------
-    rates
-        Rejections of one p-value and experiment, as of
-        :func:`plantedworld.studies.study1_grounded.rejections`.
-    alpha
-        What was promised.
-    """
-    above = rates[rates["model_low"] > alpha]
-    if above.empty:
-        return f"at no level is its rejection rate clearly above {alpha:.0%}"
-    levels = listed([f"{row.level} ({row.share:.0%})" for row in above.itertuples()])
-    noun = "level" if len(above) == 1 else "levels"
-    return f"it rejects more often than {alpha:.0%} at the {noun} {levels}"
-
-
-def against_nominal(rates: pandas.DataFrame, level: str, experiment: int = 1) -> str:
-    """Return a rejection rate with its interval, and whether the interval holds 5%.
-
-    >>> rates = pandas.DataFrame({"level": ["word"], "experiment": [1], "share": [0.2]})
-    >>> against_nominal(rates.assign(model_low=0.1, model_high=0.3), "word")
-    '20% (10% to 30%, which excludes 5%)'
-    """
-    row = rates[(rates["level"] == level) & (rates["experiment"] == experiment)].iloc[0]
-    inside = row["model_low"] <= 0.05 <= row["model_high"]
-    held = "includes" if inside else "excludes"
-    return f"{share(rates, level, experiment)[:-1]}, which {held} 5%)"
-
-
-def power_table(models: pandas.DataFrame, words: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how many planted tests each remedy finds at 5%, by level and experiment.
-
-    Parameters
-    ----------
-    models
-        Planted tests with *p_models*.
-    words
-        Planted tests with *p_random*, at the levels where it was run.
-    """
-    keys = ["level", "experiment"]
-    found = {
-        "remedy 1: other models, difference": models.groupby(keys, sort=False)["p_models"],
-        "remedy 2: other attribute words": words.groupby(keys, sort=False)["p_random"],
-    }
-    table = pandas.DataFrame({name: part.agg(_found) for name, part in found.items()})
-    return table.fillna("not run").reset_index()
-
-
-def _found(p_values: pandas.Series) -> str:
-    return f"{(p_values < 0.05).sum()} of {len(p_values)}"
 
 
 def encoder_table(judged: pandas.DataFrame) -> pandas.DataFrame:

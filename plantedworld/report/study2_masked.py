@@ -1,0 +1,224 @@
+"""Study 2 where the answer is known: figures, tables and sentences of the verdict."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas
+
+from biaslib.report._drawing import Drawing
+from biaslib.report._explorer import Panel
+from biaslib.report._style import marked, subplots
+from biaslib.report._text import interval_texts, signed
+from biaslib.report.study2_masked import SHOWN_LEVELS
+
+__all__ = [
+    "PLACES",
+    "apart_table",
+    "beside_plot",
+    "beside_table",
+    "dose_plot",
+    "dose_table",
+    "panel",
+    "target_sentence",
+    "target_table",
+]
+
+PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
+
+
+def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str] = SHOWN_LEVELS):
+    """Draw the checkpoints' bias scores against the oracle's, a dot an entity and seed."""
+
+    from matplotlib.artist import setp
+
+    levels = list(levels)
+    figure, panels = subplots(2, 2, height=6.4)
+    whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
+    for axes, level in zip(panels.flat, levels, strict=True):
+        rows = whole[whole["level"] == level]
+        for odd, (colour, mark, name) in enumerate(
+            (("C0", "o", "even seeds"), ("C1", "^", "odd seeds, exchanged"))
+        ):
+            part = rows[rows["seed"] % 2 == odd]
+            axes.plot(
+                part["oracle"], part["value"], mark, color=colour, ms=3.5, alpha=0.5, label=name
+            )
+        reach = 1.08 * max(rows[["oracle", "value"]].abs().max().max(), 0.1)
+        axes.plot([-reach, reach], [-reach, reach], color="0.3", linestyle="--", linewidth=1)
+        axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
+        axes.set_title(f"B of {level}", fontsize=10)
+    setp(panels[-1], xlabel="oracle")
+    setp(panels[:, 0], ylabel="checkpoint")
+    panels[0, 0].legend(frameon=False, fontsize=8.5)
+    return marked(figure)
+
+
+def beside_table(beside: pandas.DataFrame, level: str, dose: float = 3, seed: int = 0):
+    """Return each entity's planted log-odds, the oracle's B and the checkpoint's."""
+    rows = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
+    rows = rows[(rows["seed"] == seed) & (rows["level"] == level)].sort_values("oracle")
+    return pandas.DataFrame(
+        {
+            "entity": rows["test"],
+            "planted log-odds": rows["planted"],
+            "oracle": rows["oracle"],
+            "checkpoint": rows["value"],
+            "difference": rows["value"] - rows["oracle"],
+        }
+    )
+
+
+def target_table(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the targets with what was reached."""
+    slopes = found[["slope low", "slope high"]].set_axis(["low", "high"], axis=1)
+    return pandas.DataFrame(
+        {
+            "score": found["level"],
+            "asked for": found["least"],
+            "rank correlation": found["mean"],
+            "95% interval": interval_texts(found),
+            "slope": found["slope"],
+            "95% interval of the slope": interval_texts(slopes),
+            "seeds": found["n"],
+            "verdict": found["reached"].map(_verdict),
+        }
+    )
+
+
+def target_sentence(found: pandas.DataFrame) -> str:
+    """Return the verdict in words."""
+    judged = found[found["n"] > 0]
+    if judged.empty:
+        return "No checkpoint is shipped for the worlds of the verdict; nothing is judged."
+    missed = judged.loc[~judged["reached"].astype(bool), ["level", "least", "mean"]]
+    if missed.empty:
+        return f"All {len(judged)} targets are reached."
+    listed = "; ".join(
+        f"{row.level}: {row.mean:.4f} where {row.least:g} was asked for"
+        for row in missed.itertuples()
+    )
+    return f"{len(judged) - len(missed)} of {len(judged)} targets are reached. Missed: {listed}."
+
+
+def _verdict(reached: bool | None) -> str:
+    return "not run" if reached is None else ("reached" if reached else "missed")
+
+
+def dose_plot(recovered: pandas.DataFrame, levels: Iterable[str] = SHOWN_LEVELS):
+    """Draw how large the bias scores are at each dose: checkpoints, and the oracle's line."""
+    levels, whole = list(levels), recovered[recovered["planted_in"] == "both"]
+    figure, panels = subplots(1, len(levels), height=3.1, sharey=True)
+    for axes, level in zip(panels, levels, strict=True):
+        rows = whole[whole["level"] == level]
+        exact = rows.groupby("dose")["oracle spread"].mean()
+        axes.plot(exact.index, exact, "D-", color="C1", mfc="none", label="oracle")
+        axes.plot(rows["dose"], rows["spread"], "o", color="C0", alpha=0.7, label="models")
+        axes.set_title(level, fontsize=9.5)
+        axes.set(xlabel="dose", xticks=sorted(whole["dose"].unique()))
+    panels[0].set_ylabel("root mean square of B")
+    panels[0].legend(frameon=False, fontsize=9)
+    return marked(figure)
+
+
+def dose_table(recovered: pandas.DataFrame) -> pandas.DataFrame:
+    """Return sizes, rank correlations and slopes by score and dose: means over seeds."""
+    whole = recovered[recovered["planted_in"] == "both"]
+    columns = ["spread", "oracle spread", "rank", "slope", "planted rank", "signs"]
+    means = whole.groupby(["level", "dose"], sort=False)[columns].mean()
+    seeds = whole.groupby(["level", "dose"], sort=False).size().rename("seeds")
+    names = {
+        "level": "score",
+        "spread": "size of B",
+        "oracle spread": "size of the oracle's",
+        "rank": "rank correlation",
+        "planted rank": "rank correlation with the planted log-odds",
+        "signs": "sign right",
+    }
+    return means.join(seeds).reset_index().rename(columns=names)
+
+
+def apart_table(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return sizes of S_L and S_V in worlds planted in one place."""
+    return pandas.DataFrame(
+        {
+            "planted in": found["planted_in"].map(PLACES),
+            "score": found["level"],
+            "size of the oracle's B": found["oracle spread"].round(9),
+            "size of the checkpoint's": found["spread"],
+            "rank correlation": found["rank"],
+            "slope": found["slope"],
+            "seed": found["seed"],
+            "n": found["n"],
+        }
+    )
+
+
+def panel(beside: pandas.DataFrame, entities: Sequence[str]) -> Panel:
+    """Return a panel: for an entity and a score, the truth and the models at every dose."""
+    whole = beside[(beside["planted_in"] == "both") & beside["test"].isin(list(entities))]
+    reach = float(np.ceil(whole[["value", "oracle", "planted"]].abs().max().max()))
+    cases = {
+        (entity, level): _drawing(
+            whole[(whole["test"] == entity) & (whole["level"] == level)], entity, level, reach
+        )
+        for entity in entities
+        for level in SHOWN_LEVELS
+    }
+    choices = {"Entity": list(entities), "Score": list(SHOWN_LEVELS)}
+    return Panel("An entity beside its truth", choices, cases)
+
+
+def _drawing(rows: pandas.DataFrame, entity: str, level: str, reach: float) -> Drawing:
+    marks, ways = [], {0: "as given", 1: "exchanged"}
+    for odd, way in ways.items():
+        part = rows[rows["seed"] % 2 == odd].sort_values("dose")
+        exact = part.groupby("dose")[["oracle", "planted"]].mean()
+        if part.empty:
+            continue
+        x = exact.index.tolist()
+        marks += [
+            {"kind": "line", "x": x, "y": _round(exact["planted"]), "dashed": True,
+             "label": f"planted log-odds, {way}", "group": 2 + odd},
+            {"kind": "line", "x": x, "y": _round(exact["oracle"]),
+             "label": f"oracle, {way}", "group": odd},
+            {"kind": "dots", "x": (part["dose"] + 0.06 * (odd - 0.5)).tolist(),
+             "y": _round(part["value"]), "label": f"models, {way}", "group": odd},
+        ]  # fmt: skip
+    table = pandas.DataFrame(
+        {
+            "dose": rows["dose"],
+            "seed": rows["seed"],
+            "planted": rows["planted"].round(2),
+            "oracle": rows["oracle"].round(2),
+            "model": rows["value"].round(2),
+        }
+    ).sort_values(["dose", "seed"], ignore_index=True)
+    return Drawing(
+        _panel_sentence(rows, entity, level),
+        marks,
+        "dose",
+        f"B of {level}",
+        (-0.2, float(rows["dose"].max()) + 0.2),
+        (-reach, reach),
+        f"Lines of the oracle's B and of the planted log-odds of {entity} by dose, with a dot for "
+        "each trained model.",
+        table,
+        note="planted world",
+        x_ticks={float(dose): f"{dose:g}" for dose in sorted(rows["dose"].unique())},
+    )
+
+
+def _panel_sentence(rows: pandas.DataFrame, entity: str, level: str) -> str:
+    top = rows[rows["dose"] == rows["dose"].max()]
+    first = top.sort_values("seed").iloc[0]
+    zero = rows.loc[rows["dose"] == 0, "value"].abs()
+    floor = f" Without any bias, up to {zero.max():.2f} in size." if len(zero) else ""
+    return (
+        f"{entity}, B of {level} at dose {first['dose']:g}, seed {first['seed']}: planted "
+        f"{signed(first['planted'])}, oracle {signed(first['oracle'])}, model "
+        f"{signed(first['value'])}.{floor}"
+    )
+
+
+def _round(values: pandas.Series) -> list[float]:
+    return [round(float(value), 3) + 0.0 for value in values]
