@@ -41,8 +41,8 @@ def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
     Examples
     --------
     >>> from biaslib import models
-    >>> store_key(models.load("all-MiniLM-L6-v2"), "embeddings", level="word")["revision"]
-    '0.1.0'
+    >>> store_key(models.load("all-MiniLM-L6-v2"), "embeddings", level="word")["output"]
+    'embeddings'
     """
     key = {"model": model.name, "revision": model.revision, "output": output, **options}
     key |= {"code": model.code} if hasattr(model, "code") else {}

@@ -51,7 +51,8 @@ class Checked:
     """Tests of a source of images: those that can be run, and tables about all.
 
     ``sound`` are tests with their sound pairs, at the levels at which none of the six sets is
-    empty; ``problems``, ``left`` and ``asked`` are as of :class:`biaslib.studies.study1_grounded.Inputs`.
+    empty; ``problems``, ``left`` and ``asked`` are as of
+    :class:`biaslib.studies.study1_grounded.Inputs`.
     """
 
     sound: list[tuple[datasets.GroundedTest, pandas.DataFrame]]

@@ -93,7 +93,8 @@ def checkpoint(
     raise FileNotFoundError(
         f"no planted checkpoint of {family!r} for dose {dose:g} and seed {seed}"
         f"{_only(planted_in)}. Shipped: {_worlds(shipped(family, folder)) or 'none'}. "
-        f"To train it: python -m plantedworld.training {family} --dose {dose:g} --seed {seed}{option}"
+        f"To train it: python -m plantedworld.training {family} --dose {dose:g} --seed {seed}"
+        f"{option}"
     )
 
 

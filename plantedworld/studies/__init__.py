@@ -1,1 +1,1 @@
-"""What the papers' measures make of planted worlds: estimates beside the truth, one file a study."""
+"""What the papers' measures make of planted worlds: estimates beside the truth."""

@@ -1,4 +1,4 @@
-"""Train the planted world's tiny checkpoints; ``python -m plantedworld.training --help`` tells how."""
+"""Train tiny checkpoints; ``python -m plantedworld.training --help`` tells how."""
 
 import argparse
 import json

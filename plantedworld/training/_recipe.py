@@ -37,8 +37,8 @@ class WithSideHeads(torch.nn.Module):
 class Recipe(ABC):
     """How a family's tiny model is built, fed, judged and saved.
 
-    To add a family, write a subclass and list it in ``plantedworld.training.RECIPES``. A recipe holds
-    the corpus of one world, whose seed is also that of the weights.
+    To add a family, write a subclass and list it in ``plantedworld.training.RECIPES``. A recipe
+    holds the corpus of one world, whose seed is also that of the weights.
     """
 
     world: World
