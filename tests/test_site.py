@@ -20,6 +20,7 @@ from support.browser import Visit, axe_violations, served
 
 from biaslib import runtime
 from biaslib.studies.study4_captions import WAYS
+from plantedworld.studies import measures
 from plantedworld.studies import study4_captions as worlds
 
 pytestmark = [pytest.mark.site, pytest.mark.minutes]
@@ -411,6 +412,26 @@ def test_five_of_six_models_reach_the_target_and_clip_misses_it(site):
     assert (own["pictures"] == str(2 * worlds.TARGET_SCENES)).all()
     text = " ".join(article("notebooks/study4_captions").get_text().split())
     assert "5 models: reached" in text
+
+
+def test_the_shipped_models_reach_their_targets_but_for_the_size_of_clip_on_new_looks(site):
+    found = shown("notebooks/planted_world", "Targets, with means and intervals")
+    assert len(found) == 13
+    assert (found["seeds"] == str(len(measures.VERDICT_SEEDS))).all()
+    missed = found[found["verdict"] != "reached"]
+    assert missed["dose"].tolist() == ["1", "3"]
+    assert set(missed["measure"] + ", " + missed["statistic"]) == {f"{SIZE}, CLIP, slope"}
+    slopes = intervals(missed["mean over seeds (interval)"])["value"].astype(float)
+    assert slopes.between(0.5, 0.75).all()
+    every = shown("notebooks/planted_world", "recovery of the truth by similarities")
+    seen = every.query(
+        "measure == @SIZE and model == 'CLIP' and pictures == 'looks of the training'"
+    )
+    slopes = seen.set_index("dose")["slope"].astype(float)
+    assert slopes[["1", "3"]].between(0.75, 1.25).all()
+
+
+SIZE = "similarity: scaled difference"
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

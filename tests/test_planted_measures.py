@@ -8,7 +8,6 @@ from support.panels import assert_shows, choose, opened
 
 import plantedworld
 from biaslib import models, stimuli
-from plantedworld.models import checkpoints as planted_checkpoints
 from plantedworld.models.oracle import Oracle
 from plantedworld.report import measures as plots
 from plantedworld.studies import measures as study
@@ -269,41 +268,6 @@ def test_the_verdict_judges_what_is_there(scores):
     assert f"{clip['reached'].sum()} of {len(clip)}" in text
     for row in clip[~clip["reached"].astype(bool)].itertuples():
         assert f"{study.MEASURES[row.measure]} ({row.words}" in text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dose", study.DOSES)
-def test_the_shipped_berts_reach_their_targets(dose):
-    shipped = planted_checkpoints.shipped("bert").query("dose == @dose")
-    shipped = shipped[shipped["seed"].isin(study.VERDICT_SEEDS)]
-    assert len(shipped) == len(study.VERDICT_SEEDS)
-    tables = [
-        study.masked_scores(
-            models.load("bert", profile="planted", dose=dose, seed=seed), dose, seed
-        )
-        for seed in shipped["seed"]
-    ]
-    found = study.verdict(pandas.concat(tables)).query("model == 'bert' and dose == @dose")
-    assert found["reached"].all(), found.to_string()
-
-
-@pytest.mark.slow
-def test_the_shipped_clips_reach_the_targets_of_order_and_miss_the_size_on_new_looks():
-    people, seen = study.portraits(20), study.portraits(20, split="train")
-    pictures = {"twemoji": plantedworld.draw(people), "seen": plantedworld.draw(seen)}
-    scores = study.run_similarity(people, pictures)
-    found = study.verdict(scores).query("model == 'clip'").set_index(["statistic", "words", "dose"])
-    found = found.sort_index()
-    assert found["n"].eq(len(study.VERDICT_SEEDS)).all()
-    reached = found["reached"].astype(bool)
-    assert reached.loc["rank"].all(), found.to_string()
-    assert reached.loc["slope", :, 0].all(), found.to_string()
-    assert reached.loc["mean", :, 0].all(), found.to_string()
-    slopes = found["mean"].loc["slope", "roles and objects"]
-    assert slopes[[1, 3]].between(0.5, 0.75).all()
-    summary = study.summarise(study.of_words(scores, "roles and objects"))
-    for dose in (1, 3):
-        assert 0.75 < value(summary, "logit", "clip", dose, "slope", ["seen"]) < 1.25
 
 
 # Pictures and panel

@@ -254,7 +254,7 @@ import sys, time
 from pathlib import Path
 import numpy as np
 sys.path.insert(0, sys.argv[1])
-from test_masked_association_study import Recited, numbered, pair
+from test_study2_masked import Recited, numbered, pair
 from biaslib.runtime import Store
 from biaslib.studies import study2_masked as study
 
