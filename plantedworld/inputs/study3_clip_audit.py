@@ -1,4 +1,4 @@
-"""Study 3's inputs in the profile `planted`: emoji portraits, a tiny CLIP, its training captions."""
+"""Study 3's inputs in the profile `planted`: emoji portraits, a tiny CLIP, its captions."""
 
 import functools
 from collections.abc import Mapping

@@ -3,10 +3,10 @@
 Each family has a model of an unbiased world, which learns from the vision tower on
 (:mod:`plantedworld.training.vit`) what words and pictures have to do with each other; ViLT, which
 takes longer, has a second one that goes on from the first. All others of the family start there and
-learn the associations of their own worlds, in a fraction of the time. So what differs between them comes
-from their captions; what they have in common may also come from their common start. Models of
-several worlds without bias are therefore not independent draws: no interval over them says how much
-a model without bias varies.
+learn the associations of their own worlds, in a fraction of the time. So what differs between them
+comes from their captions; what they have in common may also come from their common start. Models
+of several worlds without bias are therefore not independent draws: no interval over them says how
+much a model without bias varies.
 """
 
 import functools
