@@ -2,6 +2,7 @@
 
 import functools
 import importlib.metadata
+import importlib.util
 import os
 import time
 from collections.abc import Iterable, Iterator, Sized
@@ -74,7 +75,8 @@ def providers() -> dict[str, ModuleType]:
     ['paper', 'planted']
     """
     found = importlib.metadata.entry_points(group=PROVIDERS)
-    return {each.name: each.load() for each in found}
+    there = [each for each in found if importlib.util.find_spec(each.module.partition(".")[0])]
+    return {each.name: each.load() for each in there}
 
 
 def provider(name: str | None = None) -> ModuleType:
