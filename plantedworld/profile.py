@@ -1,5 +1,6 @@
 """The profile ``planted``: the inputs of each study and the models, all made here."""
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from biaslib.models.capabilities import (
     FILL_WITH_IMAGES,
     MATCH,
 )
-from plantedworld.inputs import study1_grounded, study2_masked, study3_clip_audit, study4_captions
 from plantedworld.models.checkpoints import checkpoint
 
 PROFILE = "planted"
@@ -55,11 +55,16 @@ def example() -> Path:
     return folder("flava", 3, 0, "both")
 
 
-study1_grounded = study1_grounded.inputs
-study2_masked = study2_masked.inputs
-captions = study3_clip_audit.captions
-study3_clip_audit = study3_clip_audit.inputs
-study4_captions = study4_captions.inputs
+STUDIES = ("study1_grounded", "study2_masked", "study3_clip_audit", "study4_captions")
+
+
+def __getattr__(name: str) -> Any:
+    """Return the inputs of a study, which is imported only then: a page rests on what it uses."""
+    if name == "captions":
+        return importlib.import_module("plantedworld.inputs.study3_clip_audit").captions
+    if name in STUDIES:
+        return importlib.import_module(f"plantedworld.inputs.{name}").inputs
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def model(name: str, dose: float = 3, seed: int = 0, planted_in: str = "both", **options: Any):

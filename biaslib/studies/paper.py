@@ -1,9 +1,11 @@
 """The profile ``paper``: the inputs of each study from released data, with released models."""
 
-from biaslib.studies import study1_grounded, study2_masked, study3_clip_audit, study4_captions
+import importlib
+from typing import Any
 
 PROFILE = "paper"
 MODELS = ENTRIES = OPTIONS = ()
+STUDIES = ("study1_grounded", "study2_masked", "study3_clip_audit", "study4_captions")
 
 
 def example() -> str:
@@ -11,7 +13,8 @@ def example() -> str:
     return "facebook/flava-full"
 
 
-study1_grounded = study1_grounded.paper_inputs
-study2_masked = study2_masked.paper_inputs
-study3_clip_audit = study3_clip_audit.paper_inputs
-study4_captions = study4_captions.paper_inputs
+def __getattr__(name: str) -> Any:
+    """Return the inputs of a study, which is imported only then: a page rests on what it uses."""
+    if name in STUDIES:
+        return importlib.import_module(f"biaslib.studies.{name}").paper_inputs
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
