@@ -156,7 +156,7 @@ LISTS = {
 
 def where_shown(sets):
     """The folders in which the pictures of each set lie."""
-    folders = [path.split("/")[-2] for path in sets.pool.images]
+    folders = [path.split("/")[-2] for path in map(sets.images.name, range(len(sets.images)))]
     found = sets.rows["image"].map(lambda place: folders[place]).groupby(sets.rows["set"])
     return found.agg(lambda each: "/".join(sorted(set(each)))).to_dict()
 

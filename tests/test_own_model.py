@@ -17,6 +17,7 @@ from biaslib.models.own import OwnModel, load_own
 from biaslib.report import own_model as plots
 from biaslib.studies import own_model as study
 from biaslib.studies import study1_grounded as grounded
+from biaslib.studies import study3_clip_audit, study4_captions
 from plantedworld.inputs import study1_grounded as planted
 from plantedworld.models.checkpoints import checkpoint
 
@@ -35,15 +36,7 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def studies_of_images():
-    return [
-        pytest.importorskip(f"biaslib.studies.{name}")
-        for name in ("clip_audit", "stereotype_selection")
-    ]
-
-
-@pytest.fixture(scope="module")
-def clip(studies_of_images):
+def clip():
     return load_own(checkpoint("clip", 3, 0), "planted", "cpu")
 
 
@@ -66,16 +59,15 @@ def test_a_dual_encoder_gets_the_audits_of_dual_encoders(of_clip):
     assert set(of_clip.scores["revision"]) == {of_clip.own.model.revision}
 
 
-def test_c_asc_is_that_of_the_formula(of_clip, clip, studies_of_images):
+def test_c_asc_is_that_of_the_formula(of_clip, clip):
     """The paper's equation on the same portraits, written out once more."""
-    clip_audit, _ = studies_of_images
     found = of_clip.scores.query("part == 'portraits by word' and statistic == 'c_asc'")
-    given = clip_audit.inputs("planted")
+    given = study3_clip_audit.inputs("planted")
     table = stimuli.taxonomy("sobit")
     assert len(found) == len(table)
     some = [3, 200, 400]
     text = clip.model.encode_text([table["caption"].iloc[row].lower() for row in some])
-    cosines = text @ clip.model.encode_image(given.read(given.people)).T
+    cosines = text @ clip.model.encode_image(given.portraits).T
     women = (given.people["gender"] == "women").to_numpy()
     apart = cosines[:, women].mean(1) - cosines[:, ~women].mean(1)
     expected = apart / cosines.std(axis=1, ddof=1)
@@ -84,12 +76,11 @@ def test_c_asc_is_that_of_the_formula(of_clip, clip, studies_of_images):
     assert (found["low"] <= found["high"]).all()
 
 
-def test_selections_are_those_of_study_4(of_clip, clip, store, studies_of_images):
-    _, stereotype_selection = studies_of_images
-    way = stereotype_selection.Way("mine", "contrastive", True, "clip", "clip")
-    given = stereotype_selection.inputs("planted")
-    found = stereotype_selection.run([way], given, lambda _: clip.model, store)
-    direct = stereotype_selection.selection_scores(found, n_resamples=50)
+def test_selections_are_those_of_study_4(of_clip, clip, store):
+    way = study4_captions.Way("mine", "contrastive", True, "clip", "clip")
+    given = study4_captions.inputs("planted")
+    found = study4_captions.run([way], given, lambda _: clip.model, store)
+    direct = study4_captions.selection_scores(found, n_resamples=50)
     mine = of_clip.scores[of_clip.scores["part"] == "captions by cosine"]
     assert mine["value"].tolist() == direct["value"].tolist()
     assert mine["n"].tolist() == direct["n"].tolist()
@@ -233,7 +224,6 @@ def in_paper(paper, monkeypatch):
     return rehearsal.Path(paper["BIASLIB_CACHE"]).parent / "hub"
 
 
-@pytest.mark.usefixtures("studies_of_images")
 def test_without_data_the_parts_say_what_to_put_where(in_paper, monkeypatch, tmp_path):
     monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
     found = study.audit("openai/clip-vit-base-patch32", device="cpu")

@@ -133,8 +133,7 @@ def test_study_1_looks_at_its_pictures_once_for_all_shards_maskings_and_levels(
     monkeypatch.setattr(grounded, "SHARD", 2)
     rows = pandas.DataFrame({"set": list("XYX") * 3, "word": "a", "text": TEXTS * 3})
     rows["image"] = [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    pool = grounded.ImagePool([*files], tuple(pictures(files).ids), "files")
-    sets = grounded.GroundedStimuli("C3", "sentence", rows, pool, ())
+    sets = grounded.GroundedStimuli("C3", "sentence", rows, pictures(files), ())
     found, hidden = (
         grounded.embed(model, [sets], masking, store=Store(tmp_path))[0].embeddings
         for masking in ("none", "persons")

@@ -3,20 +3,21 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 
+from biaslib.models.capabilities import ENCODE
+from biaslib.models.images import pictures
 from biaslib.models.stored import store_key
 from biaslib.runtime import Store
-from biaslib.studies import study1_grounded as grounded
-from biaslib.studies import study2_masked as masked_association
-from biaslib.studies import study3_clip_audit as clip_audit
-from biaslib.studies import study4_captions as stereotype_selection
+from biaslib.studies import study1_grounded, study2_masked, study3_clip_audit, study4_captions
 
 
 class OnCard:
     """A model that computes on a card and answers with one number, counting how often."""
 
     name, revision, device = "clip", "1f2e", "cuda"
+    capabilities = frozenset({ENCODE})
 
     def __init__(self):
         self.calls = 0
@@ -47,11 +48,11 @@ def test_float32_has_the_key_that_it_always_had(monkeypatch):
 def test_embeddings_of_the_audit_are_computed_again_in_another_precision(tmp_path, monkeypatch):
     monkeypatch.delenv("BIASLIB_PRECISION", raising=False)
     model, store = OnCard(), Store(tmp_path)
-    full = clip_audit.embed_texts(model, ["a photo"], store)
+    full = study3_clip_audit.embed_texts(model, ["a photo"], store)
     monkeypatch.setenv("BIASLIB_PRECISION", "float16")
-    half = clip_audit.embed_texts(model, ["a photo"], store)
+    half = study3_clip_audit.embed_texts(model, ["a photo"], store)
     monkeypatch.delenv("BIASLIB_PRECISION")
-    again = clip_audit.embed_texts(model, ["a photo"], store)
+    again = study3_clip_audit.embed_texts(model, ["a photo"], store)
     assert [each[0, 0] for each in (full, half, again)] == [1, 2, 1]
     assert sorted(store.table()["options"]) == ["", "precision=float16"]
 
@@ -60,20 +61,38 @@ def test_caption_scores_are_computed_again_in_another_precision(tmp_path, monkey
     monkeypatch.delenv("BIASLIB_PRECISION", raising=False)
     model, store = OnCard(), Store(tmp_path)
     images, texts = np.zeros((1, 8, 8, 3), dtype=np.uint8), [["one", "two"]]
-    stereotype_selection.caption_scores(model, "contrastive", images, texts, store)
+    study4_captions.caption_scores(model, "contrastive", images, texts, store)
     asked = model.calls
-    stereotype_selection.caption_scores(model, "contrastive", images, texts, store)
+    study4_captions.caption_scores(model, "contrastive", images, texts, store)
     assert model.calls == asked
     monkeypatch.setenv("BIASLIB_PRECISION", "float16")
-    stereotype_selection.caption_scores(model, "contrastive", images, texts, store)
+    study4_captions.caption_scores(model, "contrastive", images, texts, store)
     assert model.calls == 2 * asked
 
 
-def test_keys_of_masked_words_and_grounded_embeddings_name_the_precision(monkeypatch):
+def test_answers_of_masked_words_are_computed_again_in_another_precision(tmp_path, monkeypatch):
+    model, store = OnCard(), Store(tmp_path)
+    model.mask_log_prob = lambda texts, *_: model.encode_text(texts)[:, :1]
+    question = study2_masked._Question(model, "a {agent}", ["x"], study2_masked.Choices(), store, 1)
+    monkeypatch.delenv("BIASLIB_PRECISION", raising=False)
+    assert question.alone(None).ravel().tolist() == question.alone(None).ravel().tolist()
     monkeypatch.setenv("BIASLIB_PRECISION", "float16")
-    choices = masked_association.Choices()
-    question = masked_association._Question(OnCard(), "a {agent}", ["x"], choices, None, 1)
-    assert question._key("files")["precision"] == "float16"
-    embedder = grounded._Embedder(OnCard(), "none", False, None, {})
-    sets = SimpleNamespace(level="word", hidden=(), pool=None)
-    assert embedder._key(sets)["precision"] == "float16"
+    question.alone(None)
+    assert model.calls == 2 * len(study2_masked.AGENTS)
+    assert store.table()["options"].str.contains("precision=float16").sum() == 1
+
+
+def test_embeddings_with_images_are_computed_again_in_another_precision(tmp_path, monkeypatch):
+    model, store = OnCard(), Store(tmp_path)
+    model.embed = lambda texts, **_: model.encode_text(texts)
+    rows = pandas.DataFrame(
+        {"set": list(study1_grounded.SETS), "text": "a", "word": "a", "image": 0}
+    )
+    shown = pictures(np.zeros((1, 8, 8, 3), dtype=np.uint8))
+    sets = study1_grounded.GroundedStimuli("C6", "word", rows, shown, ())
+    monkeypatch.delenv("BIASLIB_PRECISION", raising=False)
+    study1_grounded.embed(model, [sets], store=store)
+    monkeypatch.setenv("BIASLIB_PRECISION", "float16")
+    study1_grounded.embed(model, [sets], store=store)
+    assert model.calls == 2
+    assert store.table()["options"].str.contains("precision=float16").sum() == 1
