@@ -69,7 +69,7 @@ def test_study_1_as_published_is_rehearsed_with_its_checkpoints_and_region_files
 
 def test_the_sample_of_study_1_has_pictures_of_both_domains_and_lacks_some(inside):
     out = grounded.inputs("paper", only_sound=True, names=["C6", "C8"])
-    own = grounded.inputs("paper", "in domain", only_sound=True, names=["C6", "C8"])
+    own = grounded.inputs("paper", domain="in domain", only_sound=True, names=["C6", "C8"])
     for every in (out["lxmert"], own["lxmert"], own["vilbert"]):
         assert {sets.test for sets in every} == {"C6", "C8"}
     assert (out.left["share"] < 1).any()

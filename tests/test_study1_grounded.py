@@ -476,14 +476,14 @@ def test_only_the_tests_that_are_asked_for_are_read_in_either_domain(released, i
         shutil.copytree(released.parent, released.parents[1] / source)
         shutil.copytree(in_paper / "google", in_paper / source)
     for domain in study.DOMAINS:
-        every = study.inputs("paper", domain, names=["C6", "occupation-gender"])
+        every = study.inputs("paper", domain=domain, names=["C6", "occupation-gender"])
         assert {sets.test for each in every.values() for sets in each} == {"C6"}
         lacking = every.asked.query("outcome == 'not there'").groupby("test")["level"].unique()
         assert lacking.map(list).to_dict() == {
             "C6": ["sentence", "contextual"],
             "occupation-gender": list(study.LEVELS),
         }
-        both = study.inputs("paper", domain)
+        both = study.inputs("paper", domain=domain)
         assert {sets.test for each in both.values() for sets in each} == {"C6", "C8"}
     with pytest.raises(KeyError, match="C99"):
         study.inputs("paper", names=["C99"])
@@ -545,7 +545,7 @@ def test_in_domain_an_extra_released_test_is_not_compared(released, in_paper):
         second_test(released.parents[1] / source / released.name, "weat8")
     parts = []
     for domain in study.DOMAINS:
-        every = study.inputs("paper", domain, names=["C6", "occupation-gender"])
+        every = study.inputs("paper", domain=domain, names=["C6", "occupation-gender"])
         labels = {"domain": domain, "profile": "paper"}
         settings = {"n_bootstrap": 0, "p_values": False, "labels": labels}
         parts.append(study.run(ByHash("lxmert"), every["lxmert"], (1,), **settings))
@@ -642,7 +642,7 @@ def test_data_that_are_not_there_are_asked_for(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: study.inputs("planted", "elsewhere"), "domain"),
+        (lambda: study.inputs("planted", domain="elsewhere"), "domain"),
         (lambda: planted.planted_stimuli(["C99"]), "C99"),
         (lambda: study.embed(None, [], "faces"), "masking"),
     ],
