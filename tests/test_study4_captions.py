@@ -417,7 +417,7 @@ def test_without_neutral_captions_there_are_no_shifts_and_this_is_counted():
     assert list(moved) == study.SHIFTS
     assert study.shift_scores(moved).empty
     assert plots.shift_table(worlds.shift_summary(found)).empty
-    (drawn,) = plots.shift_figure(moved, "planted").texts[:1]
+    (drawn,) = plots.shift_figure(moved, "planted").axes[0].texts
     assert drawn.get_text() == "No anti-stereotypical image of this category has neutral captions."
     assert study.gaps(found.inputs)["here"].tolist() == [
         "0 stereotype, 3 anti-stereotype",

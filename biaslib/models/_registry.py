@@ -156,6 +156,7 @@ def load(
     >>> load("oracle", dose=1, seed=0).mask_log_prob(["the person is a [MASK]."], ["nurse"]).shape
     (1, 1)
     """
+    _require_known_options(name, options)
     maker = _maker(name, profile) if checkpoint is None else None
     if maker is not None:
         runtime.note_model(name, maker.PROFILE, "dose" in options)
@@ -167,11 +168,6 @@ def load(
         raise unknown_name("model", name, [*REGISTRY, *_provided()])
     entry = REGISTRY[name]
     options = {key: value for key, value in options.items() if key not in _provided_options()}
-    if options and entry.family != "detector":
-        raise TypeError(
-            f"the model {name!r} takes no option {sorted(options)[0]!r}; leave it out"
-            f"{' and set BIASLIB_PRECISION' if 'precision' in options else ''}"
-        )
     path = _on_this_disk(entry, checkpoint, profile)
     _require_right_kind(entry, path)
     family = module_of(entry)
@@ -187,6 +183,16 @@ def load(
         model.find_detector = functools.partial(_detector, profile, device)
         model.other_detector = entry.other_detector
     return model
+
+
+def _require_known_options(name: str, options: dict[str, Any]) -> None:
+    """Refuse options of a registered model that neither it nor a profile's provider takes."""
+    unknown = sorted(set(options) - _provided_options())
+    if unknown and name in REGISTRY and REGISTRY[name].family != "detector":
+        raise TypeError(
+            f"the model {name!r} takes no option {unknown[0]!r}; leave it out"
+            f"{' and set BIASLIB_PRECISION' if 'precision' in unknown else ''}"
+        )
 
 
 def _provided() -> dict[str, Entry]:
