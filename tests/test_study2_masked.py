@@ -657,7 +657,7 @@ def test_without_a_photograph_the_captions_are_asked_and_what_is_missing_is_coun
     assert plots.association_table(results.scores, "S_V")["S_V"].tolist() == [
         "no entity has images"
     ]
-    drawn = plots.association_bars(results.scores, "S_L").texts[0].get_text()
+    drawn = plots.association_bars(results.scores, "S_L").axes[0].texts[0].get_text()
     assert drawn == "No entity has images: there is no S_L."
     assert plots.named_examples(study.named_instead(results.answers, given.entities), ["tie"]).empty
     said = plots.leaning_sentence(results.scores, study.shares(results.scores))
