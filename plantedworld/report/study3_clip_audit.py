@@ -26,7 +26,7 @@ def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
     Parameters
     ----------
     known
-        As of :func:`biaslib.studies.study3_clip_audit.beside_truth`.
+        As of :func:`plantedworld.studies.study3_clip_audit.beside_truth`.
     """
     rows = []
     for (facet, group), part in known.groupby(["facet", "group"], sort=False):
@@ -144,7 +144,7 @@ def recovered(found: dict[str, float]) -> str:
     Parameters
     ----------
     found
-        As of :func:`biaslib.studies.study3_clip_audit.against_truth`.
+        As of :func:`plantedworld.studies.study3_clip_audit.against_truth`.
     """
     numbers = (
         f"The planted share lies within the 95% interval for {found['inside']:.1%} of "
