@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 
 from biaslib.models.images import Pictures, pictures
-from biaslib.models.regions import RegionFeatures, SharedRegions
+from biaslib.models.regions import RegionFeatures
 from biaslib.runtime import file_sha256, source_hash
 from plantedworld._scenes import COLUMNS, blank_rows, boxes, draw
 from plantedworld._styles import STYLES
@@ -79,14 +79,14 @@ class Scenes(Pictures):
         hashes = [hashlib.sha256(line.encode()).hexdigest() for line in lines]
         return np.where(blank_rows(self.frame), "white", hashes).tolist()
 
-    def regions(self) -> RegionFeatures | SharedRegions:
+    def regions(self) -> RegionFeatures:
         """Return person, object and whole picture of every scene, each scene read once."""
         from plantedworld.models.regions import regions_of
 
         _, first, place = np.unique(self.ids, return_index=True, return_inverse=True)
         once = self.frame.iloc[first]
         corners = boxes(once).to_numpy(dtype=float).reshape(len(once), -1, 4)
-        return SharedRegions(regions_of(draw(once, style=self.style), corners), place)
+        return regions_of(draw(once, style=self.style), corners)[place]
 
 
 def frame_of(images: Scenes | pandas.DataFrame | None) -> pandas.DataFrame | None:

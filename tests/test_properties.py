@@ -64,14 +64,14 @@ def test_every_public_function_has_a_property():
 
 # A number printed in a paper or a manual, a closed form, an independent or a slow implementation.
 EVIDENCE = {
-    "test_association_metrics": {
+    "test_metrics_association": {
         association.association: "test_worked_example",
         association.cosines: "test_cosines_agree_with_slow_ones",
         association.effect_size: "test_agrees_with_slow_implementation",
         association.effect_size_of_scores: "test_worked_effect_size_of_scores",
         association.test_statistic: "test_worked_effect_size",
     },
-    "test_caption_association": {
+    "test_metrics_caption_association": {
         caption_association.audit: "test_audit_agrees_with_slow_loops",
         caption_association.c_asc: "test_c_asc_agrees_with_slow_loops",
         caption_association.entropy: "test_entropy_of_known_shares",
@@ -89,7 +89,7 @@ EVIDENCE = {
     "test_properties": {
         caption_association.skew_at_k: "test_skews_are_bounded_and_shrink_with_smoothing",
     },
-    "test_caption_selection": {
+    "test_metrics_caption_selection": {
         caption_selection.caption_probabilities: (
             "test_picks_are_invariant_to_the_softmax_and_to_shifts"
         ),
@@ -109,14 +109,14 @@ EVIDENCE = {
         caption_selection.vlrs: "test_agrees_with_slow_counting",
         caption_selection.vlss: "test_worked_shifts",
     },
-    "test_grounded": {
+    "test_metrics_grounded": {
         grounded: "test_experiment_3_as_printed_and_as_released",
         inference.exchange_test: "test_exchange_agrees_with_all_sign_patterns",
         inference.grounded_permutation_test: (
             "test_new_attributes_agree_with_recomputing_every_relabelling"
         ),
     },
-    "test_masked_lm": {
+    "test_metrics_masked_lm": {
         masked_lm.bias_score: "test_worked_pretraining_shift_and_bias",
         masked_lm.language_association: "test_agrees_with_slow_implementation",
         masked_lm.pretraining_shift: "test_agrees_with_slow_implementation",
