@@ -160,9 +160,10 @@ def test_a_page_description_called_jpg_starts_no_program(tmp_path, photo, ghosts
 
 
 def test_no_other_place_of_the_package_leaves_the_format_to_pillow():
-    """The sprites are the package's own."""
-    root = Path(runtime.__file__).parents[1]
-    lines = [line for path in root.rglob("*.py") for line in path.read_text().splitlines()]
+    """The sprites are the planted world's own."""
+    roots = [Path(runtime.__file__).parents[1], Path(plantedworld.__file__).parent]
+    paths = [path for root in roots for path in root.rglob("*.py")]
+    lines = [line for path in paths for line in path.read_text().splitlines()]
     opening = [line.strip() for line in lines if "Image.open(" in line]
     assert sorted("formats=" in line for line in opening) == [False, True]
     assert 'with Image.open(assets() / f"{code}.png") as image:' in opening
@@ -227,7 +228,22 @@ def test_scenes_are_drawn_as_planted_draws_them():
     assert (np.stack(list(loaded(found, np.array, range(20)))) == drawn).all()
     assert (found[7] == drawn[7]).all()
     assert (np.stack(list(found.part([7, 3]))) == drawn[[7, 3]]).all()
-    assert found.ids == pictures(drawn).ids
+
+
+def test_scenes_are_named_by_all_that_is_drawn_and_by_nothing_else():
+    scenes = plantedworld.faces(2, np.random.default_rng(3)).iloc[:20]
+    ids, pixels = pictures(scenes).ids, pictures(plantedworld.draw(scenes)).ids
+    assert len(set(ids)) >= len(set(pixels)) > 1
+    assert len(set(zip(ids, pixels, strict=True))) == len(set(ids))  # one name, one picture
+    assert pictures(scenes.assign(caption="a photo", triplet=range(20))).ids == ids
+    moved = pictures(scenes.assign(layout=scenes["layout"] + 1)).ids
+    assert not set(moved) & set(ids)
+    assert pictures(plantedworld.blank(2)).ids == ["white", "white"]
+    hatched = plantedworld.Scenes(scenes, "hatched")
+    assert hatched.source != plantedworld.Scenes(scenes).source
+    unknown = scenes.assign(blank=[None, *[False] * 19])
+    with pytest.raises(ValueError, match="scene 0: blank is not known"):
+        plantedworld.draw(unknown)
 
 
 def test_ids_are_hashes_of_content(tmp_path, photo):

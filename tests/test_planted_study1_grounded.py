@@ -388,7 +388,7 @@ def test_published_numbers_stand_beside_scores_of_paper_alone():
     assert row["d printed"] == 0.55
     assert row["difference"] == pytest.approx(0.05)
     assert len(table) == 12
-    with pytest.raises(ValueError, match="profile paper alone"):
+    with pytest.raises(ValueError, match="printed ones share no table; run the profile 'paper'"):
         plots.beside_printed(scores().assign(profile="planted"))
 
 

@@ -134,7 +134,7 @@ EVIDENCE = {
             "test_relabelled_differences_have_the_moments_of_the_null"
         ),
     },
-    "test_bootstrap_and_power": {
+    "test_inference_bootstrap_and_power": {
         inference.bootstrap: "test_two_samples_agree_with_scipy",
         inference.minimum_detectable_effect: "test_effect_size_that_goes_with_a_shift",
         inference.power: "test_power_agrees_with_the_manual_of_r",

@@ -563,7 +563,7 @@ class ByHash:
         self.name = name
 
     def embed(self, texts, images, level, **options):
-        names = [Path(image).name for image in images]
+        names = [Path(images.name(row)).name for row in range(len(images))]
         seeds = [sum(map(ord, text + name)) for text, name in zip(texts, names, strict=True)]
         return np.array([np.random.default_rng(seed).normal(size=8) for seed in seeds])
 
