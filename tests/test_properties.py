@@ -139,14 +139,14 @@ EVIDENCE = {
         inference.minimum_detectable_effect: "test_effect_size_that_goes_with_a_shift",
         inference.power: "test_power_agrees_with_the_manual_of_r",
     },
-    "test_proportions": {
+    "test_inference_proportions": {
         inference.bootstrap_selection: "test_agrees_with_a_slow_bootstrap",
         inference.proportion_interval: "test_bounds_solve_the_tail_equations",
     },
-    "test_stereotype_selection_study": {
+    "test_study4_captions": {
         inference.sign_flip_test: "test_sign_flips_of_single_items_are_mcnemars_test",
     },
-    "test_random_attributes": {
+    "test_inference_random_attributes": {
         inference.random_attribute_null: "test_agrees_with_one_set_after_the_other",
     },
 }

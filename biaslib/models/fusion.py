@@ -148,8 +148,11 @@ class FusionModel(ABC):
         """Run the network on a batch: ``tokens`` holds input_ids and attention_mask."""
 
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
-        """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
-        raise NotImplementedError(f"{type(self).__name__} can fill masks and has no word_logits")
+        """Return the masked-word head's logits for states (n, d): (n, vocabulary).
+
+        A family that fills masks has its own; this one answers for the others.
+        """
+        raise CapabilityError(f"{self.name} has no head that fills masks")
 
     def embed(
         self,
