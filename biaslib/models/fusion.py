@@ -25,6 +25,7 @@ from biaslib.models.capabilities import (
     MATCH,
     require,
 )
+from biaslib.models.errors import CapabilityError
 from biaslib.models.regions import SharedRegions
 from biaslib.models.text import LEVELS
 from biaslib.runtime import unknown_name
