@@ -171,7 +171,7 @@ def test_stimuli_of_one_call_share_their_scenes_and_name_them_by_what_they_show(
 def test_a_scene_is_read_as_regions_once_and_gives_what_the_scene_gives(store):
     (scenes,) = planted.planted_stimuli(["C6"], ["word"])
     drawn, rows = scenes.images, scenes.images.regions()
-    shown = WithRegions(drawn, lambda which: rows.whole[rows.rows[list(which)]], "by hand")
+    shown = WithRegions(drawn, lambda which: rows[list(which)], "by hand")
     regions = replace(scenes, images=shown)
     model = models.load("visualbert", profile="planted", dose=3, seed=0)
     (one,), (other,) = (study.embed(model, [each], store=store) for each in (scenes, regions))
