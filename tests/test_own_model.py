@@ -18,6 +18,7 @@ from biaslib.report import own_model as plots
 from biaslib.studies import own_model as study
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study3_clip_audit, study4_captions
+from biaslib.studies._scores import COLUMNS
 from plantedworld.inputs import study1_grounded as planted
 from plantedworld.models.checkpoints import checkpoint
 
@@ -54,7 +55,7 @@ def of_bert(store):
 def test_a_dual_encoder_gets_the_audits_of_dual_encoders(of_clip):
     assert of_clip.scores["part"].unique().tolist() == ["portraits by word", "captions by cosine"]
     assert dict(zip(of_clip.not_run["part"], of_clip.not_run["reason"], strict=True)) == NOT_OF_CLIP
-    assert list(of_clip.scores.columns) == study.TIDY
+    assert list(of_clip.scores.columns)[: len(COLUMNS)] == list(COLUMNS)
     assert set(of_clip.scores["model"]) == {"clip-dose3-seed0"}
     assert set(of_clip.scores["revision"]) == {of_clip.own.model.revision}
 
@@ -173,6 +174,46 @@ def test_flava_runs_every_part(store):
     found = study.audit(study.example("planted"), "planted", "cpu", store)
     assert found.not_run.empty, found.not_run.to_string()
     assert found.scores["part"].unique().tolist() == [part.name for part in study.PARTS]
+    of_one_schema(found.scores)
+
+
+ASKED_ABOUT = {
+    "ross2021": set(stimuli.association_tests(study1=True)["name"]),
+    "srinivasan2021": {*stimuli.entities()["entity"], "all"},
+    "hamidieh2023": set(stimuli.taxonomy("sobit")["word"]),
+    "zhou2022": {"overall", "gender", "profession", "tone", "age"},
+}
+LEVELS = {
+    "ross2021": {"sentence"},
+    "srinivasan2021": {"S_PT", "S_L", "S_V", "S_L, no image", "S_L, text model"},
+    "hamidieh2023": {"gender"},
+    "zhou2022": {"images"},
+}
+COUNTED = {
+    ("ross2021", "C6"): 16,
+    ("srinivasan2021", "all"): len(stimuli.entities()),
+    ("hamidieh2023", "nurse"): 300,
+    ("zhou2022", "overall"): 144,
+}
+"""What n counts: target words, entities, portraits, images."""
+
+
+def of_one_schema(scores):
+    """Check that the columns which all studies have mean the same in each."""
+    assert list(scores.columns)[: len(COLUMNS)] == list(COLUMNS)
+    assert set(scores["study"]) == set(ASKED_ABOUT)
+    assert (scores["profile"] == "planted").all()
+    assert (scores["dataset"].str.len() > 0).all()
+    for name, part in scores.groupby("study"):
+        assert set(part["test"]) <= ASKED_ABOUT[name]
+        assert set(part["level"]) <= LEVELS[name]
+    bounded = scores.dropna(subset=["low", "value"])
+    assert bounded["low"].le(bounded["high"]).all()
+    assert bounded["value"].between(bounded["low"] - 0.5, bounded["high"] + 0.5).mean() > 0.99
+    assert scores["p_value"].dropna().between(0, 1).all()
+    assert scores["p_value"].dropna().gt(0).all()
+    n = scores.drop_duplicates(["study", "test"]).set_index(["study", "test"])["n"]
+    assert {key: n[key] for key in COUNTED} == COUNTED
 
 
 class Matcher:

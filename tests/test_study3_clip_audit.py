@@ -48,7 +48,7 @@ def audit(store):
 
 def of(scores, statistic, level, word, group):
     rows = scores[(scores["statistic"] == statistic) & (scores["level"] == level)]
-    return rows[(rows["word"] == word) & (rows["group"] == group)].iloc[0]
+    return rows[(rows["test"] == word) & (rows["group"] == group)].iloc[0]
 
 
 def test_scores_are_tidy_and_complete(audit):
@@ -59,7 +59,7 @@ def test_scores_are_tidy_and_complete(audit):
         for level, groups in (("gender", 2), ("tone", 5), ("age", 3), ("gender x tone", 10))
         for statistic in ("c_asc", "share", "skew", "entropy")
     }
-    assert scores["test"].nunique() == 10
+    assert scores["bias_type"].nunique() == 10
     assert scores[["study", "model", "profile"]].drop_duplicates().values.tolist() == [
         ["hamidieh2023", "clip", "planted"]
     ]
@@ -116,8 +116,8 @@ def test_intervals_resample_people_and_are_the_same_with_the_same_seed(audit):
 
 
 def test_c_asc_recovers_the_planted_order_on_the_whole_taxonomy(audit):
-    women = audit.scores.query("statistic == 'c_asc' and group == 'women'").drop_duplicates("word")
-    truth = plantedworld.world(3, 0).truth.log_ratio(women["word"].str.lower().tolist(), "picture")
+    women = audit.scores.query("statistic == 'c_asc' and group == 'women'").drop_duplicates("test")
+    truth = plantedworld.world(3, 0).truth.log_ratio(women["test"].str.lower().tolist(), "picture")
     assert stats.spearmanr(women["value"], truth).statistic > 0.8
 
 
@@ -581,15 +581,15 @@ def test_the_cost_reckons_with_what_the_benchmark_measured():
 def test_tables_and_figures_show_the_scores(audit):
     scores, given = audit.scores, audit.given
     top = plots.top_words(scores, "gender", "Occupation", 3)
-    rows = scores.query("test == 'Occupation' and statistic == 'c_asc' and group == 'women'")
+    rows = scores.query("bias_type == 'Occupation' and statistic == 'c_asc' and group == 'women'")
     best = rows.sort_values("value", ascending=False).iloc[0]
-    star = "*" if best["word"] in stimuli.GENDERED_OCCUPATIONS else ""
-    assert top["women"].iloc[0] == f"{best['word']}{star} {best['value']:.2f}"
+    star = "*" if best["test"] in stimuli.GENDERED_OCCUPATIONS else ""
+    assert top["women"].iloc[0] == f"{best['test']}{star} {best['value']:.2f}"
     words = plots.unevenest(scores, "gender x tone", "Activity", 4)
     entropies = scores.query(
-        "test == 'Activity' and statistic == 'entropy' and level == 'gender x tone'"
+        "bias_type == 'Activity' and statistic == 'entropy' and level == 'gender x tone'"
     )
-    assert entropies.set_index("word").loc[words, "value"].is_monotonic_increasing
+    assert entropies.set_index("test").loc[words, "value"].is_monotonic_increasing
     table = plots.composition_table(scores, "gender x tone", "Activity", words)
     np.testing.assert_allclose(table.drop(columns="word").sum(axis=1), 1)
     figures = [
@@ -650,14 +650,14 @@ def test_every_printed_cell_finds_the_score_of_its_word_type_and_group():
             "profile": "paper",
             "statistic": "c_asc",
             "level": np.where(printed["facet"] == "gender", "gender", "race"),
-            "test": printed["category"],
+            "test": printed["word"],
+            "bias_type": printed["category"],
             "group": printed["group"].replace("Latino/Hispanic", "Latino_Hispanic"),
-            "word": printed["word"],
             "value": printed["casc"],
             "low": printed["casc"],
             "high": printed["casc"],
         }
-    ).drop_duplicates(["level", "test", "group", "word"])
+    ).drop_duplicates(["level", "test", "bias_type", "group"])
     assert set(scores["group"]) == {*fairface.GENDERS, *fairface.RACES}
     beside = plots.printed_beside(scores, range(3, 19))
     assert len(beside) == 709

@@ -129,7 +129,7 @@ def forest_table(found: study.Audit) -> pandas.DataFrame:
         statistic, *_ = SHOWN[name]
         kept = scores[(scores["statistic"] == statistic) & scores["value"].notna()]
         if name == "hamidieh2023":
-            kept = kept[kept["level"] == study.QUOTED]
+            kept = kept[kept["bias_type"] == study.QUOTED]
         order = kept["value"].abs().sort_values(ascending=False).index[:MOST]
         kept = kept.loc[order].sort_values("value")
         label = kept["test"] if name != "srinivasan2021" else kept["test"] + ", " + kept["level"]

@@ -150,13 +150,13 @@ def top_words(
     """
     n = list_length(facet, bias_type) if n is None else n
     rows = _rows(scores, "c_asc", facet)
-    rows = rows[(rows["test"] == bias_type) & ~rows["word"].isin(leave_out)]
+    rows = rows[(rows["bias_type"] == bias_type) & ~rows["test"].isin(leave_out)]
     starred = stimuli.GENDERED_OCCUPATIONS if bias_type == "Occupation" else ()
     columns = {}
     for group, part in rows.groupby("group", sort=False):
         best = part.sort_values("value", ascending=False, kind="stable").head(n)
         texts = [
-            f"{row.word}{'*' if row.word in starred else ''} {signed(row.value)}"
+            f"{row.test}{'*' if row.test in starred else ''} {signed(row.value)}"
             for row in best.itertuples()
         ]
         if interval:
@@ -185,8 +185,8 @@ def list_length(facet: str, bias_type: str) -> int:
 def unevenest(scores: pandas.DataFrame, facet: str, bias_type: str, n: int = 6) -> list[str]:
     """Return the words of a type whose retrieved portraits have the lowest entropy."""
     rows = _rows(scores, "entropy", facet)
-    rows = rows[rows["test"] == bias_type]
-    return rows.sort_values("value", kind="stable")["word"].head(n).tolist()
+    rows = rows[rows["bias_type"] == bias_type]
+    return rows.sort_values("value", kind="stable")["test"].head(n).tolist()
 
 
 def composition_table(
@@ -200,7 +200,7 @@ def composition_table(
         If a word was not scored under that type; the message names words that were.
     """
     rows = _rows(scores, "share", facet)
-    rows = rows[rows["test"] == bias_type]
+    rows = rows[rows["bias_type"] == bias_type].rename(columns={"test": "word"})
     for word in words:
         if word not in set(rows["word"]):
             raise unknown_name(f"word of the type {bias_type}", word, rows["word"].unique())
@@ -266,16 +266,16 @@ def composition(
 def entropy_table(scores: pandas.DataFrame, facet: str, n: int = 8) -> pandas.DataFrame:
     """Return the words of the open types with the lowest entropy, and their most frequent group."""
     rows = _rows(scores, "entropy", facet)
-    rows = rows[rows["test"].isin(OPEN_TYPES)].sort_values("value", kind="stable").head(n)
-    shares = _rows(scores, "share", facet).set_index(["test", "word"])
+    rows = rows[rows["bias_type"].isin(OPEN_TYPES)].sort_values("value", kind="stable").head(n)
+    shares = _rows(scores, "share", facet).set_index(["bias_type", "test"])
     first = [
-        shares.loc[[(row.test, row.word)]].sort_values("value").iloc[-1]
+        shares.loc[[(row.bias_type, row.test)]].sort_values("value").iloc[-1]
         for row in rows.itertuples()
     ]
     return pandas.DataFrame(
         {
-            "word": rows["word"].to_numpy(),
-            "type": rows["test"].to_numpy(),
+            "word": rows["test"].to_numpy(),
+            "type": rows["bias_type"].to_numpy(),
             "entropy": rows["value"].to_numpy(),
             "95% interval": interval_texts(rows),
             "most frequent group": [each["group"] for each in first],
@@ -317,7 +317,7 @@ def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = 
     rows = _rows(scores, "c_asc", facet)
     rows = rows[rows["group"] == rows["group"].iloc[0]]
     kinds = {"innocent words": np.abs(innocent)}
-    kinds |= {name: part["value"].abs() for name, part in rows.groupby("test", sort=False)}
+    kinds |= {name: part["value"].abs() for name, part in rows.groupby("bias_type", sort=False)}
     return pandas.DataFrame(
         [
             {"words": name, "n": len(v), "median": np.median(v), "95% below": np.quantile(v, 0.95)}
@@ -331,7 +331,9 @@ def innocent_figure(scores: pandas.DataFrame, innocent: np.ndarray, facet: str =
     rows = _rows(scores, "c_asc", facet)
     rows = rows[rows["group"] == rows["group"].iloc[0]]
     groups = {"innocent words": innocent}
-    groups |= {name: part["value"].to_numpy() for name, part in rows.groupby("test", sort=False)}
+    groups |= {
+        name: part["value"].to_numpy() for name, part in rows.groupby("bias_type", sort=False)
+    }
     figure, axis = subplots(height=0.36 * len(groups) + 1)
     axis.boxplot(list(groups.values()), orientation="horizontal", tick_labels=list(groups))
     axis.axvline(0, color="0.5", linewidth=1)
@@ -461,11 +463,10 @@ def explorer(
         To choose from; by default all.
     """
     facets = list(facets or given.groups)
-    kept = scores[scores["test"].isin(types)]
-    kept = kept[kept["word"].isin(words)].drop_duplicates(["level", "statistic", "word", "group"])
+    kept = _once(scores, words, types)
     note = "planted world" if given.profile == "planted" else "this run"
     cases = {}
-    for (word, facet), rows in kept.groupby(["word", "level"], sort=False):
+    for (word, facet), rows in kept.groupby(["test", "level"], sort=False):
         if facet in facets:
             members = given.groups[facet]
             cases[word, facet] = _word_drawings(rows, word, facet, members, note)
@@ -481,9 +482,8 @@ def explorer_table(
 ) -> pandas.DataFrame:
     """Return the numbers of :func:`explorer`, a row a word and group."""
     facets = list(facets or given.groups)
-    kept = scores[scores["test"].isin(types) & scores["word"].isin(words)]
-    kept = kept.drop_duplicates(["level", "statistic", "word", "group"])
-    found = kept.set_index(["statistic", "word", "level", "group"])[["value", "low", "high"]]
+    kept = _once(scores, words, types)
+    found = kept.set_index(["statistic", "test", "level", "group"])[["value", "low", "high"]]
     found, rows = found.to_dict("index"), []
     for word in words:
         for facet in facets:
@@ -498,6 +498,11 @@ def explorer_table(
                      "in the data": f"{part:.0%}", "entropy": f"{entropy:.2f}"}
                 )  # fmt: skip
     return pandas.DataFrame(rows)
+
+
+def _once(scores, words: Sequence[str], types: Sequence[str]) -> pandas.DataFrame:
+    kept = scores[scores["bias_type"].isin(types) & scores["test"].isin(words)]
+    return kept.drop_duplicates(["level", "statistic", "test", "group"])
 
 
 def _interval(row) -> str:
@@ -584,11 +589,12 @@ def printed_beside(scores: pandas.DataFrame, numbers: Sequence[int]) -> pandas.D
     printed = pandas.concat(published.table("hamidieh2023", number) for number in numbers)
     printed = printed.assign(
         level=printed["facet"],
-        test=printed["category"],
+        test=printed["word"],
+        bias_type=printed["category"],
         label=printed["group"].str.replace("/", "_"),
     )
     ours = scores[scores["statistic"] == "c_asc"].rename(columns={"group": "label"})
-    keys = ["level", "test", "label", "word"]
+    keys = ["level", "test", "bias_type", "label"]
     both = printed.merge(ours[[*keys, "value", "low", "high"]], on=keys, how="left")
     found = both[["value", "low", "high"]].to_dict("records")
     return pandas.DataFrame(

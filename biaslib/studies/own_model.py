@@ -33,10 +33,10 @@ from biaslib.models.regions import NothingFoundError
 from biaslib.runtime import progress
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study2_masked as masked
+from biaslib.studies._scores import COLUMNS, tidy
 
 __all__ = [
     "PARTS",
-    "TIDY",
     "Audit",
     "Part",
     "audit",
@@ -44,10 +44,6 @@ __all__ = [
     "example",
     "summary",
 ]
-
-TIDY = ["study", "part", "model", "revision", "profile", "dataset", "test", "level", "statistic"]
-TIDY += ["value", "low", "high", "p_value", "n", "seed"]
-"""Columns of the scores of an audit."""
 
 WITH_IMAGES = ("S_L", "S_V")
 """Sources of study 2's scores that need images."""
@@ -101,7 +97,8 @@ class Audit:
     profile
         ``planted`` says nothing of photographs.
     scores
-        The scores of all parts that were run: see :data:`TIDY`.
+        The tidy scores of all parts that were run, with their *part*; *model* is what was asked
+        for. A column that another study has alone is empty.
     not_run
         *study*, *part*, *reason*, and *kind*: ``not possible`` for the model, ``not there`` where
         data or weights are missing, ``error`` for a fault.
@@ -196,7 +193,8 @@ def audit(
             tables.append(_scores(part, own, chosen, store))
         except Exception as error:  # the other parts run, and the page names this one
             not_run.append((part.study, part.name, *_reason(error)))
-    scores = pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame(columns=TIDY)
+    nothing = pandas.DataFrame(columns=[*COLUMNS, "part"])
+    scores = pandas.concat(tables, ignore_index=True) if tables else nothing
     table = pandas.DataFrame(not_run, columns=["study", "part", "reason", "kind"])
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     return Audit(own, chosen, scores, table, now)
@@ -207,9 +205,7 @@ def _scores(
 ) -> pandas.DataFrame:
     if missing := part.missing(own):
         raise CapabilityError(missing)
-    found = part.run(own, profile, store)
-    given = {"study": part.study, "part": part.name, "model": own.given, "profile": profile}
-    return found.assign(**given).reindex(columns=TIDY)
+    return tidy(part.run(own, profile, store), part=part.name, model=own.given)
 
 
 def _reason(error: Exception) -> tuple[str, str]:
@@ -228,12 +224,8 @@ def _associations(with_images: bool):
         given = grounded.inputs(profile, only_sound=True, levels=["sentence"], n_texts=1)
         # Out of domain, all models of the study have the same pictures.
         stimuli = [each for each in next(iter(given.values())) if each.level == "sentence"]
-        labels = {"dataset": given.dataset}
-        found = grounded.run(
-            own.model, stimuli, (1,), ("none",), with_images, store, labels, n_bootstrap=RESAMPLES
-        )
-        # A target word, and not each of its sentences and pictures, is the unit of the p-value.
-        return found.assign(p_value=found["p_value_words"], n=found["n_words"])
+        settings = {"labels": given.labels, "units": "words", "n_bootstrap": RESAMPLES}
+        return grounded.run(own.model, stimuli, (1,), ("none",), with_images, store, **settings)
 
     return run
 
@@ -249,7 +241,7 @@ def _masked(with_images: bool):
         found = masked.run(given, own.model, text_model, **settings).scores
         kept = found[found["statistic"] == "B"]
         kept = kept[kept["level"].isin(levels)]
-        shares = masked.shares(found).assign(dataset=given.dataset, revision=own.model.revision)
+        shares = masked.shares(found)
         shares = shares[(shares["test"] == "all") & shares["level"].isin(levels)]
         return pandas.concat([kept, shares], ignore_index=True)
 
@@ -266,8 +258,7 @@ def _portraits(own: OwnModel, profile: str, store: runtime.Store | None) -> pand
     image = clip_audit.embed_images(own.model, given.portraits, store)
     retrieved = clip_audit.retrieve(text, image, given.k)
     found = clip_audit.score(retrieved, given, table, own.model, n_resamples=RESAMPLES)
-    women = found[(found["group"] == given.gender[0]) & found["statistic"].isin(["c_asc", "share"])]
-    return women.assign(test=women["word"], level=women["test"])
+    return found[(found["group"] == given.gender[0]) & found["statistic"].isin(["c_asc", "share"])]
 
 
 def _selection(head: str):
@@ -357,7 +348,7 @@ def _of_words(scores: pandas.DataFrame) -> list[dict[str, Any]]:
     clear = (standardised["low"] > 0) | (standardised["high"] < 0)
     count = {"value": float(clear.sum()), "low": np.nan, "high": np.nan, "n": len(clear)}
     rows = [_row("words whose C-ASC interval leaves out 0", count, "words")]
-    occupations = standardised[standardised["level"] == QUOTED]
+    occupations = standardised[standardised["bias_type"] == QUOTED]
     if len(occupations):
         largest = occupations.loc[occupations["value"].abs().idxmax()]
         what = f"largest C-ASC of women, occupations: {largest['test']}"

@@ -27,6 +27,7 @@ from biaslib.studies import _study1_files as files
 from biaslib.studies import _study1_regions as regions
 from biaslib.studies import _study1_released as released
 from biaslib.studies._inputs import provided_inputs
+from biaslib.studies._scores import tidy
 from biaslib.studies._study1_files import RELEASED, SETS
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "MASKINGS",
     "MODELS",
     "SETS",
+    "UNITS",
     "VARIANTS",
     "EmbeddedSets",
     "GroundedStimuli",
@@ -52,6 +54,8 @@ __all__ = [
     "score_released",
     "tests",
 ]
+
+STUDY = "ross2021"
 
 MODELS = ("visualbert", "vilbert", "lxmert", "vl-bert")
 """The models of the paper, in the order of its Table 4."""
@@ -79,6 +83,9 @@ DOMAINS = ("out of domain", "in domain")
 
 IN_DOMAIN = {"visualbert": "coco", "lxmert": "coco", "vilbert": "concap", "vl-bert": "concap"}
 """The released set that plays each model's own pictures."""
+
+UNITS = ("texts", "words")
+"""What a p-value can count: every text with an image, as the paper does, or the target words."""
 
 EXCHANGES = 20_000
 """Exchanges drawn for Experiment 3 where they are too many to be counted."""
@@ -332,15 +339,16 @@ def score(
     n_bootstrap: int = 500,
     seed: int = 0,
     p_values: bool = True,
+    units: str = "texts",
 ) -> dict[str, object]:
     """Return one row of scores of an experiment.
 
     All p-values are computed and not sampled as long as that can be done, one-sided, and to a
-    relative error of 5% where less would take long; *p_low* and *p_high* enclose them. *p_value*
-    takes every text with an image as a unit, as the released code does; *p_value_words* and
-    *p_value_images* keep together what shares a target word, or a picture. Those of Experiments 1
-    and 2 relabel targets; those of Experiment 3 exchange a target's own attribute set with the
-    other one.
+    relative error of 5% where less would take long; *p_low* and *p_high* enclose *p_value*,
+    which counts *units*: by default every text with an image, as the released code does.
+    *p_value_words* and *p_value_images* keep together what shares a target word, or a picture.
+    Those of Experiments 1 and 2 relabel targets; those of Experiment 3 exchange a target's own
+    attribute set with the other one.
 
     Parameters
     ----------
@@ -354,6 +362,9 @@ def score(
         Of the resamples.
     p_values
         Whether they are wanted.
+    units
+        What *p_value* and *n* count: ``texts``, every text with an image, or ``words``, the target
+        words.
 
     Returns
     -------
@@ -363,15 +374,24 @@ def score(
         divides by the spread), *p_value* with *p_low*, *p_high* and *p_method*, *p_value_words*,
         *p_value_images* (NaN where a picture is in both target sets), *p_value_attributes* (of
         Experiment 2, words as units: a relabelled target takes the attribute images of its new
-        label), *n* (texts with an image), *n_words*, *n_images* of the targets.
+        label), *n* (the units), *n_words*, *n_images* of the targets.
+
+    Raises
+    ------
+    UnknownNameError
+        If there are no such units.
     """
+    if units not in UNITS:
+        raise unknown_name("kind of units", units, UNITS)
     row = _described(sets, experiment, seed)
+    if units == "words":
+        row["n"] = row["n_words"]
     result = _defined(sets, experiment)
     if result is None:
         return row | {"value": np.nan, "numerator": 0.0, "low": np.nan, "high": np.nan}
     low, high = _interval(sets, experiment, n_bootstrap, seed)
     found = {"value": result.effect_size, "low": low, "high": high, "numerator": numerator(result)}
-    return row | found | (_p_values(result, sets, seed) if p_values else {})
+    return row | found | (_p_values(result, sets, seed, units) if p_values else {})
 
 
 def score_released(
@@ -466,7 +486,8 @@ def run(
     experiments, maskings
         Which.
     labels
-        Further columns, such as dataset or dose.
+        *profile* and *dataset*, as of :attr:`Inputs.labels` (if they are left out, the profile of
+        the run and an empty name), and further columns, such as a dose.
     variant
         One of :data:`VARIANTS`.
     **settings
@@ -475,7 +496,7 @@ def run(
     Returns
     -------
     pandas.DataFrame
-        Columns study, model, revision, images, variant, *labels*, and those of :func:`score`.
+        Tidy scores, and *images* (with or without), *variant*, those of :func:`score`, *labels*.
     """
     if _is_released(variant):
         from biaslib.models.released import reader
@@ -512,11 +533,10 @@ def _run_released(model, every, experiments, maskings, with_images, store, setti
 
 
 def _labelled(rows, model, with_images, variant, labels) -> pandas.DataFrame:
-    named = {"study": "ross2021", "model": model.name, "revision": model.revision}
+    named = {"study": STUDY, "model": model.name, "revision": model.revision}
+    where = {"profile": runtime.profile(), "dataset": ""}
     shown = {"images": "with" if with_images else "without", "variant": variant}
-    scores = pandas.DataFrame(rows)
-    first = pandas.DataFrame(named | shown | (labels or {}), index=scores.index)
-    return first.join(scores)
+    return tidy(rows, **(named | where | shown | (labels or {})))
 
 
 class Inputs(dict):
@@ -524,7 +544,7 @@ class Inputs(dict):
 
     Attributes
     ----------
-    dataset
+    profile, dataset
         Whose images they are.
     problems
         One row a problem: *severity*, *kind*, *where* (source, file and set), *what*.
@@ -541,13 +561,19 @@ class Inputs(dict):
     def __init__(
         self,
         every: dict[str, list[GroundedStimuli]],
+        profile: str,
         dataset: str,
         found: files.Checked | None = None,
     ) -> None:
         super().__init__(every)
-        self.dataset = dataset
+        self.profile, self.dataset = profile, dataset
         found = found or files.none_checked()
         self.problems, self.left, self.asked = found.problems, found.left, found.asked
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What :func:`run` says of scores on these stimuli."""
+        return {"profile": self.profile, "dataset": self.dataset}
 
 
 def inputs(profile: str | None = None, **settings: Any) -> Inputs:
@@ -638,7 +664,7 @@ def paper_inputs(
     datasets.require_sound(wrong, "the regions of study 1", only_sound)
     problems = pandas.concat([found.problems, wrong], ignore_index=True)
     source = ", ".join(dict.fromkeys(map(str, sources.values())))
-    return Inputs(shown, f"ross2021, {source}", replace(found, problems=problems))
+    return Inputs(shown, "paper", f"ross2021, {source}", replace(found, problems=problems))
 
 
 def _regions_folder(source: str | Path) -> Path:
@@ -689,15 +715,18 @@ def require_tests(names: Sequence[str] | None) -> None:
             raise unknown_name("test", name, tests()["test"])
 
 
-def _p_values(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:
+def _p_values(
+    result: GroundedResult, sets: EmbeddedSets, seed: int, units: str
+) -> dict[str, object]:
     items = _tested(result, seed)
     words = _tested(averaged(result, sets.words), seed)
     by_images = _by_images(result, sets, items.p_value, seed)
+    judged = words if units == "words" else items
     found = {
-        "p_value": items.p_value,
-        "p_low": items.low,
-        "p_high": items.high,
-        "p_method": items.method,
+        "p_value": judged.p_value,
+        "p_low": judged.low,
+        "p_high": judged.high,
+        "p_method": judged.method,
         "p_value_words": words.p_value,
         "p_value_images": by_images,
     }

@@ -24,6 +24,7 @@ from biaslib.models.errors import CheckpointError
 from biaslib.models.images import Decoded, Pictures, WithRegions, pictures, read_by, read_once
 from biaslib.models.regions import RegionFeatures
 from biaslib.studies._inputs import provided_inputs
+from biaslib.studies._scores import tidy
 
 __all__ = [
     "AGENTS",
@@ -69,7 +70,7 @@ SOURCES = {
 ARTICLES = ("fitted", "printed")
 NO_IMAGE = ("text", "blank")
 
-STUDY = "masked association"
+STUDY = "srinivasan2021"
 ENTITY_COLUMNS = ["entity", "frame", "set", "stereotype"]
 ANSWER_COLUMNS = ["entity", "gender", "image", "agent", "candidate", "log_p"]
 
@@ -649,15 +650,14 @@ def run(
     return Results(labelled, asked, before, found, weights)
 
 
-def _labelled(found: pandas.DataFrame, inputs: Inputs, model: Any, text_model: Any):
-    """Return scores with study, model, revision, profile and dataset before them."""
+def _labelled(
+    found: pandas.DataFrame, inputs: Inputs, model: Any, text_model: Any
+) -> pandas.DataFrame:
     of_text = found["level"] == "S_L, text model"
-    labels = {"study": STUDY}
-    for name in ("name", "revision"):
-        ours, other = (getattr(each, name) for each in (model, text_model))
-        labels["model" if name == "name" else name] = np.where(of_text, other, ours)
-    labels |= {"profile": inputs.profile, "dataset": inputs.dataset}
-    return pandas.concat([pandas.DataFrame(labels, index=found.index), found], axis=1)
+    labels = {"study": STUDY, "profile": inputs.profile, "dataset": inputs.dataset}
+    labels["model"] = np.where(of_text, text_model.name, model.name)
+    labels["revision"] = np.where(of_text, text_model.revision, model.revision)
+    return tidy(found, **labels)
 
 
 def _sound_entities(entities: pandas.DataFrame, found: pandas.DataFrame) -> pandas.DataFrame:
@@ -709,9 +709,7 @@ def scores(
         for level, (bias, weighted) in found.items():
             tidy = _tidy(bias, weighted, n_resamples, [seed, at])
             rows += [labels | {"level": level, "seed": seed} | row for row in tidy]
-    columns = ["test", "level", "statistic", "value", "low", "high", "p_value", "n", "seed"]
-    columns += ["probability", "normaliser", "set", "stereotype"]
-    return pandas.DataFrame(rows)[columns]
+    return pandas.DataFrame(rows)
 
 
 def _own_log_p(found: pandas.DataFrame) -> pandas.DataFrame:
@@ -827,17 +825,16 @@ def shares(found: pandas.DataFrame) -> pandas.DataFrame:
     Parameters
     ----------
     found
-        Of :func:`scores`.
+        Scores of :func:`run`.
 
     Returns
     -------
     pandas.DataFrame
-        One row a share and set of entities (and ``"all"``): *test*, the set; *level*;
-        *statistic*; *value*, *low*, *high* (Clopper and Pearson), *p_value* (two-sided binomial
-        test against one half), *n*, *count*.
+        Tidy scores, one row a share and set of entities (and ``"all"``), which is the *test*;
+        *low*, *high* (Clopper and Pearson), *p_value* (two-sided binomial test against one half)
+        rest on *n* entities; *count*.
     """
-    bias = found[found["statistic"] == "B"]
-    rows = []
+    bias, rows = found[found["statistic"] == "B"], []
     for name, group in [("all", bias), *bias.groupby("set", sort=False)]:
         for level in ("S_L, no image", "S_L, text model"):
             labelled = group[(group["level"] == level) & (group["stereotype"] != "")]
@@ -846,7 +843,10 @@ def shares(found: pandas.DataFrame) -> pandas.DataFrame:
             rows.append(_share(name, level, "agrees with the label", agrees))
         shifted = group.loc[group["level"] == "S_PT", "value"] < 0
         rows.append(_share(name, "S_PT", "towards men", shifted))
-    return pandas.DataFrame(rows)
+    shown = pandas.DataFrame(rows)
+    of_level = bias.drop_duplicates("level").set_index("level").loc[shown["level"]]
+    names = ("study", "model", "revision", "profile", "dataset", "seed")
+    return tidy(shown, **{name: of_level[name].to_numpy() for name in names})
 
 
 def _share(name: str, level: str, statistic: str, hits: pandas.Series) -> dict:

@@ -29,6 +29,7 @@ from biaslib.metrics import caption_association
 from biaslib.models import processes, stored
 from biaslib.models.images import Pictures, read_by
 from biaslib.studies._inputs import provided_inputs
+from biaslib.studies._scores import tidy
 
 __all__ = [
     "COST",
@@ -541,14 +542,13 @@ def score(
     Returns
     -------
     pandas.DataFrame
-        One row a statistic, word and group: study, model, revision, profile, dataset, test (the
-        type of bias), level (the facet), word, kind, group, statistic, value, low, high, p_value,
-        p_adjusted, n, seed. ``c_asc``, ``share`` (of the k retrieved) and ``skew`` (log of its
-        ratio to the share in the data set, one portrait added) a group; ``entropy`` a facet, its
-        group "all". p-values: Welch's test for C-ASC, the hypergeometric test for shares; adjusted
-        (Benjamini and Yekutieli) over all words and groups of a facet and statistic. Intervals are
-        95% percentile intervals that draw people anew, each portrait taken for another person; a
-        group of one portrait has none.
+        Tidy scores, one row a statistic, word (*test*), facet (*level*) and *group*; *n* portraits;
+        *bias_type*, *kind*, *p_adjusted*. ``c_asc``, ``share`` (of the k retrieved) and ``skew``
+        (log of its ratio to the share in the data set, one portrait added) a group; ``entropy`` a
+        facet, its group "all". p-values: Welch's test for C-ASC, the hypergeometric test for
+        shares; adjusted (Benjamini and Yekutieli) over all words and groups of a facet and
+        statistic. Intervals are 95% percentile intervals that draw people anew, each portrait
+        taken for another person; a group of one portrait has none.
     """
     rng = np.random.default_rng(seed)
     everyone = pandas.concat(given.groups.values(), axis=1)
@@ -579,7 +579,7 @@ def score(
     scores = pandas.concat(rows, ignore_index=True)
     labels = {"study": STUDY, "model": model.name, "revision": model.revision}
     labels |= {"profile": given.profile, "dataset": given.dataset}
-    return scores.assign(**labels, n=len(given.people), seed=seed)
+    return tidy(scores, **labels, n=len(given.people), seed=seed)
 
 
 def _tidy(table, facet, names, statistic, value, low, high, p_value) -> pandas.DataFrame:
@@ -587,11 +587,11 @@ def _tidy(table, facet, names, statistic, value, low, high, p_value) -> pandas.D
     adjusted = np.full(p_value.shape, np.nan)
     if np.isfinite(p_value).all():
         adjusted = inference.adjust_table(p_value, "by")
-    words_ = table.loc[table.index.repeat(len(names)), ["bias_type", "word", "kind"]]
+    words_ = table.loc[table.index.repeat(len(names)), ["word", "bias_type", "kind"]]
     columns = {
-        "test": words_["bias_type"].to_numpy(),
+        "test": words_["word"].to_numpy(),
         "level": facet,
-        "word": words_["word"].to_numpy(),
+        "bias_type": words_["bias_type"].to_numpy(),
         "kind": words_["kind"].to_numpy(),
         "group": np.tile(np.asarray(names, dtype=object), len(table)),
         "statistic": statistic,

@@ -28,6 +28,7 @@ from biaslib.models.images import Decoded, Pictures, pictures
 from biaslib.models.regions import NothingFoundError
 from biaslib.runtime import DownloadError, Store, data_folder, progress
 from biaslib.studies._inputs import provided_inputs
+from biaslib.studies._scores import tidy
 
 __all__ = [
     "HEADS",
@@ -556,11 +557,12 @@ def selection_scores(
     Returns
     -------
     pandas.DataFrame
-        The columns of tidy scores, and *head*, *count*, *tied* and *method*.
+        Tidy scores, one row a way, category (*test*) and statistic; *level*, what is averaged over;
+        *n* images; *head*, *count*, *tied* and *method*.
     """
     places = np.arange(len(found.inputs.table)) if rows is None else np.asarray(rows)
     table, anti = found.inputs.table.iloc[places], found.inputs.anti[places]
-    tidy = []
+    every = []
     for scored in found.scored.values():
         sets = caption_selection.selection_scores(
             scored.original[places],
@@ -575,24 +577,12 @@ def selection_scores(
         units = table["target" if per_target else "triplet"].tolist()
         for category, each in sets.items():
             for name in ("vlrs", "vlbs", "ivlas"):
-                row = _selection_row(each, name, units, n_resamples, seed)
-                level = "target terms" if per_target else "images"
-                tidy.append(_tidy(found, scored, category, level) | row)
-    return pandas.DataFrame(tidy)
-
-
-def _tidy(found: Run, scored: Scored, test: str, level: str) -> dict[str, Any]:
-    return {
-        "study": STUDY,
-        "model": scored.way.label,
-        "head": scored.way.head,
-        "revision": scored.revision,
-        "profile": found.inputs.profile,
-        "dataset": found.inputs.dataset,
-        "test": test,
-        "level": level,
-        "p_value": np.nan,
-    }
+                labels = {"model": scored.way.label, "revision": scored.revision}
+                labels |= {"test": category, "head": scored.way.head}
+                every.append(labels | _selection_row(each, name, units, n_resamples, seed))
+    labels = {"profile": found.inputs.profile, "dataset": found.inputs.dataset}
+    level = "target terms" if per_target else "images"
+    return tidy(every, study=STUDY, level=level, **labels)
 
 
 def _selection_row(scores, name: str, units: list, n_resamples: int, seed: int) -> dict[str, Any]:

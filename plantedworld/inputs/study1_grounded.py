@@ -60,7 +60,7 @@ def inputs(
     split = "held out" if domain == DOMAINS[0] else "train"
     names = names if names is None else tuple(names)
     every = _stimuli(names, tuple(levels), n_per_word, n_texts, seed, split, style)
-    return Inputs(dict.fromkeys(available_models(), every), "planted scenes")
+    return Inputs(dict.fromkeys(available_models(), every), "planted", "planted scenes")
 
 
 @functools.lru_cache(maxsize=4)

@@ -114,7 +114,7 @@ def null_scores(
     tables = []
     for seed in progress(list(seeds), "models without bias"):
         model = models.load(NULL_MODEL, profile="planted", dose=0, seed=seed)
-        labels = {"dose": 0, "world": seed}
+        labels = {"profile": "planted", "dataset": "planted scenes", "dose": 0, "world": seed}
         tables.append(
             study.run(model, every, experiments, store=store, labels=labels, n_bootstrap=0)
         )

@@ -1,0 +1,54 @@
+"""The columns with which the scores of every study begin."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas
+
+__all__ = ["COLUMNS", "tidy"]
+
+COLUMNS = (
+    *("study", "model", "revision", "profile", "dataset", "test", "level", "statistic"),
+    *("value", "low", "high", "p_value", "n", "seed"),
+)
+"""What the scores of all studies have, in this order and in one meaning.
+
+*study*, the paper; *model* and *revision*, what was measured, and of which weights; *profile* and
+*dataset*, on what; *test*, what was asked about: an association test, an entity, a word, a category
+of captions; *level*, at which setting of the study; *statistic* with its *value*, *low* and *high*
+of a 95% interval, and *p_value*, NaN where there is none; *n*, the units that the p-value, or else
+the value, rests on; *seed*, of what is drawn.
+"""
+
+OPTIONAL = ("low", "high", "p_value")
+
+
+def tidy(rows: pandas.DataFrame | Iterable[Mapping[str, Any]], **labels: Any) -> pandas.DataFrame:
+    """Return scores with :data:`COLUMNS` first, and a study's own columns after them.
+
+    Parameters
+    ----------
+    rows
+        One a number. Bounds and p-values that a study does not have are filled with NaN.
+    **labels
+        Columns that are the same in all rows, or one entry a row.
+
+    Raises
+    ------
+    ValueError
+        If another column is missing; the message names it.
+
+    Examples
+    --------
+    >>> labels = {"study": "s", "model": "m", "revision": "r", "profile": "paper", "dataset": "d"}
+    >>> row = {"test": "C6", "level": "word", "statistic": "d", "value": 1.0, "n": 8, "seed": 0}
+    >>> tidy([row], **labels)[["test", "value", "low"]].to_dict("records")
+    [{'test': 'C6', 'value': 1.0, 'low': nan}]
+    """
+    table = pandas.DataFrame(rows).assign(**labels)
+    table = table.assign(**{name: np.nan for name in OPTIONAL if name not in table})
+    missing = [name for name in COLUMNS if name not in table]
+    if missing:
+        raise ValueError(f"scores lack the columns {', '.join(missing)}")
+    return table[[*COLUMNS, *(name for name in table if name not in COLUMNS)]]
