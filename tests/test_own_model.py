@@ -18,7 +18,7 @@ from biaslib.report import own_model as plots
 from biaslib.studies import own_model as study
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study3_clip_audit, study4_captions
-from biaslib.studies._scores import COLUMNS
+from biaslib.studies.scores import COLUMNS
 from plantedworld.inputs import study1_grounded as planted
 from plantedworld.models.checkpoints import checkpoint
 

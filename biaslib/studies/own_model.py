@@ -33,7 +33,7 @@ from biaslib.models.regions import NothingFoundError
 from biaslib.runtime import progress
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study2_masked as masked
-from biaslib.studies._scores import COLUMNS, tidy
+from biaslib.studies.scores import COLUMNS, tidy
 
 __all__ = [
     "PARTS",

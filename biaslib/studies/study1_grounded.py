@@ -27,8 +27,8 @@ from biaslib.studies import _study1_files as files
 from biaslib.studies import _study1_regions as regions
 from biaslib.studies import _study1_released as released
 from biaslib.studies._inputs import provided_inputs
-from biaslib.studies._scores import tidy
 from biaslib.studies._study1_files import RELEASED, SETS
+from biaslib.studies.scores import tidy
 
 __all__ = [
     "BASELINES",

@@ -24,7 +24,7 @@ from biaslib.models.errors import CheckpointError
 from biaslib.models.images import Decoded, Pictures, WithRegions, pictures, read_by, read_once
 from biaslib.models.regions import RegionFeatures
 from biaslib.studies._inputs import provided_inputs
-from biaslib.studies._scores import tidy
+from biaslib.studies.scores import tidy
 
 __all__ = [
     "AGENTS",

@@ -29,7 +29,7 @@ from biaslib.metrics import caption_association
 from biaslib.models import processes, stored
 from biaslib.models.images import Pictures, read_by
 from biaslib.studies._inputs import provided_inputs
-from biaslib.studies._scores import tidy
+from biaslib.studies.scores import tidy
 
 __all__ = [
     "COST",

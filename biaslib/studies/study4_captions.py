@@ -28,7 +28,7 @@ from biaslib.models.images import Decoded, Pictures, pictures
 from biaslib.models.regions import NothingFoundError
 from biaslib.runtime import DownloadError, Store, data_folder, progress
 from biaslib.studies._inputs import provided_inputs
-from biaslib.studies._scores import tidy
+from biaslib.studies.scores import tidy
 
 __all__ = [
     "HEADS",
