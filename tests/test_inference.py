@@ -162,7 +162,7 @@ def test_a_histogram_is_of_a_fitting_experiment_and_of_finite_scores():
     scores = np.array([0.1, 0.2])
     with pytest.raises(ValueError, match="is for Experiment 3, this is 1"):
         inference.exchange_histogram(GroundedResult(1, 1.0, 1, scores, scores), [0, 1])
-    with pytest.raises(ValueError, match="a target set is empty"):
+    with pytest.raises(ValueError, match="give one list of at least one a set"):
         inference.permutation_histogram([], [1.0], [0, 1])
     with pytest.raises(ValueError, match="not finite"):
         inference.permutation_histogram([np.nan], [1.0], [0, 1])

@@ -15,8 +15,8 @@ def needs_more_sums(n: int, size: int, limit: int) -> bool:
     return False
 
 
-def count_by_halves(scores: np.ndarray, size: int, threshold: float) -> int:
-    """Count the choices of ``size`` scores whose sum is at least ``threshold``.
+def count_by_halves(scores: np.ndarray, size: int, *thresholds: float) -> list[int]:
+    """Count the choices of ``size`` scores whose sum is at least each of some thresholds.
 
     A choice takes k scores from the first half of the list and size - k from the second. The sums
     within each half are listed and sorted; for each sum of one half, a binary search counts the
@@ -25,13 +25,14 @@ def count_by_halves(scores: np.ndarray, size: int, threshold: float) -> int:
     """
     first = _sorted_sums_by_size(scores[0::2], size)
     second = _sorted_sums_by_size(scores[1::2], size)
-    count = 0
+    counts = [0] * len(thresholds)
     for taken, sums in enumerate(first):
         if 0 <= size - taken < len(second):
             others = second[size - taken]
-            below = np.searchsorted(others, threshold - sums, side="left")
-            count += len(sums) * len(others) - int(below.sum())
-    return count
+            for at, threshold in enumerate(thresholds):
+                below = np.searchsorted(others, threshold - sums, side="left")
+                counts[at] += len(sums) * len(others) - int(below.sum())
+    return counts
 
 
 def _sorted_sums_by_size(scores: np.ndarray, largest: int) -> list[np.ndarray]:

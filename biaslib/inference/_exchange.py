@@ -1,6 +1,6 @@
 """Tests for grounded experiments: which null is which."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,9 +41,10 @@ def grounded_permutation_test(
     gives a relabelled target the attributes of its new label. The statistic of a relabelling
     :math:`(X', Y')` is then
 
-    .. math:: \sum_{w \in X'} s(w, A_x, B_x) - \sum_{w \in Y'} s(w, A_y, B_y)
+    .. math:: \operatorname{mean}_{w \in X'} s(w, A_x, B_x)
+              - \operatorname{mean}_{w \in Y'} s(w, A_y, B_y)
               = \sum_{w \in X'} u(w) - \text{const}, \quad
-              u(w) = s(w, A_x, B_x) + s(w, A_y, B_y),
+              u(w) = \frac{s(w, A_x, B_x)}{n_x} + \frac{s(w, A_y, B_y)}{n_y},
 
     so that it is a permutation test of the sums u.
 
@@ -80,8 +81,13 @@ def grounded_permutation_test(
         return permutation_test(result.x_scores, result.y_scores, **settings)
     if result.x_other is None:
         raise ValueError("in Experiment 1 every target has all attributes: use 'fixed scores'")
-    sums = result.x_scores + result.x_other, result.y_scores + result.y_other
-    return permutation_test(*sums, **settings)
+    n_x, n_y = result.x_scores.size, result.y_scores.size
+    # With sets of equal size the plain sums.
+    of_x, of_y = 2 * n_y / (n_x + n_y), 2 * n_x / (n_x + n_y)
+    x = of_x * result.x_scores + of_y * result.x_other
+    y = of_x * result.y_other + of_y * result.y_scores
+    found = permutation_test(x, y, **settings)
+    return replace(found, statistic=float(result.x_scores.mean() - result.y_scores.mean()))
 
 
 def exchange_test(
@@ -118,7 +124,7 @@ def exchange_test(
     Raises
     ------
     ValueError
-        If the result is not of Experiment 3.
+        If the result is not of Experiment 3, a score is not finite, or nothing would be drawn.
 
     Examples
     --------
@@ -130,6 +136,8 @@ def exchange_test(
     if result.experiment != 3:
         raise ValueError(f"exchange_test is for Experiment 3, this is {result.experiment}")
     x, y = result.x_scores - result.x_other, result.y_scores - result.y_other
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("a score is not finite; look for NaN in the embeddings")
     observed = 0.5 * (abs(x.sum()) + abs(y.sum()))
     tolerance = 1e-9 * (np.abs(x).sum() + np.abs(y).sum())
     if max(x.size, y.size) <= ENUMERATED:
@@ -156,6 +164,8 @@ def _signed_sums(values: ArrayLike) -> np.ndarray:
 
 
 def _drawn_exchanges(x, y, observed, tolerance, n_resamples, rng) -> ExchangeResult:
+    if n_resamples < 2:
+        raise ValueError(f"n_resamples is {n_resamples}; sampling needs at least 2")
     draws = n_resamples - 1
     sums = 0.5 * (_drawn_sums(x, draws, rng) + _drawn_sums(y, draws, rng))
     reached = int(np.count_nonzero(sums >= observed - tolerance))

@@ -82,6 +82,7 @@ def lattice_tail(
     threshold: float,
     step: float | None = None,
     width: float = 0.008,
+    band: float = 0.0,
 ) -> LatticeTail | None:
     """Return Pr[S >= threshold] for a random choice of ``size`` scores, with proven bounds.
 
@@ -99,6 +100,8 @@ def lattice_tail(
         Without a step: the relative distance of the bounds that the lattice is made for. A finer
         lattice than can be afforded is not made, and the bounds are then further apart; nor is
         one that has less than a hundred partitions between its bounds.
+    band
+        Without a step: the bounds also hold for a threshold that lies this far above, or below.
 
     Returns
     -------
@@ -118,7 +121,7 @@ def lattice_tail(
     step = width / (steepness * size * (len(scores) - size) / len(scores))
     few = 100 * np.exp(-log_n_choices(len(scores), size))
     while True:
-        tail = _tail(scores, size, threshold, tilt, radius, max(step, finest))
+        tail = _tail(scores, size, threshold, tilt, radius, max(step, finest), band=band)
         gap = tail.high - tail.low
         if not tail.complete or step <= finest or gap <= max(1.25 * width * tail.p_value, few):
             return tail
@@ -126,7 +129,7 @@ def lattice_tail(
         step *= min(0.5, width * tail.p_value / gap)
 
 
-def _tail(scores, size, threshold, tilt, radius, step, exact=False):
+def _tail(scores, size, threshold, tilt, radius, step, exact=False, band=0.0):
     origin = scores.min()
     origin += step * np.rint((tilt.regression - origin) / step)
     scaled = (scores - origin) / step
@@ -134,14 +137,16 @@ def _tail(scores, size, threshold, tilt, radius, step, exact=False):
     errors = np.zeros(1) if exact else np.sort(scaled - places)
     least, greatest = errors[:size].sum(), errors[-size:].sum()
     target = (threshold - size * origin) / step
-    nearest, furthest = np.ceil(target - greatest), np.ceil(target - least)
+    nearest = np.ceil(target + min(band, 0.0) / step - greatest)
+    furthest = np.ceil(target + max(band, 0.0) / step - least)
     lattice_tilt = tilt_at(places, size, tilt.log_odds + tilt.slope * origin, tilt.slope * step, 0)
     points = fft.next_fast_len(int(2 * radius / step + furthest - nearest) + 2, real=True)
     sums = _LatticeSums(places, size, lattice_tilt, points, NEGLIGIBLE if exact else 1e-6)
     steepness = max(lattice_tilt.slope, 0.8 / lattice_tilt.spread)
     if not exact and 2.0 * sums.left_out > steepness * (furthest - nearest) * sums.rough:
         # What cannot be afforded of so fine a lattice would cost more than rounding to a coarser.
-        return replace(_tail(scores, size, threshold, tilt, radius, 2.0 * step), complete=False)
+        coarser = _tail(scores, size, threshold, tilt, radius, 2.0 * step, band=band)
+        return replace(coarser, complete=False)
     log_scale = lattice_tilt.log_scale - log_n_choices(len(scores), size)
     values, doubt = sums.tails(np.array([nearest, furthest]))
     scales = np.exp(log_scale - lattice_tilt.slope * np.array([nearest, furthest]))

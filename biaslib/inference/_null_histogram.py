@@ -6,6 +6,7 @@ Scores are rounded to a fine step, and the distribution of their sums is built u
 import numpy as np
 from numpy.typing import ArrayLike
 
+from biaslib.metrics._inputs import real_numbers
 from biaslib.metrics.grounded import GroundedResult
 
 POINTS = 2**13
@@ -96,9 +97,10 @@ def exchange_histogram(result: GroundedResult, edges: ArrayLike) -> np.ndarray:
 
 
 def _sound(x: ArrayLike, y: ArrayLike) -> list[np.ndarray]:
-    sets = [np.asarray(each, dtype=float).ravel() for each in (x, y)]
-    if not all(each.size for each in sets):
-        raise ValueError("a target set is empty; a test needs at least one score on each side")
+    sets = [real_numbers(each, "scores") for each in (x, y)]
+    if not all(each.size and each.ndim == 1 for each in sets):
+        shapes = " and ".join(str(each.shape) for each in sets)
+        raise ValueError(f"scores have the shapes {shapes}; give one list of at least one a set")
     if not np.isfinite(np.concatenate(sets)).all():
         raise ValueError("a score is not finite; look for NaN in the embeddings")
     return sets

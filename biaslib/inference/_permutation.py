@@ -22,6 +22,7 @@ from biaslib.inference._sampling import (
     drawn_partitions,
 )
 from biaslib.inference._tail import count_listed
+from biaslib.metrics._inputs import in_scale, real_numbers
 
 ALTERNATIVES = ("greater", "less", "two-sided")
 METHODS = (
@@ -47,6 +48,8 @@ MOST_HALF_SUMS = 2**25
 FEW_LISTED = 20_000
 MANY_LISTED = 2_000_000
 MOST_LISTED = 5_000_000
+# Of the summed distances of scores from their mean: sums so near below the observed one may tie.
+NEAR = 1e-11
 # The least positive number: a p-value is never zero.
 LEAST = 5e-324
 # Relative error up to which "auto" trusts an estimate, and relative distance of the bounds that a
@@ -95,12 +98,19 @@ class _Question:
     size: int
     observed: float
     tolerance: float
+    rounding: float
     strict: bool = False
     accuracy: float = TRUSTED
 
     @property
     def threshold(self) -> float:
         return self.observed + self.tolerance if self.strict else self.observed - self.tolerance
+
+    @property
+    def thresholds(self) -> tuple[float, float]:
+        """The threshold, and that with which only sums tie that differ by no more than rounding."""
+        sign = 1.0 if self.strict else -1.0
+        return self.threshold, self.observed + sign * self.rounding
 
     @property
     def n_partitions(self) -> int:
@@ -160,8 +170,10 @@ def permutation_test(
     over all partitions of the pooled targets into two sets of the given sizes (Caliskan et al.
     2017, who have sums; with sets of equal size it is the same). As the pool does not change, the
     sum over X' says it all. A partition that ties with the observed one counts towards p, as in
-    May et al. (2019); sums tie if they differ by at most 5e-10 of the summed distances of all
-    scores from their mean, or by what rounding can do to them.
+    May et al. (2019). Sums tie if they differ by no more than their own rounding. Where scores come
+    out of long computations, sums that should tie may differ by more: those that lie below the
+    observed one by at most 1e-11 of the summed distances of all scores from their mean count
+    towards p and ``high``, and not towards ``low``.
 
     Parameters
     ----------
@@ -186,8 +198,8 @@ def permutation_test(
             Draws ``n_resamples - 1`` random partitions and adds one to numerator and denominator
             for the observed one, so that p is never 0 (May et al. 2019).
         ``"normal"``
-            Normal with the variance of sampling without replacement; error estimated from
-            ``"saddlepoint"``.
+            Normal with the variance of sampling without replacement; ``low`` and ``high`` reach
+            to the p-value of ``"auto"``.
         ``"auto"``
             Never samples. ``"enumeration"`` up to about 18 and 18 targets; ``"lattice"`` where it
             is exact; ``"tail"`` where it holds few partitions; ``"saddlepoint"`` if the integral
@@ -222,9 +234,9 @@ def permutation_test(
     Raises
     ------
     ValueError
-        If a set is empty, a score is not finite, labels do not fit the scores or occur in both
-        sets, an option is unknown, the accuracy is not between 0 and 1, or the method asked for
-        cannot answer.
+        If a set is empty or no list of real numbers, a score is not finite, labels do not fit the
+        scores or occur in both sets, an option is unknown, the accuracy is not between 0 and 1, or
+        the method asked for cannot answer.
 
     Examples
     --------
@@ -244,10 +256,11 @@ def permutation_test(
     y_units = _units(y, clusters_y, "Y")
     if clusters_x is not None and clusters_y is not None:
         _refuse_shared_labels(clusters_x, clusters_y)
-    scores = _scores_table(np.atleast_2d(x_units), np.atleast_2d(y_units))
+    scores, exponent = in_scale(_scores_table(x_units[None, :], y_units[None, :]))
     n_x = x_units.size
+    difference = float(np.ldexp(_difference(scores[0], n_x), exponent))
     if method == "sampled":
-        return _sampled(scores, n_x, alternative, n_resamples, rng)
+        return _sampled(scores, n_x, alternative, n_resamples, rng, difference)
     answer = _answer(scores[0], n_x, method, alternative, accuracy)
     return PermutationResult(
         max(float(answer.p_value), LEAST),
@@ -256,7 +269,7 @@ def permutation_test(
         answer.method,
         n_partitions(n_x, scores.shape[1] - n_x),
         answer.count,
-        _difference(scores[0], n_x),
+        difference,
         answer.interval,
     )
 
@@ -300,12 +313,14 @@ def permutation_p_values(
     array([0.167, 1.   ])
     """
     _check_options(method, alternative)
-    x_scores = np.asarray(x, dtype=float)
-    scores = _scores_table(x_scores, np.asarray(y, dtype=float))
+    x_scores = real_numbers(x, "scores of X")
+    scores, _ = in_scale(_scores_table(x_scores, real_numbers(y, "scores of Y")), axis=1)
     n_x = x_scores.shape[1]
     few = n_partitions(n_x, scores.shape[1] - n_x) <= n_resamples
     if method == "auto":
         method = "enumeration" if few else "sampled"
+    if method == "sampled":
+        _require_draws(n_resamples)
     if method == "sampled" or (method == "enumeration" and few):
         counts, evaluated, _ = _counts(scores, n_x, method, alternative, n_resamples, rng)
         return counts / evaluated
@@ -335,19 +350,21 @@ def relabelled_differences(
     Raises
     ------
     ValueError
-        As :func:`permutation_test`.
+        As :func:`permutation_test`, and if nothing would be drawn.
 
     Examples
     --------
     >>> sorted(set(relabelled_differences([1.0], [0.0], 50, rng=0).tolist()))
     [-1.0, 1.0]
     """
-    first = np.atleast_2d(x).astype(float)
-    scores = _scores_table(first, np.atleast_2d(y).astype(float))[0]
-    n_x, n = first.shape[1], scores.size
+    first, second = _units(x, None, "X"), _units(y, None, "Y")
+    scores, exponent = in_scale(_scores_table(first[None, :], second[None, :])[0])
+    n_x, n = first.size, scores.size
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples is {n_resamples}; sampling needs at least 1")
     blocks = drawn_partitions(n, n_x, n_resamples, np.random.default_rng(rng))
     sums = np.concatenate([block @ scores for block in blocks])
-    return sums / n_x - (scores.sum() - sums) / (n - n_x)
+    return np.ldexp(sums / n_x - (scores.sum() - sums) / (n - n_x), exponent)
 
 
 def _check_options(method, alternative):
@@ -359,8 +376,13 @@ def _check_options(method, alternative):
 
 def _units(scores, clusters, name):
     """Return the scores of what is exchanged: the items, or the means of clusters."""
-    values = np.asarray(scores, dtype=float)
-    if values.ndim != 1 or clusters is None:
+    values = real_numbers(scores, f"the scores of the target set {name}")
+    if values.ndim != 1:
+        raise ValueError(
+            f"the scores of the target set {name} have the shape {values.shape}; a test takes one "
+            "list of them, many tests at once take permutation_p_values"
+        )
+    if clusters is None:
         return values
     labels = np.asarray(list(clusters))
     if labels.shape != values.shape:
@@ -368,8 +390,11 @@ def _units(scores, clusters, name):
             f"the target set {name} has {values.size} scores and {labels.size} cluster labels; "
             "give one label for every score"
         )
+    if not values.size:
+        return values
     _, unit = np.unique(labels, return_inverse=True)
-    return np.bincount(unit, values) / np.bincount(unit)
+    values, exponent = in_scale(values)
+    return np.ldexp(np.bincount(unit, values) / np.bincount(unit), exponent)
 
 
 def _refuse_shared_labels(clusters_x, clusters_y):
@@ -397,16 +422,19 @@ def _difference(scores, n_x):
 
 
 def _centred(scores):
-    """Return scores of mean zero, (n_tests, n), and by how much sums that tie may differ."""
+    """Return scores of mean zero, (n_tests, n), and by how much sums that tie may differ.
+
+    Twice (n_tests,): at most by nearness, and at least, by rounding.
+    """
     centred = scores - scores.mean(axis=1, keepdims=True)
     rounding = 8 * np.finfo(float).eps * np.abs(scores).sum(axis=1)
-    return centred, np.maximum(5e-10 * np.abs(centred).sum(axis=1), rounding)
+    return centred, np.maximum(NEAR * np.abs(centred).sum(axis=1), rounding), rounding
 
 
 def _counts(scores, n_x, method, alternative, n_resamples, rng):
     """Count partitions one by one: (n_tests,), and how many were looked at."""
     n = scores.shape[1]
-    centred, tolerance = _centred(scores)
+    centred, tolerance, _ = _centred(scores)
     observed = centred[:, :n_x].sum(axis=1)
     sampled = method == "sampled"
     blocks = (
@@ -421,15 +449,18 @@ def _counts(scores, n_x, method, alternative, n_resamples, rng):
     return counts, evaluated, observed
 
 
-def _sampled(scores, n_x, alternative, n_resamples, rng):
+def _require_draws(n_resamples: int) -> None:
     if n_resamples < 2:
         raise ValueError(f"n_resamples is {n_resamples}; sampling needs at least 2")
+
+
+def _sampled(scores, n_x, alternative, n_resamples, rng, difference):
+    _require_draws(n_resamples)
     counts, evaluated, _ = _counts(scores, n_x, "sampled", alternative, n_resamples, rng)
     count = int(counts[0])
     interval = proportion_interval(count - 1, evaluated - 1)
     low, high = interval.low, interval.high
     total = n_partitions(n_x, scores.shape[1] - n_x)
-    difference = _difference(scores[0], n_x)
     return PermutationResult(
         count / evaluated, low, high, "sampled", total, evaluated, difference, INTERVALS[3]
     )
@@ -439,18 +470,19 @@ def _answer(
     scores: np.ndarray, n_x: int, method: str, alternative: str, accuracy: float = TRUSTED
 ) -> _Answer:
     """Turn a test into questions about upper tails of sums over the smaller set."""
-    centred, tolerance = (each[0] for each in _centred(scores[None, :]))
+    centred, tolerance, rounding = (each[0] for each in _centred(scores[None, :]))
     observed = centred[:n_x].sum()
     size = min(n_x, scores.size - n_x)
     # The sum over X is minus the sum over Y.
     towards_x = centred if n_x == size else -centred
-    upper = _Question(towards_x, size, float(observed), float(tolerance), accuracy=accuracy)
+    tolerances = float(tolerance), float(rounding)
+    upper = _Question(towards_x, size, float(observed), *tolerances, accuracy=accuracy)
     lower = replace(upper, scores=-towards_x, observed=float(-observed))
     if alternative == "greater":
         return _upper_tail(upper, method)
     if alternative == "less":
         return _upper_tail(lower, method)
-    if abs(observed) <= tolerance:
+    if abs(observed) <= rounding:
         return _Answer(1.0, 1.0, 1.0, "enumeration", "exact", upper.n_partitions)
     right = upper if observed > 0 else lower
     first = _upper_tail(right, method)
@@ -474,7 +506,7 @@ def _sum(first: _Answer, second: _Answer) -> _Answer:
 
 
 def _upper_tail(question: _Question, method: str) -> _Answer:
-    if np.abs(question.scores).sum() <= question.tolerance:
+    if np.abs(question.scores).sum() <= question.rounding:
         return _exact(question, question.n_partitions, "enumeration")
     if method == "enumeration" or (method == "auto" and not _needs(question, EASY_HALF_SUMS)):
         return _enumerated(question)
@@ -502,6 +534,16 @@ def _exact(question: _Question, count: int, method: str, listed: int | None = No
     return _Answer(*(count / total,) * 3, method, "exact", counted, (count, total))
 
 
+def _between(question: _Question, near: int, apart: int, method: str) -> _Answer:
+    """Return the answer from the counts with near sums taken for ties, and without."""
+    if near == apart:
+        return _exact(question, near, method, near if method == "tail" else None)
+    total = question.n_partitions
+    bounds = min(near, apart) / total, max(near, apart) / total
+    counted = max(near, apart) if method == "tail" else total
+    return _Answer(near / total, *bounds, method, "proven bound", counted)
+
+
 def _one_minus(question: _Question, answer: _Answer) -> _Answer:
     if answer.share is not None:
         count, total = answer.share
@@ -516,24 +558,32 @@ def _enumerated(question: _Question) -> _Answer:
             f"{question.n_partitions} partitions are too many to enumerate; use method='auto', "
             "which needs no list of them"
         )
-    count = count_by_halves(question.scores, question.size, question.threshold)
-    return _exact(question, count, "enumeration")
+    counts = count_by_halves(question.scores, question.size, *question.thresholds)
+    return _between(question, *counts, "enumeration")
 
 
 def _listed(question: _Question, limit: int = MOST_LISTED) -> _Answer | None:
-    count = count_listed(question.scores, question.size, question.threshold, limit)
-    return None if count is None else _exact(question, count, "tail", listed=count)
+    counts = [
+        count_listed(question.scores, question.size, threshold, limit)
+        for threshold in question.thresholds
+    ]
+    return None if None in counts else _between(question, *counts, "tail")
 
 
 def _on_lattice(question: _Question, step: float | None = None) -> _Answer | None:
     if step is None:
-        step = common_step(question.scores, question.tolerance)
+        step = common_step(question.scores, 16 * question.rounding)
     tail = None
     if step is not None:
-        tail = lattice_tail(question.scores, question.size, question.threshold, step)
+        # No sum lies between two places of the lattice.
+        between = question.observed + (0.25 if question.strict else -0.25) * step
+        tail = lattice_tail(question.scores, question.size, between, step)
+        if tail is None and (answer := _listed(question, FEW_LISTED)):
+            return answer
     if tail is None:
         width = max(LATTICE_WIDTH, question.accuracy)
-        tail = lattice_tail(question.scores, question.size, question.threshold, width=width)
+        near, apart = question.thresholds
+        tail = lattice_tail(question.scores, question.size, near, width=width, band=apart - near)
     if tail is None:
         # At the rim of what is possible few partitions are left.
         return _listed(question)
@@ -581,14 +631,12 @@ def _by_normal(question: _Question) -> _Answer:
     n, size = len(question.scores), question.size
     variance = size * (n - size) / (n * (n - 1)) * (question.scores**2).sum()
     p = float(special.ndtr(-question.observed / np.sqrt(variance)))
-    tilt = solve_tilt(question.scores, size, question.observed)
-    log_better = saddlepoint_log_tail(question.scores, size, question.observed, tilt)
-    better = math.exp(log_better) if log_better <= 0.0 and np.isfinite(log_better) else p
-    return _Answer(p, min(p, better), max(p, better), "normal", "error estimate")
+    better = _upper_tail(question, "auto")
+    return _Answer(p, min(p, better.low), max(p, better.high), "normal", "error estimate")
 
 
 def _automatic(question: _Question) -> _Answer | None:
-    step = common_step(question.scores, question.tolerance)
+    step = common_step(question.scores, 16 * question.rounding)
     if step is not None:
         answer = _on_lattice(question, step)
         if answer is not None and answer.interval == "exact":

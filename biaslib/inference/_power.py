@@ -1,6 +1,8 @@
 """Which effects a test of given size could have found."""
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from scipy import optimize, stats
@@ -34,8 +36,11 @@ def power(shift: float, n_x: int, n_y: int, alpha: float = 0.05) -> float:
     .. math:: 1 - F_{t'}\Bigl( t_{1 - \alpha, \nu};\; \nu,\;
               \delta \sqrt{n_x n_y / (n_x + n_y)} \Bigr), \quad \nu = n_x + n_y - 2
 
-    with :math:`F_{t'}` the noncentral t distribution. It is 0 where even the smallest p-value,
-    one over the number of partitions, is not below alpha.
+    with :math:`F_{t'}` the noncentral t distribution. A p-value is a whole number k of partitions,
+    at least one, out of their number C: the level that the test attains, and which stands for
+    :math:`\alpha` in the formula, is the largest k / C below alpha. The power is 0 where there is
+    none. In small sets at a strict level the formula is too high: by simulation 5 and 5 targets at
+    .005 have a power of .72 where it says .80.
 
     Parameters
     ----------
@@ -54,12 +59,15 @@ def power(shift: float, n_x: int, n_y: int, alpha: float = 0.05) -> float:
     Raises
     ------
     ValueError
-        If a set is empty, both have one target, or alpha is not between 0 and 1.
+        If a set is empty, both have one target, alpha is not between 0 and 1, or the shift is not
+        finite.
 
     Examples
     --------
     >>> round(power(1.0, 8, 8), 3)
     0.601
+    >>> round(power(2.0, 5, 5, alpha=0.005), 3)  # the level is 1 / 252, and not .005
+    0.432
     >>> power(5.0, 3, 3)
     0.0
     """
@@ -67,11 +75,20 @@ def power(shift: float, n_x: int, n_y: int, alpha: float = 0.05) -> float:
         raise ValueError(f"sets of {n_x} and {n_y} targets are too small for a test")
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha is {alpha}; it must lie between 0 and 1")
-    if 1.0 / n_partitions(n_x, n_y) >= alpha:
+    if not np.isfinite(shift):
+        raise ValueError(f"the shift is {shift}; give a finite number of standard deviations")
+    level = _attained(alpha, n_partitions(n_x, n_y))
+    if level == 0.0:
         return 0.0
     freedom = n_x + n_y - 2
     centre = shift * np.sqrt(n_x * n_y / (n_x + n_y))
-    return float(stats.nct.sf(stats.t.isf(alpha, freedom), freedom, centre))
+    return float(stats.nct.sf(stats.t.isf(level, freedom), freedom, centre))
+
+
+def _attained(alpha: float, n: int) -> float:
+    """Return the largest share of n partitions that lies below alpha."""
+    below = Fraction(repr(float(alpha))) * n  # as it was written: 1 / 20 is not below 0.05
+    return float(Fraction(math.ceil(below) - 1, n))
 
 
 def minimum_detectable_effect(

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from biaslib.inference._proportions import proportion_interval
+from biaslib.metrics._inputs import real_numbers
 from biaslib.metrics.association import effect_size_of_scores
 
 
@@ -35,7 +36,14 @@ class RandomAttributeNull:
         -------
         RandomAttributeResult
             With a Clopper-Pearson interval at 95%: the error of having drawn ``n_sets`` sets.
+
+        Raises
+        ------
+        ValueError
+            If the effect size is not a finite number: what is not defined has no place.
         """
+        if not np.isfinite(observed):
+            raise ValueError(f"the effect size is {observed}: it has no place among random ones")
         n = self.effect_sizes.size
         larger = int((np.abs(self.effect_sizes) >= abs(observed) - 1e-12).sum())
         interval = proportion_interval(larger, n)
@@ -100,7 +108,8 @@ def random_attribute_null(
     Raises
     ------
     ValueError
-        If the pool is smaller than two sets, a position lies outside it, or the shapes differ.
+        If a cosine is not finite, the pool is smaller than two sets, a position is no whole number,
+        lies outside the pool or stands twice in one pair of sets, or the shapes differ.
 
     Examples
     --------
@@ -109,9 +118,11 @@ def random_attribute_null(
     >>> null.effect_sizes.shape, bool(null.p_value(1.9).p_value < 0.05)
     ((999,), True)
     """
-    x, y = np.asarray(x_cosines, dtype=float), np.asarray(y_cosines, dtype=float)
+    x, y = real_numbers(x_cosines, "cosines of X"), real_numbers(y_cosines, "cosines of Y")
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ValueError(f"cosines of shapes {x.shape} and {y.shape} are not with the same pool")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("a cosine is not finite; look for NaN in the embeddings")
     m, rng = x.shape[1], np.random.default_rng(rng)
     if draws is None:
         draws = _uniform_draws(m, n_a + n_b, n_sets, rng)
@@ -134,6 +145,12 @@ def _checked(drawn: np.ndarray, n_words: int, m: int) -> np.ndarray:
         raise ValueError(f"draws have shape {drawn.shape}; they need {n_words} columns")
     if drawn.min() < 0 or drawn.max() >= m:
         raise ValueError(f"a draw lies outside the pool of {m} words")
+    if drawn.dtype.kind not in "iu":
+        raise ValueError(f"draws are of the type {drawn.dtype}; give positions, whole numbers")
+    ordered = np.sort(drawn, axis=1)
+    twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+    if twice.size:
+        raise ValueError(f"draw {twice[0]} has a word twice; a pair of sets needs different words")
     return drawn
 
 

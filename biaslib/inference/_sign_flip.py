@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 from numpy.typing import ArrayLike
 
+from biaslib.metrics._inputs import in_scale, real_numbers
+
 ENUMERATED = 12
 """Up to this many units that differ, every pattern of signs is counted."""
 
@@ -37,7 +39,7 @@ def sign_flip_test(
     Raises
     ------
     ValueError
-        If there are no units, or a difference is not finite.
+        If there are no units, a difference is not finite, or nothing would be drawn.
 
     Examples
     --------
@@ -46,14 +48,17 @@ def sign_flip_test(
     >>> sign_flip_test([1, -1, 0, 0])
     1.0
     """
-    values = np.asarray(differences, dtype=float)
+    values = real_numbers(differences, "differences")
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
         raise ValueError("differences must be finite numbers, one for each of at least one unit")
+    values = in_scale(values)[0]
     values = values[values != 0]
     if values.size <= ENUMERATED:
         signs = np.array(list(itertools.product([1.0, -1.0], repeat=values.size)))
         sums = signs.reshape(2**values.size, values.size) @ values
         return float(_as_far(sums, values).mean())
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples is {n_resamples}; sampling needs at least 1")
     signs = np.random.default_rng(rng).choice([1.0, -1.0], size=(n_resamples, values.size))
     return float((1 + _as_far(signs @ values, values).sum()) / (1 + n_resamples))
 

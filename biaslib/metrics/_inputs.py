@@ -5,7 +5,57 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["complete_labels", "weight_columns"]
+__all__ = ["complete_labels", "in_scale", "real_numbers", "weight_columns"]
+
+REAL = "biuf"
+"""Kinds of NumPy's types that are real numbers: truth values, whole numbers, floats."""
+
+
+def real_numbers(values: ArrayLike, name: str) -> np.ndarray:
+    """Return values as float64, refusing what only looks like numbers.
+
+    Raises
+    ------
+    ValueError
+        If an entry is masked, or the values are dates, text, complex numbers or other objects.
+
+    Examples
+    --------
+    >>> real_numbers([1, 2], "scores")
+    array([1., 2.])
+    >>> real_numbers(["1", "2"], "scores")
+    Traceback (most recent call last):
+    ValueError: scores are of the type <U1; give real numbers
+    """
+    if _is_masked(values):
+        raise ValueError(f"{name} have masked entries; fill them, or leave them out")
+    array = np.asarray(values)
+    if array.dtype.kind not in REAL and array.size:
+        raise ValueError(f"{name} are of the type {array.dtype}; give real numbers")
+    return array.astype(np.float64)
+
+
+def _is_masked(values: ArrayLike) -> bool:
+    """Say whether an array, or one of a list of arrays, has a masked entry."""
+    rows = values if isinstance(values, list | tuple) else [values]
+    return any(np.ma.is_masked(each) for each in rows)
+
+
+def in_scale(values: np.ndarray, axis: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return values divided by a power of two that brings the largest into [0.5, 1), and its log2.
+
+    Nothing is rounded: only exponents change, so that sums and squares of what is very large or
+    very small are neither infinite nor 0.
+
+    Examples
+    --------
+    >>> values, exponent = in_scale(np.array([3e200, -1e200]))
+    >>> float(np.abs(values).max()) < 1, np.ldexp(values, exponent).tolist()
+    (True, [3e+200, -1e+200])
+    """
+    largest = np.abs(values).max(axis=axis, keepdims=axis is not None)
+    exponent = np.frexp(largest)[1]
+    return np.ldexp(values, -exponent), exponent
 
 
 def weight_columns(weights: ArrayLike, n: int) -> np.ndarray:

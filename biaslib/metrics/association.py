@@ -11,7 +11,12 @@ Cosines have no unit; an effect size is in standard deviations of the scores.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from biaslib.metrics._inputs import in_scale, real_numbers
+
 __all__ = ["association", "cosines", "effect_size", "effect_size_of_scores", "test_statistic"]
+
+ROUNDING = 1e-12
+"""What rounding can leave of a difference of mean cosines, and, relatively, of equal scores."""
 
 
 def cosines(W: ArrayLike, V: ArrayLike) -> np.ndarray:
@@ -181,7 +186,20 @@ def effect_size(
     1.4412
     """
     x_scores, y_scores = _association(X, "X", A, B), _association(Y, "Y", A, B)
+    require_spread(x_scores, y_scores)
     return effect_size_of_scores(x_scores, y_scores, ddof, require_equal)
+
+
+def require_spread(*scores: np.ndarray) -> None:
+    """Refuse scores that differ by no more than the rounding of mean cosines.
+
+    Raises
+    ------
+    ValueError
+        If they do.
+    """
+    if np.ptp(np.concatenate(scores)) <= ROUNDING:
+        raise ValueError("all targets have the same score: the effect size is not defined")
 
 
 def effect_size_of_scores(
@@ -219,18 +237,33 @@ def effect_size_of_scores(
     x, y = _scores(x_scores, "X"), _scores(y_scores, "Y")
     if require_equal:
         _require_equal(x.shape[-1], y.shape[-1])
+    if x.shape[:-1] != y.shape[:-1]:
+        raise ValueError(f"scores of shapes {x.shape} and {y.shape} are not of the same tests")
     if ddof not in (0, 1):
         raise ValueError(f"ddof is {ddof!r}; it can be 0 (divide by n) or 1 (divide by n - 1)")
-    together = np.concatenate([x, y], axis=-1)
+    together, _ = in_scale(np.concatenate([x, y], axis=-1), axis=-1)
+    x, y = together[..., : x.shape[-1]], together[..., x.shape[-1] :]
     spread = together.std(axis=-1, ddof=ddof)
-    if (spread <= 1e-12 * np.abs(together).max(axis=-1)).any():
+    if (spread <= ROUNDING * np.abs(together).max(axis=-1)).any():
         raise ValueError("all targets have the same score: the effect size is not defined")
     effect_sizes = (x.mean(axis=-1) - y.mean(axis=-1)) / spread
     return float(effect_sizes) if effect_sizes.ndim == 0 else effect_sizes
 
 
 def _unit_rows(vectors: ArrayLike, name: str) -> np.ndarray:
-    rows = np.asarray(vectors, dtype=np.float64)
+    rows, _ = in_scale(embeddings(vectors, name), axis=1)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def embeddings(vectors: ArrayLike, name: str) -> np.ndarray:
+    """Return a set's embeddings as float64, (n, d), if every row has a direction.
+
+    Raises
+    ------
+    ValueError
+        As :func:`cosines`.
+    """
+    rows = real_numbers(vectors, f"the embeddings of the set {name}")
     if rows.ndim != 2 or rows.size == 0:
         raise ValueError(
             f"the set {name} has shape {rows.shape}; it must be a table of embeddings, "
@@ -239,15 +272,14 @@ def _unit_rows(vectors: ArrayLike, name: str) -> np.ndarray:
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if bad.size:
         raise ValueError(f"row {bad[0]} of the set {name} holds a value that is not finite")
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    zero = np.flatnonzero(norms[:, 0] == 0.0)
+    zero = np.flatnonzero(~rows.any(axis=1))
     if zero.size:
         raise ValueError(f"row {zero[0]} of the set {name} is all zeros: it has no direction")
-    return rows / norms
+    return rows
 
 
 def _scores(scores: ArrayLike, name: str) -> np.ndarray:
-    values = np.asarray(scores, dtype=np.float64)
+    values = real_numbers(scores, f"the scores of the target set {name}")
     if values.ndim not in (1, 2) or values.size == 0:
         raise ValueError(f"the target set {name} has no scores; it needs at least one")
     if not np.isfinite(values).all():

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from biaslib.metrics.association import association, effect_size_of_scores
+from biaslib.metrics.association import (
+    association,
+    effect_size_of_scores,
+    embeddings,
+    require_spread,
+)
 
 __all__ = ["GroundedResult", "grounded"]
 
@@ -119,6 +124,8 @@ def grounded(
     """
     if experiment not in EXPERIMENTS:
         raise ValueError(f"experiment {experiment!r} is not one of 1, 2 and 3")
+    sets = {"X": X, "Y": Y, "Ax": Ax, "Ay": Ay, "Bx": Bx, "By": By}
+    X, Y, Ax, Ay, Bx, By = (embeddings(each, name) for name, each in sets.items())
     if experiment == 1:
         A, B = np.concatenate([Ax, Ay]), np.concatenate([Bx, By])
         return _compared(1, association(X, A, B), association(Y, A, B), ddof)
@@ -130,14 +137,14 @@ def grounded(
 
 
 def _compared(experiment, x_scores, y_scores, ddof, x_other=None, y_other=None) -> GroundedResult:
+    require_spread(x_scores, y_scores)
     d = effect_size_of_scores(x_scores, y_scores, ddof, require_equal=False)
     return GroundedResult(experiment, d, ddof, x_scores, y_scores, x_other, y_other)
 
 
 def _congruence(x_own, y_own, x_other, y_other, ddof) -> GroundedResult:
+    require_spread(x_own, y_own, x_other, y_other)
     spread = np.concatenate([x_own, y_own, x_other, y_other]).std(ddof=ddof)
-    if spread <= 1e-12:
-        raise ValueError("all scores are the same: the effect size is not defined")
     x_shift, y_shift = x_own.mean() - x_other.mean(), y_own.mean() - y_other.mean()
     effect_size = float(0.5 * (abs(x_shift) + abs(y_shift)) / spread)
     signed = _signed(x_own, x_other, ddof), _signed(y_other, y_own, ddof)

@@ -1,0 +1,249 @@
+"""Statistics at their extremes: what is not defined stays so, at any scale, shape and type."""
+
+import itertools
+from datetime import date
+
+import numpy as np
+import pytest
+
+from biaslib import inference
+from biaslib.metrics import association
+from biaslib.metrics.grounded import GroundedResult, grounded
+
+SCALES = (1e-300, 1e-160, 1e-10, 1e10, 1e160, 1e300)
+X, Y = np.array([1.2, 2.0, 3.1, 0.4, 2.2, 1.9, 2.8]), np.array([0.3, 1.1, 2.4, 0.2, 0.9, 1.4, 1.0])
+
+
+def brute(x, y):
+    """The share of partitions whose difference of means is not smaller, with whole fractions."""
+    pooled, n = [*x, *y], len(x)
+    observed = sum(x) / n - sum(y) / len(y)
+    reached = total = 0
+    for chosen in itertools.combinations(range(len(pooled)), n):
+        inside = sum(pooled[at] for at in chosen)
+        difference = inside / n - (sum(pooled) - inside) / len(y)
+        reached += difference >= observed
+        total += 1
+    return reached / total
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(
+    "method", ["auto", "enumeration", "tail", "lattice", "saddlepoint", "inversion", "normal"]
+)
+def test_a_p_value_has_no_unit(method, scale):
+    one = inference.permutation_test(X, Y, method)
+    other = inference.permutation_test(X * scale, Y * scale, method)
+    assert [other.p_value, other.low, other.high] == pytest.approx([one.p_value, one.low, one.high])
+    assert other.statistic == pytest.approx(one.statistic * scale)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_effects_and_cosines_have_no_unit(scale):
+    d = association.effect_size_of_scores(X, Y)
+    assert association.effect_size_of_scores(X * scale, Y * scale) == pytest.approx(d, rel=1e-12)
+    rows = np.column_stack([X, Y])
+    expected = association.cosines(rows, rows[:2])
+    np.testing.assert_allclose(association.cosines(rows * scale, rows[:2]), expected, rtol=1e-12)
+    shifts = X - Y
+    assert inference.sign_flip_test(shifts * scale) == inference.sign_flip_test(shifts)
+    drawn = inference.relabelled_differences(X * scale, Y * scale, 20, rng=0)
+    plain = inference.relabelled_differences(X, Y, 20, rng=0)
+    np.testing.assert_allclose(drawn / scale, plain, rtol=1e-12)
+    many = inference.permutation_p_values([X * scale, X], [Y * scale, Y])
+    assert many[0] == many[1]
+
+
+def test_one_huge_score_does_not_make_the_others_tie():
+    x, y = [10**10, 2, 3, 4, 2.5, 3.5], [1, 0.5, 1.5, 0, 0.2, 0.3]
+    found = inference.permutation_test(x, y)
+    assert found.p_value == found.low == found.high == brute(x, y) == 1 / 924
+
+
+def test_sums_that_nearly_tie_are_between_the_bounds():
+    x, y = np.array([3.0, 2.0, 1.0, 1.0]), np.array([3.0, 2.0, 1.0, 1.0])
+    assert inference.permutation_test(x, y).interval == "exact"
+    shaken = x + 1e-12 * np.array([1, 1, 1, 1])
+    found = inference.permutation_test(shaken, y)
+    assert found.low == brute(shaken.tolist(), y.tolist())
+    assert found.high == inference.permutation_test(x, y).p_value
+    assert (found.p_value, found.interval) == (found.high, "proven bound")
+    turned = inference.permutation_test(y, shaken, alternative="less")
+    assert (turned.low, turned.high) == (found.low, found.high)
+    listed = inference.permutation_test(shaken, y, "tail")
+    assert [listed.low, listed.high] == pytest.approx([found.low, found.high], rel=1e-12)
+    lattice = inference.permutation_test(shaken, y, "lattice")
+    assert lattice.low <= found.low
+    assert lattice.high >= found.high
+
+
+def test_the_normal_approximation_reaches_to_the_computed_p_value():
+    found = inference.permutation_test([1.0], [0.0], "normal")
+    assert found.p_value == pytest.approx(0.1587, abs=1e-4)
+    assert (found.low, found.high) == (found.p_value, 0.5)
+    found = inference.permutation_test(X, Y, "normal")
+    assert found.low <= inference.permutation_test(X, Y).p_value <= found.high
+
+
+# What is not defined
+
+
+def test_what_is_not_defined_has_no_place_among_random_effects():
+    cosines = np.random.default_rng(0).uniform(-1, 1, (8, 50))
+    null = inference.random_attribute_null(cosines[:4], cosines[4:], 5, 5, n_sets=99, rng=0)
+    for value in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="no place among random ones"):
+            null.p_value(value)
+
+
+@pytest.mark.parametrize(
+    ("draws", "message"),
+    [
+        ([[0, 1, 0, 1]], "draw 0 has a word twice"),
+        ([[0.0, 1.5, 2.0, 3.0]], "whole numbers"),
+        ([[0, 1, 2, 9]], "outside the pool"),
+    ],
+)
+def test_random_sets_are_of_different_words_of_the_pool(draws, message):
+    cosines = np.random.default_rng(0).uniform(-1, 1, (4, 6))
+    with pytest.raises(ValueError, match=message):
+        inference.random_attribute_null(cosines[:2], cosines[2:], 2, 2, draws=draws)
+
+
+def test_attributes_that_differ_by_a_factor_leave_rounding_and_no_effect():
+    rng = np.random.default_rng(1)
+    x, y, a = rng.normal(size=(4, 5)), rng.normal(size=(4, 5)), rng.normal(size=(3, 5))
+    with pytest.raises(ValueError, match="not defined"):
+        association.effect_size(x, y, a, 3 * a)
+    for experiment in (1, 2, 3):
+        with pytest.raises(ValueError, match="not defined"):
+            grounded(x, y, a, a, 3 * a, 3 * a, experiment)
+
+
+def test_a_score_that_is_not_a_number_is_refused_by_every_test():
+    own, other = np.array([0.4, np.nan]), np.array([0.1, 0.1])
+    third = GroundedResult(3, 1.0, 1, own, other, other, other)
+    for ask in (inference.exchange_test, lambda each: inference.exchange_histogram(each, [0, 1])):
+        with pytest.raises(ValueError, match="not finite"):
+            ask(third)
+    for ask in (
+        inference.permutation_test,
+        lambda x, y: inference.permutation_histogram(x, y, [0, 1]),
+        lambda x, y: inference.permutation_p_values([x], [y]),
+        lambda x, y: inference.relabelled_differences(x, y, 5),
+    ):
+        with pytest.raises(ValueError, match="not finite"):
+            ask(own, other)
+    with pytest.raises(ValueError, match="finite"):
+        inference.sign_flip_test(own)
+    cosines = np.array([[0.1, np.nan], [0.2, 0.3]])
+    with pytest.raises(ValueError, match="not finite"):
+        inference.random_attribute_null(cosines, cosines, 1, 1)
+
+
+def test_each_of_six_sets_is_named_where_it_is_empty_or_not_finite():
+    sets = {name: np.eye(3)[:2] + 0.1 for name in ("X", "Y", "Ax", "Ay", "Bx", "By")}
+    for experiment in (1, 2, 3):
+        for name in sets:
+            with pytest.raises(ValueError, match=rf"set {name} has shape \(0, 3\)"):
+                grounded(**sets | {name: np.zeros((0, 3))}, experiment=experiment)
+            wrong = sets[name] * np.array([[1], [np.nan]])
+            with pytest.raises(ValueError, match=rf"row 1 of the set {name} holds a value"):
+                grounded(**sets | {name: wrong}, experiment=experiment)
+
+
+# Shapes and types
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.ma.array([1.0, 2.0, 99.0], mask=[0, 0, 1]),
+        np.array(["2020-01-01", "2020-01-05"], dtype="datetime64[D]"),
+        np.array([date(2020, 1, 1), None]),
+        ["1", "2"],
+        [1j, 2],
+    ],
+    ids=["masked", "dates", "objects", "text", "complex"],
+)
+def test_what_only_looks_like_numbers_is_refused(scores):
+    for ask in (
+        lambda: inference.permutation_test(scores, [0.0, 1.0]),
+        lambda: inference.permutation_p_values([scores], [[0.0, 1.0]]),
+        lambda: inference.sign_flip_test(scores),
+        lambda: association.effect_size_of_scores(scores, [0.0, 1.0], require_equal=False),
+        lambda: association.cosines([scores], [[1.0, 2.0]]),
+    ):
+        with pytest.raises(ValueError, match=r"masked entries|real numbers"):
+            ask()
+
+
+def test_a_table_of_scores_is_no_test():
+    table = [[1.0, 2.0], [3.0, 4.0]]
+    for ask in (
+        inference.permutation_test,
+        lambda x, y: inference.permutation_test(x, y, clusters_x=["a", "b"]),
+        lambda x, y: inference.relabelled_differences(x, y, 5),
+        lambda x, y: inference.permutation_histogram(x, y, [0, 1]),
+    ):
+        with pytest.raises(ValueError, match=r"shapes? "):
+            ask(table, table)
+    with pytest.raises(ValueError, match="not of the same tests"):
+        association.effect_size_of_scores(table, [[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_nothing_drawn_is_no_p_value(n):
+    x = np.arange(40.0)
+    own = GroundedResult(3, 1.0, 1, x, x, x + 1, x - 1)
+    for ask in (
+        lambda: inference.permutation_p_values([x], [x + 0.5], "sampled", n_resamples=n),
+        lambda: inference.permutation_p_values([x], [x + 0.5], n_resamples=n),
+        lambda: inference.sign_flip_test(x + 1, n_resamples=n),
+        lambda: inference.relabelled_differences(x, x, n),
+        lambda: inference.exchange_test(own, n_resamples=n),
+    ):
+        with pytest.raises(ValueError, match=f"n_resamples is {n}"):
+            ask()
+
+
+# Power
+
+
+def test_power_is_that_of_the_level_which_the_test_attains():
+    """By simulation: 5 and 5 targets at .005, where p is 1 / 252 or at least 2 / 252."""
+    shift = inference.minimum_detectable_effect(5, 5, 0.005).shift
+    assert inference.power(shift, 5, 5, 0.005) == pytest.approx(0.8)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(shift, 1, (4_000, 5)), rng.normal(0, 1, (4_000, 5))
+    found = (inference.permutation_p_values(x, y) < 0.005).mean()
+    assert found == pytest.approx(0.72, abs=0.02)  # as the docstring says
+    shift = inference.minimum_detectable_effect(8, 8, 0.05).shift
+    x, y = rng.normal(shift, 1, (1_000, 8)), rng.normal(0, 1, (1_000, 8))
+    found = (inference.permutation_p_values(x, y) < 0.05).mean()
+    assert found == pytest.approx(0.8, abs=0.04)
+
+
+def test_power_has_no_largest_set():
+    assert inference.power(0.1, 5_000, 5_000) == pytest.approx(0.9996, abs=1e-4)
+    assert inference.minimum_detectable_effect(600, 600).shift == pytest.approx(0.1436, abs=1e-4)
+    with pytest.raises(ValueError, match="shift is inf"):
+        inference.power(np.inf, 8, 8)
+
+
+def test_new_attributes_test_the_difference_of_means_of_experiment_2():
+    """Sets of different size, against every relabelling written out."""
+    rng = np.random.default_rng(5)
+    sets = (rng.normal(size=(n, 6)) for n in (3, 5, 4, 4, 4, 4))
+    result = grounded(*sets, experiment=2)
+    own = np.concatenate([result.x_scores, result.y_other])
+    new = np.concatenate([result.x_other, result.y_scores])
+    n_x, n = 3, 8
+    observed = result.x_scores.mean() - result.y_scores.mean()
+    reached = [
+        own[list(chosen)].mean() - np.delete(new, chosen).mean() >= observed - 1e-12
+        for chosen in itertools.combinations(range(n), n_x)
+    ]
+    found = inference.grounded_permutation_test(result, "new attributes")
+    assert found.p_value == pytest.approx(np.mean(reached))
+    assert found.statistic == pytest.approx(observed)
