@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas
 
-from biaslib.report._style import COLOURS, dots, marked, subplots
-from biaslib.report._text import interval_texts, signed
+from biaslib.report import COLOURS, dots, interval_texts, marked, signed, subplots
 from biaslib.report.study1_grounded import MARKS, NAMES, listed, profile_of
 from biaslib.studies import study1_grounded as study
 from plantedworld.inputs.study1_grounded import planted_signs

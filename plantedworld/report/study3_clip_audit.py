@@ -2,8 +2,7 @@
 
 import pandas
 
-from biaslib.report._style import marked, subplots
-from biaslib.report._text import interval_text, signed
+from biaslib.report import interval_text, marked, signed, subplots
 from biaslib.report.study3_clip_audit import significant
 from biaslib.studies import study3_clip_audit as study
 
