@@ -5,8 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["complete_labels", "weight_columns"]
-
 
 def weight_columns(weights: ArrayLike, n: int) -> np.ndarray:
     """Return weights of n images, (n,) or (n, r), as columns: (n, 1) or (n, r).
