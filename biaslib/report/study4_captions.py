@@ -15,44 +15,6 @@ from biaslib.report._tables import require_paper, there_table
 from biaslib.report._text import interval_text, interval_texts, p_text, signed
 from biaslib.studies import study4_captions as study
 
-__all__ = [
-    "case_table",
-    "check_ivlas",
-    "check_lmss",
-    "example",
-    "example_table",
-    "figure_3",
-    "figure_4_sentence",
-    "grounding_table",
-    "hidden_sentence",
-    "interval_table",
-    "intervals",
-    "leaning_sentence",
-    "make_up",
-    "modality_figure",
-    "modality_table",
-    "models_table",
-    "names_modality",
-    "neutral_examples",
-    "paired_table",
-    "printed_beside",
-    "printed_scores",
-    "printed_sentence",
-    "scores_table",
-    "selected_sentence",
-    "selection_spread",
-    "shift_figure",
-    "shift_table",
-    "sizes",
-    "skipped_table",
-    "spread_sentence",
-    "stated",
-    "there",
-    "truth_figure",
-    "truth_table",
-    "verdict_table",
-]
-
 PRINTED = ("gender", "profession", "race", "religion")
 SHOWN_SUBSETS = {
     "paper": "the paper's subset",

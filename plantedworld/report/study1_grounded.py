@@ -10,25 +10,6 @@ from biaslib.report.study1_grounded import MARKS, NAMES, listed, profile_of
 from biaslib.studies import study1_grounded as study
 from plantedworld.inputs.study1_grounded import planted_signs
 
-__all__ = [
-    "against_nominal",
-    "calibration_figure",
-    "calibration_table",
-    "miss_table",
-    "null_figure",
-    "null_table",
-    "power_table",
-    "rejects_too_often",
-    "share",
-    "sign_sentence",
-    "sign_table",
-    "with_signs",
-    "worlds_figure",
-    "worlds_sentence",
-    "worlds_summary",
-    "worlds_table",
-]
-
 
 def with_signs(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return scores of planted tests beside what was planted in the world of each model.

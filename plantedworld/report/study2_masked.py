@@ -8,18 +8,6 @@ import pandas
 from biaslib.report import Drawing, Panel, interval_texts, marked, signed, subplots
 from biaslib.report.study2_masked import SHOWN_LEVELS
 
-__all__ = [
-    "PLACES",
-    "apart_table",
-    "beside_plot",
-    "beside_table",
-    "dose_plot",
-    "dose_table",
-    "panel",
-    "target_sentence",
-    "target_table",
-]
-
 PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
 
 

@@ -6,18 +6,6 @@ from biaslib.report import interval_text, marked, signed, subplots
 from biaslib.report.study3_clip_audit import significant
 from biaslib.studies import study3_clip_audit as study
 
-__all__ = [
-    "false_associations",
-    "mechanism_figure",
-    "mechanism_table",
-    "on_truth",
-    "recovered",
-    "saturated",
-    "truth_figure",
-    "truth_table",
-    "unplanted",
-]
-
 
 def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
     """Return how C-ASC of oracle and model follows what is planted, a row a facet and model.

@@ -13,19 +13,6 @@ from biaslib.studies import study4_captions as study
 from plantedworld.inputs import study4_captions as planted
 from plantedworld.studies import study4_captions as worlds
 
-__all__ = [
-    "APART",
-    "PLANTED",
-    "chooser",
-    "floor_sentence",
-    "frequency_sentence",
-    "grounded_sentence",
-    "modality_sentence",
-    "relevance_sentence",
-    "verdict_sentence",
-    "visibility_figure",
-]
-
 PLANTED = ("text", "images")
 
 APART = "oracle, genders independent"
