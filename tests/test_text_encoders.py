@@ -81,7 +81,7 @@ def test_random_attributes_agree_with_a_slow_computation(toy):
 def test_targets_without_clusters_are_rejected_at_the_nominal_rate(toy):
     """Where the targets are exchangeable by construction, the test keeps its level."""
     words = word_pools.word_pool(300, rng=0)
-    embedded = study.embed_test(toy, "C6", "word")
+    embedded = study.embed_tests(toy, ["C6"], "word")[0]
     random = study.random_attributes(embedded, study.embed_pool(toy, words, "word"), n_sets=2_000)
     assert random.rejection_rate() == pytest.approx(0.05, abs=0.03)
     assert study.separability(embedded) < 0.8
@@ -90,7 +90,7 @@ def test_targets_without_clusters_are_rejected_at_the_nominal_rate(toy):
 def test_a_planted_cluster_makes_random_attributes_significant(toy):
     """Shift all of X by one vector: no attribute is involved, and the test cries wolf."""
     words = word_pools.word_pool(300, rng=0)
-    embedded = study.embed_test(toy, "C6", "word")
+    embedded = study.embed_tests(toy, ["C6"], "word")[0]
     embedded.embeddings["X"] = embedded.embeddings["X"] + 5.0 * np.eye(24)[0]
     shifted = study.EmbeddedTest("C6", "word", embedded.embeddings, embedded.words, embedded.kinds)
     random = study.random_attributes(shifted, study.embed_pool(toy, words, "word"), n_sets=2_000)
