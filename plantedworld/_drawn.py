@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 from PIL import Image, ImageDraw
 
-__all__ = ["DRAWN", "drawn"]
-
 SIDE = 72
 """Pixels along one side of a sprite."""
 

@@ -14,8 +14,6 @@ from biaslib.runtime import file_sha256, source_hash
 from plantedworld._scenes import COLUMNS, blank_rows, boxes, draw
 from plantedworld._styles import STYLES
 
-__all__ = ["Scenes"]
-
 AT_ONCE = 64
 """Up to so many scenes are drawn together, and kept: one by one takes longer."""
 

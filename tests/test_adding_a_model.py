@@ -1,6 +1,7 @@
 """The steps of CONTRIBUTING.md for a model, followed for one that is not in the package."""
 
 import dataclasses
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -13,6 +14,7 @@ from support import small_models
 
 from biaslib import models
 from biaslib.models import capabilities as can
+from biaslib.models._entries import read_entry
 from biaslib.models.own import load_own
 from biaslib.runtime import UnknownNameError
 from biaslib.studies import study4_captions
@@ -45,11 +47,12 @@ def entry(tmp_path, monkeypatch):
     """The entry of CONTRIBUTING.md, registered, with its adapter in a package of one's own."""
     page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     steps = page[page.index("## Add a model") : page.index("## Add a data set")]
-    adapter, written = map(textwrap.dedent, re.findall(r"```python\n(.+?)```", steps, re.DOTALL))
+    adapter = textwrap.dedent(re.search(r"```python\n(.+?)```", steps, re.DOTALL)[1])
+    written = re.search(r"```json\n(.+?)```", steps, re.DOTALL)[1]
     (tmp_path / "my_adapters").mkdir()
     (tmp_path / "my_adapters" / "blip.py").write_text(adapter, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    entry = eval(written, {"Entry": models.Entry, "can": can})
+    entry = read_entry(json.loads(written))
     entry = dataclasses.replace(entry, family=f"my_adapters.{entry.family}")
     models.register(entry)
     yield entry

@@ -13,8 +13,8 @@ import pandas
 import pytest
 
 from biaslib.datasets import DataError, vlstereoset
-from biaslib.published import reexamination
 from biaslib.published._tables import released_counts
+from biaslib.published.reexamination import zhou2022
 from biaslib.runtime import ChecksumError, file_sha256
 
 HEADER = [
@@ -374,7 +374,7 @@ def test_selections_of_the_released_table_have_the_sizes_that_table_4_implies():
         drawn = vlstereoset.balanced(table, seed)
         assert len(drawn) == 1028
         sizes = drawn.groupby("category").size().to_dict()
-        assert sizes == reexamination.released_sizes()
+        assert sizes == zhou2022.released_sizes()
     shared = vlstereoset.overlaps(table, range(5))["shared"]
     assert shared[1:].between(0.6, 0.75).all()
 

@@ -188,7 +188,6 @@ def test_average_over_target_terms(seed):
     targets = rng.choice(["sister", "nurse", "sailor", "chess player"], 60, p=[0.6, 0.2, 0.1, 0.1])
     found = metrics.selection_scores(scores, opposite, targets=targets)["overall"]
     expected = slow_stereoset_average(scores.tolist(), opposite, targets)
-    assert found.vlrs.averaged_over == "target terms"
     assert (found.vlrs.value, found.vlbs.value) == pytest.approx(expected)
     assert found.ivlas == pytest.approx(metrics.ivlas(*expected))
     assert metrics.vlrs(scores, targets=targets).value == found.vlrs.value
@@ -328,14 +327,11 @@ def test_worked_shifts():
     original = metrics.two_way([[2.0, 1.0], [0.0, 0.0]])
     neutral = metrics.two_way([[1.0, 1.0], [1.0, 0.0]])
     np.testing.assert_allclose(original.probability, [math.e / (1 + math.e), 0.5])
-    shifts = metrics.lmss(original, neutral, selected=[True, False])
+    shifts = metrics.lmss(original, neutral)
     expected = math.log(2 * math.e / (1 + math.e))
     np.testing.assert_allclose(shifts.values, [expected, -expected])
     assert shifts.name == "lmss"
     assert shifts.scale == 1.0
-    assert shifts.all_images == metrics.ShiftSummary(0.0, 0.0, 50.0, 2)
-    assert shifts.paper_subset.mean == pytest.approx(expected)
-    assert shifts.paper_subset.percent_positive == 100
     assert metrics.vlss(original, neutral).name == "vlss"
     np.testing.assert_allclose(metrics.vlss([0.6], [0.3]).values, [math.log(2)])
 
@@ -347,7 +343,6 @@ def test_shifts_are_zero_for_equal_probabilities_and_change_sign(scores):
     second = metrics.two_way(np.array(scores)[:, ::-1])
     same = metrics.lmss(first, first)
     np.testing.assert_array_equal(same.values, 0)
-    assert same.all_images.percent_positive == 0  # a shift of 0 is not above 0
     np.testing.assert_array_equal(
         metrics.lmss(first, second).values, -metrics.lmss(second, first).values
     )
@@ -376,17 +371,6 @@ def test_raw_cosines_hide_what_the_models_scale_shows():
     assert own.values[0] > 20 * raw.values[0] > 0
 
 
-def test_no_image_picked_is_nan_and_counted():
-    shifts = metrics.lmss([0.6, 0.4], [0.5, 0.5], selected=[False, False])
-    summary = shifts.paper_subset
-    assert summary.n == 0
-    assert math.isnan(summary.mean)
-    assert math.isnan(summary.median)
-    assert math.isnan(summary.percent_positive)
-    with pytest.raises(ValueError, match="pass selected"):
-        _ = metrics.lmss([0.6], [0.5]).paper_subset
-
-
 def unbiased_model(correlation, n, rng, evidence=0.0):
     """Return scores of captions and of neutral ones; `evidence` speaks for the anti-stereotype."""
     original = rng.normal(size=(n, 3))
@@ -398,30 +382,35 @@ def unbiased_model(correlation, n, rng, evidence=0.0):
 
 
 def shifts_of(original, neutral, scale=1.0):
-    selected = metrics.picks(original)[:, 0] == 1
+    """Return the shifts of all images, and of those whose stereotype was picked."""
     both = (metrics.two_way(each, scale) for each in (original[:, :2], neutral))
-    return metrics.lmss(*both, selected)
+    shifts = metrics.lmss(*both).values
+    return shifts, shifts[metrics.picks(original)[:, 0] == 1]
+
+
+def percent_positive(shifts):
+    return 100 * (shifts > 0).mean()
 
 
 @pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.5, 0.9])
 def test_selection_lifts_lmss_above_zero_without_bias(correlation):
     n = 60_000
-    shifts = shifts_of(*unbiased_model(correlation, n, np.random.default_rng(3)))
+    shifts, picked = shifts_of(*unbiased_model(correlation, n, np.random.default_rng(3)))
     expected = metrics.percent_positive_without_bias(correlation)
-    assert shifts.paper_subset.n == pytest.approx(n / 3, rel=0.03)
+    assert len(picked) == pytest.approx(n / 3, rel=0.03)
     # Standard error of a percentage of 20,000 images: at most 0.36.
-    assert shifts.all_images.percent_positive == pytest.approx(50, abs=1)
-    assert shifts.paper_subset.percent_positive == pytest.approx(expected, abs=1.4)
-    assert shifts.paper_subset.mean > shifts.all_images.mean + 0.02
+    assert percent_positive(shifts) == pytest.approx(50, abs=1)
+    assert percent_positive(picked) == pytest.approx(expected, abs=1.4)
+    assert picked.mean() > shifts.mean() + 0.02
 
 
 def test_the_lift_is_the_same_at_any_scale_and_larger_on_anti_stereotypical_images():
     originals, neutrals = unbiased_model(0.5, 20_000, np.random.default_rng(4))
-    raw, own = shifts_of(originals, neutrals), shifts_of(originals, neutrals, scale=30.0)
-    lift = raw.paper_subset.percent_positive
-    assert own.paper_subset.percent_positive == pytest.approx(lift, abs=0.05)
-    against = shifts_of(*unbiased_model(0.5, 60_000, np.random.default_rng(5), evidence=1.0))
-    assert against.paper_subset.percent_positive > lift + 5
+    raw, own = (shifts_of(originals, neutrals, scale)[1] for scale in (1.0, 30.0))
+    lift = percent_positive(raw)
+    assert percent_positive(own) == pytest.approx(lift, abs=0.05)
+    against = shifts_of(*unbiased_model(0.5, 60_000, np.random.default_rng(5), evidence=1.0))[1]
+    assert percent_positive(against) > lift + 5
 
 
 def test_the_lift_in_closed_form():
@@ -444,12 +433,11 @@ def test_the_lift_of_vlss():
     draws = rng.multivariate_normal(np.zeros(3), covariance, size=(60_000, 3))
     original, with_image, blank = np.moveaxis(draws, 2, 0)
     selected = metrics.picks(original)[:, 0] == 1
-    shifts = metrics.vlss(
-        metrics.two_way(with_image[:, :2]), metrics.two_way(blank[:, :2]), selected
-    )
+    pair = metrics.two_way(with_image[:, :2]), metrics.two_way(blank[:, :2])
+    shifts = metrics.vlss(*pair).values
     expected = metrics.percent_positive_without_bias(below, above, between)
-    assert shifts.all_images.percent_positive == pytest.approx(50, abs=1)
-    assert shifts.paper_subset.percent_positive == pytest.approx(expected, abs=1.4)
+    assert percent_positive(shifts) == pytest.approx(50, abs=1)
+    assert percent_positive(shifts[selected]) == pytest.approx(expected, abs=1.4)
     assert expected > 60
     # Equally correlated with both, a pick says nothing about their difference.
     assert metrics.percent_positive_without_bias(0.4, 0.4, 0.2) == 50
@@ -485,7 +473,6 @@ def test_the_lift_of_vlss():
         (lambda: metrics.vlss([0.5], [np.nan]), "row 0 of the probabilities is nan"),
         (lambda: metrics.vlss([0.5], [0.5, 0.5]), "1 and 2 probabilities"),
         (lambda: metrics.vlss([], []), r"shape \(0,\)"),
-        (lambda: metrics.lmss([0.5], [0.5], [1]), "must be booleans"),
         (lambda: metrics.percent_positive_without_bias(1.0), "below 1"),
         (lambda: metrics.percent_positive_without_bias(np.nan), "below 1"),
         (lambda: metrics.percent_positive_without_bias(-0.9, 0.9, 0.9), "no three variables"),

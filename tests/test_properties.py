@@ -629,8 +629,6 @@ def test_shifts_add_up_along_a_chain(scores):
         chain = shift(first, second).values + shift(second, third).values
         np.testing.assert_allclose(chain, shift(first, third).values, atol=1e-12)
         np.testing.assert_array_equal(shift(second, first).values, -shift(first, second).values)
-        summary = shift(first, second, np.ones(len(scores), bool))
-        assert summary.paper_subset == summary.all_images
 
 
 @property_of(caption_selection.percent_positive_without_bias, seed=seeds, less=st.floats(0, 0.9))

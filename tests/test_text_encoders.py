@@ -49,7 +49,7 @@ def test_items_stay_with_their_words(toy):
 
 
 def test_word_scores_are_means_over_sentences(toy):
-    each = study.embed_test(toy, "C6", "sentence")
+    each = study.embed_tests(toy, ["C6"], "sentence")[0]
     frame = pandas.DataFrame({"word": each.words["X"], "score": each.split(each.scores)[0]})
     np.testing.assert_allclose(
         each.word_scores()[0], frame.groupby("word", sort=False)["score"].mean()
@@ -64,7 +64,7 @@ def test_p_values_over_rows_are_corrected(toy):
 def test_random_attributes_agree_with_a_slow_computation(toy):
     """Redraw the same sets, embed their sentences again, and use the metric itself."""
     words = word_pools.word_pool(200, rng=0)
-    embedded = study.embed_test(toy, "C6", "sentence")
+    embedded = study.embed_tests(toy, ["C6"], "sentence")[0]
     pool = study.embed_pool(toy, words, "sentence")
     found = study.random_attributes(embedded, pool, n_sets=4, matched=False, seed=3)
     drawn = word_pools.draw_uniform(16, words, 4, np.random.default_rng(3))
@@ -81,7 +81,7 @@ def test_random_attributes_agree_with_a_slow_computation(toy):
 def test_targets_without_clusters_are_rejected_at_the_nominal_rate(toy):
     """Where the targets are exchangeable by construction, the test keeps its level."""
     words = word_pools.word_pool(300, rng=0)
-    embedded = study.embed_test(toy, "C6", "word")
+    embedded = study.embed_tests(toy, ["C6"], "word")[0]
     random = study.random_attributes(embedded, study.embed_pool(toy, words, "word"), n_sets=2_000)
     assert random.rejection_rate() == pytest.approx(0.05, abs=0.03)
     assert study.separability(embedded) < 0.8
@@ -90,7 +90,7 @@ def test_targets_without_clusters_are_rejected_at_the_nominal_rate(toy):
 def test_a_planted_cluster_makes_random_attributes_significant(toy):
     """Shift all of X by one vector: no attribute is involved, and the test cries wolf."""
     words = word_pools.word_pool(300, rng=0)
-    embedded = study.embed_test(toy, "C6", "word")
+    embedded = study.embed_tests(toy, ["C6"], "word")[0]
     embedded.embeddings["X"] = embedded.embeddings["X"] + 5.0 * np.eye(24)[0]
     shifted = study.EmbeddedTest("C6", "word", embedded.embeddings, embedded.words, embedded.kinds)
     random = study.random_attributes(shifted, study.embed_pool(toy, words, "word"), n_sets=2_000)
@@ -110,7 +110,7 @@ def test_p_among_random_sets():
 def test_levels_must_agree(toy):
     pool = study.embed_pool(toy, word_pools.word_pool(100, rng=0), "word")
     with pytest.raises(ValueError, match="at level sentence, the pool at word"):
-        study.random_attributes(study.embed_test(toy, "C6", "sentence"), pool)
+        study.random_attributes(study.embed_tests(toy, ["C6"], "sentence")[0], pool)
 
 
 def test_drawing_with_replacement_gives_another_distribution():

@@ -2,7 +2,7 @@
 
 The book shows ``registry.csv``, ``addresses.csv``, ``cards.csv`` and ``downloads.csv`` (what each
 study fetches); a test fails when they are not what the registry, the planted checkpoints' cards and
-the studies say. Run it after a change of ``biaslib/models/_entries.py``, or of a checkpoint:
+the studies say. Run it after a change of ``biaslib/models/data/models.json``, or of a checkpoint:
 ``python tools/registry.py``.
 """
 

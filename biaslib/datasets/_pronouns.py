@@ -3,8 +3,6 @@
 import functools
 import re
 
-__all__ = ["GENDERED", "with_they"]
-
 NOUNS = (
     "man men woman women boy boys girl girls lady ladies gentleman gentlemen male males female "
     "females mother mothers father fathers mommy mama mom mum daddy dad daughter daughters son "

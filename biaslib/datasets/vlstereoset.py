@@ -549,10 +549,6 @@ def coverage(
     return found.assign(**{"what came instead": reasons})
 
 
-def _by_label(rows: pandas.DataFrame) -> list[int]:
-    return [int((rows["label"] == label).sum()) for label in LABELS]
-
-
 @functools.cache
 def _terms() -> pandas.DataFrame:
     path = importlib.resources.files("biaslib") / "datasets" / "data" / "vlstereoset_terms.csv"

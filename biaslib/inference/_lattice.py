@@ -47,7 +47,6 @@ class LatticeTail:
     high: float
     exact: bool
     complete: bool
-    n_points: int
 
 
 def common_step(scores: np.ndarray, tolerance: float) -> float | None:
@@ -154,10 +153,10 @@ def _tail(scores, size, threshold, tilt, radius, step, exact=False, band=0.0):
     slack = scales[0] * doubt
     middle = np.sqrt(max(low, 0.0) * max(high, 0.0))
     if exact and slack <= ROUNDING * high:
-        return LatticeTail(high, high, high, True, True, points)
+        return LatticeTail(high, high, high, True, True)
     low = max(0.0, (low - slack) * (1 - ROUNDING))
     high = min(1.0, (high + slack) * (1 + ROUNDING))
-    return LatticeTail(min(max(middle, low), high), low, high, False, sums.complete, points)
+    return LatticeTail(min(max(middle, low), high), low, high, False, sums.complete)
 
 
 class _LatticeSums:

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["complete_labels", "in_scale", "real_numbers", "weight_columns"]
-
 REAL = "biuf"
 """Kinds of NumPy's types that are real numbers: truth values, whole numbers, floats."""
 

@@ -43,7 +43,6 @@ __all__ = [
     "Percentage",
     "SelectionScores",
     "ShiftScores",
-    "ShiftSummary",
     "TwoWay",
     "caption_probabilities",
     "ivlas",
@@ -80,8 +79,6 @@ class Percentage:
         Number of images that count; whole, unless ties are split.
     denominator
         Number of images looked at.
-    averaged_over
-        ``"images"``, or ``"target terms"`` as StereoSet does.
     rows
         The images looked at, as row numbers of the scores, (denominator,).
     shares
@@ -96,7 +93,6 @@ class Percentage:
     value: float
     numerator: float
     denominator: int
-    averaged_over: str
     rows: np.ndarray
     shares: np.ndarray
     image_weights: np.ndarray
@@ -217,26 +213,6 @@ class TwoWay:
 
 
 @dataclass(frozen=True)
-class ShiftSummary:
-    """What a set of shifts looks like; NaN throughout, and n 0, for a set without images.
-
-    Attributes
-    ----------
-    mean, median
-        In natural logarithms.
-    percent_positive
-        Per cent of images with a shift above 0, which is what the paper reads off its Figure 4.
-    n
-        Number of images.
-    """
-
-    mean: float
-    median: float
-    percent_positive: float
-    n: int
-
-
-@dataclass(frozen=True)
 class ShiftScores:
     """``lmss`` or ``vlss`` of every image.
 
@@ -246,8 +222,6 @@ class ShiftScores:
         ``"lmss"`` or ``"vlss"``.
     values
         The shifts in natural logarithms, (n,).
-    selected
-        Images on which the model picked the stereotype, (n,), or None if not given.
     scale
         What the scores were multiplied by before the softmax; None if not known. Shifts grow with
         it, and two models can be compared only if this is chosen with care.
@@ -255,24 +229,7 @@ class ShiftScores:
 
     name: str
     values: np.ndarray
-    selected: np.ndarray | None
     scale: float | None
-
-    @property
-    def all_images(self) -> ShiftSummary:
-        """The shifts of all images given."""
-        return _summary(self.values)
-
-    @property
-    def paper_subset(self) -> ShiftSummary:
-        """The shifts of the images on which the model picked the stereotype, as in the paper.
-
-        Selecting on the outcome lifts them above 0 without any bias: compare
-        :attr:`all_images` and :func:`percent_positive_without_bias`.
-        """
-        if self.selected is None:
-            raise ValueError("pass selected, the images on which the model picked the stereotype")
-        return _summary(self.values[self.selected])
 
 
 def caption_probabilities(scores: ArrayLike, scale: float = 1.0) -> np.ndarray:
@@ -675,9 +632,7 @@ def two_way_from_probabilities(probabilities: ArrayLike, scale: float | None = N
     return TwoWay(np.log(values), None if scale is None else _scale(scale))
 
 
-def lmss(
-    original: TwoWay | ArrayLike, neutral: TwoWay | ArrayLike, selected: ArrayLike | None = None
-) -> ShiftScores:
+def lmss(original: TwoWay | ArrayLike, neutral: TwoWay | ArrayLike) -> ShiftScores:
     r"""Return the language modelling shifting score of each anti-stereotypical image.
 
     Zhou et al. (2022), equation 2, with S' the captions without the target term:
@@ -695,14 +650,10 @@ def lmss(
         or as numbers.
     neutral
         Those of the neutral captions with the same images, (n,).
-    selected
-        True where the model picked the stereotype of the three original captions, (n,): for the
-        images ``vlbs(...).rows``, that is ``vlbs(...).shares == 1``.
 
     Returns
     -------
     ShiftScores
-        For all images given, and for the selected ones.
 
     Raises
     ------
@@ -712,18 +663,13 @@ def lmss(
 
     Examples
     --------
-    >>> shifts = lmss([0.6, 0.4], [0.5, 0.5], selected=[True, False])
-    >>> shifts.values.round(3)
+    >>> lmss([0.6, 0.4], [0.5, 0.5]).values.round(3)
     array([ 0.182, -0.223])
-    >>> shifts.all_images.percent_positive, shifts.paper_subset.percent_positive
-    (50.0, 100.0)
     """
-    return _shift("lmss", original, neutral, selected)
+    return _shift("lmss", original, neutral)
 
 
-def vlss(
-    with_image: TwoWay | ArrayLike, blank: TwoWay | ArrayLike, selected: ArrayLike | None = None
-) -> ShiftScores:
+def vlss(with_image: TwoWay | ArrayLike, blank: TwoWay | ArrayLike) -> ShiftScores:
     r"""Return the vision-language shifting score of each anti-stereotypical image.
 
     Zhou et al. (2022), equation 3, with I' a white image and neutral captions S' throughout:
@@ -739,8 +685,6 @@ def vlss(
         Two-way probabilities of the neutral captions with the image, (n,).
     blank
         Those of the same captions with a white image, (n,).
-    selected
-        True where the model picked the stereotype of the three original captions, (n,).
 
     Returns
     -------
@@ -756,7 +700,7 @@ def vlss(
     >>> vlss([0.8], [0.4]).values.round(3)
     array([0.693])
     """
-    return _shift("vlss", with_image, blank, selected)
+    return _shift("vlss", with_image, blank)
 
 
 def percent_positive_without_bias(
@@ -881,7 +825,6 @@ def _percentage(name, all_shares, rows, terms) -> Percentage:
         value=float(_weighted_percent(shares, weights)),
         numerator=float(shares.sum()),
         denominator=len(rows),
-        averaged_over="images" if terms is None else "target terms",
         rows=rows,
         shares=shares,
         image_weights=weights,
@@ -908,26 +851,18 @@ def _harmonic(relevant, biased):
     return float(values) if values.ndim == 0 else values
 
 
-def _shift(name, first, second, selected) -> ShiftScores:
+def _shift(name, first, second) -> ShiftScores:
     above, below = _as_two_way(first), _as_two_way(second)
     n = len(above.log_probability)
     if len(below.log_probability) != n:
         raise ValueError(f"{n} and {len(below.log_probability)} probabilities; each image has both")
     if above.scale != below.scale:
         raise ValueError(f"the softmax has scale {above.scale} above and {below.scale} below")
-    mask = None if selected is None else _mask(selected, n, "selected")
-    return ShiftScores(name, above.log_probability - below.log_probability, mask, above.scale)
+    return ShiftScores(name, above.log_probability - below.log_probability, above.scale)
 
 
 def _as_two_way(values) -> TwoWay:
     return values if isinstance(values, TwoWay) else two_way_from_probabilities(values)
-
-
-def _summary(values: np.ndarray) -> ShiftSummary:
-    if values.size == 0:
-        return ShiftSummary(np.nan, np.nan, np.nan, 0)
-    percent = float(100.0 * (values > 0).mean())
-    return ShiftSummary(float(values.mean()), float(np.median(values)), percent, values.size)
 
 
 def _table(scores: ArrayLike, n_captions: int, name: str) -> np.ndarray:

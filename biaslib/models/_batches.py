@@ -10,17 +10,6 @@ import torch
 
 from biaslib.runtime import note_batches, progress, unknown_name
 
-__all__ = [
-    "Plan",
-    "autocast",
-    "batch_order",
-    "last_plan",
-    "precision",
-    "rows_that_fit",
-    "run_in_batches",
-    "says_no_memory",
-]
-
 MANY = 4
 """More batches than this have a progress bar."""
 

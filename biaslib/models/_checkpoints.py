@@ -15,19 +15,6 @@ import torch
 from biaslib.models._entries import Entry
 from biaslib.models.errors import CheckpointError
 
-__all__ = [
-    "CheckpointError",
-    "read_config",
-    "read_weights",
-    "reading",
-    "require_complete",
-    "require_family",
-    "require_keys",
-    "require_kind",
-    "require_readable",
-    "unwrapped",
-]
-
 LISTED = 5
 """Names of weights that an error lists; it counts the others."""
 
@@ -329,34 +316,39 @@ def _shapes(info: dict) -> list[tuple]:
     return sorted(info.get("mismatched_keys") or [])
 
 
-def require_keys(
-    found: Iterable[str],
-    needed: Iterable[str],
+def require_same(
+    found: Mapping[str, torch.Tensor],
+    needed: Mapping[str, torch.Tensor],
     name: str,
     allowed_missing: Iterable[str] = (),
-    allowed_unexpected: Iterable[str] = (),
 ) -> None:
-    """Refuse tensors whose names are not the model's: :func:`require_complete` for a plain file.
+    """Refuse tensors that are not the model's: :func:`require_complete` for a plain file.
 
     Parameters
     ----------
     found, needed
-        Names in the file, and names in the model's ``state_dict``.
-    name, allowed_missing, allowed_unexpected
+        Tensors by their names in the file, and in the model's ``state_dict``.
+    name, allowed_missing
         As of :func:`require_complete`.
 
     Raises
     ------
     CheckpointError
-        If names are missing or left over; the message names them.
+        If tensors are missing, left over or of another shape; the message names them.
 
     Examples
     --------
-    >>> require_keys(["a", "itm_score.bias"], ["a"], "vilt", allowed_unexpected=["itm_score.*"])
+    >>> one = torch.zeros(1)
+    >>> require_same({"a": one}, {"a": one, "itm_score.bias": one}, "vilt", ["itm_score.*"])
     """
-    found, needed = set(found), set(needed)
-    info = {"missing_keys": needed - found, "unexpected_keys": found - needed}
-    require_complete(info, name, allowed_missing, allowed_unexpected)
+    both = found.keys() & needed.keys()
+    shapes = [(key, found[key].shape, needed[key].shape) for key in both]
+    info = {
+        "missing_keys": needed.keys() - found.keys(),
+        "unexpected_keys": found.keys() - needed.keys(),
+        "mismatched_keys": [each for each in shapes if each[1] != each[2]],
+    }
+    require_complete(info, name, allowed_missing)
 
 
 def _others(keys: Iterable[str], allowed: Iterable[str]) -> list[str]:

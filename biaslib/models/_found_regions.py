@@ -11,8 +11,6 @@ from biaslib.runtime import Store
 if TYPE_CHECKING:
     from biaslib.models.detector import Detector
 
-__all__ = ["found_regions"]
-
 SHARD, SHARD_ON_CUDA = 16, 128
 """Pictures a shard of the store: what a run that is killed may have to look at again."""
 

@@ -10,8 +10,6 @@ from biaslib.models._batches import run_in_batches
 from biaslib.models._words import require_fitting
 from biaslib.runtime import unknown_name
 
-__all__ = ["candidate_log_prob", "padded"]
-
 PIECES = ("chain", "mean")
 AMONG = ("vocabulary", "candidates")
 

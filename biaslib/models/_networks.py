@@ -17,17 +17,6 @@ from biaslib.models._revisions import revision_of
 from biaslib.models.errors import CheckpointError
 from biaslib.models.networks.files import load_converted
 
-__all__ = [
-    "LOCAL",
-    "Loaded",
-    "quiet",
-    "read_network",
-    "read_network_and_tokenizer",
-    "read_own",
-    "read_tokenizer",
-    "require_tokenizer",
-]
-
 LOCAL = {"trust_remote_code": False, "local_files_only": True}
 """What every reading of a folder through transformers is told: run nothing, ask nobody."""
 

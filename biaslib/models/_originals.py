@@ -16,9 +16,7 @@ from pathlib import Path
 import torch
 import transformers
 
-from biaslib.models._checkpoints import CheckpointError, read_weights, require_keys
-
-__all__ = ["Converted", "convert", "network_of", "read"]
+from biaslib.models._checkpoints import CheckpointError, read_weights, require_same
 
 HEAD = 64
 """Numbers a head of attention."""
@@ -138,7 +136,7 @@ def network_of(
     config.num_attention_heads = n_heads or max(1, config.hidden_size // HEAD)
     model = network(config)
     needed = model.state_dict()
-    require_keys(weights, needed, name, allowed_missing=optional)
+    require_same(weights, needed, name, optional)
     _require_tied(model, weights, name)
     model.load_state_dict(weights, strict=False)
     return model.eval(), set(needed) - set(weights)

@@ -16,8 +16,6 @@ from biaslib.models.dual import unit_vectors
 from biaslib.models.fusion import FusionModel, Mask
 from biaslib.models.images import Pictures, loaded, pictures
 
-__all__ = ["OnePicture", "PixelModel", "padded", "read_image_processor"]
-
 
 class PixelModel(FusionModel):
     """A fusion model that takes whole pictures, prepared by its own image processor.

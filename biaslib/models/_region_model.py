@@ -16,8 +16,6 @@ from biaslib.models.regions import RegionFeatures, SharedRegions
 if TYPE_CHECKING:
     from biaslib.models.detector import Detector
 
-__all__ = ["RegionModel", "hidden_regions"]
-
 
 class RegionModel(FusionModel):
     """A fusion model that takes an image as regions, each a box with a vector of features.

@@ -7,8 +7,6 @@ import numpy as np
 
 from biaslib.models.regions import RegionFeatures
 
-__all__ = ["RegionRow", "stacked"]
-
 PADDING = {"classes": -1, "attributes": -1, "scores": 0}
 """What fills the places of a row in which there is no region."""
 

@@ -15,8 +15,6 @@ from biaslib.runtime import unknown_name
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["REGISTRY", "Entry", "available", "load", "module_of", "register", "repository"]
-
 UNKNOWN_REVISION = "main, recorded at first download"
 
 REGISTRY = {entry.name: entry for entry in ENTRIES}

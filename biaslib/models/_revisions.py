@@ -7,8 +7,6 @@ from pathlib import Path
 from biaslib.models.downloads import SETTINGS, TOKENIZERS
 from biaslib.runtime import file_sha256
 
-__all__ = ["checksums", "revision_of"]
-
 WEIGHTS = ("*.safetensors", "open_clip*.bin", "*.bin")
 """Files of weights in a folder: those of the first kind that it has."""
 

@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["Tokens", "tokenized"]
-
 
 @dataclass(frozen=True)
 class Tokens:

@@ -132,19 +132,3 @@ def word_pieces(tokenizer, words: Sequence[str]) -> list[list[int]]:
         if not pieces:
             raise ValueError(f"the candidate {word!r} tokenises to nothing; check its spelling")
     return ids
-
-
-def single_tokens(tokenizer, words: Sequence[str]) -> np.ndarray:
-    """Return the number of each word's only token, shape (k,).
-
-    Raises
-    ------
-    ValueError
-        If a word is unknown or splits into several tokens; the message names it.
-    """
-    require_known_words(tokenizer, words)
-    ids = tokenizer(list(words), add_special_tokens=False)["input_ids"]
-    split = [word for word, pieces in zip(words, ids, strict=True) if len(pieces) != 1]
-    if split:
-        raise ValueError(f"candidates must be one token each, and these split: {', '.join(split)}")
-    return np.array([pieces[0] for pieces in ids])

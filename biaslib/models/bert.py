@@ -106,7 +106,7 @@ class Bert(TextEncoder):
         if not len(texts):
             raise ValueError("there are no texts: the set is empty")
         candidates = word_pieces(self.tokenizer, candidates)
-        masked = [self._with_mask(text) for text in texts]
+        masked = [with_mask(text, self.tokenizer) for text in texts]
         require_known_words(self.tokenizer, masked)
         return candidate_log_prob(
             self.tokenizer(masked, verbose=False)["input_ids"],
@@ -124,11 +124,6 @@ class Bert(TextEncoder):
         super()._require_tokens(texts)
         require_known_words(self.tokenizer, texts)
 
-    def _with_mask(self, text: str) -> str:
-        if text.count(MASK) != 1:
-            raise ValueError(f"{text!r} should have one {MASK}, and no more")
-        return text.replace(MASK, self.tokenizer.mask_token)
-
     @torch.inference_mode()
     def _log_probabilities(self, _, tokens: list[list[int]]) -> np.ndarray:
         """Return the log-softmax over the vocabulary at every mask, (masks, vocabulary)."""
@@ -140,6 +135,13 @@ class Bert(TextEncoder):
             logits = self.masked_lm(input_ids=ids, attention_mask=real.long()).logits
         at_masks = logits[ids == self.tokenizer.mask_token_id].float()
         return at_masks.log_softmax(-1).cpu().numpy().astype(np.float64)
+
+
+def with_mask(text: str, tokenizer) -> str:
+    """Return a text with the tokenizer's own mask in place of its one ``[MASK]``."""
+    if text.count(MASK) != 1:
+        raise ValueError(f"{text!r} should have one {MASK}, and no more")
+    return text.replace(MASK, tokenizer.mask_token)
 
 
 def load(entry: Entry, folder: Path, device: str) -> Bert:

@@ -19,7 +19,7 @@ from torch import nn
 
 from biaslib import runtime
 from biaslib.models._batches import says_no_memory
-from biaslib.models._checkpoints import CheckpointError, read_weights, require_complete
+from biaslib.models._checkpoints import CheckpointError, read_weights, require_same
 from biaslib.models._entries import Entry
 from biaslib.models._region_rows import RegionRow, stacked
 from biaslib.models.capabilities import DETECT
@@ -468,16 +468,7 @@ def _built(weights: Path, settings: Path) -> FasterRcnn:
     state = read_weights(weights)
     _check_anchors(state, config, settings)
     network = FasterRcnn(config)
-    needed = network.state_dict()
-    shapes = {
-        key: (tuple(state[key].shape), tuple(needed[key].shape)) for key in state if key in needed
-    }
-    info = {
-        "missing_keys": needed.keys() - state.keys(),
-        "unexpected_keys": state.keys() - needed.keys(),
-        "mismatched_keys": [(key, *both) for key, both in shapes.items() if both[0] != both[1]],
-    }
-    require_complete(info, "detector", allowed_missing=["*.num_batches_tracked"])
+    require_same(state, network.state_dict(), "detector", ["*.num_batches_tracked"])
     network.load_state_dict(state, strict=False)
     return network
 

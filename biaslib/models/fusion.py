@@ -16,7 +16,7 @@ from biaslib.models._batches import autocast, batch_order, rows_that_fit, run_in
 from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._tokens import Tokens, tokenized
 from biaslib.models._words import require_fitting, require_known_words, token_limit, word_pieces
-from biaslib.models.bert import MASK
+from biaslib.models.bert import with_mask
 from biaslib.models.capabilities import (
     EMBED,
     EMBED_WITH_IMAGES,
@@ -260,7 +260,7 @@ class FusionModel(ABC):
         """
         require(self, FILL if images is None else FILL_WITH_IMAGES)
         words = word_pieces(self.tokenizer, candidates)
-        rows = self._tokens([self._with_mask(text) for text in _listed(texts)])
+        rows = self._tokens([with_mask(text, self.tokenizer) for text in _listed(texts)])
         prepared = self._prepared(images, len(rows))
         prepared = self.ahead(prepared, batch_order([len(row.ids) for row in rows]))
         mask = self.tokenizer.mask_token_id
@@ -393,11 +393,6 @@ class FusionModel(ABC):
         if prepared is not None and len(prepared) != n:
             raise ValueError(f"there are {len(prepared)} images for {n} texts; give one for each")
         return prepared
-
-    def _with_mask(self, text: str) -> str:
-        if text.count(MASK) != 1:
-            raise ValueError(f"{text!r} should have one {MASK}, and no more")
-        return text.replace(MASK, self.tokenizer.mask_token)
 
     def _require_level(self, level: str, stream: str) -> None:
         if level not in LEVELS:

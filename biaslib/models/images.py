@@ -177,7 +177,7 @@ class Pictures(ABC):
     """Whether the pictures know their regions, and need no detector."""
 
     @functools.cached_property
-    def found(self) -> dict[str, "RegionFeatures | SharedRegions"]:
+    def found(self) -> dict[str, "RegionFeatures"]:
         """Regions of all pictures, by what found them: see :func:`read_once`."""
         return {}
 
@@ -374,10 +374,7 @@ def read_once(model: Any, images: Any) -> Pictures:
 
         if source not in shown.found:
             shown.found[source] = model.regions_of(shown)
-        whole, rows = shown.found[source], np.asarray(rows)
-        if isinstance(whole, SharedRegions):
-            return SharedRegions(whole.whole, whole.rows[rows])
-        return SharedRegions(whole, rows)
+        return SharedRegions(shown.found[source], np.asarray(rows))
 
     return WithRegions(shown, read, source)
 

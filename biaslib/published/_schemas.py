@@ -1,6 +1,7 @@
 """What each data file must look like, and one clear error when it does not."""
 
 import csv
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,126 +65,17 @@ class Column:
         return pandas.Series(values, dtype=dtype).infer_objects()
 
 
-def _one_of(name: str, *allowed: str) -> Column:
-    return Column(name, allowed=allowed)
+def _columns(rows: list[dict]) -> tuple[Column, ...]:
+    return tuple(Column(**row | {"allowed": tuple(row.get("allowed", ()))}) for row in rows)
 
 
-_SOURCE = _one_of("source", "google", "coco", "conceptual_captions", "pretraining")
-_KIND = _one_of("kind", "gender", "race")
-_LEVEL = _one_of("level", "W", "S", "C", "T", "I")
-_GROUNDED = ("VisualBERT", "ViLBERT", "LXMERT", "VL-BERT")
-_CATEGORIES = ("gender", "profession", "race", "religion")
-_GROUPS = (
-    *("Male", "Female", "White", "Black", "Latino/Hispanic", "Middle Eastern"),
-    *("Southeast Asian", "East Asian", "Indian"),
-)
-_TYPES = (
-    *("Appearance", "Behavioral", "Criminal justice", "Education and wealth", "Healthcare"),
-    *("Occupation", "Political", "Portrayal in Media", "Religion"),
-)
-_PROBERS = ("VisualBERT", "LXMERT", "ViLT", "CLIP", "ALBEF", "FLAVA")
+_TABLES = json.loads((Path(__file__).parent / "data" / "schemas.json").read_text("utf-8"))
 
+SCHEMAS = {name: _columns(each["columns"]) for name, each in _TABLES.items()}
+"""The columns of each data file, by its name."""
 
-def _count(name: str, low: int = 0, **kwargs) -> Column:
-    return Column(name, "integer", low=low, **kwargs)
-
-
-SCHEMAS: dict[str, tuple[Column, ...]] = {
-    "ross2021_images": (_SOURCE, Column("test"), Column("label"), _count("images", 1)),
-    "ross2021_effect_sizes": (
-        Column("table", "integer", low=3, high=6),
-        Column("experiment", "integer", low=1, high=3),
-        *(_SOURCE, _KIND, Column("test"), Column("label"), _LEVEL),
-        _one_of("model", *_GROUNDED),
-        Column("effect_size", "number", low=-2, high=2, empty=True),
-        Column("printed"),
-    ),
-    "ross2021_significant_counts": (
-        Column("table", "integer", low=7, high=7),
-        Column("experiment", "integer", low=1, high=3),
-        *(_SOURCE, _KIND, _LEVEL),
-        Column("column", "integer", low=1, high=4),
-        _one_of("model_table4_order", *_GROUNDED),
-        _one_of("model_inferred", *_GROUNDED),
-        _count("significant", high=7, empty=True),
-        _count("total", 6, high=7),
-        Column("printed"),
-    ),
-    "ross2021_released_code": (
-        _one_of("model", "all", "visualbert", "vilbert", "lxmert", "vl-bert"),
-        *(Column(name) for name in ("subject", "paper", "code", "where")),
-        *(Column(name) for name in ("released_variant", "paper_variant")),
-    ),
-    "srinivasan2021_methodology": (
-        Column("source_x"),
-        Column("visual_input", empty=True),
-        *(Column("language_input"), Column("modified_component"), Column("new_value")),
-        Column("association_score"),
-    ),
-    "srinivasan2021_case_study": (
-        Column("table", "integer", low=2, high=3),
-        *(Column("template", empty=True), Column("entity")),
-        Column("image", "integer", low=1, high=2, empty=True),
-        Column("probability", "number", low=0, high=1, empty=True),
-        Column("mark", allowed=("✓", "✗"), empty=True),
-    ),
-    "hamidieh2023_laion_pronouns": (
-        Column("word"),
-        Column("male", "number", low=0, high=100),
-        Column("female", "number", low=0, high=100),
-        _count("images", 1),
-    ),
-    "hamidieh2023_taxonomy": (_one_of("bias_type", *_TYPES), Column("word")),
-    "hamidieh2023_casc": (
-        Column("table", "integer", low=3, high=18),
-        _one_of("facet", "gender", "race"),
-        _one_of("category", *_TYPES, "Activity"),
-        _one_of("group", *_GROUPS),
-        Column("rank", "integer", low=1, high=10),
-        Column("word"),
-        Column("casc", "number", low=-2, high=2),
-    ),
-    "zhou2022_images": (_one_of("category", *_CATEGORIES, "overall"), _count("images", 1)),
-    "zhou2022_models": (
-        _one_of("model", *_PROBERS),
-        Column("year", "integer", low=2018, high=2022),
-        *(Column("text_encoder"), Column("image_encoder"), Column("encoder_type")),
-        *(Column("pretraining_objectives"), Column("model_printed")),
-    ),
-    "zhou2022_scores": (
-        Column("table", "integer", low=3, high=4),
-        _one_of("model", *_PROBERS, "IDM", "RAM", "BIM"),
-        _one_of("category", *_CATEGORIES, "overall"),
-        _one_of("metric", "vlrs", "vlbs", "ivlas"),
-        Column("value", "number", low=0, high=100),
-        Column("model_printed"),
-    ),
-    "zhou2022_released_counts": (
-        _one_of("category", *_CATEGORIES),
-        *(_count("label_0"), _count("label_1")),
-    ),
-}
-"""The columns of every data file of this package, by the file's name without ``.csv``."""
-
-
-KEYS = {
-    "ross2021_images": ("source", "test"),
-    "ross2021_effect_sizes": (
-        *("table", "experiment", "source", "kind", "test", "level", "model"),
-    ),
-    "ross2021_significant_counts": (*("table", "experiment", "source", "kind", "level", "column"),),
-    "ross2021_released_code": ("model", "subject"),
-    "srinivasan2021_methodology": ("source_x",),
-    "srinivasan2021_case_study": ("table", "template", "entity", "image"),
-    "hamidieh2023_laion_pronouns": ("word",),
-    "hamidieh2023_taxonomy": ("bias_type", "word"),
-    "hamidieh2023_casc": ("table", "group", "rank"),
-    "zhou2022_images": ("category",),
-    "zhou2022_models": ("model",),
-    "zhou2022_scores": ("table", "model", "category", "metric"),
-    "zhou2022_released_counts": ("category",),
-}
-"""The columns whose values together may stand in one row only, by the name of the schema."""
+KEYS = {name: tuple(each["key"]) for name, each in _TABLES.items()}
+"""The columns that tell the rows of each data file apart."""
 
 Rows = dict[int, list[str]]
 

@@ -117,8 +117,6 @@ class PairedBounds:
     difference: float
     p_low: float
     p_high: float
-    discordant_low: int
-    discordant_high: int
 
     def verdict(self, level: float = 0.05) -> str:
         """Return what the margins settle: differ, no difference shown, or open.
@@ -150,8 +148,8 @@ def paired_difference_bounds(
     Examples
     --------
     >>> bounds = paired_difference_bounds(8, 5, 14)
-    >>> bounds.discordant_low, bounds.discordant_high, bounds.p_low, round(bounds.p_high, 3)
-    (3, 13, 0.25, 0.581)
+    >>> bounds.p_low, round(bounds.p_high, 3)
+    (0.25, 0.581)
     >>> bounds.verdict()
     'not shown, whatever the overlap'
     """
@@ -163,8 +161,6 @@ def paired_difference_bounds(
         difference=(first - second) / items,
         p_low=mcnemar_p(first - most, second - most),
         p_high=mcnemar_p(first - least, second - least),
-        discordant_low=first + second - 2 * most,
-        discordant_high=first + second - 2 * least,
     )
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from biaslib.report._tables import Table
 from biaslib.runtime import in_book
 
-__all__ = ["Figure", "Folded", "figure", "fold"]
-
 
 @dataclass(frozen=True)
 class Figure:

@@ -9,17 +9,6 @@ from biaslib import inference
 from biaslib.metrics import association
 from biaslib.report._style import COLOURS, subplots
 
-__all__ = [
-    "computed_and_sampled",
-    "cosine_table",
-    "deals",
-    "deals_table",
-    "detectable_effects",
-    "null_quantiles",
-    "power_chart",
-    "vectors",
-]
-
 
 def vectors(sets: dict[str, np.ndarray]):
     """Draw two-dimensional embeddings as arrows, a colour a set."""

@@ -15,22 +15,6 @@ from biaslib.report._style import dots, marked, subplots, words_alone
 from biaslib.report._text import interval_text, signed
 from biaslib.studies import own_model as study
 
-__all__ = [
-    "Downloads",
-    "capability_table",
-    "check_count",
-    "check_reading",
-    "downloads",
-    "floor_sentence",
-    "forest",
-    "forest_table",
-    "not_run_table",
-    "one_page",
-    "overview",
-    "report_outline",
-    "write_up",
-]
-
 STUDIES = {
     "ross2021": "Study 1",
     "srinivasan2021": "Study 2",

@@ -10,7 +10,8 @@ import pandas
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from biaslib.published import reexamination, table
+from biaslib.published import table
+from biaslib.published.reexamination import hamidieh2023, ross2021, zhou2022
 from biaslib.report._style import dots, subplots
 from biaslib.report._text import signed
 from biaslib.runtime import unknown_name
@@ -200,7 +201,7 @@ def _two_lines(name: str) -> str:
 
 def top_words_summary() -> pandas.DataFrame:
     """Return the mean C-ASC of the printed top words by group and category (race tables)."""
-    rows = reexamination.casc_tables().query(
+    rows = hamidieh2023.casc_tables().query(
         "facet == 'race' and table in [10, 11, 13, 14, 15, 16, 17, 18]"
     )
     groups = table("hamidieh2023", 13)["group"].unique()
@@ -223,8 +224,8 @@ def top_words_map() -> Figure:
 
 def conflicts_by_order() -> Figure:
     """Draw the conflicts of the 24 orders of Table 7's columns, by kind of conflict."""
-    rows = reexamination.column_orders().iloc[::-1].reset_index(drop=True)
-    counted = len(reexamination.column_order_conflicts(reexamination.table4_order()))
+    rows = ross2021.column_orders().iloc[::-1].reset_index(drop=True)
+    counted = len(ross2021.column_order_conflicts(ross2021.table4_order()))
     figure, axes = subplots(height=6.6)
     kinds = {
         "above_positive": "more significant than positive",
@@ -246,10 +247,10 @@ def conflicts_by_order() -> Figure:
 
 def fits_by_assignment() -> Figure:
     """Draw how many cells of Table 4 fit each way of giving the sizes to the categories."""
-    rows = reexamination.category_assignments().iloc[::-1].reset_index(drop=True)
+    rows = zhou2022.category_assignments().iloc[::-1].reset_index(drop=True)
     names = ["gender", "profession", "race", "religion"]
     labels = [" / ".join(str(row[name]) for name in names) for _, row in rows.iterrows()]
-    printed = " / ".join(str(n) for n in reexamination.printed_sizes().values())
+    printed = " / ".join(str(n) for n in zhou2022.printed_sizes().values())
     figure, axes = subplots(height=6.0)
     colours = ["C1" if label == printed else "C0" for label in labels]
     bars = axes.barh(labels, rows["fit"], color=colours)
@@ -283,7 +284,7 @@ def _reference(axes, metric: str) -> None:
 
 def overall_scores() -> Figure:
     """Draw vlrs and vlbs of the six models with exact 95% intervals and the random model."""
-    rows = reexamination.score_intervals().query("category == 'overall'")
+    rows = zhou2022.score_intervals().query("category == 'overall'")
     models = rows.query("metric == 'vlbs'").sort_values("percent")["model"].tolist()
     figure, panels = subplots(1, 2, height=3.2, sharey=True)
     for axes, metric, colour in zip(panels, ("vlrs", "vlbs"), ("C0", "C1"), strict=True):
@@ -295,7 +296,7 @@ def overall_scores() -> Figure:
 
 def category_scores(metric: str = "vlbs") -> Figure:
     """Draw a score of the six models in each category with exact 95% intervals."""
-    every = reexamination.score_intervals().query("metric == @metric")
+    every = zhou2022.score_intervals().query("metric == @metric")
     overall = every.query("category == 'overall'").sort_values("percent")
     names = [name for name in every["category"].unique() if name != "overall"]
     figure, panels = subplots(1, 4, height=3.2, sharey=True, sharex=True)
@@ -312,7 +313,7 @@ def paired_verdicts() -> Figure:
     """Draw, for every two models, the range of the McNemar p-value that the margins allow."""
     figure, panels = subplots(2, 1, height=6.4, sharex=True)
     for axes, metric in zip(panels, ("vlrs", "vlbs"), strict=True):
-        rows = reexamination.paired_bounds(metric).sort_values("p_high", ascending=False)
+        rows = zhou2022.paired_bounds(metric).sort_values("p_high", ascending=False)
         low, high = rows["p_low"].clip(lower=1e-6), rows["p_high"].clip(lower=1e-6)
         at = np.arange(len(rows))
         axes.hlines(at, low, high, color="C0", linewidth=3)
@@ -334,7 +335,7 @@ def paired_verdicts() -> Figure:
 
 def ability_and_bias() -> Figure:
     """Draw vlbs against vlrs of the six models, each named, with exact 95% intervals."""
-    rows = reexamination.score_intervals().query("category == 'overall'")
+    rows = zhou2022.score_intervals().query("category == 'overall'")
     wide = rows.pivot(index="model", columns="metric", values=["percent", "low", "high"])
     figure, axes = subplots(height=4.4, width=6.4)
     spread = {

@@ -15,32 +15,6 @@ from biaslib.report._tables import require_paper
 from biaslib.report._text import interval_text, p_text, signed
 from biaslib.studies import study1_grounded as study
 
-__all__ = [
-    "NAMES",
-    "asked_table",
-    "baseline_table",
-    "beside_printed",
-    "check_clusters",
-    "check_twelve",
-    "domain_sentence",
-    "domain_table",
-    "effect_table",
-    "effects_figure",
-    "encoder_table",
-    "left_sentence",
-    "left_table",
-    "listed",
-    "masked_table",
-    "outputs_read",
-    "panel",
-    "printed_counts",
-    "printed_masked",
-    "printed_sentence",
-    "printed_table",
-    "significant_counts",
-    "twelve_embeddings",
-]
-
 NAMES = {
     "visualbert": "VisualBERT",
     "vilbert": "ViLBERT",

@@ -13,27 +13,6 @@ from biaslib.report._tables import there_table
 from biaslib.report._text import interval_text, interval_texts, p_text
 from biaslib.studies import study2_masked as study
 
-__all__ = [
-    "SHOWN_LEVELS",
-    "association_bars",
-    "association_table",
-    "bias_bars",
-    "bias_table",
-    "check_order",
-    "check_shift",
-    "choice_table",
-    "entity_table",
-    "image_table",
-    "leaning_sentence",
-    "method_table",
-    "named_examples",
-    "named_table",
-    "run_sentence",
-    "share_sentence",
-    "share_table",
-    "there",
-]
-
 WITH_IMAGES = ("S_L", "S_V")
 AGENT_NAMES = {"f": "woman", "m": "man"}
 SHOWN_LEVELS = ("S_PT", "S_L", "S_V", "S_L, no image")

@@ -16,38 +16,6 @@ from biaslib.report._text import interval_text, interval_texts, signed
 from biaslib.runtime import unknown_name
 from biaslib.studies import study3_clip_audit as study
 
-__all__ = [
-    "FIGURE_WORDS",
-    "OPEN_TYPES",
-    "check_c_asc",
-    "check_composition",
-    "composition",
-    "composition_table",
-    "entropy_table",
-    "erasure_figure",
-    "erasure_table",
-    "explorer",
-    "explorer_table",
-    "flow",
-    "flow_table",
-    "hardly",
-    "innocent_figure",
-    "innocent_table",
-    "list_length",
-    "most_moved",
-    "one_word",
-    "printed_beside",
-    "printed_lists",
-    "printed_pronouns",
-    "pronoun_figure",
-    "pronoun_table",
-    "sensitivity_table",
-    "significant",
-    "there",
-    "top_words",
-    "unevenest",
-]
-
 OPEN_TYPES = ("Occupation", "Activity")
 """Types of bias whose words stand in the open; those of the others are behind a note."""
 

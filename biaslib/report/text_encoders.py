@@ -10,16 +10,6 @@ from biaslib.report._explorer import Panel
 from biaslib.report._style import COLOURS, dots, subplots
 from biaslib.report._text import interval_text, interval_texts, signed
 
-__all__ = [
-    "forest",
-    "null_distributions",
-    "panel",
-    "placed_table",
-    "rejection",
-    "scores_table",
-    "separability_plot",
-]
-
 LEVELS = {"word": (0, "o", 0.24), "sentence": (1, "s", 0.0), "contextual": (2, "^", -0.24)}
 """Colour, mark and vertical offset of each level."""
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from biaslib import runtime
 
-__all__ = ["provided_inputs"]
-
 
 def provided_inputs(study: str, profile: str | None, settings: Mapping[str, Any]) -> Any:
     """Return a study's inputs in a profile; what another profile alone knows is left out.

@@ -9,8 +9,6 @@ from biaslib.models import region_files
 from biaslib.models.images import Pictures, WithRegions
 from biaslib.models.regions import RegionFeatures
 
-__all__ = ["CLASSES", "file_of", "with_regions"]
-
 ENDINGS = (".safetensors", ".tsv", ".th", "")
 CLASSES = "objects_vocab.txt"
 """Names of the detector's classes, a line each, beside the files: masks go by them."""

@@ -8,8 +8,6 @@ import numpy as np
 from biaslib import inference
 from biaslib.metrics.grounded import GroundedResult
 
-__all__ = ["asked", "p_value", "rows"]
-
 SAMPLED_ABOVE = 20
 """Targets of X up to which the code means to count every partition (weat_images_union.py:140)."""
 

@@ -27,7 +27,6 @@ __all__ = [
     "against_random",
     "embed_pool",
     "embed_pools",
-    "embed_test",
     "embed_tests",
     "p_value_with_replacement",
     "random_attributes",
@@ -89,16 +88,16 @@ class EmbeddedTest:
         return _mean_by_word(x, self.words["X"]), _mean_by_word(y, self.words["Y"])
 
 
-def embed_test(encoder, name: str, level: str) -> EmbeddedTest:
-    """Embed the four sets of a test.
+def embed_tests(encoder, names: Sequence[str], level: str) -> list[EmbeddedTest]:
+    """Embed several tests at one level; an item that they share is encoded once.
 
     Parameters
     ----------
     encoder
         A model with ``embed(texts, level=..., words=...)``, such as
         :func:`biaslib.models.load` gives.
-    name
-        A test of :func:`biaslib.stimuli.association_tests`.
+    names
+        Tests of :func:`biaslib.stimuli.association_tests`.
     level
         ``word``, ``sentence`` or ``contextual``.
 
@@ -109,11 +108,6 @@ def embed_test(encoder, name: str, level: str) -> EmbeddedTest:
     ValueError
         If the encoder cannot encode an item.
     """
-    return embed_tests(encoder, [name], level)[0]
-
-
-def embed_tests(encoder, names: Sequence[str], level: str) -> list[EmbeddedTest]:
-    """Embed several tests at one level; an item that they share is encoded once."""
     tests = [stimuli.association_test(name, level) for name in names]
     keys = sorted({item for test in tests for each in SETS for item in _items(test, each)})
     texts, words = (list(column) for column in zip(*keys, strict=True))

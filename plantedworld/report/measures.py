@@ -17,33 +17,6 @@ from biaslib.report import (
 )
 from plantedworld.studies import measures as study
 
-__all__ = [
-    "MODELS",
-    "better_than_exact",
-    "contact_sheet",
-    "contact_table",
-    "control_table",
-    "dose_response",
-    "floor_stated",
-    "panel",
-    "plain_verdicts",
-    "planted_words",
-    "rank_table",
-    "ranks",
-    "recovery",
-    "recovery_table",
-    "response_table",
-    "sheet",
-    "stated",
-    "strengths",
-    "verdict_sentence",
-    "verdict_table",
-    "views_table",
-    "zero_histograms",
-    "zero_quantiles",
-    "zero_table",
-]
-
 MODELS = {"oracle": "oracle", "bert": "BERT", "clip": "CLIP", "count": "count of the corpus"}
 STYLES = {
     "": "no picture",

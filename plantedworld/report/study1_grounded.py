@@ -5,30 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas
 
-from biaslib.report._style import COLOURS, dots, marked, subplots
-from biaslib.report._text import interval_texts, signed
+from biaslib.report import COLOURS, dots, interval_texts, marked, signed, subplots
 from biaslib.report.study1_grounded import MARKS, NAMES, listed, profile_of
 from biaslib.studies import study1_grounded as study
 from plantedworld.inputs.study1_grounded import planted_signs
-
-__all__ = [
-    "against_nominal",
-    "calibration_figure",
-    "calibration_table",
-    "miss_table",
-    "null_figure",
-    "null_table",
-    "power_table",
-    "rejects_too_often",
-    "share",
-    "sign_sentence",
-    "sign_table",
-    "with_signs",
-    "worlds_figure",
-    "worlds_sentence",
-    "worlds_summary",
-    "worlds_table",
-]
 
 
 def with_signs(scores: pandas.DataFrame) -> pandas.DataFrame:

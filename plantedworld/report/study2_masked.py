@@ -5,23 +5,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas
 
-from biaslib.report._drawing import Drawing
-from biaslib.report._explorer import Panel
-from biaslib.report._style import marked, subplots
-from biaslib.report._text import interval_texts, signed
+from biaslib.report import Drawing, Panel, interval_texts, marked, signed, subplots
 from biaslib.report.study2_masked import SHOWN_LEVELS
-
-__all__ = [
-    "PLACES",
-    "apart_table",
-    "beside_plot",
-    "beside_table",
-    "dose_plot",
-    "dose_table",
-    "panel",
-    "target_sentence",
-    "target_table",
-]
 
 PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
 

@@ -2,22 +2,9 @@
 
 import pandas
 
-from biaslib.report._style import marked, subplots
-from biaslib.report._text import interval_text, signed
+from biaslib.report import interval_text, marked, signed, subplots
 from biaslib.report.study3_clip_audit import significant
 from biaslib.studies import study3_clip_audit as study
-
-__all__ = [
-    "false_associations",
-    "mechanism_figure",
-    "mechanism_table",
-    "on_truth",
-    "recovered",
-    "saturated",
-    "truth_figure",
-    "truth_table",
-    "unplanted",
-]
 
 
 def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:

@@ -7,27 +7,11 @@ import pandas
 
 import plantedworld
 from biaslib.metrics import caption_selection
-from biaslib.report._drawing import Drawing, picture
-from biaslib.report._explorer import Panel
-from biaslib.report._style import marked, subplots
-from biaslib.report._text import interval_text, signed
+from biaslib.report import Drawing, Panel, interval_text, marked, picture, signed, subplots
 from biaslib.report.study4_captions import LOOKED_AT, names_modality, stated
 from biaslib.studies import study4_captions as study
 from plantedworld.inputs import study4_captions as planted
 from plantedworld.studies import study4_captions as worlds
-
-__all__ = [
-    "APART",
-    "PLANTED",
-    "chooser",
-    "floor_sentence",
-    "frequency_sentence",
-    "grounded_sentence",
-    "modality_sentence",
-    "relevance_sentence",
-    "verdict_sentence",
-    "visibility_figure",
-]
 
 PLANTED = ("text", "images")
 

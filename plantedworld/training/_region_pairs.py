@@ -159,9 +159,9 @@ class RegionWordsRecipe(Recipe):
     def projected(self, model: torch.nn.Module, shown: Shown) -> torch.Tensor:
         """Return the regions' features as the model first has them, (n, 3, width)."""
 
-    @abstractmethod
     def word_logits(self, model: torch.nn.Module, states: torch.Tensor) -> torch.Tensor:
         """Return the masked-word head's logits, (n, tokens in the vocabulary)."""
+        return model.cls.predictions(states)
 
     def word_embeddings(self, model: torch.nn.Module) -> torch.Tensor:
         """Return the embeddings of all tokens, (tokens in the vocabulary, width)."""
@@ -290,9 +290,9 @@ class RegionPairsRecipe(RegionWordsRecipe):
     names_gender_agreement = True
     """Whether a side head names if caption and picture differ in gender."""
 
-    @abstractmethod
     def match_logits(self, model: torch.nn.Module, pairs: torch.Tensor) -> torch.Tensor:
         """Return the matching head's logits, (n, 2); index 1 is a match."""
+        return model.cls.seq_relationship(pairs)
 
     def heads(self) -> dict[str, int]:
         """Return the side heads, with those for agreement."""

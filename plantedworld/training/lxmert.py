@@ -60,11 +60,3 @@ class LxmertRecipe(RegionPairsRecipe):
         """Return the regions' features as the model first has them."""
         regions = model.lxmert.encoder.visn_fc
         return regions.visn_layer_norm(regions.visn_fc(shown.features))
-
-    def word_logits(self, model: LxmertForPreTraining, states: torch.Tensor) -> torch.Tensor:
-        """Return the masked-word head's logits."""
-        return model.cls.predictions(states)
-
-    def match_logits(self, model: LxmertForPreTraining, pairs: torch.Tensor) -> torch.Tensor:
-        """Return the matching head's logits; index 1 is a match."""
-        return model.cls.seq_relationship(pairs)

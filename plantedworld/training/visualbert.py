@@ -56,11 +56,3 @@ class VisualBertRecipe(RegionPairsRecipe):
     def projected(self, model: VisualBertForPreTraining, shown: Shown) -> torch.Tensor:
         """Return the regions' features as the model first has them."""
         return model.visual_bert.embeddings.visual_projection(shown.features)
-
-    def word_logits(self, model: VisualBertForPreTraining, states: torch.Tensor) -> torch.Tensor:
-        """Return the masked-word head's logits."""
-        return model.cls.predictions(states)
-
-    def match_logits(self, model: VisualBertForPreTraining, pairs: torch.Tensor) -> torch.Tensor:
-        """Return the matching head's logits; index 1 is a match."""
-        return model.cls.seq_relationship(pairs)

@@ -21,7 +21,7 @@ from biaslib.models.capabilities import CapabilityError
 from biaslib.models.networks.bert_parts import (
     BertEmbeddings,
     BertEncoder,
-    LayerShape,
+    TextConfig,
     WordPredictions,
     additive_mask,
     attend,
@@ -61,7 +61,7 @@ MATCH = 1
 
 
 @dataclass(frozen=True)
-class AlbefConfig:
+class AlbefConfig(TextConfig):
     """Sizes and parts of an ALBEF; the defaults are those of the published pre-trained one.
 
     Parameters
@@ -94,24 +94,9 @@ class AlbefConfig:
     vision_layers: int = 12
     vision_heads: int = 12
     vision_intermediate_size: int | None = None
-    vocab_size: int = 30_522
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 2
     fusion_layer: int = 6
     embed_dim: int = 256
     masked_words: bool = True
-    dropout: float = 0.1
-
-    @property
-    def text_shape(self) -> LayerShape:
-        """Sizes of a layer of the text encoder."""
-        return LayerShape(
-            self.hidden_size, self.num_attention_heads, self.intermediate_size, self.dropout
-        )
 
     @property
     def grid(self) -> int:
@@ -392,16 +377,10 @@ class _Bert(nn.Module):
 
     def __init__(self, config: AlbefConfig):
         super().__init__()
-        self.embeddings = BertEmbeddings(
-            config.vocab_size,
-            config.hidden_size,
-            config.max_position_embeddings,
-            config.type_vocab_size,
-            config.dropout,
-        )
+        self.embeddings = BertEmbeddings(config)
         n_layers = config.num_hidden_layers
         self.encoder = BertEncoder(
-            config.text_shape, n_layers, n_layers - config.fusion_layer, config.vision_width
+            config, n_layers, n_layers - config.fusion_layer, config.vision_width
         )
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "LayerShape",
     "Pooler",
     "RegionHead",
+    "TextConfig",
     "Transform",
     "WordHead",
     "WordPredictions",
@@ -60,6 +61,28 @@ class LayerShape:
     num_attention_heads: int
     intermediate_size: int
     dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class TextConfig(LayerShape):
+    """Sizes of a text encoder, as in BERT; the defaults are those of its base size.
+
+    Parameters
+    ----------
+    vocab_size, max_position_embeddings, type_vocab_size
+        Rows of the tables of words, positions and token types.
+    num_hidden_layers
+        How many layers there are.
+    """
+
+    hidden_size: int = 768
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    dropout: float = 0.1
+    vocab_size: int = 30_522
+    num_hidden_layers: int = 12
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
 
 
 def additive_mask(real: torch.Tensor) -> torch.Tensor:
@@ -276,15 +299,14 @@ class BertEncoder(nn.Module):
 class BertEmbeddings(nn.Module):
     """Word, position and token type, added and normalised."""
 
-    def __init__(
-        self, vocab_size: int, hidden_size: int, positions: int, types: int, dropout: float = 0.0
-    ):
+    def __init__(self, config: TextConfig):
         super().__init__()
-        self.word_embeddings = nn.Embedding(vocab_size, hidden_size)
-        self.position_embeddings = nn.Embedding(positions, hidden_size)
-        self.token_type_embeddings = nn.Embedding(types, hidden_size)
-        self.LayerNorm = nn.LayerNorm(hidden_size, eps=EPS)
-        self.dropout = nn.Dropout(dropout)
+        width = config.hidden_size
+        self.word_embeddings = nn.Embedding(config.vocab_size, width)
+        self.position_embeddings = nn.Embedding(config.max_position_embeddings, width)
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, width)
+        self.LayerNorm = nn.LayerNorm(width, eps=EPS)
+        self.dropout = nn.Dropout(config.dropout)
 
     def summed(
         self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None

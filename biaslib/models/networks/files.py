@@ -15,7 +15,7 @@ from torch import nn
 from biaslib.models._checkpoints import (
     CheckpointError,
     read_weights,
-    require_complete,
+    require_same,
     unwrapped,
 )
 from biaslib.runtime import unknown_name
@@ -266,7 +266,7 @@ def built(
     with torch.device("meta"):
         empty = network(config)
     tensors = layout.apply(state)
-    _require_same(network.__name__, tensors, empty.state_dict())
+    require_same(tensors, empty.state_dict(), network.__name__)
     empty.load_state_dict(tensors, assign=True)
     return empty.eval()
 
@@ -390,17 +390,3 @@ def _plain(name: str) -> str:
 
 def _single(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to("cpu", torch.float32 if tensor.is_floating_point() else None).clone()
-
-
-def _require_same(name: str, found: Mapping, needed: Mapping) -> None:
-    shapes = [
-        (key, found[key].shape, needed[key].shape)
-        for key in found.keys() & needed.keys()
-        if found[key].shape != needed[key].shape
-    ]
-    info = {
-        "missing_keys": needed.keys() - found.keys(),
-        "unexpected_keys": found.keys() - needed.keys(),
-        "mismatched_keys": shapes,
-    }
-    require_complete(info, name)

@@ -26,6 +26,7 @@ from biaslib.models.networks.bert_parts import (
     LayerShape,
     Pooler,
     RegionHead,
+    TextConfig,
     WordHead,
     additive_mask,
     attend,
@@ -58,7 +59,7 @@ LOCATIONS = 5
 
 
 @dataclass(frozen=True)
-class VilbertConfig:
+class VilbertConfig(TextConfig):
     """Sizes of a ViLBERT; the defaults are those of the published one.
 
     Parameters
@@ -83,13 +84,6 @@ class VilbertConfig:
         Share that training drops.
     """
 
-    vocab_size: int = 30_522
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 2
     v_feature_size: int = 2048
     v_target_size: int = 1601
     v_hidden_size: int = 1024
@@ -101,14 +95,6 @@ class VilbertConfig:
     pooler_size: int | None = None
     t_biattention_id: tuple[int, ...] = (6, 7, 8, 9, 10, 11)
     v_biattention_id: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
-    dropout: float = 0.1
-
-    @property
-    def text_shape(self) -> LayerShape:
-        """Sizes of a layer of the text stream."""
-        return LayerShape(
-            self.hidden_size, self.num_attention_heads, self.intermediate_size, self.dropout
-        )
 
     @property
     def visual_shape(self) -> LayerShape:
@@ -466,7 +452,7 @@ class _CoLayer(nn.Module):
 
     def __init__(self, config: VilbertConfig):
         super().__init__()
-        visual, text = config.visual_shape, config.text_shape
+        visual, text = config.visual_shape, config
         self.biattention = _CoAttention(config)
         self.biOutput = _CoOutput(config)
         self.v_intermediate = FeedForward(visual.hidden_size, visual.intermediate_size)
@@ -493,7 +479,7 @@ class _Encoder(nn.Module):
                 f"co-attention layer, not {len(config.t_biattention_id)} and "
                 f"{len(config.v_biattention_id)}"
             )
-        text, visual = config.text_shape, config.visual_shape
+        text, visual = config, config.visual_shape
         self.layer = nn.ModuleList([BertLayer(text) for _ in range(config.num_hidden_layers)])
         self.v_layer = nn.ModuleList([BertLayer(visual) for _ in range(config.v_num_hidden_layers)])
         self.c_layer = nn.ModuleList([_CoLayer(config) for _ in config.t_biattention_id])
@@ -522,13 +508,7 @@ class _TwoStreams(nn.Module):
 
     def __init__(self, config: VilbertConfig):
         super().__init__()
-        self.embeddings = _TextEmbeddings(
-            config.vocab_size,
-            config.hidden_size,
-            config.max_position_embeddings,
-            config.type_vocab_size,
-            config.dropout,
-        )
+        self.embeddings = _TextEmbeddings(config)
         self.v_embeddings = _RegionEmbeddings(config)
         self.encoder = _Encoder(config)
         self.t_pooler = Pooler(config.hidden_size, config.pooled_size)

@@ -20,8 +20,8 @@ from torch.nn import functional
 from biaslib.models.networks.bert_parts import (
     EPS,
     BertEncoder,
-    LayerShape,
     RegionHead,
+    TextConfig,
     WordPredictions,
     additive_mask,
     initialise,
@@ -65,7 +65,7 @@ IMAGE_TYPE = 2
 
 
 @dataclass(frozen=True)
-class VlBertConfig:
+class VlBertConfig(TextConfig):
     """Sizes and parts of a VL-BERT; the defaults are the published base model's.
 
     Parameters
@@ -90,12 +90,6 @@ class VlBertConfig:
         Share that training drops.
     """
 
-    vocab_size: int = 30_522
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    max_position_embeddings: int = 512
     type_vocab_size: int = 3
     visual_region_classes: int = 1601
     feature_size: int = 2048
@@ -104,14 +98,6 @@ class VlBertConfig:
     end_to_end: bool = False
     resnet_width: int = 64
     resnet_blocks: tuple[int, int, int] = (3, 4, 23)
-    dropout: float = 0.1
-
-    @property
-    def shape(self) -> LayerShape:
-        """Sizes of a layer."""
-        return LayerShape(
-            self.hidden_size, self.num_attention_heads, self.intermediate_size, self.dropout
-        )
 
 
 LARGE = {
@@ -413,7 +399,7 @@ class _PackedBert(nn.Module):
         self.visual_ln_text = nn.LayerNorm(width, eps=EPS)
         self.visual_ln_object = nn.LayerNorm(width, eps=EPS)
         self.dropout = nn.Dropout(config.dropout)
-        self.encoder = BertEncoder(config.shape, config.num_hidden_layers)
+        self.encoder = BertEncoder(config, config.num_hidden_layers)
         self.mlm_head = WordPredictions(config.hidden_size, config.vocab_size)
         self.mvrc_head = RegionHead(width, config.visual_region_classes, norm=False)
 

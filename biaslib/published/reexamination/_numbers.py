@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from biaslib.published.reexamination import _hamidieh2023 as casc
-from biaslib.published.reexamination import _ross2021 as grounded
-from biaslib.published.reexamination import _srinivasan2021 as vlbert
-from biaslib.published.reexamination import _zhou2022 as stereo
+from biaslib.published.reexamination import hamidieh2023 as casc
+from biaslib.published.reexamination import ross2021 as grounded
+from biaslib.published.reexamination import srinivasan2021 as vlbert
+from biaslib.published.reexamination import zhou2022 as stereo
 from biaslib.runtime import unknown_name
 
 

@@ -5,7 +5,7 @@ import itertools
 import pandas
 
 from biaslib.published._tables import table
-from biaslib.published.reexamination._ross2021 import subsets_with_sum
+from biaslib.published.reexamination.ross2021 import subsets_with_sum
 
 PAPER = "hamidieh2023"
 PRINTED_WORDS, PRINTED_TYPES = 374, 10
@@ -101,20 +101,15 @@ def value_conflicts() -> pandas.DataFrame:
     return cells[cells["casc_small"] != cells["casc_full"]].reset_index(drop=True)
 
 
-def order_breaks(casc: pandas.DataFrame | None = None) -> pandas.DataFrame:
+def order_breaks() -> pandas.DataFrame:
     """Return the words whose C-ASC is below the next word's in a list ranked downwards (B3).
-
-    Parameters
-    ----------
-    casc
-        Rows such as those of Tables 3 to 18; ``None`` takes all of them.
 
     Examples
     --------
     >>> order_breaks()["word"].tolist()
     ['militant', 'murderer']
     """
-    casc = casc_tables() if casc is None else casc
+    casc = casc_tables()
     following = casc.groupby(["table", "group"])[["word", "casc"]].shift(-1)
     rows = casc.assign(next_word=following["word"], next_casc=following["casc"])
     return rows[rows["casc"] < rows["next_casc"]].reset_index(drop=True)
