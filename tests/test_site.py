@@ -434,6 +434,86 @@ def test_the_shipped_models_reach_their_targets_but_for_the_size_of_clip_on_new_
 SIZE = "similarity: scaled difference"
 
 
+def numbers(cells: pandas.Series) -> pandas.Series:
+    """Return numbers as a page writes them; a p-value ``< .001`` is .001."""
+    return cells.str.removeprefix("< ").astype(float)
+
+
+@pytest.fixture(scope="module")
+def association(site):
+    """Study 1's thirteen tests on a real encoder of texts, at three levels, by test and level."""
+    page, rows = "notebooks/text_encoders", ["test", "level"]
+    tables = [
+        shown(page, caption).set_index(rows)
+        for caption in (
+            "39 effect sizes, intervals, p-values and n",
+            "rejection rates with matched and with unmatched words",
+            "separability of the targets and rejection rate",
+            "All 39 rows: permutation p-value and share of random sets",
+        )
+    ]
+    table = pandas.concat(tables, axis=1).T.groupby(level=0).first().T
+    drawn = table.pop("95% interval").str.split(" to ", expand=True).astype(float)
+    return table.apply(numbers).assign(low=drawn[0], high=drawn[1])
+
+
+def test_of_a_real_encoder_gender_and_occupation_survive_every_reading(association):
+    found = association.xs("occupation-gender")
+    assert len(found) == 3
+    assert (found["d"] > 1.5).all()
+    assert (found["low"] > 0).all()
+    assert (found["p, Holm"] < 0.05).all()
+    assert (found["p among random sets"] < 0.02).all()
+
+
+def test_of_a_real_encoder_little_else_survives(association):
+    assert (association["p, BH"] < 0.05).sum() == 3
+    assert (association["p, Holm"] < 0.05).sum() == 3
+    assert (association["p, words"] < 0.05).sum() == 10
+    crossing = (association["low"] < 0) & (association["high"] > 0)
+    assert crossing.sum() == pytest.approx(35, abs=1)
+    others = association.drop(index="occupation-gender", level="test")
+    assert (others["p among random sets"] < 0.05).sum() <= 2
+    assert (others["p among random sets, BH"] > 0.05).all()
+
+
+def test_sentences_as_units_make_tests_of_a_real_encoder_significant(association):
+    several = association.drop(index="word", level="level")
+    items, words = several["p, items"] < 0.05, several["p, words"] < 0.05
+    assert (items.sum(), words.sum()) == (12, 7)
+    assert not (words & ~items).any()
+
+
+def test_random_attributes_are_called_significant_far_too_often(association):
+    assert association["random sets rejected"].median() == pytest.approx(0.16, abs=0.03)
+    assert association["random sets rejected"].min() > 0.05
+    assert association["95th percentile of |d|"].between(0.75, 1.65).all()
+    both = association["rejected, two-sided 10%"].median()
+    assert both == pytest.approx(0.32, abs=0.06)
+
+
+def test_separate_clusters_of_targets_are_the_reason(association):
+    mixed, apart = (
+        association.loc[[f"{name}-{group}" for name in SPLIT]] for group in ("race", "gender")
+    )
+    assert mixed["separability"].mean() < 0.65 < 0.95 < apart["separability"].mean()
+    assert mixed["rejected, unmatched"].mean() == pytest.approx(0.08, abs=0.025)
+    assert apart["rejected, unmatched"].mean() == pytest.approx(0.16, abs=0.03)
+    assert mixed["random sets rejected"].mean() < apart["random sets rejected"].mean()
+
+
+SPLIT = ("DB-competent", "DB-likeable", "occupation")
+"""Tests with targets for gender, and for race: names of men and women on either side."""
+
+
+@pytest.mark.usefixtures("site")
+def test_flowers_and_insects_pass_the_bar_of_random_attributes():
+    table = shown("notebooks/text_encoders", "Positive controls: flowers and insects")
+    assert len(table) == 6
+    assert (numbers(table["d"]) > 1.0).all()
+    assert (numbers(table["p among random sets"]) < 0.05).all()
+
+
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_launch_buttons_lead_to_the_notebook(name, site):
     buttons = {
