@@ -115,32 +115,6 @@ def test_the_tested_set_and_colab_are_within_the_declared_bounds():
                 assert versions[plain(bound.name)] in bound.specifier, bound
 
 
-PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
-
-
-def answered():
-    """Whether a package index answers at all."""
-    asked = [*PIP, "--no-deps", "--retries", "0", "wheel"]
-    return subprocess.run(asked, capture_output=True).returncode == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "python"), [("lowest", "3.10"), ("colab", "3.13")])
-def test_every_version_of_an_environment_is_there_for_its_python(name, python, tmp_path):
-    """Downloads wheels' metadata alone. That they fit together `make environments` shows."""
-    if not answered():
-        pytest.skip("no package index answers")
-    ours = {plain(Requirement(each).name) for each in environments.lowest()} - {"pyspark"}
-    versions = environments.requirements(name)
-    wanted = [each for each in versions if plain(Requirement(each).name) in ours]
-    command = [*PIP, "--no-deps", "--target", str(tmp_path), "--python-version", python]
-    command += ["--only-binary", ":all:", *wanted]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode and "No matching distribution" not in done.stderr:
-        pytest.skip(f"the package index did not answer to the end: {done.stderr[-200:]}")
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
 @pytest.mark.slow
 def test_every_checkpoint_gives_the_numbers_of_the_table():
     found = checkpoint_numbers.numbers()

@@ -167,14 +167,6 @@ def test_what_nobody_foresaw_is_a_fault_and_what_is_missing_is_none(clip, store,
     assert found.faults["part"].tolist() == ["captions by cosine"]
 
 
-@pytest.mark.slow
-def test_flava_runs_every_part(store):
-    """The chapter's own model: whatever is left out of its page is a fault of ours."""
-    found = study.audit(study.example("planted"), "planted", "cpu", store)
-    assert found.not_run.empty, found.not_run.to_string()
-    assert found.scores["part"].unique().tolist() == [part.name for part in study.PARTS]
-
-
 class Matcher:
     """Matches captions by their length, and counts how often it is asked."""
 

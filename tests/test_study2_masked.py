@@ -517,28 +517,17 @@ def test_in_a_world_planted_in_images_alone_the_language_score_of_the_oracle_is_
     assert sizes["text"]["S_L"] > sizes["text"]["S_V"] > 0.5
 
 
-def over_forty_entities(**asked):
-    """Return what of the targets is reached at dose 3 over five seeds."""
+def test_with_one_picture_of_each_agent_the_visual_target_is_missed():
+    """With six of each it is reached, as the chapter shows."""
     forty = stimuli.entities().query("set == 'gendered'").reset_index(drop=True)
     assert len(forty) == 40
     name = planted.default_model()
-    tables = [recovery.beside_truth(name, seed=s, entities=forty, **asked) for s in range(5)]
+    tables = [
+        recovery.beside_truth(name, seed=seed, entities=forty, per_agent=1) for seed in range(5)
+    ]
     found = recovery.targets(recovery.recovery(pandas.concat(tables))).set_index("level")
     assert found["n"].tolist() == [5] * 4
-    return found
-
-
-def test_planted_checkpoints_reach_their_targets_over_forty_entities_and_five_seeds():
-    """Set before the training: .9 for language, .8 for pre-training and images, at dose 3."""
-    found = over_forty_entities()
-    assert found["least"].to_dict() == {"S_L": 0.9, "S_L, no image": 0.9, "S_PT": 0.8, "S_V": 0.8}
-    assert (found["mean"] > found["least"] + 0.02).all()
-    # As the docstring of plantedworld.training.vl_bert has it.
-    assert found.at["S_V", "mean"] == pytest.approx(0.88, abs=0.02)
-
-
-def test_with_one_picture_of_each_agent_the_visual_target_is_missed():
-    assert over_forty_entities(per_agent=1).at["S_V", "mean"] < 0.75
+    assert found.at["S_V", "mean"] < found.at["S_V", "least"] - 0.05
 
 
 # What the chapter shows

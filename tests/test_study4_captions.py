@@ -756,13 +756,9 @@ def test_what_became_of_the_links_is_read_from_the_downloads(tmp_path, monkeypat
 # Worlds with a known answer
 
 
-def test_the_oracle_is_the_truth_added_up_by_hand():
-    assert worlds.oracle_errors(0, 2, [3.0])["largest error"].max() < 1e-6
-
-
 @pytest.fixture(scope="module")
 def oracle_scores():
-    return worlds.side_by_side([], [0, 1], n=8).set_index(["dose", "seed", "view"])
+    return worlds.side_by_side([], [0, 1], n=4).set_index(["dose", "seed", "view"])
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -778,12 +774,13 @@ def test_the_truth_of_vlbs_is_nothing_in_plain_sight_and_all_or_chance_where_hid
 
 
 def test_a_contrastive_score_has_less_of_a_stereotype_to_show():
-    found = worlds.leaning(dose=3).set_index(["seed", "head"])["preference"]
+    leaning = worlds.leaning(dose=3)
+    found = leaning.set_index(["seed", "head"])["preference"]
     for seed in worlds.SEEDS:
         assert found[seed, "matching"] == pytest.approx(1.48, abs=0.15)
         assert found[seed, "contrastive"] == pytest.approx(0.34, abs=0.05)
-    assert worlds.leaning(dose=0)["preference"].abs().max() < 1e-9
-    sentence = plots.leaning_sentence(worlds.leaning(dose=3))
+    assert worlds.leaning(dose=0, n=4)["preference"].abs().max() < 1e-9
+    sentence = plots.leaning_sentence(leaning)
     assert f"{found.xs('contrastive', level='head').mean():.2f} by the score" in sentence
 
 
