@@ -3,13 +3,11 @@
 import base64
 import json
 import re
-import shutil
 
 import numpy as np
 import pandas
 import pytest
-import transformers
-from support import rehearsal, repositories
+from support import repositories
 
 from biaslib import inference, runtime, stimuli
 from biaslib.datasets import DataError
@@ -198,53 +196,6 @@ def test_a_model_without_any_capability_is_named_and_its_parts_counted():
         study.CapabilityError, match=r"nothing at all fits none of the 7 parts .*masks"
     ):
         study.audit(OwnModel("nothing at all", "bert", object()), "planted")
-
-
-# In paper, rehearsed
-
-
-@pytest.fixture(scope="module")
-def paper(tmp_path_factory):
-    with rehearsal.stage(tmp_path_factory.mktemp("rehearsal")) as environment:
-        yield environment
-
-
-@pytest.fixture
-def in_paper(paper, monkeypatch):
-    for name, value in paper.items():
-        monkeypatch.setenv(name, value)
-    return rehearsal.Path(paper["BIASLIB_CACHE"]).parent / "hub"
-
-
-def test_without_data_the_parts_say_what_to_put_where(in_paper, monkeypatch, tmp_path):
-    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
-    found = study.audit("openai/clip-vit-base-patch32", device="cpu")
-    assert found.scores.empty
-    reasons = found.not_run.set_index("part")["reason"]
-    assert found.faults.empty
-    assert "'fairface'" in reasons["portraits by word"]
-    assert "github.com" in reasons["portraits by word"]
-    assert "BIASLIB_DATA" in reasons["captions by cosine"]
-    assert study.summary(found).empty
-    assert "nothing" not in plots.overview(found)
-
-
-def test_an_unknown_architecture_on_the_hub_is_named(in_paper):
-    folder = in_paper / "somebody" / "storyteller"
-    folder.mkdir(parents=True, exist_ok=True)
-    config = transformers.GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=20)
-    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
-    with pytest.raises(ValueError, match=r"'gpt2' \(GPT2LMHeadModel\), which no family here reads"):
-        study.audit("somebody/storyteller", device="cpu")
-
-
-def test_a_text_encoder_under_another_name_gets_a_partial_audit(in_paper):
-    source = in_paper / "google-bert" / "bert-base-uncased"
-    shutil.copytree(source, in_paper / "somebody" / "own-bert", dirs_exist_ok=True)
-    found = study.audit("somebody/own-bert", device="cpu")
-    assert "masked words, caption alone" in set(found.scores["part"])
-    assert "portraits by word" in set(found.not_run["part"])
-    assert set(found.scores["model"]) == {"somebody/own-bert"}
 
 
 # What is handed over

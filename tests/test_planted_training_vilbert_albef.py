@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from support.learning import losses_of_the_same_steps
 
 import plantedworld
 from biaslib import models, stimuli
@@ -205,19 +206,7 @@ def test_albefs_tokenizer_knows_words_without_their_hyphens():
 
 
 def test_albef_learns_the_same_every_time(albef_recipe):
-    losses = []
-    for _ in range(2):
-        torch.manual_seed(5)
-        model = albef_recipe.build()
-        trained = [weight for weight in model.parameters() if weight.requires_grad]
-        optimizer = torch.optim.AdamW(trained, lr=2e-3)
-        for _ in range(4):
-            optimizer.zero_grad()
-            loss = albef_recipe.loss(model, torch.arange(96), torch.Generator().manual_seed(1))
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-    assert losses[:4] == losses[4:]
+    losses, model = losses_of_the_same_steps(lambda: albef_recipe, torch.arange(96), 2e-3)
     assert losses[3] < 0.9 * losses[0]
     untouched = model.model.visual_encoder.blocks[0].mlp.fc1.weight
     assert torch.equal(

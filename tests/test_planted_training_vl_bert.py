@@ -12,6 +12,7 @@ import pandas
 import pytest
 import torch
 from scipy import stats
+from support.learning import losses_of_the_same_steps
 from transformers import BertForMaskedLM
 
 import plantedworld
@@ -223,23 +224,8 @@ def test_a_text_alone_is_the_same_beside_texts_with_pictures(recipe):
 
 def test_the_same_steps_lower_the_loss_in_the_same_way(recipe):
     rows = torch.randperm(len(recipe.captions), generator=torch.Generator().manual_seed(1))[:128]
-
-    def losses():
-        torch.manual_seed(3)
-        model = recipe.build()
-        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-        found = []
-        for _ in range(4):
-            optimizer.zero_grad()
-            loss = recipe.loss(model, rows, torch.Generator().manual_seed(4))
-            loss.backward()
-            optimizer.step()
-            found.append(loss.item())
-        return found, model
-
-    (first, model), (second, _) = losses(), losses()
-    assert first == second
-    assert first[-1] < first[0] - 0.5
+    losses, model = losses_of_the_same_steps(lambda: recipe, rows)
+    assert losses[-1] < losses[0] - 0.5
     card = recipe.judge(model.eval())
     assert card["captions judged"] == 40
     assert 0 <= card["masked-word accuracy"] <= 1
