@@ -17,7 +17,7 @@ from transformers import BertForMaskedLM
 
 import plantedworld
 from biaslib import models, stimuli
-from biaslib.metrics import grounded, masked_lm
+from biaslib.metrics import masked_lm
 from biaslib.models.fusion import Mask
 from plantedworld import training
 from plantedworld.models import regions as planted_regions
@@ -117,34 +117,6 @@ def statistics(
     for name in ("S_PT", "S_L", "S_V"):
         mean.loc[name] = mean.loc[[f"{name} f", f"{name} m"]].mean()
     return mean
-
-
-def effects(dose: float, seed: int) -> pandas.DataFrame:
-    """Effect sizes (Experiment 1) of the gender tests that are planted, by test and level."""
-    model = models.load("vl-bert", dose=dose, seed=seed)
-    known = stimuli.association_tests(study1=True).query("kind == 'gender'")["name"]
-    rows = {}
-    for name in known:
-        found = plantedworld.grounded_sets(name, np.random.default_rng(5), undrawn="context")
-        table = pandas.concat(found, names=["set"]).reset_index(level="set")
-        pictures = planted_regions.regions_of(table.reset_index(drop=True))
-        for level in ("word", "sentence", "contextual"):
-            said = texts(name, level, table)
-            words = {"words": list(table["word"])} if level == "contextual" else {}
-            states = model.embed(said, pictures, level=level, **words)
-            sets = [states[table["set"] == each] for each in ("X", "Y", "Ax", "Ay", "Bx", "By")]
-            rows[name, level] = grounded.grounded(*sets, experiment=1).effect_size
-    return pandas.Series(rows).unstack()
-
-
-def texts(name: str, level: str, table: pandas.DataFrame) -> list[str]:
-    """A text for every row: its word, or the first sentence with it."""
-    test = stimuli.association_test(name, level)
-    first = {}
-    for role in "XYAB":
-        for text, word in zip(getattr(test, role), test.words[role], strict=True):
-            first.setdefault((role, word), text)
-    return [first[row.set[0], row.word] for row in table.itertuples()]
 
 
 @pytest.fixture
@@ -294,12 +266,3 @@ def test_planted_in_the_images_alone_the_picture_says_it_and_the_caption_leaks_l
     assert found.loc[["S_V", "B of S_V", "B without image"], "rank"].min() >= 0.85
     in_text = statistics(3, seeds=(0,), planted_in="text")
     assert found.at["B", "rms"] < 0.5 * in_text.at["B", "rms"]
-
-
-@pytest.mark.parametrize(("seed", "control", "side"), [(0, "C6", 1), (1, "C8", -1)])
-def test_gender_tests_have_the_planted_sign_at_every_level_on_average(seed, control, side):
-    """In context in every test; of the others, a word or sentence alone, in nine of ten."""
-    found = side * effects(3, seed).drop(index=control)
-    assert found["contextual"].min() > 1.5
-    assert (found > 0).sum().min() >= 4
-    assert found.mean().min() > 0.3
