@@ -97,6 +97,7 @@ def masked(row, agent):
     return sentence(row.frame.replace("{entity}", "[MASK]"), agent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "view"), [(0, "hidden"), (1, "ambiguous")])
 def test_masked_word_scores_are_the_closed_expressions(seed, view):
     """S_PT, S_L, S_V and B of every entity, per image."""
@@ -399,6 +400,7 @@ def test_selection_scores_of_tone_are_biased_and_of_age_those_of_chance():
     assert found["overall"].vlrs.value == 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_scores_of_shift_are_those_of_the_truth(seed):
     model = oracle(1, seed)

@@ -152,6 +152,7 @@ def test_words_dealt_by_chance_have_the_root_mean_square_that_is_said():
     assert row["rms"] == pytest.approx(row["dealt_rms"])
 
 
+@pytest.mark.slow
 def test_null_scores_are_those_of_models_without_bias(tmp_path):
     store = runtime.Store(tmp_path)
     every = planted.planted_stimuli(["C6"], ["word"], n_per_word=2)

@@ -216,6 +216,7 @@ def test_every_card_shows_a_model_that_looks_at_pictures(row):
     assert card["masked-word accuracy"] < card["truth's accuracy"] + 0.03
 
 
+@pytest.mark.slow
 def test_over_40_entities_the_scores_of_study_2_have_the_planted_order_and_size():
     """The targets, met with people of the training's looks: means of five seeds."""
     found = statistics(3)

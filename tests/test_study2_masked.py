@@ -494,6 +494,7 @@ def test_in_a_world_planted_in_images_alone_the_language_score_of_the_oracle_is_
     assert sizes["text"]["S_L"] > sizes["text"]["S_V"] > 0.5
 
 
+@pytest.mark.slow
 def test_with_one_picture_of_each_agent_the_visual_target_is_missed():
     """With six of each it is reached, as the chapter shows."""
     forty = stimuli.entities().query("set == 'gendered'").reset_index(drop=True)
