@@ -39,8 +39,7 @@ class Frame:
 
     def carries(self) -> np.ndarray:
         """Return which content words the frame can carry, rows as in ``content_words()``."""
-        groups = content_words()["groups"].str.split()
-        return groups.map(lambda names: not self.groups.isdisjoint(names)).to_numpy()
+        return _in_groups(self.groups)
 
     def write(self, content: str, agent: str = "") -> str:
         """Return the caption that the frame makes of two words."""
@@ -61,6 +60,15 @@ class Reading:
     content_form: str
     agent: str | None
     agent_form: str
+
+
+@functools.cache
+def _in_groups(groups: frozenset[str]) -> np.ndarray:
+    """Return which content words are in any of the groups: once for all worlds that ask."""
+    of_words = content_words()["groups"].str.split()
+    found = of_words.map(lambda names: not groups.isdisjoint(names)).to_numpy()
+    found.flags.writeable = False
+    return found
 
 
 @functools.cache

@@ -332,25 +332,25 @@ class _States:
     @classmethod
     def of(cls, truth: Truth, scenes: pandas.DataFrame) -> "_States":
         """The distinct states of a frame of scenes."""
-        shown = shown_evidence(scenes)
-        distinct = shown.drop_duplicates()
-        rows = list(distinct.itertuples(index=False))
+        shown = list(shown_evidence(scenes).itertuples(index=False))
+        rows = {row: at for at, row in enumerate(dict.fromkeys(shown))}
         states = cls(
             truth,
             np.stack([_log_cells(truth.design, row) for row in rows]),
             np.stack([_log_likelihood(truth.evidence, row) for row in rows]),
             np.stack([_log_allowed(row) for row in rows]),
         )
-        keys = pandas.MultiIndex.from_frame(distinct)
-        states.inverse = keys.get_indexer(pandas.MultiIndex.from_frame(shown))
+        states.inverse = np.array([rows[row] for row in shown])
         return states
 
     def take(self, row: int) -> "_States":
         """The state of one image, as the only one."""
         state = [self.inverse[row]]
-        return _States(
+        taken = _States(
             self.truth, self.log_cells[state], self.likelihood[state], self.allowed[state]
         )
+        taken.log_slots = {slot: rows[state] for slot, rows in self.log_slots.items()}
+        return taken
 
     @functools.cached_property
     def log_slots(self) -> dict[str, np.ndarray]:
@@ -447,6 +447,7 @@ def _log_cells(design: Design, row: tuple) -> np.ndarray:
     return np.where(fits, design.log_cells, -np.inf)
 
 
+@functools.lru_cache(maxsize=2_000)
 def _log_likelihood(evidence: Evidence, row: tuple) -> np.ndarray:
     """Log P(what is shown | word), for the words of the slots that can be shown; 0 elsewhere."""
     words, slots = vocabulary(), content_words()["slot"].to_numpy()

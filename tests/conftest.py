@@ -13,13 +13,13 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Start what takes minutes first, and let a busy machine's notebooks send their output late.
+    """Start what takes long first, and let a busy machine's notebooks send their output late.
 
     With ``--order-seed`` the order is drawn instead, the same one in every process.
     """
     seed = config.getoption("--order-seed")
     if seed is None:
-        items.sort(key=lambda item: item.get_closest_marker("minutes") is None)
+        longest_first(items)
     else:
         shuffle(items, random.Random(seed))
     for item in items:
@@ -27,11 +27,30 @@ def pytest_collection_modifyitems(config, items):
             item.output_timeout = SECONDS_FOR_OUTPUT
 
 
+def longest_first(items: list) -> None:
+    """Sort files: the site, then those with a slow test, then notebooks, then the short ones.
+
+    So no long file is left for the end, where other processes would wait for it; and notebooks run
+    when the site's build has put what their models answer into the store.
+    """
+    ranks: dict[str, int] = {}
+    for item in items:
+        rank = 2 if isinstance(item, IPyNbCell) else 3
+        rank = 1 if item.get_closest_marker("slow") else rank
+        rank = 0 if item.get_closest_marker("minutes") else rank
+        ranks[file_of(item)] = min(rank, ranks.get(file_of(item), rank))
+    items.sort(key=lambda item: ranks[file_of(item)])
+
+
+def file_of(item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
 def shuffle(items: list, generator: random.Random) -> None:
     """Shuffle files, and tests within a file; cells of a notebook keep their order."""
     files: dict[str, list] = {}
     for item in items:
-        files.setdefault(item.nodeid.partition("::")[0], []).append(item)
+        files.setdefault(file_of(item), []).append(item)
     drawn = list(files.values())
     generator.shuffle(drawn)
     for tests in drawn:

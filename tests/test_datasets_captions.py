@@ -94,20 +94,28 @@ def test_the_whole_taxonomy_is_counted_as_a_loop_counts_it(tmp_path, groups):
 
 
 @pytest.mark.slow
-def test_spark_counts_the_same(tmp_path):
-    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed: biaslib[spark]")
+def test_spark_counts_the_same(tmp_path, monkeypatch):
+    pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: biaslib[spark]")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, and there is none here")
+    from pyspark.sql import SparkSession
+
     texts = [*TEXTS, *drawn(100, 1), None]
     words = [*WORDS, *stimuli.taxonomy("sobit")["word"].unique()]
     path = write(tmp_path / "corpus.parquet", texts, "caption")
-    builder = sql.SparkSession.builder.master("local[1]").appName("captions")
+    builder = SparkSession.builder.master("local[1]").appName("captions")
+    builder = builder.config("spark.driver.memory", "512m")
     builder = builder.config("spark.ui.enabled", False).config("spark.sql.shuffle.partitions", 1)
     session = builder.config("spark.sql.warehouse.dir", str(tmp_path / "warehouse")).getOrCreate()
+    gateway = session.sparkContext._gateway
     try:
         found = captions.group_counts_on_spark(session, path, words)
     finally:
         session.stop()
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # Java ends; else it would stay, with its memory, to the end.
+        monkeypatch.setattr(pyspark.SparkContext, "_gateway", None)
+        monkeypatch.setattr(pyspark.SparkContext, "_jvm", None)
     expected = captions.group_counts(path, words)
     pandas.testing.assert_frame_equal(found, expected)
     assert [found.attrs[name] for name in ("rows", "nulls")] == [len(texts), 1]

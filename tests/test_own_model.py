@@ -3,13 +3,11 @@
 import base64
 import json
 import re
-import shutil
 
 import numpy as np
 import pandas
 import pytest
-import transformers
-from support import rehearsal, repositories
+from support import repositories
 
 from biaslib import inference, runtime, stimuli
 from biaslib.datasets import DataError
@@ -168,54 +166,6 @@ def test_what_nobody_foresaw_is_a_fault_and_what_is_missing_is_none(clip, store,
     assert found.faults["part"].tolist() == ["captions by cosine"]
 
 
-@pytest.mark.slow
-def test_flava_runs_every_part(store):
-    """The chapter's own model: whatever is left out of its page is a fault of ours."""
-    found = study.audit(study.example("planted"), "planted", "cpu", store)
-    assert found.not_run.empty, found.not_run.to_string()
-    assert found.scores["part"].unique().tolist() == [part.name for part in study.PARTS]
-    of_one_schema(found.scores)
-
-
-ASKED_ABOUT = {
-    "ross2021": set(stimuli.association_tests(study1=True)["name"]),
-    "srinivasan2021": {*stimuli.entities()["entity"], "all"},
-    "hamidieh2023": set(stimuli.taxonomy("sobit")["word"]),
-    "zhou2022": {"overall", "gender", "profession", "tone", "age"},
-}
-LEVELS = {
-    "ross2021": {"sentence"},
-    "srinivasan2021": {"S_PT", "S_L", "S_V", "S_L, no image", "S_L, text model"},
-    "hamidieh2023": {"gender"},
-    "zhou2022": {"images"},
-}
-COUNTED = {
-    ("ross2021", "C6"): 16,
-    ("srinivasan2021", "all"): len(stimuli.entities()),
-    ("hamidieh2023", "nurse"): 300,
-    ("zhou2022", "overall"): 144,
-}
-"""What n counts: target words, entities, portraits, images."""
-
-
-def of_one_schema(scores):
-    """Check that the columns which all studies have mean the same in each."""
-    assert list(scores.columns)[: len(COLUMNS)] == list(COLUMNS)
-    assert set(scores["study"]) == set(ASKED_ABOUT)
-    assert (scores["profile"] == "planted").all()
-    assert (scores["dataset"].str.len() > 0).all()
-    for name, part in scores.groupby("study"):
-        assert set(part["test"]) <= ASKED_ABOUT[name]
-        assert set(part["level"]) <= LEVELS[name]
-    bounded = scores.dropna(subset=["low", "value"])
-    assert bounded["low"].le(bounded["high"]).all()
-    assert bounded["value"].between(bounded["low"] - 0.5, bounded["high"] + 0.5).mean() > 0.99
-    assert scores["p_value"].dropna().between(0, 1).all()
-    assert scores["p_value"].dropna().gt(0).all()
-    n = scores.drop_duplicates(["study", "test"]).set_index(["study", "test"])["n"]
-    assert {key: n[key] for key in COUNTED} == COUNTED
-
-
 class Matcher:
     """Matches captions by their length, and counts how often it is asked."""
 
@@ -247,53 +197,6 @@ def test_a_model_without_any_capability_is_named_and_its_parts_counted():
         study.CapabilityError, match=r"nothing at all fits none of the 7 parts .*masks"
     ):
         study.audit(OwnModel("nothing at all", "bert", object()), "planted")
-
-
-# In paper, rehearsed
-
-
-@pytest.fixture(scope="module")
-def paper(tmp_path_factory):
-    with rehearsal.stage(tmp_path_factory.mktemp("rehearsal")) as environment:
-        yield environment
-
-
-@pytest.fixture
-def in_paper(paper, monkeypatch):
-    for name, value in paper.items():
-        monkeypatch.setenv(name, value)
-    return rehearsal.Path(paper["BIASLIB_CACHE"]).parent / "hub"
-
-
-def test_without_data_the_parts_say_what_to_put_where(in_paper, monkeypatch, tmp_path):
-    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
-    found = study.audit("openai/clip-vit-base-patch32", device="cpu")
-    assert found.scores.empty
-    reasons = found.not_run.set_index("part")["reason"]
-    assert found.faults.empty
-    assert "'fairface'" in reasons["portraits by word"]
-    assert "github.com" in reasons["portraits by word"]
-    assert "BIASLIB_DATA" in reasons["captions by cosine"]
-    assert study.summary(found).empty
-    assert "nothing" not in plots.overview(found)
-
-
-def test_an_unknown_architecture_on_the_hub_is_named(in_paper):
-    folder = in_paper / "somebody" / "storyteller"
-    folder.mkdir(parents=True, exist_ok=True)
-    config = transformers.GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=20)
-    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
-    with pytest.raises(ValueError, match=r"'gpt2' \(GPT2LMHeadModel\), which no family here reads"):
-        study.audit("somebody/storyteller", device="cpu")
-
-
-def test_a_text_encoder_under_another_name_gets_a_partial_audit(in_paper):
-    source = in_paper / "google-bert" / "bert-base-uncased"
-    shutil.copytree(source, in_paper / "somebody" / "own-bert", dirs_exist_ok=True)
-    found = study.audit("somebody/own-bert", device="cpu")
-    assert "masked words, caption alone" in set(found.scores["part"])
-    assert "portraits by word" in set(found.not_run["part"])
-    assert set(found.scores["model"]) == {"somebody/own-bert"}
 
 
 # What is handed over

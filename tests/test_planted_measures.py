@@ -103,6 +103,7 @@ def test_the_pairs_of_which_one_is_left_out_have_words():
 # The measures
 
 
+@pytest.mark.slow
 def test_the_oracle_is_right_to_a_millionth_where_the_measure_is_exact(masked, similarity, people):
     errors = study.oracle_errors(masked, similarity, people)
     assert set(errors["measure"]) == {"masked", "logit"}

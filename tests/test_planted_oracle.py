@@ -97,8 +97,8 @@ def masked(row, agent):
     return sentence(row.frame.replace("{entity}", "[MASK]"), agent)
 
 
-@pytest.mark.parametrize("view", ["hidden", "ambiguous"])
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "view"), [(0, "hidden"), (1, "ambiguous")])
 def test_masked_word_scores_are_the_closed_expressions(seed, view):
     """S_PT, S_L, S_V and B of every entity, per image."""
     model, text_model = oracle(2, seed), oracle(2, seed, corpus="text")
@@ -152,7 +152,7 @@ def test_masked_word_scores_are_the_closed_expressions(seed, view):
 @pytest.mark.parametrize(("seed", "sign"), [(0, 1), (1, -1)])
 def test_bias_scores_of_hidden_entities_have_the_planted_order(seed, sign):
     model = oracle(1, seed)
-    scenes = plantedworld.agents_with_entities(rng(), n_per_agent=5, view="hidden")
+    scenes = plantedworld.agents_with_entities(rng(), n_per_agent=2, view="hidden")
     rows = []
     for row in stimuli.entities().itertuples():
         images = scenes[scenes["entity"] == row.entity]
@@ -205,7 +205,7 @@ def test_products_of_text_and_image_are_the_similarities(portraits):
 
 def test_an_oracle_that_is_told_of_scenes_knows_them():
     made = plantedworld.world(1, 3)
-    scenes = made.scenes(300, rng())
+    scenes = made.scenes(100, rng())
     model = Oracle(made)
     with pytest.raises(ValueError, match=r"not told of; use oracle.told"):
         model.encode_image(scenes)
@@ -400,10 +400,11 @@ def test_selection_scores_of_tone_are_biased_and_of_age_those_of_chance():
     assert found["overall"].vlrs.value == 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_scores_of_shift_are_those_of_the_truth(seed):
     model = oracle(1, seed)
-    table = plantedworld.caption_choices(model.world, 4, rng())
+    table = plantedworld.caption_choices(model.world, 2, rng())
     table = table[table["label"] == "anti-stereotype"]
     pair = CAPTIONS[:2]
     white = plantedworld.blank(len(table))

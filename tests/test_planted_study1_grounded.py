@@ -152,6 +152,7 @@ def test_words_dealt_by_chance_have_the_root_mean_square_that_is_said():
     assert row["rms"] == pytest.approx(row["dealt_rms"])
 
 
+@pytest.mark.slow
 def test_null_scores_are_those_of_models_without_bias(tmp_path):
     store = runtime.Store(tmp_path)
     every = planted.planted_stimuli(["C6"], ["word"], n_per_word=2)
@@ -204,53 +205,7 @@ def test_the_oracle_tells_by_one_text_with_and_without_its_picture_what_pictures
     assert no.abs().max() < 0.1
 
 
-APART = {
-    "1: d": {"oracle", "VisualBERT", "ViLBERT", "LXMERT"},
-    "1: numerator": {"oracle", "VisualBERT", "ViLBERT", "LXMERT"},
-    "2: d": set(),
-    "2: picture, d": {"oracle"},
-    "2: picture, numerator": {"oracle", "VisualBERT"},
-    "3: pictures": set(),
-    "3: masks": set(),
-}
-"""The chapter's verdicts: for whom every test of the one world lies above those of the other."""
-
-
-@pytest.fixture(scope="module")
-def verdict(tmp_path_factory):
-    """The chapter's worlds, asked as in its cells."""
-    chosen = sorted(set(study.tests().query("group == 'gender'")["test"]) - {"C6"})
-    scenes = planted.planted_stimuli(chosen, ["word"], n_per_word=3)
-    asked = ["oracle", *planted.available_models()]
-    store = runtime.Store(tmp_path_factory.mktemp("worlds"))
-    return verdicts.worlds_table(calibration.answers(asked, scenes, store))
-
-
-def test_the_verdicts_of_the_chapter(verdict):
-    assert list(dict.fromkeys(verdict["question"])) == list(calibration.QUESTIONS)
-    apart = verdict[verdict["all tests apart"]].groupby("question")["model"].agg(set)
-    assert {question: apart.get(question, set()) for question in APART} == APART
-    assert verdict.groupby("question")["tests"].agg(set)["2: picture, d"] == {4}
-
-
-def test_the_exchange_of_pictures_answers_the_oracle_the_wrong_way_round(verdict):
-    row = verdict.set_index(["question", "model"]).loc[("3: pictures", "oracle")]
-    assert row["yes"] == 0
-    assert row["no"] == pytest.approx(0.69, abs=0.02)
-
-
-def test_the_chapter_says_for_how_many_models_worlds_are_told_apart(verdict):
-    said = verdicts.worlds_summary(verdict)
-    assert "*Is there a bias?* Experiment 1: absolute effect size: 4 of 5" in said
-    assert "absolute effect size of Experiment 1 less that of Experiment 2: 0 of 5" in said
-    assert "share of the difference of mean s that the picture takes away: 2 of 5" in said
-    assert "absolute effect size with people hidden less with words hidden: 0 of 4." in said
-    bullets = verdicts.worlds_sentence(verdict)
-    assert bullets.count("for no model does it tell the two worlds apart") == 3
-    assert "for the oracle and VisualBERT; for ViLBERT, LXMERT and VL-BERT the two" in bullets
-
-
-def test_the_figure_of_worlds_has_a_row_a_model_and_its_questions_in_words(verdict):
+def test_the_figure_of_worlds_has_a_row_a_model_and_its_questions_in_words():
     answers = pandas.DataFrame(
         {"question": q, "model": m, "answer": a, "test": "C6", "measure": 0.5}
         for q in calibration.QUESTIONS
@@ -303,35 +258,6 @@ def test_found_tests_are_counted_by_level_and_experiment():
         "word": "2 of 2",
         "sentence": "not run",
     }
-
-
-@pytest.fixture(scope="module")
-def null(tmp_path_factory):
-    """Tests of gender at word level in four models without bias, Experiment 3 among them."""
-    tests = sorted(study.tests().query("group == 'gender'")["test"])
-    every = planted.planted_stimuli(tests, ["word"], n_per_word=3)
-    store = runtime.Store(tmp_path_factory.mktemp("null"))
-    return calibration.null_scores(every, range(4), (1, 2, 3), store)
-
-
-def test_the_exchange_test_rejects_models_without_bias_far_too_often(null):
-    found = calibration.rejections(null).set_index(["experiment", "units"])
-    for units in calibration.P_VALUES:
-        assert found.at[(3, units), "share"] > 0.6
-        assert found.at[(3, units), "model_low"] > 0.4
-    assert found.at[(1, "p_value_words"), "share"] < 0.5
-
-
-def test_the_difference_of_means_sees_what_the_effect_size_forgets(null, tmp_path):
-    quiet = null.query("experiment == 1")
-    tests = ["C11", "DB-competent-gender", "DB-likeable-gender", "occupation-gender"]
-    every = planted.planted_stimuli(tests, ["word"], n_per_word=3)
-    model = models.load(calibration.NULL_MODEL, profile="planted", dose=3, seed=0)
-    settings = {"n_bootstrap": 0, "p_values": False, "store": runtime.Store(tmp_path)}
-    strong = study.run(model, every, [1], **settings)
-    rms = np.sqrt((quiet["numerator"] ** 2).mean())
-    assert strong["numerator"].abs().median() / rms > 5
-    assert strong["value"].abs().median() / np.sqrt((quiet["value"] ** 2).mean()) < 4
 
 
 # The chapter's tables

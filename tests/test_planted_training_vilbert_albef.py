@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from support.learning import losses_of_the_same_steps
 
 import plantedworld
-from biaslib import models, stimuli
+from biaslib import models
 from biaslib.metrics import caption_selection
-from biaslib.metrics.grounded import grounded
 from biaslib.models.albef import plain_caption
 from biaslib.models.fusion import Mask
 from biaslib.models.networks.albef import PIXEL_MEANS, PIXEL_STDS
@@ -21,9 +21,6 @@ from plantedworld.models.regions import regions_of
 from plantedworld.training import _checkpoint, _pairs, albef, vilbert
 from plantedworld.training._tokenizer import albef_tokenizer, bert_tokenizer
 
-SETS = ("X", "Y", "Ax", "Ay", "Bx", "By")
-LEVELS = ("word", "sentence", "contextual")
-WORDS = plantedworld.content_words()
 WORLD = plantedworld.world(3, 5)
 
 
@@ -93,33 +90,6 @@ def test_vilbert_reads_in_training_what_its_adapter_reads(vilbert_recipe):
         logits = vilbert_recipe.match_logits(network, pair)
     scores = adapter.match(regions, [[text] for text in texts])[:, 0]
     assert (logits[:, 1] - logits[:, 0]).numpy() == pytest.approx(scores, abs=1e-4)
-
-
-DOUBLE_BINDS = ("DB-competent-gender", "DB-likeable-gender")
-
-
-@pytest.mark.parametrize(("seed", "direction", "other"), [(0, 1, "C8"), (1, -1, "C6")])
-def test_what_is_planted_on_gender_has_its_sign_at_every_level_in_vilbert(seed, direction, other):
-    """Each seed leaves out one of C6 and C8; odd seeds exchange women and men."""
-    model = models.load("vilbert", dose=3, seed=seed, profile="planted", device="cpu")
-    found = {}
-    for name in ("occupation-gender", other, *DOUBLE_BINDS):
-        scenes = plantedworld.grounded_sets(name, rng(), n_per_word=2, undrawn="context")
-        for level in LEVELS:
-            vectors = [embedded(model, name, level, role, scenes[role]) for role in SETS]
-            found[name, level] = direction * grounded(*vectors, experiment=1).effect_size
-    assert min(found.values()) > 0.2, found
-    assert np.mean(list(found.values())) > 1.2, found
-
-
-def embedded(model, name, level, role, scenes):
-    """Embed the words of one of the six sets, in their first text, with their scenes."""
-    test = stimuli.association_test(name, level)
-    words = test.words[role[0]]
-    texts = dict(zip(reversed(words), reversed(getattr(test, role[0])), strict=True))
-    said = scenes["word"].tolist()
-    options = {"words": said} if level == "contextual" else {}
-    return model.embed([texts[word] for word in said], scenes, level=level, **options)
 
 
 def test_the_shipped_vilbert_fills_masks_with_what_it_sees_and_matches():
@@ -205,19 +175,7 @@ def test_albefs_tokenizer_knows_words_without_their_hyphens():
 
 
 def test_albef_learns_the_same_every_time(albef_recipe):
-    losses = []
-    for _ in range(2):
-        torch.manual_seed(5)
-        model = albef_recipe.build()
-        trained = [weight for weight in model.parameters() if weight.requires_grad]
-        optimizer = torch.optim.AdamW(trained, lr=2e-3)
-        for _ in range(4):
-            optimizer.zero_grad()
-            loss = albef_recipe.loss(model, torch.arange(96), torch.Generator().manual_seed(1))
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-    assert losses[:4] == losses[4:]
+    losses, model = losses_of_the_same_steps(lambda: albef_recipe, torch.arange(96), 2e-3)
     assert losses[3] < 0.9 * losses[0]
     untouched = model.model.visual_encoder.blocks[0].mlp.fc1.weight
     assert torch.equal(

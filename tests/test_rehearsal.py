@@ -5,13 +5,18 @@ profiles, are left to the run in ``planted``.
 """
 
 import os
+import shutil
+from pathlib import Path
 
 import nbformat
 import pytest
+import transformers
 from support import rehearsal
 
 from biaslib import datasets, models, runtime
+from biaslib.report import own_model as own_model_plots
 from biaslib.report import study1_grounded as plots
+from biaslib.studies import own_model
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study4_captions as stereotype_selection
 
@@ -24,8 +29,10 @@ def environment(tmp_path_factory):
 
 @pytest.fixture
 def inside(environment, monkeypatch):
+    """The folder of the hub's repositories, in the environment of the rehearsal."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    return Path(environment["BIASLIB_CACHE"]).parent / "hub"
 
 
 @pytest.mark.slow
@@ -118,3 +125,37 @@ def test_a_notebook_that_fails_is_reported_with_its_error(tmp_path, environment)
     outcome = rehearsal.run(path, environment)
     assert "SystemError: paper" in outcome.error
     assert "BIASLIB_PROFILE" not in os.environ or os.environ["BIASLIB_PROFILE"] != "paper"
+
+
+# A model of one's own
+
+
+def test_without_data_the_parts_say_what_to_put_where(inside, monkeypatch, tmp_path):
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
+    found = own_model.audit("openai/clip-vit-base-patch32", device="cpu")
+    assert found.scores.empty
+    reasons = found.not_run.set_index("part")["reason"]
+    assert found.faults.empty
+    assert "'fairface'" in reasons["portraits by word"]
+    assert "github.com" in reasons["portraits by word"]
+    assert "BIASLIB_DATA" in reasons["captions by cosine"]
+    assert own_model.summary(found).empty
+    assert "nothing" not in own_model_plots.overview(found)
+
+
+def test_an_unknown_architecture_on_the_hub_is_named(inside):
+    folder = inside / "somebody" / "storyteller"
+    folder.mkdir(parents=True, exist_ok=True)
+    config = transformers.GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=20)
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    with pytest.raises(ValueError, match=r"'gpt2' \(GPT2LMHeadModel\), which no family here reads"):
+        own_model.audit("somebody/storyteller", device="cpu")
+
+
+def test_a_text_encoder_under_another_name_gets_a_partial_audit(inside):
+    source = inside / "google-bert" / "bert-base-uncased"
+    shutil.copytree(source, inside / "somebody" / "own-bert", dirs_exist_ok=True)
+    found = own_model.audit("somebody/own-bert", device="cpu")
+    assert "masked words, caption alone" in set(found.scores["part"])
+    assert "portraits by word" in set(found.not_run["part"])
+    assert set(found.scores["model"]) == {"somebody/own-bert"}

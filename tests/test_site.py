@@ -4,6 +4,8 @@ The site is built by the fixture, with the command of the Makefile; where nothin
 takes a few seconds.
 """
 
+import base64
+import io
 import json
 import re
 import subprocess
@@ -18,7 +20,9 @@ import yaml
 from bs4 import BeautifulSoup
 from support.browser import Visit, axe_violations, served
 
-from biaslib import runtime
+from biaslib import runtime, stimuli
+from biaslib.studies import own_model
+from biaslib.studies.scores import COLUMNS
 from biaslib.studies.study4_captions import WAYS
 from plantedworld.studies import measures
 from plantedworld.studies import study4_captions as worlds
@@ -337,7 +341,6 @@ def test_a_page_depends_on_no_recipe(name, site):
 @pytest.mark.usefixtures("site")
 def test_pages_that_list_what_was_not_run_list_what_cannot_be_run_and_no_more():
     """There a failure is a row of a table and stops no build."""
-    assert "everything was run" in article("notebooks/own_model").get_text()
     (listed,) = [
         each
         for each in article("notebooks/study4_captions").find_all("details")
@@ -432,6 +435,245 @@ def test_the_shipped_models_reach_their_targets_but_for_the_size_of_clip_on_new_
 
 
 SIZE = "similarity: scaled difference"
+
+
+def numbers(cells: pandas.Series) -> pandas.Series:
+    """Return numbers as a page writes them; a p-value ``< .001`` is .001."""
+    return cells.str.removeprefix("< ").astype(float)
+
+
+@pytest.fixture(scope="module")
+def association(site):
+    """Study 1's thirteen tests on a real encoder of texts, at three levels, by test and level."""
+    page, rows = "notebooks/text_encoders", ["test", "level"]
+    tables = [
+        shown(page, caption).set_index(rows)
+        for caption in (
+            "39 effect sizes, intervals, p-values and n",
+            "rejection rates with matched and with unmatched words",
+            "separability of the targets and rejection rate",
+            "All 39 rows: permutation p-value and share of random sets",
+        )
+    ]
+    table = pandas.concat(tables, axis=1).T.groupby(level=0).first().T
+    drawn = table.pop("95% interval").str.split(" to ", expand=True).astype(float)
+    return table.apply(numbers).assign(low=drawn[0], high=drawn[1])
+
+
+def test_of_a_real_encoder_gender_and_occupation_survive_every_reading(association):
+    found = association.xs("occupation-gender")
+    assert len(found) == 3
+    assert (found["d"] > 1.5).all()
+    assert (found["low"] > 0).all()
+    assert (found["p, Holm"] < 0.05).all()
+    assert (found["p among random sets"] < 0.02).all()
+
+
+def test_of_a_real_encoder_little_else_survives(association):
+    assert (association["p, BH"] < 0.05).sum() == 3
+    assert (association["p, Holm"] < 0.05).sum() == 3
+    assert (association["p, words"] < 0.05).sum() == 10
+    crossing = (association["low"] < 0) & (association["high"] > 0)
+    assert crossing.sum() == pytest.approx(35, abs=1)
+    others = association.drop(index="occupation-gender", level="test")
+    assert (others["p among random sets"] < 0.05).sum() <= 2
+    assert (others["p among random sets, BH"] > 0.05).all()
+
+
+def test_sentences_as_units_make_tests_of_a_real_encoder_significant(association):
+    several = association.drop(index="word", level="level")
+    items, words = several["p, items"] < 0.05, several["p, words"] < 0.05
+    assert (items.sum(), words.sum()) == (12, 7)
+    assert not (words & ~items).any()
+
+
+def test_random_attributes_are_called_significant_far_too_often(association):
+    assert association["random sets rejected"].median() == pytest.approx(0.16, abs=0.03)
+    assert association["random sets rejected"].min() > 0.05
+    assert association["95th percentile of |d|"].between(0.75, 1.65).all()
+    both = association["rejected, two-sided 10%"].median()
+    assert both == pytest.approx(0.32, abs=0.06)
+
+
+def test_separate_clusters_of_targets_are_the_reason(association):
+    mixed, apart = (
+        association.loc[[f"{name}-{group}" for name in SPLIT]] for group in ("race", "gender")
+    )
+    assert mixed["separability"].mean() < 0.65 < 0.95 < apart["separability"].mean()
+    assert mixed["rejected, unmatched"].mean() == pytest.approx(0.08, abs=0.025)
+    assert apart["rejected, unmatched"].mean() == pytest.approx(0.16, abs=0.03)
+    assert mixed["random sets rejected"].mean() < apart["random sets rejected"].mean()
+
+
+SPLIT = ("DB-competent", "DB-likeable", "occupation")
+"""Tests with targets for gender, and for race: names of men and women on either side."""
+
+
+@pytest.mark.usefixtures("site")
+def test_flowers_and_insects_pass_the_bar_of_random_attributes():
+    table = shown("notebooks/text_encoders", "Positive controls: flowers and insects")
+    assert len(table) == 6
+    assert (numbers(table["d"]) > 1.0).all()
+    assert (numbers(table["p among random sets"]) < 0.05).all()
+
+
+GROUNDED = ["oracle", "VisualBERT", "ViLBERT", "LXMERT", "VL-BERT"]
+APART = {
+    "Is there a bias? Experiment 1: absolute effect size": GROUNDED[:4],
+    "Is there a bias? Experiment 1: absolute difference of mean s": GROUNDED[:4],
+    "Can pictures correct it? Absolute effect size without pictures less that with them": [
+        "oracle"
+    ],
+    "Can pictures correct it? Share of the difference of mean s that the picture takes away": [
+        "oracle",
+        "VisualBERT",
+    ],
+}
+"""Study 1's verdicts: for whom every test of the one world lies above those of the other."""
+
+
+def test_what_of_study_1_tells_worlds_apart_and_for_whom(site):
+    page = "notebooks/study1_grounded"
+    table = shown(page, "whether all tests of the two worlds lie apart")
+    assert table["measure"].nunique() == 7
+    assert table["model"].unique().tolist() == GROUNDED
+    apart = table[table["all tests apart"] == "yes"]
+    assert apart.groupby("measure")["model"].agg(list).to_dict() == APART
+    without_pictures = table["measure"].str.contains("without pictures")
+    assert set(table.loc[without_pictures, "tests"]) == {"4"}
+    turned = table.query("model == 'oracle' and measure.str.contains('exchanged pictures')")
+    assert float(turned["yes"].item()) == 0
+    assert float(turned["no"].item()) == pytest.approx(0.69, abs=0.02)
+    said = " ".join(article(page).get_text().split())
+    assert said.count("for no model does it tell the two worlds apart") == 3
+    assert "for the oracle and VisualBERT; for ViLBERT, LXMERT and VL-BERT the two" in said
+    assert "Experiment 1: absolute effect size: 4 of 5" in said
+    assert "share of the difference of mean s that the picture takes away: 2 of 5" in said
+    assert "absolute effect size with people hidden less with words hidden: 0 of 4." in said
+
+
+MISSED = {
+    ("LXMERT", "0", "C8"): {("word", "2"), ("sentence", "2")},
+    ("VL-BERT", "0", "DB-likeable-gender"): {
+        (level, experiment) for level in ("word", "sentence") for experiment in "12"
+    },
+    ("VL-BERT", "1", "C6"): {("sentence", "2")},
+    ("VL-BERT", "1", "DB-likeable-gender"): {("sentence", "2")},
+}
+"""Model, world and test: level and experiment at which the sign is not the planted one.
+
+The targets of C8 are shown with nobody: its Ax and Ay differ by the accidents of pictures alone,
+and Experiment 2 compares just these.
+"""
+
+
+def test_models_of_study_1_have_the_planted_sign_on_gender_but_where_it_is_said(site):
+    page = "notebooks/study1_grounded"
+    table = shown(page, "The gender tests whose sign is not the planted one")
+    rows = table.groupby(["model", "seed of the world", "test"])
+    assert {
+        key: set(zip(part["level"], part["experiment"], strict=True)) for key, part in rows
+    } == (MISSED)
+    signs = shown(page, "Planted sign at dose 3, by level").query("group == 'gender'")
+    levels = ["word", "sentence", "contextual"]
+    assert signs["model"].tolist() == GROUNDED[1:]
+    assert (
+        signs[levels].map(lambda cell: cell.partition(";")[0]).stack().str.endswith("of 20").all()
+    )
+    sizes = signs.set_index("model")[levels].map(lambda cell: float(cell.partition(";")[2]))
+    assert sizes.loc["VL-BERT"].tolist() == pytest.approx([0.70, 0.62, 1.82], abs=0.03)
+    assert (sizes.drop(index="VL-BERT") > 1.2).all(axis=None)
+
+
+def test_of_models_without_bias_the_exchange_test_rejects_far_too_many(site):
+    page = "notebooks/study1_grounded"
+    table = shown(page, "rejections of models without bias, with both intervals")
+    words = table[table["level"] == "word"]
+    exchanged = words[words["test"].str.startswith("exchange")]
+    assert len(exchanged) == 3
+    assert (exchanged["%"].astype(float) > 60).all()
+    assert (exchanged["over models"].str.partition(" to ")[0].astype(float) > 40).all()
+    relabelled = words.query("test == 'permutation: words' and experiment == '1'")
+    assert float(relabelled["%"].item()) < 50
+    # What the effect size forgets, the difference of means sees.
+    said = " ".join(article(page).get_text().split())
+    times = re.search(r"is ([\d.]+) times as large at dose 3 \(median", said)
+    assert float(times[1]) > 5
+
+
+def test_the_masked_models_reach_their_targets_over_forty_entities_and_five_seeds(site):
+    """Set before the training: .9 for language, .8 for pre-training and images, at dose 3."""
+    found = shown("notebooks/study2_masked", "Targets at dose 3").set_index("score")
+    least = {"S_L": 0.9, "S_L, no image": 0.9, "S_PT": 0.8, "S_V": 0.8}
+    assert found["asked for"].astype(float).to_dict() == least
+    reached = found["rank correlation"].astype(float)
+    assert (reached > found["asked for"].astype(float) + 0.02).all()
+    assert (found["seeds"] == "5").all()
+    # As plantedworld/RECIPES.md has it.
+    assert reached["S_V"] == pytest.approx(0.88, abs=0.02)
+
+
+def test_pronouns_and_c_asc_go_together_where_a_bias_is_planted_and_not_elsewhere(site):
+    table = shown("notebooks/study3_clip_audit", "pronouns against C-ASC, by dose")
+    table = table.set_index("dose")
+    ranks = table["rank correlation"].astype(float)
+    assert abs(ranks["0"]) < 0.15
+    assert ranks["3"] > 0.7
+    assert (table["truth within the interval"].astype(float) > 0.95).all()
+
+
+def test_the_oracle_of_study_4_scores_what_probabilities_added_up_by_hand_say(site):
+    said = " ".join(article("notebooks/study4_captions").get_text().split())
+    assert "below 1e-6 was asked for: reached." in said
+
+
+def test_flava_is_audited_by_every_part(site):
+    """The chapter's own model: whatever is left out of its page is a fault of ours."""
+    page = "notebooks/own_model"
+    assert "everything was run" in article(page).get_text()
+    parts = shown(page, "Results of the audit, by part")["part"]
+    assert set(parts) == {part.name for part in own_model.PARTS}
+
+
+ASKED_ABOUT = {
+    "ross2021": set(stimuli.association_tests(study1=True)["name"]),
+    "srinivasan2021": {*stimuli.entities()["entity"], "all"},
+    "hamidieh2023": set(stimuli.taxonomy("sobit")["word"]),
+    "zhou2022": {"overall", "gender", "profession", "tone", "age"},
+}
+LEVELS = {
+    "ross2021": {"sentence"},
+    "srinivasan2021": {"S_PT", "S_L", "S_V", "S_L, no image", "S_L, text model"},
+    "hamidieh2023": {"gender"},
+    "zhou2022": {"images"},
+}
+COUNTED = {
+    ("ross2021", "C6"): 16,
+    ("srinivasan2021", "all"): len(stimuli.entities()),
+    ("hamidieh2023", "nurse"): 300,
+    ("zhou2022", "overall"): 144,
+}
+"""What n counts: target words, entities, portraits, images."""
+
+
+def test_the_columns_of_scores_mean_the_same_in_all_studies(site):
+    """In the file that the page of the audit hands over."""
+    link = article("notebooks/own_model").find("a", download="scores.csv")["href"]
+    scores = pandas.read_csv(io.BytesIO(base64.b64decode(link.partition("base64,")[2])))
+    assert list(scores.columns)[: len(COLUMNS)] == list(COLUMNS)
+    assert set(scores["study"]) == set(ASKED_ABOUT)
+    assert (scores["profile"] == "planted").all()
+    assert (scores["dataset"].str.len() > 0).all()
+    for name, part in scores.groupby("study"):
+        assert set(part["test"]) <= ASKED_ABOUT[name]
+        assert set(part["level"]) <= LEVELS[name]
+    bounded = scores.dropna(subset=["low", "value"])
+    assert bounded["low"].le(bounded["high"]).all()
+    assert bounded["value"].between(bounded["low"] - 0.5, bounded["high"] + 0.5).mean() > 0.99
+    assert scores["p_value"].dropna().between(0, 1).all()
+    assert scores["p_value"].dropna().gt(0).all()
+    n = scores.drop_duplicates(["study", "test"]).set_index(["study", "test"])["n"]
+    assert {key: n[key] for key in COUNTED} == COUNTED
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

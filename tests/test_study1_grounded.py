@@ -3,8 +3,6 @@
 import functools
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +19,6 @@ from biaslib.models.images import WithRegions
 from biaslib.report import study1_grounded as plots
 from biaslib.studies import study1_grounded as study
 from plantedworld.inputs import study1_grounded as planted
-from plantedworld.models import checkpoints as planted_checkpoints
 
 ROOT = Path(__file__).parent.parent
 GENDER = tuple(study.tests().query("group == 'gender'")["test"])
@@ -34,9 +31,9 @@ def store(tmp_path_factory):
 
 
 @functools.cache
-def gender_stimuli():
-    sets = planted.planted_stimuli(GENDER, n_per_word=3, n_texts=3)
-    return sets
+def planted_stimuli(*tests, levels=("word",), **settings):
+    """Stimuli of the planted world, made once for all worlds that are asked about them."""
+    return planted.planted_stimuli(tests or None, levels, **settings)
 
 
 def results(model, every, store, experiments=(1, 2), **options):
@@ -72,7 +69,7 @@ def test_what_is_planted_on_the_thirteen_tests():
 def test_the_oracle_has_the_planted_sign_on_every_test_where_it_reads_texts_alone(
     dose, seed, store
 ):
-    every = planted.planted_stimuli(levels=["word"])
+    every = planted_stimuli()
     found = results(
         models.load("oracle", dose=dose, seed=seed), every, store, (1,), with_images=False
     )
@@ -87,7 +84,7 @@ def test_the_oracle_has_the_planted_sign_on_every_test_where_it_reads_texts_alon
 
 @pytest.mark.parametrize(("dose", "seed"), WORLDS)
 def test_the_oracle_has_the_planted_sign_on_gender_with_pictures(dose, seed, store):
-    every = planted.planted_stimuli(GENDER, ["word", "contextual"], n_texts=1)
+    every = planted_stimuli(*GENDER, levels=("word", "contextual"), n_texts=1)
     zero = results(models.load("oracle", dose=0, seed=seed), every, store)
     assert all(np.isnan(d) and numerator == 0 for d, numerator in zero.values())
     found = results(models.load("oracle", dose=dose, seed=seed), every, store)
@@ -107,51 +104,6 @@ def test_a_picture_that_tells_the_tone_leaves_the_oracle_no_association_with_it(
     shown = results(oracle, every, store, (1,))
     for key in alone:
         assert alone[key][1] > 10 * abs(shown[key][1])
-
-
-def shipped():
-    """Models and seeds of dose 3: in an even seed the given directions, in an odd one reversed."""
-    table = planted_checkpoints.shipped().query("dose == 3 and seed < 2 and planted_in == 'both'")
-    families = {models.REGISTRY[name].family: name for name in study.MODELS}
-    kept = table[table["family"].isin(families)]
-    return [(families[row.family], row.seed) for row in kept.itertuples()]
-
-
-MISSED = {
-    ("lxmert", 0): {("C8", level, 2) for level in ("word", "sentence")},
-    ("vl-bert", 0): {
-        ("DB-likeable-gender", level, n) for level in ("word", "sentence") for n in (1, 2)
-    },
-    ("vl-bert", 1): {("C6", "sentence", 2), ("DB-likeable-gender", "sentence", 2)},
-}
-"""Where a model misses the planted sign when it sees pictures; the chapter lists them.
-
-The targets of C8 are shown with nobody: its Ax and Ay differ by the accidents of pictures alone,
-and Experiment 2 compares just these.
-"""
-
-MEAN_D = {
-    ("vl-bert", 0): {"word": 0.66, "sentence": 0.61, "contextual": 1.78},
-    ("vl-bert", 1): {"word": 0.74, "sentence": 0.64, "contextual": 1.86},
-}
-"""Mean effect size of all planted gender tests in the planted direction; the others have 1.2."""
-
-
-@pytest.mark.parametrize(("name", "seed"), shipped())
-def test_checkpoints_at_dose_3_have_the_planted_sign_on_gender_but_where_it_is_said(
-    name, seed, store
-):
-    model = models.load(name, profile="planted", dose=3, seed=seed)
-    found = results(model, gender_stimuli(), store)
-    sizes = {key: signs(seed)[key[0]] * d for key, (d, _) in found.items() if signs(seed)[key[0]]}
-    assert len(sizes) == 5 * 3 * 2
-    assert {key for key, d in sizes.items() if d <= 0} == MISSED.get((name, seed), set())
-    for level in study.LEVELS:
-        mean = np.mean([d for (_, at, _), d in sizes.items() if at == level])
-        if (name, seed) in MEAN_D:
-            assert mean == pytest.approx(MEAN_D[name, seed][level], abs=0.03)
-        else:
-            assert mean > 1.2
 
 
 # Stimuli
@@ -294,45 +246,41 @@ def test_run_names_model_revision_masking_and_images(store):
     assert scores[["low", "high", "p_value", "p_value_words", "p_method"]].notna().all(axis=None)
 
 
-# Runs that are killed
+# Runs that are stopped
 
 
-KILLED = """
-import os, sys, json
-from biaslib import models, runtime
-from biaslib.studies import study1_grounded as study
-from plantedworld.inputs import study1_grounded as planted
-seen, stop = [], int(sys.argv[2])
-class Counting:
+class Stopped:
+    """The oracle, counting the texts of each batch, until it is stopped before one."""
+
     name, revision = "counting", "1"
+
+    def __init__(self, stop=None):
+        self.oracle, self.stop, self.seen = models.load("oracle", dose=3, seed=0), stop, []
+
     def embed(self, texts, images=None, level="word", words=None):
-        if len(seen) == stop:
-            os._exit(9)
-        seen.append(len(texts))
-        return oracle.embed(texts, images, level)
-oracle = models.load("oracle", dose=3, seed=0)
-every = planted.planted_stimuli(["C6", "C11", "occupation-gender", "C3"], ["word"])
-scores = study.run(Counting(), every, (1,), store=runtime.Store(sys.argv[1]), n_bootstrap=0)
-print(json.dumps([seen, scores["value"].round(9).tolist()]))
-"""
+        if len(self.seen) == self.stop:
+            raise KeyboardInterrupt
+        self.seen.append(len(texts))
+        return self.oracle.embed(texts, images, level)
 
 
-def test_a_killed_run_repeats_at_most_one_batch_and_gives_the_same_scores(tmp_path):
-    def started(folder, stop=-1):
-        command = [sys.executable, "-c", KILLED, str(tmp_path / folder), str(stop)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+def test_a_stopped_run_repeats_at_most_one_batch_and_gives_the_same_scores(tmp_path):
+    """What a killed process leaves is tested with the store."""
+    every = planted_stimuli("C6", "C11", "occupation-gender", "C3")
 
-    whole = json.loads(started("whole").stdout)
-    batches = len(whole[0])
+    def run(model, folder):
+        store = runtime.Store(tmp_path / folder)
+        return study.run(model, every, (1,), store=store, n_bootstrap=0)["value"].tolist()
+
+    whole = Stopped()
+    expected, batches = run(whole, "whole"), len(whole.seen)
     assert batches > 1
     for stop in range(1, batches):
-        killed = started("killed", stop)
-        assert killed.returncode == 9
-        again = json.loads(started("killed").stdout)
-        assert again[0] == whole[0][stop:]
-        assert again[1] == pytest.approx(whole[1], nan_ok=True)
-        for shard in (tmp_path / "killed").glob("*/*"):
-            shard.unlink()
+        with pytest.raises(KeyboardInterrupt):
+            run(Stopped(stop), f"stopped {stop}")
+        again = Stopped()
+        assert run(again, f"stopped {stop}") == pytest.approx(expected, nan_ok=True)
+        assert again.seen == whole.seen[stop:]
 
 
 # Images on this disk
