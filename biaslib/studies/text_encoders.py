@@ -181,7 +181,7 @@ def run(
     Parameters
     ----------
     encoder
-        As :func:`embed_test`.
+        As :func:`embed_tests`.
     names, levels
         Tests and levels.
     settings
