@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from biaslib import inference
-from biaslib.metrics import association
+from biaslib.metrics import association, caption_association, caption_selection, masked_lm
 from biaslib.metrics.grounded import GroundedResult, grounded
 
 SCALES = (1e-300, 1e-160, 1e-10, 1e10, 1e160, 1e300)
@@ -247,3 +247,57 @@ def test_new_attributes_test_the_difference_of_means_of_experiment_2():
     found = inference.grounded_permutation_test(result, "new attributes")
     assert found.p_value == pytest.approx(np.mean(reached))
     assert found.statistic == pytest.approx(observed)
+
+
+# Captions and masks
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300, 1e308])
+def test_counts_and_vectors_have_no_unit(scale):
+    counts = np.array([[1.0, 0.5, 0.25], [0.5, 0.5, 0.5]])
+    expected = caption_association.entropy(counts)
+    np.testing.assert_allclose(caption_association.entropy(counts * scale), expected, rtol=1e-12)
+    assert caption_association.entropy([[1e308, 1e308]]).tolist() == [1.0]
+
+
+def test_a_steep_softmax_picks_and_is_not_undefined():
+    scores = [[0.3, 0.2, 0.1], [0.1, 0.1, 0.0]]
+    found = caption_selection.caption_probabilities(scores, scale=1e308)
+    assert found.tolist() == [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]
+
+
+@pytest.mark.parametrize("name", ["S_L", "S_V"])
+def test_an_entity_has_one_neutral_probability(name):
+    log_p = np.log([0.3, 0.1])
+    make = {
+        "S_L": lambda base: masked_lm.language_association(log_p, np.log([base, base])),
+        "S_V": lambda base: masked_lm.visual_association(log_p, np.log(base)),
+    }[name]
+    assert masked_lm.bias_score(f=make(0.1), m=make(0.1)).score == 0
+    with pytest.raises(ValueError, match=f"neutral probabilities of {name} are not the same"):
+        masked_lm.bias_score(f=make(0.1), m=make(0.2))
+
+
+def test_measures_of_captions_refuse_what_only_looks_like_numbers():
+    masked = np.ma.array([[0.1, 0.2, 0.3]], mask=[[0, 1, 0]])
+    for ask in (
+        lambda: caption_association.entropy(masked),
+        lambda: caption_association.c_asc(masked, [[True], [False], [True]]),
+        lambda: caption_selection.caption_probabilities(masked),
+        lambda: caption_selection.picks(masked),
+        lambda: masked_lm.pretraining_shift(masked[0], np.log([0.1, 0.2, 0.3])),
+    ):
+        with pytest.raises(ValueError, match="masked entries"):
+            ask()
+
+
+def test_half_an_image_is_not_retrieved():
+    groups = np.repeat([[True], [False]], 5, axis=0)
+    with pytest.raises(ValueError, match=r"1\.5 images cannot be retrieved"):
+        inference.bootstrap_top_k(np.arange(10)[None], groups, k=1.5)
+
+
+def test_a_divisor_is_n_or_n_less_one():
+    cosines = np.random.default_rng(0).uniform(-1, 1, (4, 2))
+    with pytest.raises(ValueError, match="ddof is 7"):
+        inference.bootstrap_effect_size(cosines, cosines, "ab", "cd", "ef", "gh", ddof=7)

@@ -491,7 +491,7 @@ GROUPS = np.eye(3, dtype=bool)
         (GOOD[0], GROUPS, {}, "similarities has shape"),
         (GOOD, GROUPS, {"ddof": 2}, "ddof is 2"),
         (GOOD[:, :1], [[True, False, False]], {}, "has no image"),
-        ([["a"] * 3] * 2, GROUPS, {}, "must hold real numbers"),
+        ([["a"] * 3] * 2, GROUPS, {}, "give real numbers"),
     ],
 )
 def test_bad_input_to_c_asc(similarities, groups, options, message):

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from biaslib.metrics._inputs import real_numbers
+
 METHODS = ("percentile", "bca")
 
 Statistic = Callable[..., np.ndarray]
@@ -177,7 +179,8 @@ def bootstrap_effect_size(
     Raises
     ------
     ValueError
-        As :func:`bootstrap`, and if the shapes do not fit together.
+        As :func:`bootstrap`, and if the shapes do not fit together, a cosine is not finite, or
+        ``ddof`` is neither 0 nor 1.
 
     Notes
     -----
@@ -191,7 +194,11 @@ def bootstrap_effect_size(
     >>> bool(interval.low <= 1.7 <= interval.high)
     True
     """
-    first, second = np.asarray(cosines_a, float), np.asarray(cosines_b, float)
+    if ddof not in (0, 1):
+        raise ValueError(f"ddof is {ddof!r}; it can be 0 (divide by n) or 1 (divide by n - 1)")
+    first, second = real_numbers(cosines_a, "cosines"), real_numbers(cosines_b, "cosines")
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise ValueError("a cosine is not finite; look for NaN in the embeddings")
     units = [list(each) for each in (x_units, y_units, a_units, b_units)]
     if len(first) != len(units[0]) + len(units[1]) or len(first) != len(second):
         raise ValueError("cosines need one row for every target, those of X before those of Y")

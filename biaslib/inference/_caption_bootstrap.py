@@ -153,7 +153,7 @@ def bootstrap_top_k(
     members, ranking = members.astype(bool), np.asarray(ranking)
     person = _persons(people, len(members))
     _require_statistic(statistic, members)
-    if not 1 <= k <= ranking.shape[1]:
+    if not 1 <= k <= ranking.shape[1] or k != int(k):
         raise ValueError(f"{k} images cannot be retrieved from a ranking of {ranking.shape[1]}")
 
     def composition(weights):

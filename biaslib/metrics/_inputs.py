@@ -25,12 +25,17 @@ def real_numbers(values: ArrayLike, name: str) -> np.ndarray:
     Traceback (most recent call last):
     ValueError: scores are of the type <U1; give real numbers
     """
+    return real_array(values, name).astype(np.float64)
+
+
+def real_array(values: ArrayLike, name: str) -> np.ndarray:
+    """Return values in a type of their own as an array: see :func:`real_numbers`."""
     if _is_masked(values):
         raise ValueError(f"{name} have masked entries; fill them, or leave them out")
     array = np.asarray(values)
     if array.dtype.kind not in REAL and array.size:
         raise ValueError(f"{name} are of the type {array.dtype}; give real numbers")
-    return array.astype(np.float64)
+    return array
 
 
 def _is_masked(values: ArrayLike) -> bool:

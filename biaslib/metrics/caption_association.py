@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from biaslib.metrics._inputs import in_scale, real_array
+
 __all__ = [
     "CaptionAudit",
     "Composition",
@@ -883,13 +885,11 @@ def _require_labels(kind: str, names: Sequence[str] | None, number: int) -> None
 
 
 def _table(values: ArrayLike, name: str) -> np.ndarray:
-    table = np.asarray(values)
+    table = real_array(values, name)
     if table.ndim != 2 or table.size == 0:
         raise ValueError(
             f"{name} has shape {table.shape}; it must be a table with at least one row and column"
         )
-    if not (np.issubdtype(table.dtype, np.number) or table.dtype == bool) or np.iscomplexobj(table):
-        raise ValueError(f"{name} holds {table.dtype}; it must hold real numbers")
     return table
 
 
@@ -908,12 +908,13 @@ def _similarities(similarities: ArrayLike, words: Sequence[str] | None) -> np.nd
 def _unit_text(text: ArrayLike, words: Sequence[str] | None) -> np.ndarray:
     rows = _table(text, "text").astype(np.float64)
     _require_labels("word", words, len(rows))
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
+    finite, zero = np.isfinite(rows).all(axis=1), ~rows.any(axis=1)
+    bad = np.flatnonzero(~finite | zero)
     if bad.size:
-        problem = "is all zeros" if lengths[bad[0]] == 0 else "holds a value that is not finite"
+        problem = "is all zeros" if zero[bad[0]] else "holds a value that is not finite"
         raise ValueError(f"the text of {_label('word', bad[0], words)} {problem}: no direction")
-    return rows / lengths
+    rows, _ = in_scale(rows, axis=1)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def _groups(groups: ArrayLike, n: int | None, names: Sequence[str] | None) -> np.ndarray:
@@ -1002,14 +1003,14 @@ def _retrieved(top: ArrayLike, n: int) -> np.ndarray:
 def _shares(counts: ArrayLike, words: Sequence[str] | None) -> np.ndarray:
     table = _table(counts, "counts").astype(np.float64)
     _require_labels("word", words, len(table))
-    totals = table.sum(axis=1, keepdims=True)
-    bad = np.flatnonzero(~((table >= 0) & np.isfinite(table)).all(axis=1) | (totals[:, 0] == 0))
+    bad = np.flatnonzero(~((table >= 0) & np.isfinite(table)).all(axis=1) | ~table.any(axis=1))
     if bad.size:
         raise ValueError(
             f"the counts of {_label('word', bad[0], words)} must be finite, not negative, "
             "and not all zero"
         )
-    return table / totals
+    table, _ = in_scale(table, axis=1)
+    return table / table.sum(axis=1, keepdims=True)
 
 
 def _possible_counts(composition: Composition, names: Sequence[str] | None) -> np.ndarray:

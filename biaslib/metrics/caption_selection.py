@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from biaslib.metrics._inputs import complete_labels, weight_columns
+from biaslib.metrics._inputs import complete_labels, real_numbers, weight_columns
 
 __all__ = [
     "CAPTIONS",
@@ -265,7 +265,8 @@ def caption_probabilities(scores: ArrayLike, scale: float = 1.0) -> np.ndarray:
     >>> caption_probabilities([[0.3, 0.2, 0.1]], scale=100).round(3)
     array([[1., 0., 0.]])
     """
-    return special.softmax(_scale(scale) * _table(scores, 3, "scores"), axis=1)
+    table = _table(scores, 3, "scores")
+    return special.softmax(_scale(scale) * (table - table.max(axis=1, keepdims=True)), axis=1)
 
 
 def picks(scores: ArrayLike, ties: str = "error", tolerance: float = 0.0) -> np.ndarray:
@@ -866,7 +867,7 @@ def _as_two_way(values) -> TwoWay:
 
 
 def _table(scores: ArrayLike, n_captions: int, name: str) -> np.ndarray:
-    table = np.asarray(scores, dtype=np.float64)
+    table = real_numbers(scores, name)
     if table.ndim != 2 or table.shape[1] != n_captions or len(table) == 0:
         raise ValueError(
             f"{name} have shape {table.shape}; they must be (n, {n_captions}), one row an image, "

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from biaslib.metrics._inputs import weight_columns
+from biaslib.metrics._inputs import real_numbers, weight_columns
 
 __all__ = [
     "AssociationScore",
@@ -314,8 +314,8 @@ def bias_score(*, f: AssociationScore, m: AssociationScore) -> BiasScore:
     Raises
     ------
     ValueError
-        If the two scores are of different kinds, or ``S_L`` or ``S_PT`` rest on different numbers
-        of images.
+        If the two scores are of different kinds, ``S_L`` or ``S_PT`` rest on different numbers of
+        images, or the neutral probabilities of ``S_L`` or ``S_V`` are not the same.
 
     Examples
     --------
@@ -331,6 +331,11 @@ def bias_score(*, f: AssociationScore, m: AssociationScore) -> BiasScore:
     if f.name != "S_V" and f.n != m.n:
         raise ValueError(
             f"{f.name} rests on {f.n} images for f and {m.n} for m; use the same images"
+        )
+    if f.name != "S_PT" and not np.array_equal(f.log_normaliser, m.log_normaliser):
+        raise ValueError(
+            f"the neutral probabilities of {f.name} are not the same for f and m, which an entity "
+            "has but once; pass both the same ones"
         )
     return BiasScore(f.score - m.score, f, m)
 
@@ -350,7 +355,7 @@ def _mean_of_log_ratios(name, log_p, log_base, argument_names) -> AssociationSco
 
 
 def _log_probabilities(values: ArrayLike, name: str) -> np.ndarray:
-    logs = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    logs = np.atleast_1d(real_numbers(values, name))
     if logs.ndim != 1 or logs.size == 0:
         raise ValueError(f"{name} has shape {np.shape(values)}; give one number an image")
     _refuse_rows(np.isnan(logs), name, "is not a number")
