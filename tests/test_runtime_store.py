@@ -105,7 +105,7 @@ def test_a_damaged_shard_is_named_set_aside_and_computed_again(full, damage):
     bad = shards(full)[1]
     bad.write_bytes(damage(before[bad]))
     model = Model()
-    with pytest.warns(UserWarning, match=f"{bad.name} is damaged.*computed again"):
+    with pytest.warns(UserWarning, match=f"(?s){bad.name} is damaged.*computed again"):
         np.testing.assert_array_equal(full.rows(KEY, IDS, model, shard_size=4), TABLE)
     assert [len(which) for which in model.asked] in ([4], [2])
     assert {path: path.read_bytes() for path in shards(full)} == before
@@ -118,6 +118,106 @@ def test_a_damaged_id_is_no_other_id(full):
     bad.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.warns(UserWarning, match=f"{bad.name} is damaged"):
         np.testing.assert_array_equal(full.rows(KEY, IDS, Model()), TABLE)
+
+
+def test_a_shard_of_which_every_id_is_damaged_heals(full):
+    """Its rows are missed, and what is computed again has the name of the damaged file."""
+    bad = shards(full)[1]
+    data = bad.read_bytes()
+    size = load(data)["ids"].size
+    bad.write_bytes(data[:-size] + bytes(each ^ 1 for each in data[-size:]))
+    np.testing.assert_array_equal(full.rows(KEY, IDS, Model(), shard_size=4), TABLE)
+    assert bad.read_bytes() == data
+
+
+@pytest.mark.filterwarnings("ignore:the shard")
+@pytest.mark.parametrize("seed", range(8))
+def test_any_damage_heals(store, seed):
+    """Fifty a seed, one to three at once; another key's rows stay what they are."""
+    rng, other = np.random.default_rng(seed), KEY | {"size": 64}
+    for _ in range(50):
+        for key, table in ((KEY, TABLE), (other, -TABLE)):
+            store.rows(key, IDS, Model(table), shard_size=4)
+        for _ in range(rng.integers(1, 4)):
+            harm(rng, sorted(store.folder.rglob("*.*")))
+        store.table()
+        for key, table in ((KEY, TABLE), (other, -TABLE)):
+            np.testing.assert_array_equal(store.rows(key, IDS, Model(table), shard_size=4), table)
+        written = json.loads((shards(store)[0].parent / "key.json").read_bytes())
+        assert written in (KEY, other)
+
+
+def harm(rng, files):
+    """Do one thing to one of the files that a disk, a copy or a person may do."""
+    path = files[rng.integers(len(files))]
+    data = path.read_bytes() if path.exists() else b""
+    at = rng.integers(len(data)) if data else 0
+    kind = rng.integers(6)
+    if kind == 0:
+        path.unlink(missing_ok=True)
+    elif kind == 1:
+        path.write_bytes(data[:at])
+    elif kind == 2:
+        path.write_bytes(data[:at] + rng.bytes(8) + data[at + 8 :])
+    elif kind == 3:
+        path.write_bytes(rng.bytes(100))
+    elif kind == 4 and path.suffix == ".safetensors":
+        size = min(320, len(data))
+        path.write_bytes(data[:-size] + rng.bytes(size))
+    else:
+        folders = sorted({each.parent for each in files})
+        target = folders[rng.integers(len(folders))] / path.name
+        if path.exists() and target != path:
+            target.write_bytes(data)
+
+
+def test_a_shard_of_another_key_is_not_taken(full):
+    other = KEY | {"size": 64}
+    full.rows(other, IDS, Model(-TABLE), shard_size=4)
+    of_key = {path.parent for path in shards(full)}
+    mine, theirs = sorted(of_key, key=lambda folder: b"64" in (folder / "key.json").read_bytes())
+    for path in [*mine.glob("*.safetensors")]:
+        path.replace(theirs / path.name)
+    for path in [*theirs.glob("*.safetensors")]:
+        assert path.exists()
+    with pytest.warns(UserWarning, match="another key's"):
+        np.testing.assert_array_equal(full.rows(other, IDS, Model(-TABLE)), -TABLE)
+
+
+def test_a_shard_that_may_not_be_read_is_left_alone(full, monkeypatch):
+    """As another user of the machine finds it."""
+    import safetensors
+
+    def refused(path, *_, **__):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(safetensors, "safe_open", refused)
+    with pytest.raises(OSError, match=r"cannot be read \(Permission denied\); make it readable"):
+        full.rows(KEY, IDS, Model())
+    monkeypatch.undo()
+    np.testing.assert_array_equal(full.rows(KEY, IDS, lambda _: pytest.fail("there")), TABLE)
+
+
+def test_a_wrong_clock_takes_no_file_from_a_living_process(full):
+    fcntl = pytest.importorskip("fcntl", reason="locks of files are POSIX's")
+    alive = shards(full)[0].parent / "a.partial"
+    with open(alive, "wb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        os.utime(alive, (0, 0))
+        full.rows(KEY, ["a new picture"], Model())
+        assert alive.exists()
+    full.rows(KEY, ["another picture"], Model())
+    assert not alive.exists()
+
+
+def test_a_damaged_key_is_shown_and_written_anew(full):
+    (path,) = full.folder.glob("*/key.json")
+    path.write_bytes(b"{")
+    assert full.table()[["model", "options", "rows"]].values.tolist() == [
+        ["", "key.json=damaged", 10]
+    ]
+    full.rows(KEY, ["a new picture"], Model())
+    assert full.table()["model"].tolist() == ["clip"]
 
 
 def test_a_disk_that_damages_what_it_is_given_is_given_up(store, monkeypatch):

@@ -1,10 +1,11 @@
 """The one store of embeddings and features: what was computed once is never computed again.
 
 On disk, ``<folder>/<hash of the key>/`` holds ``key.json`` and shards. A shard is a safetensors
-file of rows and of hashes of their ids, and its name is the SHA-256 of its bytes. So every shard
-carries its checksum, is complete as soon as it has its name, and never changes; processes that
-write at once write different names or the same bytes, and there is no lock that a killed process
-could leave behind.
+file of rows, of hashes of their ids and of the hash of the key, and its name is the SHA-256 of its
+bytes. So every shard carries its checksum, is complete as soon as it has its name, and never
+changes; processes that write at once write different names or the same bytes, and there is no lock
+that a killed process could leave behind: what is locked is the unfinished file, by the system, as
+long as its process lives.
 """
 
 import contextlib
@@ -17,11 +18,16 @@ import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from biaslib.runtime._profile import progress
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None
 
 if TYPE_CHECKING:
     import pandas
@@ -100,7 +106,7 @@ class Store:
             If there are no ids, the key lacks a part, or rows differ in shape or type from those
             that are stored under the same key.
         OSError
-            If shards cannot be written, or are damaged as soon as they are written.
+            If shards cannot be read or written, or are damaged as soon as they are written.
         """
         if not len(ids):
             raise ValueError("there are no ids: nothing to look up or compute")
@@ -113,6 +119,9 @@ class Store:
                 shelf.add([digests[at] for at in which], compute(which))
             found = shelf.read(digests)
             if found is not None:
+                # Rows are read from where nobody may write, too.
+                with contextlib.suppress(OSError):
+                    shelf.write_key()
                 return found
         raise OSError(f"{shelf.folder}: shards are damaged as soon as written; check the disk")
 
@@ -161,6 +170,7 @@ class _Shelf:
 
     def __init__(self, folder: Path, key: dict[str, Any]) -> None:
         self.folder, self.key = folder, key
+        self.metadata = {"key": hashlib.sha256(_as_json(key)).hexdigest()}
 
     def label(self, n_missing: int) -> str:
         return f"{self.key['model']}, {self.key['output']}: {n_missing:,} to compute"
@@ -188,11 +198,15 @@ class _Shelf:
         if len(rows) != len(digests):
             raise ValueError(f"{len(digests)} rows were to be computed, and {len(rows)} came back")
         ids = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(digests), -1)
-        data = save({"ids": ids, "rows": rows})
+        data = save({"ids": ids, "rows": rows}, self.metadata)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._remove_abandoned()
-        _write(self.folder / "key.json", _as_json(self.key))
+        self.write_key()
         _write(self.folder / f"{hashlib.sha256(data).hexdigest()}.safetensors", data)
+
+    def write_key(self) -> None:
+        """Write the key, or what damage has left of it, anew."""
+        _write(self.folder / "key.json", _as_json(self.key))
 
     def read(self, digests: list[bytes]) -> np.ndarray | None:
         """Return the rows of all ids, or None if a shard had to be set aside."""
@@ -215,12 +229,19 @@ class _Shelf:
     def _ids(self, path: Path) -> np.ndarray:
         from safetensors import SafetensorError, safe_open
 
+        nothing = np.empty((0, 32), dtype=np.uint8)
         try:
             with safe_open(path, framework="numpy") as shard:
-                return shard.get_tensor("ids")
-        except (SafetensorError, OSError):
-            self._set_aside(path)
-            return np.empty((0, 32), dtype=np.uint8)
+                if shard.metadata() == self.metadata:
+                    return shard.get_tensor("ids")
+        except FileNotFoundError:  # Another process set it aside, or cleared the key.
+            return nothing
+        except SafetensorError:
+            pass
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        self._set_aside(path)
+        return nothing
 
     def _rows(self, path: Path) -> np.ndarray | None:
         """Return the rows of a shard whose bytes have the hash that is its name."""
@@ -230,6 +251,8 @@ class _Shelf:
             data = path.read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise _unreadable(path, error) from error
         if hashlib.sha256(data).hexdigest() != path.stem:
             self._set_aside(path)
             return None
@@ -242,8 +265,8 @@ class _Shelf:
         except FileNotFoundError:  # Another process was faster, or cleared the key.
             return
         warnings.warn(
-            f"the shard {path} is damaged: its bytes do not have the checksum in its name. It is "
-            f"set aside as {aside.name}, and its rows are computed again",
+            f"the shard {path} is damaged, or is another key's. It is set aside as {aside.name}, "
+            "and its rows are computed again",
             stacklevel=2,
         )
 
@@ -259,17 +282,19 @@ class _Shelf:
         for path in self.folder.glob("*.partial"):
             # Another process may finish its file between two of these steps.
             with contextlib.suppress(FileNotFoundError):
-                if path.stat().st_mtime < time.time() - ABANDONED:
+                old = path.stat().st_mtime < time.time() - ABANDONED
+                if old and not _is_being_written(path):
                     path.unlink()
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file that is either whole and on the disk, or not there."""
-    if path.exists():
+    """Write a file that is either whole and on the disk, or not there; damage is written over."""
+    if path.exists() and path.read_bytes() == data:
         return
     partial = path.with_name(f"{uuid.uuid4().hex}.partial")
     try:
         with open(partial, "wb") as stream:
+            _lock(stream)
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
@@ -277,6 +302,31 @@ def _write(path: Path, data: bytes) -> None:
     finally:
         partial.unlink(missing_ok=True)
     _sync_folder(path.parent)
+
+
+def _lock(stream: IO[bytes]) -> bool:
+    """Lock an open file as long as this process lives; say whether nobody else has."""
+    if fcntl is None:  # Windows deletes no open file.
+        return True
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _is_being_written(path: Path) -> bool:
+    """Say whether a living process holds an unfinished file, whatever the clocks say."""
+    with open(path, "rb") as stream:
+        return not _lock(stream)
+
+
+def _unreadable(path: Path, error: OSError) -> OSError:
+    reason = error.strerror or str(error)
+    return OSError(
+        f"{path} cannot be read ({reason}); make it readable, or choose another folder with "
+        "BIASLIB_STORE"
+    )
 
 
 def _sync_folder(folder: Path) -> None:
@@ -300,14 +350,28 @@ def _as_json(key: dict[str, Any]) -> bytes:
 
 
 def _described(folder: Path) -> dict[str, Any]:
-    """Return a row of the table."""
-    key = json.loads((folder / "key.json").read_bytes())
+    """Return a row of the table; a key that cannot be read is written anew with its next shard."""
+    try:
+        key = {**dict.fromkeys(REQUIRED, ""), **json.loads((folder / "key.json").read_bytes())}
+    except (ValueError, TypeError):
+        key = dict.fromkeys(REQUIRED, "") | {"key.json": "damaged"}
     options = {part: value for part, value in key.items() if part not in REQUIRED}
     shards = list(folder.glob("*.safetensors"))
     return {
         **{part: key[part] for part in REQUIRED},
         "options": ", ".join(f"{part}={value}" for part, value in sorted(options.items())),
-        "rows": len(_Shelf(folder, key).index()),
+        "rows": _n_rows(shards),
         "MB": sum(shard.stat().st_size for shard in shards) / 1e6,
         "damaged": len(list(folder.glob("*.damaged"))),
     }
+
+
+def _n_rows(shards: list[Path]) -> int:
+    """Return how many ids have a row in any shard; one that cannot be read has none."""
+    from safetensors import SafetensorError, safe_open
+
+    found: set[bytes] = set()
+    for path in shards:
+        with contextlib.suppress(SafetensorError, OSError), safe_open(path, "numpy") as shard:
+            found.update(digest.tobytes() for digest in shard.get_tensor("ids"))
+    return len(found)
