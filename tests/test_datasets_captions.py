@@ -216,3 +216,24 @@ def test_what_cannot_be_counted_is_refused(tmp_path):
         captions.group_counts(path, ["a"], {"one": ("she",)}, column="sentence")
     with pytest.raises(ValueError, match="single words in lower case, and not 'she is'"):
         captions.group_counts(path, ["a"], {"x": ("she is",), "y": ("he",)}, column="sentence")
+
+
+@pytest.mark.parametrize(
+    "name", ["a*.parquet", "a?.parquet", "[ab].parquet", "{a,b}.parquet", "'a.parquet"]
+)
+def test_the_name_of_a_file_is_no_pattern(tmp_path, name):
+    write(tmp_path / name, ["her nurse"] * 3)
+    for other in ("a.parquet", "ab.parquet", "b.parquet"):
+        write(tmp_path / other, ["his nurse"] * 5)
+    found = captions.group_counts(tmp_path / name, ["nurse"])
+    assert found.attrs["rows"] == found["captions"].item() == found["female"].item() == 3
+    whole = captions.group_counts(tmp_path, ["nurse"])
+    assert whole.attrs["rows"] == whole["captions"].item() == 18
+
+
+def test_the_name_of_a_folder_is_no_column(tmp_path):
+    folder = tmp_path / "TEXT=nothing"
+    folder.mkdir()
+    write(folder / "a.parquet", ["her nurse"] * 3)
+    assert captions.group_counts(folder, ["nurse"])["captions"].item() == 3
+    assert len(captions.matching_captions(folder, "nurse", captions.PRONOUNS["female"])) == 3

@@ -488,8 +488,13 @@ def _duckdb(threads: int | None, memory: str, folder: str | None):
 
 
 def _source(files: Sequence[Path]) -> str:
-    listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files)
-    return f"read_parquet([{listed}])"
+    """Return what DuckDB reads: these files, whose names are no patterns, and their columns alone.
+
+    DuckDB takes a name for a pattern, and the name of a folder such as ``TEXT=x`` for a column.
+    """
+    names = (re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''") for path in files)
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"read_parquet([{listed}], hive_partitioning = false)"
 
 
 def _quoted(column: str, quote: str = '"') -> str:
