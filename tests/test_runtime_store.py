@@ -176,10 +176,8 @@ def test_a_shard_of_another_key_is_not_taken(full):
     full.rows(other, IDS, Model(-TABLE), shard_size=4)
     of_key = {path.parent for path in shards(full)}
     mine, theirs = sorted(of_key, key=lambda folder: b"64" in (folder / "key.json").read_bytes())
-    for path in [*mine.glob("*.safetensors")]:
+    for path in list(mine.glob("*.safetensors")):
         path.replace(theirs / path.name)
-    for path in [*theirs.glob("*.safetensors")]:
-        assert path.exists()
     with pytest.warns(UserWarning, match="another key's"):
         np.testing.assert_array_equal(full.rows(other, IDS, Model(-TABLE)), -TABLE)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from biaslib.metrics._inputs import real_numbers
+from biaslib.metrics.inputs import real_numbers, require_ddof, require_finite
 
 METHODS = ("percentile", "bca")
 
@@ -194,11 +194,9 @@ def bootstrap_effect_size(
     >>> bool(interval.low <= 1.7 <= interval.high)
     True
     """
-    if ddof not in (0, 1):
-        raise ValueError(f"ddof is {ddof!r}; it can be 0 (divide by n) or 1 (divide by n - 1)")
+    require_ddof(ddof)
     first, second = real_numbers(cosines_a, "cosines"), real_numbers(cosines_b, "cosines")
-    if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        raise ValueError("a cosine is not finite; look for NaN in the embeddings")
+    require_finite("cosine", first, second)
     units = [list(each) for each in (x_units, y_units, a_units, b_units)]
     if len(first) != len(units[0]) + len(units[1]) or len(first) != len(second):
         raise ValueError("cosines need one row for every target, those of X before those of Y")

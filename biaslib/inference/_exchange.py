@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from biaslib.inference._permutation import PermutationResult, permutation_test
 from biaslib.inference._proportions import proportion_interval
 from biaslib.metrics.grounded import GroundedResult
+from biaslib.metrics.inputs import require_draws, require_finite
 
 NULLS = ("fixed scores", "new attributes")
 ENUMERATED = 16
@@ -136,8 +137,7 @@ def exchange_test(
     if result.experiment != 3:
         raise ValueError(f"exchange_test is for Experiment 3, this is {result.experiment}")
     x, y = result.x_scores - result.x_other, result.y_scores - result.y_other
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("a score is not finite; look for NaN in the embeddings")
+    require_finite("score", x, y)
     observed = 0.5 * (abs(x.sum()) + abs(y.sum()))
     tolerance = 1e-9 * (np.abs(x).sum() + np.abs(y).sum())
     if max(x.size, y.size) <= ENUMERATED:
@@ -164,8 +164,7 @@ def _signed_sums(values: ArrayLike) -> np.ndarray:
 
 
 def _drawn_exchanges(x, y, observed, tolerance, n_resamples, rng) -> ExchangeResult:
-    if n_resamples < 2:
-        raise ValueError(f"n_resamples is {n_resamples}; sampling needs at least 2")
+    require_draws(n_resamples, 2)
     draws = n_resamples - 1
     sums = 0.5 * (_drawn_sums(x, draws, rng) + _drawn_sums(y, draws, rng))
     reached = int(np.count_nonzero(sums >= observed - tolerance))

@@ -6,8 +6,8 @@ Scores are rounded to a fine step, and the distribution of their sums is built u
 import numpy as np
 from numpy.typing import ArrayLike
 
-from biaslib.metrics._inputs import real_numbers
 from biaslib.metrics.grounded import GroundedResult
+from biaslib.metrics.inputs import real_numbers, require_finite
 
 POINTS = 2**13
 """Steps between the least and the greatest sum."""
@@ -101,8 +101,7 @@ def _sound(x: ArrayLike, y: ArrayLike) -> list[np.ndarray]:
     if not all(each.size and each.ndim == 1 for each in sets):
         shapes = " and ".join(str(each.shape) for each in sets)
         raise ValueError(f"scores have the shapes {shapes}; give one list of at least one a set")
-    if not np.isfinite(np.concatenate(sets)).all():
-        raise ValueError("a score is not finite; look for NaN in the embeddings")
+    require_finite("score", *sets)
     return sets
 
 

@@ -22,7 +22,7 @@ from biaslib.inference._sampling import (
     drawn_partitions,
 )
 from biaslib.inference._tail import count_listed
-from biaslib.metrics._inputs import in_scale, real_numbers
+from biaslib.metrics.inputs import in_scale, real_numbers, require_draws, require_finite
 
 ALTERNATIVES = ("greater", "less", "two-sided")
 METHODS = (
@@ -320,7 +320,7 @@ def permutation_p_values(
     if method == "auto":
         method = "enumeration" if few else "sampled"
     if method == "sampled":
-        _require_draws(n_resamples)
+        require_draws(n_resamples, 2)
     if method == "sampled" or (method == "enumeration" and few):
         counts, evaluated, _ = _counts(scores, n_x, method, alternative, n_resamples, rng)
         return counts / evaluated
@@ -360,8 +360,7 @@ def relabelled_differences(
     first, second = _units(x, None, "X"), _units(y, None, "Y")
     scores, exponent = in_scale(_scores_table(first[None, :], second[None, :])[0])
     n_x, n = first.size, scores.size
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples is {n_resamples}; sampling needs at least 1")
+    require_draws(n_resamples, 1)
     blocks = drawn_partitions(n, n_x, n_resamples, np.random.default_rng(rng))
     sums = np.concatenate([block @ scores for block in blocks])
     return np.ldexp(sums / n_x - (scores.sum() - sums) / (n - n_x), exponent)
@@ -412,8 +411,7 @@ def _scores_table(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if len(x) != len(y):
         raise ValueError(f"there are {len(x)} rows of X and {len(y)} of Y; give one for every test")
     scores = np.concatenate([x, y], axis=1)
-    if not np.isfinite(scores).all():
-        raise ValueError("a score is not finite; look for NaN in the embeddings")
+    require_finite("score", scores)
     return scores
 
 
@@ -449,13 +447,8 @@ def _counts(scores, n_x, method, alternative, n_resamples, rng):
     return counts, evaluated, observed
 
 
-def _require_draws(n_resamples: int) -> None:
-    if n_resamples < 2:
-        raise ValueError(f"n_resamples is {n_resamples}; sampling needs at least 2")
-
-
 def _sampled(scores, n_x, alternative, n_resamples, rng, difference):
-    _require_draws(n_resamples)
+    require_draws(n_resamples, 2)
     counts, evaluated, _ = _counts(scores, n_x, "sampled", alternative, n_resamples, rng)
     count = int(counts[0])
     interval = proportion_interval(count - 1, evaluated - 1)

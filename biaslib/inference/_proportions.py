@@ -7,8 +7,8 @@ import numpy as np
 from scipy import stats
 
 from biaslib.inference._bootstrap import Interval, bootstrap
-from biaslib.metrics._inputs import complete_labels
 from biaslib.metrics.caption_selection import SelectionScores
+from biaslib.metrics.inputs import complete_labels
 
 STATISTICS = ("ivlas", "vlrs", "vlbs")
 

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from biaslib.inference._proportions import proportion_interval
-from biaslib.metrics._inputs import real_numbers
 from biaslib.metrics.association import effect_size_of_scores
+from biaslib.metrics.inputs import real_numbers, require_finite
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,7 @@ def random_attribute_null(
     x, y = real_numbers(x_cosines, "cosines of X"), real_numbers(y_cosines, "cosines of Y")
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ValueError(f"cosines of shapes {x.shape} and {y.shape} are not with the same pool")
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("a cosine is not finite; look for NaN in the embeddings")
+    require_finite("cosine", x, y)
     m, rng = x.shape[1], np.random.default_rng(rng)
     if draws is None:
         draws = _uniform_draws(m, n_a + n_b, n_sets, rng)

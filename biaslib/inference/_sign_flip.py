@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 from numpy.typing import ArrayLike
 
-from biaslib.metrics._inputs import in_scale, real_numbers
+from biaslib.metrics.inputs import in_scale, real_numbers, require_draws
 
 ENUMERATED = 12
 """Up to this many units that differ, every pattern of signs is counted."""
@@ -57,8 +57,7 @@ def sign_flip_test(
         signs = np.array(list(itertools.product([1.0, -1.0], repeat=values.size)))
         sums = signs.reshape(2**values.size, values.size) @ values
         return float(_as_far(sums, values).mean())
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples is {n_resamples}; sampling needs at least 1")
+    require_draws(n_resamples, 1)
     signs = np.random.default_rng(rng).choice([1.0, -1.0], size=(n_resamples, values.size))
     return float((1 + _as_far(signs @ values, values).sum()) / (1 + n_resamples))
 

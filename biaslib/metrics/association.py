@@ -11,7 +11,7 @@ Cosines have no unit; an effect size is in standard deviations of the scores.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from biaslib.metrics._inputs import in_scale, real_numbers
+from biaslib.metrics.inputs import in_scale, real_numbers, require_ddof
 
 __all__ = ["association", "cosines", "effect_size", "effect_size_of_scores", "test_statistic"]
 
@@ -239,8 +239,7 @@ def effect_size_of_scores(
         _require_equal(x.shape[-1], y.shape[-1])
     if x.shape[:-1] != y.shape[:-1]:
         raise ValueError(f"scores of shapes {x.shape} and {y.shape} are not of the same tests")
-    if ddof not in (0, 1):
-        raise ValueError(f"ddof is {ddof!r}; it can be 0 (divide by n) or 1 (divide by n - 1)")
+    require_ddof(ddof)
     together, _ = in_scale(np.concatenate([x, y], axis=-1), axis=-1)
     x, y = together[..., : x.shape[-1]], together[..., x.shape[-1] :]
     spread = together.std(axis=-1, ddof=ddof)

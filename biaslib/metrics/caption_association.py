@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from biaslib.metrics._inputs import in_scale, real_array
+from biaslib.metrics.inputs import in_scale, real_array, require_ddof
 
 __all__ = [
     "CaptionAudit",
@@ -970,8 +970,7 @@ def _require_partition_counts(composition: Composition) -> None:
 
 
 def _require_ddof(ddof: int, n: int) -> None:
-    if ddof not in (0, 1):
-        raise ValueError(f"ddof is {ddof!r}; it can be 0 (divide by n) or 1 (divide by n - 1)")
+    require_ddof(ddof)
     if n < 2:
         raise ValueError("one image has no standard deviation; there must be at least two")
 

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from biaslib.metrics._inputs import complete_labels, real_numbers, weight_columns
+from biaslib.metrics.inputs import complete_labels, real_numbers, weight_columns
 
 __all__ = [
     "CAPTIONS",

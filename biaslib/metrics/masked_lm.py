@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from biaslib.metrics._inputs import real_numbers, weight_columns
+from biaslib.metrics.inputs import real_numbers, weight_columns
 
 __all__ = [
     "AssociationScore",

@@ -10,6 +10,9 @@ from biaslib.models._batches import run_in_batches
 from biaslib.models._words import require_fitting
 from biaslib.runtime import unknown_name
 
+MASK = "[MASK]"
+"""What stands for the word to be filled in, whatever the tokenizer's own mask token."""
+
 PIECES = ("chain", "mean")
 AMONG = ("vocabulary", "candidates")
 
@@ -186,3 +189,10 @@ def _scores(read: np.ndarray, terms, pieces: str, among: str) -> np.ndarray:
     ]
     scores = np.stack(columns, axis=1)
     return scores - logsumexp(scores, axis=1, keepdims=True) if among == "candidates" else scores
+
+
+def with_mask(text: str, tokenizer) -> str:
+    """Return a text with the tokenizer's own mask in place of its one ``[MASK]``."""
+    if text.count(MASK) != 1:
+        raise ValueError(f"{text!r} should have one {MASK}, and no more")
+    return text.replace(MASK, tokenizer.mask_token)

@@ -9,17 +9,14 @@ import transformers
 
 from biaslib.models._batches import autocast
 from biaslib.models._entries import Entry
-from biaslib.models._masks import candidate_log_prob, padded
+from biaslib.models._masks import candidate_log_prob, padded, with_mask
 from biaslib.models._networks import read_network, read_tokenizer
 from biaslib.models._revisions import revision_of
 from biaslib.models._words import require_known_words, word_pieces
 from biaslib.models.capabilities import EMBED, FILL, require
 from biaslib.models.text import HEADS, TextEncoder
 
-__all__ = ["MASK", "Bert", "load"]
-
-MASK = "[MASK]"
-"""What stands for the word to be filled in, whatever the tokenizer's own mask token."""
+__all__ = ["Bert", "load"]
 
 WORDS = ("cls.*", "lm_head.*", "vocab_*", "predictions.*", "generator_*")
 """Weights of masked-word heads: a file without them embeds, and fills in nothing."""
@@ -135,13 +132,6 @@ class Bert(TextEncoder):
             logits = self.masked_lm(input_ids=ids, attention_mask=real.long()).logits
         at_masks = logits[ids == self.tokenizer.mask_token_id].float()
         return at_masks.log_softmax(-1).cpu().numpy().astype(np.float64)
-
-
-def with_mask(text: str, tokenizer) -> str:
-    """Return a text with the tokenizer's own mask in place of its one ``[MASK]``."""
-    if text.count(MASK) != 1:
-        raise ValueError(f"{text!r} should have one {MASK}, and no more")
-    return text.replace(MASK, tokenizer.mask_token)
 
 
 def load(entry: Entry, folder: Path, device: str) -> Bert:

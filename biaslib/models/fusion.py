@@ -13,10 +13,9 @@ import numpy as np
 import torch
 
 from biaslib.models._batches import autocast, batch_order, rows_that_fit, run_in_batches
-from biaslib.models._masks import candidate_log_prob, padded
+from biaslib.models._masks import candidate_log_prob, padded, with_mask
 from biaslib.models._tokens import Tokens, tokenized
 from biaslib.models._words import require_fitting, require_known_words, token_limit, word_pieces
-from biaslib.models.bert import with_mask
 from biaslib.models.capabilities import (
     EMBED,
     EMBED_WITH_IMAGES,

@@ -1,4 +1,4 @@
-"""Checks of arguments that more than one measure takes."""
+"""Checks of arguments that more than one measure or test takes."""
 
 from collections.abc import Sequence
 
@@ -59,6 +59,45 @@ def in_scale(values: np.ndarray, axis: int | None = None) -> tuple[np.ndarray, n
     largest = np.abs(values).max(axis=axis, keepdims=axis is not None)
     exponent = np.frexp(largest)[1]
     return np.ldexp(values, -exponent), exponent
+
+
+def require_finite(kind: str, *arrays: np.ndarray) -> None:
+    """Refuse arrays that hold NaN or infinity.
+
+    Examples
+    --------
+    >>> require_finite("score", np.array([np.nan]))
+    Traceback (most recent call last):
+    ValueError: a score is not finite; look for NaN in the embeddings
+    """
+    if not all(np.isfinite(each).all() for each in arrays):
+        raise ValueError(f"a {kind} is not finite; look for NaN in the embeddings")
+
+
+def require_ddof(ddof: int) -> None:
+    """Refuse a divisor of the variance that is neither n nor n - 1.
+
+    Examples
+    --------
+    >>> require_ddof(2)
+    Traceback (most recent call last):
+    ValueError: ddof is 2; it can be 0 (divide by n) or 1 (divide by n - 1)
+    """
+    if ddof not in (0, 1):
+        raise ValueError(f"ddof is {ddof!r}; it can be 0 (divide by n) or 1 (divide by n - 1)")
+
+
+def require_draws(n_resamples: int, least: int) -> None:
+    """Refuse to sample nothing.
+
+    Examples
+    --------
+    >>> require_draws(0, 1)
+    Traceback (most recent call last):
+    ValueError: n_resamples is 0; sampling needs at least 1
+    """
+    if n_resamples < least:
+        raise ValueError(f"n_resamples is {n_resamples}; sampling needs at least {least}")
 
 
 def weight_columns(weights: ArrayLike, n: int) -> np.ndarray:
