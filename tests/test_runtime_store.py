@@ -1,5 +1,6 @@
 """The store: computed once, never lost, never taken for something else."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load
+from safetensors.numpy import load, save
 
 from biaslib import runtime
 from biaslib.runtime import Store
@@ -180,6 +181,17 @@ def test_a_shard_of_another_key_is_not_taken(full):
         path.replace(theirs / path.name)
     with pytest.warns(UserWarning, match="another key's"):
         np.testing.assert_array_equal(full.rows(other, IDS, Model(-TABLE)), -TABLE)
+
+
+def test_a_shard_that_names_no_key_is_that_of_its_folder(full):
+    """So did all shards once; who comes back after an update computes nothing again."""
+    for path in shards(full):
+        data = save(load(path.read_bytes()))
+        path.with_name(f"{hashlib.sha256(data).hexdigest()}.safetensors").write_bytes(data)
+        path.unlink()
+    model = Model()
+    np.testing.assert_array_equal(Store(full.folder).rows(KEY, IDS, model), TABLE)
+    assert not model.asked
 
 
 def test_a_shard_that_may_not_be_read_is_left_alone(full, monkeypatch):
