@@ -50,6 +50,11 @@
     waiting = requestAnimationFrame(() => { markScrollers(); nameSliders(); });
   };
 
+  // The theme's buttons; book/_ext/policy.py has taken their handlers out of the page.
+  const CLICKS = { "window.print()": () => window.print(), "toggleFullScreen()": () => window.toggleFullScreen() };
+  for (const button of document.querySelectorAll("[data-click]"))
+    button.addEventListener("click", CLICKS[button.dataset.click]);
+
   nameSidebars();
   soon();
   window.addEventListener("resize", soon);

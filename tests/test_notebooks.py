@@ -2,15 +2,12 @@
 
 import ast
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from cells import shown
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
-from cells import shown  # noqa: E402
-
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 HIDING = {"hide-cell", "hide-input", "hide-output", "remove-cell", "remove-input", "remove-output"}
 HIDDEN = {

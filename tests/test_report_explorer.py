@@ -10,6 +10,7 @@ from PIL import Image
 from support.panels import assert_shows, choose, drawn, numbers, opened
 
 from biaslib import report
+from biaslib.report import _explorer
 from biaslib.report._drawing import round_ticks
 
 MARKS = [
@@ -132,9 +133,28 @@ def test_the_page_carries_what_was_described(panel):
 
 
 def test_a_notebook_shows_the_page(panel):
-    assert panel._repr_html_().startswith('<div class="explorer" id="explorer-')
+    assert panel._repr_html_() == panel.page()
     assert repr(panel) == "Tests & levels: Level (word, sentence); Dose (0, 3)"
-    assert panel.page() != panel.page()  # each time it is shown under an id of its own
+
+
+@pytest.mark.site
+def test_a_page_of_two_panels_draws_each_once(panel, browser, tmp_path):
+    """As a notebook does that shows a panel again, each time with its script."""
+    (tmp_path / "page.html").write_text(panel.page() * 2, encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    assert page.locator(".explorer[data-drawn]").count() == 2
+    page.get_by_role("slider").first.fill("1")
+    assert page.locator("[data-part=text]").all_inner_texts() == ["One. Pictured.", "Two words."]
+    page.close()
+
+
+def test_in_the_book_the_script_is_a_file_of_the_site(panel, monkeypatch):
+    monkeypatch.setattr(_explorer, "in_book", lambda: True)
+    assert re.findall("<script.*?>", panel.page()) == [
+        '<script type="application/json" data-part="data">'
+    ]
+    assert "<style" not in panel.page()
 
 
 @pytest.mark.site

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pandas
+import policy
 import pytest
 import yaml
 from bs4 import BeautifulSoup
@@ -296,6 +297,32 @@ def test_every_file_comes_from_the_site_itself(name, site):
         r"(unpkg|jsdelivr|cdnjs|fonts\.googleapis|ajax\.googleapis|googletagmanager|plausible)\.",
         str(page),
     )
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_runs_scripts_of_its_site_only(name, site):
+    page = soup(name)
+    assert page.find("meta", {"http-equiv": "Content-Security-Policy"})["content"] == policy.POLICY
+    inline = [tag for tag in page.find_all("script", src=False) if not tag.get("type")]
+    assert inline == []
+    assert page.find_all(attrs={"onclick": True}) == []
+
+
+def test_a_script_that_a_label_brought_along_does_not_run(browser, tmp_path):
+    (tmp_path / "_static").mkdir()
+    page = (
+        '<!doctype html><html><head><meta charset="utf-8"><script>window.theme = 1</script></head>'
+        '<body><button onclick="window.theme = 2"></button><article><script>window.hit = 1</script>'
+        '<img src="x" onerror="window.hit = 2"><a onclick="window.hit = 3">a</a></article></body>'
+    )
+    (tmp_path / "page.html").write_text(policy.kept(page, tmp_path / "_static"), encoding="utf-8")
+    with served(tmp_path) as address:
+        tab = browser.new_page()
+        tab.goto(f"{address}/page.html", wait_until="load")
+        tab.locator("a").click()
+        assert tab.evaluate("[window.theme, window.hit]") == [1, None]
+        assert tab.locator("button").get_attribute("data-click") == "window.theme = 2"
+        tab.close()
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -722,11 +749,12 @@ def test_a_page_with_a_slider_draws_it_and_asks_no_other_host(tmp_path, browser)
     """The book has no widget yet; the settings that it would be drawn with are the book's own."""
     book = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
     settings = {name: book[name] for name in COPIED_SETTINGS}
-    settings["html_static_path"] = [str(ROOT / "static")]
+    settings["html_static_path"] = [str(ROOT / folder) for folder in settings["html_static_path"]]
     settings["templates_path"] = [str(ROOT / "book" / "_templates")]
     config = yaml.safe_load(WIDGET_CONFIG)
     config["sphinx"]["config"] = settings
-    config["sphinx"]["local_extensions"] = {"access": str(ROOT / "book" / "_ext")}
+    extensions = str(ROOT / "book" / "_ext")
+    config["sphinx"]["local_extensions"] = {"access": extensions, "policy": extensions}
     (tmp_path / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False))
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: widget\n")
     (tmp_path / "widget.ipynb").write_text(json.dumps(notebook_with_a_slider()))

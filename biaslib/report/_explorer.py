@@ -2,17 +2,15 @@
 
 import html
 import importlib.resources
-import itertools
 import json
-import zlib
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
 from biaslib.report._drawing import Drawing
+from biaslib.runtime import in_book
 
 MISSING = "Nothing was run for this combination."
-_numbers = itertools.count(1)
 
 
 class Panel:
@@ -92,28 +90,30 @@ class Panel:
         }
 
     def page(self) -> str:
-        """Return the panel as a piece of page that works without a kernel."""
+        """Return the panel as a piece of page that works without a kernel.
+
+        It brings its script and style along, except in the book, whose pages load them as files.
+        """
         data = json.dumps(self.data(), separators=(",", ":"), ensure_ascii=False)
-        data = data.replace("</", "<\\/")
-        # Of its own in a notebook that still shows the output of an earlier kernel.
-        identifier = f"explorer-{zlib.crc32(data.encode()):08x}-{next(_numbers)}"
+        data = data.replace("<", "\\u003c")  # No label ends this script, or begins another.
         return (
-            f'<div class="explorer" id="{identifier}" role="group" '
-            f'aria-label="{html.escape(self.name)}">{_style()}'
+            f'<div class="explorer" role="group" aria-label="{html.escape(self.name)}">'
             f'<div class="explorer-controls">{"".join(map(self._control, self.choices))}</div>'
             '<p class="explorer-text" data-part="text" aria-live="polite"></p>'
             '<div data-part="views"></div>'
             "<noscript>This panel needs JavaScript; the tables of this page hold the same "
             "numbers.</noscript>"
-            f'<script type="application/json" data-part="data">{data}</script>'
-            f'<script>{_file("explorer.js")}("{identifier}");</script></div>'
+            f'<script type="application/json" data-part="data">{data}</script></div>'
+            f"{'' if in_book() else _script_and_style()}"
         )
 
     def _control(self, label: str) -> str:
         values = self.choices[label]
         if _slides(values):
             inner = f'<input type="range" min="0" max="{len(values) - 1}" step="1" value="0"'
-            inner = f'<span aria-hidden="true">{values[0]}</span>{inner} data-choice>'
+            inner = (
+                f'<span aria-hidden="true">{html.escape(str(values[0]))}</span>{inner} data-choice>'
+            )
         else:
             options = (
                 f'<option value="{place}">{html.escape(str(value))}</option>'
@@ -138,8 +138,8 @@ def _slides(values: Sequence[Any]) -> bool:
     )
 
 
-def _style() -> str:
-    return f"<style>{_file('explorer.css')}</style>"
+def _script_and_style() -> str:
+    return f"<style>{_file('explorer.css')}</style><script>{_file('explorer.js')}</script>"
 
 
 def _file(name: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from biaslib.report._tables import Table
+from biaslib.report._tables import Table, one_line
+from biaslib.report._text import plain
 from biaslib.runtime import in_book
 
 
@@ -37,9 +38,10 @@ class Figure:
 
     def page(self) -> str:
         """Return the figure as MyST, for the book."""
-        options = f":name: {self.name}\n:alt: {self.alt}\n"
+        caption, alt = (" ".join(each.split()) for each in (self.caption, self.alt))
+        options = f":name: {self.name}\n:alt: {alt}\n"
         options += "" if self.invert else ":class: no-invert\n"
-        drawn = f":::{{figure}} {self._address()}\n{options}\n{self.caption}\n:::"
+        drawn = f":::{{figure}} {self._address()}\n{options}\n{plain(caption)}\n:::"
         return f"{drawn}\n\n{self._behind()}".strip()
 
     def html(self) -> str:
@@ -64,7 +66,7 @@ class Folded:
     parts: tuple[Any, ...]
 
     def _within(self, shown: str) -> str:
-        summary = html.escape(self.summary)
+        summary = one_line(self.summary)
         head = f'<details class="table-behind"><summary>{summary}</summary>'
         return f'{head}<div class="folded">{shown}</div></details>'
 

@@ -34,6 +34,7 @@ def use_style() -> None:
             "figure.facecolor": background,
             "savefig.facecolor": background,
             "svg.hashsalt": "biaslib",
+            "text.parse_math": False,  # Dollar signs of a label are dollar signs.
         },
     )
 

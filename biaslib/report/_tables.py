@@ -19,7 +19,7 @@ class Table:
     def _repr_html_(self) -> str:
         head = "".join(self._heading(*column) for column in self.frame.items())
         rows = "".join(self._row(row) for row in self.frame.itertuples(index=False, name=None))
-        caption = html.escape(self.caption)
+        caption = one_line(self.caption)
         inner = "" if self.folded else f"<caption>{caption}</caption>"
         body = (
             f'<div class="table-scroll" role="region" tabindex="0" aria-label="{caption}">'
@@ -38,7 +38,7 @@ class Table:
         """Set a heading above numbers where they are: to the right."""
         among = any(map(_is_number, values)) and all(_is_number(v) or v is None for v in values)
         number = ' class="number"' if among else ""
-        return f'<th scope="col"{number}>{html.escape(str(name))}</th>'
+        return f'<th scope="col"{number}>{one_line(name)}</th>'
 
     def _row(self, row) -> str:
         return "<tr>" + "".join(self._cell(value) for value in row) + "</tr>"
@@ -49,7 +49,7 @@ class Table:
         if _is_number(value):
             text = "–" if pandas.isna(value) else self._number(value)
             return f'<td class="number">{text}</td>'
-        return f"<td>{'–' if value is None else html.escape(str(value))}</td>"
+        return f"<td>{'–' if value is None else one_line(value)}</td>"
 
     def _number(self, value) -> str:
         if pandas.api.types.is_integer(value):
@@ -62,6 +62,15 @@ class Table:
 
     def __repr__(self) -> str:
         return f"{self.caption}\n{self.frame.to_string(index=False)}"
+
+
+def one_line(value: object) -> str:
+    """Return a value as HTML without line breaks, at which Markdown around it would begin again.
+
+    >>> one_line("a <b>\\n\\n# c")
+    'a &lt;b&gt; # c'
+    """
+    return html.escape(" ".join(str(value).split()))
 
 
 def _is_number(value) -> bool:

@@ -1,15 +1,20 @@
 """Sentences that carry numbers of the run."""
 
 import inspect
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+HTML_OR_IMAGE = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")
+"""Where HTML or an image begins in Markdown."""
 
 
 def say(template: str, **values: Any):
     """Display Markdown whose numbers were computed by the cell that says it.
 
     Numbers in prose come from the run and are never typed. In the book the call is left out of the
-    code that is shown, and the sentence reads as text.
+    code that is shown, and the sentence reads as text. It holds neither HTML nor images: what
+    looks like one came with a name or a label, and is shown as it is.
 
     Parameters
     ----------
@@ -27,7 +32,25 @@ def say(template: str, **values: Any):
     from IPython.display import Markdown
 
     text = inspect.cleandoc(template)
-    return Markdown(text.format(**values) if values else text)
+    return Markdown(plain(text.format(**values) if values else text))
+
+
+def plain(markdown: str) -> str:
+    """Return Markdown in which no HTML and no image begins.
+
+    >>> plain("p < .05 for **<script>** and ![](https://example.org/counter.png)")
+    'p < .05 for **&lt;script>** and &#33;[](https://example.org/counter.png)'
+    """
+    return HTML_OR_IMAGE.sub(lambda found: "&lt;" if found[0] == "<" else "&#33;", markdown)
+
+
+def in_code(name: str) -> str:
+    """Return a name from outside as code, so that no part of it is read as Markdown.
+
+    >>> in_code("owner/*model*`")
+    "`owner/*model*'`"
+    """
+    return f"`{' '.join(name.split()).replace('`', chr(39))}`"
 
 
 def p_text(p_value: float) -> str:

@@ -12,7 +12,7 @@ import pandas
 
 from biaslib.report._check import Check, judge
 from biaslib.report._style import dots, marked, subplots, words_alone
-from biaslib.report._text import interval_text, signed
+from biaslib.report._text import in_code, interval_text, signed
 from biaslib.studies import own_model as study
 
 STUDIES = {
@@ -86,9 +86,9 @@ def overview(found: study.Audit) -> str:
         else "the data sets in your folder"
     )
     return (
-        f"**{found.own.given}**, read as {found.own.registered}, revision "
-        f"`{found.own.model.revision}`. {run} of {run + left} parts ran, {left} did not. Stimuli: "
-        f"{source}. {len(found.scores):,} scores in all."
+        f"**{in_code(found.own.given)}**, read as {found.own.registered}, revision "
+        f"{in_code(found.own.model.revision)}. {run} of {run + left} parts ran, {left} did not. "
+        f"Stimuli: {source}. {len(found.scores):,} scores in all."
     )
 
 
@@ -222,11 +222,12 @@ def write_up(found: study.Audit) -> str:
         if found.profile == "planted"
         else ""
     )
-    return f"""# Association measures of {found.own.given}
+    name = in_code(found.own.given)
+    return f"""# Association measures of {name}
 {planted}
 ## What was measured, and why
 
-Model: {found.own.given}, revision {found.own.model.revision}, read as {found.own.registered}.
+Model: {name}, revision {in_code(found.own.model.revision)}, read as {found.own.registered}.
 Data: {"; ".join(provenance["data"]) or "none"}. Profile: {found.profile}.
 Software: biaslib {provenance["biaslib"]}. Finished: {found.finished}.
 

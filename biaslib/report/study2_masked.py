@@ -122,7 +122,7 @@ def association_bars(scores: pandas.DataFrame, level: str, chosen: str = "case s
         )  # fmt: skip
     axes.axhline(0, color="0.3", linewidth=0.9)
     axes.set_xticks(np.arange(len(names)), names, rotation=0 if len(names) < 9 else 60)
-    axes.set_ylabel(f"{_symbol(level)}(E, g), natural logarithm")
+    axes.set_ylabel(f"{_symbol(level)}(E, g), natural logarithm", parse_math=True)
     axes.legend(frameon=False, ncols=2, title="agent")
     return _from(figure, scores)
 
@@ -201,7 +201,8 @@ def bias_bars(scores: pandas.DataFrame, level: str, chosen: str = "gendered"):
             )  # fmt: skip
     axes.axvline(0, color="0.3", linewidth=0.9)
     axes.set_yticks(place, place.index, fontsize=8.5)
-    axes.set(xlabel=_bias_axis(level), ylim=(-0.7, len(rows) - 0.3))
+    axes.set_xlabel(_bias_axis(level), parse_math=True)
+    axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.legend(frameon=False, loc="lower right")
     return _from(figure, scores)
 

@@ -1,5 +1,6 @@
-(function (id) {
-  const root = document.getElementById(id);
+// Draws every panel of a page that is not drawn yet: the book loads it once, a notebook with each panel.
+document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
+  root.dataset.drawn = "";
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
   const data = JSON.parse(part("data").textContent);
   const controls = [...root.querySelectorAll("[data-choice]")];
@@ -181,4 +182,4 @@
 
   controls.forEach((control) => control.addEventListener("input", draw));
   draw();
-})
+});

@@ -1,0 +1,160 @@
+"""Names, labels and captions from outside are shown as they are; none of them runs or asks a host.
+
+Markdown is rendered with HTML allowed, which is what the book does and, before it cleans up, a
+notebook program.
+"""
+
+import dataclasses
+
+import numpy as np
+import pandas
+import pytest
+from bs4 import BeautifulSoup
+from markdown_it import MarkdownIt
+from matplotlib import pyplot
+from support.panels import opened
+
+from biaslib import report, runtime
+from biaslib.models.own import OwnModel
+from biaslib.report import own_model as plots
+from biaslib.report import study2_masked as bars
+from biaslib.studies import own_model as study
+
+HOSTILE = [
+    "<script>window.hit = 1</script>",
+    "</script><script>window.hit = 1</script>",
+    "<!-- <script>",
+    "<img src=x onerror='window.hit = 1'>",
+    "\"'><svg onload='window.hit = 1'>",
+    "</title></textarea></style><iframe src='javascript:parent.hit = 1'>",
+    "![](https://example.org/counter.png)",
+    "`` <b onclick='window.hit = 1'>",
+    "a\n\n<script>window.hit = 1</script>\n\nb",
+    "a\n:::\n\n```{include} LICENSE\n```\n\nb",
+    "costs $5, x_{ and $\\frac",
+    "{0} {name} %s \\u003cscript> | a | b |",
+]
+LOADING = {"script", "img", "iframe", "svg", "style", "object", "embed", "link", "form", "pre"}
+
+
+def elements(html: str):
+    return BeautifulSoup(html, "html.parser").find_all(True)
+
+
+def assert_harmless(html: str) -> None:
+    for element in elements(html):
+        assert element.name not in LOADING, element
+        assert not [name for name in element.attrs if name.startswith("on")], element
+        assert not str(element.get("href", "")).startswith("javascript:"), element
+
+
+def rendered(markdown: str) -> str:
+    return MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown)
+
+
+class Matcher:
+    name, revision = "matcher", HOSTILE[0]
+    capabilities = frozenset({"match images and texts"})
+
+    def match(self, images, texts):
+        return np.array([[len(text) for text in row] for row in texts], dtype=float)
+
+
+@pytest.fixture(scope="module")
+def audit():
+    return study.audit(OwnModel("mine", "vilt", Matcher()), "planted")
+
+
+@pytest.fixture(params=HOSTILE)
+def named(request, audit):
+    """The audit as it is for a model and tests of hostile names."""
+    scores = audit.scores.assign(model=request.param, test=request.param)
+    own = dataclasses.replace(audit.own, given=request.param)
+    return dataclasses.replace(audit, own=own, scores=scores)
+
+
+@pytest.mark.parametrize("place", [0, 3, 4, 6, 8])
+def test_as_markdown_these_names_would_load_or_run(place):
+    with pytest.raises(AssertionError):
+        assert_harmless(rendered(f"The model is {HOSTILE[place]}"))
+
+
+def test_an_audit_of_a_hostile_name_says_it_and_runs_nothing(named):
+    for said in (plots.overview(named), plots.floor_sentence(named)):
+        assert_harmless(rendered(report.say(said).data))
+    assert_harmless(rendered(plots.write_up(named)))
+    assert " ".join(named.own.given.replace("`", "'").split()) in plots.write_up(named)
+    for frame in (plots.one_page(named), plots.not_run_table(named), plots.forest_table(named)):
+        assert_harmless(report.table(frame, named.own.given)._repr_html_())
+    assert_harmless(plots.downloads(named)._repr_html_())
+
+
+def test_a_figure_with_hostile_words_is_one_picture_and_its_words(named):
+    report.use_style()
+    text = named.own.given
+    shown = report.figure(plots.forest(named), text, name="fig", alt=text)
+    page = BeautifulSoup(shown.html(), "html.parser")
+    assert {each.name for each in page.find_all(True)} == {"figure", "img", "figcaption"}
+    assert set(page.img.attrs) == {"src", "alt", "style"}
+    head, name, alt, *rest, caption, end = shown.page().splitlines()
+    assert (head[:12], name, end) == (":::{figure} ", ":name: fig", ":::")
+    assert rest == [""]
+    assert alt == f":alt: {' '.join(text.split())}"
+    assert_harmless(rendered(caption))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_tables_problems_stamps_and_checks_escape(text):
+    frame = pandas.DataFrame({text: [text, "b"]})
+    found = pandas.DataFrame([{"severity": "error", "kind": text, "where": text, "what": text}])
+    for shown in (
+        report.table(frame, text, folded=True),
+        report.table(report.problem_table(found), "Problems"),
+        runtime.Provenance("planted", weights={text: text}, data={text: text}),
+        report.judge(text, "something else", text),
+    ):
+        assert_harmless(shown._repr_html_())
+        if isinstance(shown, report.Table):  # These stand in pages that are written in Markdown.
+            assert_harmless(rendered(shown._repr_html_()))
+
+
+def test_a_sentence_shows_names_as_they_are():
+    for text in HOSTILE:
+        page = rendered(report.say("**{name}** leads, p < .05.", name=text).data)
+        assert [each.name for each in elements(page)][:1] == ["p"]
+        if "include" not in text:
+            assert_harmless(page)
+
+
+def test_dollar_signs_of_labels_are_no_formulas():
+    report.use_style()
+    figure = pyplot.figure()
+    axes = figure.subplots()
+    axes.set_title(HOSTILE[-2])
+    axes.set_ylabel(bars._symbol("S_PT"), parse_math=True)
+    figure.canvas.draw()
+    pyplot.close(figure)
+    assert not axes.title.get_parse_math()
+    assert axes.yaxis.label.get_parse_math()
+
+
+@pytest.mark.site
+def test_a_panel_of_hostile_labels_shows_them(browser, tmp_path):
+    marks = [
+        {"kind": "dots", "x": [0.1], "y": [0.1], "label": text, "text": [text]} for text in HOSTILE
+    ]
+    ends = ((0, 1), (0, 1))
+    frame = pandas.DataFrame({"word": HOSTILE})
+    drawings = {
+        (text,): report.Drawing(text, marks, text, text, *ends, text, note=text, table=frame)
+        for text in HOSTILE
+    }
+    panel = report.Panel(HOSTILE[3], {HOSTILE[4]: HOSTILE}, drawings)
+    with opened(panel, browser, tmp_path) as page:
+        for place, text in enumerate(HOSTILE):
+            page.get_by_role("combobox").select_option(str(place))
+            assert page.text_content("[data-part=text]") == text
+            assert page.locator("select option:checked").text_content() == text
+        assert page.evaluate("window.hit") is None
+        assert page.locator("script").count() == 2
+        assert page.locator(".explorer-views iframe, .explorer img").count() == 0
