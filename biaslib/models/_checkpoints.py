@@ -111,7 +111,8 @@ def require_readable(folder: str | Path) -> None:
         If the folder's only weights are pickled and torch is older.
     """
     folder = Path(folder)
-    pickled = sorted(path.name for ending in ("bin", "ckpt") for path in folder.glob(f"*.{ending}"))
+    endings = ("bin", "ckpt", "pt", "pth")
+    pickled = sorted(path.name for ending in endings for path in folder.glob(f"*.{ending}"))
     if pickled and not any(folder.glob("*.safetensors")):
         require_safe_torch(folder / pickled[0])
 
@@ -266,6 +267,30 @@ def reading(path: str | Path) -> Iterator[None]:
         if "PytorchStreamReader" not in str(error):
             raise
         raise CheckpointError(f"{path} is damaged ({error}); download it again") from error
+
+
+@contextlib.contextmanager
+def without_hub(path: str | Path) -> Iterator[None]:
+    """Let no library ask the model hub in the block, whatever a configuration names.
+
+    Raises
+    ------
+    CheckpointError
+        If one tried to.
+    """
+    from huggingface_hub import constants
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
+    try:
+        yield
+    except OfflineModeIsEnabled as error:
+        raise CheckpointError(
+            f"{path} asks for files of another repository ({error}), unchecked and unrecorded. "
+            "Put them into that folder, and name them there"
+        ) from error
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def require_complete(

