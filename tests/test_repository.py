@@ -5,8 +5,10 @@ import itertools
 import json
 import random
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -271,3 +273,46 @@ def test_only_loading_a_model_imports_torch():
         "biaslib.report, sys; assert 'torch' not in sys.modules; biaslib.models.available()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# What reaches those who build, publish or install it
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda p: p.stem
+)
+def test_a_workflow_has_least_rights_and_names_actions_by_commit(path):
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    for name, job in workflow["jobs"].items():
+        extra = set(job.get("permissions", {})) - {"contents"}
+        steps = job["steps"]
+        used = [each["uses"] for each in steps if "uses" in each]
+        assert [each for each in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", each)] == []
+        for each in steps:
+            if each.get("uses", "").startswith("actions/checkout"):
+                assert each["with"]["persist-credentials"] is False
+        # A job with a right of its own runs nothing of ours, and so none of our requirements.
+        assert not extra or not any("run" in each for each in steps), name
+
+
+@pytest.mark.slow
+def test_the_source_archive_holds_the_repository(tmp_path):
+    """Tests, notebooks and the book run from it."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("this is no clone: it was unpacked from such an archive")
+    copy = tmp_path / "copy"
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).exists():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, copy / name)
+    build = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", tmp_path]
+    subprocess.run(build, cwd=copy, check=True, capture_output=True)
+    with tarfile.open(next(tmp_path.glob("biaslib-*.tar.gz"))) as archive:
+        held = {each.name.partition("/")[2] for each in archive if each.isfile()}
+    assert set(listed.stdout.splitlines()) - held == set()
+    added = {each for each in held - set(listed.stdout.splitlines()) if "egg-info" not in each}
+    assert added <= {"PKG-INFO", "setup.cfg"}
