@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from biaslib import inference
 from biaslib.metrics import association as metrics
@@ -160,15 +161,62 @@ def test_exchange_agrees_with_all_sign_patterns(seed):
     assert found.p_value == pytest.approx(brute_force_exchange(result), abs=1e-15)
 
 
-def test_sampled_exchange_agrees_with_enumeration(monkeypatch):
-    sets = random_sets(1, n_x=8, n_y=8)
+def listed(values):
+    """Return the absolute sums under every pattern of signs, one by one."""
+    signs = np.array(list(itertools.product((1.0, -1.0), repeat=values.size)))
+    return np.abs(signs @ values)
+
+
+@pytest.mark.parametrize("n", [3, 9, 14])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_lattice_of_sign_patterns_encloses_what_listing_counts(n, seed, monkeypatch):
+    rng = np.random.default_rng([n, seed])
+    shifts = rng.normal(rng.normal(), 1.0, n)
+    true = np.mean(listed(shifts) >= abs(shifts.sum()) * (1 - 1e-12))
+    exact = inference.sign_flip_test(shifts)
+    monkeypatch.setattr("biaslib.inference._sign_sums.ENUMERATED", 0)
+    found = inference.sign_flip_test(shifts)
+    assert (exact.method, exact.interval, exact.p_value) == ("enumeration", "exact", true)
+    assert (found.method, found.interval) == ("lattice", "proven bound")
+    assert found.low <= true <= found.high
+    assert found.high - found.low <= max(0.002 * true, 4 / 2**n)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_exchanges_on_a_lattice_enclose_what_listing_counts(seed, monkeypatch):
+    sets = random_sets(seed, n_x=8, n_y=7)
     result = grounded(*(sets[r] for r in ROLES), experiment=3)
-    exact = inference.exchange_test(result).p_value
-    monkeypatch.setattr("biaslib.inference._exchange.ENUMERATED", 0)
-    sampled = inference.exchange_test(result, n_resamples=50_000, rng=0)
-    assert sampled.method == "sampled"
-    assert sampled.low <= exact <= sampled.high
-    assert sampled.p_value == pytest.approx(exact, abs=0.01)
+    exact = inference.exchange_test(result)
+    monkeypatch.setattr("biaslib.inference._sign_sums.ENUMERATED", 0)
+    found = inference.exchange_test(result)
+    assert exact.interval == "exact"
+    assert found.low <= exact.p_value <= found.high
+    assert found.high - found.low <= 0.002 * exact.p_value + 8 / 2**15
+
+
+def test_far_tails_of_sign_patterns_are_those_of_the_binomial():
+    """All of one size: the sum is a count of heads, to the last pattern."""
+    for n, heads in [(200, 190), (1_000, 900), (1_000, 1_000)]:
+        values = np.repeat([1.0, -1.0], [heads, n - heads]) * np.pi
+        found = inference.sign_flip_test(values)
+        assert (found.method, found.interval) == ("lattice", "exact")
+        true = 2 * stats.binom.sf(heads - 1, n, 0.5)
+        assert found.p_value == pytest.approx(true, rel=1e-11)
+        assert found.n_exchanges == 2**n
+
+
+def test_uneven_shifts_of_many_targets_are_normal_to_the_known_error():
+    """Edgeworth: the kurtosis of a sum of signs shifts its tail by a known term of order 1/n."""
+    values = np.random.default_rng(5).gamma(4.0, size=200)
+    spread = np.sqrt((values**2).sum())
+    signs = np.where(np.arange(200) < 114, 1.0, -1.0)
+    found = inference.sign_flip_test(values * signs)
+    z = abs((values * signs).sum()) / spread
+    kurtosis = -2 * (values**4).sum() / spread**4
+    true = 2 * (stats.norm.sf(z) + stats.norm.pdf(z) * kurtosis / 24 * (z**3 - 3 * z))
+    assert found.interval == "proven bound"
+    assert found.low <= true <= found.high
+    assert (found.high - found.low) / true < 0.02
 
 
 def test_exchange_keeps_its_level_although_the_statistic_is_never_negative():

@@ -7,7 +7,7 @@ from biaslib.inference._caption_bootstrap import (
     bootstrap_c_asc,
     bootstrap_top_k,
 )
-from biaslib.inference._exchange import ExchangeResult, exchange_test, grounded_permutation_test
+from biaslib.inference._exchange import exchange_test, grounded_permutation_test
 from biaslib.inference._null_histogram import exchange_histogram, permutation_histogram
 from biaslib.inference._permutation import (
     PermutationResult,
@@ -28,6 +28,7 @@ from biaslib.inference._random_attributes import (
     random_attribute_null,
 )
 from biaslib.inference._sign_flip import sign_flip_test
+from biaslib.inference._sign_sums import ExchangeResult
 
 __all__ = [
     "DetectableEffect",

@@ -1,34 +1,21 @@
 """Tests for grounded experiments: which null is which."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from biaslib.inference._permutation import PermutationResult, permutation_test
-from biaslib.inference._proportions import proportion_interval
+from biaslib.inference._sign_sums import (
+    NEAR,
+    AbsoluteSums,
+    ExchangeResult,
+    absolute_sums,
+    rounding,
+)
 from biaslib.metrics.grounded import GroundedResult
-from biaslib.metrics.inputs import require_draws, require_finite
+from biaslib.metrics.inputs import in_scale, require_finite
 
 NULLS = ("fixed scores", "new attributes")
-ENUMERATED = 16
-"""Up to this many targets a side, every exchange is counted."""
-
-
-@dataclass(frozen=True)
-class ExchangeResult:
-    """A p-value of the exchange of own and other attribute sets.
-
-    ``low`` and ``high`` bound it at 95% when exchanges were sampled and equal it when all
-    ``2 ** (n_x + n_y)`` were counted.
-    """
-
-    p_value: float
-    low: float
-    high: float
-    method: str
-    n_exchanges: int
-    statistic: float
 
 
 def grounded_permutation_test(
@@ -91,11 +78,7 @@ def grounded_permutation_test(
     return replace(found, statistic=float(result.x_scores.mean() - result.y_scores.mean()))
 
 
-def exchange_test(
-    result: GroundedResult,
-    n_resamples: int = 100_000,
-    rng: np.random.Generator | int | None = None,
-) -> ExchangeResult:
+def exchange_test(result: GroundedResult) -> ExchangeResult:
     r"""Test Experiment 3 by exchanging each target's own and other attribute sets.
 
     Under the null that the images do not matter, a target's score with its own attributes and
@@ -107,25 +90,25 @@ def exchange_test(
               + \bigl| \textstyle\sum_y \varepsilon_y \delta_y \bigr| \Bigr)
 
     and p the share of all sign patterns that reach the observed one. A relabelling of targets
-    would not do: the statistic is an absolute sum, positive under the null as well.
+    would not do: the statistic is an absolute sum, positive under the null as well. Nothing is
+    sampled: the two absolute sums are independent, and the distribution of each is listed or built
+    up on a lattice.
 
     Parameters
     ----------
     result
         Of :func:`biaslib.metrics.grounded.grounded`, Experiment 3.
-    n_resamples
-        Draws plus one when a side has more than 16 targets.
-    rng
-        Generator or seed.
 
     Returns
     -------
     ExchangeResult
+        Exact up to 16 targets a side, and where shifts are multiples of a step; otherwise with
+        proven bounds.
 
     Raises
     ------
     ValueError
-        If the result is not of Experiment 3, a score is not finite, or nothing would be drawn.
+        If the result is not of Experiment 3, or a score is not finite.
 
     Examples
     --------
@@ -138,46 +121,19 @@ def exchange_test(
         raise ValueError(f"exchange_test is for Experiment 3, this is {result.experiment}")
     x, y = result.x_scores - result.x_other, result.y_scores - result.y_other
     require_finite("score", x, y)
-    observed = 0.5 * (abs(x.sum()) + abs(y.sum()))
-    tolerance = 1e-9 * (np.abs(x).sum() + np.abs(y).sum())
-    if max(x.size, y.size) <= ENUMERATED:
-        return _all_exchanges(x, y, observed, tolerance)
-    return _drawn_exchanges(x, y, observed, tolerance, n_resamples, np.random.default_rng(rng))
+    both, exponent = in_scale(np.concatenate([x, y]))
+    x, y = both[: x.size], both[x.size :]
+    observed, total = abs(x.sum()) + abs(y.sum()), np.abs(both).sum()
+    first, second = absolute_sums(x), absolute_sums(y)
+    slack = first.slack + second.slack
+    p, low, high = (
+        _reached(first, second, observed + off)
+        for off in (-NEAR * total, slack - rounding(total), -slack - NEAR * total)
+    )
+    statistic = np.ldexp(0.5 * observed, exponent)
+    return ExchangeResult.of(p, low, high, [first, second], 2 ** (x.size + y.size), statistic)
 
 
-def _all_exchanges(x, y, observed, tolerance) -> ExchangeResult:
-    """Count pairs of sign patterns: the two sides are independent, so sort one and search."""
-    first, second = np.abs(_signed_sums(x)), np.sort(np.abs(_signed_sums(y)))
-    needed = 2.0 * (observed - tolerance) - first
-    reached = int((second.size - np.searchsorted(second, needed, side="left")).sum())
-    total = first.size * second.size
-    p = reached / total
-    return ExchangeResult(p, p, p, "enumeration", total, float(observed))
-
-
-def _signed_sums(values: ArrayLike) -> np.ndarray:
-    """Return the sums under every pattern of signs: (2 ** n,)."""
-    sums = np.zeros(1)
-    for value in values:
-        sums = np.concatenate([sums + value, sums - value])
-    return sums
-
-
-def _drawn_exchanges(x, y, observed, tolerance, n_resamples, rng) -> ExchangeResult:
-    require_draws(n_resamples, 2)
-    draws = n_resamples - 1
-    sums = 0.5 * (_drawn_sums(x, draws, rng) + _drawn_sums(y, draws, rng))
-    reached = int(np.count_nonzero(sums >= observed - tolerance))
-    interval = proportion_interval(reached, draws)
-    p = (reached + 1) / n_resamples
-    total = 2 ** (x.size + y.size)
-    return ExchangeResult(p, interval.low, interval.high, "sampled", total, float(observed))
-
-
-def _drawn_sums(values, draws, rng) -> np.ndarray:
-    """Return absolute sums under random signs: (draws,)."""
-    blocks = [
-        np.abs(rng.choice((-1.0, 1.0), (min(4_000, draws - at), values.size)) @ values)
-        for at in range(0, draws, 4_000)
-    ]
-    return np.concatenate(blocks)
+def _reached(first: AbsoluteSums, second: AbsoluteSums, least: float) -> float:
+    """Return the share of pairs of sign patterns whose two absolute sums reach a sum."""
+    return float(first.shares @ second.tail(least - first.sums))

@@ -6,6 +6,7 @@ Scores are rounded to a fine step, and the distribution of their sums is built u
 import numpy as np
 from numpy.typing import ArrayLike
 
+from biaslib.inference._sign_sums import shares_of_heads
 from biaslib.metrics.grounded import GroundedResult
 from biaslib.metrics.inputs import real_numbers, require_finite
 
@@ -119,12 +120,6 @@ def _shares_of_sums(places: np.ndarray, size: int) -> np.ndarray:
 
 def _shares_of_absolute_sums(values: np.ndarray, step: float) -> np.ndarray:
     """Return the distribution of the absolute sum under random signs, in steps from 0."""
-    places = np.rint(np.abs(values) / step).astype(int)
-    reach = places.sum()
-    shares = np.zeros(2 * reach + 1)
-    shares[reach] = 1.0
-    for place in places:
-        shares = 0.5 * (np.roll(shares, place) + np.roll(shares, -place))
-    folded = shares[reach:] + shares[reach::-1]
-    folded[0] = shares[reach]
-    return folded
+    shares = shares_of_heads(np.rint(np.abs(values) / step).astype(int))
+    reach = len(shares) - 1
+    return np.bincount(np.abs(2 * np.arange(len(shares)) - reach), shares)

@@ -87,9 +87,6 @@ IN_DOMAIN = {"visualbert": "coco", "lxmert": "coco", "vilbert": "concap", "vl-be
 UNITS = ("texts", "words")
 """What a p-value can count: every text with an image, as the paper does, or the target words."""
 
-EXCHANGES = 20_000
-"""Exchanges drawn for Experiment 3 where they are too many to be counted."""
-
 ACCURACY = 0.05
 """Relative error up to which a computed p-value is taken as it is: they are compared with 5%."""
 
@@ -343,8 +340,8 @@ def score(
 ) -> dict[str, object]:
     """Return one row of scores of an experiment.
 
-    All p-values are computed and not sampled as long as that can be done, one-sided, and to a
-    relative error of 5% where less would take long; *p_low* and *p_high* enclose *p_value*,
+    All p-values are computed and not sampled, one-sided, and to a relative error of 5% where less
+    would take long; *p_low* and *p_high* enclose *p_value*,
     which counts *units*: by default every text with an image, as the released code does.
     *p_value_words* and *p_value_images* keep together what shares a target word, or a picture.
     Those of Experiments 1 and 2 relabel targets; those of Experiment 3 exchange a target's own
@@ -391,7 +388,7 @@ def score(
         return row | {"value": np.nan, "numerator": 0.0, "low": np.nan, "high": np.nan}
     low, high = _interval(sets, experiment, n_bootstrap, seed)
     found = {"value": result.effect_size, "low": low, "high": high, "numerator": numerator(result)}
-    return row | found | (_p_values(result, sets, seed, units) if p_values else {})
+    return row | found | (_p_values(result, sets, units) if p_values else {})
 
 
 def score_released(
@@ -715,12 +712,10 @@ def require_tests(names: Sequence[str] | None) -> None:
             raise unknown_name("test", name, tests()["test"])
 
 
-def _p_values(
-    result: GroundedResult, sets: EmbeddedSets, seed: int, units: str
-) -> dict[str, object]:
-    items = _tested(result, seed)
-    words = _tested(averaged(result, sets.words), seed)
-    by_images = _by_images(result, sets, items.p_value, seed)
+def _p_values(result: GroundedResult, sets: EmbeddedSets, units: str) -> dict[str, object]:
+    items = _tested(result)
+    words = _tested(averaged(result, sets.words))
+    by_images = _by_images(result, sets, items.p_value)
     judged = words if units == "words" else items
     found = {
         "p_value": judged.p_value,
@@ -739,19 +734,19 @@ def _p_values(
     return found
 
 
-def _by_images(result: GroundedResult, sets: EmbeddedSets, p_items: float, seed: int) -> float:
+def _by_images(result: GroundedResult, sets: EmbeddedSets, p_items: float) -> float:
     """Return the p-value with pictures as units: that of the items if each has its own picture."""
     pictures = [sets.images[name] for name in "XY"]
     if set(pictures[0]) & set(pictures[1]):
         return np.nan
     if all(len(set(each)) == len(each) for each in pictures):
         return p_items
-    return _tested(averaged(result, sets.images), seed).p_value
+    return _tested(averaged(result, sets.images)).p_value
 
 
-def _tested(result: GroundedResult, seed: int):
+def _tested(result: GroundedResult):
     if result.experiment == 3:
-        return inference.exchange_test(result, n_resamples=EXCHANGES, rng=seed)
+        return inference.exchange_test(result)
     return inference.grounded_permutation_test(result, accuracy=ACCURACY)
 
 

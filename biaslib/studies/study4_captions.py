@@ -689,7 +689,7 @@ def paired_tests(
     statistic
         ``vlrs`` (all images) or ``vlbs`` (anti-stereotypical ones).
     n_resamples, seed
-        Of bootstrap and test.
+        Of the bootstrap.
 
     Returns
     -------
@@ -706,7 +706,7 @@ def paired_tests(
         apart = np.bincount(units, shares[first][keep] - shares[second][keep])
         mean = functools.partial(_ratio, apart, size)
         interval = inference.bootstrap(mean, [len(size)], n_resamples=n_resamples, rng=seed)
-        p_value = inference.sign_flip_test(apart, n_resamples=n_resamples, rng=seed)
+        p_value = inference.sign_flip_test(apart).p_value
         values = (100 * interval.estimate, 100 * interval.low, 100 * interval.high, p_value)
         rows.append((first, second, *values, int(keep.sum()), len(size)))
     names = ["first", "second", "difference", "low", "high", "p_value", "n", "triplets"]
