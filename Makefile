@@ -9,7 +9,7 @@ PORT ?= 8000
 export PYTHONHASHSEED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test rehearsal lint serve lab clean benchmarks constraints environments wheel repository addresses
+.PHONY: help install book test rehearsal lint serve lab clean benchmarks constraints environments wheel repository addresses attack
 
 help:
 	@echo "make book        run every notebook and build the site into _build/html"
@@ -18,6 +18,7 @@ help:
 	@echo "make serve       build the book and show it on http://localhost:$(PORT)"
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make benchmarks  measure against what users would pick instead"
+	@echo "make attack      kill, damage, mislead and lie to it, and count what came of it"
 	@echo "make clean       delete what was built; 'rm -r $(VENV)' deletes the environment too"
 
 install: $(INSTALLED)
@@ -64,6 +65,10 @@ clean:
 benchmarks: $(INSTALLED)
 	@echo "== Side by side, on this machine; a quarter of an hour on two idle cores"
 	$(BIN)/python -m benchmarks
+
+attack: $(INSTALLED)
+	@echo "== Kills, damage, bad files, hostile hosts and hidden code: some minutes"
+	cd tests && PYTHONPATH=.. ../$(BIN)/python -m attack
 
 wheel: $(INSTALLED)
 	$(BIN)/python -m build --wheel

@@ -388,7 +388,7 @@ def test_a_configuration_runs_no_program(named_program):
 
 def test_a_tokenizer_runs_no_program_unasked(named_program):
     folder, place = named_program
-    with pytest.raises(ValueError, match="trust_remote_code"):
+    with pytest.raises(ValueError, match="custom code"):
         models.load("open-clip", checkpoint=folder, device="cpu")
     assert not place.exists()
 

@@ -88,6 +88,9 @@ EVIDENCE = {
         inference.bootstrap_c_asc: "test_bootstrap_of_c_asc_is_that_of_resampled_columns",
         inference.bootstrap_top_k: "test_bootstrap_retrieves_again",
     },
+    "test_inference_permutation": {
+        inference.studentised_test: "test_the_studentised_test_is_scipys_with_welchs_statistic",
+    },
     "test_properties": {
         caption_association.skew_at_k: "test_skews_are_bounded_and_shrink_with_smoothing",
     },
@@ -791,6 +794,19 @@ def test_sign_flips_know_neither_side_nor_size_nor_units_that_agree(differences,
     assert inference.sign_flip_test(scale * differences[::-1]).p_value == found
     assert inference.sign_flip_test(np.append(differences, [0, 0])).p_value == found
     assert inference.sign_flip_test([0]).p_value == 1
+
+
+@property_of(inference.studentised_test, scores=four_scores, scale=st.sampled_from([0.5, 4.0]))
+def test_studentised_tests_know_neither_unit_nor_origin_and_mirror_their_sides(scores, scale):
+    x, y = scores[0], scores[1]
+    found = inference.studentised_test(x, y)
+    assert 0 < found.p_value <= 1
+    moved = inference.studentised_test(scale * x + 1, scale * y + 1)
+    assert moved.p_value == found.p_value
+    mirrored = inference.studentised_test(y, x, "less")
+    assert mirrored.p_value == found.p_value
+    either = inference.studentised_test(x, y, "two-sided").p_value
+    assert either >= min(found.p_value, inference.studentised_test(x, y, "less").p_value)
 
 
 @property_of(inference.grounded_permutation_test, scores=four_scores)

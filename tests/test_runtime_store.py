@@ -131,47 +131,6 @@ def test_a_shard_of_which_every_id_is_damaged_heals(full):
     assert bad.read_bytes() == data
 
 
-@pytest.mark.filterwarnings("ignore:the shard")
-@pytest.mark.parametrize("seed", range(8))
-def test_any_damage_heals(store, seed):
-    """Fifty a seed, one to three at once; another key's rows stay what they are."""
-    rng, other = np.random.default_rng(seed), KEY | {"size": 64}
-    for _ in range(50):
-        for key, table in ((KEY, TABLE), (other, -TABLE)):
-            store.rows(key, IDS, Model(table), shard_size=4)
-        for _ in range(rng.integers(1, 4)):
-            harm(rng, sorted(store.folder.rglob("*.*")))
-        store.table()
-        for key, table in ((KEY, TABLE), (other, -TABLE)):
-            np.testing.assert_array_equal(store.rows(key, IDS, Model(table), shard_size=4), table)
-        written = json.loads((shards(store)[0].parent / "key.json").read_bytes())
-        assert written in (KEY, other)
-
-
-def harm(rng, files):
-    """Do one thing to one of the files that a disk, a copy or a person may do."""
-    path = files[rng.integers(len(files))]
-    data = path.read_bytes() if path.exists() else b""
-    at = rng.integers(len(data)) if data else 0
-    kind = rng.integers(6)
-    if kind == 0:
-        path.unlink(missing_ok=True)
-    elif kind == 1:
-        path.write_bytes(data[:at])
-    elif kind == 2:
-        path.write_bytes(data[:at] + rng.bytes(8) + data[at + 8 :])
-    elif kind == 3:
-        path.write_bytes(rng.bytes(100))
-    elif kind == 4 and path.suffix == ".safetensors":
-        size = min(320, len(data))
-        path.write_bytes(data[:-size] + rng.bytes(size))
-    else:
-        folders = sorted({each.parent for each in files})
-        target = folders[rng.integers(len(folders))] / path.name
-        if path.exists() and target != path:
-            target.write_bytes(data)
-
-
 def test_a_shard_of_another_key_is_not_taken(full):
     other = KEY | {"size": 64}
     full.rows(other, IDS, Model(-TABLE), shard_size=4)

@@ -29,6 +29,7 @@ from biaslib.inference._random_attributes import (
 )
 from biaslib.inference._sign_flip import sign_flip_test
 from biaslib.inference._sign_sums import ExchangeResult
+from biaslib.inference._studentised import studentised_test
 
 __all__ = [
     "DetectableEffect",
@@ -58,4 +59,5 @@ __all__ = [
     "random_attribute_null",
     "relabelled_differences",
     "sign_flip_test",
+    "studentised_test",
 ]

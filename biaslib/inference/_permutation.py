@@ -252,12 +252,8 @@ def permutation_test(
     _check_options(method, alternative)
     if not 0.0 < accuracy < 1.0:
         raise ValueError(f"accuracy is {accuracy}; give a relative error between 0 and 1")
-    x_units = _units(x, clusters_x, "X")
-    y_units = _units(y, clusters_y, "Y")
-    if clusters_x is not None and clusters_y is not None:
-        _refuse_shared_labels(clusters_x, clusters_y)
-    scores, exponent = in_scale(_scores_table(x_units[None, :], y_units[None, :]))
-    n_x = x_units.size
+    pooled, n_x = pooled_units(x, y, clusters_x, clusters_y)
+    scores, exponent = in_scale(pooled[None, :])
     difference = float(np.ldexp(_difference(scores[0], n_x), exponent))
     if method == "sampled":
         return _sampled(scores, n_x, alternative, n_resamples, rng, difference)
@@ -371,6 +367,16 @@ def _check_options(method, alternative):
         raise ValueError(f"method {method!r} is not one of {', '.join(METHODS)}")
     if alternative not in ALTERNATIVES:
         raise ValueError(f"alternative {alternative!r} is not one of {', '.join(ALTERNATIVES)}")
+
+
+def pooled_units(
+    x: ArrayLike, y: ArrayLike, clusters_x: ArrayLike | None, clusters_y: ArrayLike | None
+) -> tuple[np.ndarray, int]:
+    """Return the scores of what is relabelled, those of X first, and how many are of X."""
+    x_units, y_units = _units(x, clusters_x, "X"), _units(y, clusters_y, "Y")
+    if clusters_x is not None and clusters_y is not None:
+        _refuse_shared_labels(clusters_x, clusters_y)
+    return _scores_table(x_units[None, :], y_units[None, :])[0], x_units.size
 
 
 def _units(scores, clusters, name):

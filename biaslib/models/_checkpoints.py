@@ -270,6 +270,29 @@ def reading(path: str | Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def loading(path: str | Path, name: str) -> Iterator[None]:
+    """Say of whatever another library cannot load in the block which checkpoint it is.
+
+    Raises
+    ------
+    CheckpointError
+        If it cannot be loaded; with the first line of what the library said.
+    """
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except (OSError, ValueError, AttributeError, LookupError, RuntimeError) as error:
+        if isinstance(error, torch.cuda.OutOfMemoryError) or "CUDA" in str(error):
+            raise
+        told = (str(error).splitlines() or ["no reason given"])[0]
+        raise CheckpointError(
+            f"{path} cannot be read as {name!r} ({type(error).__name__}: {told}). Check that all "
+            "its files are there, unchanged and of that model, or download it again"
+        ) from error
+
+
+@contextlib.contextmanager
 def without_hub(path: str | Path) -> Iterator[None]:
     """Let no library ask the model hub in the block, whatever a configuration names.
 

@@ -1,5 +1,6 @@
 """Which models there are, where they come from, and how to load them."""
 
+import contextlib
 import dataclasses
 import functools
 import importlib
@@ -170,10 +171,13 @@ def load(
     _require_right_kind(entry, path)
     family = module_of(entry)
     _keep_float32()
-    from biaslib.models._checkpoints import reading, without_hub
+    from biaslib.models._checkpoints import loading, reading, without_hub
 
-    with reading(path), without_hub(path):
-        model = family.load(entry, path, runtime.device(device), **options)
+    chosen = runtime.device(device)
+    # Options are the caller's, and no fault of the checkpoint.
+    checked = loading(path, name) if path and not options else contextlib.nullcontext()
+    with checked, reading(path), without_hub(path):
+        model = family.load(entry, path, chosen, **options)
     _say_what_is_lacking(model, entry)
     if hasattr(model, "device"):
         runtime.note_device(model.device)
