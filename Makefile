@@ -25,8 +25,8 @@ install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@echo "== Installing into $(VENV): a few minutes the first time (PyTorch is large)"
-	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed and '$(PYTHON)' is not there. Install it, or name another one: make PYTHON=/path/to/python3.11"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@command -v "$(PYTHON)" >/dev/null || { echo "Python 3.11 is needed and '$(PYTHON)' is not there. Install it, or name another one: make PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	$(BIN)/python -m pip install --progress-bar on --constraint constraints.txt --editable ".[dev]"
 	@touch $@
 
