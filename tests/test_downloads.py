@@ -303,7 +303,9 @@ def test_a_disk_that_fills_up(hub, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("biaslib.runtime._transfer._save", full)
-    with pytest.raises(DownloadError, match=r"is full. Make room"):
+    with pytest.raises(
+        DownloadError, match=r"cannot be written: No space left on device. Make room"
+    ):
         fetch(BERT)
 
 
