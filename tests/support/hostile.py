@@ -24,6 +24,10 @@ PAGE = b"<!DOCTYPE html><html><body>Sign in to continue</body></html>"
 BEGUN = 1_000
 """Bytes of a file after which those behaviours stop that let a download be gone on with."""
 
+CHUNK = 1 << 16
+ENDLESS = 200_000_000
+"""Bytes after which an answer without an end is broken off."""
+
 
 def picture() -> bytes:
     """Return a small JPEG file."""
@@ -128,6 +132,11 @@ class Answer:
                 return
             self.send(bytes([byte]))
 
+    def zeros(self) -> None:
+        """Send chunks as if they had no end: no more than a disk has room for, were all kept."""
+        for _ in range(ENDLESS // CHUNK):
+            self.send(b"%x\r\n" % CHUNK + bytes(CHUNK) + b"\r\n")
+
 
 class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
@@ -213,10 +222,9 @@ def gzip_bomb(answer: Answer) -> None:
 
 @_named
 def redirect_with_body(answer: Answer) -> None:
-    """Redirect to the file, and send zeros for ever beside it."""
+    """Redirect to the file, and send far too many zeros beside it."""
     answer.head(302, Location="/good", Transfer_Encoding="chunked")
-    while not answer.hostile.ended.is_set():
-        answer.send(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
+    answer.zeros()
 
 
 @_named
@@ -233,10 +241,9 @@ def pixel_bomb(answer: Answer) -> None:
 
 @_named
 def endless(answer: Answer) -> None:
-    """Send zeros for ever."""
+    """Send far too many zeros, without saying how many."""
     answer.head(Transfer_Encoding="chunked")
-    while not answer.hostile.ended.is_set():
-        answer.send(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
+    answer.zeros()
 
 
 @_named
