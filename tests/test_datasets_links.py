@@ -310,6 +310,11 @@ SETTLED = {
 }
 """What comes of each behaviour, and is not asked again."""
 
+NOISE = (
+    "is not an image that Pillow reads as JPEG, PNG, WEBP, GIF, BMP, TIFF, PPM, JPEG2000, AVIF; "
+    "remove it or save it as PNG"
+)
+
 TAKEN = ["good", "picture_as_page", "without_length", "redirect_with_body"]
 
 
@@ -451,6 +456,25 @@ def test_a_disk_that_takes_no_more_is_said_and_the_next_run_goes_on(
     assert asked(bad, tmp_path, *names) == ["here"] * 8
     assert 4 <= len(bad.requests) - before <= 7
     assert len(list(tmp_path.iterdir())) == 9
+
+
+def test_a_complete_folder_may_be_read_only(bad, tmp_path, monkeypatch):
+    assert asked(bad, tmp_path, "good", "noise") == ["here", "not an image: " + NOISE]
+
+    def refused(*arguments):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(links, "one_at_a_time", refused)
+    assert asked(bad, tmp_path, "good", "noise") == ["here", "not an image: " + NOISE]
+    with pytest.raises(datasets.DataError, match=r"Read-only file system\. Make room"):
+        asked(bad, tmp_path, "good", "noise", again=True)
+
+
+def test_half_a_line_is_no_outcome(tmp_path):
+    known = 'file,url,outcome\na,http://x/a,error 404\nb,"http://x/'
+    (tmp_path / "downloads.csv").write_text(known)
+    table = pandas.DataFrame({"file": ["a", "b"], "url": ["http://x/a", "http://x/b"]})
+    assert datasets.outcomes(table, tmp_path)["outcome"].tolist() == ["error 404", "not downloaded"]
 
 
 def test_a_date_that_is_out_of_range_is_no_date(bad):

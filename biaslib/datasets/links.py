@@ -9,6 +9,7 @@ import concurrent.futures
 import contextlib
 import datetime
 import email.utils
+import io
 import ipaddress
 import itertools
 import os
@@ -111,16 +112,17 @@ def download_images(
     folder = Path(folder)
     _require_names(links, folder)
     links = links.assign(url=[_text(url) for url in links["url"]])
-    fix = (
-        "Make room there, or free it for writing, and run the same call again: it goes on from here"
-    )
-    with writing(folder, fix, DataError):
-        folder.mkdir(parents=True, exist_ok=True)
-        with one_at_a_time(folder / RECORD), _parts(folder) as parts:
-            record = _Record(folder)
-            asked = [(r.file, r.url) for r in links.itertuples()]
-            wanted = [each for each in asked if not record.settled(*each, again)]
-            _fetch_all(wanted, _Fetcher(folder, parts, record), n_workers)
+    asked = list(zip(links["file"], links["url"], strict=True))
+    record = _Record(folder)
+    if wanted := record.open_ones(asked, again):
+        fix = "Make room there, or free it for writing, and run the same call again: it goes on"
+        with writing(folder, fix, DataError):
+            folder.mkdir(parents=True, exist_ok=True)
+            with one_at_a_time(folder / RECORD), _parts(folder) as parts:
+                record = _Record(folder)  # another process may have been at it meanwhile
+                record.begin()
+                wanted = record.open_ones(wanted, again)
+                _fetch_all(wanted, _Fetcher(folder, parts, record), n_workers)
     return links.assign(**record.columns(asked))
 
 
@@ -183,7 +185,7 @@ def outcomes(links: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
     ['not downloaded']
     """
     folder = Path(folder)
-    known = _recorded(folder / RECORD) if (folder / RECORD).is_file() else links.iloc[:0]
+    known = _recorded(folder / RECORD)
     said = {(row.file, row.url): row.outcome for row in known.itertuples()}
     found = [
         _outcome(os.path.isfile(folder / file), said.get((file, url), NOT_ASKED))
@@ -199,8 +201,12 @@ def _outcome(is_here: bool, recorded: str) -> str:
 
 
 def _recorded(path: Path) -> pandas.DataFrame:
-    """Return the last row of every file of a record."""
-    rows = pandas.read_csv(path, dtype=str, keep_default_na=False, on_bad_lines="skip")
+    """Return the last row of every file of a record, without a line that was not ended."""
+    text = path.read_text("utf-8", errors="replace") if path.is_file() else ""
+    if "\n" not in text:
+        return pandas.DataFrame(columns=COLUMNS)
+    whole = io.StringIO(text[: text.rindex("\n") + 1])
+    rows = pandas.read_csv(whole, dtype=str, keep_default_na=False, on_bad_lines="skip")
     return rows.drop_duplicates(["file", "url"], keep="last")
 
 
@@ -237,23 +243,26 @@ class _Record:
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / RECORD
         self.lock = threading.Lock()
-        self._end_the_last_line()
-        if not self.path.stat().st_size:
-            self._write(COLUMNS)
         rows = _recorded(self.path).reindex(columns=COLUMNS, fill_value="").itertuples(index=False)
         self.rows = {(row.file, row.url): list(row) for row in rows}
 
-    def _end_the_last_line(self) -> None:
-        """Take away what a run that was killed, or a full disk, left of a line."""
-        self.path.touch()
-        whole = self.path.read_bytes()
+    def begin(self) -> None:
+        """Take away what a run that was killed left of a line, and head a new table."""
+        whole = self.path.read_bytes() if self.path.exists() else b""
         if not whole.endswith(b"\n"):
+            self.path.touch()
             os.truncate(self.path, whole.rfind(b"\n") + 1)
+        if b"\n" not in whole:
+            self._write(COLUMNS)
 
     def columns(self, links: list[tuple[str, str]]) -> dict[str, list[str]]:
         """Return the columns that a record adds to links."""
         rows = [self.rows[link] for link in links]
         return {name: [row[at] for row in rows] for at, name in enumerate(COLUMNS) if at > 1}
+
+    def open_ones(self, links: list[tuple[str, str]], again: bool) -> list[tuple[str, str]]:
+        """Return the links that are to be asked."""
+        return [(file, url) for file, url in links if not self.settled(file, url, again)]
 
     def settled(self, file: str, url: str, again: bool) -> bool:
         """Tell whether a link need not be asked."""
