@@ -1,8 +1,12 @@
 """Lists of links, against a server on this machine."""
 
 import email.utils
+import errno
 import http.server
 import io
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -10,6 +14,7 @@ import httpx
 import pandas
 import pytest
 from PIL import Image
+from support import hostile
 
 from biaslib import datasets
 from biaslib.datasets import links, ross2021
@@ -84,7 +89,7 @@ def test_every_link_is_accounted_for(server, tmp_path):
     found = datasets.download_images(table(server, *names), tmp_path).set_index("file")
     outcomes = [found.loc[f"weat6/targ1/{name}.jpg", "outcome"] for name in names]
     assert outcomes[:3] == ["here", "here", "error 404"]
-    assert outcomes[3].startswith("not an image: is not an image that Pillow reads")
+    assert outcomes[3] == "a page in place of an image"
     assert outcomes[4].startswith("not an image: is truncated")
     assert outcomes[5] == "refused: address of a private network"
     assert open_image(tmp_path / "weat6/targ1/blue.jpg").size == (9, 7)
@@ -152,18 +157,18 @@ def test_what_may_yet_answer_is_asked_by_the_next_run_and_what_is_gone_is_not(
     assert pauses == [2.0, 4.0] * 2
     Answers.asked.clear()
     again = datasets.download_images(table(server, *names), tmp_path, n_workers=1)
-    assert Answers.asked == ["/red", "/blue", "/green"]
+    assert Answers.asked == ["/red", "/blue", "/green", "/page"]
     assert again["outcome"].tolist()[:2] == ["here", "here"]
 
 
 def test_a_run_without_a_network_settles_nothing(server, tmp_path, pauses, monkeypatch):
     wanted = table(server, "red", "blue")
 
-    def unreachable(self, method, url):
+    def unreachable(self, request, **how):
         raise httpx.ConnectError("no network")
 
     with monkeypatch.context() as offline:
-        offline.setattr(httpx.Client, "stream", unreachable)
+        offline.setattr(httpx.Client, "send", unreachable)
         found = datasets.download_images(wanted, tmp_path)
     assert found["outcome"].tolist() == ["no answer: ConnectError"] * 2
     assert (Answers.asked, pauses) == ([], [])
@@ -233,3 +238,246 @@ def test_names_that_would_overwrite_are_refused(tmp_path):
     outside = pandas.DataFrame({"file": ["../a.jpg"], "url": ["http://a"]})
     with pytest.raises(datasets.DataError, match="lies outside"):
         datasets.download_images(outside, tmp_path)
+
+
+# A hostile server
+
+
+@pytest.fixture
+def bad(monkeypatch):
+    """A server that answers badly, on a loopback that is permitted."""
+    real = links._is_public
+    monkeypatch.setattr(links, "_is_public", lambda host: host == "127.0.0.1" or real(host))
+    monkeypatch.setattr(links, "sleep", lambda seconds: None)
+    with hostile.serving() as running:
+        yield running
+
+
+def asked(running, folder, *names, **how):
+    """Download links of some behaviours; return what came of each."""
+    wanted = [(f"{at}.jpg", f"{running.address}/{name}") for at, name in enumerate(names)]
+    table = pandas.DataFrame(wanted, columns=["file", "url"])
+    return datasets.download_images(table, folder, **how)["outcome"].tolist()
+
+
+AGAIN = {
+    "login_page": "a page in place of an image",
+    "login_page_without_type": "a page in place of an image",
+    "login_page_as_image": "a page in place of an image",
+    "login_json": "a page in place of an image",
+    "login_text": "a page in place of an image",
+    "redirect_to_login": "a page in place of an image",
+    "empty": "an empty answer",
+    "gzipped": "encoded as gzip, which was not asked for",
+    "gzip_bomb": "encoded as gzip, gzip, which was not asked for",
+    "status/204": "error 204",
+    "status_without_body/204": "error 204",
+    "unasked_part": "error 206",
+    "unasked_part_of": "error 206",
+    "status/500": "error 500",
+    "truncated": "no answer: RemoteProtocolError",
+    "truncated_without_length": "cut short, or damaged",
+    "two_lengths": "no answer: RemoteProtocolError",
+    "length_in_words": "no answer: RemoteProtocolError",
+    "negative_length": "no answer: RemoteProtocolError",
+    "bad_chunk": "no answer: RemoteProtocolError",
+    "cut_chunk": "no answer: RemoteProtocolError",
+    "slow": "no whole answer within 1 s",
+    "slow_head": "no whole answer within 1 s",
+    "silent": "no whole answer within 1 s",
+    "hang_up": "no answer: RemoteProtocolError",
+    "reset": "no answer: ReadError",
+    "not_http": "no answer: RemoteProtocolError",
+    "long_head": "no answer: RemoteProtocolError",
+    "redirect_loop": "no answer: TooManyRedirects",
+    "redirect_without_place": "error 302",
+    "redirect_to_port": "no answer: ConnectError",
+    "redirect_to_bracket": "no answer: RemoteProtocolError",
+}
+"""What comes of each behaviour, and is asked again by the next run."""
+
+SETTLED = {
+    "noise": "not an image: is not an image that Pillow reads",
+    "pixel_bomb": "larger than 40 megapixels",
+    "huge": "larger than 30 MB",
+    "endless": "larger than 30 MB",
+    "status/404": "error 404",
+    "redirect_to_private": "refused: address of a private network",
+    "redirect_to_file": "refused: not an http or https address",
+    "redirect_to_empty_label": "refused: not an address",
+    "redirect_to_long_label": "refused: not an address",
+    "redirect_to_punycode": "refused: not an address",
+}
+"""What comes of each behaviour, and is not asked again."""
+
+NOISE = (
+    "is not an image that Pillow reads as JPEG, PNG, WEBP, GIF, BMP, TIFF, PPM, JPEG2000, AVIF; "
+    "remove it or save it as PNG"
+)
+
+TAKEN = ["good", "picture_as_page", "without_length", "redirect_with_body"]
+
+
+@pytest.mark.parametrize("name", [*AGAIN, *SETTLED, *TAKEN])
+def test_a_bad_answer_is_a_row_beside_a_good_one(bad, tmp_path, monkeypatch, name):
+    expected = {**AGAIN, **SETTLED}.get(name, "here")
+    if "within" in expected:
+        monkeypatch.setattr(links, "DEADLINE", 1.0)
+    found = asked(bad, tmp_path, name, "good")
+    assert found[0].startswith(expected)
+    assert found[1] == "here"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        ["1.jpg", "downloads.csv", *["0.jpg"] * (name in TAKEN)]
+    )
+    before = len(bad.requests)
+    assert asked(bad, tmp_path, name, "good") == found
+    assert (len(bad.requests) > before) == (name in AGAIN)
+
+
+def test_fifty_login_pages_are_asked_again_when_the_network_lets_them(bad, tmp_path, monkeypatch):
+    behaviours = dict(hostile.BEHAVIOURS)
+    monkeypatch.setitem(hostile.BEHAVIOURS, "good", behaviours["login_page"])
+    first = asked(bad, tmp_path, *["good"] * 50)
+    assert first == ["a page in place of an image"] * 50
+    monkeypatch.setitem(hostile.BEHAVIOURS, "good", behaviours["good"])
+    assert asked(bad, tmp_path, *["good"] * 50) == ["here"] * 50
+
+
+def test_no_encoding_is_asked_for(bad, tmp_path):
+    asked(bad, tmp_path, "good")
+    assert bad.headers[0]["Accept-Encoding"] == "identity"
+
+
+def test_a_slow_host_holds_its_own_share_of_the_workers(bad, tmp_path):
+    with hostile.serving() as other:
+        slow = [(f"s{at}.jpg", f"{bad.address}/silent/{at}") for at in range(6)]
+        fast = [(f"f{at}.jpg", f"{other.address}/good/{at}") for at in range(30)]
+        table = pandas.DataFrame(slow + fast, columns=["file", "url"])
+        waiting = threading.Thread(
+            target=datasets.download_images, args=(table, tmp_path), kwargs={"n_workers": 3}
+        )
+        waiting.start()
+        ended = time.monotonic() + 60
+        while len(other.requests) < 30 and time.monotonic() < ended:
+            time.sleep(0.01)
+        held = len(bad.requests)
+        bad.ended.set()
+        waiting.join()
+    assert held == links.PER_HOST
+    assert len(bad.requests) == 6
+
+
+def test_the_address_that_is_checked_is_the_one_that_is_asked(bad, tmp_path, monkeypatch):
+    """A name may lead to a public address when it is checked and to this machine a moment later."""
+    real = links._is_public
+    monkeypatch.setattr(
+        links, "_is_public", lambda host: host == "localhost" or host == "127.0.0.9"
+    )
+    port = bad.address.rpartition(":")[2]
+    table = pandas.DataFrame({"file": ["a.jpg"], "url": [f"http://localhost:{port}/good"]})
+    found = datasets.download_images(table, tmp_path)
+    assert found["outcome"].tolist() == ["refused: address of a private network"]
+    assert bad.requests == []
+    assert not real("10.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "url", [None, float("nan"), 7, "http://a\ud800b.org/x", 'http://a b/\r,"x']
+)
+def test_an_address_that_is_no_text_or_odd_text_is_a_row(bad, tmp_path, url):
+    good = f"{bad.address}/good"
+    table = pandas.DataFrame({"file": ["a.jpg", "b.jpg"], "url": [url, good]}, dtype=object)
+    for _ in range(2):
+        found = datasets.download_images(table, tmp_path)["outcome"].tolist()
+        assert found[0].startswith(("refused", "no answer"))
+        assert found[1] == "here"
+
+
+DOWNLOAD = """
+import sys
+import pandas
+from biaslib import datasets
+from biaslib.datasets import links
+links._is_public = lambda host: True
+links.sleep = lambda seconds: None
+address, folder = sys.argv[1:]
+wanted = [(f"{at}.jpg", f"{address}/good/{at}") for at in range(40)]
+table = pandas.DataFrame(wanted, columns=["file", "url"])
+print((datasets.download_images(table, folder)["outcome"] == "here").sum())
+"""
+
+
+def test_two_processes_share_a_folder(bad, tmp_path):
+    command = [sys.executable, "-c", DOWNLOAD, bad.address, str(tmp_path)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [each.communicate()[0].strip() for each in running] == ["40", "40"]
+    assert len(bad.requests) == 40
+    assert len(pandas.read_csv(tmp_path / "downloads.csv")) == 40
+    assert len(list(tmp_path.iterdir())) == 41
+
+
+def test_what_a_killed_run_left_is_cleared_away(bad, tmp_path):
+    asked(bad, tmp_path, "good")
+    (tmp_path / ".parts-of-a-killed-run").mkdir()
+    (tmp_path / ".parts-of-a-killed-run" / "7").write_bytes(b"half")
+    with open(tmp_path / "downloads.csv", "a") as stream:
+        stream.write('1.jpg,"http://half a li')
+    assert asked(bad, tmp_path, "good", "good") == ["here", "here"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.jpg", "1.jpg", "downloads.csv"]
+    assert asked(bad, tmp_path, "good", "good") == ["here", "here"]
+    assert len(bad.requests) == 2
+
+
+@pytest.mark.parametrize("number", ["ENOSPC", "EROFS", "EACCES"])
+@pytest.mark.parametrize("at", ["image", "record"])
+def test_a_disk_that_takes_no_more_is_said_and_the_next_run_goes_on(
+    bad, tmp_path, monkeypatch, number, at
+):
+    assert asked(bad, tmp_path, "good") == ["here"]
+    left = [2]
+
+    def full(path, mode="r", **how):
+        wanted = str(path).endswith("downloads.csv") == (at == "record")
+        if wanted and mode[0] in "aw":
+            left[0] -= 1
+            if left[0] < 0:
+                code = getattr(errno, number)
+                raise OSError(code, os.strerror(code), str(path))
+        return open(path, mode, **how)
+
+    names = ["good"] * 8
+    with monkeypatch.context() as patch:
+        patch.setattr(links, "open", full, raising=False)
+        with pytest.raises(datasets.DataError) as caught:
+            asked(bad, tmp_path, *names, n_workers=1)
+    assert str(tmp_path) in str(caught.value)
+    assert "run the same call again" in str(caught.value)
+    before = len(bad.requests)
+    assert asked(bad, tmp_path, *names) == ["here"] * 8
+    assert 4 <= len(bad.requests) - before <= 7
+    assert len(list(tmp_path.iterdir())) == 9
+
+
+def test_a_complete_folder_may_be_read_only(bad, tmp_path, monkeypatch):
+    assert asked(bad, tmp_path, "good", "noise") == ["here", "not an image: " + NOISE]
+
+    def refused(*arguments):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(links, "one_at_a_time", refused)
+    assert asked(bad, tmp_path, "good", "noise") == ["here", "not an image: " + NOISE]
+    with pytest.raises(datasets.DataError, match=r"Read-only file system\. Make room"):
+        asked(bad, tmp_path, "good", "noise", again=True)
+
+
+def test_half_a_line_is_no_outcome(tmp_path):
+    known = 'file,url,outcome\na,http://x/a,error 404\nb,"http://x/'
+    (tmp_path / "downloads.csv").write_text(known)
+    table = pandas.DataFrame({"file": ["a", "b"], "url": ["http://x/a", "http://x/b"]})
+    assert datasets.outcomes(table, tmp_path)["outcome"].tolist() == ["error 404", "not downloaded"]
+
+
+def test_a_date_that_is_out_of_range_is_no_date(bad):
+    value = "Wed, 21 Oct 99999999999999999999 07:28:00 GMT"
+    assert links._retry_after(httpx.Response(429, headers={"Retry-After": value})) == 0.0
+    assert links._retry_after(httpx.Response(429, headers={"Retry-After": "9" * 400})) == 60.0

@@ -9,10 +9,16 @@ import concurrent.futures
 import contextlib
 import datetime
 import email.utils
+import io
 import ipaddress
+import itertools
 import os
+import queue
+import shutil
 import socket
+import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from time import sleep
 
@@ -20,8 +26,9 @@ import httpx
 import pandas
 
 from biaslib.datasets._problems import DataError
-from biaslib.models.images import ImageError, open_image
-from biaslib.runtime import file_sha256, progress
+from biaslib.models.images import ImageError, open_image, opened
+from biaslib.runtime import NO_WRITING, file_sha256, one_at_a_time, progress, writing
+from biaslib.runtime.answers import AnswerError, Asker, RefusedError, blocks, is_page, length
 
 __all__ = ["coverage", "download_images", "outcomes"]
 
@@ -42,10 +49,15 @@ GONE = "downloaded, and gone since"
 LARGEST = 30_000_000
 """Bytes of an image at most."""
 
+PIXELS = 40_000_000
+"""Pixels of an image at most; one image is opened at a time."""
+
 PER_HOST = 2
 """Connections to one host at a time."""
 
-SECONDS = 20
+DEADLINE = 120.0
+"""Seconds until an image must have arrived."""
+
 TRIES = 3
 
 PAUSE = 2.0
@@ -54,7 +66,11 @@ PAUSE = 2.0
 LONGEST_PAUSE = 60.0
 """Seconds of a server's Retry-After that are waited for at most."""
 
-HEADERS = {"User-Agent": "biaslib (research companion; image links of published data sets)"}
+TEXTS = ("text/", "application/json", "application/xhtml", "application/xml")
+"""Types of answers to a person or a program, such as that one must log in."""
+
+PARTS = ".parts-"
+"""How the folder begins in which images arrive."""
 
 
 def download_images(
@@ -67,12 +83,14 @@ def download_images(
     after a pause, the one that it names if it names one. What became of every link is written to
     ``downloads.csv`` in the folder. When called again, images that are here and unchanged are left,
     and so are links that are dead for good: not found, gone, not an image, too large, or refused by
-    us. All others are asked again, so that a run without a network settles nothing.
+    us. All others are asked again, so that a run without a network settles nothing, nor does one
+    where a page to log in answers for every host. Of several processes that are to fill a folder,
+    one does; the others wait, and find the images there.
 
     Parameters
     ----------
     links
-        Columns *file* (path below the folder) and *url*.
+        Columns *file* (path below the folder) and *url*; what is no text is no address.
     folder
         Where the images go.
     n_workers
@@ -89,22 +107,58 @@ def download_images(
     Raises
     ------
     DataError
-        If two links have one file, or a file lies outside the folder.
+        If two links have one file, a file lies outside the folder, or nothing can be written there.
     """
     folder = Path(folder)
     _require_names(links, folder)
+    links = links.assign(url=[_text(url) for url in links["url"]])
+    asked = list(zip(links["file"], links["url"], strict=True))
     record = _Record(folder)
-    wanted = [row for row in links.itertuples() if not record.settled(row.file, row.url, again)]
-    fetcher = _Fetcher(folder, record)
+    if wanted := record.open_ones(asked, again):
+        fix = "Make room there, or free it for writing, and run the same call again: it goes on"
+        with writing(folder, fix, DataError):
+            folder.mkdir(parents=True, exist_ok=True)
+            with one_at_a_time(folder / RECORD), _parts(folder) as parts:
+                record = _Record(folder)  # another process may have been at it meanwhile
+                record.begin()
+                wanted = record.open_ones(wanted, again)
+                _fetch_all(wanted, _Fetcher(folder, parts, record), n_workers)
+    return links.assign(**record.columns(asked))
+
+
+@contextlib.contextmanager
+def _parts(folder: Path) -> Iterator[Path]:
+    """Make a folder for what is arriving, and clear away those of runs that were killed."""
+    for left in folder.glob(f"{PARTS}*"):
+        shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=PARTS, dir=folder) as parts:
+        yield Path(parts)
+
+
+def _fetch_all(wanted: list[tuple[str, str]], fetcher: "_Fetcher", n_workers: int) -> None:
+    """Fetch links, those of each host in turn: a slow one takes up PER_HOST workers at most."""
+    waiting = collections.defaultdict(collections.deque)
+    for file, url in wanted:
+        waiting[_host(url)].append((file, url))
+    ended: queue.SimpleQueue = queue.SimpleQueue()
     with concurrent.futures.ThreadPoolExecutor(n_workers) as pool, fetcher:
-        running = [pool.submit(fetcher, row.file, row.url) for row in wanted]
+
+        def begin(host: str) -> None:
+            running = pool.submit(fetcher, *waiting[host].popleft())
+            running.add_done_callback(lambda done: ended.put((host, done)))
+
+        for host, links in waiting.items():
+            for _ in range(min(PER_HOST, len(links))):
+                begin(host)
         try:
-            for each in progress(concurrent.futures.as_completed(running), "images", len(running)):
-                each.result()
+            for _ in progress(wanted, "images"):
+                host, done = ended.get()
+                done.result()
+                if waiting[host]:
+                    begin(host)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return links.merge(record.table(), on=["file", "url"], how="left")
 
 
 def outcomes(links: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
@@ -131,7 +185,7 @@ def outcomes(links: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
     ['not downloaded']
     """
     folder = Path(folder)
-    known = _recorded(folder / RECORD) if (folder / RECORD).is_file() else links.iloc[:0]
+    known = _recorded(folder / RECORD)
     said = {(row.file, row.url): row.outcome for row in known.itertuples()}
     found = [
         _outcome(os.path.isfile(folder / file), said.get((file, url), NOT_ASKED))
@@ -147,8 +201,12 @@ def _outcome(is_here: bool, recorded: str) -> str:
 
 
 def _recorded(path: Path) -> pandas.DataFrame:
-    """Return the last row of every file of a record."""
-    rows = pandas.read_csv(path, dtype=str, keep_default_na=False, on_bad_lines="skip")
+    """Return the last row of every file of a record, without a line that was not ended."""
+    text = path.read_text("utf-8", errors="replace") if path.is_file() else ""
+    if "\n" not in text:
+        return pandas.DataFrame(columns=COLUMNS)
+    whole = io.StringIO(text[: text.rindex("\n") + 1])
+    rows = pandas.read_csv(whole, dtype=str, keep_default_na=False, on_bad_lines="skip")
     return rows.drop_duplicates(["file", "url"], keep="last")
 
 
@@ -185,79 +243,81 @@ class _Record:
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / RECORD
         self.lock = threading.Lock()
-        folder.mkdir(parents=True, exist_ok=True)
-        if not self.path.exists():
+        rows = _recorded(self.path).reindex(columns=COLUMNS, fill_value="").itertuples(index=False)
+        self.rows = {(row.file, row.url): list(row) for row in rows}
+
+    def begin(self) -> None:
+        """Take away what a run that was killed left of a line, and head a new table."""
+        whole = self.path.read_bytes() if self.path.exists() else b""
+        if not whole.endswith(b"\n"):
+            self.path.touch()
+            os.truncate(self.path, whole.rfind(b"\n") + 1)
+        if b"\n" not in whole:
             self._write(COLUMNS)
 
-    def table(self) -> pandas.DataFrame:
-        """Return the last row of every file."""
-        return _recorded(self.path)
+    def columns(self, links: list[tuple[str, str]]) -> dict[str, list[str]]:
+        """Return the columns that a record adds to links."""
+        rows = [self.rows[link] for link in links]
+        return {name: [row[at] for row in rows] for at, name in enumerate(COLUMNS) if at > 1}
+
+    def open_ones(self, links: list[tuple[str, str]], again: bool) -> list[tuple[str, str]]:
+        """Return the links that are to be asked."""
+        return [(file, url) for file, url in links if not self.settled(file, url, again)]
 
     def settled(self, file: str, url: str, again: bool) -> bool:
-        known = self._known.get((file, url))
-        if known is None:
-            return False
-        if known["outcome"] == HERE:
+        """Tell whether a link need not be asked."""
+        _, _, outcome, sha256, *_ = self.rows.get((file, url), [""] * 4)
+        if outcome == HERE:
             path = self.folder / file
-            return path.is_file() and file_sha256(path) == known["sha256"]
-        return known["outcome"].startswith(FINAL) and not again
-
-    @property
-    def _known(self) -> dict:
-        if not hasattr(self, "_rows"):
-            self._rows = {(r["file"], r["url"]): r for r in self.table().to_dict("records")}
-        return self._rows
+            return path.is_file() and file_sha256(path) == sha256
+        return outcome.startswith(FINAL) and not again
 
     def add(self, file: str, url: str, outcome: str, sha256: str = "", size: int = 0) -> None:
+        """Note what became of a link."""
         date = datetime.date.today().isoformat()
-        self._write([file, url, outcome, sha256, str(size), date])
+        row = [file, url, outcome, sha256, str(size), date]
+        with self.lock:
+            self._write(row)
+            self.rows[file, url] = row
 
     def _write(self, values: list[str]) -> None:
         line = pandas.DataFrame([values]).to_csv(index=False, header=False)
-        with self.lock, open(self.path, "a", encoding="utf-8") as stream:
+        with open(self.path, "a", encoding="utf-8") as stream:
             stream.write(line)
 
 
 class _Fetcher:
     """Fetches one link after another, from many threads."""
 
-    def __init__(self, folder: Path, record: _Record) -> None:
-        self.folder, self.record = folder, record
-        self.hosts: dict = collections.defaultdict(lambda: threading.Semaphore(PER_HOST))
-        self.client = httpx.Client(
-            headers=HEADERS,
-            timeout=SECONDS,
-            follow_redirects=True,
-            event_hooks={"request": [_require_public]},
-        )
+    def __init__(self, folder: Path, parts: Path, record: _Record) -> None:
+        self.folder, self.parts, self.record = folder, parts, record
+        self.numbers, self.opening = itertools.count(), threading.Lock()
+        self.ask = Asker(_require_public, _public_addresses)
 
     def __enter__(self) -> "_Fetcher":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.client.close()
+        self.ask.__exit__(*error)
 
     def __call__(self, file: str, url: str) -> None:
+        part = self.parts / str(next(self.numbers))
         try:
-            self._keep(file, url)
+            self._keep(file, url, part)
         except (OSError, ValueError) as error:  # such as a name that is longer than the disk takes
+            if getattr(error, "errno", None) in NO_WRITING:
+                raise
             self.record.add(file, url, f"cannot be written: {getattr(error, 'strerror', error)}")
-
-    def _keep(self, file: str, url: str) -> None:
-        path = self.folder / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f"{path.name}.part")
-        with self.hosts[_host(url)]:
-            outcome = self._tried(url, part)
-        if outcome == HERE:
-            try:
-                open_image(part)
-            except ImageError as error:
-                outcome = f"not an image: {str(error).removeprefix(f'{part} ')}"
-        if outcome != HERE:
+        finally:
             part.unlink(missing_ok=True)
+
+    def _keep(self, file: str, url: str, part: Path) -> None:
+        outcome = self._tried(url, part)
+        if outcome != HERE:
             self.record.add(file, url, outcome)
             return
+        path = self.folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
         size, sha256 = part.stat().st_size, file_sha256(part)
         os.replace(part, path)
         self.record.add(file, url, HERE, sha256, size)
@@ -275,20 +335,43 @@ class _Fetcher:
     def _fetch(self, url: str, part: Path) -> tuple[str, float]:
         """Return the outcome, and how many seconds the server asks to be left alone."""
         try:
-            with self.client.stream("GET", url) as response, open(part, "wb") as stream:
+            with self.ask(url, DEADLINE) as response:
                 if response.status_code != 200:
                     return f"error {response.status_code}", _retry_after(response)
-                for block in response.iter_bytes():
-                    stream.write(block)
-                    if stream.tell() > LARGEST:
-                        return f"larger than {LARGEST / 1e6:.0f} MB", 0.0
-        except _RefusedError as error:
+                with open(part, "wb") as stream:
+                    for block in blocks(response, LARGEST):
+                        stream.write(block)
+        except AnswerError as error:
             return str(error), 0.0
-        except httpx.HTTPError as error:
-            return f"no answer: {type(error).__name__}", 0.0
-        except (httpx.InvalidURL, ValueError):  # no host, a label of 64 letters, a NUL, a bad IDN
-            return "refused: not an address", 0.0
-        return HERE, 0.0
+        return self._judged(part, response), 0.0
+
+    def _judged(self, part: Path, response: httpx.Response) -> str:
+        """Return the outcome of an answer that has arrived."""
+        with self.opening:
+            problem = _problem(part)
+        if not problem or problem.startswith("larger"):
+            return problem or HERE
+        with open(part, "rb") as stream:
+            start = stream.read(512)
+        if not start:
+            return "an empty answer"
+        if response.headers.get("Content-Type", "").lower().startswith(TEXTS) or is_page(start):
+            return "a page in place of an image"
+        if length(response) is None and "Transfer-Encoding" not in response.headers:
+            return f"cut short, or damaged: {problem}"
+        return f"not an image: {problem}"
+
+
+def _problem(part: Path) -> str:
+    """Return why a file is not opened as an image, or nothing."""
+    try:
+        with contextlib.suppress(OSError, ValueError), opened(part) as image:
+            if image.width * image.height > PIXELS:
+                return f"larger than {PIXELS / 1e6:.0f} megapixels"
+        open_image(part)
+    except ImageError as error:
+        return str(error).removeprefix(f"{part} ")
+    return ""
 
 
 def _retry_after(response: httpx.Response) -> float:
@@ -298,10 +381,18 @@ def _retry_after(response: httpx.Response) -> float:
         return min(float(value), LONGEST_PAUSE)
     try:
         date = email.utils.parsedate_to_datetime(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0.0
     now = datetime.datetime.now(date.tzinfo)
     return min(max((date - now).total_seconds(), 0.0), LONGEST_PAUSE)
+
+
+def _text(url: object) -> str:
+    """Return an address that can be written down, or nothing."""
+    try:
+        return url.encode().decode()
+    except (AttributeError, UnicodeEncodeError):
+        return ""
 
 
 def _host(url: str) -> str:
@@ -309,22 +400,32 @@ def _host(url: str) -> str:
     return f"{url}///".split("/")[2]
 
 
-class _RefusedError(Exception):
-    """An address that is not asked."""
-
-
 def _require_public(request: httpx.Request) -> None:
     """Refuse addresses that are not http or https, or lead into a private network."""
     if request.url.scheme not in ("http", "https"):
-        raise _RefusedError("refused: not an http or https address")
+        raise RefusedError("refused: not an http or https address")
     with contextlib.suppress(socket.gaierror):
         if not _is_public(request.url.host):
-            raise _RefusedError("refused: address of a private network")
+            raise RefusedError("refused: address of a private network")
 
 
 def _is_public(host: str) -> bool:
-    found = socket.getaddrinfo(host, None)
-    return all(ipaddress.ip_address(each[4][0]).is_global for each in found)
+    return all(ipaddress.ip_address(each).is_global for each in _addresses(host))
+
+
+def _addresses(host: str) -> list[str]:
+    return [found[4][0] for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+
+
+def _public_addresses(host: str) -> list[str]:
+    """Return the addresses of a host, each checked: names may lead elsewhere a moment later."""
+    try:
+        found = _addresses(host)
+    except socket.gaierror:
+        return []
+    if not all(_is_public(each) for each in found):
+        raise RefusedError("refused: address of a private network")
+    return found
 
 
 def _require_names(links: pandas.DataFrame, folder: Path) -> None:

@@ -61,8 +61,9 @@ A_PAGE = 200
 FOR_A_PERSON = (A_PAGE, 401, 403, 404, 410)
 """Answers of a server that a person may be able to do something about: a page, or a refusal."""
 
-PAGES = (b"<!doctype", b"<html", b"<head", b"<?xml", b"<script")
-"""How web pages begin, which some servers send in place of a file."""
+SAVED = (".bin", ".ckpt", ".model", ".pt", ".pth")
+SAVED_BEGIN = (b"PK", b"\x80")
+"""What PyTorch saves is called, and how it begins: an archive, or pickled."""
 
 SITE = "https://huggingface.co"
 
@@ -265,12 +266,12 @@ def _downloaded(repository: _Repository, revision: str, root: Path, lock: Lock) 
         if latest is None:
             raise _with_steps(error, repository, root, lock) from error
         return latest
-    folder = repository.folder(root) / commit
     if not COMMIT.fullmatch(commit or ""):
         raise DownloadError(
             f"{_endpoint()} gives {commit!r} as the commit of {repository.name}, and a commit is "
             "40 hexadecimal digits. Whatever answers there is no hub: check HF_ENDPOINT"
         )
+    folder = repository.folder(root) / commit
     repository.require_weights(listing)
     lock.require_revision(repository.source, commit)
     names = repository.wanted(listing)
@@ -473,16 +474,24 @@ def _size(path: Path) -> int:
 
 def _require_file(path: Path, url: str, expected: str, part: Path) -> None:
     """Refuse what arrived if it is a page for a person, or another file than the expected one."""
-    _require_no_page(part, f"{url} answers with", path.name)
+    start = _require_no_page(part, f"{url} answers with", path.name)
     _require_expected(part, path.name, expected)
+    if not expected and path.suffix in SAVED and not start.startswith(SAVED_BEGIN):
+        raise DownloadError(
+            f"{url} answers with what PyTorch has not saved in place of {path.name}", A_PAGE
+        )
 
 
-def _require_no_page(path: Path, answer: str, name: str) -> None:
+def _require_no_page(path: Path, answer: str, name: str) -> bytes:
+    """Refuse a web page, and return how the file begins."""
+    from biaslib.runtime.answers import is_page
+
     with open(path, "rb") as stream:
-        start = stream.read(512).lstrip().lower()
-    if not start or start.startswith(PAGES):
-        what = "a web page" if start else "nothing"
+        start = stream.read(512)
+    if not start.strip() or is_page(start):
+        what = "a web page" if start.strip() else "nothing"
         raise DownloadError(f"{answer} {what} in place of {name}", A_PAGE)
+    return start
 
 
 def _listed_in(failed: list[DownloadError]) -> str:

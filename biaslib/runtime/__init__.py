@@ -3,7 +3,14 @@
 from biaslib.runtime._archive import archive, restore
 from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, unknown_name
-from biaslib.runtime._lock import ChecksumError, DownloadError, Lock
+from biaslib.runtime._lock import (
+    NO_WRITING,
+    ChecksumError,
+    DownloadError,
+    Lock,
+    one_at_a_time,
+    writing,
+)
 from biaslib.runtime._profile import (
     PROFILES,
     ProfileError,
@@ -28,6 +35,7 @@ from biaslib.runtime._store import Store
 from biaslib.runtime._transfer import download
 
 __all__ = [
+    "NO_WRITING",
     "PROFILES",
     "USED",
     "ChecksumError",
@@ -48,6 +56,7 @@ __all__ = [
     "note_device",
     "note_files",
     "note_model",
+    "one_at_a_time",
     "profile",
     "progress",
     "provider",
@@ -57,4 +66,5 @@ __all__ = [
     "start",
     "unknown_name",
     "used",
+    "writing",
 ]

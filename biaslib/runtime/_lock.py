@@ -2,16 +2,23 @@
 
 import contextlib
 import datetime
-import hashlib
+import errno
 import json
 import os
-import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from biaslib.runtime._sources import file_sha256
 
 LOCK_NAME = "biaslib-lock.json"
+
+PATIENCE = 2.0
+"""Seconds after which a process that waits for another one says so."""
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+NO_WRITING = (*NO_ROOM, errno.EROFS, errno.EACCES, errno.EPERM)
+"""What a disk says that takes nothing more, or nothing from us."""
 
 
 class DownloadError(RuntimeError):
@@ -31,12 +38,52 @@ class ChecksumError(DownloadError):
 
 @contextlib.contextmanager
 def one_at_a_time(path: str | Path) -> Iterator[None]:
-    """Let one process of this machine at a time work on a file; the others wait."""
-    from filelock import FileLock
+    """Let one process at a time work on a file; the others wait, and say so.
 
-    name = hashlib.sha256(str(Path(path).absolute()).encode()).hexdigest()[:16]
-    with FileLock(Path(tempfile.gettempdir()) / f"biaslib-{name}.lock"):
+    The lock is a file beside it while one works. It takes every user of the folder, and the last
+    one removes it.
+
+    Parameters
+    ----------
+    path
+        The file; its folder must be there.
+    """
+    from filelock import FileLock, Timeout
+
+    path = Path(path).absolute()
+    lock = FileLock(path.with_name(f".{path.name[:200]}.lock"), mode=0o666)
+    try:
+        lock.acquire(timeout=PATIENCE)
+    except Timeout:
+        warnings.warn(f"another process works on {path}: this one waits for it", stacklevel=3)
+        lock.acquire()
+    try:
         yield
+    finally:
+        with contextlib.suppress(OSError):  # Windows removes it when it is released
+            os.unlink(lock.lock_file)
+        lock.release()
+
+
+@contextlib.contextmanager
+def writing(path: str | Path, fix: str, kind: type[Exception] = DownloadError) -> Iterator[None]:
+    """Turn what a full or a read-only disk says into an error with the place and what to do.
+
+    Parameters
+    ----------
+    path
+        The file or folder that is written.
+    fix
+        A sentence that says what to do.
+    kind
+        Of the error.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_WRITING:
+            raise
+        raise kind(f"{path} cannot be written: {error.strerror}. {fix}") from error
 
 
 class Lock:
@@ -103,13 +150,23 @@ class Lock:
         ChecksumError
             If a file or the revision is another than recorded; the message names both.
         """
-        self.require_revision(source, revision)
         checksums = checksums or {name: file_sha256(path) for name, path in files.items()}
-        seen = {
+        self._check(source, revision, files, checksums)
+        if all(self.sha256(source, name) for name in files):
+            return
+        fix = "Make room there, or set BIASLIB_LOCK to a file that can be written"
+        with writing(self.path, f"{fix}; what was downloaded is kept"):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with one_at_a_time(self.path):  # another process may have recorded others meanwhile
+                self._write(source, revision, self._check(source, revision, files, checksums))
+
+    def _check(
+        self, source: str, revision: str, files: Mapping[str, Path], checksums: Mapping[str, str]
+    ) -> dict[str, dict]:
+        self.require_revision(source, revision)
+        return {
             name: self._seen(source, name, path, checksums[name]) for name, path in files.items()
         }
-        if any(not self.sha256(source, name) for name in seen):
-            self._record(source, revision, seen)
 
     def require_revision(self, source: str, revision: str) -> None:
         """Refuse another revision than the recorded one; an empty string is none in particular.
@@ -139,20 +196,18 @@ class Lock:
     def _how_to_accept(self, source: str) -> str:
         return f"delete the entry {source!r} from {self.path.name} to accept the new one"
 
-    def _record(self, source: str, revision: str, seen: dict[str, dict]) -> None:
-        with one_at_a_time(self.path):
-            self._write(source, revision, seen)
-
     def _write(self, source: str, revision: str, seen: dict[str, dict]) -> None:
         entries = self.entries()
         entry = entries.setdefault(source, {"revision": revision, "date": "", "files": {}})
         entry["date"] = entry["date"] or f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}"
         entry["files"].update(seen)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         ordered = {key: entries[key] for key in sorted(entries)}
-        beside.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
-        os.replace(beside, self.path)
+        try:
+            beside.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+            os.replace(beside, self.path)
+        finally:
+            beside.unlink(missing_ok=True)
 
     def stamp(self) -> dict[str, str]:
         """Return what the stamp of a page says of the files: source -> revision and checksums.

@@ -4,23 +4,29 @@ The maintained libraries were looked at first: pooch starts every file anew, and
 resumes inside one call and keeps nothing when the process ends.
 """
 
-import errno
 import os
+import re
 import shutil
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Mapping
-from http.client import HTTPException
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from biaslib.runtime._lock import DownloadError, one_at_a_time
+from biaslib.runtime._lock import DownloadError, one_at_a_time, writing
 from biaslib.runtime._profile import in_book
 
-BLOCK = 1 << 20
-SECONDS = 30
-"""How long a server may be silent."""
+if TYPE_CHECKING:
+    import httpx
+
+BEGIN = 120
+"""Seconds until the first megabyte has arrived."""
+
+PACE = 600
+"""Seconds for each megabyte after it."""
+
+UNANNOUNCED = 10e9
+"""Bytes at most of a file whose length the server does not give."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -56,30 +62,26 @@ def download(
     """
     _require_encryption(url)
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     begun = time.time()
-    with one_at_a_time(path):
-        if path.is_file() and path.stat().st_mtime > begun:
-            return path
-        return _download(url, path, headers, check)
+    with writing(path.parent, _elsewhere()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with one_at_a_time(path):
+            if path.is_file() and path.stat().st_mtime > begun:
+                return path
+            return _download(url, path, headers, check)
 
 
 def _download(
     url: str, path: Path, headers: Mapping[str, str] | None, check: Callable[[Path], None] | None
 ) -> Path:
+    from biaslib.runtime.answers import AnswerError
+
     part = path.with_name(f"{path.name}.part")
     try:
-        _receive(url, part, dict(headers or {}))
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise DownloadError(_refusal(url, error.code), error.code) from error
-    except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-        reason = getattr(error, "reason", error) or type(error).__name__
+        _receive(url, part, headers or {})
+    except AnswerError as error:
+        reason = f"{error} ({error.__cause__})" if error.__cause__ else str(error)
         raise DownloadError(_unreachable(url, reason, part)) from error
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise DownloadError(f"the disk of {part.parent} is full. {_elsewhere()}") from error
-        raise
     return _finished(part, path, check)
 
 
@@ -96,22 +98,46 @@ def _finished(part: Path, path: Path, check: Callable[[Path], None] | None) -> P
     return path
 
 
-def _receive(url: str, part: Path, headers: dict[str, str]) -> None:
+def _receive(url: str, part: Path, headers: Mapping[str, str]) -> None:
+    from biaslib.runtime.answers import Asker
+
     start, version = _already(part)
-    if start:
-        headers |= {"Range": f"bytes={start}-", "If-Range": version}
-    request = urllib.request.Request(url, headers={"User-Agent": "biaslib", **headers})
-    try:
-        response = urllib.request.build_opener(_Redirects).open(request, timeout=SECONDS)
-    except urllib.error.HTTPError as error:
-        if error.code != 416:
-            raise
-        error.close()
+    ranged = {"Range": f"bytes={start}-", "If-Range": version} if start else {}
+    asker = Asker(lambda request: _require_encryption(str(request.url)))
+    with asker, asker(url, BEGIN, {**headers, **ranged}) as response:
+        if response.status_code != 416 or not start:
+            return _save(response, part, *_place(response, url, part, start))
+    part.unlink()
+    return _receive(url, part, headers)
+
+
+def _place(response: "httpx.Response", url: str, part: Path, asked: int) -> tuple[int, int | None]:
+    """Return where an answer begins in its file, and how long the file is, if that is known."""
+    from biaslib.runtime.answers import length
+
+    status, size = response.status_code, length(response)
+    if status not in (200, 206) or (status == 206 and not asked):
+        raise DownloadError(_refusal(url, status), status)
+    if response.headers.get("Content-Type", "").startswith("text/html"):
+        name = part.name.removesuffix(".part")
+        raise DownloadError(f"{url} answers with a web page in place of {name}", status)
+    if status == 200:
+        if size is None and "Transfer-Encoding" not in response.headers:
+            raise DownloadError(
+                f"{url} gives no length, and a part of the file could not be told from the whole. "
+                "Try again later, or download it in a browser"
+            )
+        return 0, size
+    span = response.headers.get("Content-Range", "")
+    found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", span)
+    first, last, total = map(int, found.groups()) if found else (0, 0, 0)
+    if first != asked or last + 1 != total or size not in (None, total - first):
         part.unlink()
-        return _receive(url, part, {k: v for k, v in headers.items() if "Range" not in k})
-    with response:
-        start = start if response.status == 206 else 0
-        _save(response, part, start)
+        raise DownloadError(
+            f"{url} answers with another part ({span or 'which one is not said'}) than the one "
+            f"from byte {asked} on. What had arrived is removed; the same call begins anew"
+        )
+    return asked, total
 
 
 def _already(part: Path) -> tuple[int, str]:
@@ -125,11 +151,11 @@ def _note(part: Path) -> Path:
     return part.with_name(f"{part.name}.version")
 
 
-def _save(response, part: Path, start: int) -> None:
+def _save(response: "httpx.Response", part: Path, start: int, total: int | None) -> None:
     from tqdm.auto import tqdm
 
-    length = response.headers.get("Content-Length")
-    total = start + int(length) if length else None
+    from biaslib.runtime.answers import BROKEN, AnswerError, blocks
+
     _require_space(part.parent, (total or 0) - start)
     _keep_version(response, part)
     label = part.name.removesuffix(".part")
@@ -137,17 +163,21 @@ def _save(response, part: Path, start: int) -> None:
         desc=label, total=total, initial=start, unit="B", unit_scale=True, delay=1, leave=False,
         disable=in_book(),
     )  # fmt: skip
-    with bar, open(part, "ab" if start else "wb") as stream:
-        while block := response.read(BLOCK):
-            stream.write(block)
-            bar.update(len(block))
-    if total is not None and part.stat().st_size < total:
-        raise ConnectionError(
-            f"the connection broke after {part.stat().st_size:,} of {total:,} bytes"
-        )
+    size, largest = start, UNANNOUNCED if total is None else total - start
+    try:
+        with bar, open(part, "ab" if start else "wb") as stream:
+            for block in blocks(response, largest, PACE):
+                stream.write(block)
+                size += len(block)
+                bar.update(len(block))
+    except BROKEN as error:
+        of = "" if total is None else f" of {total:,}"
+        raise AnswerError(f"the connection broke after {size:,}{of} bytes") from error
+    if total is not None and size < total:
+        raise AnswerError(f"the connection broke after {size:,} of {total:,} bytes")
 
 
-def _keep_version(response, part: Path) -> None:
+def _keep_version(response: "httpx.Response", part: Path) -> None:
     """Note which version of the file is arriving, so that no other one is joined to it."""
     version = response.headers.get("ETag") or response.headers.get("Last-Modified") or "W/"
     if version.startswith("W/"):
@@ -170,7 +200,10 @@ def _elsewhere() -> str:
 
 
 def _require_encryption(url: str) -> None:
-    address = urllib.parse.urlsplit(url)
+    try:
+        address = urllib.parse.urlsplit(url)
+    except ValueError:
+        raise DownloadError(f"{url} is not an address; check how it is written") from None
     if address.scheme != "https" and not (
         address.scheme == "http" and address.hostname in LOOPBACK
     ):
@@ -191,19 +224,3 @@ def _unreachable(url: str, reason: object, part: Path) -> str:
         f"could not download {url}: {reason}. Check the connection and run the same call again; "
         f"{kept} and it goes on from there. Without a network, use the profile 'planted'"
     )
-
-
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects over encrypted connections, and takes no token to another host."""
-
-    def redirect_request(self, req, fp, code, msg, headers, newurl):
-        try:
-            _require_encryption(newurl)
-        except DownloadError:
-            fp.close()
-            raise
-        follower = super().redirect_request(req, fp, code, msg, headers, newurl)
-        hosts = [urllib.parse.urlsplit(each).netloc for each in (req.full_url, newurl)]
-        if follower is not None and hosts[0] != hosts[1]:
-            follower.remove_header("Authorization")
-        return follower

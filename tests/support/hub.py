@@ -58,7 +58,7 @@ class Hub:
         What its listings hold beside the files of a repository: rows such as a hostile mirror
         could make up, with ``rfilename``, ``size`` and ``blobId``.
     false_commit
-        What it calls the commit of every repository, or an empty string.
+        What it calls the commit of every repository, None included, or an empty string.
     requests
         Method, path and Range header of every request, in order.
     tokens
@@ -75,7 +75,7 @@ class Hub:
         self.refuse: int | None = None
         self.redirect_files_to = ""
         self.also_listed: list[dict] = []
-        self.false_commit = ""
+        self.false_commit: str | None = ""
         self.requests: list[tuple[str, str, str]] = []
         self.tokens: set[str] = set()
         self.elsewhere: list[str] = []
@@ -192,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
         if asked != "main" and not COMMIT.fullmatch(asked):
             return self._refuse(404)
         commit = self.hub.commit(name) if asked == "main" else asked
-        commit = self.hub.false_commit or commit
+        commit = commit if self.hub.false_commit == "" else self.hub.false_commit
         files = [_listed(path) for path in self.hub.files(name)] + self.hub.also_listed
         if parts[2:3] == ["tree"]:
             rows = [

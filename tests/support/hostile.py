@@ -1,0 +1,404 @@
+"""A server on this machine's loopback that answers badly, each way under a name of its own.
+
+``{address}/{name}/...`` is answered by the function of that name in :data:`BEHAVIOURS`, the same
+way every time. A connection carries one answer.
+"""
+
+import contextlib
+import functools
+import gzip
+import http.client
+import io
+import os
+import re
+import socket
+import socketserver
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+
+from PIL import Image
+
+PAGE = b"<!DOCTYPE html><html><body>Sign in to continue</body></html>"
+BEGUN = 1_000
+"""Bytes of a file after which those behaviours stop that let a download be gone on with."""
+
+CHUNK = 1 << 16
+ENDLESS = 200_000_000
+"""Bytes after which an answer without an end is broken off."""
+
+
+def picture() -> bytes:
+    """Return a small JPEG file."""
+    stream = io.BytesIO()
+    Image.new("RGB", (40, 30), "teal").save(stream, "JPEG")
+    return stream.getvalue()
+
+
+def bomb(side: int = 20_000) -> bytes:
+    """Return a small PNG file of ``side`` x ``side`` white pixels."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        )
+
+    packer = zlib.compressobj(9)
+    row = b"\0" + b"\xff" * (-(-side // 8))
+    pixels = b"".join(packer.compress(row) for _ in range(side)) + packer.flush()
+    head = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
+    parts = chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + parts
+
+
+class Hostile:
+    """A running server.
+
+    Attributes
+    ----------
+    body
+        The file that it pretends to have.
+    interval
+        Seconds between the bytes of a slow answer.
+    requests
+        The path of every request, in order.
+    headers
+        The headers of every request, in order.
+    """
+
+    def __init__(self, body: bytes) -> None:
+        self.body, self.interval = body, 0.02
+        self.requests: list[str] = []
+        self.headers: list[http.client.HTTPMessage] = []
+        self.ended = threading.Event()
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Handler)
+        self.server.daemon_threads, self.server.hostile = True, self
+        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def named(self, path: str) -> list[str]:
+        """Return the requests of one behaviour."""
+        return [each for each in self.requests if each.split("/")[1] == path]
+
+
+@contextlib.contextmanager
+def serving(body: bytes = b"") -> Iterator[Hostile]:
+    """Serve until the block ends; without a body it is a small picture."""
+    hostile = Hostile(body or picture())
+    thread = threading.Thread(target=hostile.server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield hostile
+    finally:
+        hostile.ended.set()
+        hostile.server.shutdown()
+        hostile.server.server_close()
+        thread.join()
+
+
+class Answer:
+    """What a behaviour answers with: raw bytes, or a head and then bytes."""
+
+    def __init__(self, handler: "_Handler", path: str, headers: http.client.HTTPMessage) -> None:
+        self.hostile, self.connection = handler.server.hostile, handler.connection
+        self.send, self.path = handler.wfile.write, path
+        asked = re.fullmatch(r"bytes=(\d+)-", headers.get("Range", ""))
+        self.start = int(asked.group(1)) if asked else 0
+
+    @property
+    def body(self) -> bytes:
+        return self.hostile.body
+
+    def head(self, status: int = 200, **headers: object) -> None:
+        """Send a status and headers, whose underscores are hyphens."""
+        lines = [f"HTTP/1.1 {status} {http.client.responses.get(status, 'Odd')}"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        self.send("\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1"))
+
+    def whole(self, body: bytes, status: int = 200, **headers: object) -> None:
+        """Send a complete answer."""
+        self.head(status, Content_Length=len(body), **headers)
+        self.send(body)
+
+    def begun(self) -> None:
+        """Break off after the first bytes of a file that can be gone on with."""
+        self.head(Content_Length=len(self.body), ETag='"one"')
+        self.send(self.body[:BEGUN])
+
+    def drip(self, content: bytes) -> None:
+        """Send a byte at a time."""
+        for byte in content:
+            if self.hostile.ended.wait(self.hostile.interval):
+                return
+            self.send(bytes([byte]))
+
+    def zeros(self) -> None:
+        """Send chunks as if they had no end: no more than a disk has room for, were all kept."""
+        for _ in range(ENDLESS // CHUNK):
+            self.send(b"%x\r\n" % CHUNK + bytes(CHUNK) + b"\r\n")
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            words = self.rfile.readline().decode("latin-1").split()
+            headers = http.client.parse_headers(self.rfile)
+            path = words[1] if len(words) > 1 else "/"
+            self.server.hostile.requests.append(path)
+            self.server.hostile.headers.append(headers)
+            behaviour = BEHAVIOURS.get(path.split("/")[1], _not_found)
+            behaviour(Answer(self, path, headers))
+
+
+def _not_found(answer: Answer) -> None:
+    answer.whole(b"", 404)
+
+
+BEHAVIOURS: dict[str, Callable[[Answer], None]] = {}
+
+
+def _named(behaviour: Callable[[Answer], None]) -> Callable[[Answer], None]:
+    BEHAVIOURS[behaviour.__name__] = behaviour
+    return behaviour
+
+
+def _always(name: str, body: bytes | None = None, status: int = 200, **headers: object) -> None:
+    BEHAVIOURS[name] = lambda answer: answer.whole(
+        answer.body if body is None else body, status, **headers
+    )
+
+
+# Answers that are complete
+
+
+@_named
+def good(answer: Answer) -> None:
+    """Answer as a server should, parts of the file included."""
+    if not answer.start:
+        return answer.whole(answer.body, ETag='"one"')
+    last, size = len(answer.body) - 1, len(answer.body)
+    span = f"bytes {answer.start}-{last}/{size}"
+    answer.whole(answer.body[answer.start :], 206, ETag='"one"', Content_Range=span)
+
+
+@_named
+def status(answer: Answer) -> None:
+    """Answer ``/status/503`` with 503 and the file, as for any other number."""
+    answer.whole(answer.body, int(answer.path.split("/")[2]))
+
+
+@_named
+def status_without_body(answer: Answer) -> None:
+    """Answer ``/status_without_body/204`` with 204 and nothing after the head."""
+    answer.head(int(answer.path.split("/")[2]))
+
+
+_always("empty", b"")
+_always("login_page", PAGE, Content_Type="text/html; charset=utf-8")
+_always("login_page_without_type", PAGE)
+_always("login_page_as_image", b"\xef\xbb\xbf<!-- us --> \n" + PAGE, Content_Type="image/jpeg")
+_always("login_json", b'{"error": "log in"}', Content_Type="application/json")
+_always("login_text", b"Please log in.", Content_Type="text/plain")
+_always("picture_as_page", Content_Type="text/html")
+_always("noise", bytes(range(256)) * 8, Content_Type="image/jpeg")
+_always("unasked_part", status=206)
+_always("unasked_part_of", b"", 206, Content_Range="bytes 5-9/10")
+
+
+# Encodings and sizes
+
+
+@functools.cache
+def zeros() -> bytes:
+    """Return 200 MB of zeros, packed twice into less than a kilobyte."""
+    return gzip.compress(gzip.compress(bytes(200_000_000)))
+
+
+@_named
+def gzip_bomb(answer: Answer) -> None:
+    """Send :func:`zeros`."""
+    answer.whole(zeros(), Content_Encoding="gzip, gzip", Content_Type="image/png")
+
+
+@_named
+def redirect_with_body(answer: Answer) -> None:
+    """Redirect to the file, and send far too many zeros beside it."""
+    answer.head(302, Location="/good", Transfer_Encoding="chunked")
+    answer.zeros()
+
+
+@_named
+def gzipped(answer: Answer) -> None:
+    """Encode the file, asked for or not."""
+    answer.whole(gzip.compress(answer.body), Content_Encoding="gzip")
+
+
+@_named
+def pixel_bomb(answer: Answer) -> None:
+    """Send a few kilobytes that open as hundreds of megabytes."""
+    answer.whole(bomb(9_000), Content_Type="image/png")
+
+
+@_named
+def endless(answer: Answer) -> None:
+    """Send far too many zeros, without saying how many."""
+    answer.head(Transfer_Encoding="chunked")
+    answer.zeros()
+
+
+@_named
+def huge(answer: Answer) -> None:
+    """Announce a terabyte."""
+    answer.head(Content_Length=10**12)
+    answer.send(answer.body)
+
+
+# Lengths and ranges
+
+
+@_named
+def truncated(answer: Answer) -> None:
+    """Announce more than is sent."""
+    answer.head(Content_Length=len(answer.body) + 100)
+    answer.send(answer.body)
+
+
+@_named
+def truncated_without_length(answer: Answer) -> None:
+    """Send half the file and no length."""
+    answer.head()
+    answer.send(answer.body[: len(answer.body) // 2])
+
+
+@_named
+def without_length(answer: Answer) -> None:
+    """Send the whole file and no length."""
+    answer.head()
+    answer.send(answer.body)
+
+
+@_named
+def more_than_announced(answer: Answer) -> None:
+    """Break off, and then announce a part of the file and send more."""
+    if not answer.start:
+        return answer.begun()
+    span = f"bytes {answer.start}-{len(answer.body) - 1}/{len(answer.body)}"
+    answer.whole(answer.body[answer.start :] + bytes(50), 206, ETag='"one"', Content_Range=span)
+
+
+@_named
+def wrong_range(answer: Answer) -> None:
+    """Break off, and then go on from elsewhere."""
+    if not answer.start:
+        return answer.begun()
+    start, size = answer.start - 500, len(answer.body)
+    span = f"bytes {start}-{size - 1}/{size}"
+    answer.whole(answer.body[start:], 206, ETag='"one"', Content_Range=span)
+
+
+@_named
+def range_without_span(answer: Answer) -> None:
+    """Break off, and then send what may be any part."""
+    if not answer.start:
+        return answer.begun()
+    answer.whole(answer.body[500:], 206, ETag='"one"')
+
+
+@_named
+def never_the_range(answer: Answer) -> None:
+    """Break off, and then refuse every range."""
+    if not answer.start:
+        return answer.begun()
+    answer.whole(b"", 416)
+
+
+@_named
+def two_lengths(answer: Answer) -> None:
+    """Give two lengths."""
+    answer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 7\r\n\r\n1234567")
+
+
+@_named
+def bad_chunk(answer: Answer) -> None:
+    """Give the size of a chunk in words."""
+    answer.head(Transfer_Encoding="chunked")
+    answer.send(b"many\r\nabc\r\n0\r\n\r\n")
+
+
+@_named
+def cut_chunk(answer: Answer) -> None:
+    """End within a chunk."""
+    answer.head(Transfer_Encoding="chunked")
+    answer.send(b"ffff\r\n" + answer.body)
+
+
+for _name, _length in [("length_in_words", "many"), ("negative_length", "-5")]:
+    BEHAVIOURS[_name] = lambda answer, length=_length: answer.head(Content_Length=length)
+
+
+# Slow ones, and ones that are no server
+
+
+@_named
+def slow(answer: Answer) -> None:
+    """Send the file a byte at a time."""
+    answer.head(Content_Length=len(answer.body))
+    answer.drip(answer.body)
+
+
+@_named
+def slow_head(answer: Answer) -> None:
+    """Send a head a byte at a time that does not end."""
+    answer.send(b"HTTP/1.1 200 OK\r\nX-Long: ")
+    answer.drip(b"a" * 50_000)
+
+
+@_named
+def silent(answer: Answer) -> None:
+    """Answer nothing."""
+    answer.hostile.ended.wait()
+
+
+@_named
+def hang_up(answer: Answer) -> None:
+    """Close the connection."""
+
+
+@_named
+def reset(answer: Answer) -> None:
+    """Break the connection off in the middle of the file."""
+    answer.head(Content_Length=len(answer.body))
+    answer.send(answer.body[:100])
+    answer.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    os.close(answer.connection.detach())
+
+
+@_named
+def not_http(answer: Answer) -> None:
+    """Answer as another kind of server."""
+    answer.send(b"SSH-2.0-OpenSSH_9.6\r\n")
+
+
+@_named
+def long_head(answer: Answer) -> None:
+    """Send a megabyte of headers."""
+    answer.send(b"HTTP/1.1 200 OK\r\n" + b"X-Long: " + b"a" * 1_000_000 + b"\r\n\r\n")
+
+
+# Redirects
+
+ELSEWHERE = {
+    "redirect_loop": "/redirect_loop",
+    "redirect_to_login": "/login_page",
+    "redirect_to_empty_label": "http://a..b/x.jpg",
+    "redirect_to_long_label": f"http://{'a' * 64}.org/x.jpg",
+    "redirect_to_punycode": "http://xn--/x.jpg",
+    "redirect_to_private": "http://10.0.0.1/secret.jpg",
+    "redirect_to_file": "file:///etc/hostname",
+    "redirect_to_port": "http://127.0.0.1:99999/x.jpg",
+    "redirect_to_bracket": "http://[::1/x.jpg",
+    "redirect_to_nowhere": "",
+}
+for _name, _place in ELSEWHERE.items():
+    _always(_name, b"", 302, Location=_place)
+_always("redirect_without_place", b"", 302)
