@@ -11,8 +11,8 @@ from attack import Outcome, code, files, hosts, store
 LONG: tuple[Callable[[], Outcome], ...] = (
     lambda: store.kills(200),
     lambda: store.damages(400),
-    lambda: files.bad_files(),
-    lambda: hosts.hostile_answers(),
+    files.bad_files_read,
+    hosts.hostile_answers,
     lambda: code.hidden_code()[0],
 )
 RESULTS = Path(__file__).parent / "results.csv"
