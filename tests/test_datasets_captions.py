@@ -207,7 +207,7 @@ def test_what_cannot_be_counted_is_refused(tmp_path):
     with pytest.raises(DataError, match="holds int64, and captions are text"):
         captions.group_counts(numbers, ["nurse"])
     (tmp_path / "t.parquet").write_text("no parquet")
-    with pytest.raises(DataError, match=r"t\.parquet is no parquet file"):
+    with pytest.raises(DataError, match=r"t\.parquet cannot be read"):
         captions.group_counts(tmp_path / "t.parquet", ["nurse"])
     for words, message in (([], "no words"), (["nurse", "--"], "'--' holds neither letter")):
         with pytest.raises(ValueError, match=message):

@@ -29,6 +29,7 @@ from typing import Any
 
 import pandas
 
+from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
 from biaslib.inference import proportion_interval
 
@@ -124,7 +125,8 @@ def caption_files(corpus: str | Path) -> list[Path]:
         If there are none; the message says what to put there.
     """
     corpus = Path(corpus)
-    files = [corpus] if corpus.is_file() else sorted(corpus.rglob("*.parquet"))
+    below = (path for path in corpus.rglob("*.parquet") if not path.is_dir())
+    files = [corpus] if corpus.is_file() else sorted(below)
     if not files:
         raise DataError(
             f"{corpus} holds no parquet files. Put the corpus there as LAION publishes it: parquet "
@@ -502,19 +504,12 @@ def _quoted(column: str, quote: str = '"') -> str:
 
 
 def _schema(path: Path):
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        return pyarrow.parquet.read_schema(path)
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise DataError(f"{path} is no parquet file that can be read: {error}") from error
+    with parquet(path) as file:
+        return file.schema_arrow
 
 
 def _batches(path: Path, column: str) -> Iterator[Any]:
-    import pyarrow.parquet
-
-    with pyarrow.parquet.ParquetFile(path) as file:
+    with parquet(path) as file:
         for batch in file.iter_batches(BATCH, columns=[column]):
             yield batch.column(0)
 
