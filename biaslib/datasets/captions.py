@@ -283,7 +283,8 @@ def group_counts_on_spark(
     session
         A ``pyspark.sql.SparkSession``.
     corpus
-        Whatever the session reads as parquet: a folder, a bucket's address.
+        Whatever the session reads as parquet: a file, a folder with all below it, a bucket's
+        address. Names are no patterns, and those of folders no columns.
     words, groups
         As of :func:`biaslib.datasets.group_counts`.
     column
@@ -296,11 +297,14 @@ def group_counts_on_spark(
 
     Raises
     ------
+    DataError
+        If the session cannot read the corpus, or it lacks the column or has something else than
+        text in it.
     ValueError
         As of :func:`biaslib.datasets.group_counts`.
     """
     entries, (a, b) = _entries(words), _two_groups(groups)
-    table = session.read.parquet(str(corpus))
+    table = _of_spark(session, corpus, column)
     table.createOrReplaceTempView("caption_corpus")
     # pandas writes a missing phrase as a number that is none, which Spark would take for text.
     records = entries.astype(object).where(entries.notna(), None).values.tolist()
@@ -497,6 +501,25 @@ def _source(files: Sequence[Path]) -> str:
     names = (re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''") for path in files)
     listed = ", ".join(f"'{name}'" for name in names)
     return f"read_parquet([{listed}], hive_partitioning = false)"
+
+
+def _of_spark(session: Any, corpus: str | Path, column: str) -> Any:
+    """Return a corpus as Spark's table, its name taken as it is and not as a pattern of Hadoop."""
+    from pyspark.errors import PySparkException
+
+    name = re.sub(r"([*?\[\]{}\\])", r"\\\1", str(corpus))
+    try:
+        table = session.read.option("recursiveFileLookup", True).parquet(name)
+    except PySparkException as error:
+        raise DataError(f"{corpus} cannot be read by Spark: {error}. Check the path") from error
+    kinds = dict(table.dtypes)
+    if kinds.get(column) != "string":
+        there = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
+        raise DataError(
+            f"{corpus} has no column {column!r} of text; it has {there}. Pass column= with the "
+            "name of the captions' column"
+        )
+    return table
 
 
 def _quoted(column: str, quote: str = '"') -> str:
