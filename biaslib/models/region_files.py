@@ -293,7 +293,7 @@ def _numbers(array: np.ndarray) -> np.ndarray:
 
 
 def _of_line(path: Path, start: int) -> RegionRow:
-    with path.open("rb") as stream:
+    with naming(path, FeatureFileError), path.open("rb") as stream:
         stream.seek(start)
         row = stream.readline().decode("ascii", "replace").rstrip("\r\n").split("\t")
     return _of_row(path, row)

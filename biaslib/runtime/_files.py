@@ -34,10 +34,10 @@ def naming(path: str | os.PathLike, error: type[Exception]) -> Iterator[None]:
         yield
     except error:
         raise
-    except FileNotFoundError as cause:
-        raise error(f"{path} is not there; check the path") from cause
-    except PermissionError as cause:
-        raise error(f"{path} cannot be read ({cause.strerror}); make it readable") from cause
+    except (FileNotFoundError, PermissionError) as cause:
+        there = os.path.exists(path)
+        what = "may not be read; make it readable" if there else "is not there; check the path"
+        raise error(f"{path} {what}") from cause
     except Exception as cause:  # Libraries raise errors of many kinds on damaged bytes.
         said = str(cause) or type(cause).__name__
         raise error(

@@ -789,6 +789,7 @@ def th(content: Any) -> Callable[[Path], Any]:
 
 
 TH_DAMAGES: dict[str, Damage] = {
+    "may not be read": (ANY["may not be read"][0], EITHER),  # It was read before, and is kept.
     "a list": (th([tensors("a"), tensors("b")]), ERROR),
     "a tensor": (th(torch.zeros(2, 8)), ERROR),
     "weights of a network": (th({"a": torch.zeros(2, 8), "b": torch.zeros(8)}), ERROR),
