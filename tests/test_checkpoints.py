@@ -170,11 +170,12 @@ def test_a_file_without_weights(tmp_path):
         read_weights(tmp_path / "a.ckpt")
 
 
-def test_pickled_weights_need_a_torch_that_reads_them_safely(tmp_path, monkeypatch):
-    (tmp_path / "pytorch_model.bin").touch()
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "a.ckpt", "a.pt", "ALBEF.pth", "a.th"])
+def test_pickled_weights_need_a_torch_that_reads_them_safely(tmp_path, monkeypatch, name):
+    (tmp_path / name).touch()
     require_readable(tmp_path)
     monkeypatch.setattr(_checkpoints.torch, "__version__", "2.5.1+cpu")
-    with pytest.raises(CheckpointError, match=r"pytorch_model.bin .* torch 2.5.1.* torch 2.6 or"):
+    with pytest.raises(CheckpointError, match=rf"{name} .* torch 2.5.1.* torch 2.6 or"):
         require_readable(tmp_path)
     (tmp_path / "model.safetensors").touch()
     require_readable(tmp_path)

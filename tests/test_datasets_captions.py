@@ -110,6 +110,7 @@ def test_spark_counts_the_same(tmp_path, monkeypatch):
     gateway = session.sparkContext._gateway
     try:
         found = captions.group_counts_on_spark(session, path, words)
+        require_plain_names_on_spark(session, tmp_path)
     finally:
         session.stop()
         gateway.shutdown()
@@ -121,6 +122,27 @@ def test_spark_counts_the_same(tmp_path, monkeypatch):
     assert [found.attrs[name] for name in ("rows", "nulls")] == [len(texts), 1]
     assert [expected.attrs[name] for name in ("rows", "nulls")] == [len(texts), 1]
     assert found.attrs["problems"] == []  # Spark does not look at single files.
+
+
+def require_plain_names_on_spark(session, tmp_path):
+    """A name is no pattern, a folder's no column, and what lies below a folder is counted."""
+    folder = tmp_path / "plain"
+    (folder / "caption=x").mkdir(parents=True)
+    names = ("a*.parquet", "a?.parquet", "[ab].parquet", "{a,b}.parquet", "a\\b.parquet")
+    for name in names:
+        write(folder / name, ["her nurse"] * 60, "caption")
+    for other in ("a.parquet", "ab.parquet", "b.parquet", "caption=x/c.parquet"):
+        write(folder / other, ["his nurse"] * 50, "caption")
+    for name in (*names, ""):
+        found = captions.group_counts_on_spark(session, folder / name, ["nurse"])
+        assert found.attrs["rows"] == (60 if name else 5 * 60 + 4 * 50)
+        assert found["captions"].item() == found.attrs["rows"]
+        assert found["female"].item() == (60 if name else 5 * 60)
+        pandas.testing.assert_frame_equal(captions.group_counts(folder / name, ["nurse"]), found)
+    with pytest.raises(DataError, match=r"none\.parquet cannot be read by Spark"):
+        captions.group_counts_on_spark(session, tmp_path / "none.parquet", ["nurse"])
+    with pytest.raises(DataError, match=r"has no column 'text' of text; it has caption \(string\)"):
+        captions.group_counts_on_spark(session, folder, ["nurse"], column="text")
 
 
 def test_shares_are_those_of_table_1_in_both_readings():
@@ -207,7 +229,7 @@ def test_what_cannot_be_counted_is_refused(tmp_path):
     with pytest.raises(DataError, match="holds int64, and captions are text"):
         captions.group_counts(numbers, ["nurse"])
     (tmp_path / "t.parquet").write_text("no parquet")
-    with pytest.raises(DataError, match=r"t\.parquet is no parquet file"):
+    with pytest.raises(DataError, match=r"t\.parquet cannot be read"):
         captions.group_counts(tmp_path / "t.parquet", ["nurse"])
     for words, message in (([], "no words"), (["nurse", "--"], "'--' holds neither letter")):
         with pytest.raises(ValueError, match=message):

@@ -91,6 +91,29 @@ def test_wrong_labels_are_named_and_counted(copy):
     assert last["what"] == "39 portraits in the split train; 86,744 were released"
 
 
+def test_a_file_listed_twice_and_lines_that_are_no_row_are_named_and_left_out(copy):
+    path = copy / "fairface_label_train.csv"
+    lines = path.read_text().splitlines()
+    lines[2] = lines[2].replace("train/2.jpg", "train/1.jpg")
+    lines[4] = f'"{lines[4]}'
+    lines[6] += ",more"
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(
+        DataError, match=r"fairface_label_train\.csv has 3 problems: line is no row"
+    ):
+        datasets.read_fairface(copy)
+    people = datasets.read_fairface(copy, only_sound=True)
+    assert len(people) == 42 - 4
+    assert not people["file"].isin([f"train/{number}.jpg" for number in (1, 2, 4, 6)]).any()
+    told = [(each["where"], each["what"]) for each in people.attrs["problems"]][:3]
+    stray = "unexpected end of data: a stray quotation mark, or a cell over several lines"
+    assert told == [
+        ("fairface_label_train.csv, line 5", stray),
+        ("fairface_label_train.csv, line 7", "6 cells, and the header has 5"),
+        ("train/1.jpg", "lines 2, 3"),
+    ]
+
+
 def test_a_missing_column_is_named(copy, hub, tmp_path):
     labels(copy, lambda table: table.rename(columns={"race": "Race"}))
     message = r"fairface_label_train\.csv has no column 'race'; it has .*rename 'Race' to 'race'"

@@ -103,6 +103,27 @@ def test_the_authors_lists_are_read_whole():
     assert set(found["url"].str.partition(":")[0]) == {"http", "https", ""}
 
 
+def test_a_list_that_cannot_be_read_is_told_and_the_others_are_read(ours):
+    whole = len(ross2021.links(ours, "google")[0])
+    lists = ours / "data" / "google-images" / "weat6"
+    lost = (lists / "attr1" / "get.sh").read_text().count("wget ")
+    (lists / "attr1" / "get.sh").write_bytes("wget -O a.jpg https://é.org/a".encode("latin-1"))
+    found, problems = ross2021.links(ours, "google")
+    assert len(found) == whole - lost
+    told = problems[problems["kind"] == "list cannot be read"]
+    assert told["where"].tolist() == ["weat6/attr1/get.sh"]
+    assert "is not UTF-8 (byte 22, line 1: " in told["what"].item()
+
+
+@needs_real
+def test_images_that_the_authors_list_twice_with_other_captions_are_noted():
+    """Their JSON has such keys in 11 of its files; whoever reads it takes the last of each."""
+    paths = sorted((released.REAL / "tests" / "grounded-tests").glob("*/*.jsonl"))
+    notes = [datasets.grounded_test(path).problems for path in paths]
+    counts = [(each["kind"] == "image is listed twice").sum() for each in notes]
+    assert (sum(counts), sum(count > 0 for count in counts)) == (76, 11)
+
+
 @needs_real
 def test_each_image_of_coco_and_conceptual_captions_has_an_address(tmp_path):
     coco, problems = ross2021.links(released.REAL, "coco")

@@ -118,21 +118,19 @@ def test_a_row_that_is_not_sound_is_named_counted_and_can_be_left_out(write, cha
     assert (read.problems["severity"] == "error").sum() == 1
 
 
-def test_rows_swallowed_by_a_stray_quotation_mark_are_named_and_lines_stay_right(write):
+def test_a_stray_quotation_mark_takes_its_own_line_and_no_other(write):
     path = write([*pair(n=4), row(label="2")])
     lines = path.read_text(encoding="utf-8-sig").split("\n")
     lines[2] = lines[2].replace("My sister is tall", '"My sister is tall')
     lines[5] = lines[5].replace("My sister is small", '"My sister is small')
     path.write_text("\n".join(lines), encoding="utf-8-sig")
     found = vlstereoset.read(path, only_sound=True)
-    assert found.table["row"].tolist() == [2, 7, 8, 9]
+    assert found.table["row"].tolist() == [2, 4, 5, 7, 8, 9]
     errors = found.problems.query("severity == 'error'")[["kind", "where", "what"]]
+    stray = "unexpected end of data: a stray quotation mark, or a cell over several lines"
     assert errors.to_numpy().tolist() == [
-        [
-            "cell over several lines, by a stray quotation mark",
-            "VLStereoSet.csv, line 3",
-            "all until the row of line 7",
-        ],
+        ["line is no row", "VLStereoSet.csv, line 3", stray],
+        ["line is no row", "VLStereoSet.csv, line 6", stray],
         ["label is neither 0 nor 1", "VLStereoSet.csv, line 10", "2"],
     ]
 

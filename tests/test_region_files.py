@@ -182,7 +182,7 @@ def test_damaged_pictures_of_a_file_are_told_from_sound_and_missing_ones(folder,
 
 def test_files_that_cannot_be_read_are_named(tmp_path):
     for name in ("missing.tsv", "missing.safetensors"):
-        with pytest.raises(FeatureFileError, match=f"{name} cannot be read"):
+        with pytest.raises(FeatureFileError, match=f"{name} is not there; check the path"):
             region_files.read(tmp_path / name, ["a"])
     for name in ("noise.tsv", "noise.safetensors"):
         (tmp_path / name).write_bytes(bytes(range(256)))

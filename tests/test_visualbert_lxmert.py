@@ -376,7 +376,7 @@ def test_files_that_hold_no_regions_are_named(tmp_path):
         RegionFeatures.load(tmp_path / "less.npz")
     for name in ("cut.npz", "cut.safetensors"):
         (tmp_path / name).write_bytes(b"PK\x03\x04 cut short")
-        with pytest.raises(ValueError, match=r"cut\.\w+ is damaged"):
+        with pytest.raises(ValueError, match=r"cut\.\w+ cannot be read"):
             RegionFeatures.load(tmp_path / name)
     for name in ("regions.pt", "regions"):
         with pytest.raises(ValueError, match=r"named as one of \.npz, \.safetensors"):

@@ -29,6 +29,7 @@ from typing import Any
 
 import pandas
 
+from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
 from biaslib.inference import proportion_interval
 
@@ -124,7 +125,8 @@ def caption_files(corpus: str | Path) -> list[Path]:
         If there are none; the message says what to put there.
     """
     corpus = Path(corpus)
-    files = [corpus] if corpus.is_file() else sorted(corpus.rglob("*.parquet"))
+    below = (path for path in corpus.rglob("*.parquet") if not path.is_dir())
+    files = [corpus] if corpus.is_file() else sorted(below)
     if not files:
         raise DataError(
             f"{corpus} holds no parquet files. Put the corpus there as LAION publishes it: parquet "
@@ -281,7 +283,8 @@ def group_counts_on_spark(
     session
         A ``pyspark.sql.SparkSession``.
     corpus
-        Whatever the session reads as parquet: a folder, a bucket's address.
+        Whatever the session reads as parquet: a file, a folder with all below it, a bucket's
+        address. Names are no patterns, and those of folders no columns.
     words, groups
         As of :func:`biaslib.datasets.group_counts`.
     column
@@ -294,11 +297,14 @@ def group_counts_on_spark(
 
     Raises
     ------
+    DataError
+        If the session cannot read the corpus, or it lacks the column or has something else than
+        text in it.
     ValueError
         As of :func:`biaslib.datasets.group_counts`.
     """
     entries, (a, b) = _entries(words), _two_groups(groups)
-    table = session.read.parquet(str(corpus))
+    table = _of_spark(session, corpus, column)
     table.createOrReplaceTempView("caption_corpus")
     # pandas writes a missing phrase as a number that is none, which Spark would take for text.
     records = entries.astype(object).where(entries.notna(), None).values.tolist()
@@ -497,24 +503,36 @@ def _source(files: Sequence[Path]) -> str:
     return f"read_parquet([{listed}], hive_partitioning = false)"
 
 
+def _of_spark(session: Any, corpus: str | Path, column: str) -> Any:
+    """Return a corpus as Spark's table, its name taken as it is and not as a pattern of Hadoop."""
+    from pyspark.errors import PySparkException
+
+    name = re.sub(r"([*?\[\]{}\\])", r"\\\1", str(corpus))
+    try:
+        table = session.read.option("recursiveFileLookup", True).parquet(name)
+    except PySparkException as error:
+        raise DataError(f"{corpus} cannot be read by Spark: {error}. Check the path") from error
+    kinds = dict(table.dtypes)
+    if kinds.get(column) != "string":
+        there = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
+        raise DataError(
+            f"{corpus} has no column {column!r} of text; it has {there}. Pass column= with the "
+            "name of the captions' column"
+        )
+    return table
+
+
 def _quoted(column: str, quote: str = '"') -> str:
     return quote + column.replace(quote, 2 * quote) + quote
 
 
 def _schema(path: Path):
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        return pyarrow.parquet.read_schema(path)
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise DataError(f"{path} is no parquet file that can be read: {error}") from error
+    with parquet(path) as file:
+        return file.schema_arrow
 
 
 def _batches(path: Path, column: str) -> Iterator[Any]:
-    import pyarrow.parquet
-
-    with pyarrow.parquet.ParquetFile(path) as file:
+    with parquet(path) as file:
         for batch in file.iter_batches(BATCH, columns=[column]):
             yield batch.column(0)
 

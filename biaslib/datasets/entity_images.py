@@ -5,6 +5,7 @@ what a user has gathered: ``<entity>/woman`` and ``<entity>/man`` with pictures 
 ``images.csv`` beside them that lists the files.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pandas
 
 from biaslib.datasets._image_files import images_in, readable
 from biaslib.datasets._problems import DataError, problems
+from biaslib.runtime import read_table
 
 __all__ = ["AGENTS", "balanced_images", "entity_balance", "entity_images"]
 
@@ -46,14 +48,16 @@ def entity_images(
         *path*, *sha256*.
     problems : pandas.DataFrame
         Errors: images that are missing, cannot be opened, or are there twice, for one agent or for
-        both (then neither is used); entities with more images of one agent than of the other.
+        both (then neither is used); lines of ``images.csv`` that are no row; entities with more
+        images of one agent than of the other.
         Notes: another number than ``per_agent``, a picture that stands for two entities, folders
         that are not used.
 
     Raises
     ------
     DataError
-        If the folder is not there, or ``images.csv`` lacks a column or names an unknown agent.
+        If the folder is not there, or ``images.csv`` cannot be read, lacks a column or names an
+        unknown agent.
 
     Examples
     --------
@@ -68,7 +72,7 @@ def entity_images(
             "each"
         )
     listed = folder / "images.csv"
-    if listed.is_file():
+    if os.path.lexists(listed):
         rows, found = _of_table(listed, entities)
     else:
         rows, found = _of_folders(folder, entities)
@@ -133,14 +137,14 @@ def _of_folders(folder: Path, entities: Sequence[str]):
 
 def _of_table(path: Path, entities: Sequence[str]):
     """Return the rows of ``images.csv`` for some entities, and the sets that it lacks."""
-    table = pandas.read_csv(path, dtype=str, keep_default_na=False)
+    table, broken = read_table(path, DataError)
     for column in LISTED:
         if column not in table:
             raise DataError(f"{path} lacks the column {column}; it has {', '.join(table.columns)}")
     wrong = table[~table["agent"].isin(AGENTS)]
     if len(wrong):
         raise DataError(
-            f"{path}, line {wrong.index[0] + 2}: the agent is {wrong['agent'].iloc[0]!r}; write "
+            f"{path}, line {wrong.index[0]}: the agent is {wrong['agent'].iloc[0]!r}; write "
             f"{' or '.join(AGENTS)}"
         )
     rows = table[LISTED].rename(columns={"agent": "gender"})
@@ -148,6 +152,10 @@ def _of_table(path: Path, entities: Sequence[str]):
     rows = rows.assign(path=[path.parent / image for image in rows["image"]])
     there = set(zip(rows["entity"], rows["gender"], strict=True))
     found = [
+        ("error", "line is no row", f"{path.name}, line {line}", what)
+        for line, what in broken.items()
+    ]
+    found += [
         ("error", "image is missing", f"{entity}, {agent}", f"no row in {path.name}")
         for entity in entities
         for agent in AGENTS

@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 import pandas
 
+from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
 from biaslib.models.images import ImageError, Pictures, check_images, opened, pictures
-from biaslib.runtime import file_sha256, unknown_name
+from biaslib.runtime import file_sha256, read_table, unknown_name
 
 __all__ = [
     "AGES",
@@ -107,16 +108,21 @@ def read_fairface(
             raise unknown_name(f"{kind} of FairFace", name, known)
     folder = Path(folder)
     files = sorted((folder / crop).glob(f"{split}-*.parquet"))
-    table, found = _of_hub(files) if files else _of_authors(folder, split, crop)
+    if files:
+        source = folder / crop / f"{split}-*.parquet"
+        table, found = _of_hub(files), []
+    else:
+        source, images = _authors_places(folder, split, crop)
+        table, found = _of_authors(source, images)
     found += _wrong_labels(table)
     if check:
         found += _unreadable(table)
     listed = problems(found)
-    require_sound(listed, f"FairFace ({split}, crop {crop}) in {folder}", only_sound)
+    require_sound(listed, f"FairFace ({split}, crop {crop}) in {source}", only_sound)
     bad = set(listed.loc[listed["severity"] == "error", "where"])
     table = table[~table["file"].isin(bad)].reset_index(drop=True)
     if table.empty:
-        raise DataError(f"{folder} has no portrait of the split {split} that can be used")
+        raise DataError(f"{source} has no portrait of the split {split} that can be used")
     table = table.assign(split=split, crop=crop)
     listed = pandas.concat([listed, _of_other_size(table, split, folder)], ignore_index=True)
     table.attrs["problems"] = listed.to_dict("records")
@@ -342,7 +348,8 @@ def _of_other_size(table: pandas.DataFrame, split: str, folder: Path) -> pandas.
     return problems([("note", "not the size of the release", str(folder), what)])
 
 
-def _of_authors(folder: Path, split: str, crop: str) -> tuple[pandas.DataFrame, list]:
+def _authors_places(folder: Path, split: str, crop: str) -> tuple[Path, Path]:
+    """Return the file of labels, and the folder that its names of images start from."""
     name = AUTHORS_SPLITS[split]
     named = sorted(folder.glob(f"*{CROPS[crop]}*/{name}"))
     images = named[0].parent if named else folder
@@ -355,51 +362,62 @@ def _of_authors(folder: Path, split: str, crop: str) -> tuple[pandas.DataFrame, 
             "there the authors' images and label files, or the parquet files of "
             "HuggingFaceM4/FairFace"
         )
-    path = labels / f"fairface_label_{name}.csv"
-    table = pandas.read_csv(path, dtype=str, keep_default_na=False)
+    return labels / f"fairface_label_{name}.csv", images
+
+
+def _of_authors(path: Path, images: Path) -> tuple[pandas.DataFrame, list]:
+    table, broken = read_table(path, DataError)
     _require_columns(path, table.columns, ["file", *LABELS])
     table = table[["file", *LABELS]].assign(row=-1)
     table["path"] = [str(images / file) for file in table["file"]]
     there = table["path"].map(lambda each: Path(each).is_file())
-    found = [("error", "image is missing", file, "not in " + str(images))
-             for file in table.loc[~there, "file"]]  # fmt: skip
+    found = [("error", "line is no row", f"{path.name}, line {line}", what)
+             for line, what in broken.items()]  # fmt: skip
+    found += [("error", "image is missing", file, "not in " + str(images))
+              for file in table.loc[~there, "file"]]  # fmt: skip
+    for file, rows in table[table["file"].duplicated(keep=False)].groupby("file", sort=False):
+        lines = ", ".join(map(str, rows.index))
+        found.append(("error", "file is listed more than once", file, f"lines {lines}"))
     table["sha256"] = [
         file_sha256(path) if here else "" for path, here in zip(table["path"], there, strict=True)
     ]
-    return table, found
+    return table.reset_index(drop=True), found
 
 
-def _of_hub(files: Sequence[Path]) -> tuple[pandas.DataFrame, list]:
-    import pyarrow.parquet
-
-    tables = []
-    for path in files:
-        schema = pyarrow.parquet.read_schema(path)
-        _require_columns(path, schema.names, ["image", *LABELS])
-        classes = _classes(schema.metadata or {})
-        rows = pyarrow.parquet.read_table(path, columns=["image", *LABELS]).to_pydict()
-        table = pandas.DataFrame({name: _names(rows[name], classes[name]) for name in LABELS})
-        names = [each["path"] or f"row {row}" for row, each in enumerate(rows["image"])]
-        table.insert(0, "file", [f"{path.stem}/{name}" for name in names])
-        table["row"], table["path"] = range(len(table)), str(path)
-        table["sha256"] = [
-            hashlib.sha256(each["bytes"] or b"").hexdigest() for each in rows["image"]
-        ]
-        tables.append(table)
-    return pandas.concat(tables, ignore_index=True), []
+def _of_hub(files: Sequence[Path]) -> pandas.DataFrame:
+    return pandas.concat(map(_of_hub_file, files), ignore_index=True)
 
 
-def _classes(metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
+def _of_hub_file(path: Path) -> pandas.DataFrame:
+    with parquet(path) as file:
+        _require_columns(path, file.schema_arrow.names, ["image", *LABELS])
+        classes = _classes(path, file.schema_arrow.metadata or {})
+        rows = file.read(columns=["image", *LABELS]).to_pydict()
+    pictures = [each if isinstance(each, dict) else {} for each in rows["image"]]
+    names = [each.get("path") or f"row {row}" for row, each in enumerate(pictures)]
+    hashes = [hashlib.sha256(each.get("bytes") or b"").hexdigest() for each in pictures]
+    table = pandas.DataFrame({"file": [f"{path.stem}/{name}" for name in names]})
+    table = table.assign(**{name: _names(rows[name], classes[name]) for name in LABELS})
+    return table.assign(row=range(len(table)), path=str(path), sha256=hashes)
+
+
+def _classes(path: Path, metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
     """Return the names of the class numbers: those that the file states, else the hub's."""
-    stated = json.loads(metadata.get(b"huggingface", b"{}"))
-    features = stated.get("info", {}).get("features", {})
-    return {name: features.get(name, {}).get("names") or LABELS[name] for name in LABELS}
+    try:
+        stated = json.loads(metadata.get(b"huggingface", b"{}"))
+        features = stated.get("info", {}).get("features", {})
+        names = {name: features.get(name, {}).get("names") or LABELS[name] for name in LABELS}
+        return {name: list(each) for name, each in names.items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        raise DataError(
+            f"{path} does not describe its columns as the hub does ({error}); download it again"
+        ) from error
 
 
 def _names(values: Sequence, classes: Sequence[str]) -> list[str]:
     """Return the labels of class numbers; anything else stays as it is, to be reported."""
     known = range(len(classes))
-    return [classes[v] if isinstance(v, int) and v in known else str(v) for v in values]
+    return [classes[v] if type(v) is int and v in known else str(v) for v in values]
 
 
 def _require_columns(path: Path, there: Sequence[str], wanted: Sequence[str]) -> None:
@@ -447,9 +465,7 @@ def _unreadable(table: pandas.DataFrame) -> list[tuple[str, str, str, str]]:
 
 def _bytes_of(path: str, rows: np.ndarray) -> list[bytes]:
     """Return the bytes of some images of a parquet file, reading the row groups that hold them."""
-    import pyarrow.parquet
-
-    with pyarrow.parquet.ParquetFile(path) as file:
+    with parquet(path) as file:
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         ends = np.cumsum(sizes)
         group = np.searchsorted(ends, rows, side="right")
@@ -458,7 +474,8 @@ def _bytes_of(path: str, rows: np.ndarray) -> list[bytes]:
             column = file.read_row_group(int(number), columns=["image"]).column("image")
             first = ends[number] - sizes[number]
             for row in rows[group == number]:
-                images[row] = column[int(row - first)].as_py()["bytes"] or b""
+                picture = column[int(row - first)].as_py()
+                images[row] = (picture.get("bytes") if isinstance(picture, dict) else None) or b""
     return [images[row] for row in rows]
 
 

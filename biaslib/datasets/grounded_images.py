@@ -20,7 +20,7 @@ import pandas
 from biaslib import stimuli
 from biaslib.datasets._image_files import images_in, readable
 from biaslib.datasets._problems import DataError, problems
-from biaslib.runtime import unknown_name
+from biaslib.runtime import read_text, unknown_name
 
 __all__ = ["GroundedTest", "balance", "grounded_test", "images_of", "user_test"]
 
@@ -113,7 +113,8 @@ def grounded_test(path: str | Path) -> GroundedTest:
     """Read a test as the authors released it: one JSON object with captions and images.
 
     Known and unknown errors are listed in ``problems`` and repaired only where the repair is
-    certain: a caption number given as text is taken as a number.
+    certain: a caption number given as text is taken as a number. Of an image that a set lists
+    twice with other captions the last counts, as in the authors' own code, and a note says so.
 
     Parameters
     ----------
@@ -127,13 +128,14 @@ def grounded_test(path: str | Path) -> GroundedTest:
         of another kind than the released files; the message names file, key and what is wanted.
     """
     path = Path(path)
-    content = _object(path)
+    content, repeated = _object(path)
     captions, pairs, found = _read_sets(content, path)
     name, dataset = content["test_name"].removeprefix("sent-"), content["dataset"]
     levels = tuple(content["test_types"])
     known = KNOWN_ERRORS.get((name, dataset, levels[0]))
     known = known if known and known.is_in(content) else None
     found += [("note", known.kind, path.name, known.what)] if known else []
+    found += repeated
     found += _missing_keys(content, path) + _foreign_images(pairs, dataset, path)
     found += _repeated_captions(captions) + _same_sets(pairs) + _unpaired(captions, pairs)
     found += _wordless(captions)
@@ -280,9 +282,9 @@ def balance(test: GroundedTest, pairs: pandas.DataFrame) -> pandas.DataFrame:
     return table.assign(share=table["images_left"] / table["n_images"]).reset_index()
 
 
-def _object(path: Path) -> dict:
-    """Return what a file holds, with every key of the kind that the reader goes on with."""
-    content = _json(path)
+def _object(path: Path) -> tuple[dict, list[tuple]]:
+    """Return what a file holds, every key of the kind that the reader goes on with, and notes."""
+    content, repeated = _json(path)
     _require(content, dict, path)
     for key in KEYS:
         _require_key(content, key, path)
@@ -294,23 +296,39 @@ def _object(path: Path) -> dict:
     _require_texts(content["contextual_words"], path, "contextual_words")
     for role, target in ROLES.items():
         _require_part(content[role], role, target, path)
-    return content
+    return content, repeated
 
 
-def _json(path: Path) -> Any:
+def _json(path: Path) -> tuple[Any, list[tuple]]:
+    """Return what a file holds, and notes on images that an object lists more than once."""
+    repeated: list[tuple] = []
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found and not isinstance(value, list):
+                raise ValueError(f"the key {key!r} is there twice; leave one")
+            if found.get(key, value) != value:
+                what = f"{key}: the last counts, {value}, and not {found[key]}"
+                repeated.append(("note", "image is listed twice", path.name, what))
+            found[key] = value
+        return found
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is no number of JSON")
+
+    text = read_text(path, DataError)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise DataError(f"{path} is not there; check the path") from error
+        content = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+        json.dumps(content, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise DataError(
             f"{path} is not one JSON object: {error.msg} in line {error.lineno}, column "
             f"{error.colno}; a released file holds a single object"
         ) from error
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} is not UTF-8 (byte {error.start}: {error.reason}); save it as UTF-8"
-        ) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not one JSON object: {error}; see a released file") from error
+    return content, repeated
 
 
 JSON_KINDS = {dict: "an object", list: "a list", str: "text", int: "a number", type(None): "null"}
@@ -344,8 +362,10 @@ def _require_part(part: Any, role: str, target: str, path: Path) -> None:
         _require_key(part, key, path, f"{role}.")
     _require(part["category"], str, path, f"{role}.category")
     _require(part["captions"], dict, path, f"{role}.captions")
+    numbers = [_number(number, path, f"{role}.captions") for number in part["captions"]]
+    if len(set(numbers)) < len(numbers):
+        raise DataError(f"{path}: {role}.captions: two captions have one number; number them anew")
     for number, text in part["captions"].items():
-        _number(number, path, f"{role}.captions")
         _require(text, str, path, f"{role}.captions.{number}")
     for key in [key for key in part if key == "images" or key.endswith("_Images")]:
         _require(part[key], dict, path, f"{role}.{key}")

@@ -5,10 +5,10 @@ files, for those of Conceptual Captions a number made of the address. Each becom
 links, and one call fetches what they still give.
 """
 
+import os
 import re
 import shlex
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas
@@ -16,7 +16,7 @@ import pandas
 from biaslib.datasets._problems import DataError, problems
 from biaslib.datasets.grounded_images import grounded_test
 from biaslib.datasets.links import download_images
-from biaslib.runtime import unknown_name
+from biaslib.runtime import read_text, unknown_name
 
 __all__ = ["SOURCES", "fetch_images", "files_of_tests", "image_folder", "links"]
 
@@ -91,8 +91,8 @@ def links(folder: str | Path, source: str) -> tuple[pandas.DataFrame, pandas.Dat
         is listed under the first.
     problems
         *severity*, *kind*, *where*, *what*. Errors: an image without an address, a line that gives
-        no image, a name that is there twice, a test that cannot be read. Notes: commands that
-        fetch nothing (``sleep``).
+        no image, a name that is there twice, a list or test that cannot be read. Notes: commands
+        that fetch nothing (``sleep``).
 
     Raises
     ------
@@ -139,8 +139,9 @@ def files_of_tests(folder: str | Path, source: str) -> list[Path]:
 
 
 def _of_lists(folder: Path, source: str) -> tuple[list[tuple], list[tuple]]:
-    lists = sorted((folder / "data" / f"{source}-images").glob("*/*/get.sh"))
-    if not lists:
+    groups = sorted((folder / "data" / f"{source}-images").glob("[!.]*/[!.]*/"))
+    lists = [group / "get.sh" for group in groups if group.is_dir()]
+    if not any(map(os.path.lexists, lists)):
         raise DataError(
             f"{folder}/data/{source}-images holds no list of links, <test>/<group>/get.sh; copy "
             f"that folder from the authors' repository {FROM}"
@@ -148,8 +149,14 @@ def _of_lists(folder: Path, source: str) -> tuple[list[tuple], list[tuple]]:
     rows, found = [], []
     for path in lists:
         test, group = path.parts[-3:-1]
-        for number, line in _lines(path):
-            where = f"{test}/{group}/get.sh, line {number}"
+        name = f"{test}/{group}/get.sh"
+        try:
+            lines = _lines(path)
+        except DataError as error:
+            found.append(("error", "list cannot be read", name, str(error)))
+            continue
+        for number, line in lines:
+            where = f"{name}, line {number}"
             command = _wget(line)
             if command:
                 rows.append((test, group, f"{test}/{group}/{command[0]}", command[1]))
@@ -160,11 +167,13 @@ def _of_lists(folder: Path, source: str) -> tuple[list[tuple], list[tuple]]:
     return rows, found
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a list with their numbers, without empty lines and comments."""
-    for number, line in enumerate(path.read_text("utf-8", errors="replace").split("\n"), start=1):
-        if line.strip() and not line.lstrip().startswith("#"):
-            yield number, line.strip()
+def _lines(path: Path) -> list[tuple[int, str]]:
+    """Return the lines of a list with their numbers, without empty lines and comments."""
+    lines = enumerate(map(str.strip, read_text(path, DataError).split("\n")), start=1)
+    found = [(number, line) for number, line in lines if line and not line.startswith("#")]
+    if not found:
+        raise DataError(f"{path} is empty; copy it again from {FROM}")
+    return found
 
 
 def _wget(line: str) -> tuple[str, str] | None:
@@ -181,7 +190,8 @@ def _wget(line: str) -> tuple[str, str] | None:
     at = words.index("-O")
     file = words[at + 1]
     urls = [word for word in words[1:at] + words[at + 2 :] if not word.startswith("-")]
-    if len(urls) > 1 or Path(file).name != file:
+    sound = all(":" in url and url[-1] != ";" for url in urls)
+    if len(urls) > 1 or not sound or Path(file).name != file or file in ("", "-", ".."):
         return None
     return file, "".join(urls)
 
@@ -219,6 +229,8 @@ def _captions_by_number(folder: Path) -> dict[str, str]:
             f"{path} is not there; download the validation split of Conceptual Captions, 2 MB, "
             f"from https://ai.google.com/research/ConceptualCaptions/download to that place"
         )
-    lines = path.read_text("utf-8", errors="replace").split("\n")
-    urls = [line.rstrip("\r").rpartition("\t")[2] for line in lines]
-    return {str(zlib.crc32(url.encode())): url for url in urls if url}
+    lines = [line for line in read_text(path, DataError).split("\n") if line]
+    urls = [url for caption, tab, url in (line.rpartition("\t") for line in lines) if tab]
+    if not urls:
+        raise DataError(f"{path} has no line with a caption, a tab and an address; get it again")
+    return {str(zlib.crc32(url.encode())): url for url in urls}

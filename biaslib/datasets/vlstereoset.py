@@ -7,7 +7,6 @@ which of the two labels is the stereotype (:data:`STEREOTYPE_LABEL`), the select
 (:func:`balanced`), and the neutral captions (:func:`neutralised`).
 """
 
-import csv
 import functools
 import hashlib
 import importlib.resources
@@ -22,7 +21,7 @@ import pandas
 from biaslib.datasets._problems import DataError, problems, require_sound
 from biaslib.datasets._pronouns import GENDERED, with_they
 from biaslib.datasets.links import HERE, counted, download_images, outcomes
-from biaslib.runtime import ChecksumError, download, file_sha256
+from biaslib.runtime import ChecksumError, download, file_sha256, read_table
 
 __all__ = [
     "FILE",
@@ -238,9 +237,10 @@ def read(
     Raises
     ------
     DataError
-        If a column is missing, or a row is not sound: without a blank in its context, with two
-        equal captions, an empty cell, or a label that is neither 0 nor 1. The message counts them
-        and names the first of each kind by its line in the file.
+        If the file cannot be read or a column is missing, or a row is not sound: a line that is no
+        row, as a stray quotation mark makes it, no blank in the context, two equal captions, an
+        empty cell, or a label that is neither 0 nor 1. The message counts them and names the first
+        of each kind by its line in the file.
     FileNotFoundError
         If there is no file; the message says where to get it.
     ValueError
@@ -249,66 +249,40 @@ def read(
     if stereotype_label not in (0, 1):
         raise ValueError(f"stereotype_label is {stereotype_label!r}; it can be 0 or 1")
     path = Path(path)
-    raw = _raw(path)
-    found = problems(_errors(raw, path.name) + _notes(raw, path.name))
+    raw, broken = _raw(path)
+    found = [("error", "line is no row", f"{path.name}, line {at}", broken[at]) for at in broken]
+    found = problems(found + _errors(raw, path.name) + _notes(raw, path.name))
     require_sound(found, path.name, only_sound)
     lost = found.loc[found["severity"] == "error", "where"].map(_line)
     table = raw[~raw["row"].isin(lost)].reset_index(drop=True)
     if table.empty:
-        raise DataError(f"{path.name} has no sound row; {len(raw):,} rows have errors")
+        raise DataError(f"{path.name} has no sound row; {len(raw) + len(broken):,} have errors")
     anti = table["label"].astype(int) != stereotype_label
     table["label"] = np.where(anti, LABELS[1], LABELS[0])
     table["triplet"] = table.groupby(CAPTIONS, sort=False).ngroup()
     return VLStereoSet(table.drop(columns="remark"), found, file_sha256(path), stereotype_label)
 
 
-def _raw(path: Path) -> pandas.DataFrame:
+def _raw(path: Path) -> tuple[pandas.DataFrame, dict[int, str]]:
     if not path.is_file():
         raise FileNotFoundError(
             f"{path} is not there. vlstereoset.fetch(folder) downloads it from the authors' "
             f"repository; or take it from {URL} and put it there"
         )
-    table, lines = _read_lines(path)
-    named = {name: "" if name.startswith("Unnamed:") else name.strip() for name in table}
-    table = table.rename(columns=named)
+    table, broken = read_table(path, DataError)
+    table = table.rename(columns=str.strip)
     missing = [name for name in COLUMNS if name and name not in table]
     if missing:
         raise DataError(
             f"{path.name} lacks the column {missing[0]!r}; it has {', '.join(table.columns)}"
         )
     table = table.assign(**{"": table.get("", "")})[list(COLUMNS)].rename(columns=COLUMNS)
-    return table.assign(row=lines)
-
-
-def _read_lines(path: Path) -> tuple[pandas.DataFrame, list[int]]:
-    """Return the cells as text, and the line of the file on which each row begins.
-
-    Rows that are too short get empty cells, which are errors; what is too long loses its end.
-    """
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        reader, rows, starts = csv.reader(stream), [], [1]
-        for row in reader:
-            rows.append(row)
-            starts.append(reader.line_num + 1)
-    if not rows:
-        raise DataError(f"{path.name} is empty")
-    width = len(rows[0])
-    found = [(row, at) for row, at in zip(rows[1:], starts[1:], strict=False) if row]
-    cells = [(row + [""] * width)[:width] for row, _ in found]
-    table = pandas.DataFrame(cells, columns=rows[0], dtype=str)
-    return table, [at for _, at in found]
+    return table.assign(row=table.index), broken
 
 
 def _errors(table: pandas.DataFrame, name: str) -> list[tuple]:
     empty = table[NEEDED].apply(lambda column: column.str.strip() == "")
-    long = table[NEEDED].apply(lambda column: column.str.contains("\n", regex=False))
-    ends = [*(f"the row of line {line}" for line in table["row"][1:]), "the end of the file"]
     wrong = [
-        (
-            "cell over several lines, by a stray quotation mark",
-            long.any(axis=1),
-            pandas.Series([f"all until {end}" for end in ends[: len(table)]], index=table.index),
-        ),
         ("empty cell", empty.any(axis=1), empty.idxmax(axis=1)),
         ("label is neither 0 nor 1", ~table["label"].isin(["0", "1"]), table["label"]),
         ("two equal captions", _equal(table), table["stereotype"]),

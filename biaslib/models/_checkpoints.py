@@ -22,6 +22,10 @@ OLDEST_SAFE_TORCH = (2, 6)
 """Below it, ``torch.load`` can be made to run code even with ``weights_only`` (CVE-2025-32434)."""
 
 
+PICKLED = (".bin", ".ckpt", ".pt", ".pth", ".th")
+"""Endings of files that ``torch.save`` wrote."""
+
+
 def require_family(folder: str | Path, entry: Entry) -> None:
     """Refuse a folder that a model's family is not loaded from.
 
@@ -111,8 +115,7 @@ def require_readable(folder: str | Path) -> None:
         If the folder's only weights are pickled and torch is older.
     """
     folder = Path(folder)
-    endings = ("bin", "ckpt", "pt", "pth")
-    pickled = sorted(path.name for ending in endings for path in folder.glob(f"*.{ending}"))
+    pickled = sorted(path.name for path in folder.glob("*") if path.suffix in PICKLED)
     if pickled and not any(folder.glob("*.safetensors")):
         require_safe_torch(folder / pickled[0])
 

@@ -699,6 +699,8 @@ def _problem(error: Exception) -> str:
             f"is too large to be opened safely: {error} If you trust it, save it smaller, or raise "
             "PIL.Image.MAX_IMAGE_PIXELS"
         )
+    if isinstance(error, PermissionError):
+        return "may not be read; make it readable"
     if isinstance(error, Image.UnidentifiedImageError):
         formats = ", ".join(FORMATS)
         return f"is not an image that Pillow reads as {formats}; remove it or save it as PNG"

@@ -8,17 +8,16 @@ whose rows are pickled, is refused with what to do.
 """
 
 import base64
-import binascii
 import functools
 import json
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from biaslib.models._region_rows import RegionRow, stacked
-from biaslib.models.regions import RegionFeatures
+from biaslib.models.regions import FeatureFileError, RegionFeatures
+from biaslib.runtime import naming
 
 __all__ = ["FeatureFileError", "damaged", "missing", "read", "write"]
 
@@ -54,10 +53,6 @@ LMDB = (
 
 NEAR = 1e-4
 """How far a box may pass the picture's edge by rounding, as a share of the picture."""
-
-
-class FeatureFileError(ValueError):
-    """A feature file that is not what the model needs; its text names the file and the picture."""
 
 
 def missing(path: str | Path, ids: Sequence[str]) -> list[str]:
@@ -191,11 +186,9 @@ def write(path: str | Path, regions: RegionFeatures, ids: Sequence[str]) -> None
 
 
 def _read_ours(path: Path, ids: list[str], width: int) -> RegionFeatures:
-    known = _ids(path)
-    try:
-        regions = RegionFeatures.load(path)
-    except ValueError as error:
-        raise FeatureFileError(str(error)) from error
+    known, regions = _ids(path), RegionFeatures.load(path)
+    if len(known) != len(regions):
+        raise FeatureFileError(f"{path} has {len(known)} ids for {len(regions)} pictures")
     if regions.width != width:
         raise _wrong_width(path, "each picture", regions.width, width)
     rows = _chosen({each: row for row, each in enumerate(known)}, ids)
@@ -204,19 +197,19 @@ def _read_ours(path: Path, ids: list[str], width: int) -> RegionFeatures:
 
 
 def _ids(path: Path) -> list[str]:
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
-    try:
+    with naming(path, FeatureFileError):
         with safe_open(path, "numpy") as file:
             said = file.metadata() or {}
-    except (SafetensorError, OSError) as error:
-        raise FeatureFileError(f"{path} cannot be read: {error}") from error
-    if "ids" not in said:
+        ids = json.loads(said.get("ids", "null"))
+    listed = isinstance(ids, list) and all(isinstance(each, str) for each in ids)
+    if not listed or len(set(ids)) != len(ids):
         raise FeatureFileError(
             f"{path} does not say which picture is which; write it with "
             "biaslib.models.region_files.write, or read it with RegionFeatures.load"
         )
-    return json.loads(said["ids"])
+    return ids
 
 
 def _reader(path: Path) -> Callable[[str], RegionRow | None]:
@@ -243,7 +236,9 @@ def _refuse_lmdb(folder: Path) -> None:
 
 
 def _of_tensors(path: Path) -> dict[str, RegionRow]:
-    return _tensors(path, path.stat().st_mtime_ns)
+    with naming(path, FeatureFileError):
+        modified = path.stat().st_mtime_ns
+    return _tensors(path, modified)
 
 
 @functools.lru_cache(maxsize=1)
@@ -275,14 +270,15 @@ def _tensors(path: Path, modified: int) -> dict[str, RegionRow]:
 
 
 def _of_npz(path: Path) -> RegionRow:
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            size = (int(file["image_w"]), int(file["image_h"]))
-            picture = RegionRow(np.asarray(file["x"]), np.asarray(file["bbox"]), size)
-            count = int(file["num_bbox"])
-    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise FeatureFileError(f"{path} cannot be read: {error}") from error
-    if picture.features.shape[:1] != (count,) or picture.boxes.shape != (count, 4):
+    with (
+        naming(path, FeatureFileError),
+        path.open("rb") as stream,
+        np.load(stream, allow_pickle=False) as file,
+    ):
+        size = (int(file["image_w"]), int(file["image_h"]))
+        x, boxes = (_numbers(file[name]) for name in ("x", "bbox"))
+        picture, count = RegionRow(x, boxes, size), int(file["num_bbox"])
+    if x.ndim != 2 or len(x) != count or boxes.shape != (count, 4):
         raise FeatureFileError(
             f"{path} says {count} regions and has x of the shape {picture.features.shape}, bbox of "
             f"{picture.boxes.shape}; they should be ({count}, d) and ({count}, 4)"
@@ -290,8 +286,14 @@ def _of_npz(path: Path) -> RegionRow:
     return picture
 
 
+def _numbers(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"an array holds {array.dtype}, and regions are numbers")
+    return array
+
+
 def _of_line(path: Path, start: int) -> RegionRow:
-    with path.open("rb") as stream:
+    with naming(path, FeatureFileError), path.open("rb") as stream:
         stream.seek(start)
         row = stream.readline().decode("ascii", "replace").rstrip("\r\n").split("\t")
     return _of_row(path, row)
@@ -302,17 +304,22 @@ def _tables(folder: Path) -> list[Path]:
     return [] if any(folder.rglob("*.npz")) else sorted(folder.glob("*.tsv"))
 
 
+def _file_of(path: Path, name: str) -> Path:
+    """Return what an error about a picture calls its file."""
+    return (_npz(path, name) or path) if path.is_dir() else path
+
+
 def _places(path: Path) -> dict[str, tuple[Path, int]]:
     """Return in which table each picture is, and at which byte its row begins."""
-    parts = _tables(path) if path.is_dir() else [path]
-    try:
-        return {
-            name: (part, start)
-            for part in parts
-            for name, start in _starts(part, part.stat().st_mtime_ns).items()
-        }
-    except (OSError, UnicodeDecodeError) as error:
-        raise FeatureFileError(f"{path} cannot be read: {error}") from error
+    places: dict[str, tuple[Path, int]] = {}
+    for part in _tables(path) if path.is_dir() else [path]:
+        with naming(part, FeatureFileError):
+            starts = _starts(part, part.stat().st_mtime_ns)
+        for name, start in starts.items():
+            if name in places:
+                raise FeatureFileError(f"{part} and {places[name][0]} both have {name!r}; keep one")
+            places[name] = part, start
+    return places
 
 
 @functools.lru_cache(maxsize=64)
@@ -320,7 +327,11 @@ def _starts(path: Path, modified: int) -> dict[str, int]:
     starts, at = {}, 0
     with path.open("rb") as stream:
         for line in stream:
-            starts[line[: line.find(b"\t")].decode("ascii")] = at
+            name, tab, _ = line.decode("ascii").partition("\t")
+            if name in starts or (line.strip() and not tab):
+                what = "is there twice; keep one" if tab else "has no tab; it may be cut off"
+                raise FeatureFileError(f"{path}: the row of {name[:40]!r} {what}")
+            starts |= {name: at} if tab else {}
             at += len(line)
     return starts
 
@@ -342,7 +353,7 @@ def _of_row(path: Path, row: list[str]) -> RegionRow:
         shapes = {"boxes": (count, 4), "features": (count, -1)}
         numbers = {name: n.reshape(shapes.get(name, count)) for name, n in numbers.items()}
         return RegionRow(size=(int(cells["width"]), int(cells["height"])), **numbers)
-    except (ValueError, binascii.Error) as error:
+    except ValueError as error:
         raise FeatureFileError(f"{path}: the row of {row[0]!r} is damaged: {error}") from error
 
 
@@ -361,10 +372,17 @@ def _require_all(path: Path, ids: list[str], found: Mapping) -> None:
 
 
 def _check(path: Path, name: str, picture: RegionRow, width: int) -> None:
+    path = _file_of(path, name)
+    if min(picture.size) < 1 or not len(picture.boxes):
+        width, height = picture.size
+        raise FeatureFileError(
+            f"{path}: {name!r} has {len(picture.boxes)} regions in {width} x {height} pixels; "
+            "leave the picture out, or write its size and at least one region"
+        )
     if picture.features.shape[1] != width:
         raise _wrong_width(path, repr(name), picture.features.shape[1], width)
     shares = picture.boxes / np.tile(picture.size, 2)
-    outside = (shares < -NEAR).any(axis=1) | (shares > 1 + NEAR).any(axis=1)
+    outside = ~((shares >= -NEAR) & (shares <= 1 + NEAR)).all(axis=1)
     empty = (picture.boxes[:, 2:] <= picture.boxes[:, :2]).any(axis=1)
     for wrong, what in ((outside, "leaves the picture"), (empty, "is empty")):
         for region in np.flatnonzero(wrong)[:1]:

@@ -2,14 +2,15 @@
 
 import json
 import os
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["NothingFoundError", "RegionFeatures", "SharedRegions"]
+from biaslib.runtime import naming
+
+__all__ = ["FeatureFileError", "NothingFoundError", "RegionFeatures", "SharedRegions"]
 
 KINDS = {
     "features": np.float32,
@@ -26,6 +27,10 @@ SAID = {"classes": np.int64, "attributes": np.int64, "scores": np.float32}
 NAMES = "class_names"
 
 FORMATS = (".npz", ".safetensors")
+
+
+class FeatureFileError(ValueError):
+    """A feature file that is not what the model needs; its text names the file and the picture."""
 
 
 class NothingFoundError(ValueError):
@@ -149,24 +154,25 @@ class RegionFeatures:
         Raises
         ------
         ValueError
-            If the name ends in neither ``.npz`` nor ``.safetensors``, the file is damaged, arrays
-            are missing, or what it holds is wrong as the constructor says; the message names the
-            file.
+            If the name ends in neither ``.npz`` nor ``.safetensors``.
+        FeatureFileError
+            If the file cannot be read, arrays are missing, or what it holds is wrong as the
+            constructor says; the message names the file.
         """
         path = _checked(path)
         arrays = _read(path)
         missing = [name for name in KINDS if name not in arrays]
         if missing:
             there = ", ".join(sorted(arrays)) or "nothing"
-            raise ValueError(
+            raise FeatureFileError(
                 f"{path} lacks {', '.join(missing)}: it holds {there}. A file of regions holds "
                 f"{', '.join(KINDS)}, as biaslib.models.regions.RegionFeatures describes them"
             )
         try:
             known = {name: arrays[name] for name in KINDS | SAID if name in arrays}
             return cls(**known, class_names=_class_names(arrays))
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+        except (ValueError, TypeError) as error:
+            raise FeatureFileError(f"{path}: {error}") from error
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays that there are, by name."""
@@ -220,6 +226,8 @@ def _inside(boxes: np.ndarray) -> np.ndarray:
 
 
 def _class_names(arrays: dict[str, np.ndarray]) -> tuple[str, ...] | None:
+    if NAMES in arrays and arrays[NAMES].ndim != 1:
+        raise ValueError(f"{NAMES} are no list of names")
     return tuple(arrays[NAMES].tolist()) if NAMES in arrays else None
 
 
@@ -232,15 +240,13 @@ def _checked(path: str | os.PathLike) -> Path:
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     """Return a file's arrays; nothing in it is run."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
     from safetensors.numpy import load_file
 
-    try:
+    with naming(path, FeatureFileError):
         if path.suffix == ".safetensors":
             with safe_open(path, "numpy") as file:
                 said = json.loads((file.metadata() or {}).get(NAMES, "null"))
             return load_file(path) | ({} if said is None else {NAMES: np.array(said, dtype=str)})
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (SafetensorError, zipfile.BadZipFile, EOFError, ValueError) as error:
-        raise ValueError(f"{path} is damaged ({error}); copy or make it again") from error

@@ -1,14 +1,14 @@
 """What each data file must look like, and one clear error when it does not."""
 
-import csv
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas
 
-from biaslib.runtime import unknown_name
+from biaslib.runtime import read_rows, unknown_name
 
 KINDS = {
     "text": (str, "string", "some text", "C6"),
@@ -29,8 +29,8 @@ class Column:
     name: str
     kind: str = "text"
     allowed: tuple[str, ...] = ()
-    low: float = float("-inf")
-    high: float = float("inf")
+    low: float = -sys.float_info.max
+    high: float = sys.float_info.max
     empty: bool = False
 
     def value(self, text: str):
@@ -52,6 +52,8 @@ class Column:
     def _parsed(self, text: str):
         parse, _, wanted, example = KINDS[self.kind]
         try:
+            if self.kind != "text" and "_" in text:
+                raise ValueError(text)
             return parse(text)
         except ValueError:
             hint = ", or leave the cell empty for a dash" if self.empty else ""
@@ -117,8 +119,9 @@ def read_table(path: str | Path, schema: str | None = None) -> pandas.DataFrame:
 
 def _records(path: Path, wanted: list[str]) -> tuple[list[str], Rows]:
     """Return the header and, by their number in the file, the rows under it."""
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        rows = {at: cells for at, cells in enumerate(csv.reader(stream), start=1) if cells}
+    rows, wrong = read_rows(path, TableError)
+    for row, what in wrong.items():
+        raise TableError(f"{path.name}, row {row}: {what}")
     if not rows:
         raise TableError(
             f"{path.name}, row 1 (the header): the file is empty; write the header "

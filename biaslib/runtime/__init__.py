@@ -3,6 +3,7 @@
 from biaslib.runtime._archive import archive, restore
 from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, unknown_name
+from biaslib.runtime._files import naming, read_rows, read_table, read_text
 from biaslib.runtime._lock import (
     NO_WRITING,
     ChecksumError,
@@ -52,6 +53,7 @@ __all__ = [
     "file_sha256",
     "in_book",
     "is_current",
+    "naming",
     "note_batches",
     "note_device",
     "note_files",
@@ -61,6 +63,9 @@ __all__ = [
     "progress",
     "provider",
     "providers",
+    "read_rows",
+    "read_table",
+    "read_text",
     "restore",
     "source_hash",
     "start",

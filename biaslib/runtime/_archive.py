@@ -13,6 +13,7 @@ import uuid
 import zipfile
 from pathlib import Path
 
+from biaslib.runtime._files import naming
 from biaslib.runtime._lock import ChecksumError, Lock
 from biaslib.runtime._profile import progress
 from biaslib.runtime._store import Store, _write
@@ -20,6 +21,10 @@ from biaslib.runtime._store import Store, _write
 LOCK = "biaslib-lock.json"
 SHARD = re.compile(r"store/(?P<folder>[0-9a-f]{32})/(?P<sha256>[0-9a-f]{64})\.safetensors")
 KEY = re.compile(r"store/(?P<folder>[0-9a-f]{32})/key\.json")
+
+
+class ArchiveError(ValueError):
+    """A file that is no whole archive; its text names it."""
 
 
 def archive(path: str | os.PathLike, store: Store | None = None, lock: Lock | None = None) -> int:
@@ -89,24 +94,33 @@ def restore(path: str | os.PathLike, store: Store | None = None, lock: Lock | No
         If a file is damaged, or the lock file here records other files of the same source.
     """
     store, lock = store or Store(), lock or Lock()
-    try:
-        with zipfile.ZipFile(path) as kept:
-            names = kept.namelist()
-            _require_known(path, names)
-            if LOCK in names:
-                _restore_lock(path, _lock_of(path, kept.read(LOCK)), lock)
-            for name in progress(names, f"from {Path(path).name}"):
-                if name != LOCK:
-                    _restore_file(path, name, kept.read(name), store)
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path} is not a whole archive of a store: {error}") from None
+    with _opened(path) as kept:
+        names = kept.namelist()
+        _require_known(path, names)
+        if LOCK in names:
+            _restore_lock(path, _lock_of(path, _content(path, kept, LOCK)), lock)
+        for name in progress(names, f"from {Path(path).name}"):
+            if name != LOCK:
+                _restore_file(path, name, _content(path, kept, name), store)
     return len(names)
+
+
+def _opened(path: str | os.PathLike) -> zipfile.ZipFile:
+    if not os.path.lexists(path):
+        raise FileNotFoundError(f"{path} is not there; archive(path) makes it")
+    with naming(path, ArchiveError):
+        return zipfile.ZipFile(path)
+
+
+def _content(path: str | os.PathLike, kept: zipfile.ZipFile, name: str) -> bytes:
+    with naming(path, ArchiveError):
+        return kept.read(name)
 
 
 def _require_known(path: str | os.PathLike, names: list[str]) -> None:
     for name in names:
         if not (name == LOCK or SHARD.fullmatch(name) or KEY.fullmatch(name)):
-            raise ValueError(f"{path} is not an archive of a store: it holds {name!r}")
+            raise ArchiveError(f"{path} is not an archive of a store: it holds {name!r}")
 
 
 def _restore_file(path: str | os.PathLike, name: str, data: bytes, store: Store) -> None:
@@ -127,8 +141,8 @@ def _lock_of(path: str | os.PathLike, data: bytes) -> dict[str, dict]:
         entries = json.loads(data)
         for entry in entries.values():
             str(entry["revision"]), [file["sha256"] for file in entry["files"].values()]
-    except (ValueError, AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: {LOCK} in it is damaged ({error!r})") from error
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise ArchiveError(f"{path}: {LOCK} in it is damaged ({error!r})") from error
     return entries
 
 

@@ -1,10 +1,13 @@
 """Entities of the masked-word study, each with a sentence frame."""
 
 import functools
+import string
 from pathlib import Path
 
 import pandas
 
+from biaslib.published import TableError
+from biaslib.runtime import read_table
 from biaslib.stimuli._data import read_csv
 
 COLUMNS = ["entity", "verb", "frame", "set", "stereotype", "pictured", "source"]
@@ -65,8 +68,9 @@ def own_entities(path: str | Path) -> pandas.DataFrame:
     Raises
     ------
     ValueError
-        If a column is missing, an entity stands twice, a frame lacks a place or a stereotype is
-        unknown; the message names the file and the entity.
+        If the file cannot be read, a line is no row, a column is missing, an entity is empty or
+        stands twice, a frame has other places than the two or a stereotype is unknown; the message
+        names the file, and the line or the entity.
 
     Examples
     --------
@@ -78,7 +82,9 @@ def own_entities(path: str | Path) -> pandas.DataFrame:
     [['kettle', 'is holding', '']]
     """
     path = Path(path)
-    rows = pandas.read_csv(path, dtype=str, keep_default_na=False)
+    rows, wrong = read_table(path, TableError)
+    for line, what in wrong.items():
+        raise TableError(f"{path.name}, line {line}: {what}; mend the line")
     for column in OWN_COLUMNS:
         if column not in rows:
             raise ValueError(
@@ -90,13 +96,23 @@ def own_entities(path: str | Path) -> pandas.DataFrame:
     )
     check_entities(rows, path.name, (*STEREOTYPES, ""))
     for entity, frame in zip(rows["entity"], rows["frame"], strict=True):
-        if frame.count("{agent}") != 1 or frame.count("{entity}") != 1:
+        if not entity or _places(frame) != ["agent", "entity"]:
             raise ValueError(
                 f"{path.name}: the frame of {entity!r}, {frame!r}, needs {{agent}} and {{entity}} "
-                "once each"
+                "once each and no other brace, and the entity a name"
             )
     between = rows["frame"].str.extract(r"\{agent\} (.*?)(?: an?)? \{entity\}")[0]
-    return rows.assign(verb=between.fillna(""), pictured=False)[COLUMNS]
+    rows = rows.assign(verb=between.fillna(""), pictured=False)[COLUMNS]
+    return rows.reset_index(drop=True)
+
+
+def _places(frame: str) -> list[str]:
+    """Return the names of a frame's places, sorted; none if its braces do not fit each other."""
+    try:
+        parts = list(string.Formatter().parse(frame))
+    except ValueError:
+        return []
+    return sorted(f"{name}{spec}{conv or ''}" for _, name, spec, conv in parts if name is not None)
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from biaslib import runtime
+from biaslib.datasets import DataError
 from biaslib.models import region_files
 from biaslib.models.images import Pictures, WithRegions
 from biaslib.models.regions import RegionFeatures
@@ -68,8 +69,8 @@ def with_regions(every: Sequence, path: Path, width: int) -> tuple[list, list[Pr
         problems.append(("error", "regions are damaged", where, what))
     lost |= damaged.keys()
     vocabulary = path.parent / CLASSES
-    known = vocabulary.read_text("utf-8").splitlines() if vocabulary.is_file() else None
-    classes = None if known is None else tuple(line.strip() for line in known)
+    text = runtime.read_text(vocabulary, DataError) if vocabulary.is_file() else None
+    classes = None if text is None else tuple(line.strip() for line in text.splitlines())
     if classes is None and path.suffix != ".safetensors":
         what = f"without {CLASSES} beside the file no region is known to show a person, or hidden"
         problems.append(("note", "classes have no names", where, what))

@@ -1,0 +1,31 @@
+"""Parquet files, opened so that whatever is wrong with one names it."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from biaslib.datasets._problems import DataError
+from biaslib.runtime import naming
+
+if TYPE_CHECKING:
+    import pyarrow.parquet
+
+
+@contextlib.contextmanager
+def parquet(path: str | Path) -> "Iterator[pyarrow.parquet.ParquetFile]":
+    """Open a parquet file.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, then or within the ``with`` block; the message names it.
+    """
+    import pyarrow.parquet
+
+    with naming(path, DataError), pyarrow.parquet.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise DataError(f"{path} has the column {twice[0]!r} twice; leave one")
+        yield file

@@ -1,0 +1,138 @@
+"""Files that users bring: read whole, or refused with their name, the line and what to do."""
+
+import contextlib
+import csv
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas
+
+
+@contextlib.contextmanager
+def naming(path: str | os.PathLike, error: type[Exception]) -> Iterator[None]:
+    """Turn whatever goes wrong with a file into an error that names it and says what to do.
+
+    Parameters
+    ----------
+    path
+        The file.
+    error
+        What is raised; errors of this kind pass as they are.
+
+    Examples
+    --------
+    >>> with naming("missing.csv", ValueError):
+    ...     open("missing.csv")
+    Traceback (most recent call last):
+    ValueError: missing.csv is not there; check the path
+    """
+    path = Path(path)
+    try:
+        if path.exists() and not path.is_file():
+            raise error(f"{path} is no file but a folder or a device; pass the file itself")
+        yield
+    except error:
+        raise
+    except (FileNotFoundError, PermissionError) as cause:
+        there = os.path.exists(path)
+        what = "may not be read; make it readable" if there else "is not there; check the path"
+        raise error(f"{path} {what}") from cause
+    except Exception as cause:  # Libraries raise errors of many kinds on damaged bytes.
+        said = str(cause) or type(cause).__name__
+        raise error(
+            f"{path} cannot be read: {said}. It is damaged or of another kind; get it again"
+        ) from cause
+
+
+def read_text(path: str | os.PathLike, error: type[Exception]) -> str:
+    """Return a file's text, UTF-8 with or without its mark, each line ended by ``\\n``.
+
+    Raises
+    ------
+    error
+        If the file cannot be read or is not UTF-8; the message names it and the line.
+    """
+    with naming(path, error):
+        content = Path(path).read_bytes()
+    place, reason = content.find(b"\0"), "a NUL, as in UTF-16"
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as cause:
+        place, reason = cause.start, cause.reason
+    if place >= 0:
+        line = content.count(b"\n", 0, place) + 1
+        raise error(f"{path} is not UTF-8 (byte {place}, line {line}: {reason}); save it as UTF-8")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_rows(
+    path: str | os.PathLike, error: type[Exception]
+) -> tuple[dict[int, list[str]], dict[int, str]]:
+    """Return the cells of a CSV file by line, and what is wrong with lines that cannot be parsed.
+
+    Every line is a row of its own, so that a stray quotation mark takes no other row with it.
+    Empty lines are left out.
+
+    Raises
+    ------
+    error
+        As :func:`read_text`.
+    """
+    rows, wrong = {}, {}
+    for line, text in enumerate(read_text(path, error).split("\n"), start=1):
+        try:
+            cells = next(csv.reader([text], strict=True), [])
+        except csv.Error as cause:
+            wrong[line] = f"{cause}: a stray quotation mark, or a cell over several lines"
+        else:
+            rows |= {line: cells} if cells else {}
+    return rows, wrong
+
+
+def read_table(
+    path: str | os.PathLike, error: type[Exception]
+) -> tuple[pandas.DataFrame, dict[int, str]]:
+    """Return a CSV file as a table of text, and what is wrong with lines that are no row of it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The cells, the index being the line of the file.
+    dict
+        Line -> what is wrong: it cannot be parsed, or has more or fewer cells than the header.
+
+    Raises
+    ------
+    error
+        As :func:`read_rows`, and if the file is empty, the header names a column twice, or no row
+        is under it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "words.csv"
+    >>> _ = path.write_text("word,kind\\ncat,noun\\n\\ndog\\n")
+    >>> table, wrong = read_table(path, ValueError)
+    >>> table.to_dict("index"), wrong
+    ({2: {'word': 'cat', 'kind': 'noun'}}, {4: '1 cells, and the header has 2'})
+    """
+    rows, wrong = read_rows(path, error)
+    if not rows:
+        raise error(f"{path} is empty; write a header and at least one row under it")
+    first = min(rows)
+    header = rows.pop(first)
+    twice = [name for name in header if name and header.count(name) > 1]
+    if twice or min(wrong, default=first) < first:
+        what = f"the column {twice[0]!r} twice" if twice else "a header that is no row"
+        raise error(f"{path}, line {first} holds {what}; mend the header")
+    wrong |= {
+        line: f"{len(cells)} cells, and the header has {len(header)}"
+        for line, cells in rows.items()
+        if len(cells) != len(header)
+    }
+    kept = {line: cells for line, cells in rows.items() if line not in wrong}
+    if not rows and not wrong:
+        raise error(f"{path} has no row under its header; write at least one")
+    table = pandas.DataFrame(kept.values(), index=list(kept), columns=header, dtype=str)
+    return table, dict(sorted(wrong.items()))

@@ -1,0 +1,1039 @@
+"""Bad files: a small good file of every format that users bring, and what can be wrong with it.
+
+A case is right if the reader gives what the good file holds, where the damage takes nothing away,
+or one of the package's own errors with the file's name in it.
+"""
+
+import base64
+import io
+import json
+import os
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import torch
+from PIL import Image
+from safetensors.numpy import load_file, save_file
+
+from biaslib import datasets, published, stimuli
+from biaslib.datasets import captions, ross2021, vlstereoset
+from biaslib.models import images, region_files
+from biaslib.models.regions import RegionFeatures
+from biaslib.runtime import _archive, _lock, _store
+
+GOOD, ERROR, EITHER = "what the good file holds", "an error", "either of the two"
+ANYTHING = "other pixels, which no format without checksums can tell, or an error"
+JUNK = np.random.default_rng(0).bytes(512)
+
+Damage = tuple[Callable[[Path], Any], Any]
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a good file is written and read, and what the reader may raise; damages of its own."""
+
+    write: Callable[[Path], Path]
+    read: Callable[[Path], Any]
+    errors: tuple[type[Exception], ...]
+    text: bool
+    damages: dict[str, Damage]
+    named: tuple[str, ...] = ()
+    """What an error names, if not the file: all that is left of one that is not there."""
+
+
+def cases() -> list[tuple[str, str]]:
+    """Return every format with every damage, by their names."""
+    return [(name, damage) for name in FORMATS for damage in damages_of(FORMATS[name])]
+
+
+def damages_of(kind: Format) -> dict[str, Damage]:
+    """Return what any file can suffer, what a text can, and what this format can."""
+    return ANY | (TEXT if kind.text else BINARY) | kind.damages
+
+
+def outcome(name: str, damage: str, folder: Path) -> str:
+    """Return ``right`` or ``refused``, or in words what is wrong with what the reader did."""
+    kind = FORMATS[name]
+    path = kind.write(folder)
+    good = kind.read(path)
+    spoil, expected = damages_of(kind)[damage]
+    spoil(path)
+    try:
+        found = kind.read(path)
+    except Exception as error:
+        if type(error) not in kind.errors:
+            return f"raw error: {type(error).__name__}: {error}"
+        if not any(each in str(error) for each in kind.named or (path.name,)):
+            return f"without the file's name: {type(error).__name__}: {error}"
+        return "refused" if expected != GOOD else f"refused, and is good: {error}"
+    wanted = good if expected in (GOOD, EITHER) else expected
+    return "right" if found == wanted or expected == ANYTHING else f"wrong without a word: {found}"
+
+
+# What any file can suffer
+
+
+def edit(change: Callable[[bytes], bytes]) -> Callable[[Path], Any]:
+    """Return what changes a file's bytes."""
+    return lambda path: path.write_bytes(change(path.read_bytes()))
+
+
+def swap(old: str, new: str, times: int = -1) -> Callable[[Path], Any]:
+    """Return what replaces a part of a text, which must be there."""
+
+    def change(content: bytes) -> bytes:
+        assert old.encode() in content, old
+        return content.replace(old.encode(), new.encode(), times)
+
+    return edit(change)
+
+
+def instead(make: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    """Return what puts something else in the place of a file."""
+
+    def spoil(path: Path) -> None:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        make(path)
+
+    return spoil
+
+
+def cut(share: float) -> Callable[[Path], Any]:
+    """Return what leaves the first part of a file."""
+    return edit(lambda content: content[: int(len(content) * share)])
+
+
+def junk_at(share: float) -> Callable[[Path], Any]:
+    """Return what writes noise over a part of a file."""
+
+    def change(content: bytes) -> bytes:
+        at, size = int(len(content) * share), max(8, len(content) // 10)
+        return content[:at] + JUNK[:size] + content[at + size :]
+
+    return edit(change)
+
+
+ANY: dict[str, Damage] = {
+    "not there": (Path.unlink, ERROR),
+    "empty": (edit(lambda content: b""), ERROR),
+    "noise": (edit(lambda content: JUNK), ERROR),
+    "NULs only": (edit(lambda content: b"\0" * len(content)), ERROR),
+    "NULs at the end": (edit(lambda content: content + b"\0" * 64), EITHER),
+    "a page of the web": (edit(lambda content: b"<!DOCTYPE html>\n<p>404</p>\n"), ERROR),
+    "a folder": (instead(Path.mkdir), ERROR),
+    "a link to itself": (instead(lambda path: path.symlink_to(path)), ERROR),
+    "a link to nothing": (instead(lambda path: path.symlink_to("/nowhere/at/all")), ERROR),
+    "may not be read": (lambda path: path.chmod(0), ERROR),
+}
+
+TEXT: dict[str, Damage] = {
+    "UTF-16": (edit(lambda content: content.decode().encode("utf-16")), ERROR),
+    "UTF-16 without a mark": (edit(lambda content: content.decode().encode("utf-16-le")), ERROR),
+    "UTF-32": (edit(lambda content: content.decode().encode("utf-32")), ERROR),
+    "a mark of UTF-8": (edit(lambda content: b"\xef\xbb\xbf" + content), GOOD),
+    "lines end as on Windows": (edit(lambda content: content.replace(b"\n", b"\r\n")), GOOD),
+    "lines end as on an old Mac": (edit(lambda content: content.replace(b"\n", b"\r")), GOOD),
+    "empty lines": (edit(lambda content: content.replace(b"\n", b"\n\n")), GOOD),
+    "a NUL within": (edit(lambda content: content[:-9] + b"\0" + content[-9:]), ERROR),
+    "a byte of Latin 1": (edit(lambda content: content[:-9] + b"\xe9" + content[-9:]), ERROR),
+    "NULs at the end": (edit(lambda content: content + b"\0" * 64), ERROR),
+}
+
+BINARY: dict[str, Damage] = {
+    "the last byte cut": (edit(lambda content: content[:-1]), EITHER),
+    "a tenth left": (cut(0.1), ERROR),
+    "half cut": (cut(0.5), ERROR),
+    "three quarters left": (cut(0.75), EITHER),
+    "the first byte cut": (edit(lambda content: content[1:]), ERROR),
+    "noise at the head": (junk_at(0), EITHER),
+    "noise in the middle": (junk_at(0.5), EITHER),
+    "noise at the end": (junk_at(0.9), EITHER),
+}
+
+LONG = "x" * 200_000
+"""More than the csv module takes in a cell."""
+
+
+def of_table(header: str, column: str, row: str, first: str, last: str) -> dict[str, Damage]:
+    """Return what a table of text can suffer: ``row`` is one, with its first and its last cell."""
+    body = row.removeprefix(first).removesuffix(last)
+    lines = header.count(",") * ","
+    return {
+        "only a header": (edit(lambda content: header.encode() + b"\n"), ERROR),
+        "no header": (swap(header + "\n", ""), ERROR),
+        "a column is missing": (swap(column, "other", 1), ERROR),
+        "a column is there twice": (swap(header, f"{header},{column}", 1), ERROR),
+        "a column twice, its cells too": (
+            edit(lambda content: doubled(content.decode(), header, column).encode()), ERROR,
+        ),
+        "a column more": (
+            edit(lambda content: "".join(f"{line},more\n" for line in
+                                         content.decode().splitlines()).encode()), GOOD,
+        ),
+        "a cell too many": (swap(row, f"{row},more"), ERROR),
+        "a cell too many in every row": (
+            edit(lambda content: "\n".join(
+                line if line == header else f"x,{line}"
+                for line in content.decode().splitlines()).encode()), ERROR,
+        ),
+        "a row cut off": (swap(row, first), ERROR),
+        "a row of empty cells": (swap(row, f"{row}\n{lines}"), ERROR),
+        "a stray quotation mark": (swap(row, f'"{row}'), ERROR),
+        "a stray quotation mark at the end": (
+            swap(row, f'{first}{body}"{last}'), ERROR,
+        ),
+        "two stray quotation marks": (
+            edit(lambda content: content
+                 + f'{first}{body}"{last}\n{first}{body}{last}"\n'.encode()),
+            ERROR,
+        ),
+        "quoted cells": (swap(row, f'"{first}"{body}{last}'), GOOD),
+        "a cell over two lines": (swap(row, f'{first}{body}"{last}\n"'), ERROR),
+        "a line too long": (swap(row, f"{first}{body}{LONG}"), ERROR),
+        "semicolons": (edit(lambda content: content.replace(b",", b";")), ERROR),
+        "tabs": (edit(lambda content: content.replace(b",", b"\t")), ERROR),
+    }  # fmt: skip
+
+
+def doubled(text: str, header: str, column: str) -> str:
+    """Return a table that holds a column a second time, with its name."""
+    return "".join(f"{line},{column if line == header else 'more'}\n" for line in text.splitlines())
+
+
+# Captions
+
+
+def write_captions(folder: Path) -> Path:
+    return as_parquet(folder / "part.parquet", TEXT=["her nurse", "his nurse", None, "a nurse"])
+
+
+def read_captions(path: Path) -> list:
+    found = captions.group_counts(path, ["nurse"], threads=1)
+    return [found.attrs["rows"], found.attrs["nulls"], *found.iloc[0, 1:].tolist()]
+
+
+def as_parquet(path: Path, **columns: Any) -> Path:
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+def of_parquet(make: Callable[[pyarrow.Table], Any]) -> Callable[[Path], Any]:
+    """Return what writes a parquet file anew."""
+
+    def spoil(path: Path) -> None:
+        table = make(pyarrow.parquet.read_table(path))
+        table = table if isinstance(table, pyarrow.Table) else pyarrow.table(table)
+        pyarrow.parquet.write_table(table, path)
+
+    return spoil
+
+
+def no_utf8() -> pyarrow.Array:
+    values = pyarrow.array([b"her nurse", b"his nurse \xff"])
+    return pyarrow.Array.from_buffers(pyarrow.string(), 2, values.buffers())
+
+
+TWICE = ["TEXT", "TEXT"]
+CAPTION_DAMAGES: dict[str, Damage] = {
+    "no column of captions": (of_parquet(lambda t: t.rename_columns(["words"])), ERROR),
+    "captions twice": (
+        of_parquet(lambda t: pyarrow.Table.from_arrays([t["TEXT"], t["TEXT"]], names=TWICE)), ERROR,
+    ),
+    "a column more": (of_parquet(lambda t: t.append_column("more", [[1, 2, 3, 4]])), GOOD),
+    "large text": (of_parquet(lambda t: {"TEXT": t["TEXT"].cast("large_string")}), GOOD),
+    "text by numbers": (of_parquet(lambda t: {"TEXT": t["TEXT"].dictionary_encode()}), EITHER),
+    "numbers": (of_parquet(lambda t: {"TEXT": [1, 2, 3, 4]}), ERROR),
+    "bytes": (of_parquet(lambda t: {"TEXT": t["TEXT"].cast("binary")}), ERROR),
+    "lists": (of_parquet(lambda t: {"TEXT": [["her nurse"], []]}), ERROR),
+    "a column within another": (of_parquet(lambda t: {"row": [{"TEXT": "her nurse"}]}), ERROR),
+    "captions that are objects": (of_parquet(lambda t: {"TEXT": [{"TEXT": "nurse"}]}), ERROR),
+    "nulls of no kind": (of_parquet(lambda t: {"TEXT": pyarrow.nulls(4)}), ERROR),
+    "nulls only": (of_parquet(lambda t: {"TEXT": pyarrow.nulls(4, "string")}), ERROR),
+    "no rows": (of_parquet(lambda t: t.slice(0, 0)), ERROR),
+    "no columns": (of_parquet(lambda t: t.select([])), ERROR),
+    "no UTF-8": (of_parquet(lambda t: {"TEXT": no_utf8()}), ERROR),
+    "a table of text": (edit(lambda content: b"TEXT\nher nurse\n"), ERROR),
+}  # fmt: skip
+
+
+# FairFace
+
+LABELS = """file,age,gender,race,service_test
+train/1.jpg,0-2,Male,White,True
+train/2.jpg,20-29,Female,Black,False
+train/3.jpg,3-9,Male,Indian,False
+train/4.jpg,more than 70,Female,East Asian,True
+"""
+
+
+def write_authors(folder: Path) -> Path:
+    (folder / "train").mkdir()
+    for number in range(1, 5):
+        (folder / "train" / f"{number}.jpg").write_bytes(as_jpeg(number))
+    path = folder / "fairface_label_train.csv"
+    path.write_text(LABELS)
+    return path
+
+
+def as_jpeg(number: int) -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (8, 8), (number * 20, 0, 0)).save(stream, "JPEG")
+    return stream.getvalue()
+
+
+def read_portraits(folder: Path) -> list:
+    found = datasets.read_fairface(folder)
+    return found[["age", "gender", "race", "sha256"]].to_numpy().tolist()
+
+
+def write_hub(folder: Path) -> Path:
+    (folder / "0.25").mkdir()
+    columns = {"age": [0, 3], "gender": [0, 1], "race": [3, 2], "service_test": [True, False]}
+    pictures = [{"bytes": as_jpeg(number), "path": None} for number in (1, 2)]
+    return as_parquet(folder / "0.25" / "train-0.parquet", image=pictures, **columns)
+
+
+def said(metadata: Any) -> Callable[[Path], Any]:
+    text = metadata if isinstance(metadata, str) else json.dumps(metadata)
+    return of_parquet(lambda t: t.replace_schema_metadata({"huggingface": text}))
+
+
+def column(name: str, values: Any) -> Callable[[Path], Any]:
+    return of_parquet(lambda t: t.set_column(t.schema.get_field_index(name), name, [values]))
+
+
+def names_of(**names: Any) -> dict:
+    return {"info": {"features": {name: {"names": each} for name, each in names.items()}}}
+
+
+AUTHORS_DAMAGES: dict[str, Damage] = {
+    "an unknown label": (swap("Male,White", "Male,Latino"), ERROR),
+    "a label that is no number": (swap("Male,White", "Male,nan"), ERROR),
+    "a file twice, with other labels": (swap("train/3.jpg", "train/1.jpg"), ERROR),
+    "a file twice, with the same labels": (
+        swap("train/2.jpg", "train/1.jpg,0-2,Male,White,True\ntrain/2.jpg"), ERROR,
+    ),
+    "a file that is not there": (swap("train/3.jpg", "train/9.jpg"), ERROR),
+    "no name of a file": (swap("train/3.jpg", ""), ERROR),
+    "a name that is a folder's": (swap("train/3.jpg", "train"), ERROR),
+    "a space before a label": (swap("Male,White", "Male, White"), ERROR),
+    "an end within a label": (edit(lambda content: content[:-15]), ERROR),
+}  # fmt: skip
+
+HUB_DAMAGES: dict[str, Damage] = {
+    "no column of labels": (of_parquet(lambda t: t.drop_columns(["race"])), ERROR),
+    "no pictures": (of_parquet(lambda t: t.drop_columns(["image"])), ERROR),
+    "labels twice": (of_parquet(lambda t: t.append_column("race", t["race"])), ERROR),
+    "a column more": (of_parquet(lambda t: t.append_column("more", t["race"])), GOOD),
+    "no rows": (of_parquet(lambda t: t.slice(0, 0)), ERROR),
+    "a label that is null": (column("race", [None, 2]), ERROR),
+    "a label that is NaN": (column("race", [float("nan"), 2.0]), ERROR),
+    "labels in words": (column("race", ["White", "Black"]), EITHER),
+    "labels that are lists": (column("race", [[3], [2]]), ERROR),
+    "labels that are true or false": (column("race", [True, False]), ERROR),
+    "labels that are no UTF-8": (column("race", no_utf8()), ERROR),
+    "a class below 0": (column("race", [-1, 2]), ERROR),
+    "a class too many": (column("race", [7, 2]), ERROR),
+    "a picture that is null": (column("image", [None, {"bytes": b"", "path": None}]), ERROR),
+    "a picture without bytes": (column("image", [{"bytes": b"", "path": "a"}] * 2), ERROR),
+    "pictures as bytes": (column("image", [as_jpeg(1), as_jpeg(2)]), EITHER),
+    "pictures as text": (column("image", ["1.jpg", "2.jpg"]), ERROR),
+    "pictures without a path": (column("image", [{"bytes": as_jpeg(n)} for n in (1, 2)]), EITHER),
+    "pictures without bytes": (column("image", [{"path": "1.jpg"}, {"path": "2.jpg"}]), ERROR),
+    "a description that is cut off": (said('{"info": {"fea'), ERROR),
+    "a description that is a list": (said([1, 2]), ERROR),
+    "a description of another shape": (said({"info": [{"features": 3}]}), ERROR),
+    "class names that are a number": (said(names_of(race=7)), ERROR),
+    "too few class names": (said(names_of(race=["White", "Black"])), ERROR),
+    "class names that nobody knows": (said(names_of(race=list("abcdefg"))), ERROR),
+}
+
+
+# VLStereoSet
+
+STEREO_HEADER = (
+    "bias_type,target,context,stereotype,anti-stereotype,unrelated,label,Imaeg URL,remark,"
+)
+STEREO_ROW = (
+    "gender,sister{0},My sister{0} is  today.,My sister{0} is tall today.,"
+    "My sister{0} is small today.,My sister{0} is soup today.,{1},https://example.org/{0}.jpg,,"
+)
+STEREO = [STEREO_ROW.format(number, number % 2) for number in range(1, 5)]
+
+
+def write_stereo(folder: Path) -> Path:
+    path = folder / vlstereoset.FILE
+    path.write_text("\n".join([STEREO_HEADER, *STEREO, ""]))
+    return path
+
+
+def read_stereo(path: Path) -> list:
+    return vlstereoset.read(path).table.drop(columns="row").to_numpy().tolist()
+
+
+STEREO_DAMAGES: dict[str, Damage] = of_table(
+    STEREO_HEADER, "target", STEREO[1], "gender", "https://example.org/2.jpg,,"
+) | {
+    "a label that is no number": (swap("today.,1,", "today.,NaN,", 1), ERROR),
+    "a label of 2": (swap("today.,1,", "today.,2,", 1), ERROR),
+    "a label with a dot": (swap("today.,1,", "today.,1.0,", 1), ERROR),
+    "an empty caption": (swap("My sister1 is soup today.", ""), ERROR),
+    "two equal captions": (swap("sister1 is soup", "sister1 is tall"), ERROR),
+    "no blank": (swap("sister1 is  today", "sister1 is tall today"), ERROR),
+    "half a row": (edit(lambda content: content[: -len(STEREO[-1]) // 2]), ERROR),
+}
+STEREO_DAMAGES.pop("a column is there twice")
+STEREO_DAMAGES["a stray quotation mark at the end"] = (
+    swap("https://example.org/2.jpg", '"https://example.org/2.jpg'), ERROR,
+)  # fmt: skip
+
+
+# The lists of Ross, Katz and Barbu
+
+LINES = [
+    f"wget --tries=2 -O a_{number}.jpg https://example.org/{number}.jpg" for number in range(4)
+]
+
+
+def write_list(folder: Path) -> Path:
+    path = folder / "data" / "google-images" / "weat6" / "targ1" / "get.sh"
+    path.parent.mkdir(parents=True)
+    path.write_text("\n".join([*LINES, ""]))
+    other = folder / "data" / "google-images" / "weat6" / "targ2" / "get.sh"
+    other.parent.mkdir()
+    other.write_text(LINES[0] + "\n")
+    return path
+
+
+def read_list(path: Path) -> list:
+    found, problems = ross2021.links(path.parents[4], "google")
+    datasets.require_sound(problems, "the lists")
+    return found[["file", "url"]].to_numpy().tolist()
+
+
+def line(new: str) -> Callable[[Path], Any]:
+    return swap(LINES[1], new)
+
+
+LIST_DAMAGES: dict[str, Damage] = {
+    "a quoted name": (line('wget -O "a_1.jpg" https://example.org/1.jpg'), GOOD),
+    "quotes within a word": (line("wget -O a'_1'.jpg https://example.org/1.jpg"), GOOD),
+    "a quoted address": (line("wget -O a_1.jpg 'https://example.org/1.jpg'"), GOOD),
+    "the address first": (line("wget https://example.org/1.jpg -O a_1.jpg"), GOOD),
+    "many spaces": (line("  wget   -O\ta_1.jpg    https://example.org/1.jpg  "), GOOD),
+    "a name with a space": (line("wget -O a_1.jpg b.jpg https://example.org/1.jpg"), ERROR),
+    "a quotation mark that is open": (line("wget -O 'a_1.jpg https://example.org/1.jpg"), ERROR),
+    "quotation marks over two lines": (line("wget -O 'a_1\n.jpg' https://a.org/1.jpg"), ERROR),
+    "a line that goes on": (line("wget -O a_1.jpg \\\nhttps://example.org/1.jpg"), ERROR),
+    "no name": (line("wget https://example.org/1.jpg"), ERROR),
+    "an empty name": (line("wget -O '' https://example.org/1.jpg"), ERROR),
+    "the name of a folder": (line("wget -O .. https://example.org/1.jpg"), ERROR),
+    "a path": (line("wget -O ../a_1.jpg https://example.org/1.jpg"), ERROR),
+    "no file but the screen": (line("wget -O - https://example.org/1.jpg"), ERROR),
+    "no address": (line("wget -O a_1.jpg"), ERROR),
+    "two addresses": (line("wget -O a_1.jpg https://a.org/1.jpg https://b.org/1.jpg"), ERROR),
+    "no address but a word": (line("wget -O a_1.jpg example"), ERROR),
+    "a second command": (line(LINES[1] + "; sleep 3"), ERROR),
+    "a semicolon": (line(LINES[1] + ";"), ERROR),
+    "another program": (line("curl -o a_1.jpg https://example.org/1.jpg"), ERROR),
+    "a name twice": (line(LINES[0]), ERROR),
+    "a line too long": (line(LINES[1] + LONG), [["too long"]]),
+}
+LIST_DAMAGES.pop("a line too long")
+
+GCC = [f"a caption\thttps://example.org/{number}.jpg" for number in range(4)]
+
+
+def write_gcc(folder: Path) -> Path:
+    names = [str(zlib.crc32(each.rpartition("\t")[2].encode())) for each in GCC]
+    place = folder / "tests" / "grounded-tests" / "concap"
+    place.mkdir(parents=True)
+    (place / "weat6.jsonl").write_text(json.dumps(of_images(names)))
+    path = folder / ross2021.CAPTIONS
+    path.write_text("\n".join([*GCC, ""]))
+    return path
+
+
+def read_gcc(path: Path) -> list:
+    found, problems = ross2021.links(path.parent, "concap")
+    datasets.require_sound(problems, f"what {path.name} lists")
+    return found[["file", "url"]].to_numpy().tolist()
+
+
+GCC_DAMAGES: dict[str, Damage] = {
+    "another address": (swap("/2.jpg", "/9.jpg"), ERROR),
+    "no tabs": (swap("\t", " "), ERROR),
+    "commas": (swap("\t", ","), ERROR),
+    "an end within an address": (edit(lambda content: content[:-4]), ERROR),
+    "a quotation mark": (swap("a caption\t", '"a caption\t', 1), GOOD),
+}
+
+
+# Grounded tests
+
+
+def of_images(names: list[str]) -> dict:
+    """Return a test with four images as the authors' files have it."""
+    one, two, three, four = names
+    return {
+        "test_name": "weat6", "dataset": "concap", "dataset_dir": "weat6",
+        "test_types": ["word"], "contextual_words": ["John", "Amy", "office", "home"],
+        "targ1": {"category": "M", "captions": {"0": "John"}, "images": {one: [0]}},
+        "targ2": {"category": "F", "captions": {"0": "Amy"}, "images": {two: [0]}},
+        "attr1": {"category": "C", "captions": {"0": "office"},
+                  "M_Images": {three: [0]}, "F_Images": {four: [0]}},
+        "attr2": {"category": "H", "captions": {"0": "home"},
+                  "M_Images": {three: [0]}, "F_Images": {four: [0]}},
+    }  # fmt: skip
+
+
+def write_grounded(folder: Path) -> Path:
+    path = folder / "weat6.jsonl"
+    path.write_text(json.dumps(of_images(["a.jpg", "b.jpg", "c.jpg", "d.jpg"]), indent=1) + "\n")
+    return path
+
+
+def read_grounded(path: Path) -> list:
+    test = datasets.grounded_test(path)
+    datasets.require_sound(test.problems, path.name)
+    return [test.name, test.levels, test.labels, test.pairs.to_numpy().tolist()]
+
+
+def said_instead(**changes: Any) -> Callable[[Path], Any]:
+    return edit(lambda content: json.dumps(json.loads(content) | changes).encode())
+
+
+GROUNDED_DAMAGES: dict[str, Damage] = {
+    "half cut": (cut(0.5), ERROR),
+    "the last brace cut": (edit(lambda content: content.rstrip()[:-1]), ERROR),
+    "two objects": (edit(lambda content: content + content), ERROR),
+    "a list": (edit(lambda content: b"[" + content + b"]"), ERROR),
+    "a number": (edit(lambda content: b"3"), ERROR),
+    "null": (edit(lambda content: b"null"), ERROR),
+    "a key is missing": (swap('"targ2"', '"targ3"'), ERROR),
+    "a key more": (swap('"test_name"', '"more": 1, "test_name"'), GOOD),
+    "a key twice": (swap('"test_name"', '"test_name": "weat7", "test_name"'), ERROR),
+    "a caption twice": (swap('"0": "John"', '"0": "Paul", "0": "John"'), ERROR),
+    "a caption's number twice": (swap('"0": "John"', '"00": "Paul", "0": "John"'), ERROR),
+    "a part twice": (swap('"targ1"', '"targ1": {}, "targ1"'), ERROR),
+    "NaN": (swap('"a.jpg": [\n    0', '"a.jpg": [\n    NaN'), ERROR),
+    "infinity": (swap('"a.jpg": [\n    0', '"a.jpg": [\n    1e999'), ERROR),
+    "NaN where nobody looks": (swap('"test_name"', '"more": NaN, "test_name"'), ERROR),
+    "a number with too many digits": (swap("[\n    0", "[\n    " + "9" * 5000, 1), ERROR),
+    "brackets too deep": (edit(lambda content: b"[" * 100_000), ERROR),
+    "a number below 0": (swap("[\n    0", "[\n    -1", 1), ERROR),
+    "a number that no caption has": (swap("[\n    0", "[\n    7", 1), ERROR),
+    "true for a number": (swap("[\n    0", "[\n    true", 1), ERROR),
+    "captions that are a list": (swap('{\n   "0": "John"\n  }', '["John"]'), ERROR),
+    "images that are a list": (swap('"images": {', '"images": ["a.jpg"], "others": {', 1), ERROR),
+    "a caption that is null": (swap('"John"\n  }', "null\n  }", 1), ERROR),
+    "types that are text": (said_instead(test_types="word"), ERROR),
+    "types that nobody knows": (said_instead(test_types=["words"]), ERROR),
+    "half of a character": (swap('"John"\n', '"\\ud800"\n'), ERROR),
+    "single quotes": (edit(lambda content: content.replace(b'"', b"'")), ERROR),
+    "a comma too many": (edit(lambda content: content.rstrip()[:-1] + b",}"), ERROR),
+}
+
+
+# Lists of images and of entities
+
+IMAGES = "entity,agent,image\npurse,woman,w.jpg\npurse,man,m.jpg\ntie,woman,v.jpg\ntie,man,n.jpg\n"
+
+
+def write_images(folder: Path) -> Path:
+    for number, name in enumerate("wmvn"):
+        (folder / f"{name}.jpg").write_bytes(as_jpeg(number))
+    path = folder / "images.csv"
+    path.write_text(IMAGES)
+    return path
+
+
+def read_images(path: Path) -> list:
+    manifest, problems = datasets.entity_images(path.parent, ["purse", "tie"], per_agent=1)
+    datasets.require_sound(problems, f"what {path.name} lists")
+    return manifest[["entity", "gender", "image"]].to_numpy().tolist()
+
+
+IMAGES_DAMAGES: dict[str, Damage] = of_table(
+    "entity,agent,image", "agent", "purse,man,m.jpg", "purse", "m.jpg"
+) | {
+    "an unknown agent": (swap("purse,man", "purse,men"), ERROR),
+    "an image that is not there": (swap("m.jpg", "x.jpg"), ERROR),
+    "an entity that is not asked for": (swap("purse,man", "purses,man"), ERROR),
+    "no image": (swap("m.jpg", ""), ERROR),
+    "an image for both": (swap("m.jpg", "w.jpg"), ERROR),
+    "half cut": (cut(0.5), ERROR),
+}
+IMAGES_DAMAGES["a row of empty cells"] = (swap("m.jpg", "m.jpg\n,,"), ERROR)
+
+ENTITIES = (
+    "entity,frame,stereotype\n"
+    "kettle,The {agent} is holding a {entity}.,women\n"
+    "ladder,The {agent} is climbing a {entity}.,men\n"
+    "lamp,The {agent} is lighting a {entity}.,\n"
+)
+
+
+def write_entities(folder: Path) -> Path:
+    path = folder / "mine.csv"
+    path.write_text(ENTITIES)
+    return path
+
+
+def read_entities(path: Path) -> list:
+    return stimuli.own_entities(path).to_numpy().tolist()
+
+
+LADDER = "ladder,The {agent} is climbing a {entity}.,men"
+ENTITIES_DAMAGES: dict[str, Damage] = of_table(
+    "entity,frame,stereotype", "frame", LADDER, "ladder", "men"
+) | {
+    "an entity twice": (swap("lamp,", "ladder,"), ERROR),
+    "no entity": (swap("lamp,", ","), ERROR),
+    "no frame": (swap("The {agent} is climbing a {entity}.", ""), ERROR),
+    "a frame without a place": (swap("climbing a {entity}", "climbing"), ERROR),
+    "a frame with a place twice": (swap("climbing a {entity}", "{entity} a {entity}"), ERROR),
+    "a frame with another place": (swap("climbing a", "climbing {a}"), ERROR),
+    "a frame with an open brace": (swap("climbing a", "climbing { a"), ERROR),
+    "an unknown stereotype": (swap(",men", ",people"), ERROR),
+}
+
+
+# Published tables
+
+TABLE = "word,male,female,images\nmaid,27.9,72.1,6917\nnurse,31.0,69.0,18742\nceo,74.2,25.8,39\n"
+
+
+def write_table(folder: Path) -> Path:
+    path = folder / "hamidieh2023_laion_pronouns.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def read_published(path: Path) -> list:
+    return published.read_table(path).to_numpy().tolist()
+
+
+TABLE_DAMAGES: dict[str, Damage] = of_table(
+    "word,male,female,images", "female", "nurse,31.0,69.0,18742", "nurse", "18742"
+) | {
+    "a word twice": (swap("nurse", "maid"), ERROR),
+    "a number in words": (swap("31.0", "half"), ERROR),
+    "NaN": (swap("31.0", "nan"), ERROR),
+    "infinity": (swap("31.0", "inf"), ERROR),
+    "a number out of range": (swap("31.0", "131.0"), ERROR),
+    "a comma in a number": (swap("31.0", '"31,0"'), ERROR),
+    "a number of pieces": (swap("18742", "18742.5"), ERROR),
+    "an underscore in a number": (swap("18742", "18_742"), ERROR),
+}
+TABLE_DAMAGES.pop("a column more")
+TABLE_DAMAGES["a column more"] = (swap("images", "images,more"), ERROR)
+
+# Regions
+
+BOXES = {"a": [[0, 0, 64, 48], [16, 12, 32, 24]], "b": [[5, 5, 10, 10]]}
+
+
+def arrays(name: str) -> dict[str, np.ndarray]:
+    boxes = np.array(BOXES[name], np.float32)
+    features = np.arange(len(boxes) * 8, dtype=np.float32).reshape(-1, 8)
+    return {"x": features, "bbox": boxes, "num_bbox": len(boxes), "image_w": 64, "image_h": 48}
+
+
+def of_regions(found: RegionFeatures) -> list:
+    return [getattr(found, name).tolist() for name in ("features", "boxes", "real", "sizes")]
+
+
+def write_npz(folder: Path) -> Path:
+    for name in BOXES:
+        np.savez(folder / f"{name}.npz", **arrays(name))
+    return folder / "a.npz"
+
+
+def read_npz(path: Path) -> list:
+    return of_regions(region_files.read(path.parent, ["a", "b"], width=8))
+
+
+def npz(compressed: bool = False, **changes: Any) -> Callable[[Path], Any]:
+    """Return what writes a picture's regions with other arrays; None leaves one out."""
+
+    def spoil(path: Path) -> None:
+        kept = {name: each for name, each in (arrays("a") | changes).items() if each is not None}
+        (np.savez_compressed if compressed else np.savez)(path, **kept)
+
+    return spoil
+
+
+def wrong_features(of: Callable[..., Callable[[Path], Any]]) -> dict[str, Damage]:
+    """Return features and boxes that no model can read, of any format."""
+    x, bbox = arrays("a")["x"], arrays("a")["bbox"]
+    return {
+        "features that are NaN": (of(x=x * np.nan), ERROR),
+        "features that are infinite": (of(x=x + np.inf), ERROR),
+        "boxes that are NaN": (of(bbox=np.full_like(bbox, np.nan)), ERROR),
+        "boxes that are infinite": (of(bbox=np.full_like(bbox, np.inf)), ERROR),
+        "boxes turned round": (of(bbox=bbox[:, [2, 3, 0, 1]]), ERROR),
+        "boxes outside": (of(bbox=bbox * 3), ERROR),
+        "boxes below 0": (of(bbox=bbox - 10), ERROR),
+        "a picture without width": (of(image_w=0), ERROR),
+        "a picture of width below 0": (of(image_w=-64), ERROR),
+        "a picture of width and height below 0": (of(image_w=-64, image_h=-48, bbox=-bbox), ERROR),
+        "fewer regions than said": (of(num_bbox=3), ERROR),
+        "regions below 0": (of(num_bbox=-1), ERROR),
+        "no regions": (of(num_bbox=0, x=x[:0], bbox=bbox[:0]), ERROR),
+        "features too narrow": (of(x=x[:, :7]), ERROR),
+    }
+
+
+def lone_array(path: Path) -> None:
+    with path.open("wb") as stream:
+        np.save(stream, np.zeros((2, 8)))
+
+
+NPZ_DAMAGES: dict[str, Damage] = wrong_features(npz) | {
+    "no features": (npz(x=None), ERROR),
+    "no size": (npz(image_h=None), ERROR),
+    "packed": (npz(compressed=True), GOOD),
+    "features in a row": (npz(x=np.zeros(16, np.float32)), ERROR),
+    "features of three axes": (npz(x=np.zeros((2, 8, 1), np.float32)), ERROR),
+    "features that are text": (npz(x=np.full((2, 8), "x")), ERROR),
+    "features that are objects": (npz(x=np.full((2, 8), None)), ERROR),
+    "features that are complex": (npz(x=np.zeros((2, 8), complex)), ERROR),
+    "boxes that are text": (npz(bbox=np.full((2, 4), "x")), ERROR),
+    "a number of regions that is a list": (npz(num_bbox=[2, 2]), ERROR),
+    "a width that is NaN": (npz(image_w=np.nan), ERROR),
+    "a width that is text": (npz(image_w="wide"), ERROR),
+    "a width that is a list": (npz(image_w=[64, 64]), ERROR),
+    "an array alone": (lone_array, ERROR),
+    "a zip of something else": (lambda path: zipfile.ZipFile(path, "w").close(), ERROR),
+    "damage within what is packed": (
+        lambda path: (npz(compressed=True)(path), junk_at(0.1)(path)), EITHER,
+    ),
+}  # fmt: skip
+
+
+def row_of(name: str, **changes: Any) -> str:
+    said = arrays(name) | changes
+    n = len(said["bbox"])
+    cells = [np.arange(n), np.full(n, 0.5, np.float32), np.arange(n), np.full(n, 0.5, np.float32)]
+    cells = [as_text(each) for each in cells]
+    last = [str(said["num_bbox"]), as_text(said["bbox"]), as_text(said["x"])]
+    return "\t".join([name, str(said["image_h"]), str(said["image_w"]), *cells, *last]) + "\n"
+
+
+def as_text(numbers: np.ndarray) -> str:
+    return base64.b64encode(numbers.tobytes()).decode()
+
+
+def write_tsv(folder: Path) -> Path:
+    path = folder / "regions.tsv"
+    path.write_text(row_of("a") + row_of("b"))
+    return path
+
+
+def read_one_file(path: Path) -> list:
+    return of_regions(region_files.read(path, ["a", "b"], width=8))
+
+
+def tsv(**changes: Any) -> Callable[[Path], Any]:
+    return lambda path: path.write_text(row_of("a", **changes) + row_of("b"))
+
+
+TSV_DAMAGES: dict[str, Damage] = wrong_features(tsv) | {
+    "a mark of UTF-8": (TEXT["a mark of UTF-8"][0], EITHER),
+    "lines end as on an old Mac": (TEXT["lines end as on an old Mac"][0], EITHER),
+    "half cut": (cut(0.5), ERROR),
+    "the end cut": (edit(lambda content: content[:-3]), ERROR),
+    "a picture twice": (edit(lambda content: content + row_of("a").encode()), ERROR),
+    "a picture twice, with others": (
+        lambda path: path.write_text(
+            row_of("a", bbox=arrays("a")["bbox"] / 2) + row_of("b") + row_of("a")), ERROR,
+    ),
+    "a picture missing": (lambda path: path.write_text(row_of("a")), ERROR),
+    "a cell too many": (swap("\t48\t", "\t48\t48\t", 1), ERROR),
+    "a cell too few": (swap("\t48\t", "\t", 1), ERROR),
+    "a heading": (edit(lambda content: b"image_id\timage_h\timage_w\n" + content), EITHER),
+    "spaces for tabs": (swap("\t", " "), ERROR),
+    "no base64": (swap(as_text(arrays("b")["bbox"]), "%%%%"), ERROR),
+    "base64 with a letter less": (
+        swap(as_text(arrays("b")["bbox"]), as_text(arrays("b")["bbox"])[1:]), ERROR,
+    ),
+    "a width in words": (swap("\t64\t", "\twide\t", 1), ERROR),
+    "a width that is NaN": (swap("\t64\t", "\tnan\t", 1), ERROR),
+    "a width with a dot": (swap("\t64\t", "\t64.0\t", 1), EITHER),
+    "numbers of another size": (tsv(x=arrays("a")["x"].astype(np.float64)), ERROR),
+}  # fmt: skip
+
+
+def write_th(folder: Path) -> Path:
+    path = folder / "regions.th"
+    torch.save({name: tensors(name) for name in BOXES}, path)
+    return path
+
+
+def tensors(name: str) -> tuple:
+    return torch.tensor(arrays(name)["x"]), torch.tensor(arrays(name)["bbox"]), None
+
+
+def th(content: Any) -> Callable[[Path], Any]:
+    return lambda path: torch.save(content, path)
+
+
+TH_DAMAGES: dict[str, Damage] = {
+    "may not be read": (ANY["may not be read"][0], EITHER),  # It was read before, and is kept.
+    "a list": (th([tensors("a"), tensors("b")]), ERROR),
+    "a tensor": (th(torch.zeros(2, 8)), ERROR),
+    "weights of a network": (th({"a": torch.zeros(2, 8), "b": torch.zeros(8)}), ERROR),
+    "features without a tuple": (th({"a": torch.zeros(2, 8), "b": torch.zeros(2, 8)}), ERROR),
+    "no features": (th({"a": (), "b": ()}), ERROR),
+    "features of three axes": (th({"a": (torch.zeros(2, 8, 1),), "b": tensors("b")}), ERROR),
+    "features that are NaN": (
+        th({"a": (torch.full((2, 8), torch.nan),), "b": tensors("b")}), ERROR,
+    ),
+    "features that are text": (th({"a": ("x",), "b": tensors("b")}), ERROR),
+    "no regions": (th({"a": (torch.zeros(0, 8),), "b": tensors("b")}), ERROR),
+    "features too narrow": (th({"a": (torch.zeros(2, 7),), "b": tensors("b")}), ERROR),
+    "a picture missing": (th({"a": tensors("a")}), ERROR),
+    "names that are numbers": (th({0: tensors("a"), 1: tensors("b")}), ERROR),
+    "a class of somebody's": (th({"a": Path("x"), "b": tensors("b")}), ERROR),
+    "an archive of tar": (lambda path: tarfile.open(path, "w").close(), ERROR),
+}  # fmt: skip
+
+
+def whole() -> RegionFeatures:
+    boxes = [[[0, 0, 1, 1], [0.25, 0.25, 0.5, 0.5]], [[0, 0, 0.5, 0.5], [0, 0, 0, 0]]]
+    features = np.arange(32, dtype=np.float32).reshape(2, 2, 8)
+    real = [[True, True], [True, False]]
+    return RegionFeatures(features, boxes, real, np.zeros((2, 2), bool), [[64, 48], [64, 48]])
+
+
+def write_ours(folder: Path) -> Path:
+    path = folder / "regions.safetensors"
+    region_files.write(path, whole(), ["a", "b"])
+    return path
+
+
+def ours(metadata: dict | None = None, **changes: Any) -> Callable[[Path], Any]:
+    """Return what writes our file with other arrays, or other ids."""
+
+    def spoil(path: Path) -> None:
+        ids = {"ids": '["a", "b"]'} if metadata is None else metadata
+        found = {
+            name: each for name, each in (load_file(path) | changes).items() if each is not None
+        }
+        save_file(found, path, ids)
+
+    return spoil
+
+
+def wrong_arrays(of: Callable[..., Callable[[Path], Any]]) -> dict[str, Damage]:
+    """Return arrays that do not fit each other."""
+    good = whole()
+    return {
+        "no boxes": (of(boxes=None), ERROR),
+        "features that are NaN": (of(features=good.features * np.nan), ERROR),
+        "boxes that are NaN": (of(boxes=good.boxes * np.nan), ERROR),
+        "boxes outside": (of(boxes=good.boxes * 3), ERROR),
+        "sizes of 0": (of(sizes=good.sizes * 0), ERROR),
+        "sizes below 0": (of(sizes=-good.sizes), ERROR),
+        "features of two axes": (of(features=good.features[0].copy()), ERROR),
+        "boxes of another shape": (of(boxes=good.boxes[:, :1].copy()), ERROR),
+        "a picture less": (of(real=good.real[:1].copy()), ERROR),
+        "no numbers": (of(features=np.zeros(0, np.float32)), ERROR),
+    }
+
+
+OURS_DAMAGES: dict[str, Damage] = wrong_arrays(ours) | {
+    "no ids": (ours({"other": "x"}), ERROR),
+    "ids that are no JSON": (ours({"ids": "a, b"}), ERROR),
+    "ids that are an object": (ours({"ids": '{"a": 1, "b": 0}'}), ERROR),
+    "ids that are text": (ours({"ids": '"ab"'}), ERROR),
+    "ids that are numbers": (ours({"ids": "[0, 1]"}), ERROR),
+    "too few ids": (ours({"ids": '["a"]'}), ERROR),
+    "too many ids": (ours({"ids": '["a", "b", "c"]'}), ERROR),
+    "an id twice": (ours({"ids": '["a", "a"]'}), ERROR),
+    "class names that are no JSON": (ours({"ids": '["a", "b"]', "class_names": "{"}), ERROR),
+    "class names that are a number": (ours({"ids": '["a", "b"]', "class_names": "3"}), ERROR),
+}
+
+
+def write_whole(folder: Path) -> Path:
+    whole().save(folder / "regions.npz")
+    return folder / "regions.npz"
+
+
+def read_whole(path: Path) -> list:
+    return of_regions(RegionFeatures.load(path))
+
+
+def of_whole(**changes: Any) -> Callable[[Path], Any]:
+    def spoil(path: Path) -> None:
+        found = whole().arrays() | changes
+        np.savez(path, **{name: each for name, each in found.items() if each is not None})
+
+    return spoil
+
+
+WHOLE_DAMAGES: dict[str, Damage] = wrong_arrays(of_whole) | {
+    "features that are text": (of_whole(features=np.full((2, 2, 8), "x")), ERROR),
+    "features that are objects": (of_whole(features=np.full((2, 2, 8), None)), ERROR),
+    "boxes that are text": (of_whole(boxes=np.full((2, 2, 4), "x")), ERROR),
+    "class names that are a number": (of_whole(class_names=np.array(3)), ERROR),
+    "an array alone": (lone_array, ERROR),
+    "damage within what is packed": (
+        lambda path: (np.savez_compressed(path, **whole().arrays()), junk_at(0.1)(path)), EITHER,
+    ),
+}  # fmt: skip
+
+
+# Pictures
+
+
+def picture(ending: str, **options: Any) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        pixels = np.random.default_rng(1).integers(0, 256, (40, 30, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / f"a.{ending}", **options)
+        return folder / f"a.{ending}"
+
+    return write
+
+
+def read_picture(path: Path) -> list:
+    return np.asarray(images.open_image(path)).tolist()
+
+
+PICTURE_DAMAGES: dict[str, Damage] = {
+    "noise in the middle": (junk_at(0.5), ANYTHING),
+    "noise at the end": (junk_at(0.9), ANYTHING),
+    "a drawing that is a program": (edit(lambda content: b"%!PS-Adobe-3.0 EPSF-3.0\n"), ERROR),
+    "a sound": (edit(lambda content: b"RIFF\x24\0\0\0WAVEfmt "), ERROR),
+    "a named pipe": (instead(os.mkfifo), ERROR),
+}
+
+
+# Archives of the store
+
+
+def write_archive(folder: Path) -> Path:
+    lock = _lock.Lock(folder / "written.json")
+    lock.verify("hub a/b", "1" * 40, {"w": folder}, {"w": "0" * 64})
+    _archive.archive(folder / "kept.zip", _store.Store(folder / "written"), lock)
+    return folder / "kept.zip"
+
+
+def read_archive(path: Path) -> list:
+    here = path.parent / "here"
+    shutil.rmtree(here, ignore_errors=True)
+    lock = _lock.Lock(here / "lock.json")
+    here.mkdir()
+    n = _archive.restore(path, _store.Store(here / "store"), lock)
+    return [n, lock.revision("hub a/b"), lock.sha256("hub a/b", "w")]
+
+
+def zipped(content: Any, name: str = _archive.LOCK, how: int = zipfile.ZIP_STORED):
+    """Return what writes an archive with one file."""
+
+    def spoil(path: Path) -> None:
+        with zipfile.ZipFile(path, "w", how) as kept:
+            kept.writestr(name, content if isinstance(content, bytes) else json.dumps(content))
+
+    return spoil
+
+
+def entry(**changes: Any) -> dict:
+    files = {"w": {"sha256": "0" * 64, "bytes": 1}}
+    return {"hub a/b": {"revision": "1" * 40, "files": files} | changes}
+
+
+SHARD = f"store/{'a' * 32}/{'b' * 64}.safetensors"
+ARCHIVE_DAMAGES: dict[str, Damage] = {
+    "another file": (zipped({}, "notes.txt"), ERROR),
+    "a file outside": (zipped({}, "../biaslib-lock.json"), ERROR),
+    "a shard with another checksum": (zipped(b"x", SHARD), ERROR),
+    "a lock that is cut off": (zipped(b'{"hub a/b": {"rev'), ERROR),
+    "a lock that is a list": (zipped([1]), ERROR),
+    "a lock that is no UTF-8": (zipped(b'{"\xe9": 1}'), ERROR),
+    "a lock in UTF-16": (zipped(json.dumps(entry()).encode("utf-16")), GOOD),
+    "a lock too deep": (zipped(b"[" * 100_000), ERROR),
+    "an entry that is a number": (zipped({"hub a/b": 3}), ERROR),
+    "an entry without a revision": (zipped({"hub a/b": {"files": {}}}), ERROR),
+    "files that are a list": (zipped(entry(files=[1])), ERROR),
+    "a file without a checksum": (zipped(entry(files={"w": {}})), ERROR),
+    "damage within what is packed": (
+        lambda path: (zipped(entry(), how=zipfile.ZIP_DEFLATED)(path), junk_at(0.35)(path)), EITHER,
+    ),
+    "a way of packing that nobody knows": (
+        lambda path: (zipped(entry())(path), edit(unknown_way)(path)), ERROR,
+    ),
+    "a password": (lambda path: (zipped(entry())(path), edit(locked)(path)), ERROR),
+}  # fmt: skip
+
+
+def unknown_way(content: bytes) -> bytes:
+    at = content.rindex(b"PK\x01\x02")
+    return content[: at + 10] + b"\x63\x00" + content[at + 12 :]
+
+
+def locked(content: bytes) -> bytes:
+    at = content.rindex(b"PK\x01\x02")
+    content = content[: at + 8] + b"\x01\x00" + content[at + 10 :]
+    return content[:6] + b"\x01\x00" + content[8:]
+
+
+DATA, REGIONS = (datasets.DataError,), (region_files.FeatureFileError,)
+
+FORMATS: dict[str, Format] = {
+    "captions": Format(write_captions, read_captions, DATA, False, CAPTION_DAMAGES),
+    "FairFace of the authors": Format(
+        write_authors, lambda path: read_portraits(path.parent), DATA, True,
+        of_table("file,age,gender,race,service_test", "race",
+                 "train/3.jpg,3-9,Male,Indian,False", "train/3.jpg", "False") | AUTHORS_DAMAGES,
+    ),
+    "FairFace of the hub": Format(
+        write_hub, lambda path: read_portraits(path.parents[1]), DATA, False, HUB_DAMAGES,
+        ("train-0.parquet", "0.25/train-*.parquet", "train-0/"),
+    ),
+    "VLStereoSet": Format(
+        write_stereo, read_stereo, (*DATA, FileNotFoundError), True, STEREO_DAMAGES
+    ),
+    "list of links": Format(
+        write_list, read_list, DATA, True, LIST_DAMAGES, ("weat6/targ1",)
+    ),
+    "Conceptual Captions": Format(write_gcc, read_gcc, DATA, True, GCC_DAMAGES),
+    "grounded test": Format(write_grounded, read_grounded, DATA, True, GROUNDED_DAMAGES),
+    "table of images": Format(write_images, read_images, DATA, True, IMAGES_DAMAGES),
+    "own entities": Format(
+        write_entities, read_entities, (published.TableError, ValueError), True, ENTITIES_DAMAGES
+    ),
+    "published table": Format(
+        write_table, read_published, (published.TableError,), True, TABLE_DAMAGES
+    ),
+    "regions, npz": Format(
+        write_npz, read_npz, REGIONS, False, NPZ_DAMAGES, ("a.npz", "1 of 2 pictures: a")
+    ),
+    "regions, tsv": Format(write_tsv, read_one_file, REGIONS, True, TSV_DAMAGES),
+    "regions, th": Format(write_th, read_one_file, REGIONS, False, TH_DAMAGES),
+    "regions, safetensors": Format(write_ours, read_one_file, REGIONS, False, OURS_DAMAGES),
+    "regions of a picture's batch": Format(
+        write_whole, read_whole, REGIONS, False, WHOLE_DAMAGES
+    ),
+    **{
+        f"picture, {ending}": Format(
+            picture(ending), read_picture, (images.ImageError,), False, PICTURE_DAMAGES
+        )
+        for ending in ("jpg", "png", "webp", "gif", "bmp", "tiff")
+    },
+    "archive": Format(
+        write_archive, read_archive,
+        (_archive.ArchiveError, FileNotFoundError, _lock.ChecksumError), False, ARCHIVE_DAMAGES,
+    ),
+}  # fmt: skip
