@@ -148,14 +148,15 @@ def _lock_of(path: str | os.PathLike, data: bytes) -> dict[str, dict]:
 
 def _restore_lock(path: str | os.PathLike, kept: dict[str, dict], lock: Lock) -> None:
     """Add the entries of an archive's lock file to the one here, unless they contradict it."""
-    for source, entry in kept.items():
-        lock.require_revision(source, entry["revision"])
-        for file, recorded in entry["files"].items():
-            here = lock.sha256(source, file)
-            if here and here != recorded["sha256"]:
-                raise ChecksumError(
-                    f"{path} was made with another {file} of {source!r} than {lock.path} records. "
-                    f"Move {lock.path.name} aside to go on with the archive's"
-                )
-    for source, entry in kept.items():
-        lock._record(source, entry["revision"], entry["files"])
+    with lock.changing():
+        for source, entry in kept.items():
+            lock.require_revision(source, entry["revision"])
+            for file, recorded in entry["files"].items():
+                here = lock.sha256(source, file)
+                if here and here != recorded["sha256"]:
+                    raise ChecksumError(
+                        f"{path} was made with another {file} of {source!r} than {lock.path} "
+                        f"records. Move {lock.path.name} aside to go on with the archive's"
+                    )
+        for source, entry in kept.items():
+            lock.write(source, entry["revision"], entry["files"])

@@ -154,11 +154,18 @@ class Lock:
         self._check(source, revision, files, checksums)
         if all(self.sha256(source, name) for name in files):
             return
+        # Another process may have recorded others meanwhile.
+        with self.changing():
+            self.write(source, revision, self._check(source, revision, files, checksums))
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """Let no other process write the lock file while the block lasts."""
         fix = "Make room there, or set BIASLIB_LOCK to a file that can be written"
         with writing(self.path, f"{fix}; what was downloaded is kept"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with one_at_a_time(self.path):  # another process may have recorded others meanwhile
-                self._write(source, revision, self._check(source, revision, files, checksums))
+            with one_at_a_time(self.path):
+                yield
 
     def _check(
         self, source: str, revision: str, files: Mapping[str, Path], checksums: Mapping[str, str]
@@ -196,7 +203,8 @@ class Lock:
     def _how_to_accept(self, source: str) -> str:
         return f"delete the entry {source!r} from {self.path.name} to accept the new one"
 
-    def _write(self, source: str, revision: str, seen: dict[str, dict]) -> None:
+    def write(self, source: str, revision: str, seen: dict[str, dict]) -> None:
+        """Record files of a source, each with *sha256* and *bytes*, within :meth:`changing`."""
         entries = self.entries()
         entry = entries.setdefault(source, {"revision": revision, "date": "", "files": {}})
         entry["date"] = entry["date"] or f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}"

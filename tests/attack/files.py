@@ -4,8 +4,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from attack import Outcome
 from support import bad_files
+
+from attack import Outcome
 
 
 def bad_files_read() -> Outcome:

@@ -7,13 +7,13 @@ from pathlib import Path
 from unittest import mock
 
 import pandas
+from support import hostile
 
 from attack import Outcome
 from biaslib import datasets, runtime
 from biaslib.datasets import links
 from biaslib.models.images import ImageError, open_image
 from biaslib.runtime import DownloadError, _transfer
-from support import hostile
 
 LONGER = {"status": ("204", "403", "404", "429", "500", "503"), "status_without_body": ("204",)}
 
@@ -32,7 +32,7 @@ def in_a_hurry() -> Iterator[None]:
     """Let this machine be asked, wait for nothing, and give up early."""
     with (
         mock.patch.object(links, "_is_public", lambda host: host == "127.0.0.1"),
-        mock.patch.object(links, "sleep", lambda seconds: None),
+        mock.patch.object(links, "sleep", return_value=None),
         mock.patch.object(links, "DEADLINE", 1.0),
         mock.patch.object(_transfer, "BEGIN", 1.0),
         mock.patch.object(_transfer, "UNANNOUNCED", 2e6),
