@@ -596,3 +596,23 @@ def test_skews_ask_for_a_partition():
             measure(missing)
     with pytest.raises(ValueError, match="smoothing is -1"):
         metrics.skew_at_k(missing, smoothing=-1)
+
+
+@pytest.mark.parametrize("spread", [0.1, 1e-2, 1e-3, 1e-4, 2e-5, 3e-6])
+def test_an_audit_is_right_to_the_known_error_at_any_spread(spread):
+    """Images around one direction: cosines of a caption differ by less and less."""
+    rng = np.random.default_rng(int(1 / spread))
+    middle = rng.normal(size=64) / 8
+    image = middle + 2 * spread * rng.normal(size=(20_000, 64))
+    text = 0.3 * middle + 0.9 * rng.normal(size=(6, 64)) / 8
+    groups = rng.random((20_000, 4)) < 0.4
+    found = metrics.audit(text, image, groups, top_k=500)
+    cosines = unit(text) @ unit(image).T
+    expected = metrics.c_asc(cosines, groups)
+    error = np.abs(found.c_asc - expected).max(axis=1)
+    assert (error <= 1e-7 / cosines.std(axis=1)).all()
+    np.testing.assert_array_equal(found.top, metrics.top_k(cosines, 500))
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
