@@ -599,6 +599,52 @@ def test_sets_that_do_not_overlap_at_all():
     assert lattice.p_value >= least * (1 - 1e-9)
 
 
+# Few different values
+
+NO_LATTICE = np.array([0.0, math.pi, 1.3 * math.e, math.sqrt(61)])
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
+def test_few_values_are_counted_by_how_many_of_each_are_chosen(seed, alternative, monkeypatch):
+    rng = np.random.default_rng(seed)
+    x, y = rng.choice(NO_LATTICE, 9, p=[0.2, 0.2, 0.2, 0.4]), rng.choice(NO_LATTICE, 11)
+    counted = inference.permutation_test(x, y, "enumeration", alternative)
+    monkeypatch.setattr(_permutation, "EASY_HALF_SUMS", 0)
+    found = inference.permutation_test(x, y, alternative=alternative)
+    assert (found.method, found.interval) == ("enumeration", "exact")
+    assert found.p_value == pytest.approx(counted.p_value, rel=1e-11)
+
+
+def test_few_values_of_many_targets_are_the_multivariate_hypergeometric():
+    rng = np.random.default_rng(3)
+    x, y = rng.choice(NO_LATTICE, 30, p=[0.15, 0.2, 0.25, 0.4]), rng.choice(NO_LATTICE, 300)
+    pooled = np.concatenate([x, y])
+    numbers = [int((pooled == value).sum()) for value in NO_LATTICE]
+    null = stats.multivariate_hypergeom(numbers, 30)
+    choices = [
+        (*first, 30 - sum(first))
+        for first in itertools.product(range(31), repeat=3)
+        if sum(first) <= 30
+    ]
+    sums = np.array(choices) @ NO_LATTICE
+    true = null.pmf(choices)[sums >= x.sum() - 1e-9].sum()
+    found = inference.permutation_test(x, y)
+    assert (found.method, found.interval) == ("enumeration", "exact")
+    assert found.p_value == pytest.approx(true, rel=1e-9)
+
+
+def test_levels_that_the_bounds_do_not_decide_are_named():
+    def undecided(low, high):
+        result = inference.PermutationResult(low, low, high, "lattice", 10, None, 0.0, "")
+        return result.undecided
+
+    assert undecided(0.04, 0.06) == (0.05,)
+    assert undecided(0.0005, 0.02) == (0.01, 0.001)
+    assert undecided(0.02, 0.04) == ()
+    assert undecided(0.05, 0.05) == ()
+
+
 # The studentised test
 
 

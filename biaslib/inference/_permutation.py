@@ -48,6 +48,10 @@ MOST_HALF_SUMS = 2**25
 FEW_LISTED = 20_000
 MANY_LISTED = 2_000_000
 MOST_LISTED = 5_000_000
+# Ways to choose from equal scores that are looked at, each at once.
+MOST_CHOICES = 2**21
+# Levels that a p-value is compared with.
+LEVELS = (0.05, 0.01, 0.001)
 # Of the summed distances of scores from their mean: sums so near below the observed one may tie.
 NEAR = 1e-11
 # The least positive number: a p-value is never zero.
@@ -84,6 +88,17 @@ class PermutationResult:
     n_evaluated: int | None
     statistic: float
     interval: str
+
+    @property
+    def undecided(self) -> tuple[float, ...]:
+        """Return which of the levels .05, .01 and .001 lie between ``low`` and ``high``.
+
+        Of such a level the bounds do not tell whether p is below it.
+
+        >>> PermutationResult(0.1, 0.04, 0.2, "lattice", 10, None, 1.0, "proven bound").undecided
+        (0.05,)
+        """
+        return tuple(level for level in LEVELS if self.low <= level < self.high)
 
 
 @dataclass(frozen=True)
@@ -201,10 +216,11 @@ def permutation_test(
             Normal with the variance of sampling without replacement; ``low`` and ``high`` reach
             to the p-value of ``"auto"``.
         ``"auto"``
-            Never samples. ``"enumeration"`` up to about 18 and 18 targets; ``"lattice"`` where it
-            is exact; ``"tail"`` where it holds few partitions; ``"saddlepoint"`` if the integral
-            confirms it within 0.3% and is itself trusted that far; ``"inversion"`` if its error
-            is estimated to be at most ``accuracy``; else ``"tail"`` or ``"lattice"``.
+            Never samples. ``"enumeration"`` up to about 18 and 18 targets, and where scores have
+            few different values, by how many of each are chosen; ``"lattice"`` where it is exact;
+            ``"tail"`` where it holds few partitions; ``"saddlepoint"`` if the integral confirms it
+            within 0.3% and is itself trusted that far; ``"inversion"`` if its error is estimated
+            to be at most ``accuracy``; else ``"tail"`` or ``"lattice"``.
     alternative
         ``"greater"`` (X nearer to A, the papers' choice), ``"less"`` or ``"two-sided"`` (the
         absolute difference of means).
@@ -569,6 +585,41 @@ def _listed(question: _Question, limit: int = MOST_LISTED) -> _Answer | None:
     return None if None in counts else _between(question, *counts, "tail")
 
 
+def _of_few_values(question: _Question) -> _Answer | None:
+    """Count by how many of each value are chosen: the multivariate hypergeometric distribution."""
+    values, numbers = np.unique(question.scores, return_counts=True)
+    # How many are chosen of the most frequent value follows from the others.
+    (frequent, *values), (most_frequent, *numbers) = (
+        each[np.argsort(-numbers, kind="stable")] for each in (values, numbers)
+    )
+    most = np.minimum(numbers, question.size)
+    if np.log1p(most).sum() > math.log(MOST_CHOICES):
+        return None
+    chosen, sums, weights = np.zeros(1, int), np.zeros(1), np.zeros(1)
+    for value, number, largest in zip(values, numbers, most, strict=True):
+        each = np.arange(largest + 1)
+        chosen = (chosen[:, None] + each).ravel()
+        sums = (sums[:, None] + each * value).ravel()
+        weights = (weights[:, None] + _log_choices(number, each)).ravel()
+        fits = chosen <= question.size
+        chosen, sums, weights = chosen[fits], sums[fits], weights[fits]
+    rest = question.size - chosen
+    fits = rest <= most_frequent
+    sums = (sums + rest * frequent)[fits]
+    weights = (weights + _log_choices(most_frequent, rest))[fits]
+    shares = np.exp(weights - question.log_n_partitions)
+    near, apart = (float(shares[sums >= threshold].sum()) for threshold in question.thresholds)
+    low, high = sorted((near, apart))
+    interval = "exact" if low == high else "proven bound"
+    return _Answer(min(near, 1.0), low, min(high, 1.0), "enumeration", interval)
+
+
+def _log_choices(n: int, k: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the binomial coefficients, minus infinity where k exceeds n."""
+    k = np.minimum(k, n + 1)
+    return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+
+
 def _on_lattice(question: _Question, step: float | None = None) -> _Answer | None:
     if step is None:
         step = common_step(question.scores, 16 * question.rounding)
@@ -640,6 +691,8 @@ def _automatic(question: _Question) -> _Answer | None:
         answer = _on_lattice(question, step)
         if answer is not None and answer.interval == "exact":
             return answer
+    if answer := _of_few_values(question):
+        return answer
     saddlepoint, integral, error = _smooth(question)
     listed = math.log(integral) + question.log_n_partitions if integral > 0.0 else 0.0
     if listed <= math.log(FEW_LISTED) and (answer := _listed(question, 20 * FEW_LISTED)):
