@@ -46,6 +46,9 @@ def test_effects_and_cosines_have_no_unit(scale):
     expected = association.cosines(rows, rows[:2])
     np.testing.assert_allclose(association.cosines(rows * scale, rows[:2]), expected, rtol=1e-12)
     shifts = X - Y
+    welch, same = (inference.studentised_test(X * by, Y * by, rng=0) for by in (1, scale))
+    assert same.p_value == welch.p_value
+    assert same.statistic == pytest.approx(welch.statistic, rel=1e-12)
     scaled, plain = inference.sign_flip_test(shifts * scale), inference.sign_flip_test(shifts)
     assert scaled.p_value == plain.p_value
     assert scaled.statistic == pytest.approx(scale * plain.statistic, rel=1e-12)

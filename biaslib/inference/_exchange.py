@@ -5,13 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from biaslib.inference._permutation import PermutationResult, permutation_test
-from biaslib.inference._sign_sums import (
-    NEAR,
-    AbsoluteSums,
-    ExchangeResult,
-    absolute_sums,
-    rounding,
-)
+from biaslib.inference._sign_sums import ExchangeResult, absolute_sums
 from biaslib.metrics.grounded import GroundedResult
 from biaslib.metrics.inputs import in_scale, require_finite
 
@@ -125,15 +119,11 @@ def exchange_test(result: GroundedResult) -> ExchangeResult:
     x, y = both[: x.size], both[x.size :]
     observed, total = abs(x.sum()) + abs(y.sum()), np.abs(both).sum()
     first, second = absolute_sums(x), absolute_sums(y)
-    slack = first.slack + second.slack
-    p, low, high = (
-        _reached(first, second, observed + off)
-        for off in (-NEAR * total, slack - rounding(total), -slack - NEAR * total)
-    )
+
+    def reached(least: float) -> float:
+        """Return the share of pairs of sign patterns whose two absolute sums reach a sum."""
+        return first.shares @ second.tail(least - first.sums)
+
     statistic = np.ldexp(0.5 * observed, exponent)
-    return ExchangeResult.of(p, low, high, [first, second], 2 ** (x.size + y.size), statistic)
-
-
-def _reached(first: AbsoluteSums, second: AbsoluteSums, least: float) -> float:
-    """Return the share of pairs of sign patterns whose two absolute sums reach a sum."""
-    return float(first.shares @ second.tail(least - first.sums))
+    sides, n_exchanges = [first, second], 2 ** (x.size + y.size)
+    return ExchangeResult.of(reached, observed, total, sides, n_exchanges, statistic)

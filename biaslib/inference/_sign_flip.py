@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from biaslib.inference._sign_sums import NEAR, ExchangeResult, absolute_sums, rounding
+from biaslib.inference._sign_sums import ExchangeResult, absolute_sums
 from biaslib.metrics.inputs import in_scale, real_numbers
 
 
@@ -51,10 +51,5 @@ def sign_flip_test(differences: ArrayLike) -> ExchangeResult:
         raise ValueError("differences must be finite numbers, one for each of at least one unit")
     scaled, exponent = in_scale(values)
     values, total = scaled[scaled != 0], np.abs(scaled).sum()
-    observed = abs(values.sum())
-    sums = absolute_sums(values)
-    p, low, high = (
-        float(sums.tail(observed + off))
-        for off in (-NEAR * total, sums.slack - rounding(total), -sums.slack - NEAR * total)
-    )
-    return ExchangeResult.of(p, low, high, [sums], 2**values.size, np.ldexp(scaled.sum(), exponent))
+    sums, statistic = absolute_sums(values), np.ldexp(scaled.sum(), exponent)
+    return ExchangeResult.of(sums.tail, abs(values.sum()), total, [sums], 2**values.size, statistic)

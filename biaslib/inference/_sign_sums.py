@@ -1,17 +1,15 @@
 """Absolute sums under every pattern of signs: all of them, or on a lattice with proven bounds."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from biaslib.inference._lattice import common_step
+from biaslib.inference._permutation import LEAST, NEAR
 
 METHODS = ("enumeration", "lattice")
-LEAST = 5e-324
-
-NEAR = 1e-11
-"""Of the summed sizes of values: sums so near below the observed one may tie."""
 
 ENUMERATED = 16
 """Up to this many values, every pattern of signs is listed."""
@@ -44,14 +42,29 @@ class ExchangeResult:
     @classmethod
     def of(
         cls,
-        p_value: float,
-        low: float,
-        high: float,
+        tail: Callable[[float], float],
+        observed: float,
+        total: float,
         sums: "list[AbsoluteSums]",
         n_exchanges: int,
         statistic: float,
     ) -> "ExchangeResult":
-        """Return the result of a test on absolute sums; the observed exchange is one of them."""
+        """Return the result of a test on absolute sums; the observed exchange is one of them.
+
+        Parameters
+        ----------
+        tail
+            The share of exchanges whose absolute sums reach a number.
+        observed, total
+            What the observed one reaches, and the summed sizes of all values.
+        sums
+            Of each side.
+        n_exchanges, statistic
+            As in the result.
+        """
+        slack, near = sum(each.slack for each in sums), NEAR * total
+        offsets = -near, slack - rounding(total), -slack - near
+        p_value, low, high = (float(tail(observed + off)) for off in offsets)
         least = max(math.ldexp(1.0, 1 - n_exchanges.bit_length()), LEAST)
         low, p_value, high = (max(each, least) for each in sorted((low, p_value, high)))
         method = max((each.method for each in sums), key=METHODS.index)

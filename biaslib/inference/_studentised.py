@@ -12,7 +12,7 @@ from biaslib.inference._permutation import (
 )
 from biaslib.inference._proportions import proportion_interval
 from biaslib.inference._sampling import all_partitions, count_extreme, drawn_partitions
-from biaslib.metrics.inputs import require_draws
+from biaslib.metrics.inputs import in_scale, require_draws
 
 NEAR = 1e-9
 """Relative difference up to which two statistics tie."""
@@ -80,6 +80,7 @@ def studentised_test(
             f"X has {n_x} units and Y {n - n_x}; a spread needs two a side: use permutation_test"
         )
     require_draws(n_resamples, 2)
+    scores = in_scale(scores)[0]
     scores = scores - scores.mean()
     observed = _statistics(np.arange(n)[None, :] < n_x, scores)[0]
     total = n_partitions(n_x, n - n_x)

@@ -130,7 +130,8 @@ def load(
         If no planted checkpoint is shipped for the world; the message lists those that are, and
         gives the command that trains one.
     CheckpointError
-        If a checkpoint is of another architecture, damaged, or lacks weights or has others.
+        If a checkpoint is of another architecture, damaged, lacks weights or has others, or a
+        library cannot load it.
     DownloadError
         If a checkpoint cannot be downloaded, or is not the file that was declared or recorded; the
         message says what to do.
