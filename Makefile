@@ -23,11 +23,13 @@ help:
 
 install: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml constraints.txt
+# pip compares every file that it gets with its hash, and installs nothing that is not listed.
+$(INSTALLED): pyproject.toml requirements.txt
 	@echo "== Installing into $(VENV): a few minutes the first time (PyTorch is large)"
 	@command -v "$(PYTHON)" >/dev/null || { echo "Python 3.11 is needed and '$(PYTHON)' is not there. Install it, or name another one: make PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --progress-bar on --constraint constraints.txt --editable ".[dev]"
+	PIP_CONSTRAINT=requirements.txt $(BIN)/python -m pip install --progress-bar on --require-hashes --requirement requirements.txt
+	$(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 book: $(INSTALLED)
@@ -80,7 +82,7 @@ environments: $(INSTALLED)
 	$(BIN)/python tools/environments.py colab
 
 constraints: $(INSTALLED)
-	$(BIN)/python tools/constraints.py
+	$(BIN)/python tools/constraints.py $(OPTIONS)
 
 # Exit status 1: a model's file has no living address left; what died is printed in either case.
 addresses: $(INSTALLED)

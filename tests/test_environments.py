@@ -128,8 +128,20 @@ def pinned():
     return {plain(name): version for name, version in pairs}
 
 
-def test_constraints_pin_every_package_that_is_installed():
-    assert {*FIXED, "ruff", "pytest", "hypothesis", "playwright"} <= set(pinned())
+def test_make_install_compares_every_file_with_a_hash():
+    """All that biaslib[dev] brings is listed, at the version that is tested here, with hashes."""
+    locked = (ROOT / "requirements.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line.split() for line in locked.splitlines()]
+    assert all(any(re.fullmatch("--hash=sha256:[0-9a-f]{64}", w) for w in each) for each in lines)
+    versions = dict(each[0].split("==") for each in lines)
+    assert versions == pinned()
+    brought = closure(["biaslib[dev]"]) - {"biaslib"}
+    assert brought >= {*FIXED, "setuptools", "ruff", "pytest", "hypothesis", "playwright"}
+    assert {each: importlib.metadata.version(each) for each in brought}.items() <= versions.items()
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    locked, editable = re.findall("^.*pip install.*$", makefile, re.MULTILINE)
+    assert "--require-hashes --requirement requirements.txt" in locked
+    assert "--no-deps --no-build-isolation --editable ." in editable
 
 
 def test_all_that_the_environment_of_conda_and_binder_brings_is_pinned_as_it_was_tested():
