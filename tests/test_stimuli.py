@@ -10,7 +10,14 @@ import pytest
 
 from biaslib import stimuli
 from biaslib.runtime import UnknownNameError
-from biaslib.stimuli import _data, association_test, association_tests, sentences, templates
+from biaslib.stimuli import (
+    _data,
+    association_test,
+    association_tests,
+    seat_test,
+    sentences,
+    templates,
+)
 from biaslib.stimuli._sentences import indefinite_article
 
 SHARED = Path(__file__).parents[2] / "shared"
@@ -431,6 +438,7 @@ def test_public_names():
         "own_entities",
         "phrases",
         "printed_outside",
+        "seat_test",
         "sentences",
         "TAXONOMIES",
         "taxonomy",
@@ -438,3 +446,27 @@ def test_public_names():
         "templates",
         "word_frame",
     ]
+
+
+SEAT_RELEASED = {
+    "C3": ["ebc7406b007323cb", "91457b21a62e58aa", "427d26bb5031720f", "850e0bd3fd8e7e73"],
+    "C6": ["311dcaa77a9a3a70", "ab958554bdde130a", "3ba63aabced1a02b", "0d9f4662a0ed04ae"],
+}
+"""Beginnings of SHA-256 sums of the sorted sentences, one a line, of X, Y, A and B in the files
+sent-weat3.jsonl and sent-weat6.jsonl of github.com/W4ngatang/sent-bias at e3559fb."""
+
+
+@pytest.mark.parametrize(("name", "released"), SEAT_RELEASED.items())
+def test_seat_sentences_are_those_of_the_released_files(name, released):
+    test = seat_test(name)
+    for role, expected in zip("XYAB", released, strict=True):
+        lines = "\n".join(sorted(getattr(test, role))).encode()
+        assert hashlib.sha256(lines).hexdigest()[:16] == expected
+        assert dict.fromkeys(test.words[role]) == dict.fromkeys(
+            getattr(association_test(name), role)
+        )
+
+
+def test_seat_sentences_of_other_tests_are_refused():
+    with pytest.raises(KeyError, match="SEAT"):
+        seat_test("C8")

@@ -162,3 +162,11 @@ def test_the_pool_says_when_it_is_too_small():
     small = word_pools.word_pool(20, rng=0)
     with pytest.raises(ValueError, match="are needed"):
         word_pools.draw_matched(["lawyer"], ["count noun"], small, 2, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("name", "expected"), [("C3", 0.3332), ("C6", 1.2938)])
+def test_published_sentences_give_what_an_independent_reading_of_them_gave(encoder, name, expected):
+    """The expected values were computed outside this project from the released sentences."""
+    embedded = study.embed_tests(encoder, [stimuli.seat_test(name)], "sentence")[0]
+    found = effect_size(*(embedded.embeddings[each] for each in "XYAB"))
+    assert found == pytest.approx(expected, abs=5e-5)

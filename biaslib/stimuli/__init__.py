@@ -32,6 +32,7 @@ from biaslib.stimuli._association import (
 )
 from biaslib.stimuli._data import data_checksum, word_frame
 from biaslib.stimuli._entities import entities, own_entities
+from biaslib.stimuli._seat import seat_test
 from biaslib.stimuli._sentences import frames, indefinite_article, phrases, sentences, templates
 from biaslib.stimuli._taxonomy import (
     CAPTION_TEMPLATES,
@@ -62,6 +63,7 @@ __all__ = [
     "own_entities",
     "phrases",
     "printed_outside",
+    "seat_test",
     "sentences",
     "taxonomy",
     "taxonomy_kinds",

@@ -88,7 +88,9 @@ class EmbeddedTest:
         return _mean_by_word(x, self.words["X"]), _mean_by_word(y, self.words["Y"])
 
 
-def embed_tests(encoder, names: Sequence[str], level: str) -> list[EmbeddedTest]:
+def embed_tests(
+    encoder, tests: Sequence[str | stimuli.AssociationTest], level: str
+) -> list[EmbeddedTest]:
     """Embed several tests at one level; an item that they share is encoded once.
 
     Parameters
@@ -96,8 +98,8 @@ def embed_tests(encoder, names: Sequence[str], level: str) -> list[EmbeddedTest]
     encoder
         A model with ``embed(texts, level=..., words=...)``, such as
         :func:`biaslib.models.load` gives.
-    names
-        Tests of :func:`biaslib.stimuli.association_tests`.
+    tests
+        Names of :func:`biaslib.stimuli.association_tests`, or tests at the level asked for.
     level
         ``word``, ``sentence`` or ``contextual``.
 
@@ -108,7 +110,9 @@ def embed_tests(encoder, names: Sequence[str], level: str) -> list[EmbeddedTest]
     ValueError
         If the encoder cannot encode an item.
     """
-    tests = [stimuli.association_test(name, level) for name in names]
+    tests = [
+        stimuli.association_test(each, level) if isinstance(each, str) else each for each in tests
+    ]
     keys = sorted({item for test in tests for each in SETS for item in _items(test, each)})
     texts, words = (list(column) for column in zip(*keys, strict=True))
     rows = encoder.embed(texts, level=level, words=words if level == "contextual" else None)
