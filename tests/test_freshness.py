@@ -101,7 +101,9 @@ class Book:
         done = subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        self.told = done.stdout + done.stderr
+        if done.returncode:
+            raise RuntimeError(self.told)
         return {name: self.said(name) for name in NOTEBOOKS}
 
     def said(self, name: str) -> dict[str, str]:
@@ -139,6 +141,8 @@ def notebook(*sources: str) -> dict:
 def test_a_change_runs_those_notebooks_again_that_used_what_changed_and_no_other(tmp_path):
     book = Book(tmp_path)
     first = book.build()
+    if os.cpu_count() > 1:
+        assert "running 2 notebooks, 2 at a time" in book.told
 
     book.append("plantedworld/training/bert.py", "\nCHANGED = True\n")
     book.append("biaslib/metrics/association.py", '\n# A comment.\n"""And a docstring."""\n')
@@ -154,6 +158,19 @@ def test_a_change_runs_those_notebooks_again_that_used_what_changed_and_no_other
     assert float(after["value"]) == pytest.approx(2 * float(before["value"]), rel=1e-5)
     assert after["execution"] != before["execution"]
     assert after["source"] != before["source"]
+
+    book.replace("probability.ipynb", "print(f", "print(undefined, f")
+    book.replace("association.ipynb", "print(f", "print()\\nprint(f")
+    with pytest.raises(
+        RuntimeError, match=r"probability\.ipynb: WARNING: Executing"
+    ):
+        book.build()
+    report = book.page("probability").parent / "reports" / "probability.err.log"
+    assert "name 'undefined' is not defined" in report.read_text(encoding="utf-8")
+    if os.cpu_count() > 1:
+        assert "probability failed; it will run again" in book.told
+    ran = book.page("association").read_text(encoding="utf-8")
+    assert after["execution"] not in ran, "what went well is shown"
 
 
 SAID = "Return p-values adjusted", "Give back p-values adjusted"

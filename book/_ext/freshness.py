@@ -5,18 +5,29 @@ of an executed notebook lists the files of our packages that it used, the librar
 draw, and the profile, each with a digest or version (``biaslib.runtime``). Before a build, every
 execution whose list does not match what is there is dropped from the cache, so that myst-nb runs
 the notebook again, and Sphinx reads its page again. A notebook without a stamp runs every time.
+
+Notebooks that have to run do so side by side before Sphinx reads the first page. One that fails is
+left to myst-nb, which runs it again and reports the cell.
 """
 
 import hashlib
 import importlib
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import nbformat
 from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from jupyter_cache.executors.utils import single_nb_execution
+from sphinx.util import logging
 
 ROOT = Path(__file__).resolve().parents[2]
+LOGGER = logging.getLogger(__name__)
+MOST = 4
+"""Notebooks at a time; each may take some gigabytes of memory."""
+THREADS = "OMP_NUM_THREADS"
 
 
 def setup(app):
@@ -45,10 +56,14 @@ def outdated(app, env, added, changed, removed) -> list[str]:
     A page is also read again if it shows another execution than the one in the cache, as after a
     build that was stopped.
     """
-    cache = get_cache(env.mystnb_config.execution_cache_path)
+    config = env.mystnb_config
+    cache = get_cache(config.execution_cache_path)
     paths = {name: Path(env.doc2path(name)) for name in sorted(env.found_docs)}
     books = {name: path for name, path in paths.items() if path.suffix == ".ipynb"}
-    return [name for name in books if not is_fresh(app.builder, name, books[name], cache)]
+    old = [name for name in books if not is_fresh(app.builder, name, books[name], cache)]
+    if config.execution_mode == "cache":
+        run_together([books[name] for name in old], cache, config.execution_timeout)
+    return old
 
 
 def is_fresh(builder, name: str, path: Path, cache) -> bool:
@@ -65,6 +80,52 @@ def is_fresh(builder, name: str, path: Path, cache) -> bool:
         cache.remove_cache(record.pk)
         return False
     return builder.format != "html" or shows(Path(builder.get_outfilename(name)), used)
+
+
+def run_together(paths: list[Path], cache, timeout: int) -> None:
+    """Run the notebooks that the cache lacks, several at a time, and put them into the cache."""
+    waiting = [path for path in paths if not is_cached(path, cache)]
+    n = at_once(len(waiting))
+    if n < 2:
+        return
+    threads = os.environ.get(THREADS)
+    os.environ[THREADS] = threads or str(max(1, (os.cpu_count() or 1) // n))
+    LOGGER.info("running %d notebooks, %d at a time", len(waiting), n)
+    # Without large outputs the largest files are the longest to run.
+    waiting.sort(key=lambda path: path.stat().st_size, reverse=True)
+    with ThreadPoolExecutor(n) as pool:
+        running = {pool.submit(executed, path, timeout): path for path in waiting}
+        for number, done in enumerate(as_completed(running), 1):
+            path, result = running[done], done.result()
+            said = "failed; it will run again" if result.err else f"ran in {result.time:.0f} s"
+            LOGGER.info("[%d of %d] %s %s", number, len(waiting), path.stem, said)
+            if not result.err:
+                seconds = {"execution_seconds": result.time}
+                bundle = CacheBundleIn(result.nb, str(path), data=seconds)
+                cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    if threads is None:
+        del os.environ[THREADS]
+
+
+def at_once(n_waiting: int) -> int:
+    """Return how many notebooks run at a time: in `paper` one, which has the card to itself."""
+    if os.environ.get("BIASLIB_PROFILE") == "paper":
+        return 1
+    return min(n_waiting, os.cpu_count() or 1, MOST)
+
+
+def is_cached(path: Path, cache) -> bool:
+    try:
+        cache.match_cache_notebook(nbformat.read(path, nbformat.NO_CONVERT))
+    except KeyError:
+        return False
+    return True
+
+
+def executed(path: Path, timeout: int):
+    """Return the result of running a notebook in its folder."""
+    notebook = nbformat.read(path, nbformat.NO_CONVERT)
+    return single_nb_execution(notebook, str(path.parent), timeout, allow_errors=False)
 
 
 def used_by(notebook) -> dict:
