@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas
-from scipy.special import logsumexp
+
+from plantedworld._logs import log_sum_exp
 
 GENDERS = ("woman", "man")
 TONES = (1, 2, 3, 4, 5)
@@ -83,7 +84,7 @@ def log_word_given_cell(
     log_table = np.repeat(log_words[:, np.newaxis], len(x), axis=1)
     has = (strengths != 0).any(axis=1)
     if has.any():
-        together = logsumexp(log_words[has])
+        together = log_sum_exp(log_words[has])
         start = design.dose * strengths[has] @ np.stack([x, y, 2 * design.orientation * x * y])
         fitted = fit_margins(start, log_words[has], design.log_cells + together)
         log_table[has] = fitted - design.log_cells
@@ -108,8 +109,8 @@ def fit_margins(log_table: np.ndarray, log_rows: np.ndarray, log_columns: np.nda
     [0.5, 0.5]
     """
     for _ in range(10_000):
-        log_table = log_table + (log_rows - logsumexp(log_table, axis=1))[:, np.newaxis]
-        log_table = log_table + (log_columns - logsumexp(log_table, axis=0))
-        if np.abs(logsumexp(log_table, axis=1) - log_rows).max() < 1e-12:
+        log_table = log_table + (log_rows - log_sum_exp(log_table, axis=1))[:, np.newaxis]
+        log_table = log_table + (log_columns - log_sum_exp(log_table, axis=0))
+        if np.abs(log_sum_exp(log_table, axis=1) - log_rows).max() < 1e-12:
             return log_table
     raise RuntimeError("the margins did not converge; use weaker associations")

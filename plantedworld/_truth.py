@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas
-from scipy.special import logit, logsumexp
+from scipy.special import logit
 
 from biaslib.runtime import unknown_name
 from plantedworld._frames import (
@@ -19,6 +19,7 @@ from plantedworld._frames import (
     frames,
     read,
 )
+from plantedworld._logs import log_sum_exp
 from plantedworld._scenes import PICTURED_OBJECTS, PICTURED_ROLES, blank_rows, object_pairs
 from plantedworld._tables import (
     CAPTION_GENDER,
@@ -169,14 +170,14 @@ class Truth:
         self._log_said(texts)
         states = self._states(None)
         rows = [[self._cells_of(reading, states)[0] for reading in read(text)] for text in texts]
-        joint = np.stack([logsumexp(row, axis=0) for row in rows])
-        return joint - logsumexp(joint, axis=1, keepdims=True)
+        joint = np.stack([log_sum_exp(row, axis=0) for row in rows])
+        return joint - log_sum_exp(joint, axis=1, keepdims=True)
 
     def log_cells_of_images(self, scenes: pandas.DataFrame) -> np.ndarray:
         """Return log P(cell | what the image shows), shape (n images, 20)."""
         states = self._states(scenes)
         joint = states.log_cells + sum(states.log_slots.values())
-        return (joint - logsumexp(joint, axis=1, keepdims=True))[states.inverse]
+        return (joint - log_sum_exp(joint, axis=1, keepdims=True))[states.inverse]
 
     def match(
         self,
@@ -235,13 +236,13 @@ class Truth:
         if given not in of_cell:
             raise unknown_name("place of the gender", given, of_cell)
         rows = self.log_words[word_indices(words)] + self.design.log_cells
-        woman, man = (logsumexp(rows[:, of_cell[given] == side], axis=1) for side in (0, 1))
+        woman, man = (log_sum_exp(rows[:, of_cell[given] == side], axis=1) for side in (0, 1))
         return woman - man
 
     def tone_log_ratio(self, words: list[str]) -> np.ndarray:
         """Return log P(word | tone 5) / P(word | tone 1), shape (n words,)."""
         rows = self.log_words[word_indices(words)] + self.design.log_cells
-        return logsumexp(rows[:, TONE == 5], axis=1) - logsumexp(rows[:, TONE == 1], axis=1)
+        return log_sum_exp(rows[:, TONE == 5], axis=1) - log_sum_exp(rows[:, TONE == 1], axis=1)
 
     def _states(self, scenes: pandas.DataFrame | None) -> "_States":
         if scenes is None:
@@ -249,8 +250,8 @@ class Truth:
         return _States.of(self, scenes)
 
     def _log_caption(self, text: str, states: "_States") -> np.ndarray:
-        values = [logsumexp(self._cells_of(reading, states), axis=1) for reading in read(text)]
-        return logsumexp(values, axis=0)[states.inverse]
+        values = [log_sum_exp(self._cells_of(reading, states), axis=1) for reading in read(text)]
+        return log_sum_exp(values, axis=0)[states.inverse]
 
     def _cells_of(self, reading: Reading, states: "_States") -> np.ndarray:
         """Log P(caption, image, cell) of one reading, shape (n states, 20)."""
@@ -274,12 +275,12 @@ class Truth:
             joint[words] = np.logaddexp(joint[words], values)
         if np.isneginf(joint).all():
             raise ValueError(f"no word fits {text!r} with what the image shows; change one of them")
-        return joint - logsumexp(joint)
+        return joint - log_sum_exp(joint)
 
     def _fill_content(self, reading: Reading, state: "_States") -> tuple[np.ndarray, np.ndarray]:
         words = word_indices(content_of_form(reading.frame, reading.content_form))
         cells = state.log_cells_with(words) + self.log_words[words] + self._log_agent(reading)
-        return words, logsumexp(cells, axis=1) + self.log_frames[words, reading.frame]
+        return words, log_sum_exp(cells, axis=1) + self.log_frames[words, reading.frame]
 
     def _fill_agent(self, reading: Reading, state: "_States") -> tuple[np.ndarray, np.ndarray]:
         place = frames()[reading.frame].place
@@ -287,7 +288,7 @@ class Truth:
         word = word_indices([reading.content])[0]
         cells = state.log_cells_with(word) + self.log_words[word]
         values = cells + self.log_agents[place][[_agent_index(agent) for agent in agents]]
-        values = logsumexp(values, axis=1) + self.log_frames[word, reading.frame]
+        values = log_sum_exp(values, axis=1) + self.log_frames[word, reading.frame]
         return word_indices(agents), values
 
     def _match_row(
@@ -307,10 +308,10 @@ class Truth:
         for reading in read(text):
             words, values = self._fill_content(replace(reading, content=None), state)
             marginal = self.log_words[words] + self.design.log_cells
-            frequency = logsumexp(marginal, axis=1) + self.log_frames[words, reading.frame]
+            frequency = log_sum_exp(marginal, axis=1) + self.log_frames[words, reading.frame]
             chosen = frequency[words == word_indices([reading.content])[0]][0]
-            parts.append(logsumexp(values) + chosen - logsumexp(frequency))
-        return logsumexp(parts)
+            parts.append(log_sum_exp(values) + chosen - log_sum_exp(frequency))
+        return log_sum_exp(parts)
 
 
 class _States:
@@ -358,9 +359,9 @@ class _States:
         return {slot: self._log_slot(slot) for slot in VISIBLE_SLOTS}
 
     def _log_slot(self, slot: str) -> np.ndarray:
-        words = (content_words()["slot"] == slot).to_numpy()
+        words = _slots() == slot
         log_words = self.truth.log_words[words] - np.log(SLOT_SHARES[slot])
-        return logsumexp(self.likelihood[:, words, np.newaxis] + log_words, axis=1)
+        return log_sum_exp(self.likelihood[:, words, np.newaxis] + log_words, axis=1)
 
     @property
     def log_image(self) -> np.ndarray:
@@ -369,12 +370,12 @@ class _States:
         slots = content_words()["slot"].drop_duplicates()
         shares = np.array([SLOT_SHARES[slot] for slot in slots])
         first = self.allowed[:, vocabulary().get_indexer(slots.index)]
-        log_kind = logsumexp(first, b=shares, axis=1)
-        return (logsumexp(cells, axis=1) + log_kind)[self.inverse]
+        log_kind = log_sum_exp(first + np.log(shares), axis=1)
+        return (log_sum_exp(cells, axis=1) + log_kind)[self.inverse]
 
     def log_cells_with(self, words: np.ndarray) -> np.ndarray:
         """Log P(image, cell | caption's word): a row per state, or per word of the only state."""
-        slot = content_words()["slot"].to_numpy()[words]
+        slot = _slots()[words]
         cells = self.log_cells
         for name, log_slot in self.log_slots.items():
             cells = cells + np.where(np.equal(slot, name)[..., np.newaxis], 0.0, log_slot)
@@ -417,6 +418,12 @@ def _pair_names() -> dict[str, str]:
     return names
 
 
+@functools.cache
+def _slots() -> np.ndarray:
+    """Return the slot of every content word."""
+    return content_words()["slot"].to_numpy(dtype=object)
+
+
 def vocabulary() -> pandas.Index:
     """Return every word that a caption can be about, words for people included."""
     return content_words().index
@@ -430,11 +437,16 @@ def word_indices(words: Iterable[str]) -> np.ndarray:
     UnknownNameError
         If a word is not in the world; the message names it.
     """
-    found = vocabulary().get_indexer([word.lower() for word in words])
-    if (found < 0).any():
-        missing = [word for word, row in zip(words, found, strict=True) if row < 0]
-        raise unknown_name("word of the planted world", missing[0], list(vocabulary()))
-    return found
+    words, rows = list(words), _rows()
+    missing = [word for word in words if word.lower() not in rows]
+    if missing:
+        raise unknown_name("word of the planted world", missing[0], list(rows))
+    return np.array([rows[word.lower()] for word in words], dtype=int)
+
+
+@functools.cache
+def _rows() -> dict[str, int]:
+    return {word: row for row, word in enumerate(vocabulary())}
 
 
 def _log_cells(design: Design, row: tuple) -> np.ndarray:
@@ -520,6 +532,6 @@ def planted_strengths(control: str, corpus: str) -> pandas.DataFrame:
         design = Design(dose=1)
         rows = log_word_given_cell(design, roles["weight"].to_numpy(), planted.loc[roles.index])
         rows = rows[roles.index.get_indexer(counted().index)] + design.log_cells
-        woman, man = (logsumexp(rows[:, side == CAPTION_GENDER], axis=1) for side in (0, 1))
+        woman, man = (log_sum_exp(rows[:, side == CAPTION_GENDER], axis=1) for side in (0, 1))
         planted.loc[counted().index, "gender"] += target - (woman - man)
     return planted

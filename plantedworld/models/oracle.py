@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas
-from scipy.special import logsumexp
 
 from biaslib.models.capabilities import (
     EMBED,
@@ -36,6 +35,7 @@ from plantedworld import (
     word_indices,
     world,
 )
+from plantedworld._logs import log_sum_exp
 from plantedworld._pictures import frame_of, package_hash
 
 __all__ = ["LOWEST", "Oracle", "load"]
@@ -173,7 +173,7 @@ class Oracle:
             log_posterior = (
                 log_posterior + self.truth.log_cells_of_images(frame_of(images)) - log_cells
             )
-            log_posterior -= logsumexp(log_posterior, axis=1, keepdims=True)
+            log_posterior -= log_sum_exp(log_posterior, axis=1, keepdims=True)
         cells = np.exp(log_posterior - log_cells / 2) - np.exp(log_cells / 2)
         return np.hstack([cells, _identities(carried)])
 
@@ -288,7 +288,7 @@ class Oracle:
         if level != "word":
             return self.truth.log_cells_of_captions(texts)
         joint = self.truth.log_words[word_indices(texts)] + self.truth.design.log_cells
-        return joint - logsumexp(joint, axis=1, keepdims=True)
+        return joint - log_sum_exp(joint, axis=1, keepdims=True)
 
 
 def load(

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas
 from scipy import special, stats
-from scipy.special import logsumexp
 
 import plantedworld
 from biaslib import models, stimuli
 from biaslib.metrics import caption_association, masked_lm
 from biaslib.runtime import progress
+from plantedworld._logs import log_sum_exp
 from plantedworld.models import checkpoints as planted_checkpoints
 from plantedworld.models.oracle import Oracle
 
@@ -89,6 +89,11 @@ def words() -> pandas.DataFrame:
     >>> words().set_index("word").loc["nurse", ["caption", "masked"]].tolist()
     ['a photo of a nurse', 'the {agent} is a [MASK].']
     """
+    return _words().copy()
+
+
+@functools.cache
+def _words() -> pandas.DataFrame:
     entities = stimuli.entities()
     objects = pandas.DataFrame({"word": entities["entity"], "slot": "object"})
     phrases = [_phrase(row.entity, row.frame) for row in entities.itertuples()]
@@ -98,7 +103,7 @@ def words() -> pandas.DataFrame:
     taxonomy = stimuli.taxonomy("sobit").assign(word=lambda rows: rows["word"].str.lower())
     slots = plantedworld.content_words()["slot"]
     listed = taxonomy[["word", "caption"]].assign(slot=slots.loc[taxonomy["word"]].to_numpy())
-    others = [word for word in slots.index[slots == "role"] if word not in set(listed["word"])]
+    others = slots.index[slots == "role"].difference(listed["word"], sort=False)
     captions = [f"a photo of {stimuli.indefinite_article(word)} {word}" for word in others]
     roles = pandas.DataFrame({"word": others, "slot": "role", "caption": captions})
     table = pandas.concat([objects, roles, listed, _of_pairs()], ignore_index=True)
@@ -357,7 +362,7 @@ def corpus_counts(scores: pandas.DataFrame, corpus: str) -> pandas.DataFrame:
     made = _world(float(dose), int(seed))
     truth, given = CORPORA[corpus](made)
     ratios = truth.log_ratio(plantedworld.vocabulary().tolist(), given=given)
-    frequency = np.exp(logsumexp(truth.log_words + truth.design.log_cells, axis=1))
+    frequency = np.exp(log_sum_exp(truth.log_words + truth.design.log_cells, axis=1))
     shares = frequency * special.expit([ratios, -ratios])
     rng = np.random.default_rng([int(seed), round(10 * dose)])
     counts = rng.multinomial(CORPUS_SIZES[corpus], shares.ravel() / shares.sum()) + 0.5
@@ -589,7 +594,7 @@ def oracle_errors(
         truth = _world(dose, seed).truth
         of_words = truth.log_words[plantedworld.word_indices(group["word"].tolist())]
         cells = truth.log_cells_of_images(scenes)
-        log_p = logsumexp(of_words[:, np.newaxis] + cells, axis=2)
+        log_p = log_sum_exp(of_words[:, np.newaxis] + cells, axis=2)
         expected = log_p[:, women].mean(axis=1) - log_p[:, ~women].mean(axis=1)
         error = np.abs(group["value"] - expected).max()
         rows.append({"measure": "logit", "dose": dose, "seed": seed, "error": error})

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas
-from scipy.special import logsumexp
 
 import plantedworld
 from biaslib import models
@@ -22,6 +21,7 @@ from biaslib.models.regions import RegionFeatures
 from biaslib.runtime import Store, progress
 from biaslib.studies import study4_captions as study
 from biaslib.studies.study4_captions import CAPTIONS, NEUTRAL, WAYS, Inputs, Way
+from plantedworld._logs import log_sum_exp
 from plantedworld.inputs.study4_captions import ORACLE, of_scenes
 from plantedworld.models import checkpoints as planted_checkpoints
 from plantedworld.models.oracle import Oracle
@@ -226,7 +226,7 @@ def _log_odds(truth: plantedworld.Truth, text: str, scene: pandas.DataFrame) -> 
         fits = words["phrase"] == reading.content_form if "{phrase}" in frame.text else True
         others = words.index[frame.carries() & fits]
         rows = plantedworld.word_indices(others)
-        share = logsumexp(truth.log_words[rows] + truth.design.log_cells, axis=1)
+        share = log_sum_exp(truth.log_words[rows] + truth.design.log_cells, axis=1)
         share = np.exp(share + truth.log_frames[rows, reading.frame])
         drawn = share[others.get_loc(reading.content)] / share.sum()
         captions = [frame.write(word, reading.agent) for word in others]
@@ -651,7 +651,10 @@ def frequencies(seeds: Iterable[int] = SEEDS, n: int = 20) -> pandas.DataFrame:
             log_words = truth.log_words[plantedworld.word_indices(words)] + truth.design.log_cells
             said = np.exp(truth.log_joint(texts)[:, 0])
             rows += zip(
-                itertools.repeat(caption), np.exp(logsumexp(log_words, axis=1)), said, strict=False
+                itertools.repeat(caption),
+                np.exp(log_sum_exp(log_words, axis=1)),
+                said,
+                strict=False,
             )
     table = pandas.DataFrame(rows, columns=["caption", "word", "text"])
     medians = table.groupby("caption", sort=False)[["word", "text"]].median()

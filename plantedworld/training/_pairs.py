@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas
 import torch
-from scipy.special import logsumexp
 
 from plantedworld import GENDERS, World, content_words, frames, vocabulary
+from plantedworld._logs import log_sum_exp
 from plantedworld.training._tokenizer import bert_tokenizer, token
 
 VIEWS = {"picture": 0.75, "none": 0.12, "white": 0.05, "no person": 0.08}
@@ -209,7 +209,7 @@ class Captions:
         keys = pandas.MultiIndex.from_arrays([self.table["frame"].to_numpy(), forms])
         distinct = keys.unique()
         truth = self.world.truth
-        frequency = np.exp(logsumexp(truth.log_words + truth.design.log_cells, axis=1))
+        frequency = np.exp(log_sum_exp(truth.log_words + truth.design.log_cells, axis=1))
         in_frame = np.exp(truth.log_frames)
         chances = [
             frequency * in_frame[:, frame] * ((phrases == form).to_numpy() if form else 1.0)
