@@ -161,9 +161,7 @@ def test_a_change_runs_those_notebooks_again_that_used_what_changed_and_no_other
 
     book.replace("probability.ipynb", "print(f", "print(undefined, f")
     book.replace("association.ipynb", "print(f", "print()\\nprint(f")
-    with pytest.raises(
-        RuntimeError, match=r"probability\.ipynb: WARNING: Executing"
-    ):
+    with pytest.raises(RuntimeError, match=r"probability\.ipynb: WARNING: Executing"):
         book.build()
     report = book.page("probability").parent / "reports" / "probability.err.log"
     assert "name 'undefined' is not defined" in report.read_text(encoding="utf-8")

@@ -120,11 +120,13 @@ def test_equals_full_enumeration_for_every_split(n_x, n_y, kind):
             assert result.p_value == count / total
             assert (result.method, result.interval) == ("enumeration", "exact")
             assert result.n_partitions == result.n_evaluated == total
-        if number % 60:
+        if number % 60 == 0:
+            other = inference.permutation_test(x, y, method="tail")
+            assert other.p_value == pytest.approx(counts["greater"] / total, rel=1e-12)
+        # The ends, where sets do not overlap, take a lattice seconds: they have a test below.
+        if number % 60 != 7:
             continue
-        other = inference.permutation_test(x, y, method="tail")
-        assert other.p_value == pytest.approx(counts["greater"] / total, rel=1e-12)
-        lattice = inference.permutation_test(x, y, method="lattice")
+        lattice = inference.permutation_test(x, y, method="lattice", accuracy=0.05)
         slack = 1 + 1e-9
         assert lattice.low / slack <= counts["greater"] / total <= lattice.high * slack
         if kind != "continuous":

@@ -148,7 +148,8 @@ def test_page_is_quiet_private_and_accessible(name, mode, visit):
     page, seen = visit(name, mode)
     assert page.evaluate("document.documentElement.dataset.theme") == mode
     assert seen.foreign == [], "a page must not ask another host for anything"
-    assert axe_violations(page) == []
+    # The dark page has the elements of the light one, in other colours.
+    assert axe_violations(page, only_colours=mode == "dark") == []
     assert seen.errors == []
     assert page.locator("mjx-merror").count() == 0, "a formula could not be set"
     if soup(name).select_one("article .math"):

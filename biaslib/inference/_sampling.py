@@ -20,11 +20,11 @@ def drawn_partitions(n: int, size: int, draws: int, rng: np.random.Generator):
     """Yield random choices of ``size`` of n items as rows of zeros and ones, in blocks."""
     while draws > 0:
         n_rows = min(BLOCK_SIZE, draws)
-        order = rng.random((n_rows, n)).argpartition(size, axis=1)[:, :size]
-        rows = np.zeros((n_rows, n))
-        np.put_along_axis(rows, order, 1.0, axis=1)
-        yield rows
-        draws -= n_rows
+        numbers = rng.random((n_rows, n))
+        chosen = numbers <= np.sort(numbers, axis=1)[:, size - 1, np.newaxis]
+        if np.count_nonzero(chosen) == n_rows * size:  # else two numbers were equal
+            yield chosen.astype(float)
+            draws -= n_rows
 
 
 def count_extreme(sums, observed, tolerance, alternative):

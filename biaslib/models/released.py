@@ -152,7 +152,8 @@ class _Released(RegionModel):
         self._require_level(level, "text")
         rows, places = self._tokens(texts), np.zeros(len(texts), dtype=int)
         if masking == "words" or level == "contextual":
-            hidden = [self._masked(row.text, row.ids, words) for row in rows]
+            spelled = self.tokenizer(list(words), add_special_tokens=False)["input_ids"]
+            hidden = [self._masked(row.text, row.ids, spelled) for row in rows]
             mask = self.tokenizer.mask_token_id
             if level == "contextual":
                 places = np.array([ids.index(mask) for ids in hidden])
@@ -169,10 +170,9 @@ class _Released(RegionModel):
         self._require_known(prepared, mask)
         return self._run(rows, prepared, read, mask=mask)
 
-    def _masked(self, text: str, ids: Sequence[int], words: Sequence[str]) -> list[int]:
-        spelled = self.tokenizer(list(words), add_special_tokens=False)["input_ids"]
+    def _masked(self, text: str, ids: Sequence[int], words: Sequence[Sequence[int]]) -> list[int]:
         try:
-            found = masked(ids, spelled, self.tokenizer.mask_token_id)
+            found = masked(ids, words, self.tokenizer.mask_token_id)
         except ValueError as error:
             raise ValueError(f"{text!r}: {error}, and the released code stops at such") from error
         refill = [self.tokenizer.pad_token_id] * (len(ids) - len(found))

@@ -15,7 +15,8 @@ import pandas
 
 from biaslib import inference, stimuli
 from biaslib.metrics.association import cosines, effect_size_of_scores
-from biaslib.runtime import progress
+from biaslib.models import stored
+from biaslib.runtime import Store, progress
 from biaslib.stimuli import pool as word_pools
 
 __all__ = [
@@ -89,7 +90,10 @@ class EmbeddedTest:
 
 
 def embed_tests(
-    encoder, tests: Sequence[str | stimuli.AssociationTest], level: str
+    encoder,
+    tests: Sequence[str | stimuli.AssociationTest],
+    level: str,
+    store: Store | None = None,
 ) -> list[EmbeddedTest]:
     """Embed several tests at one level; an item that they share is encoded once.
 
@@ -102,6 +106,8 @@ def embed_tests(
         Names of :func:`biaslib.stimuli.association_tests`, or tests at the level asked for.
     level
         ``word``, ``sentence`` or ``contextual``.
+    store
+        Where embeddings are kept; None keeps none.
 
     Raises
     ------
@@ -115,7 +121,7 @@ def embed_tests(
     ]
     keys = sorted({item for test in tests for each in SETS for item in _items(test, each)})
     texts, words = (list(column) for column in zip(*keys, strict=True))
-    rows = encoder.embed(texts, level=level, words=words if level == "contextual" else None)
+    rows = _embedded(encoder, texts, words, level, store)
     place = {key: position for position, key in enumerate(keys)}
     return [
         EmbeddedTest(
@@ -127,6 +133,20 @@ def embed_tests(
         )
         for test in tests
     ]
+
+
+def _embedded(encoder, texts: list[str], words: list[str], level: str, store: Store | None):
+    def ask(which: Sequence[int], images: None = None) -> np.ndarray:
+        carried = [words[at] for at in which] if level == "contextual" else None
+        return encoder.embed([texts[at] for at in which], level=level, words=carried)
+
+    if store is None:
+        return ask(range(len(texts)))
+    items = texts
+    if level == "contextual":
+        items = [f"{text}\x1f{word}" for text, word in zip(texts, words, strict=True)]
+    settings = {"store": store, "shard_size": 2_048, "level": level}
+    return stored.answers(encoder, "text embeddings at a level", ask, texts=items, **settings)
 
 
 def _items(test, each: str) -> list[tuple[str, str]]:
@@ -178,7 +198,11 @@ def score(
 
 
 def run(
-    encoder, names: Iterable[str], levels: Iterable[str] = LEVELS, **settings
+    encoder,
+    names: Iterable[str],
+    levels: Iterable[str] = LEVELS,
+    store: Store | None = None,
+    **settings,
 ) -> tuple[pandas.DataFrame, list[EmbeddedTest]]:
     """Score tests at levels: tidy scores, one row a test and level, and the embedded tests.
 
@@ -188,6 +212,8 @@ def run(
         As :func:`embed_tests`.
     names, levels
         Tests and levels.
+    store
+        Where embeddings are kept; None keeps none.
     settings
         As :func:`score`.
 
@@ -200,7 +226,7 @@ def run(
         In the order of the rows.
     """
     names = list(names)
-    embedded = [each for level in levels for each in embed_tests(encoder, names, level)]
+    embedded = [each for level in levels for each in embed_tests(encoder, names, level, store)]
     scored = [score(each, **settings) for each in progress(embedded, "scoring tests")]
     scores = pandas.DataFrame(scored)
     scores.insert(0, "study", "text encoders")
@@ -226,7 +252,9 @@ class EmbeddedPool:
     directions: np.ndarray
 
 
-def embed_pool(encoder, words: pandas.DataFrame, level: str) -> EmbeddedPool:
+def embed_pool(
+    encoder, words: pandas.DataFrame, level: str, store: Store | None = None
+) -> EmbeddedPool:
     """Embed a pool of words, in sentences of the tests' frames where the level asks for sentences.
 
     The mean cosine of a target with the sentences of a word is the target's unit vector times
@@ -236,8 +264,8 @@ def embed_pool(encoder, words: pandas.DataFrame, level: str) -> EmbeddedPool:
     texts = [[word] if level == "word" else stimuli.sentences(word, kind) for word, kind in kinds]
     flat = [text for each in texts for text in each]
     owner = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
-    carried = words["word"].to_numpy()[owner].tolist() if level == "contextual" else None
-    rows = encoder.embed(flat, level=level, words=carried).astype(float)
+    carried = words["word"].to_numpy()[owner].tolist()
+    rows = _embedded(encoder, flat, carried, level, store).astype(float)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     sums = np.zeros((len(texts), rows.shape[1]))
     np.add.at(sums, owner, rows)
@@ -245,10 +273,13 @@ def embed_pool(encoder, words: pandas.DataFrame, level: str) -> EmbeddedPool:
 
 
 def embed_pools(
-    encoder, words: pandas.DataFrame, levels: Iterable[str] = LEVELS
+    encoder,
+    words: pandas.DataFrame,
+    levels: Iterable[str] = LEVELS,
+    store: Store | None = None,
 ) -> dict[str, EmbeddedPool]:
     """Embed a pool of words at several levels: see :func:`embed_pool`."""
-    return {level: embed_pool(encoder, words, level) for level in levels}
+    return {level: embed_pool(encoder, words, level, store) for level in levels}
 
 
 @dataclass(frozen=True)

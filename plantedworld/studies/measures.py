@@ -17,7 +17,9 @@ from scipy import special, stats
 import plantedworld
 from biaslib import models, stimuli
 from biaslib.metrics import caption_association, masked_lm
-from biaslib.runtime import progress
+from biaslib.models.images import pictures
+from biaslib.runtime import Store, progress
+from biaslib.studies import study3_clip_audit
 from plantedworld._logs import log_sum_exp
 from plantedworld.models import checkpoints as planted_checkpoints
 from plantedworld.models.oracle import Oracle
@@ -281,8 +283,9 @@ def in_costume(scenes: pandas.DataFrame) -> pandas.DataFrame:
 
 def run_similarity(
     scenes: pandas.DataFrame,
-    pictures: dict[str, np.ndarray],
+    drawings: dict[str, np.ndarray],
     seeds: Iterable[int] = VERDICT_SEEDS,
+    store: Store | None = None,
 ) -> pandas.DataFrame:
     """Return the measures of study 3 for the oracle, for a count, and for every shipped CLIP.
 
@@ -290,11 +293,13 @@ def run_similarity(
     ----------
     scenes
         Portraits, as of :func:`portraits`: what the oracle reads.
-    pictures
+    drawings
         The same portraits drawn, by style: what CLIP sees. Row i shows a person of the gender of
         row i of the scenes.
     seeds
         Of the worlds.
+    store
+        Where encodings of pictures are kept; None keeps none.
 
     Returns
     -------
@@ -316,10 +321,17 @@ def run_similarity(
         if (dose, seed) in shipped:
             clip = models.load("clip", profile="planted", dose=dose, seed=seed)
             texts = clip.encode_text(captions).astype(float)
-            for style, drawn in pictures.items():
-                found = similarity_scores(texts @ clip.encode_image(drawn).T, clip.scale, women)
+            for style, drawn in drawings.items():
+                shown = _encoded(clip, drawn, store)
+                found = similarity_scores(texts @ shown.T, clip.scale, women)
                 tables += _scored(base, "clip", style, found)
     return pandas.concat(tables, ignore_index=True)
+
+
+def _encoded(clip, drawn: np.ndarray, store: Store | None) -> np.ndarray:
+    if store is None:
+        return clip.encode_image(drawn)
+    return study3_clip_audit.embed_images(clip, pictures(drawn), store)
 
 
 def _with_truth(rows: pandas.DataFrame, dose: float, seed: int) -> pandas.DataFrame:

@@ -373,7 +373,9 @@ def _with_regions(scenes: pandas.DataFrame, drawn: np.ndarray) -> WithRegions:
 
 
 def visibility(
-    opacities: Sequence[float] = OPACITIES, seeds: Iterable[int] = SEEDS
+    opacities: Sequence[float] = OPACITIES,
+    seeds: Iterable[int] = SEEDS,
+    store: Store | None = None,
 ) -> pandas.DataFrame:
     """Return what is picked for anti-stereotypical objects drawn more or less transparent.
 
@@ -401,12 +403,14 @@ def visibility(
             (curve, CURVE_SCENES, CURVE_DRAW),
             (target, TARGET_SCENES, TARGET_DRAW),
         ):
-            tables += [_picks(asked, each, seed, n, draw) for each in at]
+            tables += [_picks(asked, each, seed, n, draw, store) for each in at]
     return pandas.concat(tables, ignore_index=True)
 
 
 def seen_without_bias(
-    opacities: Sequence[float] = (0.4, 0.5), seeds: Iterable[int] = SEEDS
+    opacities: Sequence[float] = (0.4, 0.5),
+    seeds: Iterable[int] = SEEDS,
+    store: Store | None = None,
 ) -> pandas.DataFrame:
     """Return vlrs of models without bias by how opaque the object is: how well they see it.
 
@@ -422,7 +426,7 @@ def seen_without_bias(
     for seed, opacity in itertools.product(seeds, opacities):
         ways = [way for way in shipped_ways(3, seed) if way.as_in_paper]
         asked = [(way, 0, checkpoint) for way in ways for checkpoint in zero_seeds(way)]
-        tables.append(_picks(asked, opacity, seed, TARGET_SCENES, OPACITY_DRAW))
+        tables.append(_picks(asked, opacity, seed, TARGET_SCENES, OPACITY_DRAW, store))
     groups = pandas.concat(tables).groupby(["model", "opacity"], sort=False)
     counts = groups["checkpoint"].nunique()
     table = pandas.DataFrame({"vlrs": groups["vlrs"].mean(), "checkpoints": counts})
@@ -430,7 +434,12 @@ def seen_without_bias(
 
 
 def _picks(
-    asked: Iterable[tuple[Way, float, int]], opacity: float, seed: int, n: int, draw: int
+    asked: Iterable[tuple[Way, float, int]],
+    opacity: float,
+    seed: int,
+    n: int,
+    draw: int,
+    store: Store | None,
 ) -> pandas.DataFrame:
     """What models pick for n anti-stereotypical objects; asked: way, dose and checkpoint."""
     given = choices(seed, 2 * n, "visible", draw)
@@ -442,7 +451,8 @@ def _picks(
     units = {"opacity": opacity, "seed": seed, "triplet": given.table["triplet"].tolist()}
     shown, tables = _with_regions(scenes, drawn), []
     for way, dose, checkpoint in asked:
-        scores = study.caption_scores(_model(way, dose, checkpoint), way.head, shown, texts)
+        model = _model(way, dose, checkpoint)
+        scores = study.caption_scores(model, way.head, shown, texts, store)
         labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
         tables.append(pandas.DataFrame(labels | units | _picked(scores)))
     return pandas.concat(tables, ignore_index=True)

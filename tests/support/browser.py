@@ -121,11 +121,14 @@ class Visit:
             self.errors.append(f"{answer.status}: {answer.url}")
 
 
-def axe_violations(page, impacts=("serious", "critical")) -> list[str]:
+def axe_violations(page, impacts=("serious", "critical"), only_colours: bool = False) -> list[str]:
     """Run axe-core on a page; return the violations of the given impacts, one line each."""
     if not page.evaluate("() => typeof window.axe === 'object' && !!window.axe.run"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    result = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    options = {"resultTypes": ["violations"]}
+    if only_colours:
+        options["runOnly"] = ["cat.color"]
+    result = page.evaluate("options => axe.run(document, options)", options)
     return [
         f"{each['id']} ({each['impact']}): {node['target']} {node['html'][:160]}"
         for each in result["violations"]
