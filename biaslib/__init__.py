@@ -5,6 +5,6 @@ Layers, from the top down (an import only ever points down): ``report``, ``studi
 imports none of them, so that it is instant and never needs torch.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = ["__version__"]

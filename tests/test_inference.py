@@ -213,8 +213,9 @@ def test_bootstrap_agrees_with_a_slow_one_that_copies_rows():
     cosines_a = rng.uniform(-1, 1, (16, 6))
     cosines_b = rng.uniform(-1, 1, (16, 4))
     slow = slow_bootstrap(cosines_a, cosines_b, units, 1, 6_000, np.random.default_rng(0))
+    settings = {"method": "percentile", "n_resamples": 6_000, "rng": 1}
     fast = inference.bootstrap_effect_size(
-        cosines_a, cosines_b, *(units[s] for s in "XYAB"), n_resamples=6_000, rng=1
+        cosines_a, cosines_b, *(units[s] for s in "XYAB"), **settings
     )
     assert stats.ks_2samp(slow, fast.values).pvalue > 0.001
     np.testing.assert_allclose([fast.low, fast.high], np.quantile(slow, [0.025, 0.975]), atol=0.06)

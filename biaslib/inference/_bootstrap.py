@@ -10,7 +10,7 @@ from scipy import stats
 
 from biaslib.metrics.inputs import real_numbers, require_ddof, require_finite
 
-METHODS = ("percentile", "bca")
+METHODS = ("percentile", "bca", "auto")
 
 Statistic = Callable[..., np.ndarray]
 
@@ -87,7 +87,9 @@ def bootstrap(
     n_units
         Number of units in each sample.
     method
-        ``"percentile"``, or ``"bca"`` for a statistic that is one number.
+        ``"percentile"``; ``"bca"`` for a statistic that is one number, which comes nearer to its
+        level with few units; or ``"auto"``: ``"bca"``, but ``"percentile"`` for a table and where
+        the statistic is not defined without one of the units.
     confidence
         Level of the interval.
     n_resamples
@@ -133,6 +135,10 @@ def bootstrap(
         raise ValueError("the statistic is not defined in any resample")
     tail = (1.0 - confidence) / 2.0
     levels = np.array([tail, 1.0 - tail])
+    if method == "auto":
+        whole = values.ndim == 1
+        left_out = _left_out(statistic, n_units) if whole else [np.nan]
+        method = "bca" if all(np.isfinite(each).all() for each in left_out) else "percentile"
     if method == "bca":
         levels = _bca_levels(statistic, n_units, estimate, values, levels)
     low, high = _quantiles(values, levels)
@@ -151,6 +157,7 @@ def bootstrap_effect_size(
     a_units: ArrayLike,
     b_units: ArrayLike,
     ddof: int = 1,
+    method: str = "auto",
     **settings,
 ) -> Interval:
     r"""Return an interval of an effect size that resamples target and attribute words.
@@ -169,6 +176,8 @@ def bootstrap_effect_size(
         The word that each item carries: (n_x,), (n_y,), (n_a,), (n_b,).
     ddof
         What is taken from n in the divisor of the variance, 0 or 1.
+    method
+        As :func:`bootstrap`.
     settings
         As :func:`bootstrap`.
 
@@ -209,7 +218,7 @@ def bootstrap_effect_size(
         scores = first @ (a / a.sum(0)) - second @ (b / b.sum(0))
         return _weighted_effect_sizes(scores, x, y, ddof)
 
-    return bootstrap(statistic, [owner.max() + 1 for owner in owners], **settings)
+    return bootstrap(statistic, [owner.max() + 1 for owner in owners], method, **settings)
 
 
 def _resampled(statistic, n_units, n_resamples: int, rng, at_once: int) -> np.ndarray:
@@ -243,19 +252,25 @@ def _bca_levels(statistic, n_units, estimate, values, levels) -> np.ndarray:
     if values.ndim > 1:
         raise ValueError("method 'bca' is for one number; a table has 'percentile'")
     values = values[np.isfinite(values)]
-    below = (np.mean(values < estimate) + np.mean(values <= estimate)) / 2.0
+    near = 1e-9 * np.ptp(values)  # values that rounding alone tells from the estimate are ties
+    below = (np.mean(values < estimate - near) + np.mean(values <= estimate + near)) / 2.0
     least = 0.5 / values.size
     shift = stats.norm.ppf(np.clip(below, least, 1.0 - least))
     moved = shift + stats.norm.ppf(levels)
     return stats.norm.cdf(shift + moved / (1.0 - _acceleration(statistic, n_units) * moved))
 
 
-def _acceleration(statistic, n_units) -> float:
-    cubes = squares = 0.0
+def _left_out(statistic, n_units):
+    """Yield the statistic without one unit of each sample in turn: (n_k,)."""
     for k, n in enumerate(n_units):
         weights = [np.ones((other, n)) for other in n_units]
         weights[k] = 1.0 - np.eye(n)
-        left_out = np.asarray(statistic(*weights), dtype=float) if n > 1 else np.zeros(1)
+        yield np.asarray(statistic(*weights), dtype=float) if n > 1 else np.zeros(1)
+
+
+def _acceleration(statistic, n_units) -> float:
+    cubes = squares = 0.0
+    for n, left_out in zip(n_units, _left_out(statistic, n_units), strict=True):
         if not np.isfinite(left_out).all():
             raise ValueError("without one unit the statistic is not defined: use 'percentile'")
         influence = (n - 1) * (left_out.mean() - left_out)

@@ -367,11 +367,11 @@ def score(
     -------
     dict
         *value* (effect size; NaN where the scores have no spread), *low* and *high* (95%,
-        percentile, target and attribute words resampled), *numerator* (what the effect size
-        divides by the spread), *p_value* with *p_low*, *p_high* and *p_method*, *p_value_words*,
-        *p_value_images* (NaN where a picture is in both target sets), *p_value_attributes* (of
-        Experiment 2, words as units: a relabelled target takes the attribute images of its new
-        label), *n* (the units), *n_words*, *n_images* of the targets.
+        target and attribute words resampled, BCa where it is defined), *numerator* (what the
+        effect size divides by the spread), *p_value* with *p_low*, *p_high* and *p_method*,
+        *p_value_words*, *p_value_images* (NaN where a picture is in both target sets),
+        *p_value_attributes* (of Experiment 2, words as units: a relabelled target takes the
+        attribute images of its new label), *n* (the units), *n_words*, *n_images* of the targets.
 
     Raises
     ------
@@ -794,9 +794,8 @@ def _interval(
         weights = {name: drawn["XYAB".index(name[0])][owners[name]] for name in SETS}
         return _weighted(near, weights, experiment)
 
-    found = inference.bootstrap(
-        statistic, [len(each) for each in known], n_resamples=n_resamples, rng=seed
-    )
+    sizes = [len(each) for each in known]
+    found = inference.bootstrap(statistic, sizes, "auto", n_resamples=n_resamples, rng=seed)
     return found.low, found.high
 
 
