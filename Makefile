@@ -23,12 +23,14 @@ help:
 
 install: $(INSTALLED)
 
-# pip compares every file that it gets with its hash, and installs nothing that is not listed.
+# pip compares every file that it gets with its hash, what it builds others with included.
 $(INSTALLED): pyproject.toml requirements.txt
 	@echo "== Installing into $(VENV): a few minutes the first time (PyTorch is large)"
 	@command -v "$(PYTHON)" >/dev/null || { echo "Python 3.11 is needed and '$(PYTHON)' is not there. Install it, or name another one: make PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
-	PIP_CONSTRAINT=requirements.txt $(BIN)/python -m pip install --progress-bar on --require-hashes --requirement requirements.txt
+	sed -nE '/^(packaging|setuptools|wheel)==/,/[^\\]$$/p' requirements.txt > $(VENV)/build.txt
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement $(VENV)/build.txt
+	$(BIN)/python -m pip install --progress-bar on --require-hashes --no-build-isolation --requirement requirements.txt
 	$(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -139,8 +139,9 @@ def test_make_install_compares_every_file_with_a_hash():
     assert brought >= {*FIXED, "setuptools", "ruff", "pytest", "hypothesis", "playwright"}
     assert {each: importlib.metadata.version(each) for each in brought}.items() <= versions.items()
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    locked, editable = re.findall("^.*pip install.*$", makefile, re.MULTILINE)
-    assert "--require-hashes --requirement requirements.txt" in locked
+    build, locked, editable = re.findall("^.*pip install.*$", makefile, re.MULTILINE)
+    assert "--require-hashes --requirement $(VENV)/build.txt" in build
+    assert "--require-hashes --no-build-isolation --requirement requirements.txt" in locked
     assert "--no-deps --no-build-isolation --editable ." in editable
 
 
