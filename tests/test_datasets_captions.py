@@ -139,10 +139,23 @@ def require_plain_names_on_spark(session, tmp_path):
         assert found["captions"].item() == found.attrs["rows"]
         assert found["female"].item() == (60 if name else 5 * 60)
         pandas.testing.assert_frame_equal(captions.group_counts(folder / name, ["nurse"]), found)
+    (folder / "b").mkdir()
+    write(folder / "b" / "_part.parquet", ["his nurse"], "caption")
+    with pytest.raises(DataError, match=r"begin with _ or a dot, such as .*_part\.parquet, the f"):
+        captions.group_counts_on_spark(session, folder, ["nurse"])
+    (folder / "b" / "_part.parquet").unlink()
     with pytest.raises(DataError, match=r"none\.parquet cannot be read by Spark"):
         captions.group_counts_on_spark(session, tmp_path / "none.parquet", ["nurse"])
     with pytest.raises(DataError, match=r"has no column 'text' of text; it has caption \(string\)"):
         captions.group_counts_on_spark(session, folder, ["nurse"], column="text")
+
+
+def test_a_count_that_does_not_fit_the_memory_says_what_to_give(tmp_path):
+    rng = np.random.default_rng(0)
+    texts = [" ".join(map(str, rng.integers(0, 10**9, 40))) + " her nurse" for _ in range(20_000)]
+    path = write(tmp_path / "large.parquet", texts, "caption")
+    with pytest.raises(DataError, match=r"large\.parquet with memory='2MB': .*more memory"):
+        captions.group_counts(path, ["nurse"], memory="2MB")
 
 
 def test_shares_are_those_of_table_1_in_both_readings():

@@ -20,6 +20,7 @@ The query is one SQL text. DuckDB runs it on one machine (``biaslib[captions]``)
 same on a cluster (``biaslib[spark]``, which needs Java) for a corpus that outgrows the machine.
 """
 
+import contextlib
 import re
 import tempfile
 import unicodedata
@@ -45,6 +46,9 @@ __all__ = [
     "normalised",
     "proportions",
 ]
+
+MEMORY = "1500MB"
+"""What DuckDB may take before it writes to the disk."""
 
 PRONOUNS = {
     "female": ("she", "her", "hers", "herself"),
@@ -204,7 +208,7 @@ def group_counts(
     column: str | None = None,
     *,
     threads: int | None = None,
-    memory: str = "1500MB",
+    memory: str = MEMORY,
     only_sound: bool = False,
 ) -> pandas.DataFrame:
     """Count the captions that hold each word, and those that hold words of a group too: DuckDB.
@@ -256,14 +260,13 @@ def group_counts(
     found = _checked(corpus, files, column, only_sound)
     with tempfile.TemporaryDirectory() as folder:
         files = [_without_invalid(path, column, found, Path(folder)) for path in files]
-        connection = _duckdb(threads, memory, folder)
-        connection.register("entries", entries)
         source = _source(files)
         query = _query(DUCKDB, source, column, groups[a], groups[b])
-        counted = connection.execute(query).df()
         totals = f"SELECT count(*), count({_quoted(column)}) FROM {source}"
-        n_rows, n_texts = connection.execute(totals).fetchone()
-        connection.close()
+        with _duckdb(corpus, threads, memory, folder) as connection:
+            connection.register("entries", entries)
+            counted = connection.execute(query).df()
+            n_rows, n_texts = connection.execute(totals).fetchone()
     return _finished(counted, entries, a, b, n_rows, n_rows - n_texts, found)
 
 
@@ -298,8 +301,8 @@ def group_counts_on_spark(
     Raises
     ------
     DataError
-        If the session cannot read the corpus, or it lacks the column or has something else than
-        text in it.
+        If the session cannot read the corpus, or would leave out some of its files; or the corpus
+        lacks the column or has something else than text in it.
     ValueError
         As of :func:`biaslib.datasets.group_counts`.
     """
@@ -412,10 +415,8 @@ def matching_captions(
         f"WHERE contains(text, ' {entry} ') AND {holds} "
         f"ORDER BY md5(concat({int(seed)}, caption)), caption LIMIT {int(n)}"
     )
-    connection = _duckdb(None, "1500MB", None)
-    found = connection.execute(query).df()
-    connection.close()
-    return found
+    with _duckdb(corpus, None, MEMORY, None) as connection:
+        return connection.execute(query).df()
 
 
 def _entries(words: Sequence[str]) -> pandas.DataFrame:
@@ -480,7 +481,9 @@ def _share(k: int, n: int, confidence: float) -> tuple[float, float, float, int]
     return found.proportion, found.low, found.high, int(n)
 
 
-def _duckdb(threads: int | None, memory: str, folder: str | None):
+@contextlib.contextmanager
+def _duckdb(corpus: str | Path, threads: int | None, memory: str, folder: str | None):
+    """Yield a connection; what DuckDB cannot do to a corpus is a :class:`DataError`."""
     try:
         import duckdb
     except ImportError as error:
@@ -488,9 +491,16 @@ def _duckdb(threads: int | None, memory: str, folder: str | None):
     settings = {"memory_limit": memory, "preserve_insertion_order": False}
     settings |= {"threads": threads} if threads else {}
     settings |= {"temp_directory": folder} if folder else {}
-    connection = duckdb.connect(config=settings)
-    connection.execute("SET enable_progress_bar = false")
-    return connection
+    try:
+        with duckdb.connect(config=settings) as connection:
+            connection.execute("SET enable_progress_bar = false")
+            yield connection
+    except duckdb.Error as error:
+        said = str(error).partition("\n")[0]
+        raise DataError(
+            f"DuckDB cannot count {corpus} with memory={memory!r}: {said}. Give it more memory or "
+            "fewer threads, or room in the folder for temporary files"
+        ) from error
 
 
 def _source(files: Sequence[Path]) -> str:
@@ -507,6 +517,7 @@ def _of_spark(session: Any, corpus: str | Path, column: str) -> Any:
     """Return a corpus as Spark's table, its name taken as it is and not as a pattern of Hadoop."""
     from pyspark.errors import PySparkException
 
+    _require_names_that_spark_reads(Path(str(corpus)))
     name = re.sub(r"([*?\[\]{}\\])", r"\\\1", str(corpus))
     try:
         table = session.read.option("recursiveFileLookup", True).parquet(name)
@@ -520,6 +531,18 @@ def _of_spark(session: Any, corpus: str | Path, column: str) -> Any:
             "name of the captions' column"
         )
     return table
+
+
+def _require_names_that_spark_reads(corpus: Path) -> None:
+    """Refuse a folder on this machine with files that Spark would leave out without a word."""
+    below = corpus.rglob("*.parquet") if corpus.is_dir() else ()
+    named = ((path, path.relative_to(corpus).parts) for path in sorted(below))
+    left_out = [path for path, parts in named if any(part.startswith(("_", ".")) for part in parts)]
+    if left_out:
+        raise DataError(
+            f"Spark leaves out names that begin with _ or a dot, such as {left_out[0]}, the first "
+            f"of {len(left_out)}. Rename them, or count with group_counts"
+        )
 
 
 def _quoted(column: str, quote: str = '"') -> str:
