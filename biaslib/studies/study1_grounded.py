@@ -408,10 +408,21 @@ def score_released(
     seed
         Of the shuffles; the released code has none.
     """
-    row, result = _described(sets, experiment, seed), _defined(sets, experiment)
-    if result is None:
-        return [row | {"value": np.nan}]
-    return [row | each for each in released.rows(result, seed, p_values)]
+    return _rows_released([(sets, experiment)], seed, p_values)
+
+
+def _rows_released(
+    cases: Sequence[tuple[EmbeddedSets, int]], seed: int = 0, p_values: bool = True
+) -> list[dict[str, object]]:
+    described = [_described(sets, experiment, seed) for sets, experiment in cases]
+    results = [_defined(sets, experiment) for sets, experiment in cases]
+    defined = [each for each in results if each is not None]
+    found = released.p_values(defined, seed) if p_values else [{} for _ in defined]
+    rows, tested = [], iter(zip(defined, found, strict=True))
+    for row, result in zip(described, results, strict=True):
+        every = [{"value": np.nan}] if result is None else released.rows(*next(tested))
+        rows += [row | each for each in every]
+    return rows
 
 
 def _described(sets: EmbeddedSets, experiment: int, seed: int) -> dict[str, object]:
@@ -524,8 +535,7 @@ def _run_released(model, every, experiments, maskings, with_images, store, setti
             for sets in embedded
             for experiment in released.asked(masking, sets.level, experiments)
         ]
-        for sets, experiment in progress(cases, f"{model.name}: scoring"):
-            rows += score_released(sets, experiment, **settings)
+        rows += _rows_released(cases, **settings)
     return rows
 
 
