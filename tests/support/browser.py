@@ -121,13 +121,17 @@ class Visit:
             self.errors.append(f"{answer.status}: {answer.url}")
 
 
+COLOUR_RULES = ["color-contrast", "link-in-text-block"]
+"""The rules of axe-core's category of colours that are on by default."""
+
+
 def axe_violations(page, impacts=("serious", "critical"), only_colours: bool = False) -> list[str]:
     """Run axe-core on a page; return the violations of the given impacts, one line each."""
     if not page.evaluate("() => typeof window.axe === 'object' && !!window.axe.run"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
     options = {"resultTypes": ["violations"]}
     if only_colours:
-        options["runOnly"] = ["cat.color"]
+        options["runOnly"] = {"type": "rule", "values": COLOUR_RULES}
     result = page.evaluate("options => axe.run(document, options)", options)
     return [
         f"{each['id']} ({each['impact']}): {node['target']} {node['html'][:160]}"
