@@ -14,11 +14,13 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
+import nbformat
 import pandas
 import policy
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from jupyter_cache import get_cache
 from support.browser import Visit, axe_violations, served
 
 from biaslib import runtime, stimuli
@@ -342,8 +344,9 @@ def test_figures_and_tables_with_a_caption_are_numbered(name, site):
 
 def executed(name: str) -> list[dict]:
     """Return the outputs of the notebook that the page was made from."""
-    path = SITE.parent / "jupyter_execute" / f"{name}.ipynb"
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    cache = get_cache(SITE.parent / ".jupyter_cache")
+    record = cache.match_cache_notebook(nbformat.read(ROOT / f"{name}.ipynb", nbformat.NO_CONVERT))
+    cells = cache.get_cache_bundle(record.pk).nb.cells
     return [output for cell in cells for output in cell.get("outputs", [])]
 
 
