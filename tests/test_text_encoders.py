@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 
-from biaslib import inference, stimuli
+from biaslib import inference, runtime, stimuli
 from biaslib.metrics.association import effect_size
 from biaslib.stimuli import pool as word_pools
 from biaslib.studies import text_encoders as study
@@ -162,6 +162,22 @@ def test_the_pool_says_when_it_is_too_small():
     small = word_pools.word_pool(20, rng=0)
     with pytest.raises(ValueError, match="are needed"):
         word_pools.draw_matched(["lawyer"], ["count noun"], small, 2, np.random.default_rng(0))
+
+
+def test_a_test_of_another_level_is_refused(toy):
+    with pytest.raises(ValueError, match="C6 is at level sentence, not at word"):
+        study.embed_tests(toy, [stimuli.seat_test("C6")], "word")
+
+
+@pytest.mark.parametrize("level", study.LEVELS)
+def test_stored_embeddings_are_those_of_the_encoder(encoder, level, tmp_path):
+    store = runtime.Store(tmp_path)
+    plain, first, again = (
+        study.embed_tests(encoder, ["C6"], level, each)[0] for each in (None, store, store)
+    )
+    for each in "XYAB":
+        np.testing.assert_allclose(first.embeddings[each], plain.embeddings[each], atol=1e-6)
+        np.testing.assert_array_equal(again.embeddings[each], first.embeddings[each])
 
 
 @pytest.mark.parametrize(("name", "expected"), [("C3", 0.3332), ("C6", 1.2938)])

@@ -537,12 +537,16 @@ def _require_names_that_spark_reads(corpus: Path) -> None:
     """Refuse a folder on this machine with files that Spark would leave out without a word."""
     below = corpus.rglob("*.parquet") if corpus.is_dir() else ()
     named = ((path, path.relative_to(corpus).parts) for path in sorted(below))
-    left_out = [path for path, parts in named if any(part.startswith(("_", ".")) for part in parts)]
+    left_out = [path for path, parts in named if any(map(_is_hidden, parts))]
     if left_out:
         raise DataError(
             f"Spark leaves out names that begin with _ or a dot, such as {left_out[0]}, the first "
             f"of {len(left_out)}. Rename them, or count with group_counts"
         )
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def _quoted(column: str, quote: str = '"') -> str:

@@ -114,11 +114,14 @@ def embed_tests(
     UnknownNameError
         If there is no such test or level.
     ValueError
-        If the encoder cannot encode an item.
+        If the encoder cannot encode an item, or a test is of another level.
     """
     tests = [
         stimuli.association_test(each, level) if isinstance(each, str) else each for each in tests
     ]
+    for each in tests:
+        if each.level != level:
+            raise ValueError(f"the test {each.name} is at level {each.level}, not at {level}")
     keys = sorted({item for test in tests for each in SETS for item in _items(test, each)})
     texts, words = (list(column) for column in zip(*keys, strict=True))
     rows = _embedded(encoder, texts, words, level, store)
@@ -258,7 +261,8 @@ def embed_pool(
     """Embed a pool of words, in sentences of the tests' frames where the level asks for sentences.
 
     The mean cosine of a target with the sentences of a word is the target's unit vector times
-    the mean of the sentences' unit vectors; so one mean a word is all that is kept.
+    the mean of the sentences' unit vectors; so one mean a word is all that is kept. The sentences'
+    embeddings are kept in the store, if there is one.
     """
     kinds = zip(words["word"], words["kind"], strict=True)
     texts = [[word] if level == "word" else stimuli.sentences(word, kind) for word, kind in kinds]

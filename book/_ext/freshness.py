@@ -91,20 +91,24 @@ def run_together(paths: list[Path], cache, timeout: int) -> None:
     threads = os.environ.get(THREADS)
     os.environ[THREADS] = threads or str(max(1, (os.cpu_count() or 1) // n))
     LOGGER.info("running %d notebooks, %d at a time", len(waiting), n)
-    # Without large outputs the largest files are the longest to run.
-    waiting.sort(key=lambda path: path.stat().st_size, reverse=True)
-    with ThreadPoolExecutor(n) as pool:
-        running = {pool.submit(executed, path, timeout): path for path in waiting}
-        for number, done in enumerate(as_completed(running), 1):
-            path, result = running[done], done.result()
-            said = "failed; it will run again" if result.err else f"ran in {result.time:.0f} s"
-            LOGGER.info("[%d of %d] %s %s", number, len(waiting), path.stem, said)
-            if not result.err:
-                seconds = {"execution_seconds": result.time}
-                bundle = CacheBundleIn(result.nb, str(path), data=seconds)
-                cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
-    if threads is None:
-        del os.environ[THREADS]
+    try:
+        with ThreadPoolExecutor(n) as pool:
+            running = {pool.submit(executed, path, timeout): path for path in waiting}
+            for number, done in enumerate(as_completed(running), 1):
+                path, result = running[done], done.result()
+                said = "failed; it will run again" if result.err else f"ran in {result.time:.0f} s"
+                LOGGER.info("[%d of %d] %s %s", number, len(waiting), path.stem, said)
+                if not result.err:
+                    keep(path, result, cache)
+    finally:
+        if threads is None:
+            del os.environ[THREADS]
+
+
+def keep(path: Path, result, cache) -> None:
+    """Put the result of running a notebook into the cache, as myst-nb does."""
+    bundle = CacheBundleIn(result.nb, str(path), data={"execution_seconds": result.time})
+    cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
 
 
 def at_once(n_waiting: int) -> int:

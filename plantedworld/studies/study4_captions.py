@@ -381,7 +381,7 @@ def visibility(
 
     All dose-0 checkpoints of a model are asked, those that others start from left out: nothing is
     planted in any of them. At the opacity of the target more scenes are drawn than elsewhere, and
-    others.
+    others. Scores are kept in the store, if there is one.
 
     Returns
     -------
@@ -408,9 +408,7 @@ def visibility(
 
 
 def seen_without_bias(
-    opacities: Sequence[float] = (0.4, 0.5),
-    seeds: Iterable[int] = SEEDS,
-    store: Store | None = None,
+    opacities: Sequence[float] = (0.4, 0.5), seeds: Iterable[int] = SEEDS
 ) -> pandas.DataFrame:
     """Return vlrs of models without bias by how opaque the object is: how well they see it.
 
@@ -426,7 +424,7 @@ def seen_without_bias(
     for seed, opacity in itertools.product(seeds, opacities):
         ways = [way for way in shipped_ways(3, seed) if way.as_in_paper]
         asked = [(way, 0, checkpoint) for way in ways for checkpoint in zero_seeds(way)]
-        tables.append(_picks(asked, opacity, seed, TARGET_SCENES, OPACITY_DRAW, store))
+        tables.append(_picks(asked, opacity, seed, TARGET_SCENES, OPACITY_DRAW))
     groups = pandas.concat(tables).groupby(["model", "opacity"], sort=False)
     counts = groups["checkpoint"].nunique()
     table = pandas.DataFrame({"vlrs": groups["vlrs"].mean(), "checkpoints": counts})
@@ -439,7 +437,7 @@ def _picks(
     seed: int,
     n: int,
     draw: int,
-    store: Store | None,
+    store: Store | None = None,
 ) -> pandas.DataFrame:
     """What models pick for n anti-stereotypical objects; asked: way, dose and checkpoint."""
     given = choices(seed, 2 * n, "visible", draw)
