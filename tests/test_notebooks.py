@@ -20,6 +20,7 @@ HIDDEN = {
     "study3_clip_audit": 2,
     "study4_captions": 2,
     "text_encoders": 4,
+    "what_holds_up": 2,
 }
 """Cells that install the package, end the page with its stamp, or check a written solution."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from biaslib.inference._bootstrap import Interval, bootstrap
 from biaslib.metrics.caption_selection import SelectionScores
@@ -78,8 +78,9 @@ def proportion_interval(successes: float, n: int, confidence: float = 0.95) -> P
     if n < 1 or not 0 <= successes <= n:
         raise ValueError(f"{successes} of {n}: successes must lie between 0 and n, and n above 0")
     _check_confidence(confidence)
-    found = stats.binomtest(int(successes), int(n)).proportion_ci(confidence, method="exact")
-    low, high = float(found.low), float(found.high)
+    k, tail = int(successes), (1 - confidence) / 2
+    low = float(special.betaincinv(k, n - k + 1, tail)) if k else 0.0
+    high = float(special.betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
     return ProportionInterval(successes / n, low, high, confidence, "Clopper-Pearson")
 
 

@@ -392,7 +392,11 @@ def score(
 
 
 def score_released(
-    sets: EmbeddedSets, experiment: int, seed: int = 0, p_values: bool = True
+    sets: EmbeddedSets,
+    experiment: int,
+    seed: int = 0,
+    p_values: bool = True,
+    n_bootstrap: int = 0,
 ) -> list[dict[str, object]]:
     """Return an experiment's rows of scores as the released code computes them.
 
@@ -406,21 +410,30 @@ def score_released(
     sets, experiment, p_values
         As of :func:`score`.
     seed
-        Of the shuffles; the released code has none.
+        Of the shuffles, of which the released code has none, and of the resamples.
+    n_bootstrap
+        Resamples of pictures for *low* and *high*, which the released code does not have: among
+        those that stand in the same sets. Not of Experiment 3.
     """
-    return _rows_released([(sets, experiment)], seed, p_values)
+    return _rows_released([(sets, experiment)], seed, p_values, n_bootstrap)
 
 
 def _rows_released(
-    cases: Sequence[tuple[EmbeddedSets, int]], seed: int = 0, p_values: bool = True
+    cases: Sequence[tuple[EmbeddedSets, int]],
+    seed: int = 0,
+    p_values: bool = True,
+    n_bootstrap: int = 0,
 ) -> list[dict[str, object]]:
     described = [_described(sets, experiment, seed) for sets, experiment in cases]
     results = [_defined(sets, experiment) for sets, experiment in cases]
     defined = [each for each in results if each is not None]
     found = released.p_values(defined, seed) if p_values else [{} for _ in defined]
     rows, tested = [], iter(zip(defined, found, strict=True))
-    for row, result in zip(described, results, strict=True):
+    for case, row, result in zip(cases, described, results, strict=True):
         every = [{"value": np.nan}] if result is None else released.rows(*next(tested))
+        if n_bootstrap and result is not None and result.experiment < 3:
+            low, high = _interval_of_pictures(*case, n_bootstrap, seed)
+            row |= {"low": low, "high": high}
         rows += [row | each for each in every]
     return rows
 
@@ -789,11 +802,7 @@ def _interval(
     """Resample target and attribute words; the rows of a word stay together."""
     if not n_resamples:
         return np.nan, np.nan
-    near = {
-        (one, other): cosines(sets.embeddings[one], sets.embeddings[other])
-        for one in "XY"
-        for other in SETS[2:]
-    }
+    near = _near(sets)
     labels = [*(sets.words[name] for name in "XY"), *_attribute_words(sets)]
     known = [np.unique(each) for each in labels]
     owners = {
@@ -807,6 +816,56 @@ def _interval(
     sizes = [len(each) for each in known]
     found = inference.bootstrap(statistic, sizes, "auto", n_resamples=n_resamples, rng=seed)
     return found.low, found.high
+
+
+def _near(sets: EmbeddedSets) -> dict[tuple[str, str], np.ndarray]:
+    return {
+        (one, other): cosines(sets.embeddings[one], sets.embeddings[other])
+        for one in "XY"
+        for other in SETS[2:]
+    }
+
+
+def _interval_of_pictures(
+    sets: EmbeddedSets, experiment: int, n_resamples: int, seed: int
+) -> tuple[float, float]:
+    """Resample pictures among those that stand in the same sets; what shows one stays together."""
+    near, places = _near(sets), {}
+    for name in SETS:
+        for picture in sets.images[name]:
+            places[picture] = places.get(picture, frozenset()) | {name}
+    ordered = sorted(places, key=lambda picture: sorted(places[picture]))
+    sizes = [len(list(same)) for _, same in itertools.groupby(ordered, key=places.get)]
+    at = {picture: place for place, picture in enumerate(ordered)}
+    row_of = {name: np.array([at[each] for each in sets.images[name]]) for name in SETS}
+
+    def statistic(*drawn: np.ndarray) -> np.ndarray:
+        every = np.concatenate(drawn)
+        return _weighted(near, {name: every[row_of[name]] for name in SETS}, experiment)
+
+    found = inference.bootstrap(statistic, sizes, n_resamples=n_resamples, rng=seed)
+    return found.low, found.high
+
+
+def image_counts(inputs: "Inputs") -> pandas.DataFrame:
+    """Return how many different images each test of a source has: *source*, *test*, *images*.
+
+    Of the files of a test, one for words and one for sentences, that with more images counts, as
+    in the paper's Table 1.
+    """
+    counts: dict[tuple[str, str], int] = {}
+    for name, every in inputs.items():
+        own = inputs.dataset.removeprefix("ross2021, ")
+        source = (
+            own
+            if own == "google"
+            else {"concap": "conceptual_captions"}.get(IN_DOMAIN[name], IN_DOMAIN[name])
+        )
+        for sets in every:
+            n = len({sets.images.ids[row] for row in sets.rows["image"]})
+            counts[source, sets.test] = max(n, counts.get((source, sets.test), 0))
+    rows = [(*key, n) for key, n in counts.items()]
+    return pandas.DataFrame(rows, columns=["source", "test", "images"])
 
 
 def _attribute_words(sets: EmbeddedSets) -> list[np.ndarray]:

@@ -841,6 +841,28 @@ def source_of_bias(
     return joined
 
 
+def pronoun_counts(shares: pandas.DataFrame) -> pandas.DataFrame:
+    """Return counted captions in the form of the paper's Table 1.
+
+    Parameters
+    ----------
+    shares
+        Of :func:`source_of_bias`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *word*, *male* and *female* (per cent of the captions with pronouns of one gender), their
+        *low* and *high*, and *images*, the captions; words without any are left out.
+    """
+    there = shares[shares["n"] > 0]
+    ends = {"": ("share", "share"), " low": ("low", "high"), " high": ("high", "low")}
+    table = {"word": there["word"].str.lower(), "images": there["n"].astype(int)}
+    for name, (women, men) in ends.items():
+        table |= {f"female{name}": 100 * there[women], f"male{name}": 100 * (1 - there[men])}
+    return pandas.DataFrame(table).reset_index(drop=True)
+
+
 COST = {
     "images": fairface.SPLITS["train"],
     "cpu_seconds": 9.21,

@@ -640,6 +640,27 @@ def over_selections(found: Run, seeds: Iterable[int]) -> pandas.DataFrame:
     return pandas.concat(tables, ignore_index=True)
 
 
+def selection_range(found: Run, seeds: Iterable[int] = range(40)) -> pandas.DataFrame:
+    """Return what the choice of balanced images can do: the scores' range over selections.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Tidy scores, one row a way, category and statistic: *level* ``balanced selections``;
+        *value*, the median, *low* and *high*, the 2.5% and 97.5% quantiles; *n* images.
+    """
+    drawn = over_selections(found, seeds)
+    drawn = drawn[drawn["value"].notna()]
+    groups = drawn.groupby(["model", "test", "statistic"], sort=False)
+    table = groups["value"].quantile([0.025, 0.5, 0.975]).unstack()
+    table = table.set_axis(["low", "value", "high"], axis=1).assign(n=groups["n"].first())
+    revisions = {each.way.label: each.revision for each in found.scored.values()}
+    table = table.reset_index()
+    labels = {"profile": found.inputs.profile, "dataset": found.inputs.dataset, "seed": 0}
+    labels |= {"revision": table["model"].map(revisions)}
+    return tidy(table, study=STUDY, level="balanced selections", **labels)
+
+
 def ties(found: Run) -> pandas.DataFrame:
     """Return how many images are tied, and vlbs under the two ways of counting them."""
     columns = {}

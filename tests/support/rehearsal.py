@@ -65,6 +65,7 @@ def stage(scratch: Path) -> Iterator[dict[str, str]]:
             "BIASLIB_MIRROR": f"{running.address}/files",
             "BIASLIB_LOCK": str(scratch / "biaslib-lock.json"),
             "BIASLIB_PROFILE": "paper",
+            "BIASLIB_RUNS": str(scratch / "runs"),
             "BIASLIB_STORE": str(scratch / "store"),
             "CUDA_VISIBLE_DEVICES": "",
             "HF_ENDPOINT": running.address,

@@ -1,0 +1,147 @@
+"""What a claim is checked against: a paper's printed tables, or those that a run gives."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas
+
+from biaslib import inference
+
+ANSWERS = ("follows", "in part", "does not follow")
+"""What a check of a claim can find."""
+
+
+class NoEvidenceError(LookupError):
+    """A claim cannot be checked: the message names what is missing."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found.
+
+    Attributes
+    ----------
+    answer
+        One of :data:`ANSWERS`.
+    told
+        The numbers that it rests on, in a sentence.
+    """
+
+    answer: str
+    told: str
+
+    def __post_init__(self) -> None:
+        if self.answer not in ANSWERS:
+            raise ValueError(f"{self.answer!r} is no answer: choose one of {', '.join(ANSWERS)}")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A paper's tables, as printed or as a run gives them.
+
+    Attributes
+    ----------
+    tables
+        By the names of the files of :mod:`biaslib.published`, with their columns. Those of a run
+        may have *low* and *high* of 95% intervals.
+    scores
+        Tidy scores of a run, for what the paper does not print in a table; empty for the paper.
+    """
+
+    tables: Mapping[str, pandas.DataFrame]
+    scores: pandas.DataFrame = field(default_factory=pandas.DataFrame)
+
+    def table(self, name: str, **wanted: object) -> pandas.DataFrame:
+        """Return the rows of a table with these entries (one, or any of a list, a column).
+
+        Raises
+        ------
+        NoEvidenceError
+            If there is no such table or no such row.
+        """
+        if name not in self.tables:
+            raise NoEvidenceError(f"there is no table {name}")
+        rows = _where(self.tables[name], wanted)
+        if rows.empty:
+            raise NoEvidenceError(f"{name} has no row of {_said(wanted)}")
+        return rows
+
+    def scores_of(self, **wanted: object) -> pandas.DataFrame:
+        """Return the scores of a run with these entries.
+
+        Raises
+        ------
+        NoEvidenceError
+            If this is what the paper prints, or the run has no such scores.
+        """
+        if self.scores.empty:
+            raise NoEvidenceError("the paper prints no number for it")
+        rows = _where(self.scores, wanted)
+        if rows.empty:
+            raise NoEvidenceError(f"the run has no scores of {_said(wanted)}")
+        return rows
+
+
+def _where(rows: pandas.DataFrame, wanted: Mapping[str, object]) -> pandas.DataFrame:
+    if not set(wanted) <= set(rows.columns):
+        return rows.iloc[:0]
+    fits = np.ones(len(rows), dtype=bool)
+    for column, value in wanted.items():
+        many = isinstance(value, list | tuple | set)
+        fits &= (rows[column].isin(value) if many else rows[column] == value).to_numpy()
+    return rows[fits].reset_index(drop=True)
+
+
+def _said(wanted: Mapping[str, object]) -> str:
+    return ", ".join(f"{column} {value}" for column, value in wanted.items())
+
+
+Check = Callable[[Evidence], Finding]
+
+
+def answer(parts: Sequence[bool]) -> str:
+    """Return ``follows`` if all parts of a claim hold, ``in part`` if some do.
+
+    Examples
+    --------
+    >>> answer([True, True]), answer([True, False]), answer([False])
+    ('follows', 'in part', 'does not follow')
+    """
+    held = [bool(part) for part in parts]
+    return "follows" if all(held) else "in part" if any(held) else "does not follow"
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over rows, with a 95% interval that draws units anew."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def mean_over(values: Sequence[float], units: Sequence[object]) -> Mean:
+    """Return the mean of rows, with a 95% percentile interval that draws their units anew.
+
+    Rows of a unit, such as the levels of one test, stay together; NaN is left out. 2,000
+    resamples, seed 0: the same rows give the same interval.
+
+    Examples
+    --------
+    >>> print(mean_over([1.0, 1.0, 3.0, 3.0], ["C3", "C3", "C6", "C6"]))
+    2.000 [1.000, 3.000]
+    """
+    rows = pandas.DataFrame({"value": np.asarray(values, float), "unit": list(units)}).dropna()
+    if rows.empty:
+        raise NoEvidenceError("no row has a number")
+    sums = rows.groupby("unit", sort=False)["value"].agg(["sum", "count"]).to_numpy(float)
+
+    def mean(weights: np.ndarray) -> np.ndarray:
+        return (sums[:, 0] @ weights) / (sums[:, 1] @ weights)
+
+    found = inference.bootstrap(mean, [len(sums)], n_resamples=2_000, rng=0)
+    return Mean(found.estimate, found.low, found.high)

@@ -1,0 +1,219 @@
+"""A run's scores in the form of the printed tables, with intervals for a re-run."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas
+
+from biaslib import published
+from biaslib.metrics import caption_selection
+
+Tables = dict[str, pandas.DataFrame]
+
+MODELS = {"visualbert": "VisualBERT", "vilbert": "ViLBERT", "lxmert": "LXMERT"}
+MODELS |= {"vl-bert": "VL-BERT"}
+LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
+MASKS = {"words": "T", "persons": "I"}
+SOURCES = {"out of domain": "google", "in domain": "pretraining"}
+PORTRAITS = 86_744
+"""Faces of FairFace's training part."""
+
+
+def tables_of_run(
+    paper: str, scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]
+) -> Tables:
+    """Return a run's scores in the form of a paper's printed tables.
+
+    Intervals are those of a re-run: the interval of sampling pictures or people, which the scores
+    have, times :math:`\\sqrt{1 - f}`, where f is the share of the paper's pictures that the run
+    had. A run of all of them is a census of the paper's sample, and has no sampling error.
+
+    Parameters
+    ----------
+    paper
+        One of the four.
+    scores
+        Tidy scores of its study.
+    counts
+        Tables of counts that scores do not hold: ``ross2021_images``, ``zhou2022_images``,
+        ``hamidieh2023_laion_pronouns``.
+
+    Returns
+    -------
+    dict
+        Tables by the names of the files of :mod:`biaslib.published`, with *low* and *high*.
+    """
+    made = {
+        "ross2021": _grounded,
+        "srinivasan2021": lambda scores, counts: {},
+        "hamidieh2023": _clip_audit,
+        "zhou2022": _captions,
+    }
+    found = {name: _of_counts(rows) for name, rows in counts.items()}
+    return found | made[paper](scores, found)
+
+
+def shrunk(rows: pandas.DataFrame, share: pandas.Series | float) -> pandas.DataFrame:
+    """Return rows whose intervals are those of a re-run on a share of the paper's pictures.
+
+    Examples
+    --------
+    >>> rows = pandas.DataFrame({"value": [1.0], "low": [0.8], "high": [1.4]})
+    >>> shrunk(rows, 0.75)[["low", "high"]].round(3).values.tolist()
+    [[0.9, 1.2]]
+    """
+    left = np.sqrt(1.0 - np.clip(np.asarray(share, dtype=float), 0.0, 1.0))
+    whole = left == 0
+    value = rows["value"]
+    low = np.where(whole, value, value + left * (rows["low"] - value))
+    high = np.where(whole, value, value + left * (rows["high"] - value))
+    return rows.assign(low=low, high=high)
+
+
+def _of_counts(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """Return a table of counts, each its own interval; shares have that of the binomial."""
+    if rows.empty:
+        return rows
+    return rows.assign(**{"images low": rows["images"], "images high": rows["images"]})
+
+
+def _grounded(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) -> Tables:
+    rows = scores[scores["images"] == "with"] if "images" in scores else scores
+    rows = rows[rows["model"].isin(MODELS) & (rows["statistic"] == "effect size")]
+    rows = rows[(rows["experiment"] < 3) | (rows["masking"] != "none")]
+    rows = _as_published(rows)
+    if rows.empty:
+        return {}
+    tests = published.table("ross2021", 3).drop_duplicates("test").set_index("test")
+    rows = rows[rows["test"].isin(tests.index)]
+    rows = rows[(rows["masking"] == "none") | (rows["level"] == "sentence")]
+    masked = rows["masking"].map(MASKS)
+    domain = rows.get("domain", "out of domain")
+    rows = rows.assign(
+        source=pandas.Series(domain, index=rows.index).map(SOURCES),
+        model=rows["model"].map(MODELS),
+        level=masked.fillna(rows["level"].map(LEVELS)),
+        experiment=rows["experiment"].where(masked.isna(), 3).astype(int),
+        kind=rows["test"].map(tests["kind"]),
+        label=rows["test"].map(tests["label"]),
+        effect_size=rows["value"],
+    )
+    printed = pandas.Series([6] * len(rows), index=rows.index)
+    rows = rows.assign(table=printed.where(rows["source"] != "google", rows["experiment"] + 2))
+    rows = shrunk(rows, _share_of_images(rows, counts.get("ross2021_images")))
+    return {
+        "ross2021_effect_sizes": rows.reset_index(drop=True),
+        "ross2021_significant_counts": _significant(rows),
+    }
+
+
+def _as_published(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """Leave out a row of our variant where the run as published has one."""
+    if "variant" not in rows:
+        return rows
+    names = ("model", "test", "level", "masking", "domain", "experiment")
+    keys = rows[[name for name in names if name in rows]].copy()
+    keys["experiment"] = keys["experiment"].where(keys["masking"] == "none", 0)
+    ours = rows["variant"] == "paper"
+    published_too = keys.apply(tuple, axis=1).isin(set(keys[~ours].apply(tuple, axis=1)))
+    return rows[~(ours & published_too)]
+
+
+def _share_of_images(rows: pandas.DataFrame, ours: pandas.DataFrame | None) -> np.ndarray:
+    """Return which share of a test's printed number of images the run had: 0 if unknown."""
+    if ours is None:
+        return np.zeros(len(rows))
+    keys = ["source", "test"]
+    both = published.table("ross2021", 1).merge(ours, on=keys, suffixes=("", "_ours"))
+    share = (both["images_ours"] / both["images"]).groupby([both[k] for k in keys]).min()
+    in_domain = {"LXMERT": "coco", "VisualBERT": "coco"}
+    places = [
+        "google" if row.source == "google" else in_domain.get(row.model, "conceptual_captions")
+        for row in rows.itertuples()
+    ]
+    return np.array([share.get(key, 0.0) for key in zip(places, rows["test"], strict=True)])
+
+
+def _significant(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """Count tests with p < .05 where all are there; bounds of p on both sides widen the count."""
+    google = rows[(rows["source"] == "google") & rows["p_value"].notna()]
+    printed = published.table("ross2021", 7)
+    columns = printed.drop_duplicates("model_inferred").set_index("model_inferred")["column"]
+    sizes = printed.drop_duplicates("kind").set_index("kind")["total"]
+    keys = ["experiment", "source", "kind", "level", "model"]
+    parts = []
+    for key, part in google.groupby(keys, sort=False):
+        if part["test"].nunique() < sizes[key[2]]:
+            continue
+        bounds = (part[c] if c in part else part["p_value"] for c in ("p_high", "p_low"))
+        low, high = (int((each < 0.05).sum()) for each in bounds)
+        count = int((part["p_value"] < 0.05).sum())
+        parts.append((*key, count, low, high, sizes[key[2]], columns[key[4]]))
+    names = ["significant", "low", "high", "total", "column"]
+    table = pandas.DataFrame(parts, columns=[*keys, *names])
+    return table.assign(table=7, model_inferred=table["model"])
+
+
+def _clip_audit(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) -> Tables:
+    rows = scores[(scores["statistic"] == "c_asc") & scores["level"].isin(["gender", "race"])]
+    if rows.empty:
+        return {}
+    rows = rows.assign(
+        facet=rows["level"],
+        category=rows["bias_type"],
+        group=rows["group"].str.replace("_", "/"),
+        word=rows["test"],
+        casc=rows["value"],
+    )
+    rows = shrunk(rows, rows["n"] / PORTRAITS)
+    order = rows.groupby(["facet", "category", "group"])["casc"]
+    rows = rows.assign(rank=order.rank(ascending=False, method="first").astype(int))
+    every = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
+    lists = every[["table", "facet", "category", "group"]].drop_duplicates()
+    table = lists.merge(rows, on=["facet", "category", "group"])
+    return {"hamidieh2023_casc": table}
+
+
+def _captions(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) -> Tables:
+    every = scores[scores["statistic"].isin(["vlrs", "vlbs", "ivlas"])]
+    rows = every[every["level"] == "images"]
+    if rows.empty:
+        return {}
+    rows = rows.assign(category=rows["test"], metric=rows["statistic"])
+    sizes = published.table("zhou2022", 1).set_index("category")["images"]
+    # The printed sizes stand under other names than they belong to: see erratum C1.
+    sizes = sizes.rename({"gender": "race", "profession": "gender", "race": "profession"})
+    n = rows[rows["metric"] == "vlrs"].groupby(["model", "category"])["n"].first()
+    there = [n.get(key, 0) for key in zip(rows["model"], rows["category"], strict=True)]
+    rows = shrunk(rows, np.asarray(there) / rows["category"].map(sizes).to_numpy())
+    rows = _over_selections(rows, every[every["level"] == "balanced selections"])
+    rows = rows.assign(table=np.where(rows["category"] == "overall", 3, 4))
+    images = rows.loc[rows["metric"] == "vlrs", ["category", "n"]].groupby("category")["n"].max()
+    counted = images.rename("images").reset_index()
+    return {
+        "zhou2022_scores": pandas.concat([rows, _imagined()], ignore_index=True),
+        "zhou2022_images": _of_counts(counted),
+    }
+
+
+def _over_selections(rows: pandas.DataFrame, ranges: pandas.DataFrame) -> pandas.DataFrame:
+    """Widen intervals by what the unknown choice of images can do: half-widths add as squares."""
+    keys = ["model", "test", "statistic"]
+    both = rows[keys].merge(ranges[[*keys, "value", "low", "high"]], on=keys, how="left")
+    below, above = (both["value"] - both["low"]).fillna(0), (both["high"] - both["value"]).fillna(0)
+    value, low, high = (rows[name].to_numpy() for name in ("value", "low", "high"))
+    return rows.assign(
+        low=value - np.hypot(value - low, below), high=value + np.hypot(high - value, above)
+    )
+
+
+def _imagined() -> pandas.DataFrame:
+    """Return the scores of the three models that the paper imagines, by the formulas."""
+    shares = {"IDM": (100.0, 0.0), "BIM": (100.0, 100.0), "RAM": (200 / 3, 100 / 3)}
+    rows = []
+    for name, (vlrs, vlbs) in shares.items():
+        found = {"vlrs": vlrs, "vlbs": vlbs, "ivlas": caption_selection.ivlas(vlrs, vlbs)}
+        for metric, value in found.items():
+            row = {"model": name, "metric": metric, "value": value, "low": value, "high": value}
+            rows.append(row | {"table": 3, "category": "overall"})
+    return pandas.DataFrame(rows)

@@ -1,0 +1,343 @@
+"""The ledger: contracts, verdicts, and what the tables of a run are."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from biaslib import ledger, published
+from biaslib.ledger._contracts import DATA
+from biaslib.report import ledger as plots
+from plantedworld.report import ledger as planted
+
+PAPERS = tuple(published.PAPERS)
+TEXTS = Path(__file__).parents[2] / "shared" / "papers"
+
+
+def data(paper):
+    return json.loads((DATA / f"{paper}.json").read_text(encoding="utf-8"))
+
+
+def text_of(paper):
+    """The paper's text; of Ross et al. with that of an earlier version, which two claims quote."""
+    number = {"ross2021": "00[01]", "srinivasan2021": "002", "hamidieh2023": "003"}
+    found = sorted(TEXTS.glob(f"{number.get(paper, '004')}_*.txt"))
+    if not found:
+        pytest.skip("the papers' texts are not at hand")
+    return "\n".join(path.read_text(encoding="utf-8") for path in found)
+
+
+# What is in the ledger
+
+
+def test_every_printed_number_is_in_the_ledger_exactly_once():
+    """Counted from the tables' files, column by column, without the ledger's own templates."""
+    counted = {
+        "ross2021": [("images", "images"), ("effect_sizes", "effect_size")],
+        "hamidieh2023": [("casc", "casc")],
+        "zhou2022": [("images", "images"), ("scores", "value")],
+        "srinivasan2021": [("case_study", "probability")],
+    }
+    counted["ross2021"].append(("significant_counts", "significant"))
+    counted["hamidieh2023"] += [("laion_pronouns", c) for c in ("male", "female", "images")]
+    folder = Path(published.__file__).parent / "data"
+    for paper, columns in counted.items():
+        numbers = [
+            pandas.read_csv(folder / f"{paper}_{file}.csv")[column].dropna()
+            for file, column in columns
+        ]
+        table = ledger.contracts(paper)
+        ours = table[table["kind"].isin(["number", "count"])]
+        assert ours["id"].is_unique
+        expected = sorted(float(each) for part in numbers for each in part)
+        assert sorted(ours["value"]) == expected
+
+
+def test_every_ranked_list_and_every_open_question_is_there_once():
+    table = ledger.contracts()
+    lists = pandas.read_csv(Path(published.__file__).parent / "data" / "hamidieh2023_casc.csv")
+    n = lists.groupby(["table", "group"]).ngroups
+    assert (table["kind"] == "list").sum() == n == 74
+    questions = table[table["kind"] == "open question"]
+    assert sorted(questions["erratum"]) == sorted(published.errata()["id"])
+
+
+def test_the_claims_are_those_of_the_shared_list():
+    shared = TEXTS.parent / "tables" / "claims.csv"
+    if not shared.exists():
+        pytest.skip("the list of claims is not at hand")
+    ours = ledger.contracts().query("kind == 'claim'")
+    assert list(ours["id"]) == sorted_as(pandas.read_csv(shared)["id"], ours["id"])
+
+
+def sorted_as(names, order):
+    """Return names in another's order; what is missing stays at the end, and is seen."""
+    place = {name: at for at, name in enumerate(order)}
+    return sorted(names, key=lambda name: place.get(name, len(place)))
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_quotations_are_in_the_papers_text(paper):
+    ledger.check_contracts(data(paper), f"{paper}.json", text_of(paper))
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_needs_are_used_and_checks_are_of_claims(paper):
+    found = data(paper)
+    asked = {need for each in found["numbers"] + found["claims"] for need in each["needs"]}
+    assert asked == set(found["needs"])
+    claims = {each["id"] for each in found["claims"]}
+    assert {name for name in ledger.CHECKS if name.startswith(paper)} <= claims
+    errata = set(published.errata(paper)["id"]) | {""}
+    assert {each["erratum"] for each in found["claims"]} <= errata
+
+
+def test_the_measures_of_contracts_have_a_verdict_of_the_planted_world():
+    asked = set(ledger.contracts()["measure"]) - {""}
+    assert asked <= set(planted.measures()["measure"])
+
+
+def test_the_example_of_the_issue_has_its_name():
+    one = ledger.contracts("ross2021").set_index("id").loc["ross2021/table3/C6/visualbert/W"]
+    printed = published.table("ross2021", 3).query(
+        "test == 'C6' and model == 'VisualBERT' and level == 'W'"
+    )
+    assert one["value"] == printed["effect_size"].item() == 0.57
+    assert one["printed"] == "0.57"
+
+
+# What is refused in contracts
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda d: d["numbers"][0].pop("margin"), r"zhou2022\.json: table1/.* lacks \['margin'\]"),
+        (lambda d: d["numbers"][0].update(margin=None), "has no tolerance: its margin None"),
+        (lambda d: d["numbers"][0].update(margin=float("nan")), "has no tolerance"),
+        (lambda d: d["numbers"][0].update(margin=-1), "has no tolerance"),
+        (lambda d: d["numbers"][0].update(reason=""), "gives no reason for its tolerance"),
+        (lambda d: d["numbers"][0].update(kind="guess"), "unknown kind of contract 'guess'"),
+        (lambda d: d["numbers"][0].update(needs=["luck"]), r"needs \['luck'\], which 'needs'"),
+        (lambda d: d["claims"][0].update(predicate=""), "zhou2022/claim/1: its predicate is empty"),
+        (lambda d: d["claims"][0].update(thresholds="nobody's"), "unknown owner of thresholds"),
+        (lambda d: d["claims"][0].update(quotation="a " * 26), "quotes 26 words; at most 25"),
+        (lambda d: d["claims"].append(d["claims"][0]), "zhou2022/claim/1 is there twice"),
+        (lambda d: d.pop("needs"), r"it needs \['claims', 'needs', 'numbers', 'paper'\]"),
+        (lambda d: d.update(paper="zhou2023"), "unknown paper 'zhou2023'. Did you mean 'zhou2022'"),
+    ],
+)
+def test_a_contract_that_is_not_one_is_refused_by_name(change, told):
+    changed = data("zhou2022")
+    change(changed)
+    with pytest.raises((ledger.LedgerError, KeyError), match=told):
+        ledger.check_contracts(changed, "zhou2022.json")
+
+
+def test_a_quotation_that_the_paper_does_not_have_is_refused():
+    changed = data("zhou2022")
+    changed["claims"][0]["quotation"] = "words that nobody wrote"
+    with pytest.raises(ledger.LedgerError, match="does not have 'words that nobody wrote'"):
+        ledger.check_contracts(changed, "zhou2022.json", text_of("zhou2022"))
+
+
+# Verdicts on numbers and lists
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.95, 1.05, "met"),
+        (0.9, 1.1, "met"),
+        (0.89, 1.0, "cannot be said"),
+        (0.5, 2.0, "cannot be said"),
+        (1.11, 1.2, "not met"),
+        (0.2, 0.89, "not met"),
+        (np.nan, np.nan, "cannot be said"),
+        (1.0, np.nan, "cannot be said"),
+    ],
+)
+def test_the_verdict_on_a_number(low, high, verdict):
+    assert list(ledger.judge_number([1.0], [0.1], [low], [high])) == [verdict]
+
+
+def test_a_list_is_met_by_itself_and_not_by_its_reverse():
+    printed = {word: 10.0 - at for at, word in enumerate("abcdefghij")}
+    backwards = dict(reversed(printed.items()))
+    assert ledger.judge_list(printed, printed) == ("met", "10 of 10 words, tau 1.00")
+    reverse = {word: float(at) for at, word in enumerate(printed)}
+    assert ledger.judge_list(printed, dict(sorted(reverse.items(), key=lambda i: -i[1])))[0] == (
+        "not met"
+    )
+    others = {f"word {at}": 1.0 for at in range(10)} | {word: 0.0 for word in backwards}
+    assert ledger.judge_list(printed, others)[0] == "not met"
+
+
+def printed_as_run(paper):
+    """The paper's own numbers as those of a run without error."""
+    tables = {}
+    for stem, rows in ledger.printed(paper).items():
+        value = {"casc": "casc", "effect_sizes": "effect_size", "scores": "value"}
+        value |= {
+            "images": "images",
+            "significant_counts": "significant",
+            "laion_pronouns": "female",
+        }
+        column = value.get(stem.partition("_")[2])
+        if column:
+            tables[stem] = rows.assign(low=rows[column], high=rows[column])
+    return tables
+
+
+@pytest.mark.parametrize("paper", ["ross2021", "hamidieh2023", "zhou2022"])
+def test_the_printed_numbers_meet_their_own_contracts(paper):
+    found = ledger.verdicts(paper, printed_as_run(paper), pandas.DataFrame())
+    found = found[~found["id"].str.contains("table1/.*/(?:men|images)", regex=True)]
+    numbers = found[found["kind"].isin(["number", "count", "list"])]
+    assert set(numbers["verdict"]) == {"met"}
+
+
+def test_what_is_absent_is_never_met():
+    for paper in PAPERS:
+        found = ledger.verdicts(paper, {}, pandas.DataFrame())
+        assert set(found["verdict"]) <= {"not run"}
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_claim_about_a_run_is_answered_as_the_same_claim_about_the_paper(paper):
+    """The code is one: the paper's tables, given as a run's, get the answers of the paper."""
+    own = ledger.reexamined(paper).set_index("id")["answer"]
+    found = ledger.verdicts(paper, ledger.printed(paper), pandas.DataFrame()).set_index("id")
+    claims = found[found["kind"] == "claim"]["verdict"]
+    expected = {"follows": "met", "in part": "cannot be said", "does not follow": "not met"}
+    assert claims.to_dict() == {name: expected.get(own[name], "not run") for name in claims.index}
+
+
+# The tables of a run
+
+
+def grounded_scores(**changed):
+    tests = published.table("ross2021", 3)["test"].unique()
+    row = {"study": "ross2021", "statistic": "effect size", "experiment": 1, "masking": "none"}
+    row |= {"model": "lxmert", "level": "word", "images": "with", "domain": "out of domain"}
+    row |= {"value": 1.0, "low": 0.8, "high": 1.2, "p_value": 0.01, "p_low": 0.01, "p_high": 0.01}
+    return pandas.DataFrame([row | {"test": test} | changed for test in tests])
+
+
+def test_effect_sizes_stand_where_the_paper_prints_them():
+    parts = [
+        grounded_scores(),
+        grounded_scores(experiment=2, value=0.5),
+        grounded_scores(level="sentence", masking="words", value=-0.5),
+        grounded_scores(level="word", masking="words", value=0.91),
+        grounded_scores(domain="in domain", value=0.25),
+        grounded_scores(images="without", value=0.92),
+        grounded_scores(experiment=3, statistic="effect size of X", value=0.93),
+    ]
+    tables = ledger.tables_of_run("ross2021", pandas.concat(parts), {})
+    found = ledger.verdicts("ross2021", tables, pandas.concat(parts)).set_index("id")["value"]
+    assert found["ross2021/table3/C6/lxmert/W"] == 1.0
+    assert found["ross2021/table4/C6/lxmert/W"] == 0.5
+    assert found["ross2021/table5/C6/lxmert/T"] == -0.5
+    assert found["ross2021/table6/exp1/C6/lxmert/W"] == 0.25
+    assert not {0.91, 0.92, 0.93} & set(found)
+
+
+def test_significant_tests_are_counted_with_what_their_bounds_allow():
+    scores = grounded_scores()
+    scores.loc[scores["test"] == "C6", ["p_value", "p_low", "p_high"]] = (0.049, 0.04, 0.06)
+    scores.loc[scores["test"] == "C8", ["p_value", "p_low", "p_high"]] = (0.5, 0.5, 0.5)
+    counts = ledger.tables_of_run("ross2021", scores, {})["ross2021_significant_counts"]
+    gender = counts.set_index("kind").loc["gender"]
+    assert gender[["significant", "low", "high", "total"]].tolist() == [5, 4, 5, 6]
+    assert counts["column"].unique().tolist() == [4]
+    some = scores[scores["test"] != "C11"]
+    counts = ledger.tables_of_run("ross2021", some, {})["ross2021_significant_counts"]
+    assert counts["kind"].tolist() == ["race"]
+
+
+def test_an_interval_shrinks_with_the_share_of_pictures_that_are_there():
+    """Closed form: a sample of a share f of a finite population, sqrt(1 - f)."""
+    images = published.table("ross2021", 1).query("source == 'google'")
+    half = images.assign(images=images["images"] // 2)
+    tables = ledger.tables_of_run("ross2021", grounded_scores(), {"ross2021_images": half})
+    row = tables["ross2021_effect_sizes"].query("test == 'C3'").iloc[0]
+    assert row["high"] - 1.0 == pytest.approx(0.2 * np.sqrt(0.5), abs=1e-12)
+    whole = ledger.tables_of_run("ross2021", grounded_scores(), {"ross2021_images": images})
+    row = whole["ross2021_effect_sizes"].iloc[0]
+    assert (row["low"], row["high"]) == (1.0, 1.0)
+    nothing = ledger.tables_of_run("ross2021", grounded_scores(), {})
+    assert nothing["ross2021_effect_sizes"].iloc[0]["low"] == 0.8
+
+
+def test_a_lists_order_is_that_of_the_run():
+    words = ["nurse", "maid", "miner"]
+    rows = [
+        {"statistic": "c_asc", "level": "gender", "bias_type": "Occupation", "group": "Female",
+         "test": word, "value": value, "low": value, "high": value, "n": 86_744}
+        for word, value in zip(words, (0.1, 0.9, -0.5), strict=True)
+    ]  # fmt: skip
+    table = ledger.tables_of_run("hamidieh2023", pandas.DataFrame(rows), {})["hamidieh2023_casc"]
+    table = table[table["table"] == 4].sort_values("rank")
+    assert table["word"].tolist() == ["maid", "nurse", "miner"]
+
+
+# Whether contracts can fail
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_wrong_scores_meet_few_numbers_of_a_paper(paper):
+    """A tenth of a table at most, or the table is marked; and of each paper's tables together."""
+    found = ledger.discrimination(paper)
+    shares = found[[name for name in ("another column", "random weights") if name in found]]
+    marked = ~(shares > 0.1).any(axis=1)
+    assert found["discriminates"].tolist() == marked.tolist()
+
+
+def test_papers_as_a_whole_are_met_by_a_tenth_of_wrong_scores_at_most():
+    shares = plots.paper_shares(plots.discrimination_table()).set_index("paper")
+    for name in ("met by another column, %", "met by random weights, %"):
+        assert (shares[name].dropna() <= 10).all(), shares[name]
+
+
+def test_an_exchange_of_columns_is_noticed_by_claims_that_name_a_model():
+    found = ledger.claims_after_exchange("zhou2022")
+    clip = found[found["exchanged"].str.contains("CLIP") & found["exchanged"].str.contains("FLAVA")]
+    assert (clip["still"] < clip["followed"]).all()
+
+
+# The page
+
+
+def test_the_scoreboard_counts_every_contract_once():
+    table = plots.standing()
+    board = plots.scoreboard(table).set_index("paper").loc["all four"]
+    kinds = ["numbers", "lists", "claims", "open questions"]
+    assert board[kinds].sum() == len(table) == len(ledger.contracts())
+    answers = board[[name for name in board.index if name.startswith("claims: ")]]
+    assert answers.sum() == board["claims"]
+    runs = board[[name for name in board.index if name.startswith("run: ")]]
+    assert runs["run: not run"] == runs.sum() == len(table) - board["open questions"]
+
+
+def test_the_list_of_all_contracts_is_light_and_escaped():
+    table = plots.standing()
+    page = plots.listing(table).page()
+    assert len(page.encode()) < 900_000
+    assert page.count("<tr>") == len(table) + 1
+    table.loc[0, "printed"] = "<script>alert(1)</script>"
+    assert "<script>alert" not in plots.listing(table).page()
+
+
+def test_ten_verdicts_by_hand():
+    by_hand = ["met", "not met", "cannot be said", "met", "cannot be said"]
+    by_hand += ["cannot be said", "met", "not met", "met", "not met"]
+    assert plots.check_verdicts(by_hand).passed
+    for at in range(10):
+        for other in set(ledger.VERDICTS[:3]) - {by_hand[at]}:
+            wrong = [*by_hand[:at], other, *by_hand[at + 1 :]]
+            assert not plots.check_verdicts(wrong).passed
+    for nonsense in (None, "met", [], ["met"] * 9, ["yes"] * 10, 3):
+        assert not plots.check_verdicts(nonsense).passed

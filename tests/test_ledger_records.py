@@ -1,0 +1,215 @@
+"""Recorded runs: written, read, checked, added, compared; and what is refused."""
+
+import copy
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+from biaslib import ledger, runtime
+from biaslib.ledger.__main__ import main
+from biaslib.models import REGISTRY
+
+
+def scores(value=45.0):
+    rows = [
+        {"model": model, "test": test, "statistic": name, "value": value, "n": 514}
+        for model in ("CLIP", "ViLT")
+        for test in ("overall", "gender")
+        for name in ("vlrs", "vlbs")
+    ]
+    same = {"study": "zhou2022", "profile": "paper", "dataset": "VLStereoSet", "level": "images"}
+    same |= {"revision": "r", "p_value": np.nan, "seed": 0, "head": "matching"}
+    table = pandas.DataFrame(rows).assign(low=value - 1, high=value + 1, **same)
+    return table.assign(count=[None, 3.0] * 4)
+
+
+def files_of(name, share=1.0):
+    """Files as large as the released ones would be in half precision."""
+    size = int(2 * REGISTRY[name].parameters * share)
+    return {"pytorch_model.bin": {"sha256": "a" * 64, "bytes": size}}
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """A record with weights of the released size and revision."""
+    run = runtime.Provenance("paper")
+    run.record(weights={"clip": "abc, sha256 aaaa", "vilt-itm": REGISTRY["vilt-itm"].revision})
+    entries = {REGISTRY[name].source: {"files": files_of(name)} for name in ("clip", "vilt-itm")}
+    monkeypatch.setattr(runtime.Lock, "entries", lambda self: entries)
+    return ledger.record("zhou2022", scores(), run)
+
+
+def changed(found, table=None, **header):
+    """The record with another header, or other scores that it knows of."""
+    table = found.scores if table is None else table
+    new = copy.deepcopy(dict(found.header)) | {"content": ledger.content_hash(table)} | header
+    return ledger.Record(new, table, "run.parquet")
+
+
+def test_a_record_is_written_and_read_as_it_is(found, tmp_path):
+    path = found.write(tmp_path / "run.parquet")
+    again = ledger.read(path)
+    ledger.check(again)
+    assert again.header == found.header
+    pandas.testing.assert_frame_equal(again.scores, found.scores, check_dtype=False)
+    wanted = {"schema", "device", "minutes", "versions", "weights", "data", "content"}
+    assert wanted <= set(again.header)
+    assert {"python", "numpy", "torch"} <= set(again.header["versions"])
+    assert again.header["weights"]["clip"]["files"] == files_of("clip")
+
+
+def test_rows_in_another_order_are_the_same_record(found):
+    mixed = found.scores.sample(frac=1, random_state=0)[sorted(found.scores)]
+    assert ledger.content_hash(mixed) == found.header["content"]
+
+
+def test_a_planted_run_is_not_recorded():
+    with pytest.raises(ledger.LedgerError, match="this run is of 'planted'"):
+        ledger.record("zhou2022", scores(), runtime.Provenance("planted"))
+
+
+def test_summaries_get_the_labels_that_they_lack(found):
+    run = runtime.Provenance("paper")
+    some = scores()[["model", "test", "level", "statistic", "value", "low", "high", "n"]]
+    both = ledger.record("zhou2022", [scores(), some], run).scores
+    assert set(both["profile"]) == {"paper"}
+    assert both["revision"].notna().all()
+
+
+REFUSED = {
+    "another schema": (lambda f: changed(f, schema=2), "its schema is 2; this version reads 1"),
+    "no schema": (lambda f: changed(f, schema=None), "its schema is None"),
+    "another paper": (lambda f: changed(f, paper="zhou2023"), "of 'zhou2023', which is none"),
+    "no date": (lambda f: changed(f, made="yesterday"), "its date 'yesterday' is not like"),
+    "future": (lambda f: changed(f, made="2999-01-01 00:00"), "which is still to come"),
+    "counts": (lambda f: changed(f, counts={"table": []}), "which is no printed table"),
+    "missing column": (
+        lambda f: changed(f, f.scores.drop(columns="n")),
+        "its scores lack the columns n",
+    ),
+    "no rows": (lambda f: changed(f, f.scores.iloc[:0]), "it has no scores"),
+    "changed row": (
+        lambda f: changed(f, f.scores.assign(value=44.9), content=f.header["content"]),
+        "a row was changed or lost",
+    ),
+    "lost row": (
+        lambda f: changed(f, f.scores.iloc[1:], content=f.header["content"]),
+        "a row was changed or lost",
+    ),
+    "planted": (
+        lambda f: changed(f, f.scores.assign(profile="planted")),
+        "scores of the profile 'planted'",
+    ),
+    "another study": (
+        lambda f: changed(f, f.scores.assign(study="ross2021")),
+        "it has scores of 'ross2021'",
+    ),
+    "a text": (lambda f: changed(f, f.scores.assign(note="x" * 301)), "a text of 301 characters"),
+    "out of range": (
+        lambda f: changed(f, f.scores.assign(value=101.0, high=102.0)),
+        r"vlrs of overall, CLIP, is 101.0 \[44.0, 102.0\], outside 0 to 100",
+    ),
+    "infinite": (lambda f: changed(f, f.scores.assign(high=np.inf)), "outside 0 to 100"),
+    "crossed": (lambda f: changed(f, f.scores.assign(low=50.0, high=40.0)), "lower end lies above"),
+    "p-value": (lambda f: changed(f, f.scores.assign(p_value=1.5)), "p-value outside 0 to 1"),
+    "no weights": (lambda f: changed(f, weights={}), "it names no weights"),
+    "unknown model": (
+        lambda f: changed(f, weights={"clap": f.header["weights"]["clip"]}),
+        "model 'clap' is not in the registry",
+    ),
+    "foreign revision": (
+        lambda f: changed(
+            f, weights={"vilt-itm": f.header["weights"]["vilt-itm"] | {"revision": "0" * 40}}
+        ),
+        "vilt-itm is of revision '0000.*; the released one that biaslib knows is 1c3554941086",
+    ),
+    "random weights": (
+        lambda f: changed(
+            f, weights={"clip": f.header["weights"]["clip"] | {"files": files_of("clip", 0.01)}}
+        ),
+        r"clip has weights of 3.0 MB \(sha256 aaaaaaaaaaaa\); 151,277,313 released parameters",
+    ),
+    "no files": (
+        lambda f: changed(f, weights={"clip": f.header["weights"]["clip"] | {"files": {}}}),
+        r"clip has weights of 0.0 MB \(sha256 unknown\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_record_that_cannot_be_believed_is_refused_by_name(case, found):
+    make, told = REFUSED[case]
+    with pytest.raises(ledger.LedgerError, match=told) as caught:
+        ledger.check(make(found))
+    assert str(caught.value).startswith("run.parquet: ")
+
+
+@pytest.mark.parametrize("field", sorted({"schema", "device", "weights", "versions", "content"}))
+def test_a_header_without_a_field_is_refused(field, found):
+    header = {name: each for name, each in found.header.items() if name != field}
+    with pytest.raises(ledger.LedgerError, match=field):
+        ledger.check(ledger.Record(header, found.scores, "run.parquet"))
+
+
+def test_files_that_are_no_records_are_refused_by_name(tmp_path):
+    (tmp_path / "text.parquet").write_text("not a table")
+    pandas.DataFrame({"a": [1]}).to_parquet(tmp_path / "table.parquet")
+    for name, told in (("text", "cannot be read as a record"), ("table", "but no record")):
+        with pytest.raises(ledger.LedgerError, match=rf"{name}\.parquet.*{told}"):
+            ledger.read(tmp_path / f"{name}.parquet")
+    with pytest.raises(ledger.LedgerError, match=r"absent\.parquet cannot be read"):
+        ledger.read(tmp_path / "absent.parquet")
+
+
+def test_a_record_is_added_once_and_found_again(found, tmp_path, capsys):
+    sent = found.write(tmp_path / "sent.parquet")
+    runs = tmp_path / "runs"
+    assert ledger.records(runs) == []
+    assert main(["check", str(sent)]) == 0
+    assert "8 scores" in capsys.readouterr().out
+    assert main(["add", str(sent), "--to", str(runs)]) == 0
+    [again] = ledger.records(runs)
+    assert again.name.startswith("zhou2022-")
+    assert again.header["content"] == found.header["content"]
+    assert main(["add", str(sent), "--to", str(runs)]) == 1
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_a_damaged_record_in_the_folder_is_named(found, tmp_path):
+    path = found.write(tmp_path / "run.parquet")
+    table = path.read_bytes()
+    path.write_bytes(table[:200] + b"\0" * 50 + table[250:])
+    with pytest.raises(ledger.LedgerError, match="run"):
+        ledger.records(tmp_path)
+
+
+def test_two_records_of_one_study_are_compared(found, tmp_path, capsys):
+    near = changed(found, found.scores.assign(value=45.0 + 1e-6))
+    far = changed(found, found.scores.assign(value=45.1))
+    assert ledger.compare(found, near).agree
+    assert not ledger.compare(found, far).agree
+    other = changed(near, near.scores.assign(value=45.005), device="cuda:0, NVIDIA T4 (x86_64)")
+    assert ledger.compare(found, other).agree
+    assert ledger.compare(found, other).allowed > ledger.compare(found, near).allowed
+    weights = json.loads(json.dumps(found.header["weights"]))
+    weights["clip"]["files"]["pytorch_model.bin"]["sha256"] = "b" * 64
+    told = ledger.compare(found, changed(near, weights=weights))
+    assert not told.agree
+    assert "other weights of clip" in told.told
+    paths = [str(each.write(tmp_path / name)) for each, name in ((found, "a"), (far, "b"))]
+    assert main(["compare", *paths]) == 1
+    assert "DO NOT AGREE" in capsys.readouterr().out
+    with pytest.raises(ledger.LedgerError, match="different studies"):
+        ledger.compare(found, changed(found, paper="ross2021"))
+
+
+def test_verdicts_of_a_record_are_those_of_its_numbers(found):
+    rows = found.verdicts().set_index("id")
+    assert rows.loc["zhou2022/table3/overall/clip/vlbs", "verdict"] == "cannot be said"
+    assert rows.loc["zhou2022/table3/overall/albef/vlbs", "verdict"] == "not run"
+    exact = changed(found, found.scores.assign(value=45.72, low=45.72, high=45.72))
+    rows = exact.verdicts().set_index("id")
+    assert rows.loc["zhou2022/table3/overall/clip/vlbs", "verdict"] == "met"
+    assert rows.loc["zhou2022/table3/overall/clip/vlrs", "verdict"] == "not met"
