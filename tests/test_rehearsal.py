@@ -13,7 +13,8 @@ import pytest
 import transformers
 from support import rehearsal
 
-from biaslib import datasets, models, runtime
+from biaslib import datasets, ledger, models, runtime
+from biaslib.report import ledger as contracts
 from biaslib.report import own_model as own_model_plots
 from biaslib.report import study1_grounded as plots
 from biaslib.studies import own_model
@@ -40,6 +41,65 @@ def inside(environment, monkeypatch):
 def test_what_depends_on_the_profile_runs_in_paper(path, environment):
     outcome = rehearsal.run(path, environment, short=True)
     assert outcome.error == ""
+    if path.stem.startswith("study"):
+        goes_from_the_notebook_to_the_page_and_back_out(path.stem, environment)
+
+
+PAPERS = {
+    "study1_grounded": "ross2021",
+    "study2_masked": "srinivasan2021",
+    "study3_clip_audit": "hamidieh2023",
+    "study4_captions": "zhou2022",
+}
+
+NEEDED = {
+    "ross2021": {"table1/google": 13, "table3": 155, "table4": 155, "table5": 91, "table7": 60},
+    "srinivasan2021": {},
+    "hamidieh2023": {"table1/": 21, "table3/": 12, "table12/": 44, "table18/": 77},
+    "zhou2022": {"table1": 5, "table3": 27, "table4": 72},
+}
+"""Contracts by the beginning of their ids whose preconditions the invented data have."""
+
+
+def goes_from_the_notebook_to_the_page_and_back_out(study, environment):
+    """The record of a rehearsal: refused as a run, shown as a rehearsal, and gone again."""
+    paper, folder = PAPERS[study], Path(environment["BIASLIB_RUNS"])
+    [path] = folder.glob(f"{paper}-*.parquet")
+    record = ledger.read(path)
+    with pytest.raises(ledger.LedgerError, match=r"has weights of .* MB .* these are others"):
+        ledger.check(record)
+    runs = folder / "added"
+    added = ledger.add(path, runs, rehearsal=True)
+    with pytest.raises(ledger.LedgerError, match="these are others"):
+        ledger.records(runs)
+    [shown] = [each for each in ledger.records(runs, rehearsal=True) if each.paper == paper]
+    assert shown.label.startswith("REHEARSAL on random weights, ")
+    found = shown.verdicts().set_index("id")
+    told = found[found["kind"].isin(["number", "count", "list"])]
+    ran = told[told["verdict"] != "not run"]
+    for place, n in NEEDED[paper].items():
+        assert sum(ran.index.str.startswith(f"{paper}/{place}")) == n, place
+    numbers = ran[ran["kind"] != "list"]
+    assert numbers["value"].notna().all()
+    met = numbers[numbers["verdict"] == "met"]
+    assert met[["low", "high"]].notna().all(axis=None)
+    same_as_the_ledgers_random_weights(paper, found)
+    page = contracts.listing(contracts.standing([shown])).page()
+    assert page.count("REHEARSAL") == 0
+    assert "REHEARSAL" in contracts.record_table([shown])["run"].item()
+    beside = contracts.beside(paper, shown)
+    assert len(beside) == found["value"].notna().sum()
+    added.unlink()
+    assert not [each for each in ledger.records(runs, rehearsal=True) if each.paper == paper]
+
+
+def same_as_the_ledgers_random_weights(paper, found):
+    """The numbers that the ledger keeps of random weights are these, but for other processors."""
+    kept = ledger.random_weights()
+    kept = kept[kept["value"].notna() & kept["id"].str.startswith(paper)].set_index("id")["value"]
+    ours = found["value"].reindex(kept.index).astype(float)
+    assert ours.notna().all()
+    assert ((ours - kept).abs() < 0.02).mean() > 0.95 or kept.empty
 
 
 @pytest.mark.parametrize("study", ["study1_grounded", "study2_masked", "study4_captions"])

@@ -23,10 +23,12 @@ from bs4 import BeautifulSoup
 from jupyter_cache import get_cache
 from support.browser import Visit, axe_violations, served
 
-from biaslib import runtime, stimuli
+from biaslib import ledger, runtime, stimuli
+from biaslib.report import ledger as contracts
 from biaslib.studies import own_model
 from biaslib.studies.scores import COLUMNS
 from biaslib.studies.study4_captions import WAYS
+from plantedworld.report import ledger as planted_verdicts
 from plantedworld.studies import measures
 from plantedworld.studies import study4_captions as worlds
 
@@ -239,7 +241,53 @@ def test_search_finds_a_word_of_the_book(visit):
     assert seen.errors + seen.foreign == []
 
 
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_contracts_are_searched_and_filtered_without_a_kernel(size, visit):
+    page, seen = visit("notebooks/what_holds_up", size=size)
+    n = len(ledger.contracts())
+    page.get_by_text("Show: all contracts").click()
+    count, rows = page.locator("[data-count]"), page.locator(".listing tbody tr:visible")
+    assert count.inner_text() == f"{n:,} of {n:,} rows"
+    page.get_by_label("Search").fill("table3 C6 visualbert")
+    assert count.inner_text() == f"3 of {n:,} rows"
+    assert rows.first.inner_text().startswith("ross2021/table3/C6/visualbert/W")
+    page.get_by_label("Search").fill("")
+    page.locator(".listing").get_by_label("from the paper").select_option("does not follow")
+    told = ledger.standing()["answer"].eq("does not follow").sum()
+    assert rows.count() == told
+    page.locator(".listing").get_by_label("paper", exact=True).select_option("Zhou et al. 2022")
+    assert 0 < rows.count() < told
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert seen.errors + seen.foreign == []
+
+
 # --- In the files ------------------------------------------------------------------------------
+
+
+def test_the_page_of_contracts_is_below_a_megabyte(site):
+    assert (site / "notebooks" / "what_holds_up.html").stat().st_size < 1_000_000
+
+
+@pytest.mark.usefixtures("site")
+def test_each_study_opens_with_what_of_it_holds_up():
+    for paper, chapter in contracts.CHAPTERS.items():
+        text = words_of(f"notebooks/{chapter}")
+        first = words(re.sub(r"\[(.*?)\]\(.*?\)", r"\1", contracts.share_sentences(paper, [])))
+        assert first[:120] in text[: len(text) // 3]
+
+
+@pytest.mark.usefixtures("site")
+def test_what_the_planted_world_says_of_measures_stands_on_the_pages_that_show_it():
+    for row in planted_verdicts.verdicts().itertuples():
+        assert words(row[-1]) in words_of(f"notebooks/{row.page}"), row.measure
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def words_of(name: str) -> str:
+    return words(article(name).get_text(" ").replace("\u2212", "-"))
 
 
 def test_no_page_is_left_over_from_an_earlier_build(site):

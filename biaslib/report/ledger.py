@@ -94,15 +94,15 @@ def scoreboard(table: pandas.DataFrame) -> pandas.DataFrame:
 
 def scoreboard_figure(table: pandas.DataFrame):
     """Draw, by paper, which share of its claims follows from its own tables, and what runs say."""
-    figure, panels = subplots(1, 2, height=2.9, sharey=True)
+    figure, panels = subplots(1, 2, height=3.2, sharey=True)
     papers = list(NAMES)[::-1]
     answers = {paper: told_answers(table[table["paper"] == paper]) for paper in papers}
     runs = {
         paper: table.loc[(table["paper"] == paper) & (table["verdict"] != ""), "verdict"]
         for paper in papers
     }
-    _bars(panels[0], answers, COLOURS, "claims, from the paper's own tables")
-    _bars(panels[1], runs, VERDICT_COLOURS, "all contracts, by a recorded run")
+    _bars(panels[0], answers, COLOURS, "Claims, by the paper's own tables")
+    _bars(panels[1], runs, VERDICT_COLOURS, "All contracts, by a recorded run")
     panels[0].set_yticks(range(len(papers)), [NAMES[paper] for paper in papers])
     return figure
 
@@ -120,8 +120,9 @@ def _bars(axes, parts: Mapping[str, pandas.Series], colours: Mapping[str, str], 
             left += width
     for name, colour in colours.items():
         axes.barh(0, 0, color=colour, label=name)
-    axes.set(xlim=(0, 100), xlabel=f"% of {label}")
-    axes.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
+    axes.set(xlim=(0, 100), xlabel="%")
+    axes.set_title(label, fontsize=11)
+    axes.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.25), fontsize=9)
 
 
 def claim_table(table: pandas.DataFrame, answer: str | None = None, headline: bool | None = None):
@@ -141,10 +142,9 @@ def claim_table(table: pandas.DataFrame, answer: str | None = None, headline: bo
         rows = rows[rows["answer"] == answer]
     return pandas.DataFrame(
         {
-            "paper": rows["paper"].map(NAMES),
-            "place": rows["place"],
             "claim": rows["claim"],
-            "from the paper's own tables": rows["answer"].replace("", "cannot be told"),
+            "where": rows["paper"].map(NAMES) + ", " + rows["place"],
+            "by its tables": rows["answer"].replace("", "cannot be told"),
             "because": rows["from_printed"],
             "random weights": rows["id"].map(_random_verdicts()).fillna("–"),
             "thresholds": rows["thresholds"],
@@ -254,14 +254,14 @@ def listing(table: pandas.DataFrame, records: Sequence[ledger.Record] = ()) -> L
     rows = pandas.DataFrame(
         {
             "contract": table["id"],
-            "paper": table["paper"].map(NAMES),
+            "printed": shown,
+            "from the paper": own.where(~claim | (own != ""), "cannot be told"),
+            "verdict": table["verdict"],
+            "run": _run_column(table),
+            "tolerance": limit.where(~claim, "by its predicate"),
             "kind": table["kind"],
             "measure": table["measure"],
-            "printed": shown,
-            "tolerance": limit.where(~claim, "by its predicate"),
-            "from the paper": own.where(~claim | (own != ""), "cannot be told"),
-            "run": _run_column(table),
-            "verdict": table["verdict"],
+            "paper": table["paper"].map(NAMES),
             "chapter": [
                 f"{(each.rpartition('/')[2]) or CHAPTERS[paper]}.{ending}"
                 for each, paper in zip(table["chapter"], table["paper"], strict=True)
@@ -312,7 +312,7 @@ def beside(paper: str, record: ledger.Record) -> pandas.DataFrame:
     rows = table[table["run"].notna()]
     return pandas.DataFrame(
         {
-            "contract": rows["id"].str.partition("/")[2],
+            "contract": rows["id"].str.removeprefix(f"{paper}/"),
             "printed": rows["printed"],
             "recorded run": _run_column(rows),
             "verdict": rows["verdict"],

@@ -249,8 +249,9 @@ class Run:
 
     @property
     def weights(self) -> dict[str, str]:
-        """Revision by model, for the stamp."""
-        return {each.way.model: each.revision for each in self.scored.values()}
+        """Revision by model, for the stamp: in ``paper`` by its name in the registry."""
+        named = "paper" if self.inputs.profile == "paper" else "model"
+        return {getattr(each.way, named): each.revision for each in self.scored.values()}
 
 
 # What is shown and said
