@@ -125,7 +125,7 @@ def test_the_example_of_the_issue_has_its_name():
         (lambda d: d["claims"][0].update(thresholds="nobody's"), "unknown owner of thresholds"),
         (lambda d: d["claims"][0].update(quotation="a " * 26), "quotes 26 words; at most 25"),
         (lambda d: d["claims"].append(d["claims"][0]), "zhou2022/claim/1 is there twice"),
-        (lambda d: d.pop("needs"), r"it needs \['claims', 'needs', 'numbers', 'paper'\]"),
+        (lambda d: d.pop("needs"), r"it needs \['claims', 'limits', 'needs', 'numbers', 'paper'\]"),
         (lambda d: d.update(paper="zhou2023"), "unknown paper 'zhou2023'. Did you mean 'zhou2022'"),
     ],
 )

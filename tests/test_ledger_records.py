@@ -10,6 +10,7 @@ import pytest
 from biaslib import ledger, runtime
 from biaslib.ledger.__main__ import main
 from biaslib.models import REGISTRY
+from biaslib.runtime import _sources
 
 
 def scores(value=45.0):
@@ -175,6 +176,21 @@ def test_a_record_is_added_once_and_found_again(found, tmp_path, capsys):
     assert again.header["content"] == found.header["content"]
     assert main(["add", str(sent), "--to", str(runs)]) == 1
     assert "is there already" in capsys.readouterr().err
+
+
+def test_a_page_that_shows_records_is_made_again_when_one_is_added(found, tmp_path, monkeypatch):
+    ledger.records()
+    used = runtime.used()
+    assert "runs/*" in used["files"]
+    assert runtime.is_current(used)
+    places = _sources._packages() | {"runs": tmp_path}
+    monkeypatch.setattr(_sources, "_packages", lambda: places)
+    found.write(tmp_path / "runs" / "run.parquet")
+    assert not runtime.is_current(used)
+
+
+def test_the_records_of_this_repository_are_sound():
+    assert all(not each.header.get("rehearsal") for each in ledger.records())
 
 
 def test_a_damaged_record_in_the_folder_is_named(found, tmp_path):

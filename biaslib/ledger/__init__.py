@@ -15,6 +15,7 @@ from biaslib.ledger._contracts import (
     checksum,
     contracts,
     families,
+    limits,
     needs,
     printed,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "families",
     "judge_list",
     "judge_number",
+    "limits",
     "needs",
     "other_columns",
     "printed",

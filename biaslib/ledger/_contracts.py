@@ -46,8 +46,8 @@ def check_contracts(found: Mapping[str, Any], source: str, text: str | None = No
     Parameters
     ----------
     found
-        *paper*, *needs* (a sentence by key), *numbers* (see
-        :class:`biaslib.ledger.Family`) and *claims*.
+        *paper*, *needs* (a sentence by key), *numbers* (see :class:`biaslib.ledger.Family`),
+        *claims*, and *limits*, what the authors say of their own.
     source
         The file's name, for messages.
     text
@@ -63,13 +63,13 @@ def check_contracts(found: Mapping[str, Any], source: str, text: str | None = No
     --------
     >>> claim = dict.fromkeys(_CLAIM, "") | {"id": "zhou2022/claim/1", "needs": [], "tables": []}
     >>> claim |= {"thresholds": "ours", "headline": True, "quotation": "no such words"}
-    >>> found = {"paper": "zhou2022", "needs": {}, "numbers": [], "claims": [claim]}
+    >>> found = {"paper": "zhou2022", "needs": {}, "numbers": [], "claims": [claim], "limits": []}
     >>> check_contracts(found, "zhou2022.json", text="other words")
     Traceback (most recent call last):
     ...
     biaslib.ledger._contracts.LedgerError: zhou2022.json: zhou2022/claim/1: its claim is empty
     """
-    known = {"paper", "needs", "numbers", "claims"}
+    known = {"paper", "needs", "numbers", "claims", "limits"}
     if set(found) != known:
         raise LedgerError(f"{source} has {sorted(found)}; it needs {sorted(known)}")
     if found["paper"] not in PAPERS:
@@ -88,6 +88,10 @@ def check_contracts(found: Mapping[str, Any], source: str, text: str | None = No
         if strange:
             raise LedgerError(f"{where} needs {sorted(strange)}, which 'needs' does not explain")
         _check_claim(where, each, spelt) if claim else _check_number(where, each)
+    for each in found["limits"]:
+        where = f"{source}: limit of {each.get('place', 'no place')}"
+        _need_keys(where, each, {"place", "quotation", "says"}, set())
+        _check_quotation(where, each["quotation"], spelt)
 
 
 def _need_keys(where: str, each: Mapping[str, Any], must: set[str], may: set[str]) -> None:
@@ -114,11 +118,15 @@ def _check_claim(where: str, each: Mapping[str, Any], spelt: str | None) -> None
             raise LedgerError(f"{where}: its {name} is empty")
     if each["thresholds"] not in THRESHOLDS:
         raise unknown_name("owner of thresholds", each["thresholds"], THRESHOLDS)
-    n = len(each["quotation"].split())
+    _check_quotation(where, each["quotation"], spelt)
+
+
+def _check_quotation(where: str, quotation: str, spelt: str | None) -> None:
+    n = len(quotation.split())
     if n > LONGEST_QUOTATION:
         raise LedgerError(f"{where} quotes {n} words; at most {LONGEST_QUOTATION} are quoted")
-    if spelt is not None and _letters(each["quotation"]) not in spelt:
-        raise LedgerError(f"{where}: the paper's text does not have {each['quotation']!r}")
+    if spelt is not None and _letters(quotation) not in spelt:
+        raise LedgerError(f"{where}: the paper's text does not have {quotation!r}")
 
 
 def _letters(text: str) -> str:
@@ -141,6 +149,22 @@ def checksum() -> str:
 def needs(paper: str) -> dict[str, str]:
     """Return what re-runs of a paper take, in a sentence by key."""
     return dict(_of(paper)["needs"])
+
+
+def limits(paper: str | None = None) -> pandas.DataFrame:
+    """Return what the authors say of their studies' limits: *paper*, *place*, *quotation*, *says*.
+
+    Examples
+    --------
+    >>> limits("zhou2022")["place"].tolist()[:2]
+    ['Section 3.4', 'Section 4.2']
+    """
+    rows = [
+        {"paper": name, **each}
+        for name in (PAPERS if paper is None else (paper,))
+        for each in _of(name)["limits"]
+    ]
+    return pandas.DataFrame(rows)
 
 
 def _of(paper: str) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def discrimination(paper: str) -> pandas.DataFrame:
 
     Examples
     --------
-    >>> discrimination("zhou2022").set_index("place").loc["Table 3", "another column, n"]
+    >>> int(discrimination("zhou2022").set_index("place").loc["Table 3", "another column, n"])
     90
     """
     tables = other_columns(paper)

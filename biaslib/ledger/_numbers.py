@@ -133,7 +133,8 @@ def judge_number(
 
     Examples
     --------
-    >>> list(judge_number([1.0] * 4, [0.1] * 4, [0.95, 0.8, 1.2, None], [1.05, 1.0, 1.3, None]))
+    >>> low, high = [0.95, 0.8, 1.2, None], [1.05, 1.0, 1.3, None]
+    >>> judge_number([1.0] * 4, [0.1] * 4, low, high).tolist()
     ['met', 'cannot be said', 'not met', 'cannot be said']
     """
     printed, margin, low, high = (

@@ -352,6 +352,8 @@ def records(folder: str | Path | None = None, rehearsal: bool = False) -> list[R
     LedgerError
         If one of them is not as it should be.
     """
+    if folder is None:
+        runtime.note_files(RUNS / "*")
     folder = RUNS if folder is None else Path(folder)
     found = [read(path) for path in sorted(folder.glob("*.parquet"))]
     for each in found:

@@ -289,6 +289,18 @@ def _run_column(table: pandas.DataFrame) -> list[str]:
     return texts
 
 
+def limit_table() -> pandas.DataFrame:
+    """Return what the authors say of their own limits: ours in short, and their words."""
+    rows = ledger.limits()
+    return pandas.DataFrame(
+        {
+            "limit": rows["says"],
+            "in their words": "“" + rows["quotation"] + "”",
+            "where": rows["paper"].map(NAMES) + ", " + rows["place"],
+        }
+    )
+
+
 def record_table(records: Sequence[ledger.Record]) -> pandas.DataFrame:
     """Return the recorded runs: paper, date, device, minutes, version, scores and weights."""
     rows = [

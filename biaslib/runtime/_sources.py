@@ -170,11 +170,15 @@ def code(text: str) -> str:
 
 @functools.cache
 def _packages() -> dict[str, Path]:
-    """Return where the packages are whose files count: biaslib, and those that give a profile."""
+    """Return where the folders are whose files count.
+
+    They are biaslib, the packages that give a profile, and the recorded runs beside biaslib.
+    """
     providers = importlib.metadata.entry_points(group=PROVIDERS)
     names = {"biaslib", *(each.module.partition(".")[0] for each in providers)}
     found = {name: importlib.util.find_spec(name) for name in names}
-    return {name: Path(spec.origin).parents[1] for name, spec in found.items() if spec}
+    places = {name: Path(spec.origin).parents[1] for name, spec in found.items() if spec}
+    return places | {"runs": places["biaslib"]}
 
 
 def _name(path: Path) -> str:
