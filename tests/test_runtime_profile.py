@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ONE_PROFILE = {"planted_world": '"planted"'}
 """Notebooks that have no choice, and the profile that they name."""
-NO_MODEL = {"foundations", "published_numbers"}
+NO_MODEL = {"foundations", "published_numbers", "what_holds_up"}
 
 
 def test_models_follow_the_run_and_not_the_environment(monkeypatch):
