@@ -328,7 +328,7 @@ def _check_weights(name: str, found: Record) -> None:
         if known.sha256 and entry["files"] and known.sha256 not in pinned:
             _refuse(name, f"{model} has weights of a foreign hash; known is {known.sha256[:12]}")
         largest = max(entry["files"].values(), key=lambda file: file["bytes"], default={})
-        size = largest.get("bytes", 0)
+        size = sum(file["bytes"] for file in entry["files"].values())
         least = BYTES_A_NUMBER * (known.parameters or 0)
         if size < least and not known.source.startswith("package "):
             told = f"{model} has weights of {size / 1e6:,.1f} MB (sha256 "

@@ -281,12 +281,22 @@ def _run_column(table: pandas.DataFrame) -> list[str]:
     texts = []
     for row in table.itertuples():
         if pandas.isna(row.run):
-            texts.append(row.run_told if row.verdict != "not run" else "")
+            texts.append(row.run_told)
         elif pandas.isna(row.run_low):
             texts.append(signed(row.run))
         else:
             texts.append(f"{signed(row.run)} [{signed(row.run_low)}, {signed(row.run_high)}]")
     return texts
+
+
+def need_table() -> pandas.DataFrame:
+    """Return what re-runs of each paper take, and how many contracts need it."""
+    every, rows = ledger.contracts(), []
+    for paper, name in NAMES.items():
+        asked = every.loc[every["paper"] == paper, "needs"].explode().value_counts()
+        for key, told in ledger.needs(paper).items():
+            rows.append({"paper": name, "need": key, "what it is": told, "contracts": asked[key]})
+    return pandas.DataFrame(rows)
 
 
 def limit_table() -> pandas.DataFrame:
