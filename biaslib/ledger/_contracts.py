@@ -1,5 +1,6 @@
 """The contracts of the four papers: data files, their schema, and one table of all."""
 
+import fnmatch
 import functools
 import json
 import re
@@ -47,7 +48,8 @@ def check_contracts(found: Mapping[str, Any], source: str, text: str | None = No
     ----------
     found
         *paper*, *needs* (a sentence by key), *numbers* (see :class:`biaslib.ledger.Family`),
-        *claims*, and *limits*, what the authors say of their own.
+        *claims*, *limits*, what the authors say of their own, and *questions*: which numbers an
+        erratum of :func:`biaslib.published.errata` is about, as patterns of ids.
     source
         The file's name, for messages.
     text
@@ -63,13 +65,14 @@ def check_contracts(found: Mapping[str, Any], source: str, text: str | None = No
     --------
     >>> claim = dict.fromkeys(_CLAIM, "") | {"id": "zhou2022/claim/1", "needs": [], "tables": []}
     >>> claim |= {"thresholds": "ours", "headline": True, "quotation": "no such words"}
-    >>> found = {"paper": "zhou2022", "needs": {}, "numbers": [], "claims": [claim], "limits": []}
+    >>> found = {"paper": "zhou2022", "needs": {}, "numbers": [], "claims": [claim]}
+    >>> found |= {"limits": [], "questions": {}}
     >>> check_contracts(found, "zhou2022.json", text="other words")
     Traceback (most recent call last):
     ...
     biaslib.ledger._contracts.LedgerError: zhou2022.json: zhou2022/claim/1: its claim is empty
     """
-    known = {"paper", "needs", "numbers", "claims", "limits"}
+    known = {"paper", "needs", "numbers", "claims", "limits", "questions"}
     if set(found) != known:
         raise LedgerError(f"{source} has {sorted(found)}; it needs {sorted(known)}")
     if found["paper"] not in PAPERS:
@@ -207,7 +210,21 @@ def _contracts(paper: str) -> pandas.DataFrame:
         raise LedgerError(f"{paper}.json names two contracts {twice.iloc[0]}")
     texts = [c for c in COLUMNS if c not in ("value", "margin", "needs", "headline", "words")]
     table[texts] = table[texts].astype(object).fillna("")
+    for question, patterns in _of(paper)["questions"].items():
+        _mark(table, paper, question, patterns)
     return table.assign(headline=table["headline"].eq(True))
+
+
+def _mark(table: pandas.DataFrame, paper: str, question: str, patterns: Sequence[str]) -> None:
+    """Write an open question beside the numbers and lists that it is about."""
+    if question not in {each["id"] for each in open_questions(paper)}:
+        raise LedgerError(f"{paper}.json: {question} is no erratum of the paper")
+    for pattern in patterns:
+        about = [fnmatch.fnmatchcase(name, f"{paper}/{pattern}") for name in table["id"]]
+        if not any(about):
+            raise LedgerError(f"{paper}.json: {question}: no contract is called {pattern}")
+        known = table.loc[about, "erratum"]
+        table.loc[about, "erratum"] = [f"{each}, {question}".removeprefix(", ") for each in known]
 
 
 def contracts(paper: str | None = None) -> pandas.DataFrame:
@@ -221,7 +238,8 @@ def contracts(paper: str | None = None) -> pandas.DataFrame:
         its *unit*; *population*, *statistic* (of our scores) and *needs* (see :func:`needs`);
         *margin* and *reason*, the tolerance; *measure*, as it is judged in the planted world;
         *chapter*; and of claims *headline*, *quotation*, *claim*, *predicate*, *thresholds* (whose
-        they are), *erratum* and *remark*. *words* of a list: each with its printed number.
+        they are) and *remark*; *erratum*, the open questions that bear on it. *words*
+        of a list: each with its printed number.
 
     Raises
     ------

@@ -262,6 +262,7 @@ def listing(table: pandas.DataFrame, records: Sequence[ledger.Record] = ()) -> L
             "kind": table["kind"],
             "measure": table["measure"],
             "paper": table["paper"].map(NAMES),
+            "open question": table["erratum"],
             "chapter": [
                 f"{(each.rpartition('/')[2]) or CHAPTERS[paper]}.{ending}"
                 for each, paper in zip(table["chapter"], table["paper"], strict=True)
