@@ -296,9 +296,25 @@ def test_a_lists_order_is_that_of_the_run():
          "test": word, "value": value, "low": value, "high": value, "n": 86_744}
         for word, value in zip(words, (0.1, 0.9, -0.5), strict=True)
     ]  # fmt: skip
-    table = ledger.tables_of_run("hamidieh2023", pandas.DataFrame(rows), {})["hamidieh2023_casc"]
+    scores = pandas.DataFrame(rows).assign(dataset="FairFace train, crop 0.25")
+    table = ledger.tables_of_run("hamidieh2023", scores, {})["hamidieh2023_casc"]
     table = table[table["table"] == 4].sort_values("rank")
     assert table["word"].tolist() == ["maid", "nurse", "miner"]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "n", "half"),
+    [
+        ("FairFace train, crop 0.25", 86_744, 0.0),
+        ("FairFace train, crop 0.25", 86_744 // 4, 0.1 * np.sqrt(0.75)),
+        ("FairFace validation, crop 0.25", 86_744, 0.1),
+    ],
+)
+def test_other_people_are_no_census_of_the_papers(dataset, n, half):
+    row = {"statistic": "c_asc", "level": "gender", "bias_type": "Occupation", "group": "Female"}
+    row |= {"test": "nurse", "value": 1.0, "low": 0.9, "high": 1.1, "n": n, "dataset": dataset}
+    table = ledger.tables_of_run("hamidieh2023", pandas.DataFrame([row]), {})["hamidieh2023_casc"]
+    assert table["high"].iloc[0] - 1.0 == pytest.approx(half, abs=1e-12)
 
 
 # Whether contracts can fail

@@ -71,9 +71,15 @@ def test_a_planted_run_is_not_recorded():
         ledger.record("zhou2022", scores(), runtime.Provenance("planted"))
 
 
+def test_scores_that_are_given_twice_are_recorded_once(found):
+    both = ledger.record("zhou2022", [scores(), scores().iloc[:3]], runtime.Provenance("paper"))
+    assert len(both.scores) == len(scores())
+
+
 def test_summaries_get_the_labels_that_they_lack(found):
     run = runtime.Provenance("paper")
     some = scores()[["model", "test", "level", "statistic", "value", "low", "high", "n"]]
+    some = some.assign(level="anti")
     both = ledger.record("zhou2022", [scores(), some], run).scores
     assert set(both["profile"]) == {"paper"}
     assert both["revision"].notna().all()
@@ -85,7 +91,48 @@ REFUSED = {
     "another paper": (lambda f: changed(f, paper="zhou2023"), "of 'zhou2023', which is none"),
     "no date": (lambda f: changed(f, made="yesterday"), "its date 'yesterday' is not like"),
     "future": (lambda f: changed(f, made="2999-01-01 00:00"), "which is still to come"),
-    "counts": (lambda f: changed(f, counts={"table": []}), "which is no printed table"),
+    "counts": (lambda f: changed(f, counts={"table": []}), "which is none of ross2021_images"),
+    "counts of a result": (
+        lambda f: changed(f, counts={"zhou2022_scores": [{"model": "CLIP", "value": 45.72}]}),
+        "'zhou2022_scores', which is none of",
+    ),
+    "counts in text": (
+        lambda f: changed(
+            f, counts={"ross2021_images": [{"source": "google", "test": "C6", "images": "many"}]}
+        ),
+        "ross2021_images are not rows of source, test, images",
+    ),
+    "counts without columns": (
+        lambda f: changed(f, counts={"ross2021_images": [{"a": 1}]}),
+        "ross2021_images are not rows",
+    ),
+    "counts without rows": (
+        lambda f: changed(f, counts={"ross2021_images": [1]}),
+        "ross2021_images are not rows",
+    ),
+    "device of no type": (lambda f: changed(f, device=None), "device of its header is None"),
+    "minutes in text": (lambda f: changed(f, minutes="<b>"), "minutes of its header is '<b>'"),
+    "weights as a list": (lambda f: changed(f, weights=[1]), r"weights of its header is \[1\]"),
+    "header as a list": (lambda f: ledger.Record([1], f.scores, "run.parquet"), "its header is no"),
+    "weights as text": (
+        lambda f: changed(f, weights={"clip": "abc"}),
+        "the weights of clip have no revision and files",
+    ),
+    "bytes as text": (
+        lambda f: changed(
+            f, weights={"clip": {"revision": "r", "files": {"a": {"sha256": "a", "bytes": "9"}}}}
+        ),
+        "the weights of clip have no revision and files",
+    ),
+    "value as text": (lambda f: changed(f, f.scores.assign(value="a")), "'value' holds text"),
+    "value yes": (lambda f: changed(f, f.scores.assign(value=True)), "'value' holds yes and no"),
+    "level a number": (lambda f: changed(f, f.scores.assign(level=1)), "'level' holds numbers"),
+    "no test": (lambda f: changed(f, f.scores.assign(test=None)), "'test' .*"),
+    "n unknown": (lambda f: changed(f, f.scores.assign(n=np.nan)), "its n is not a number"),
+    "twice": (
+        lambda f: changed(f, pandas.concat([f.scores, f.scores.assign(value=45.72)])),
+        "vlrs of overall, CLIP, is there twice",
+    ),
     "missing column": (
         lambda f: changed(f, f.scores.drop(columns="n")),
         "its scores lack the columns n",
@@ -107,7 +154,11 @@ REFUSED = {
         lambda f: changed(f, f.scores.assign(study="ross2021")),
         "it has scores of 'ross2021'",
     ),
-    "a text": (lambda f: changed(f, f.scores.assign(note="x" * 301)), "a text of 301 characters"),
+    "a text": (lambda f: changed(f, f.scores.assign(head="x" * 301)), "a text of 301 characters"),
+    "another column": (
+        lambda f: changed(f, f.scores.assign(caption="My sister is rude")),
+        "columns that the study has not: caption",
+    ),
     "out of range": (
         lambda f: changed(f, f.scores.assign(value=101.0, high=102.0)),
         r"vlrs of overall, CLIP, is 101.0 \[44.0, 102.0\], outside 0 to 100",

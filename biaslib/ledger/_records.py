@@ -15,7 +15,7 @@ import numpy as np
 import pandas
 
 import biaslib
-from biaslib import models, published, runtime
+from biaslib import models, runtime
 from biaslib.ledger._contracts import PAPERS, LedgerError
 from biaslib.ledger._runs import Tables, tables_of_run
 from biaslib.ledger._verdicts import verdicts
@@ -27,8 +27,38 @@ RUNS = Path(biaslib.__file__).parents[1] / "runs"
 """Where the records of this repository lie."""
 
 LIBRARIES = ("torch", "transformers", "open_clip_torch", "numpy", "scipy", "pandas")
-FIELDS = {"schema", "paper", "made", "minutes", "device", "biaslib", "source", "versions"}
-FIELDS |= {"weights", "data", "counts", "content"}
+FIELDS = {
+    **dict.fromkeys(("paper", "made", "device", "biaslib", "source", "content"), str),
+    **dict.fromkeys(("versions", "weights", "data", "counts"), dict),
+    "schema": int,
+    "minutes": (int, float),
+}
+"""What a header has, and of which type."""
+
+NUMBERS = ("value", "low", "high", "p_value", "n", "seed")
+OWN = {
+    "ross2021": (
+        ("experiment", "masking", "images", "variant"),
+        (
+            *("n_words", "n_images", "numerator", "p_low", "p_high", "p_method", "p_value_words"),
+            *("p_value_images", "p_value_attributes", "domain"),
+        ),
+    ),
+    "srinivasan2021": (("set", "stereotype"), ("probability", "normaliser", "count")),
+    "hamidieh2023": (("bias_type", "group"), ("kind", "p_adjusted")),
+    "zhou2022": ((), ("head", "count", "tied", "method")),
+}
+"""The columns that a study's scores must have besides the common ones, and those that they may."""
+
+COUNTED = {
+    "ross2021_images": (("source", "test"), ("images",)),
+    "hamidieh2023_laion_pronouns": (
+        ("word",),
+        ("images", *(f"{who}{end}" for who in ("female", "male") for end in ("", " low", " high"))),
+    ),
+}
+"""The texts and the numbers of tables of counts."""
+
 LONGEST_TEXT = 300
 BYTES_A_NUMBER = 2
 """The fewest bytes in which a weight is released: half precision."""
@@ -147,6 +177,9 @@ def record(
         )
     tables = [scores] if isinstance(scores, pandas.DataFrame) else list(scores)
     every = pandas.concat([_completed(each, tables[0]) for each in tables], ignore_index=True)
+    every = every.drop_duplicates(ignore_index=True)
+    must, may = OWN[paper]
+    every = every[[each for each in every if each in (*COLUMNS, *must, *may)]]
     stamp = run.as_dict()
     rows = {name: json.loads(t.to_json(orient="records")) for name, t in (counts or {}).items()}
     header = {
@@ -230,15 +263,16 @@ def check(found: Record, rehearsal: bool = False) -> None:
     Raises
     ------
     LedgerError
-        For another version of the schema, a missing column, a changed row, scores outside their
-        range, texts that are none of ours, a foreign revision, or weights that are too small to
-        be the released ones.
+        For another version of the schema, a field of another type, a missing or an unknown
+        column, a changed row, a number that is there twice or outside its range, a foreign
+        revision or hash, or weights that are too small to be the released ones.
     """
     name = found.name or "the record"
     _check_header(name, found)
     _check_scores(name, found)
     if not rehearsal:
         _check_weights(name, found)
+    _check_judged(name, found)
 
 
 def _refuse(name: str, what: str) -> None:
@@ -247,32 +281,56 @@ def _refuse(name: str, what: str) -> None:
 
 def _check_header(name: str, found: Record) -> None:
     header = found.header
+    if not isinstance(header, dict):
+        _refuse(name, "its header is no table of names: write it anew with ledger.record")
     if header.get("schema") != SCHEMA:
         _refuse(name, f"its schema is {header.get('schema')!r}; this version reads {SCHEMA}")
-    missing = sorted(FIELDS - set(header))
+    missing = sorted(set(FIELDS) - set(header))
     if missing:
         _refuse(name, f"its header lacks {', '.join(missing)}: write it anew with ledger.record")
+    for field_, kind in FIELDS.items():
+        if not isinstance(header[field_], kind):
+            _refuse(name, f"{field_} of its header is {header[field_]!r:.60}, of another type")
     if header["paper"] not in PAPERS:
         _refuse(name, f"it is of {header['paper']!r}, which is none of {', '.join(PAPERS)}")
     try:
         made = datetime.datetime.strptime(header["made"], "%Y-%m-%d %H:%M")
-    except (TypeError, ValueError):
+    except ValueError:
         _refuse(name, f"its date {header['made']!r} is not like 2026-01-31 12:00")
     now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
     if made > now + datetime.timedelta(days=1):
         _refuse(name, f"it was made on {header['made']}, which is still to come")
-    strange = set(header["counts"]) - {row.removesuffix(".csv") for row in published.tables().file}
-    if strange:
-        _refuse(name, f"its counts have {sorted(strange)}, which is no printed table")
+    for stem, rows in header["counts"].items():
+        _check_counts(name, stem, rows)
+
+
+def _check_counts(name: str, stem: str, rows: Any) -> None:
+    if stem not in COUNTED:
+        _refuse(name, f"its counts have {stem!r}, which is none of {', '.join(COUNTED)}")
+    texts, numbers = COUNTED[stem]
+    try:
+        table = pandas.DataFrame(rows, columns=[*texts, *numbers])
+        sound = all(isinstance(each, str) for each in table[list(texts)].to_numpy().ravel())
+        sound &= bool(np.isfinite(table[list(numbers)].to_numpy(dtype=float)).all())
+    except (TypeError, ValueError, AssertionError):
+        sound = False
+    if not sound or table.duplicated(list(texts)).any():
+        _refuse(name, f"its counts {stem} are not rows of {', '.join([*texts, *numbers])}")
 
 
 def _check_scores(name: str, found: Record) -> None:
     scores = found.scores
-    missing = [column for column in COLUMNS if column not in scores]
+    must, may = OWN[found.paper]
+    missing = [column for column in (*COLUMNS, *must) if column not in scores]
     if missing:
         _refuse(name, f"its scores lack the columns {', '.join(missing)}")
+    strange = [str(each) for each in scores if each not in (*COLUMNS, *must, *may)]
+    if strange:
+        _refuse(name, f"its scores have columns that the study has not: {', '.join(strange)}")
     if scores.empty:
         _refuse(name, "it has no scores")
+    for column in scores:
+        _check_column(name, column, scores[column])
     if content_hash(scores) != found.header["content"]:
         _refuse(name, "its scores are not those that were recorded: a row was changed or lost")
     others = set(scores["profile"]) - {"paper"}
@@ -281,11 +339,36 @@ def _check_scores(name: str, found: Record) -> None:
     others = set(scores["study"]) - {found.paper}
     if others:
         _refuse(name, f"it has scores of {', '.join(map(repr, others))}")
-    for column in scores.columns[[not pandas.api.types.is_numeric_dtype(t) for t in scores.dtypes]]:
-        lengths = scores[column].dropna().astype(str).str.len()
-        if len(lengths) and lengths.max() > LONGEST_TEXT:
-            _refuse(name, f"column {column!r} has a text of {lengths.max()} characters")
+    keys = [c for c in scores if c not in NUMBERS and _is_text(scores[c])]
+    twice = scores.duplicated([*keys, *(c for c in ("experiment",) if c in scores)])
+    if twice.any():
+        row = scores[twice].iloc[0]
+        _refuse(name, f"{row['statistic']} of {row['test']}, {row['model']}, is there twice")
     _check_ranges(name, scores)
+
+
+def _is_text(values: pandas.Series) -> bool:
+    return not pandas.api.types.is_numeric_dtype(values)
+
+
+def _check_column(name: str, column: str, values: pandas.Series) -> None:
+    number = column in NUMBERS or column == "experiment"
+    if number != (not _is_text(values)) and (number or column in COLUMNS):
+        _refuse(name, f"column {column!r} holds {'text' if number else 'numbers'}")
+    if pandas.api.types.is_bool_dtype(values):
+        _refuse(name, f"column {column!r} holds yes and no")
+    if not _is_text(values):
+        if column == "n" and not np.isfinite(values.astype(float)).all():
+            _refuse(name, "its n is not a number throughout")
+        return
+    known = values.dropna()
+    if not known.map(lambda each: isinstance(each, str)).all():
+        _refuse(name, f"column {column!r} holds something else than text")
+    if column in COLUMNS and len(known) < len(values):
+        _refuse(name, f"column {column!r} has a row without an entry")
+    longest = int(known.str.len().max()) if len(known) else 0
+    if longest > LONGEST_TEXT:
+        _refuse(name, f"column {column!r} has a text of {longest} characters")
 
 
 def _check_ranges(name: str, scores: pandas.DataFrame) -> None:
@@ -318,23 +401,45 @@ def _check_weights(name: str, found: Record) -> None:
         known = models.REGISTRY.get(model)
         if known is None:
             _refuse(name, f"model {model!r} is not in the registry of released models")
-        if known.revision and known.revision[:12] not in entry["revision"]:
+        revision, files = _described(name, model, entry)
+        if known.revision and known.revision[:12] not in revision:
             _refuse(
                 name,
-                f"{model} is of revision {entry['revision'].split(',')[0]!r}; the released one "
+                f"{model} is of revision {revision.split(',')[0]!r}; the released one "
                 f"that biaslib knows is {known.revision[:12]}",
             )
-        pinned = [file["sha256"] for file in entry["files"].values()]
-        if known.sha256 and entry["files"] and known.sha256 not in pinned:
+        if known.sha256 and files and known.sha256 not in [each["sha256"] for each in files]:
             _refuse(name, f"{model} has weights of a foreign hash; known is {known.sha256[:12]}")
-        largest = max(entry["files"].values(), key=lambda file: file["bytes"], default={})
-        size = sum(file["bytes"] for file in entry["files"].values())
+        size = sum(each["bytes"] for each in files)
         least = BYTES_A_NUMBER * (known.parameters or 0)
         if size < least and not known.source.startswith("package "):
-            told = f"{model} has weights of {size / 1e6:,.1f} MB (sha256 "
-            told += f"{largest.get('sha256', 'unknown')[:12]}); {known.parameters:,} released "
-            told += f"parameters take {least / 1e6:,.0f} MB at least"
+            largest = max(files, key=lambda each: each["bytes"], default={"sha256": "unknown"})
+            told = (
+                f"{model} has weights of {size / 1e6:,.1f} MB (sha256 {largest['sha256'][:12]}); "
+            )
+            told += f"{known.parameters:,} released parameters take {least / 1e6:,.0f} MB at least"
             _refuse(name, f"{told}: these are others, such as random ones")
+
+
+def _described(name: str, model: str, entry: Any) -> tuple[str, list[dict[str, Any]]]:
+    """Return revision and files of a model's weights, if they are described as they should be."""
+    try:
+        revision, files = entry["revision"], list(entry["files"].values())
+        sound = isinstance(revision, str)
+        for each in files:
+            sound &= isinstance(each["sha256"], str) and isinstance(each["bytes"], int)
+    except (KeyError, TypeError, AttributeError):
+        sound = False
+    if not sound:
+        _refuse(name, f"the weights of {model} have no revision and files with sha256 and bytes")
+    return revision, files
+
+
+def _check_judged(name: str, found: Record) -> None:
+    try:
+        found.verdicts()
+    except Exception as error:  # Whatever a file from outside holds, it is refused by name.
+        _refuse(name, f"its scores cannot be judged ({type(error).__name__}: {error})")
 
 
 def records(folder: str | Path | None = None, rehearsal: bool = False) -> list[Record]:
