@@ -9,6 +9,7 @@ import pytest
 
 from biaslib import ledger, published
 from biaslib.ledger._contracts import DATA
+from biaslib.ledger._verdicts import judged_numbers
 from biaslib.report import ledger as plots
 from plantedworld.report import ledger as planted
 
@@ -182,14 +183,17 @@ def test_the_verdict_on_a_number(low, high, verdict):
 
 def test_a_list_is_met_by_itself_and_not_by_its_reverse():
     printed = {word: 10.0 - at for at, word in enumerate("abcdefghij")}
-    backwards = dict(reversed(printed.items()))
-    assert ledger.judge_list(printed, printed) == ("met", "10 of 10 words, tau 1.00")
-    reverse = {word: float(at) for at, word in enumerate(printed)}
-    assert ledger.judge_list(printed, dict(sorted(reverse.items(), key=lambda i: -i[1])))[0] == (
-        "not met"
-    )
-    others = {f"word {at}": 1.0 for at in range(10)} | {word: 0.0 for word in backwards}
-    assert ledger.judge_list(printed, others)[0] == "not met"
+    others = {f"word {at}": -1.0 for at in range(10)}
+    assert ledger.judge_list(printed, printed | others) == ("met", "10 of 10 words, tau 1.00")
+    backwards = dict(sorted(((w, 10.0 - v) for w, v in printed.items()), key=lambda i: -i[1]))
+    assert ledger.judge_list(printed, backwards | others)[0] == "not met"
+    behind = {f"word {at}": 20.0 for at in range(10)} | printed
+    assert ledger.judge_list(printed, behind)[0] == "not met"
+
+
+def test_a_list_is_not_met_by_leaving_the_other_words_out():
+    printed = {word: 10.0 - at for at, word in enumerate("abcdefghij")}
+    assert ledger.judge_list(printed, printed)[0] == "cannot be said"
 
 
 def printed_as_run(paper):
@@ -212,8 +216,32 @@ def printed_as_run(paper):
 def test_the_printed_numbers_meet_their_own_contracts(paper):
     found = ledger.verdicts(paper, printed_as_run(paper), pandas.DataFrame())
     found = found[~found["id"].str.contains("table1/.*/(?:men|images)", regex=True)]
-    numbers = found[found["kind"].isin(["number", "count", "list"])]
+    numbers = found[found["kind"].isin(["number", "count"])]
     assert set(numbers["verdict"]) == {"met"}
+
+
+def test_what_is_of_our_variant_is_never_met_and_an_interval_holds_its_value():
+    printed = ledger.contracts("ross2021").set_index("id")["value"]["ross2021/table3/C6/lxmert/W"]
+    name = ["ross2021/table3/C6/lxmert/W"]
+    run = pandas.DataFrame({"id": name, "value": printed, "low": printed, "high": printed})
+    for rows, verdict in (
+        (run, "met"),
+        (run.assign(variant="released"), "met"),
+        (run.assign(variant="paper"), "cannot be said"),
+        (run.assign(value=9.0), "cannot be said"),
+    ):
+        found = judged_numbers("ross2021", rows).set_index("id")
+        assert found.loc[name[0], "verdict"] == verdict
+
+
+def test_a_run_without_all_models_or_levels_meets_no_claim_about_them():
+    rows = ledger.printed("ross2021")["ross2021_effect_sizes"]
+    scores = pandas.DataFrame({"model": ["lxmert"]})
+    for some in (rows[rows["model"] != "VisualBERT"], rows[rows["level"] == "C"]):
+        found = ledger.verdicts("ross2021", {"ross2021_effect_sizes": some}, scores)
+        claims = found[(found["kind"] == "claim") & (found["verdict"] == "met")]
+        # These are about the three models with masks, and about the tests.
+        assert set(claims["id"]) <= {f"ross2021/claim/{number}" for number in (8, 39, 44)}
 
 
 def test_what_is_absent_is_never_met():
@@ -296,7 +324,7 @@ def test_a_lists_order_is_that_of_the_run():
          "test": word, "value": value, "low": value, "high": value, "n": 86_744}
         for word, value in zip(words, (0.1, 0.9, -0.5), strict=True)
     ]  # fmt: skip
-    scores = pandas.DataFrame(rows).assign(dataset="FairFace train, crop 0.25")
+    scores = pandas.DataFrame(rows).assign(dataset="FairFace train, crop 0.25", model="open-clip")
     table = ledger.tables_of_run("hamidieh2023", scores, {})["hamidieh2023_casc"]
     table = table[table["table"] == 4].sort_values("rank")
     assert table["word"].tolist() == ["maid", "nurse", "miner"]
@@ -308,11 +336,13 @@ def test_a_lists_order_is_that_of_the_run():
         ("FairFace train, crop 0.25", 86_744, 0.0),
         ("FairFace train, crop 0.25", 86_744 // 4, 0.1 * np.sqrt(0.75)),
         ("FairFace validation, crop 0.25", 86_744, 0.1),
+        ("FairFace train, crop 0.25", 10**9, 0.1),
     ],
 )
 def test_other_people_are_no_census_of_the_papers(dataset, n, half):
     row = {"statistic": "c_asc", "level": "gender", "bias_type": "Occupation", "group": "Female"}
     row |= {"test": "nurse", "value": 1.0, "low": 0.9, "high": 1.1, "n": n, "dataset": dataset}
+    row["model"] = "open-clip"
     table = ledger.tables_of_run("hamidieh2023", pandas.DataFrame([row]), {})["hamidieh2023_casc"]
     assert table["high"].iloc[0] - 1.0 == pytest.approx(half, abs=1e-12)
 

@@ -183,6 +183,10 @@ REFUSED = {
         ),
         r"clip has weights of 3.0 MB \(sha256 aaaaaaaaaaaa\); 151,277,313 released parameters",
     ),
+    "weights of other models": (
+        lambda f: changed(f, weights={"vilt-itm": f.header["weights"]["vilt-itm"]}),
+        "it has scores of clip, but says nothing of their weights",
+    ),
     "no files": (
         lambda f: changed(f, weights={"clip": f.header["weights"]["clip"] | {"files": {}}}),
         r"clip has weights of 0.0 MB \(sha256 unknown\)",
@@ -276,7 +280,10 @@ def test_verdicts_of_a_record_are_those_of_its_numbers(found):
     rows = found.verdicts().set_index("id")
     assert rows.loc["zhou2022/table3/overall/clip/vlbs", "verdict"] == "cannot be said"
     assert rows.loc["zhou2022/table3/overall/albef/vlbs", "verdict"] == "not run"
-    exact = changed(found, found.scores.assign(value=45.72, low=45.72, high=45.72))
-    rows = exact.verdicts().set_index("id")
+    exact = found.scores.assign(value=45.72, low=45.72, high=45.72)
+    alone = changed(found, exact).verdicts().set_index("id")
+    assert alone.loc["zhou2022/table3/overall/clip/vlbs", "verdict"] == "cannot be said"
+    drawn = exact.assign(level="balanced selections", head=None, count=np.nan)
+    rows = changed(found, pandas.concat([exact, drawn])).verdicts().set_index("id")
     assert rows.loc["zhou2022/table3/overall/clip/vlbs", "verdict"] == "met"
     assert rows.loc["zhou2022/table3/overall/clip/vlrs", "verdict"] == "not met"

@@ -69,6 +69,8 @@ def _both(evidence: Evidence, alike: bool = True) -> pandas.DataFrame:
     if not {1, 2} <= set(wide.columns):
         raise NoEvidenceError("there is one of Experiments 1 and 2 only")
     wide = _complete(wide.rename(columns={1: "d1", 2: "d2"}))
+    if set(wide["level"]) < set(LEVELS):
+        raise NoEvidenceError("there are not all three levels")
     if alike:
         return wide
     same = wide.groupby("test", sort=False).apply(lambda part: (part["d1"] == part["d2"]).all())
@@ -472,6 +474,8 @@ def _vilbert(evidence: Evidence) -> Finding:
 def _visualbert(evidence: Evidence) -> Finding:
     """There is no number of VisualBERT with words or people hidden."""
     rows = evidence.table(EFFECTS, table=[5, 6], level=["T", "I"])
+    if "VisualBERT" not in set(evidence.table(EFFECTS)["model"]):
+        raise NoEvidenceError("there is nothing of VisualBERT")
     known = rows[(rows["model"] == "VisualBERT") & rows["effect_size"].notna()]
     n = known.groupby(["table", "level"]).size()
     told = ", ".join(f"{k} values of {level} in Table {table}" for (table, level), k in n.items())

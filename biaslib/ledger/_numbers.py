@@ -151,11 +151,13 @@ def judge_list(printed: Mapping[str, float], ours: Mapping[str, float]) -> tuple
 
     Of n printed words, the share that is among the run's first n; and Kendall's tau-b of the
     printed numbers and the run's over the words that both have. *Met*: a share of at least .8 and
-    tau of at least .5; *not met*: a share below .5, or tau at most 0.
+    tau of at least .5; *not met*: a share below .5, or tau at most 0. Nothing can be said of a run
+    with less than twice as many words, whose first ones are first by omission.
 
     Examples
     --------
-    >>> judge_list({"a": 3, "b": 2, "c": 1}, {"b": 5, "a": 4, "c": 3, "d": 0})
+    >>> ours = {"b": 5, "a": 4, "c": 3, "d": 0, "e": -1, "f": -2}
+    >>> judge_list({"a": 3, "b": 2, "c": 1}, ours)
     ('cannot be said', '3 of 3 words, tau 0.33')
     """
     from scipy import stats
@@ -168,6 +170,8 @@ def judge_list(printed: Mapping[str, float], ours: Mapping[str, float]) -> tuple
         tau = stats.kendalltau([printed[w] for w in both], [ours[w] for w in both]).statistic
     share = len(shared) / len(printed)
     told = f"{len(shared)} of {len(printed)} words, tau {tau:.2f}"
+    if len(ours) < 2 * len(printed):
+        return "cannot be said", f"the run has {len(ours)} words of the type only"
     if share < LIST_RULE["not met"] or tau <= 0:
         return "not met", told
     if share >= LIST_RULE["met"] and tau >= 0.5:

@@ -20,6 +20,7 @@ from biaslib.ledger._contracts import PAPERS, LedgerError
 from biaslib.ledger._runs import Tables, tables_of_run
 from biaslib.ledger._verdicts import verdicts
 from biaslib.studies.scores import COLUMNS
+from biaslib.studies.study4_captions import WAYS
 
 SCHEMA = 1
 HEADER = b"biaslib.record"
@@ -272,6 +273,7 @@ def check(found: Record, rehearsal: bool = False) -> None:
     _check_scores(name, found)
     if not rehearsal:
         _check_weights(name, found)
+        _check_covered(name, found)
     _check_judged(name, found)
 
 
@@ -336,6 +338,9 @@ def _check_scores(name: str, found: Record) -> None:
     others = set(scores["profile"]) - {"paper"}
     if others:
         _refuse(name, f"it has scores of the profile {', '.join(map(repr, others))}")
+    others = set(scores.get("variant", ["paper"])) - {"paper", "released"}
+    if others:
+        _refuse(name, f"it has scores of the variant {', '.join(map(repr, others))}")
     others = set(scores["study"]) - {found.paper}
     if others:
         _refuse(name, f"it has scores of {', '.join(map(repr, others))}")
@@ -419,6 +424,15 @@ def _check_weights(name: str, found: Record) -> None:
             )
             told += f"{known.parameters:,} released parameters take {least / 1e6:,.0f} MB at least"
             _refuse(name, f"{told}: these are others, such as random ones")
+
+
+def _check_covered(name: str, found: Record) -> None:
+    """Refuse scores of a model whose weights are not described."""
+    named = {way.label: way.paper for way in WAYS}
+    used = {named.get(model, model) for model in found.scores["model"]}
+    missing = sorted(used - set(found.header["weights"]))
+    if missing:
+        _refuse(name, f"it has scores of {', '.join(missing)}, but says nothing of their weights")
 
 
 def _described(name: str, model: str, entry: Any) -> tuple[str, list[dict[str, Any]]]:

@@ -6,7 +6,6 @@ import numpy as np
 import pandas
 
 from biaslib import published
-from biaslib.metrics import caption_selection
 
 Tables = dict[str, pandas.DataFrame]
 
@@ -62,7 +61,8 @@ def shrunk(rows: pandas.DataFrame, share: pandas.Series | float) -> pandas.DataF
     >>> shrunk(rows, 0.75)[["low", "high"]].round(3).values.tolist()
     [[0.9, 1.2]]
     """
-    left = np.sqrt(1.0 - np.clip(np.asarray(share, dtype=float), 0.0, 1.0))
+    share = np.asarray(share, dtype=float)
+    left = np.sqrt(1.0 - np.where((share >= 0) & (share <= 1), share, 0.0))
     whole = left == 0
     value = rows["value"]
     low = np.where(whole, value, value + left * (rows["low"] - value))
@@ -146,7 +146,10 @@ def _significant(rows: pandas.DataFrame) -> pandas.DataFrame:
     for key, part in google.groupby(keys, sort=False):
         if part["test"].nunique() < sizes[key[2]]:
             continue
-        bounds = (part[c] if c in part else part["p_value"] for c in ("p_high", "p_low"))
+        bounds = (
+            part[c].fillna(part["p_value"]) if c in part else part["p_value"]
+            for c in ("p_high", "p_low")
+        )
         low, high = (int((each < 0.05).sum()) for each in bounds)
         count = int((part["p_value"] < 0.05).sum())
         parts.append((*key, count, low, high, sizes[key[2]], columns[key[4]]))
@@ -157,6 +160,7 @@ def _significant(rows: pandas.DataFrame) -> pandas.DataFrame:
 
 def _clip_audit(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) -> Tables:
     rows = scores[(scores["statistic"] == "c_asc") & scores["level"].isin(["gender", "race"])]
+    rows = rows[rows["value"].notna() & (rows["model"] == "open-clip")]
     if rows.empty:
         return {}
     rows = rows.assign(
@@ -193,7 +197,7 @@ def _captions(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) 
     images = rows.loc[rows["metric"] == "vlrs", ["category", "n"]].groupby("category")["n"].max()
     counted = images.rename("images").reset_index()
     return {
-        "zhou2022_scores": pandas.concat([rows, _imagined()], ignore_index=True),
+        "zhou2022_scores": rows.reset_index(drop=True),
         "zhou2022_images": _of_counts(counted),
     }
 
@@ -202,20 +206,8 @@ def _over_selections(rows: pandas.DataFrame, ranges: pandas.DataFrame) -> pandas
     """Widen intervals by what the unknown choice of images can do: half-widths add as squares."""
     keys = ["model", "test", "statistic"]
     both = rows[keys].merge(ranges[[*keys, "value", "low", "high"]], on=keys, how="left")
-    below, above = (both["value"] - both["low"]).fillna(0), (both["high"] - both["value"]).fillna(0)
+    below, above = both["value"] - both["low"], both["high"] - both["value"]
     value, low, high = (rows[name].to_numpy() for name in ("value", "low", "high"))
     return rows.assign(
         low=value - np.hypot(value - low, below), high=value + np.hypot(high - value, above)
     )
-
-
-def _imagined() -> pandas.DataFrame:
-    """Return the scores of the three models that the paper imagines, by the formulas."""
-    shares = {"IDM": (100.0, 0.0), "BIM": (100.0, 100.0), "RAM": (200 / 3, 100 / 3)}
-    rows = []
-    for name, (vlrs, vlbs) in shares.items():
-        found = {"vlrs": vlrs, "vlbs": vlbs, "ivlas": caption_selection.ivlas(vlrs, vlbs)}
-        for metric, value in found.items():
-            row = {"model": name, "metric": metric, "value": value, "low": value, "high": value}
-            rows.append(row | {"table": 3, "category": "overall"})
-    return pandas.DataFrame(rows)

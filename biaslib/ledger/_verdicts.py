@@ -67,6 +67,10 @@ def _asked(name: str, evidence: Evidence) -> tuple[str, str]:
         found = CHECKS[name](evidence)
     except NoEvidenceError as error:
         return "", str(error)
+    except (KeyError, IndexError, TypeError, ValueError):
+        if evidence.scores.empty:
+            raise
+        return "", "the run lacks some of what the claim is about"
     return found.answer, found.told
 
 
@@ -132,6 +136,9 @@ def judged_numbers(paper: str, run: pandas.DataFrame | Tables) -> pandas.DataFra
     every = contracts(paper)
     asked = every.loc[every["kind"].isin(["number", "count"]), ["id", "kind", "value", "margin"]]
     both = asked.rename(columns={"value": "printed"}).merge(rows, on="id", how="left")
+    value = both["value"].astype(float)
+    both["low"] = both["low"].astype(float).where(lambda low: ~(low > value), value)
+    both["high"] = both["high"].astype(float).where(lambda high: ~(high < value), value)
     numbers = both[["printed", "margin", "low", "high"]].astype(float)
     there = both["value"].notna()
     bare = there & both["low"].isna()
@@ -139,6 +146,7 @@ def judged_numbers(paper: str, run: pandas.DataFrame | Tables) -> pandas.DataFra
     ours = both.get("variant", pandas.Series("", both.index)) == "paper"
     reasons = ["not in the run", "the run has no interval", "our variant, not as published"]
     told = np.select([~there, bare, ours], reasons, "")
+    verdict = verdict.where(~(ours & (verdict == "met")), "cannot be said")
     both = both.assign(verdict=verdict.where(there, "not run"), told=told)
     return both[["id", "kind", "value", "low", "high", "verdict", "told"]]
 
