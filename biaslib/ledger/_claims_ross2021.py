@@ -97,6 +97,8 @@ def _domains(evidence: Evidence) -> pandas.DataFrame:
     columns = [*keys, "effect_size"]
     both = own[columns].merge(google[columns], on=keys, suffixes=(" own", " google"))
     both = both.rename(columns=lambda name: name.removeprefix("effect_size "))
+    if set(both["level"]) < set(LEVELS):
+        raise NoEvidenceError("there are not all three levels")
     both["pair"] = both["test"] + both["model"]
     return _complete(both, tests=2)
 
