@@ -488,6 +488,8 @@ def add(path: str | Path, folder: str | Path | None = None, rehearsal: bool = Fa
     LedgerError
         If it is not as it should be, or there already.
     """
+    if rehearsal and folder is None:
+        raise LedgerError("a rehearsal does not belong under runs/: name another folder")
     found = read(path)
     check(found, rehearsal)
     header = dict(found.header) | ({"rehearsal": True} if rehearsal else {})
@@ -559,6 +561,8 @@ def compare(first: Record, second: Record) -> Comparison:
     far = bool((apart > allowed).any())
     told = f"other weights of {', '.join(others)}; " if others else ""
     told += f"largest difference {apart.max():.2g}, allowed {allowed:g}"
+    if not apart.notna().any():
+        raise LedgerError("the two records have no number in common")
     return Comparison(table, allowed, not far and not others, told)
 
 

@@ -249,7 +249,7 @@ def listing(table: pandas.DataFrame, records: Sequence[ledger.Record] = ()) -> L
     claim = table["kind"] == "claim"
     shown = table["printed"].where(~claim, "“" + table["printed"] + "”")
     limit = table["margin"].map(lambda margin: f"± {margin:g}", na_action="ignore").fillna("")
-    limit = limit.where(table["kind"] != "list", "8 of 10 words, τ ≥ .5")
+    limit = limit.where(table["kind"] != "list", "4 of 5 words, τ ≥ .5")
     own = table["answer"].where(table["kind"] != "open question", "open question")
     rows = pandas.DataFrame(
         {
