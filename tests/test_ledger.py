@@ -137,10 +137,18 @@ def test_the_example_of_the_issue_has_its_name():
         (lambda d: d["numbers"][0].update(margin=float("nan")), "has no tolerance"),
         (lambda d: d["numbers"][0].update(margin=-1), "has no tolerance"),
         (lambda d: d["numbers"][0].update(reason=""), "gives no reason for its tolerance"),
-        (lambda d: d["numbers"][0].update(kind="guess"), "unknown kind of contract 'guess'"),
+        (lambda d: d["numbers"][0].update(kind="guess"), "is of kind 'guess'; choose one of"),
         (lambda d: d["numbers"][0].update(needs=["luck"]), r"needs \['luck'\], which 'needs'"),
         (lambda d: d["claims"][0].update(predicate=""), "zhou2022/claim/1: its predicate is empty"),
-        (lambda d: d["claims"][0].update(thresholds="nobody's"), "unknown owner of thresholds"),
+        (lambda d: d["claims"][0].update(thresholds="nobody's"), "claim/1: thresholds are of"),
+        (lambda d: d.update(claims=None), r"zhou2022\.json: its claims is None, of another type"),
+        (lambda d: d.update(claims=[None]), "a contract is None, no table of names"),
+        (lambda d: d.update(limits=["none"]), "a limit is 'none', no table of names"),
+        (lambda d: d["claims"][0].update(needs=None), "zhou2022/claim/1: its needs is None"),
+        (lambda d: d["claims"][0].update(needs=[[]]), r"zhou2022/claim/1: its needs have \[\]"),
+        (lambda d: d["numbers"][0].update(tables=None), "its tables is None"),
+        (lambda d: d["claims"][0].update(quotation=3), "zhou2022/claim/1: its quotation is 3"),
+        (lambda d: d["claims"][0].update(quotation="-"), "quotes '-', which has no word"),
         (lambda d: d["claims"][0].update(quotation="a " * 26), "quotes 26 words; at most 25"),
         (lambda d: d["claims"].append(d["claims"][0]), "zhou2022/claim/1 is there twice"),
         (lambda d: d.pop("needs"), r"it needs \['claims', 'limits', 'needs', 'numbers', "),
@@ -294,13 +302,21 @@ def test_significant_tests_are_counted_with_what_their_bounds_allow():
     scores = grounded_scores()
     scores.loc[scores["test"] == "C6", ["p_value", "p_low", "p_high"]] = (0.049, 0.04, 0.06)
     scores.loc[scores["test"] == "C8", ["p_value", "p_low", "p_high"]] = (0.5, 0.5, 0.5)
-    counts = ledger.tables_of_run("ross2021", scores, {})["ross2021_significant_counts"]
-    gender = counts.set_index("kind").loc["gender"]
-    assert gender[["significant", "low", "high", "total"]].tolist() == [5, 4, 5, 6]
+    images = published.table("ross2021", 1).query("source == 'google'")
+
+    def counted(scores, images):
+        tables = ledger.tables_of_run("ross2021", scores, {"ross2021_images": images})
+        return tables["ross2021_significant_counts"].set_index("kind")
+
+    counts = counted(scores, images)
+    gender = ["significant", "low", "high", "total"]
+    assert counts.loc["gender", gender].tolist() == [5, 4, 5, 6]
     assert counts["column"].unique().tolist() == [4]
-    some = scores[scores["test"] != "C11"]
-    counts = ledger.tables_of_run("ross2021", some, {})["ross2021_significant_counts"]
-    assert counts["kind"].tolist() == ["race"]
+    assert counted(scores[scores["test"] != "C11"], images).index.tolist() == ["race"]
+    fewer = images.assign(images=images["images"] - (images["test"] == "C6"))
+    counts = counted(scores, fewer)
+    assert counts.loc["gender", ["low", "high"]].isna().all()
+    assert counts.loc["race", ["low", "high"]].notna().all()
 
 
 def test_an_interval_shrinks_with_the_share_of_pictures_that_are_there():
@@ -372,6 +388,16 @@ def test_an_exchange_of_columns_is_noticed_by_claims_that_name_a_model():
 
 
 # The page
+
+
+def test_what_a_verdict_rests_on_stands_beside_the_number():
+    printed = ledger.contracts("ross2021").set_index("id")["value"]["ross2021/table3/C6/lxmert/W"]
+    run = {"id": ["ross2021/table3/C6/lxmert/W"], "value": printed, "low": printed, "high": printed}
+    found = judged_numbers("ross2021", pandas.DataFrame(run).assign(variant="paper"))
+    rows = ledger.standing({"ross2021": found}, "ross2021")
+    page = plots.listing(rows).page()
+    assert f"{printed:.2f}]: our variant, not as published" in page
+    assert page.count("our variant, not as published") == 1
 
 
 def test_the_scoreboard_counts_every_contract_once():

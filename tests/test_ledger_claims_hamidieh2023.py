@@ -8,8 +8,9 @@ import pandas
 import pytest
 
 from biaslib import stimuli
+from biaslib.ledger import _verdicts
 from biaslib.ledger._claims_hamidieh2023 import CHECKS, RACES, TYPES
-from biaslib.ledger._evidence import Evidence, NoEvidenceError
+from biaslib.ledger._evidence import Evidence, NoEvidenceError, NoIntervalError
 from biaslib.published._tables import _file
 
 DATA = Path(__file__).parents[1] / "biaslib" / "ledger" / "data"
@@ -372,6 +373,25 @@ def test_a_run_needs_every_group_and_word():
         found(10, run(given[given["group"] != "Indian"]))
     with pytest.raises(NoEvidenceError, match="libertarian"):
         found(25, run(given))
+
+
+def test_a_run_without_intervals_says_nothing_rather_than_no():
+    given = c_asc("Political", ["extremist"], lambda w, g: 1.0).assign(low=np.nan)
+    with pytest.raises(NoIntervalError, match="C-ASC of Political words has no interval"):
+        found(10, given := run(given))
+    rows = _verdicts._asked("hamidieh2023/claim/10", given)
+    assert rows == ("in part", "a C-ASC of Political words has no interval")
+    home = retrieved("Occupation", {"homemaker": "Female, Indian"}).assign(low=np.nan)
+    with pytest.raises(NoIntervalError, match="a share of 'homemaker' has no interval"):
+        found(42, run(home))
+
+
+def test_a_type_without_one_of_the_groups_is_not_compared_with_another():
+    crime = c_asc("Criminal justice", ["a", "b", "c"], lambda w, g: 0.5)
+    work = c_asc("Occupation", ["d", "e"], lambda w, g: 0.5 if g == "White" else 0.1)
+    assert found(2, run(crime, work)).answer == PART
+    with pytest.raises(NoEvidenceError, match="not the paper's: Occupation words have no White"):
+        found(2, run(crime, work[work["group"] != "White"]))
 
 
 def whole_run(**names):

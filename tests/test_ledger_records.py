@@ -45,7 +45,9 @@ def found(monkeypatch):
 def changed(found, table=None, **header):
     """The record with another header, or other scores that it knows of."""
     table = found.scores if table is None else table
-    new = copy.deepcopy(dict(found.header)) | {"content": ledger.content_hash(table)} | header
+    new = copy.deepcopy(dict(found.header)) | header
+    if "content" not in header:
+        new["content"] = ledger.content_hash(table, new)
     return ledger.Record(new, table, "run.parquet")
 
 
@@ -63,7 +65,15 @@ def test_a_record_is_written_and_read_as_it_is(found, tmp_path):
 
 def test_rows_in_another_order_are_the_same_record(found):
     mixed = found.scores.sample(frac=1, random_state=0)[sorted(found.scores)]
-    assert ledger.content_hash(mixed) == found.header["content"]
+    assert ledger.content_hash(mixed, found.header) == found.header["content"]
+
+
+def test_the_hash_is_of_the_header_too(found):
+    for name in set(found.header) - {"content"}:
+        other = dict(found.header) | {name: "other"}
+        assert ledger.content_hash(found.scores, other) != found.header["content"], name
+    with pytest.raises(ledger.LedgerError, match="its header was changed"):
+        ledger.check(changed(found, minutes=1.5, content=found.header["content"]))
 
 
 def test_a_planted_run_is_not_recorded():
@@ -90,6 +100,26 @@ REFUSED = {
     "no schema": (lambda f: changed(f, schema=None), "its schema is None"),
     "another paper": (lambda f: changed(f, paper="zhou2023"), "of 'zhou2023', which is none"),
     "no date": (lambda f: changed(f, made="yesterday"), "its date 'yesterday' is not like"),
+    "a date without zeros": (
+        lambda f: changed(f, made="2026-1-1 1:1"),
+        "its date '2026-1-1 1:1' is not like 2026-01-31 12:00",
+    ),
+    "a device as a link": (
+        lambda f: changed(f, device="[T4](https://example.org), CUDA"),
+        "has characters of Markdown",
+    ),
+    "a long device": (
+        lambda f: changed(f, device="T4 " * 101),
+        r"its header has a text of 303 characters: T4 T4",
+    ),
+    "a long library": (
+        lambda f: changed(f, versions={"v" * 301: "1"}),
+        "its header has a text of 301 characters",
+    ),
+    "two heads of one model": (
+        lambda f: changed(f, pandas.concat([f.scores, f.scores.assign(head="other", value=45.2)])),
+        "vlrs of overall, CLIP, is there twice",
+    ),
     "future": (lambda f: changed(f, made="2999-01-01 00:00"), "which is still to come"),
     "counts": (lambda f: changed(f, counts={"table": []}), "which is none of ross2021_images"),
     "counts of a result": (
@@ -140,11 +170,11 @@ REFUSED = {
     "no rows": (lambda f: changed(f, f.scores.iloc[:0]), "it has no scores"),
     "changed row": (
         lambda f: changed(f, f.scores.assign(value=44.9), content=f.header["content"]),
-        "a row was changed or lost",
+        "a row or its header was changed, or a row lost",
     ),
     "lost row": (
         lambda f: changed(f, f.scores.iloc[1:], content=f.header["content"]),
-        "a row was changed or lost",
+        "a row or its header was changed, or a row lost",
     ),
     "planted": (
         lambda f: changed(f, f.scores.assign(profile="planted")),
@@ -274,6 +304,25 @@ def test_two_records_of_one_study_are_compared(found, tmp_path, capsys):
     assert "DO NOT AGREE" in capsys.readouterr().out
     with pytest.raises(ledger.LedgerError, match="different studies"):
         ledger.compare(found, changed(found, paper="ross2021"))
+
+
+def test_records_that_cannot_be_believed_are_not_compared(found):
+    with pytest.raises(ledger.LedgerError, match="an interval whose lower end"):
+        ledger.compare(found, changed(found, found.scores.assign(low=50.0, high=40.0)))
+
+
+def test_a_model_that_one_record_lacks_is_told(found):
+    alone = changed(found, found.scores[found.scores["model"] == "CLIP"])
+    weights = {"clip": found.header["weights"]["clip"]}
+    told = ledger.compare(found, changed(alone, alone.scores, weights=weights))
+    assert "other weights of vilt-itm" in told.told
+    assert not told.agree
+    other = found.scores["model"] == "ViLT"
+    lone = changed(
+        found, found.scores[other], weights={"vilt-itm": found.header["weights"]["vilt-itm"]}
+    )
+    with pytest.raises(ledger.LedgerError, match="no number in common"):
+        ledger.compare(changed(alone, alone.scores, weights=weights), lone)
 
 
 def test_verdicts_of_a_record_are_those_of_its_numbers(found):

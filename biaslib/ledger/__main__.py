@@ -22,10 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command.add_argument("--to", help="another folder than runs/")
     command = commands.add_parser("compare", help="differences of two records of one study")
     command.add_argument("file", nargs=2)
+    command.add_argument("--rehearsal", action="store_true", help="accept random weights")
     given = parser.parse_args(arguments)
     try:
         if given.command == "compare":
-            found = ledger.compare(*map(ledger.read, given.file))
+            found = ledger.compare(*map(ledger.read, given.file), given.rehearsal)
             print(found.rows.to_string(index=False))
             print(f"{'agree' if found.agree else 'DO NOT AGREE'}: {found.told}")
             return int(not found.agree)

@@ -20,6 +20,7 @@ from biaslib.ledger._evidence import (
     Finding,
     Mean,
     NoEvidenceError,
+    NoIntervalError,
     answer,
     mean_over,
 )
@@ -168,9 +169,14 @@ def _values(evidence: Evidence, category: str, facet: str = "race") -> _Values:
         rows = _run(evidence, **wanted)
         rows = rows.assign(word=rows["test"], casc=rows["value"])
         rows["group"] = rows["group"].str.replace("_", "/")
-        rows = rows[rows["group"].isin([*RACES, MEN, WOMEN])]
-        if rows.empty:
-            raise NoEvidenceError(f"the run's groups of {facet} are not the paper's")
+        groups = RACES if facet == "race" else (MEN, WOMEN)
+        rows = rows[rows["group"].isin(groups)]
+        absent = sorted(set(groups) - set(rows["group"]))
+        if absent:
+            what = f"the run's groups of {facet} are not the paper's"
+            raise NoEvidenceError(f"{what}: {category} words have no {', '.join(absent)}")
+        if rows[["low", "high"]].isna().any(axis=None):
+            raise NoIntervalError(f"a C-ASC of {category} words has no interval")
     top_only = "low" not in rows
     if top_only:
         rows = rows.assign(low=rows["casc"], high=rows["casc"])
@@ -194,6 +200,8 @@ def _retrieval(evidence: Evidence, word: str, category: str, level: str) -> pand
     needed = 14 if level == INTERSECTION else 7
     if len(share) < needed:
         raise NoEvidenceError(f"{word!r}: {len(share)} of {needed} groups of {level} have a share")
+    if share[["low", "high"]].isna().any(axis=None):
+        raise NoIntervalError(f"a share of {word!r} has no interval")
     return share.assign(ratio=np.exp(skew.reindex(share.index)))
 
 

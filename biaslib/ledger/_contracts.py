@@ -31,6 +31,11 @@ _NUMBER = {
     *("reason", "unit", "measure", "chapter"),
 }
 _MAY = {"printed", "wanted"}
+_FILE = {"paper": str, "needs": dict, "questions": dict}
+_FILE |= dict.fromkeys(("numbers", "claims", "limits"), list)
+_TYPES: dict[str, type] = dict.fromkeys(("needs", "tables"), list)
+_TYPES |= dict.fromkeys(("id", "place", "quotation", "claim", "population", "predicate"), str)
+_TYPES |= dict.fromkeys(("kind", "column", "reason", "stem", "says"), str)
 _CLAIM = {
     *("id", "place", "headline", "quotation", "claim", "population", "predicate", "thresholds"),
     *("needs", "tables", "erratum", "remark"),
@@ -72,14 +77,15 @@ def check_contracts(found: Mapping[str, Any], source: str, text: str | None = No
     ...
     biaslib.ledger._contracts.LedgerError: zhou2022.json: zhou2022/claim/1: its claim is empty
     """
-    known = {"paper", "needs", "numbers", "claims", "limits", "questions"}
-    if set(found) != known:
-        raise LedgerError(f"{source} has {sorted(found)}; it needs {sorted(known)}")
+    _need_types(source, found, _FILE)
+    if set(found) != set(_FILE):
+        raise LedgerError(f"{source} has {sorted(found)}; it needs {sorted(_FILE)}")
     if found["paper"] not in PAPERS:
         raise unknown_name("paper", found["paper"], PAPERS)
     spelt = None if text is None else _letters(text)
     seen = set()
     for each in [*found["numbers"], *found["claims"]]:
+        _need_types(f"{source}: a contract", each, _TYPES)
         claim = "quotation" in each
         where = f"{source}: {each.get('id', 'a contract without an id')}"
         _need_keys(where, each, _CLAIM if claim else _NUMBER, set() if claim else _MAY)
@@ -92,9 +98,23 @@ def check_contracts(found: Mapping[str, Any], source: str, text: str | None = No
             raise LedgerError(f"{where} needs {sorted(strange)}, which 'needs' does not explain")
         _check_claim(where, each, spelt) if claim else _check_number(where, each)
     for each in found["limits"]:
+        _need_types(f"{source}: a limit", each, _TYPES)
         where = f"{source}: limit of {each.get('place', 'no place')}"
         _need_keys(where, each, {"place", "quotation", "says"}, set())
         _check_quotation(where, each["quotation"], spelt)
+
+
+def _need_types(where: str, each: Any, types: Mapping[str, type]) -> None:
+    if not isinstance(each, dict):
+        raise LedgerError(f"{where} is {each!r:.60}, no table of names")
+    where = f"{where} {each['id']}" if isinstance(each.get("id"), str) else where
+    for name in set(each) & set(types):
+        if not isinstance(each[name], types[name]):
+            raise LedgerError(f"{where}: its {name} is {each[name]!r:.60}, of another type")
+        if isinstance(each[name], list) and name in ("needs", "tables"):
+            strange = [v for v in each[name] if not isinstance(v, (str, int))]
+            if strange:
+                raise LedgerError(f"{where}: its {name} have {strange[0]!r:.60}")
 
 
 def _need_keys(where: str, each: Mapping[str, Any], must: set[str], may: set[str]) -> None:
@@ -112,7 +132,7 @@ def _check_number(where: str, each: Mapping[str, Any]) -> None:
     if not each["reason"]:
         raise LedgerError(f"{where} gives no reason for its tolerance")
     if each["kind"] not in KINDS[:3]:
-        raise unknown_name("kind of contract", each["kind"], KINDS[:3])
+        raise LedgerError(f"{where} is of kind {each['kind']!r}; choose one of {KINDS[:3]}")
 
 
 def _check_claim(where: str, each: Mapping[str, Any], spelt: str | None) -> None:
@@ -120,12 +140,14 @@ def _check_claim(where: str, each: Mapping[str, Any], spelt: str | None) -> None
         if not each[name]:
             raise LedgerError(f"{where}: its {name} is empty")
     if each["thresholds"] not in THRESHOLDS:
-        raise unknown_name("owner of thresholds", each["thresholds"], THRESHOLDS)
+        raise LedgerError(f"{where}: thresholds are of {each['thresholds']!r}, not {THRESHOLDS}")
     _check_quotation(where, each["quotation"], spelt)
 
 
 def _check_quotation(where: str, quotation: str, spelt: str | None) -> None:
     n = len(quotation.split())
+    if not _letters(quotation):
+        raise LedgerError(f"{where} quotes {quotation!r}, which has no word")
     if n > LONGEST_QUOTATION:
         raise LedgerError(f"{where} quotes {n} words; at most {LONGEST_QUOTATION} are quoted")
     if spelt is not None and _letters(quotation) not in spelt:

@@ -16,6 +16,10 @@ class NoEvidenceError(LookupError):
     """A claim cannot be checked: the message names what is missing."""
 
 
+class NoIntervalError(NoEvidenceError):
+    """A run has the numbers that a claim is about, but not how far they may be off."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """What a check found.

@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,7 @@ FIELDS = {
 """What a header has, and of which type."""
 
 NUMBERS = ("value", "low", "high", "p_value", "n", "seed")
+NAMED = ("study", "model", "dataset", "test", "level", "statistic")
 OWN = {
     "ross2021": (
         ("experiment", "masking", "images", "variant"),
@@ -49,7 +51,8 @@ OWN = {
     "hamidieh2023": (("bias_type", "group"), ("kind", "p_adjusted")),
     "zhou2022": ((), ("head", "count", "tied", "method")),
 }
-"""The columns that a study's scores must have besides the common ones, and those that they may."""
+"""The columns that a study's scores must have besides the common ones, and those that they may.
+The former, and the domain of pictures, tell its rows apart."""
 
 COUNTED = {
     "ross2021_images": (("source", "test"), ("images",)),
@@ -61,6 +64,8 @@ COUNTED = {
 """The texts and the numbers of tables of counts."""
 
 LONGEST_TEXT = 300
+MARKUP = re.compile(r"[\[\]<>`*|\\\n]")
+"""What a device's name, which stands in sentences of the book, may not have."""
 BYTES_A_NUMBER = 2
 """The fewest bytes in which a weight is released: half precision."""
 
@@ -86,7 +91,7 @@ class Record:
         *schema*, *paper*, *made* (UTC), *minutes*, *device*, *biaslib* and *source* (version and
         hash of the code), *versions* of libraries, *weights* (by model: *revision*, *source*,
         *files* with *sha256* and *bytes*), *data* (checksum by name), *counts* (tables that scores
-        do not hold) and *content*, the hash of the scores.
+        do not hold) and *content*, the hash of the scores and of all this.
     scores
         Tidy scores.
     name
@@ -136,15 +141,18 @@ class Record:
         return path
 
 
-def content_hash(scores: pandas.DataFrame) -> str:
-    """Return the SHA-256 of scores, whatever their order of rows and columns.
+def content_hash(scores: pandas.DataFrame, header: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a record, whatever the order of its rows and columns.
 
-    Numbers count with twelve digits, so that the hash survives writing and reading.
+    Numbers count with twelve digits, so that the hash survives writing and reading. Of the header
+    all counts but the hash itself and the mark of a rehearsal.
     """
     columns = sorted(scores.columns)
     text = scores[columns].to_csv(index=False, float_format="%.12g", lineterminator="\n")
     head, *lines = text.splitlines()
-    return hashlib.sha256("\n".join([head, *sorted(lines)]).encode()).hexdigest()
+    fields = {k: v for k, v in header.items() if k not in ("content", "rehearsal")}
+    told = json.dumps(fields, sort_keys=True)
+    return hashlib.sha256("\n".join([told, head, *sorted(lines)]).encode()).hexdigest()
 
 
 def record(
@@ -195,9 +203,8 @@ def record(
         "weights": {name: _weights(name, text) for name, text in run.weights.items()},
         "data": dict(run.data),
         "counts": rows,
-        "content": content_hash(every),
     }
-    return Record(header, every)
+    return Record(header | {"content": content_hash(every, header)}, every)
 
 
 def _completed(table: pandas.DataFrame, first: pandas.DataFrame) -> pandas.DataFrame:
@@ -295,15 +302,38 @@ def _check_header(name: str, found: Record) -> None:
             _refuse(name, f"{field_} of its header is {header[field_]!r:.60}, of another type")
     if header["paper"] not in PAPERS:
         _refuse(name, f"it is of {header['paper']!r}, which is none of {', '.join(PAPERS)}")
-    try:
-        made = datetime.datetime.strptime(header["made"], "%Y-%m-%d %H:%M")
-    except ValueError:
-        _refuse(name, f"its date {header['made']!r} is not like 2026-01-31 12:00")
+    made = _date(header["made"])
+    if made is None:
+        _refuse(name, f"its date {header['made']!r:.60} is not like 2026-01-31 12:00")
     now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
     if made > now + datetime.timedelta(days=1):
         _refuse(name, f"it was made on {header['made']}, which is still to come")
     for stem, rows in header["counts"].items():
         _check_counts(name, stem, rows)
+    if MARKUP.search(header["device"]):
+        _refuse(name, f"the device {header['device']!r:.60} has characters of Markdown")
+    longest = max(_texts({k: v for k, v in header.items() if k != "counts"}), key=len)
+    if len(longest) > LONGEST_TEXT:
+        _refuse(name, f"its header has a text of {len(longest):,} characters: {longest:.40}...")
+
+
+def _date(text: str) -> datetime.datetime | None:
+    """Return a date that is written as records write it, else None."""
+    form = "%Y-%m-%d %H:%M"
+    try:
+        made = datetime.datetime.strptime(text, form)
+    except ValueError:
+        return None
+    return made if made.strftime(form) == text else None
+
+
+def _texts(found: Any) -> list[str]:
+    """Return all texts in a header, names included."""
+    if isinstance(found, dict):
+        return [text for pair in found.items() for each in pair for text in _texts(each)]
+    if isinstance(found, list):
+        return [text for each in found for text in _texts(each)]
+    return [str(found)]
 
 
 def _check_counts(name: str, stem: str, rows: Any) -> None:
@@ -333,8 +363,8 @@ def _check_scores(name: str, found: Record) -> None:
         _refuse(name, "it has no scores")
     for column in scores:
         _check_column(name, column, scores[column])
-    if content_hash(scores) != found.header["content"]:
-        _refuse(name, "its scores are not those that were recorded: a row was changed or lost")
+    if content_hash(scores, found.header) != found.header["content"]:
+        _refuse(name, "it is not as it was: a row or its header was changed, or a row lost")
     others = set(scores["profile"]) - {"paper"}
     if others:
         _refuse(name, f"it has scores of the profile {', '.join(map(repr, others))}")
@@ -344,12 +374,16 @@ def _check_scores(name: str, found: Record) -> None:
     others = set(scores["study"]) - {found.paper}
     if others:
         _refuse(name, f"it has scores of {', '.join(map(repr, others))}")
-    keys = [c for c in scores if c not in NUMBERS and _is_text(scores[c])]
-    twice = scores.duplicated([*keys, *(c for c in ("experiment",) if c in scores)])
+    twice = scores.duplicated(_named(scores, found.paper))
     if twice.any():
         row = scores[twice].iloc[0]
         _refuse(name, f"{row['statistic']} of {row['test']}, {row['model']}, is there twice")
     _check_ranges(name, scores)
+
+
+def _named(scores: pandas.DataFrame, paper: str) -> list[str]:
+    """Return the columns that tell a study's rows apart."""
+    return [name for name in (*NAMED, *OWN[paper][0], "domain") if name in scores]
 
 
 def _is_text(values: pandas.Series) -> bool:
@@ -527,22 +561,31 @@ class Comparison:
     told: str
 
 
-def compare(first: Record, second: Record) -> Comparison:
+def compare(first: Record, second: Record, rehearsal: bool = False) -> Comparison:
     """Return how two records of one study differ.
+
+    Parameters
+    ----------
+    first, second
+        Of one study.
+    rehearsal
+        See :func:`check`.
 
     Raises
     ------
     LedgerError
-        If they are of different studies.
+        If one of them is not as it should be, or they have no study or no number in common.
     """
     if first.paper != second.paper:
         raise LedgerError(f"{first.paper} and {second.paper} are different studies")
-    ignored = {"value", "low", "high", "p_value", "revision", "seed", "n"}
-    texts = [c for c in first.scores if c in second.scores and c not in ignored]
-    keys = [c for c in texts if not pandas.api.types.is_float_dtype(first.scores[c])]
-    one, two = (each.scores.drop_duplicates(keys)[[*keys, "value"]] for each in (first, second))
+    for each in (first, second):
+        check(each, rehearsal)
+    keys = _named(first.scores, first.paper)
+    one, two = (each.scores.reindex(columns=[*keys, "value"]) for each in (first, second))
     both = one.merge(two, on=keys, how="outer", suffixes=("", " of second"), indicator=True)
     apart = (both["value"] - both["value of second"]).abs()
+    if not apart.notna().any():
+        raise LedgerError("the two records have no number in common")
     rows = both.assign(apart=apart).groupby("statistic")
     table = rows.agg(
         n=("apart", "count"),
@@ -553,18 +596,15 @@ def compare(first: Record, second: Record) -> Comparison:
     ).reset_index()
     family = [each.header["device"].split(",")[-1].strip() for each in (first, second)]
     allowed = SAME_FAMILY if family[0] == family[1] else OTHER_DEVICE
-    others = sorted(
-        model
-        for model in set(first.header["weights"]) & set(second.header["weights"])
-        if _hashes(first, model) != _hashes(second, model)
-    )
+    models_ = set(first.header["weights"]) | set(second.header["weights"])
+    others = sorted(name for name in models_ if _hashes(first, name) != _hashes(second, name))
     far = bool((apart > allowed).any())
     told = f"other weights of {', '.join(others)}; " if others else ""
     told += f"largest difference {apart.max():.2g}, allowed {allowed:g}"
-    if not apart.notna().any():
-        raise LedgerError("the two records have no number in common")
     return Comparison(table, allowed, not far and not others, told)
 
 
 def _hashes(found: Record, model: str) -> set[str]:
-    return {file["sha256"] for file in found.header["weights"][model]["files"].values()}
+    """Return the hashes of a model's files; none if the record does not have the model."""
+    files = found.header["weights"].get(model, {"files": {}})["files"]
+    return {file["sha256"] for file in files.values()}

@@ -101,7 +101,8 @@ def _grounded(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) 
     )
     printed = pandas.Series([6] * len(rows), index=rows.index)
     rows = rows.assign(table=printed.where(rows["source"] != "google", rows["experiment"] + 2))
-    rows = shrunk(rows, _share_of_images(rows, counts.get("ross2021_images")))
+    share = _share_of_images(rows, counts.get("ross2021_images"))
+    rows = shrunk(rows, share).assign(share=share)
     return {
         "ross2021_effect_sizes": rows.reset_index(drop=True),
         "ross2021_significant_counts": _significant(rows),
@@ -136,7 +137,11 @@ def _share_of_images(rows: pandas.DataFrame, ours: pandas.DataFrame | None) -> n
 
 
 def _significant(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """Count tests with p < .05 where all are there; bounds of p on both sides widen the count."""
+    """Count tests with p < .05 where all are there; bounds of p on both sides widen the count.
+
+    A count on a share of the paper's pictures has no interval: what p-values the others would give
+    is not known.
+    """
     google = rows[(rows["source"] == "google") & rows["p_value"].notna()]
     printed = published.table("ross2021", 7)
     columns = printed.drop_duplicates("model_inferred").set_index("model_inferred")["column"]
@@ -152,6 +157,8 @@ def _significant(rows: pandas.DataFrame) -> pandas.DataFrame:
         )
         low, high = (int((each < 0.05).sum()) for each in bounds)
         count = int((part["p_value"] < 0.05).sum())
+        if (part["share"] != 1).any():
+            low = high = np.nan
         parts.append((*key, count, low, high, sizes[key[2]], columns[key[4]]))
     names = ["significant", "low", "high", "total", "column"]
     table = pandas.DataFrame(parts, columns=[*keys, *names])

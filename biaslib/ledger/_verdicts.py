@@ -13,7 +13,7 @@ from biaslib.ledger import (
     _claims_zhou2022,
 )
 from biaslib.ledger._contracts import PAPERS, contracts, families, open_questions, printed
-from biaslib.ledger._evidence import Check, Evidence, NoEvidenceError
+from biaslib.ledger._evidence import Check, Evidence, NoEvidenceError, NoIntervalError
 from biaslib.ledger._numbers import judge_list, judge_number
 from biaslib.ledger._runs import Tables
 
@@ -65,6 +65,8 @@ def _asked(name: str, evidence: Evidence) -> tuple[str, str]:
         return "", NO_CHECK
     try:
         found = CHECKS[name](evidence)
+    except NoIntervalError as error:
+        return "in part", str(error)
     except NoEvidenceError as error:
         return "", str(error)
     except (KeyError, IndexError, TypeError, ValueError):

@@ -281,12 +281,10 @@ def listing(table: pandas.DataFrame, records: Sequence[ledger.Record] = ()) -> L
 def _run_column(table: pandas.DataFrame) -> list[str]:
     texts = []
     for row in table.itertuples():
-        if pandas.isna(row.run):
-            texts.append(row.run_told)
-        elif pandas.isna(row.run_low):
-            texts.append(signed(row.run))
-        else:
-            texts.append(f"{signed(row.run)} [{signed(row.run_low)}, {signed(row.run_high)}]")
+        text = "" if pandas.isna(row.run) else signed(row.run)
+        if text and not pandas.isna(row.run_low):
+            text += f" [{signed(row.run_low)}, {signed(row.run_high)}]"
+        texts.append(": ".join(filter(None, (text, row.run_told))))
     return texts
 
 
