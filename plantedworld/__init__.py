@@ -11,12 +11,13 @@ frame for each; see :func:`draw`. Nothing here says anything about a real model.
 from plantedworld._frames import Frame, frames, read
 from plantedworld._pictures import Scenes
 from plantedworld._scenes import (
-    N_HELD_OUT_LOOKS,
-    N_TRAIN_LOOKS,
+    N_LOOKS,
+    NUISANCES,
     PICTURED_OBJECTS,
     PICTURED_ROLES,
     boxes,
     draw,
+    first_half,
     looks,
     object_pairs,
     white,
@@ -32,20 +33,29 @@ from plantedworld._sets import (
 from plantedworld._styles import STYLES
 from plantedworld._tables import GENDERS, TONES
 from plantedworld._truth import Evidence, Truth, shown_evidence, vocabulary, word_indices
-from plantedworld._words import agent_words, content_words, controls, planted_sets, strengths
+from plantedworld._words import (
+    Plan,
+    agent_words,
+    content_words,
+    controls,
+    frequencies,
+    planted_sets,
+    strengths,
+)
 from plantedworld._world import AGES, World, world
 
 __all__ = [
     "AGES",
     "GENDERS",
-    "N_HELD_OUT_LOOKS",
-    "N_TRAIN_LOOKS",
+    "NUISANCES",
+    "N_LOOKS",
     "PICTURED_OBJECTS",
     "PICTURED_ROLES",
     "STYLES",
     "TONES",
     "Evidence",
     "Frame",
+    "Plan",
     "Scenes",
     "Truth",
     "World",
@@ -59,7 +69,9 @@ __all__ = [
     "depictions",
     "draw",
     "faces",
+    "first_half",
     "frames",
+    "frequencies",
     "grounded_sets",
     "looks",
     "object_pairs",

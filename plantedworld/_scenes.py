@@ -22,11 +22,12 @@ OBJECT_VIEWS = ("visible", "ambiguous", "hidden")
 
 REGIONS = ("person", "object", "whole")
 
-N_TRAIN_LOOKS = 8
-"""Looks 0 to 7 are for training."""
+N_LOOKS = {"train": 8, "tune": 4, "test": 8}
+"""Looks of adults: 0 to 7 are for training, 8 to 11 guided recipes, 12 to 19 no choice at all."""
 
-N_HELD_OUT_LOOKS = 4
-"""Looks 8 to 11 are kept for evaluation."""
+NUISANCES = {"clothes": 21, "ground": 10, "position": 4}
+"""What a layout decides and a world can let go with the gender: the hues of clothes and of the
+ground, and the side where the person stands; and which number of a layout it is."""
 
 COLUMNS = {
     "gender": ("woman", "man"),
@@ -205,13 +206,14 @@ def boxes(scenes: pandas.DataFrame, size: int = UNIT) -> pandas.DataFrame:
 def looks(split: str) -> range:
     """Return the values of *look* of one split: drawings that the other split does not use.
 
-    Adults have eight looks for training and four held out. Children have one drawing, which both
-    splits use; older people have one in each. Costumes have one each, whatever the look.
+    Adults have eight looks for training, four by which recipes were chosen, and eight by which
+    nothing was. Children have one drawing, which all splits use; older people have one in training
+    and another one elsewhere. Costumes have one each, whatever the look.
 
     Parameters
     ----------
     split
-        ``"train"`` or ``"held out"``.
+        ``"train"``, ``"tune"`` or ``"test"``.
 
     Raises
     ------
@@ -220,12 +222,36 @@ def looks(split: str) -> range:
 
     Examples
     --------
-    >>> looks("held out")
-    range(8, 12)
+    >>> looks("tune"), looks("test")
+    (range(8, 12), range(12, 20))
     """
-    if _sprites.known("split", split, _sprites.SPLITS) == "train":
-        return range(N_TRAIN_LOOKS)
-    return range(N_TRAIN_LOOKS, N_TRAIN_LOOKS + N_HELD_OUT_LOOKS)
+    before = _sprites.SPLITS[: _sprites.SPLITS.index(_sprites.known("split", split, N_LOOKS))]
+    first = sum(N_LOOKS[each] for each in before)
+    return range(first, first + N_LOOKS[split])
+
+
+def first_half(layouts: Array, nuisance: str) -> Array:
+    """Return which layouts have a hue, or a place, in the first half of its range.
+
+    Parameters
+    ----------
+    layouts
+        Whole numbers from 0, shape (n,).
+    nuisance
+        One of :data:`NUISANCES`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such nuisance; a :class:`KeyError`.
+
+    Examples
+    --------
+    >>> bool(0.4 < first_half(numpy.arange(1000), "clothes").mean() < 0.6)
+    True
+    """
+    column = NUISANCES[_sprites.known("nuisance", nuisance, NUISANCES)]
+    return _uniforms(layouts)[:, column] < 0.5
 
 
 def object_pairs() -> pandas.DataFrame:
@@ -392,10 +418,9 @@ def _layers(row) -> tuple[_sprites.Layers, bool]:
     gender = row.gender if row.gender_shown else "person"
     if row.role_shown and row.age == "adult":
         return _sprites.costume(row.role, gender, row.tone), True
-    look = row.look % (N_TRAIN_LOOKS + N_HELD_OUT_LOOKS)
-    split = "train" if look < N_TRAIN_LOOKS else "held out"
-    within = look - (0 if split == "train" else N_TRAIN_LOOKS)
-    within %= len(_sprites.look_rows(row.age, split))
+    look = row.look % sum(N_LOOKS.values())
+    split = next(each for each in N_LOOKS if look in looks(each))
+    within = (look - looks(split).start) % len(_sprites.look_rows(row.age, split))
     return _sprites.portrait(row.age, split, within, gender, row.tone), False
 
 

@@ -19,7 +19,7 @@ from plantedworld._scenes import (
 )
 from plantedworld._tables import GENDERS, TONES
 from plantedworld._truth import planted_strengths
-from plantedworld._words import agent_words, content_words, letters_draw
+from plantedworld._words import agent_words, content_words
 from plantedworld._world import AGES, World
 
 PLURALS = {"woman": "women", "man": "men"}
@@ -49,7 +49,7 @@ UNDRAWN = ("error", "context")
 """What :func:`grounded_sets` does about words that no picture shows."""
 
 
-def faces(n_per_cell: int, rng: np.random.Generator, split: str = "held out") -> pandas.DataFrame:
+def faces(n_per_cell: int, rng: np.random.Generator, split: str = "tune") -> pandas.DataFrame:
     """Return neutral portraits, equally many of women and men in every tone: plays FairFace.
 
     Neither costume nor object is shown, and the gender always is. The three ages take turns, in
@@ -62,7 +62,7 @@ def faces(n_per_cell: int, rng: np.random.Generator, split: str = "held out") ->
     rng
         Source of looks and layouts.
     split
-        ``"train"`` or ``"held out"``: whose looks.
+        ``"train"`` or ``"tune"``: whose looks.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def agents_with_entities(
     entities: Sequence[str] | None = None,
     n_per_agent: int = 6,
     view: str = "visible",
-    split: str = "held out",
+    split: str = "tune",
 ) -> pandas.DataFrame:
     """Return scenes of a woman and of a man with every entity: plays the images of study 2.
 
@@ -111,7 +111,7 @@ def agents_with_entities(
         How the entity is shown: ``"visible"``, ``"ambiguous"`` or ``"hidden"``. In plain sight the
         truth is trivial: the entity is certain, whoever holds it.
     split
-        ``"train"`` or ``"held out"``: whose looks.
+        ``"train"`` or ``"tune"``: whose looks.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def agents_with_entities(
 
 
 def caption_choices(
-    world: World, n_per_category: int, rng: np.random.Generator, split: str = "held out"
+    world: World, n_per_category: int, rng: np.random.Generator, split: str = "tune"
 ) -> pandas.DataFrame:
     """Return scenes with a choice of three captions in four categories: plays VLStereoSet.
 
@@ -170,7 +170,7 @@ def caption_choices(
     category the person has the one word, in the others the other; only an object and a costume can
     be seen, so that in the categories tone and age the picture does not say which caption is right.
     Age is the control: nothing is planted on
-    it, and which of two words counts as the stereotype of children is drawn from their letters.
+    it, and which of two words counts as the stereotype of children is drawn as strengths are.
     The stereotypes depend on the world's seed and not on its dose.
 
     The irrelevant caption says a third word of the same person in the same frame, one that the
@@ -191,7 +191,7 @@ def caption_choices(
     rng
         Source of everything else.
     split
-        ``"train"`` or ``"held out"``: whose looks.
+        ``"train"`` or ``"tune"``: whose looks.
 
     Returns
     -------
@@ -284,7 +284,7 @@ def grounded_sets(
     rng: np.random.Generator,
     n_per_word: int = 1,
     undrawn: str = "error",
-    split: str = "held out",
+    split: str = "tune",
 ) -> dict[str, pandas.DataFrame]:
     """Return the scenes of one association test with images: plays the images of study 1.
 
@@ -306,7 +306,7 @@ def grounded_sets(
         words out of the others. ``"context"`` keeps all words: one that cannot be drawn has a
         picture of its context alone, or the white picture where the target has none either.
     split
-        ``"train"`` or ``"held out"``: whose looks.
+        ``"train"`` or ``"tune"``: whose looks.
 
     Returns
     -------
@@ -494,7 +494,7 @@ def _drawn_alike(word: str) -> list[str]:
 
 def _leans(world: World) -> pandas.DataFrame:
     """Return what is planted on the words of captions in a world, whatever its dose."""
-    return planted_strengths(world.control, "captions") * world.design.orientation
+    return planted_strengths(world.plan, "captions") * world.design.orientation
 
 
 def _pairs(category: str, world: World) -> list[tuple[str, str]]:
@@ -509,7 +509,7 @@ def _pairs(category: str, world: World) -> list[tuple[str, str]]:
     words = pandas.Index(MILD_WORDS.split())
     if category == "tone":
         return _matched(words, planted["tone"], planted[["gender", "interaction"]])
-    draws = pandas.Series([letters_draw(word, "age") - 0.5 for word in words], words)
+    draws = pandas.Series([world.plan.draw(word, "age") - 0.5 for word in words], words)
     return _matched(words, 2 * draws, planted[["gender", "tone", "interaction"]])
 
 

@@ -25,7 +25,7 @@ GENDERS = ("woman", "man", "person")
 
 AGES = ("child", "adult", "older")
 TONES = (1, 2, 3, 4, 5)
-SPLITS = ("train", "held out")
+SPLITS = ("train", "tune", "test")
 
 SIDE = 72
 """Pixels along one side of a sprite."""

@@ -7,10 +7,10 @@ distribution
 .. math:: \\log P(w, g, c, t) = u_w + u_{gct} + d \\, o \\,
           [\\beta_w x + \\gamma_w y + 2 \\delta_w x y]
 
-where d is the dose, o is +1 in even seeds and -1 in odd ones, x = +-1/2 is the mean of the
-genders of picture and caption (each weighted as the world asks), y runs from -1/2 at tone 1 to
-+1/2 at tone 5, and the terms u are such that every word keeps its frequency and every cell its
-probability at any dose (Deming and Stephan 1940).
+where d is the dose, o is the orientation (-1 exchanges women and men, and the tones), x = +-1/2 is
+the mean of the genders of picture and caption (each weighted as the world asks), y runs from -1/2
+at tone 1 to +1/2 at tone 5, and the terms u are such that every word keeps its frequency and every
+cell its probability at any dose (Deming and Stephan 1940).
 
 A word without any association is independent of the cell, exactly: the terms :math:`u_{gct}` make
 room among the words that have one.
@@ -22,6 +22,7 @@ import numpy as np
 import pandas
 
 from plantedworld._logs import log_sum_exp
+from plantedworld._words import BY_LETTERS, Plan
 
 GENDERS = ("woman", "man")
 TONES = (1, 2, 3, 4, 5)
@@ -39,13 +40,13 @@ class Design:
 
     ``orientation`` is +1, or -1 where women and men, and the ends of the tones, are exchanged.
     ``caption_share`` is the share of the association that goes with the caption's gender: 0.5 in
-    a world planted in both, 1 in text only, 0 in images only. ``control`` names the pair of sets
-    that is left unplanted.
+    a world planted in both, 1 in text only, 0 in images only. ``plan`` says what is planted on
+    which word at dose 1.
     """
 
     dose: float
     orientation: int = 1
-    control: str = ""
+    plan: Plan = BY_LETTERS
     caption_share: float = 0.5
     wrong_gender: float = 0.1
 

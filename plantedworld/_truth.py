@@ -20,7 +20,13 @@ from plantedworld._frames import (
     read,
 )
 from plantedworld._logs import log_sum_exp
-from plantedworld._scenes import PICTURED_OBJECTS, PICTURED_ROLES, blank_rows, object_pairs
+from plantedworld._scenes import (
+    PICTURED_OBJECTS,
+    PICTURED_ROLES,
+    blank_rows,
+    first_half,
+    object_pairs,
+)
 from plantedworld._tables import (
     CAPTION_GENDER,
     GENDERS,
@@ -29,7 +35,15 @@ from plantedworld._tables import (
     Design,
     log_word_given_cell,
 )
-from plantedworld._words import SLOT_SHARES, agent_words, content_words, counted, strengths
+from plantedworld._words import (
+    SLOT_SHARES,
+    Plan,
+    agent_words,
+    content_words,
+    counted,
+    frequencies,
+    strengths,
+)
 
 PLACE_SHARES = {
     "subject": {"neutral": 0.2, "noun": 0.35, "name": 0.2, "pronoun": 0.25},
@@ -46,6 +60,10 @@ NAME_TONE = 4.0
 VISIBLE_SLOTS = ("role", "object")
 
 
+AGES = ("child", "adult", "older")
+AGE_SHARES = (0.15, 0.7, 0.15)
+
+
 @dataclass(frozen=True)
 class Evidence:
     """How an image is made from what is there.
@@ -53,12 +71,41 @@ class Evidence:
     ``shown_role`` is P(costume | an adult with a role that can be drawn); ``shown_object`` and
     ``ambiguous_object`` are P(view | object), the rest is hidden; ``shown_gender`` is
     P(the sprite shows the gender).
+
+    Two things can go with the gender in the picture that no caption speaks of: ``nuisance``, one of
+    :data:`plantedworld.NUISANCES`, whose first half is that of ``nuisance_share`` of the women and
+    of 1 less that of the men; and the age: ``older_share`` of the older people are men, and so many
+    of the children women.
     """
 
     shown_role: float = 0.4
     shown_object: float = 0.4
     ambiguous_object: float = 0.2
     shown_gender: float = 0.9
+    nuisance: str = ""
+    nuisance_share: float = 0.5
+    older_share: float = 0.5
+
+    def age_shares(self, gender: str) -> np.ndarray:
+        """Return P(age | gender) of child, adult and older.
+
+        Examples
+        --------
+        >>> Evidence(older_share=0.8).age_shares("man").round(2).tolist()
+        [0.06, 0.7, 0.24]
+        """
+        share = self.older_share if gender == GENDERS[1] else 1 - self.older_share
+        return np.array(AGE_SHARES) * [2 * (1 - share), 1, 2 * share]
+
+    def shown(self, scenes: pandas.DataFrame) -> pandas.DataFrame:
+        """Return :func:`shown_evidence`, and what else goes with the gender in this world."""
+        shown = shown_evidence(scenes)
+        if self.nuisance:
+            first = first_half(scenes["layout"].to_numpy(), self.nuisance)
+            shown["nuisance"] = np.where(shown["person"], np.where(first, "first", "second"), "")
+        if self.older_share != 0.5:
+            shown["age"] = np.where(shown["person"], scenes["age"], "")
+        return shown
 
 
 class Truth:
@@ -104,8 +151,9 @@ class Truth:
         if slot == "agent":
             return self.log_agents["alone"]
         words = content_words().query("slot == @slot")
-        planted = planted_strengths(self.design.control, self.corpus).loc[words.index]
-        return log_word_given_cell(self.design, words["weight"].to_numpy(), planted)
+        planted = planted_strengths(self.design.plan, self.corpus).loc[words.index]
+        weights = frequencies(self.design.plan).loc[words.index].to_numpy()
+        return log_word_given_cell(self.design, weights, planted)
 
     @functools.cached_property
     def log_agents(self) -> dict[str, np.ndarray]:
@@ -333,11 +381,11 @@ class _States:
     @classmethod
     def of(cls, truth: Truth, scenes: pandas.DataFrame) -> "_States":
         """The distinct states of a frame of scenes."""
-        shown = list(shown_evidence(scenes).itertuples(index=False))
+        shown = list(truth.evidence.shown(scenes).itertuples(index=False))
         rows = {row: at for at, row in enumerate(dict.fromkeys(shown))}
         states = cls(
             truth,
-            np.stack([_log_cells(truth.design, row) for row in rows]),
+            np.stack([_log_cells(truth.design, truth.evidence, row) for row in rows]),
             np.stack([_log_likelihood(truth.evidence, row) for row in rows]),
             np.stack([_log_allowed(row) for row in rows]),
         )
@@ -449,14 +497,21 @@ def _rows() -> dict[str, int]:
     return {word: row for row, word in enumerate(vocabulary())}
 
 
-def _log_cells(design: Design, row: tuple) -> np.ndarray:
-    """Log P(cell), minus infinity where the picture contradicts it."""
+def _log_cells(design: Design, evidence: Evidence, row: tuple) -> np.ndarray:
+    """Log P(cell, nuisance, age), minus infinity where the picture contradicts it."""
     fits = np.ones(len(TONE), dtype=bool)
     if row.gender:
         fits &= GENDERS.index(row.gender) == PICTURE_GENDER
     if row.person:
         fits &= row.tone == TONE
-    return np.where(fits, design.log_cells, -np.inf)
+    found = np.where(fits, design.log_cells, -np.inf)
+    if getattr(row, "nuisance", ""):
+        share = evidence.nuisance_share if row.nuisance == "first" else 1 - evidence.nuisance_share
+        found = found + np.log([share, 1 - share])[PICTURE_GENDER]
+    if getattr(row, "age", ""):
+        shares = [evidence.age_shares(gender)[AGES.index(row.age)] for gender in GENDERS]
+        found = found + np.log(shares)[PICTURE_GENDER]
+    return found
 
 
 @functools.lru_cache(maxsize=2_000)
@@ -517,20 +572,21 @@ def _log_agents(place: str) -> np.ndarray:
 
 
 @functools.cache
-def planted_strengths(control: str, corpus: str) -> pandas.DataFrame:
+def planted_strengths(plan: Plan, corpus: str) -> pandas.DataFrame:
     """Return the log-odds at dose 1 of every content word in a corpus: gender, tone, interaction.
 
     Those of the words that study 3 counted in LAION are such that, at dose 1, captions have the
     proportions of its Table 1.
     """
-    planted = strengths(control).copy()
+    planted = strengths(plan).copy()
     if corpus == "captions":
         planted["gender"] += planted.pop("shift")
     roles = content_words().query("slot == 'role'")
     target = logit(counted()).to_numpy()
     for _ in range(50):
         design = Design(dose=1)
-        rows = log_word_given_cell(design, roles["weight"].to_numpy(), planted.loc[roles.index])
+        weights = frequencies(plan).loc[roles.index].to_numpy()
+        rows = log_word_given_cell(design, weights, planted.loc[roles.index])
         rows = rows[roles.index.get_indexer(counted().index)] + design.log_cells
         woman, man = (log_sum_exp(rows[:, side == CAPTION_GENDER], axis=1) for side in (0, 1))
         planted.loc[counted().index, "gender"] += target - (woman - man)

@@ -3,20 +3,22 @@
 A content word belongs to one slot: a role, an object, an attribute or a thing; the words for
 people form the slot agent. Association strengths are log-odds at dose 1: ``gender`` compares women
 with men, ``tone`` compares tone 5 with tone 1, ``interaction`` is the tone contrast among women
-minus that among men, halved. Sets of the association tests are planted in the direction of their
-test; every other word by a number drawn from its own letters, so that adding a word changes no
-other and no word's strength is a claim about the word.
+minus that among men, halved. They are drawn from the letters of a word and, in a world that a seed
+draws, from that seed: so adding a word changes no other, and no word's strength is a claim about
+the word.
 """
 
 import functools
 import hashlib
 import importlib.resources
+from dataclasses import dataclass
 
 import numpy as np
 import pandas
+from scipy import stats
 
 from biaslib import published, stimuli
-from plantedworld._scenes import PICTURED_ROLES
+from plantedworld._scenes import PICTURED_OBJECTS, PICTURED_ROLES, object_pairs
 
 SLOT_SHARES = {"role": 0.28, "object": 0.2, "attribute": 0.32, "thing": 0.05, "agent": 0.15}
 """How often a caption is about each slot."""
@@ -26,6 +28,61 @@ WEAKEST, STRONGEST = 0.3, 1.1
 
 COUNTED_WORDS = 3.0
 """Weight of the roles that the studies look at, against 1 for the other roles."""
+
+FREQUENCY_SPREAD = 0.35
+"""Standard deviation of the log of a word's frequency in a world that a seed draws."""
+
+INTERACTION = 0.5
+"""Bound of the interaction of an attribute word in a world that a seed draws."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is planted, whatever the dose.
+
+    Attributes
+    ----------
+    seed
+        Draws strengths, signs, frequencies and intersections of every word. None: by its letters
+        alone, and sets of association tests in the direction of their test.
+    control
+        The pair of sets that is left out, one of :func:`controls`, or none.
+    zipf
+        Exponent of the frequencies: the r-th of a slot's words, in an order that the seed draws,
+        is :math:`r^{-z}` times as frequent as the first. With 0, frequencies vary little, and
+        words that pictures show are all equally frequent.
+    intersections
+        Roles and objects go with gender and tone together: the tone contrast of women is that of
+        men with the opposite sign, and neither gender nor tone alone has any.
+    """
+
+    seed: int | None = None
+    control: str = ""
+    zipf: float = 0.0
+    intersections: bool = False
+
+    def draw(self, word: str, purpose: str) -> float:
+        """Return a number in [0, 1) that depends on seed, word and purpose alone.
+
+        Examples
+        --------
+        >>> Plan(7).draw("apron", "gender") == Plan(7, zipf=1.0).draw("apron", "gender")
+        True
+        >>> Plan(7).draw("apron", "gender") == Plan(8).draw("apron", "gender")
+        False
+        """
+        text = f"{purpose}:{word}" if self.seed is None else f"{self.seed}:{purpose}:{word}"
+        return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) / 16**12
+
+    def sign(self, name: str, purpose: str) -> float:
+        """Return 1 or -1, each half of the time; 1 where no seed draws."""
+        if self.seed is None:
+            return 1.0
+        return 1.0 if self.draw(name, f"sign of {purpose}") < 0.5 else -1.0
+
+
+BY_LETTERS = Plan()
+"""What no seed draws."""
 
 
 @functools.cache
@@ -66,14 +123,14 @@ def content_words() -> pandas.DataFrame:
 
 
 @functools.cache
-def strengths(control: str = "") -> pandas.DataFrame:
+def strengths(plan: Plan = BY_LETTERS) -> pandas.DataFrame:
     """Return what is planted on every content word: its log-odds at dose 1.
 
     Parameters
     ----------
-    control
-        The pair of sets that is left out, one of :func:`controls`, or none. Its words carry
-        nothing at all, also where another set holds them.
+    plan
+        Which world's. Words of its control carry nothing at all, also where another set holds
+        them.
 
     Returns
     -------
@@ -87,19 +144,58 @@ def strengths(control: str = "") -> pandas.DataFrame:
     --------
     >>> float(strengths().at["purse", "gender"]) > 0
     True
-    >>> float(strengths("career and family").at["salary", "gender"])
+    >>> float(strengths(Plan(control="career and family")).at["salary", "gender"])
     0.0
     """
     words = content_words()
     planted = pandas.DataFrame(0.0, index=words.index, columns=["gender", "tone", "interaction"])
-    planted["gender"] = _drawn(words, "gender", ["role", "attribute"]) + _stereotypes(words)
-    planted["tone"] = _drawn(words, "tone", ["attribute"])
-    planted["shift"] = 0.5 * _drawn(words, "shift", ["role", "object"])
+    planted["gender"] = _drawn(plan, "gender", ["role", "attribute"]) + _of_entities(plan)
+    planted["tone"] = _drawn(plan, "tone", ["attribute"])
+    if plan.seed is not None:
+        planted["interaction"] = INTERACTION * _drawn(plan, "interaction", ["attribute"])
+    planted["shift"] = 0.5 * _drawn(plan, "shift", ["role", "object"])
     planted.loc[counted().index, "shift"] = 0.0
-    of_sets = _set_strengths()
+    if plan.intersections:
+        planted = _intersected(plan, planted)
+    of_sets = _set_strengths(plan)
     planted.loc[of_sets.index, of_sets.columns] = of_sets
-    planted.loc[_words_of_pair(control)] = 0.0
+    planted.loc[_words_of_pair(plan.control)] = 0.0
     return planted
+
+
+def _intersected(plan: Plan, planted: pandas.DataFrame) -> pandas.DataFrame:
+    """Return strengths whose roles and objects have an interaction in place of all else."""
+    rows = content_words()["slot"].isin(["role", "object"])
+    rows &= ~content_words().index.isin(counted().index)
+    both = _drawn(plan, "intersection", ["role", "object"])
+    return planted.where(~rows, 0.0).assign(interaction=planted["interaction"].where(~rows, both))
+
+
+@functools.cache
+def frequencies(plan: Plan = BY_LETTERS) -> pandas.Series:
+    """Return how frequent every content word is in its slot, up to a factor.
+
+    Words that pictures show, those that are counted for study 3's Table 1, and those for people
+    keep their weight; of the others the logarithm is drawn with a spread of
+    :data:`FREQUENCY_SPREAD`. See :class:`Plan` for *zipf*, which draws pictured words too.
+
+    Examples
+    --------
+    >>> frequencies(Plan(7)).loc[["apron", "nurse"]].tolist()
+    [1.0, 3.0]
+    """
+    words = content_words()
+    weight = words["weight"].copy()
+    if plan.seed is None:
+        return weight
+    kept = words["slot"].isin(["agent", "thing"]) | words.index.isin(counted().index)
+    if plan.zipf:
+        places = pandas.Series([plan.draw(w, "place") for w in words.index], words.index)
+        rank = places.groupby(words["slot"]).rank()
+        return weight.where(kept, rank ** -float(plan.zipf))
+    kept |= words.index.isin([*PICTURED_ROLES, *PICTURED_OBJECTS])
+    normal = stats.norm.ppf([plan.draw(w, "frequency") * 0.998 + 0.001 for w in words.index])
+    return weight.where(kept, weight * np.exp(FREQUENCY_SPREAD * normal))
 
 
 def controls() -> tuple[str, ...]:
@@ -131,17 +227,6 @@ def counted() -> pandas.Series:
     """
     rows = published.table("hamidieh2023", 1)
     return pandas.Series((rows["female"] / 100).to_numpy(), rows["word"].str.lower()).round(4)
-
-
-def letters_draw(word: str, purpose: str) -> float:
-    """Return a number in [0, 1) that depends on the word's letters and the purpose alone.
-
-    Examples
-    --------
-    >>> letters_draw("apron", "gender") == letters_draw("apron", "gender")
-    True
-    """
-    return int(hashlib.sha256(f"{purpose}:{word}".encode()).hexdigest()[:12], 16) / 16**12
 
 
 def read_table(name: str, **options: object) -> pandas.DataFrame:
@@ -209,31 +294,45 @@ def _joined(groups: pandas.Series) -> str:
     return " ".join(dict.fromkeys(" ".join(groups).split()))
 
 
-def _drawn(words: pandas.DataFrame, purpose: str, slots: list[str]) -> pandas.Series:
-    """Strengths between minus and plus the strongest, from the letters."""
-    draws = pandas.Series(
-        [2 * letters_draw(word, purpose) - 1 for word in words.index], words.index
-    )
+def _drawn(plan: Plan, purpose: str, slots: list[str]) -> pandas.Series:
+    """Strengths between minus and plus the strongest."""
+    words = content_words()
+    draws = pandas.Series([2 * plan.draw(word, purpose) - 1 for word in words.index], words.index)
     return STRONGEST * draws.where(words["slot"].isin(slots), 0.0)
 
 
-def _magnitude(word: str, purpose: str) -> float:
-    return WEAKEST + (STRONGEST - WEAKEST) * letters_draw(word, purpose)
+def _magnitude(plan: Plan, word: str, purpose: str) -> float:
+    return WEAKEST + (STRONGEST - WEAKEST) * plan.draw(word, purpose)
 
 
-def _stereotypes(words: pandas.DataFrame) -> pandas.Series:
-    """Strengths of the entities, in the direction of their stereotype."""
+def _of_entities(plan: Plan) -> pandas.Series:
+    """Strengths of the entities: an object and its partner go with opposite genders.
+
+    Which with which, the seed draws; without one it is their stereotype.
+    """
     entities = stimuli.entities()
     sign = np.where(entities["stereotype"] == "women", 1, -1)
-    sizes = [_magnitude(word, "gender") for word in entities["entity"]]
-    return pandas.Series(sign * sizes, entities["entity"]).reindex(words.index, fill_value=0.0)
+    sign = sign * [plan.sign(_pair_of()[word], "gender") for word in entities["entity"]]
+    sizes = [_magnitude(plan, word, "gender") for word in entities["entity"]]
+    found = pandas.Series(sign * sizes, entities["entity"])
+    return found.reindex(content_words().index, fill_value=0.0)
 
 
-def _set_strengths() -> pandas.DataFrame:
-    """Strengths of the words of the planted sets; a word in two sets has the sum of both."""
+@functools.cache
+def _pair_of() -> dict[str, str]:
+    """Return by object the one of its pair that comes first."""
+    return {word: pair[0] for pair in object_pairs().to_numpy().tolist() for word in pair}
+
+
+def _set_strengths(plan: Plan) -> pandas.DataFrame:
+    """Strengths of the words of the planted sets; a word in two sets has the sum of both.
+
+    Which set of a pair goes with women, and which with tone 5, the seed draws.
+    """
     rows = _words_of_sets()
     for name in ("gender", "tone", "interaction"):
-        rows[name] *= np.array([_magnitude(word, name) for word in rows["word"]])
+        rows[name] *= np.array([_magnitude(plan, word, name) for word in rows["word"]])
+        rows[name] *= np.array([plan.sign(pair, name) for pair in rows["pair"]])
     return rows.groupby("word")[["gender", "tone", "interaction"]].sum()
 
 

@@ -9,13 +9,15 @@ import pandas
 from biaslib.runtime import unknown_name
 from plantedworld._frames import frames
 from plantedworld._scenes import (
+    NUISANCES,
     PICTURED_OBJECTS,
     PICTURED_ROLES,
+    first_half,
     looks,
 )
 from plantedworld._tables import CAPTION_GENDER, GENDERS, PICTURE_GENDER, TONE, TONES, Design
-from plantedworld._truth import Evidence, Truth
-from plantedworld._words import SLOT_SHARES, agent_words, content_words, controls
+from plantedworld._truth import AGE_SHARES, AGES, Evidence, Truth
+from plantedworld._words import SLOT_SHARES, Plan, agent_words, content_words, controls
 
 CAPTION_SHARES = {"both": 0.5, "text": 1.0, "images": 0.0}
 """Share of an association that goes with the caption's gender, by where it is planted."""
@@ -23,8 +25,10 @@ CAPTION_SHARES = {"both": 0.5, "text": 1.0, "images": 0.0}
 SCENE_SLOTS = tuple(slot for slot in SLOT_SHARES if slot != "agent")
 """The slots that every scene fills, whether or not its caption is about them."""
 
-AGES = ("child", "adult", "older")
-AGE_SHARES = (0.15, 0.7, 0.15)
+AS_SHOWN = Evidence()
+FIRST_DRAWN = 2_000
+"""Seeds below are of ten worlds that follow from the letters of words, in which recipes were tuned.
+From here on, a seed draws everything that is planted, and any two worlds are independent."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +41,29 @@ class World:
     wrong_gender: float
     evidence: Evidence = field(default_factory=Evidence)
 
+    zipf: float = 0.0
+    intersections: bool = False
+
+    @property
+    def plan(self) -> Plan:
+        """What is planted on every word, whatever the dose."""
+        if self.seed < FIRST_DRAWN:
+            return Plan(None, controls()[self.seed % len(controls())])
+        drawn = int(Plan(self.seed).draw("pair", "control") * len(controls()))
+        return Plan(self.seed, controls()[drawn], self.zipf, self.intersections)
+
     @property
     def control(self) -> str:
         """The pair of sets that this seed leaves unplanted."""
-        return controls()[self.seed % len(controls())]
+        return self.plan.control
 
     @property
     def design(self) -> Design:
         """What is planted, as numbers."""
         return Design(
             dose=self.dose,
-            orientation=1 if self.seed % 2 == 0 else -1,
-            control=self.control,
+            orientation=-1 if self.seed < FIRST_DRAWN and self.seed % 2 else 1,
+            plan=self.plan,
             caption_share=CAPTION_SHARES[self.planted_in],
             wrong_gender=self.wrong_gender,
         )
@@ -73,7 +88,7 @@ class World:
         rng
             Source of randomness.
         split
-            ``"train"``, or ``"held out"`` for portraits that training never shows.
+            ``"train"``, or ``"tune"`` or ``"test"`` for portraits that training never shows.
 
         Returns
         -------
@@ -89,7 +104,10 @@ class World:
         True
         """
         latents = self._latents(self.truth, n, rng)
-        return latents.assign(**self._views(n, rng, split)).pipe(_consistent)
+        views = self._views(n, rng, split)
+        if self.evidence.nuisance:
+            views["layout"] = self._with_nuisance(views["layout"], latents, rng)
+        return latents.assign(**views).pipe(_consistent)
 
     def captions(self, scenes: pandas.DataFrame, rng: np.random.Generator) -> pandas.DataFrame:
         """Draw one caption a scene: columns text, frame, content, agent, rows as the scenes."""
@@ -112,10 +130,30 @@ class World:
                 "gender": np.array(GENDERS)[PICTURE_GENDER[cell]],
                 "caption_gender": np.array(GENDERS)[CAPTION_GENDER[cell]],
                 "tone": TONE[cell],
-                "age": rng.choice(AGES, size=n, p=AGE_SHARES),
+                "age": self._ages(PICTURE_GENDER[cell], rng),
                 **words,
             }
         )
+
+    def _ages(self, gender: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if self.evidence.older_share == 0.5:
+            return rng.choice(AGES, size=len(gender), p=AGE_SHARES)
+        shares = np.stack([self.evidence.age_shares(each) for each in GENDERS], axis=1)
+        return np.array(AGES)[_draw_rows(shares, gender, rng)]
+
+    def _with_nuisance(
+        self, layouts: np.ndarray, latents: pandas.DataFrame, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Draw layouts again until those of women and men are in the halves that they go with."""
+        share = self.evidence.nuisance_share
+        women = (latents["gender"] == GENDERS[0]).to_numpy()
+        first = rng.random(len(layouts)) < np.where(women, share, 1 - share)
+        wrong = latents["person"].to_numpy(dtype=bool)
+        while True:
+            wrong = wrong & (first_half(layouts, self.evidence.nuisance) != first)
+            if not wrong.any():
+                return layouts
+            layouts[wrong] = rng.integers(0, 2**31, size=wrong.sum())
 
     def _views(self, n: int, rng: np.random.Generator, split: str) -> dict[str, np.ndarray]:
         seen, ambiguous = self.evidence.shown_object, self.evidence.ambiguous_object
@@ -129,7 +167,16 @@ class World:
         }
 
 
-def world(dose: float, seed: int, planted_in: str = "both", wrong_gender: float = 0.1) -> World:
+def world(
+    dose: float,
+    seed: int,
+    planted_in: str = "both",
+    wrong_gender: float = 0.1,
+    *,
+    evidence: Evidence = AS_SHOWN,
+    zipf: float = 0.0,
+    intersections: bool = False,
+) -> World:
     """Return a world with a known bias.
 
     Parameters
@@ -138,20 +185,27 @@ def world(dose: float, seed: int, planted_in: str = "both", wrong_gender: float 
         Factor on every planted log-odds: 0 is a world without bias; at 1, captions have the
         proportions of study 3's Table 1.
     seed
-        Even seeds plant the directions as given, odd seeds exchange women and men, and the ends
-        of the tones; seed s leaves out the pair of sets ``controls()[s % 5]``.
+        From 2,000 on it draws what is planted on every word, how frequent each is, which set of a
+        pair goes with women, and which pair is left out. Below, there are ten worlds: even seeds
+        plant the directions as given, odd ones exchange women and men, and the ends of the tones;
+        seed s leaves out the pair of sets ``controls()[s % 5]``.
     planted_in
         ``"both"``: associations go with the gender in the picture and that in the caption alike;
         ``"text"`` or ``"images"``: with one of the two.
     wrong_gender
         Probability that the caption has the other gender than the picture.
+    evidence
+        How pictures show what is there, and what else goes with the gender in them.
+    zipf, intersections
+        See :class:`plantedworld.Plan`; of worlds that a seed draws.
 
     Raises
     ------
     ValueError
-        If the dose is negative or the rate is not between 0 and 1.
+        If the dose is negative, a rate is not between 0 and 1, or a world that no seed draws is to
+        have other frequencies or intersections.
     UnknownNameError
-        If ``planted_in`` is none of the three.
+        If ``planted_in`` is none of the three, or there is no such nuisance.
 
     Examples
     --------
@@ -164,7 +218,15 @@ def world(dose: float, seed: int, planted_in: str = "both", wrong_gender: float 
         raise ValueError(f"the dose must be 0 or more and is {dose}")
     if not 0 < wrong_gender < 1:
         raise ValueError(f"wrong_gender must be between 0 and 1 and is {wrong_gender}")
-    return World(dose, seed, planted_in, wrong_gender)
+    if evidence.nuisance and evidence.nuisance not in NUISANCES:
+        raise unknown_name("nuisance", evidence.nuisance, NUISANCES)
+    for name in ("nuisance_share", "older_share"):
+        share = getattr(evidence, name)
+        if not 0 < share < 1:
+            raise ValueError(f"{name} must be between 0 and 1 and is {share}")
+    if seed < FIRST_DRAWN and (zipf or intersections):
+        raise ValueError(f"frequencies and intersections are drawn by seeds from {FIRST_DRAWN} on")
+    return World(dose, seed, planted_in, wrong_gender, evidence, zipf, intersections)
 
 
 def _consistent(scenes: pandas.DataFrame) -> pandas.DataFrame:

@@ -171,21 +171,26 @@ def test_no_portrait_keeps_the_clothes_colours_of_its_gender(split, gender):
 
 
 def test_the_splits_share_no_look_and_no_drawing_of_adults():
-    train, held_out = plantedworld.looks("train"), plantedworld.looks("held out")
-    assert (len(train), len(held_out)) == (
-        plantedworld.N_TRAIN_LOOKS,
-        plantedworld.N_HELD_OUT_LOOKS,
-    )
-    assert not set(train) & set(held_out)
+    every = [look for split in _sprites.SPLITS for look in plantedworld.looks(split)]
+    assert every == list(range(sum(plantedworld.N_LOOKS.values())))
     codes = [
         {(row["kind"], row["code"]) for row in _sprites.look_rows("adult", split)}
         for split in _sprites.SPLITS
     ]
-    assert [len(each) for each in codes] == [
-        plantedworld.N_TRAIN_LOOKS,
-        plantedworld.N_HELD_OUT_LOOKS,
+    assert [len(each) for each in codes] == list(plantedworld.N_LOOKS.values())
+    assert len(set.union(*codes)) == sum(plantedworld.N_LOOKS.values())
+
+
+def test_the_test_split_has_eighty_drawings_of_adults():
+    row = {"gender_shown": True, "layout": 7}
+    rows = [
+        row | {"look": look, "gender": gender, "tone": tone}
+        for look in plantedworld.looks("test")
+        for gender in plantedworld.GENDERS
+        for tone in plantedworld.TONES
     ]
-    assert not codes[0] & codes[1]
+    pictures = plantedworld.draw(frame(*rows))
+    assert len({picture.tobytes() for picture in pictures}) == 80
 
 
 def test_looks_differ_as_drawn():
@@ -382,8 +387,8 @@ def test_a_missing_column_a_small_size_and_an_unknown_style_are_named():
         plantedworld.draw(frame({}), size=16)
     with pytest.raises(UnknownNameError, match="unknown style 'hatch'"):
         plantedworld.draw(frame({}), style="hatch")
-    with pytest.raises(UnknownNameError, match="unknown split 'test'"):
-        plantedworld.looks("test")
+    with pytest.raises(UnknownNameError, match="unknown split 'tests'"):
+        plantedworld.looks("tests")
 
 
 def test_a_missing_package_is_named(monkeypatch):

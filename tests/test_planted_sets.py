@@ -34,7 +34,7 @@ def choices(seed=0, n=20, world=WORLD):
 def test_a_set_follows_from_its_seed_and_can_be_drawn(make):
     pandas.testing.assert_frame_equal(make(5), make(5))
     assert not make(5)["layout"].equals(make(6)["layout"])
-    assert make(5)["look"].isin(plantedworld.looks("held out")).all()
+    assert make(5)["look"].isin(plantedworld.looks("tune")).all()
     assert len(plantedworld.draw(make(5))) == len(make(5))
 
 

@@ -230,7 +230,7 @@ def test_over_40_entities_the_scores_of_study_2_have_the_planted_order_and_size(
 
 def test_with_new_people_the_visual_score_is_attenuated_and_misses_its_target():
     """Their gender is harder to see: the rank correlation is .09 below .8, the slope .6."""
-    found = statistics(3, "held out")
+    found = statistics(3, "tune")
     assert found.loc[["S_L", "B"], "rank"].min() >= 0.9
     assert found.at["S_V", "rank"] == pytest.approx(0.71, abs=0.03)
     assert found.at["S_V", "slope"] == pytest.approx(0.58, abs=0.05)

@@ -14,7 +14,7 @@ from biaslib.runtime import UnknownNameError
 from plantedworld._frames import content_of_form
 from plantedworld._tables import CAPTION_GENDER, PICTURE_GENDER, TONE, Design, fit_margins
 from plantedworld._truth import planted_strengths, word_indices
-from plantedworld._words import SLOT_SHARES, strengths
+from plantedworld._words import SLOT_SHARES, Plan, strengths
 
 WORDS = plantedworld.content_words()
 SLOTS = WORDS["slot"].to_numpy()
@@ -74,7 +74,7 @@ def test_the_share_of_wrong_genders_is_the_one_asked_for():
 
 def test_log_words_have_the_planted_odds_ratios():
     world = plantedworld.world(dose=1.5, seed=1)
-    planted_words = planted_strengths(world.control, "captions")
+    planted_words = planted_strengths(world.plan, "captions")
     table = world.truth.log_words
     x = -np.array([0.5, -0.5])[[PICTURE_GENDER, CAPTION_GENDER]].mean(axis=0)
     y = -(TONE - 3) / 4
@@ -120,7 +120,7 @@ def test_the_interaction_is_the_tone_contrast_of_women_less_that_of_men():
         - log_words[:, agree[1, 5]]
         + log_words[:, agree[1, 1]]
     )
-    delta = planted_strengths(world.control, "captions")["interaction"]
+    delta = planted_strengths(world.plan, "captions")["interaction"]
     expected = 2 * (delta["angry"] - delta["calm"])
     assert expected > 0
     assert contrast[0] - contrast[1] == pytest.approx(expected)
@@ -136,7 +136,7 @@ def test_table_1_of_study_3_holds_exactly_at_dose_1(seed):
 
 
 def test_words_that_are_planted_can_be_said_of_a_person():
-    planted_words = planted_strengths("", "captions")[["gender", "tone", "interaction"]]
+    planted_words = planted_strengths(Plan(), "captions")[["gender", "tone", "interaction"]]
     assert not (planted_words != 0).any(axis=1)[SLOTS == "thing"].any()
 
 
@@ -162,7 +162,7 @@ def test_controls_rotate_and_carry_nothing():
         for other in plantedworld.controls():
             if other != world.control:
                 kept = sets.loc[sets["set"].isin(pairs[other]), "word"].str.lower()
-                assert (strengths(world.control).loc[kept, "gender"] != 0).mean() > 0.7
+                assert (strengths(world.plan).loc[kept, "gender"] != 0).mean() > 0.7
 
 
 def test_at_dose_0_captions_and_pictures_share_nothing_but_people():

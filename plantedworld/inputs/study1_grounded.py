@@ -57,7 +57,7 @@ def inputs(
     if domain not in DOMAINS:
         raise unknown_name("domain", domain, DOMAINS)
     require_tests(names)
-    split = "held out" if domain == DOMAINS[0] else "train"
+    split = "tune" if domain == DOMAINS[0] else "train"
     names = names if names is None else tuple(names)
     every = _stimuli(names, tuple(levels), n_per_word, n_texts, seed, split, style)
     return Inputs(dict.fromkeys(available_models(), every), "planted", "planted scenes")
@@ -121,7 +121,7 @@ def planted_stimuli(
     n_per_word: int = 1,
     n_texts: int | None = 2,
     seed: int = 0,
-    split: str = "held out",
+    split: str = "tune",
     style: str = "twemoji",
 ) -> list[GroundedStimuli]:
     """Return tests with scenes of the planted world: people in the context of every word.

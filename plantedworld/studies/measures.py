@@ -213,7 +213,7 @@ def run_masked(seeds: Iterable[int] = VERDICT_SEEDS) -> pandas.DataFrame:
     return pandas.concat(tables, ignore_index=True)
 
 
-def portraits(n_per_cell: int = 20, seed: int = 0, split: str = "held out") -> pandas.DataFrame:
+def portraits(n_per_cell: int = 20, seed: int = 0, split: str = "tune") -> pandas.DataFrame:
     """Return neutral portraits of women and men in five tones, all in the same order.
 
     Held out looks of adults and older people are in no training; children have one drawing each.

@@ -304,7 +304,7 @@ class HeldOut:
     def __init__(self, world: World, n: int = N_HELD_OUT) -> None:
         rng = np.random.default_rng([world.seed, 3])
         self.world = world
-        self.scenes = world.scenes(n, rng, split="held out")
+        self.scenes = world.scenes(n, rng, split="tune")
         table = world.captions(self.scenes, rng)
         self.captions = Captions(world, table, self.scenes, torch.arange(n))
 

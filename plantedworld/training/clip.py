@@ -107,7 +107,7 @@ class ClipRecipe(Recipe):
     def judge(self, model: WithSideHeads) -> dict[str, float]:
         """Return how often a held-out picture's caption is found among a hundred."""
         rng = np.random.default_rng([self.world.seed, 3])
-        scenes = self.world.scenes(10 * N_HELD_OUT, rng, split="held out")
+        scenes = self.world.scenes(10 * N_HELD_OUT, rng, split="tune")
         captions = self.world.captions(scenes, rng)["text"].tolist()
         images = self.project(model.model, self.encode_scenes(scenes))
         texts = self.encode_texts(model.model, self._encode(captions))

@@ -86,7 +86,7 @@ class RegionRecipe(Recipe):
         Gender and tone of adult portraits that show them, role of costumes, object of objects.
         """
         rng = np.random.default_rng([self.world.seed, 2])
-        scenes = self.world.scenes(N_HELD_OUT, rng, split="held out")
+        scenes = self.world.scenes(N_HELD_OUT, rng, split="tune")
         adult = scenes["person"] & scenes["gender_shown"] & (scenes["age"] == "adult")
         portraits = scenes[adult & ~scenes["role_shown"]]
         asked = {

@@ -83,7 +83,7 @@ class VisionRecipe(Recipe):
     def judge(self, model: WithSideHeads) -> dict[str, float]:
         """Return how often the gender of held-out adult portraits is named."""
         rng = np.random.default_rng([self.world.seed, 2])
-        scenes = self.world.scenes(N_HELD_OUT, rng, split="held out")
+        scenes = self.world.scenes(N_HELD_OUT, rng, split="tune")
         adult = scenes["person"] & scenes["gender_shown"] & (scenes["age"] == "adult")
         scenes = scenes[adult & ~scenes["role_shown"]]
         states = model.model(pixel_values=drawn(scenes)).pooler_output
