@@ -8,9 +8,9 @@ distribution
           [\\beta_w x + \\gamma_w y + 2 \\delta_w x y]
 
 where d is the dose, o is the orientation (-1 exchanges women and men, and the tones), x = +-1/2 is
-the mean of the genders of picture and caption (each weighted as the world asks), y runs from -1/2
-at tone 1 to +1/2 at tone 5, and the terms u are such that every word keeps its frequency and every
-cell its probability at any dose (Deming and Stephan 1940).
+the mean of the genders of picture and caption (each weighted as world or word asks), y runs from
+-1/2 at tone 1 to +1/2 at tone 5, and the terms u are such that every word keeps its frequency and
+every cell its probability at any dose (Deming and Stephan 1940).
 
 A word without any association is independent of the cell, exactly: the terms :math:`u_{gct}` make
 room among the words that have one.
@@ -33,6 +33,9 @@ PICTURE_GENDER, CAPTION_GENDER, TONE = (np.array(values) for values in zip(*CELL
 SIDE = np.array([0.5, -0.5])
 """x of a woman and of a man."""
 
+IN_BOTH = 0.5
+"""Share of an association that goes with the caption's gender, the rest with the picture's."""
+
 
 @dataclass(frozen=True)
 class Design:
@@ -40,14 +43,14 @@ class Design:
 
     ``orientation`` is +1, or -1 where women and men, and the ends of the tones, are exchanged.
     ``caption_share`` is the share of the association that goes with the caption's gender: 0.5 in
-    a world planted in both, 1 in text only, 0 in images only. ``plan`` says what is planted on
-    which word at dose 1.
+    a world planted in both, where a seed draws one for each word; 1 in text only, 0 in images only.
+    ``plan`` says what is planted on which word at dose 1.
     """
 
     dose: float
     orientation: int = 1
     plan: Plan = BY_LETTERS
-    caption_share: float = 0.5
+    caption_share: float = IN_BOTH
     wrong_gender: float = 0.1
 
     @property
@@ -56,12 +59,11 @@ class Design:
         agree = PICTURE_GENDER == CAPTION_GENDER
         return np.log(np.where(agree, 1 - self.wrong_gender, self.wrong_gender) / 2 / len(TONES))
 
-    @property
-    def gender_axis(self) -> np.ndarray:
-        """x of the cells, shape (20,)."""
+    def gender_axis(self, share: np.ndarray) -> np.ndarray:
+        """Return x of the cells, (n words, 20); *share*, that of the caption, has shape (n,)."""
+        share = share[:, np.newaxis]
         caption, picture = SIDE[CAPTION_GENDER], SIDE[PICTURE_GENDER]
-        mean = self.caption_share * caption + (1 - self.caption_share) * picture
-        return self.orientation * mean
+        return self.orientation * (share * caption + (1 - share) * picture)
 
     @property
     def tone_axis(self) -> np.ndarray:
@@ -77,16 +79,21 @@ def log_word_given_cell(
     """Return log P(word | cell) of one slot, shape (n words, 20).
 
     ``weights`` are the words' frequencies up to a factor; ``planted`` has their log-odds at dose
-    1 in the columns gender, tone and interaction.
+    1 in the columns gender, tone and interaction, and in *share*, where it has that column, how
+    much of a word's association goes with the caption's gender in a world planted in both.
     """
-    x, y = design.gender_axis, design.tone_axis
+    y, share = design.tone_axis, np.full(len(planted), design.caption_share)
+    if "share" in planted and design.caption_share == IN_BOTH:
+        share = planted["share"].to_numpy()
     strengths = planted[["gender", "tone", "interaction"]].to_numpy()
     log_words = np.log(weights) - np.log(weights.sum())
-    log_table = np.repeat(log_words[:, np.newaxis], len(x), axis=1)
+    log_table = np.repeat(log_words[:, np.newaxis], len(y), axis=1)
     has = (strengths != 0).any(axis=1)
     if has.any():
         together = log_sum_exp(log_words[has])
-        start = design.dose * strengths[has] @ np.stack([x, y, 2 * design.orientation * x * y])
+        x = design.gender_axis(share[has])
+        gender, tone, both = (column[:, np.newaxis] for column in strengths[has].T)
+        start = design.dose * (gender * x + tone * y + 2 * design.orientation * both * x * y)
         fitted = fit_margins(start, log_words[has], design.log_cells + together)
         log_table[has] = fitted - design.log_cells
     return log_table

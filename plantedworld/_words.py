@@ -138,7 +138,9 @@ def strengths(plan: Plan = BY_LETTERS) -> pandas.DataFrame:
         Rows as in :func:`content_words`. ``gender`` compares women with men, ``tone`` tone 5 with
         tone 1, ``interaction`` half the difference of the tone contrast between women and men;
         ``shift`` is added to ``gender`` in the captions of images and not in the text corpus, so
-        that pre-training on images has something to change.
+        that pre-training on images has something to change. In a world that a seed draws, ``share``
+        is how much of a word's association goes with the caption's gender; the rest goes with the
+        picture's, so that the two can be told apart.
 
     Examples
     --------
@@ -153,13 +155,14 @@ def strengths(plan: Plan = BY_LETTERS) -> pandas.DataFrame:
     planted["tone"] = _drawn(plan, "tone", ["attribute"])
     if plan.seed is not None:
         planted["interaction"] = INTERACTION * _drawn(plan, "interaction", ["attribute"])
+        planted["share"] = [plan.draw(word, "share") for word in words.index]
     planted["shift"] = 0.5 * _drawn(plan, "shift", ["role", "object"])
     planted.loc[counted().index, "shift"] = 0.0
     if plan.intersections:
         planted = _intersected(plan, planted)
     of_sets = _set_strengths(plan)
     planted.loc[of_sets.index, of_sets.columns] = of_sets
-    planted.loc[_words_of_pair(plan.control)] = 0.0
+    planted.loc[_words_of_pair(plan.control), [*of_sets.columns, "shift"]] = 0.0
     return planted
 
 
@@ -168,7 +171,8 @@ def _intersected(plan: Plan, planted: pandas.DataFrame) -> pandas.DataFrame:
     rows = content_words()["slot"].isin(["role", "object"])
     rows &= ~content_words().index.isin(counted().index)
     both = _drawn(plan, "intersection", ["role", "object"])
-    return planted.where(~rows, 0.0).assign(interaction=planted["interaction"].where(~rows, both))
+    kept = planted.where(~rows, 0.0).assign(share=planted["share"])
+    return kept.assign(interaction=planted["interaction"].where(~rows, both))
 
 
 @functools.cache

@@ -15,11 +15,19 @@ from plantedworld._scenes import (
     first_half,
     looks,
 )
-from plantedworld._tables import CAPTION_GENDER, GENDERS, PICTURE_GENDER, TONE, TONES, Design
+from plantedworld._tables import (
+    CAPTION_GENDER,
+    GENDERS,
+    IN_BOTH,
+    PICTURE_GENDER,
+    TONE,
+    TONES,
+    Design,
+)
 from plantedworld._truth import AGE_SHARES, AGES, Evidence, Truth
 from plantedworld._words import SLOT_SHARES, Plan, agent_words, content_words, controls
 
-CAPTION_SHARES = {"both": 0.5, "text": 1.0, "images": 0.0}
+CAPTION_SHARES = {"both": IN_BOTH, "text": 1.0, "images": 0.0}
 """Share of an association that goes with the caption's gender, by where it is planted."""
 
 SCENE_SLOTS = tuple(slot for slot in SLOT_SHARES if slot != "agent")
@@ -43,6 +51,12 @@ class World:
 
     zipf: float = 0.0
     intersections: bool = False
+    sample: int = 0
+
+    @property
+    def training_seed(self) -> int:
+        """Seed of a corpus and of a model's weights: another one for each sample of the world."""
+        return self.seed + self.sample * 2**32
 
     @property
     def plan(self) -> Plan:
@@ -176,6 +190,7 @@ def world(
     evidence: Evidence = AS_SHOWN,
     zipf: float = 0.0,
     intersections: bool = False,
+    sample: int = 0,
 ) -> World:
     """Return a world with a known bias.
 
@@ -198,12 +213,14 @@ def world(
         How pictures show what is there, and what else goes with the gender in them.
     zipf, intersections
         See :class:`plantedworld.Plan`; of worlds that a seed draws.
+    sample
+        Which sample of the world a model is trained on: what is planted is the same in all.
 
     Raises
     ------
     ValueError
-        If the dose is negative, a rate is not between 0 and 1, or a world that no seed draws is to
-        have other frequencies or intersections.
+        If the dose, seed or sample is negative, a rate is not between 0 and 1, or a world that no
+        seed draws is to have other frequencies or intersections.
     UnknownNameError
         If ``planted_in`` is none of the three, or there is no such nuisance.
 
@@ -216,6 +233,8 @@ def world(
         raise unknown_name("place to plant in", planted_in, CAPTION_SHARES)
     if not dose >= 0:
         raise ValueError(f"the dose must be 0 or more and is {dose}")
+    if min(seed, sample) < 0:
+        raise ValueError(f"seed and sample must be 0 or more and are {seed} and {sample}")
     if not 0 < wrong_gender < 1:
         raise ValueError(f"wrong_gender must be between 0 and 1 and is {wrong_gender}")
     if evidence.nuisance and evidence.nuisance not in NUISANCES:
@@ -226,7 +245,7 @@ def world(
             raise ValueError(f"{name} must be between 0 and 1 and is {share}")
     if seed < FIRST_DRAWN and (zipf or intersections):
         raise ValueError(f"frequencies and intersections are drawn by seeds from {FIRST_DRAWN} on")
-    return World(dose, seed, planted_in, wrong_gender, evidence, zipf, intersections)
+    return World(dose, seed, planted_in, wrong_gender, evidence, zipf, intersections, sample)
 
 
 def _consistent(scenes: pandas.DataFrame) -> pandas.DataFrame:

@@ -72,7 +72,9 @@ def test_captions_with_a_swapped_word_are_told_apart_at_dose_3(family):
         card = json.loads((path / "card.json").read_text())
         assert _interval(card["match accuracy"], card["pairs judged"]).low > 0.5
         assert card["match accuracy"] < card["truth's match accuracy"] + 0.02
-        assert card["starts from"] == _checkpoint._start(family, 3, card["seed"])
+        assert card["starts from"] == _checkpoint._start(
+            family, plantedworld.world(3, card["seed"])
+        )
 
 
 GAINED = {
@@ -144,7 +146,7 @@ def test_training_lowers_the_loss_and_is_the_same_every_time(family):
 )
 def test_models_start_from_those_of_worlds_without_bias(family, dose, seed, start):
     made = _checkpoint._recipe(family, plantedworld.world(dose, seed), CHECKPOINTS)
-    assert _checkpoint._start(family, dose, seed) == start
+    assert _checkpoint._start(family, plantedworld.world(dose, seed)) == start
     assert getattr(made, "start", None) in (None, CHECKPOINTS / start)
 
 

@@ -197,7 +197,7 @@ def test_every_albef_guesses_words_from_pictures_and_tells_swapped_words_apart(d
     assert match.low > (0.5 if dose else 0.47)
     assert card["match accuracy"] < card["truth's match accuracy"] + 0.02
     assert card["contrastive retrieval"] > 5 * card["contrastive chance"]
-    assert card["starts from"] == _checkpoint._start("albef", dose, seed)
+    assert card["starts from"] == _checkpoint._start("albef", plantedworld.world(dose, seed))
     assert card["and from"] == "lxmert-dose0-seed1000"
     assert sum(file.stat().st_size for file in path.iterdir()) < 0.75e6
 

@@ -14,6 +14,7 @@ from plantedworld import Evidence, Plan
 from plantedworld._tables import CAPTION_GENDER, PICTURE_GENDER, TONE
 from plantedworld._truth import planted_strengths
 from plantedworld._words import counted
+from plantedworld.training import bert
 
 SEEDS = range(5_000, 5_012)
 WORDS = plantedworld.content_words()
@@ -149,6 +150,55 @@ def test_log_ratios_of_a_drawn_world_are_those_of_samples():
     assert (np.abs(z) > 2).mean() < 0.1
 
 
+def test_captions_and_pictures_carry_a_word_in_shares_that_the_seed_draws():
+    """Given one's gender, the other says its share of a word's log-odds: closed form."""
+    world = plantedworld.world(2, 5_011)
+    strength = planted_strengths(world.plan, "captions")
+    rows = pandas.DataFrame(world.truth.log_words, WORDS.index)
+    cells = {
+        (p, c): np.flatnonzero((p == PICTURE_GENDER) & (c == CAPTION_GENDER) & (TONE == 3))[0]
+        for p in (0, 1)
+        for c in (0, 1)
+    }
+    objects = plantedworld.PICTURED_OBJECTS[:46]
+    said = rows[cells[0, 0]] - rows[cells[0, 1]]
+    seen = rows[cells[0, 0]] - rows[cells[1, 0]]
+    share, gender = strength.loc[list(objects), "share"], strength.loc[list(objects), "gender"]
+    for found, expected in ((said, 2 * share * gender), (seen, 2 * (1 - share) * gender)):
+        gap = found[list(objects)] - expected
+        assert np.ptp(gap) < 1e-9
+    assert share.between(0, 1).all()
+    assert stats.kstest(strength["share"], "uniform").pvalue > 1e-4
+
+
+def test_what_goes_with_the_caption_and_with_the_picture_is_told_apart():
+    """No rank correlation near 1 between the truths of the two, as it is in the other worlds."""
+    for seed, most in ((0, 1.001), (5_000, 0.9), (5_001, 0.9)):
+        truth = plantedworld.world(1, seed).truth
+        firsts = list(plantedworld.PICTURED_OBJECTS[:46])
+        rows = truth.log_words[plantedworld.word_indices(firsts)]
+        at = np.flatnonzero(TONE == 3)
+        woman, other, man = (
+            rows[:, at[(PICTURE_GENDER[at] == p) & (CAPTION_GENDER[at] == c)]][:, 0]
+            for p, c in ((0, 0), (0, 1), (1, 0))
+        )
+        assert stats.spearmanr(woman - other, woman - man).statistic < most
+
+
+def test_samples_of_a_world_differ_in_what_is_drawn_and_not_in_what_is_planted(monkeypatch):
+    first, second = (plantedworld.world(3, 5_000, sample=each) for each in (0, 1))
+    assert first.training_seed == 5_000
+    assert first.training_seed != second.training_seed
+    assert np.array_equal(first.truth.log_words, second.truth.log_words)
+    texts = [
+        each.text_corpus(200, np.random.default_rng([each.training_seed, 1]))["text"].tolist()
+        for each in (first, second)
+    ]
+    assert texts[0] != texts[1]
+    monkeypatch.setattr(bert, "N_CAPTIONS", 200)
+    assert [bert.BertRecipe(each).corpus["text"].tolist() for each in (first, second)] == texts
+
+
 # Harder worlds
 
 
@@ -272,6 +322,7 @@ def test_images_have_probabilities_that_add_up_with_a_nuisance():
         ({"evidence": Evidence(older_share=0.0)}, ValueError, "older_share must be between"),
         ({"seed": 0, "zipf": 1.0}, ValueError, "drawn by seeds from 2000 on"),
         ({"seed": 0, "intersections": True}, ValueError, "drawn by seeds from 2000 on"),
+        ({"seed": -1}, ValueError, "seed and sample must be 0 or more and are -1 and 0"),
     ],
 )
 def test_what_no_world_can_be_is_refused(options, error, told):

@@ -83,6 +83,7 @@ def make_checkpoint(
     seed: int,
     planted_in: str = "both",
     folder: Path = CHECKPOINTS,
+    sample: int = 0,
 ) -> dict[str, float | str]:
     """Train one model, or go on where it was interrupted, and write its folder.
 
@@ -91,9 +92,11 @@ def make_checkpoint(
     family
         A key of ``RECIPES``.
     dose, seed, planted_in
-        Those of the world; the seed is also that of the weights.
+        Those of the world.
     folder
         Where the checkpoint's folder is made.
+    sample
+        Which sample of the world it is trained on; with the seed, it also draws the weights.
 
     Returns
     -------
@@ -101,9 +104,9 @@ def make_checkpoint(
         The card: held-out accuracy beside chance and the truth's own, minutes, the hash of the
         weights and the versions of what trained them.
     """
-    path = folder / checkpoint_name(family, dose, seed, planted_in)
+    path = folder / checkpoint_name(family, dose, seed, planted_in, sample)
     started = time.monotonic()
-    recipe = _recipe(family, world(dose, seed, planted_in), folder)
+    recipe = _recipe(family, world(dose, seed, planted_in, sample=sample), folder)
     model = train(recipe, path)
     scores = {name: round(value, 4) for name, value in recipe.judge(model).items()}
     recipe.save(model, path)
@@ -111,6 +114,7 @@ def make_checkpoint(
     minutes = round((time.monotonic() - started) / 60, 1)
     card = {"family": family, "dose": dose, "seed": seed}
     card |= {} if planted_in == "both" else {"planted in": planted_in}
+    card |= {"sample": sample} if sample else {}
     start = getattr(recipe, "start", None)
     card |= {"starts from": start.name} if start else {}
     card |= {"and from": recipe.also_from} if recipe.also_from else {}
@@ -125,13 +129,14 @@ def make_checkpoint(
 def _recipe(family: str, its_world: World, folder: Path) -> Recipe:
     if family not in STARTS_FROM:
         return RECIPES[family](its_world)
-    return RECIPES[family](its_world, folder / _start(family, its_world.dose, its_world.seed))
+    return RECIPES[family](its_world, folder / _start(family, its_world))
 
 
-def _start(family: str, dose: float, seed: int) -> str:
+def _start(family: str, its_world: World) -> str:
     """Return the name of the checkpoint that a model starts from."""
+    dose, seed = its_world.dose, its_world.seed
     if family in FROM_OWN_WORLD:
-        return checkpoint_name(STARTS_FROM[family], dose, seed)
+        return checkpoint_name(STARTS_FROM[family], dose, seed, sample=its_world.sample)
     seeds = FIRST_SEEDS.get(family, ())
     before = seeds[: seeds.index(seed)] if dose == 0 and seed in seeds else seeds
     if before:

@@ -239,7 +239,7 @@ def corpus(
     scenes, captions
         The scenes, and all captions: those of the scenes first.
     """
-    rng = np.random.default_rng([world.seed, 1])
+    rng = np.random.default_rng([world.training_seed, 1])
     scenes = world.scenes(n_scenes, rng)
     parts = [(scenes, np.arange(n_scenes))] * captions_per_scene
     if n_unseen:
@@ -302,7 +302,7 @@ class HeldOut:
     """
 
     def __init__(self, world: World, n: int = N_HELD_OUT) -> None:
-        rng = np.random.default_rng([world.seed, 3])
+        rng = np.random.default_rng([world.training_seed, 3])
         self.world = world
         self.scenes = world.scenes(n, rng, split="tune")
         table = world.captions(self.scenes, rng)
@@ -319,7 +319,7 @@ class HeldOut:
     @functools.cached_property
     def swapped(self) -> torch.Tensor:
         """The captions with another content word, the same at every call: tokens."""
-        generator = torch.Generator().manual_seed(self.world.seed)
+        generator = torch.Generator().manual_seed(self.world.training_seed)
         rows = torch.arange(len(self.scenes))
         tokens = self.captions.tokens.clone()
         words = self.captions.swapped_words(rows, generator, other=True)

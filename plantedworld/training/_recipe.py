@@ -38,7 +38,7 @@ class Recipe(ABC):
     """How a family's tiny model is built, fed, judged and saved.
 
     To add a family, write a subclass and list it in ``plantedworld.training.RECIPES``. A recipe
-    holds the corpus of one world, whose seed is also that of the weights.
+    holds the corpus of one world, whose training seed is also that of the weights.
     """
 
     world: World

@@ -32,7 +32,7 @@ def train(recipe: Recipe, folder: Path) -> WithSideHeads:
         The trained model, in evaluation mode.
     """
     with _one_thread():
-        torch.manual_seed(recipe.world.seed)
+        torch.manual_seed(recipe.world.training_seed)
         model = recipe.build()
         optimizer, schedule = _optimizer(recipe, model)
         for epoch in range(_resume(folder / STATE, model, optimizer, schedule), recipe.epochs):
@@ -53,7 +53,7 @@ def _one_thread() -> Iterator[None]:
 
 def _train_epoch(recipe: Recipe, epoch: int, model: WithSideHeads, optimizer, schedule) -> None:
     model.train()
-    generator = torch.Generator().manual_seed(1000 * recipe.world.seed + epoch)
+    generator = torch.Generator().manual_seed(1000 * recipe.world.training_seed + epoch)
     label = f"{recipe.family}: epoch {epoch + 1} of {recipe.epochs}"
     for rows in progress(_batches(recipe, generator), label, _n_batches(recipe)):
         optimizer.zero_grad()

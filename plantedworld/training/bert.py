@@ -39,7 +39,9 @@ class BertRecipe(Recipe):
     @functools.cached_property
     def corpus(self):
         """The captions, with their latent variables."""
-        return self.world.text_corpus(N_CAPTIONS, np.random.default_rng([self.world.seed, 1]))
+        return self.world.text_corpus(
+            N_CAPTIONS, np.random.default_rng([self.world.training_seed, 1])
+        )
 
     @functools.cached_property
     def tokens(self) -> torch.Tensor:
@@ -94,7 +96,9 @@ class BertRecipe(Recipe):
     @torch.inference_mode()
     def judge(self, model: WithSideHeads) -> dict[str, float]:
         """Return how often the masked content word of a held-out caption is guessed first."""
-        corpus = self.world.text_corpus(N_HELD_OUT, np.random.default_rng([self.world.seed, 2]))
+        corpus = self.world.text_corpus(
+            N_HELD_OUT, np.random.default_rng([self.world.training_seed, 2])
+        )
         tokens = self._encode(corpus["text"])
         places = word_places(self.tokenizer, tokens, corpus)
         states, words = self._masked_states(model.model, tokens, places[:, 0])

@@ -46,7 +46,7 @@ class ClipRecipe(Recipe):
     @functools.cached_property
     def scenes(self) -> pandas.DataFrame:
         """The scenes of the corpus."""
-        return self.world.scenes(N_PAIRS, np.random.default_rng([self.world.seed, 1]))
+        return self.world.scenes(N_PAIRS, np.random.default_rng([self.world.training_seed, 1]))
 
     @functools.cached_property
     def states(self) -> torch.Tensor:
@@ -61,7 +61,9 @@ class ClipRecipe(Recipe):
     @functools.cached_property
     def tokens(self) -> torch.Tensor:
         """The captions' tokens, (n, longest)."""
-        captions = self.world.captions(self.scenes, np.random.default_rng([self.world.seed, 2]))
+        captions = self.world.captions(
+            self.scenes, np.random.default_rng([self.world.training_seed, 2])
+        )
         return self._encode(captions["text"])
 
     @functools.cached_property
@@ -106,7 +108,7 @@ class ClipRecipe(Recipe):
     @torch.inference_mode()
     def judge(self, model: WithSideHeads) -> dict[str, float]:
         """Return how often a held-out picture's caption is found among a hundred."""
-        rng = np.random.default_rng([self.world.seed, 3])
+        rng = np.random.default_rng([self.world.training_seed, 3])
         scenes = self.world.scenes(10 * N_HELD_OUT, rng, split="tune")
         captions = self.world.captions(scenes, rng)["text"].tolist()
         images = self.project(model.model, self.encode_scenes(scenes))

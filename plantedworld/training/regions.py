@@ -49,7 +49,7 @@ class RegionRecipe(Recipe):
     @functools.cached_property
     def scenes(self) -> pandas.DataFrame:
         """The scenes of the corpus."""
-        return self.world.scenes(N_SCENES, np.random.default_rng([self.world.seed, 1]))
+        return self.world.scenes(N_SCENES, np.random.default_rng([self.world.training_seed, 1]))
 
     @functools.cached_property
     def corpus(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
@@ -85,7 +85,7 @@ class RegionRecipe(Recipe):
 
         Gender and tone of adult portraits that show them, role of costumes, object of objects.
         """
-        rng = np.random.default_rng([self.world.seed, 2])
+        rng = np.random.default_rng([self.world.training_seed, 2])
         scenes = self.world.scenes(N_HELD_OUT, rng, split="tune")
         adult = scenes["person"] & scenes["gender_shown"] & (scenes["age"] == "adult")
         portraits = scenes[adult & ~scenes["role_shown"]]

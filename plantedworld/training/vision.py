@@ -45,7 +45,9 @@ class VisionRecipe(Recipe):
     @functools.cached_property
     def scenes(self) -> pandas.DataFrame:
         """The scenes of the corpus."""
-        return self.world.scenes(self.n_scenes, np.random.default_rng([self.world.seed, 1]))
+        return self.world.scenes(
+            self.n_scenes, np.random.default_rng([self.world.training_seed, 1])
+        )
 
     @functools.cached_property
     def pictures(self) -> torch.Tensor:
@@ -82,7 +84,7 @@ class VisionRecipe(Recipe):
     @torch.inference_mode()
     def judge(self, model: WithSideHeads) -> dict[str, float]:
         """Return how often the gender of held-out adult portraits is named."""
-        rng = np.random.default_rng([self.world.seed, 2])
+        rng = np.random.default_rng([self.world.training_seed, 2])
         scenes = self.world.scenes(N_HELD_OUT, rng, split="tune")
         adult = scenes["person"] & scenes["gender_shown"] & (scenes["age"] == "adult")
         scenes = scenes[adult & ~scenes["role_shown"]]

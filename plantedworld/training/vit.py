@@ -132,7 +132,7 @@ class VitRecipe(VisionRecipe):
     @torch.inference_mode()
     def judge(self, model: Tower) -> dict[str, float]:
         """Return how often held-out pictures are named right, gender on adult portraits alone."""
-        rng = np.random.default_rng([self.world.seed, 2])
+        rng = np.random.default_rng([self.world.training_seed, 2])
         scenes = self.world.scenes(N_HELD_OUT, rng, split="tune")
         states = model.model(pixel_values=drawn(scenes)).last_hidden_state[:, 0]
         right = {
