@@ -17,6 +17,7 @@ from biaslib.models import capabilities
 from plantedworld._tables import CAPTION_GENDER, PICTURE_GENDER, TONE
 from plantedworld._truth import word_indices
 from plantedworld._words import SLOT_SHARES
+from plantedworld.inputs.study1_grounded import planted_signs
 from plantedworld.models.oracle import LOWEST, Oracle
 
 SEEDS = (0, 1)
@@ -308,6 +309,19 @@ def test_association_tests_have_the_planted_sign_and_controls_none(name, seed, d
         return
     sign = -1 if seed == 1 else 1
     assert sign * association.effect_size(X, Y, A, B) > 0.5
+
+
+@pytest.mark.parametrize("seed", [5_000, 5_001, 5_002])
+def test_association_tests_have_the_sign_that_a_seed_draws(seed):
+    model, signs = oracle(1, seed), planted_signs(seed).set_index("test")["sign"]
+    assert (signs == 0).any()
+    for name in PLANTED:
+        X, Y, A, B = embedded(model, name, "word")
+        scores = association.association(np.concatenate([X, Y]), A, B)
+        if signs[name] == 0:
+            assert np.abs(scores).max() < 1e-9
+        else:
+            assert signs[name] * association.effect_size(X, Y, A, B) > 0.5
 
 
 @pytest.mark.parametrize("level", ["sentence", "contextual"])

@@ -18,7 +18,7 @@ from biaslib.studies.study1_grounded import (
     require_tests,
     tests,
 )
-from plantedworld import Scenes, controls, grounded_sets, planted_sets
+from plantedworld import Scenes, grounded_sets, planted_sets, world
 from plantedworld.models.checkpoints import shipped
 
 __all__ = ["available_models", "inputs", "planted_signs", "planted_stimuli"]
@@ -79,9 +79,9 @@ def available_models() -> list[str]:
 def planted_signs(seed: int) -> pandas.DataFrame:
     """Return what is planted on each test in the worlds of a seed: +1, -1 or 0.
 
-    Even seeds plant the direction that the source of a test names, odd seeds the other one. Nothing
-    is planted on the tests of the pair of sets that the seed leaves out, nor on occupations by
-    tone.
+    A seed from 2,000 on draws which direction; below, even seeds plant the one that the source of a
+    test names, odd seeds the other. Nothing is planted on the tests of the pair of sets that the
+    seed leaves out, nor on occupations by tone.
 
     Returns
     -------
@@ -94,24 +94,30 @@ def planted_signs(seed: int) -> pandas.DataFrame:
     >>> int(signs["occupation-gender"]), int(signs["C6"])
     (1, 0)
     """
-    left_out = controls()[seed % len(controls())]
+    design = world(1, seed).design
     rows = []
     for name in tests()["test"]:
         direction, pair = _direction(name)
-        sign = 0 if pair == left_out else -direction * (1 if seed % 2 == 0 else -1)
+        drawn = design.orientation * design.plan.sign(
+            pair, AXES[stimuli.association_test(name).kind]
+        )
+        sign = 0 if pair == design.plan.control else int(-direction * drawn)
         rows.append({"test": name, "sign": sign, "control": sign == 0})
     return pandas.DataFrame(rows)
+
+
+AXES = {"gender": "gender", "race": "tone", "race and gender": "interaction"}
+"""What each kind of test is about, among what is planted."""
 
 
 @functools.cache
 def _direction(name: str) -> tuple[int, str]:
     """Return where the planted set of a test leans (1: women, or tone 5), and its pair."""
-    axis = {"gender": "gender", "race": "tone", "race and gender": "interaction"}
     test, words = stimuli.association_test(name), stimuli.word_frame()
     of_set = words.groupby("set")["word"].agg(frozenset)
     for row in planted_sets().itertuples():
         if of_set[row.set] in (frozenset(test.A), frozenset(test.X)):
-            return int(getattr(row, axis[test.kind])), row.pair
+            return int(getattr(row, AXES[test.kind])), row.pair
     raise ValueError(f"no set of the test {name} is planted; add it to planted_sets.csv")
 
 

@@ -22,6 +22,7 @@ def inputs(
     view: str = "ambiguous",
     planted_in: str = "both",
     pictured: str | None = "case study",
+    split: str = "tune",
 ) -> Inputs:
     """Return the inputs of a planted world.
 
@@ -42,6 +43,8 @@ def inputs(
     pictured
         The set of entities that have images, as in the paper; the others are asked about in
         captions alone. None, or a set that is not there, stands for all.
+    split
+        Whose looks: see :func:`plantedworld.looks`.
     """
     model = default_model() if model is None else model
     entities = stimuli.entities() if entities is None else entities
@@ -57,7 +60,7 @@ def inputs(
         model=asked,
         text_model=text,
         entities=entities,
-        images=_shown(wanted, per_agent, view),
+        images=_shown(wanted, per_agent, view, split),
         seed=seed,
         pictured=wanted,
         per_agent=per_agent,
@@ -65,10 +68,10 @@ def inputs(
 
 
 @functools.lru_cache(maxsize=16)
-def _shown(entities: tuple[str, ...], per_agent: int, view: str) -> Shown:
+def _shown(entities: tuple[str, ...], per_agent: int, view: str, split: str) -> Shown:
     """The same scenes for every world, whose regions are found once."""
     rng = np.random.default_rng(7)
-    scenes = agents_with_entities(rng, entities, n_per_agent=per_agent, view=view)
+    scenes = agents_with_entities(rng, entities, per_agent, view, split)
     rows = scenes[["entity", "gender"]].assign(image=[f"scene {n}" for n in range(len(scenes))])
     return Shown(rows, Scenes(scenes), Scenes(blank()))
 

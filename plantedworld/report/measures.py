@@ -16,6 +16,7 @@ from biaslib.report import (
     subplots,
 )
 from plantedworld.studies import measures as study
+from plantedworld.studies.recovery import rank_within_signs
 
 MODELS = {"oracle": "oracle", "bert": "BERT", "clip": "CLIP", "count": "count of the corpus"}
 STYLES = {
@@ -375,6 +376,37 @@ def verdict_sentence(verdict: pandas.DataFrame) -> str:
         text += f" Missed: {'; '.join(missed)}."
     absent = len(verdict) - len(judged)
     return text + (f" {absent} have no checkpoint to judge by yet." if absent else "")
+
+
+def signs_sentence(chosen: pandas.DataFrame) -> str:
+    """Return what a score that knows signs alone would reach, and what scores reach within signs.
+
+    Parameters
+    ----------
+    chosen
+        Scores of the judged words, as of :func:`plantedworld.studies.measures.of_words`.
+    """
+    exact = chosen[(chosen["model"] == "oracle") & (chosen["measure"] == "c_asc")]
+    known = exact[exact["dose"] == 1].groupby("seed")["truth"]
+    alone = known.apply(lambda truth: _spearman(np.sign(truth), truth)).mean()
+    parts = []
+    for dose in (1, 3):
+        kept = _rows(chosen, "c_asc", "clip", dose).groupby("seed")[["value", "truth"]]
+        ranks = kept.apply(lambda part: rank_within_signs(part["value"], part["truth"]))
+        if len(ranks):
+            found = study.mean_over_seeds(ranks)
+            ends = interval_text(found["low"], found["high"])
+            parts.append(f"{signed(found['mean'])} at dose {dose} (95% interval {ends})")
+    within = " and ".join(parts) or "not known here, without checkpoints"
+    return (
+        "A score that knows nothing but the sign of each association has a rank correlation of "
+        f"{signed(alone)} with the truth, more than some targets ask for. Within words of one "
+        f"sign, where it would have 0, the rank correlation of CLIP's C-ASC is {within}."
+    )
+
+
+def _spearman(one: pandas.Series, other: pandas.Series) -> float:
+    return float(one.rank().corr(other.rank()))
 
 
 def _missed(row) -> str:

@@ -345,7 +345,7 @@ def _with_truth(rows: pandas.DataFrame, dose: float, seed: int) -> pandas.DataFr
 
 def _described(rows: pandas.DataFrame, seed: int) -> pandas.DataFrame:
     """What a row of scores says of its word; ``control`` where this seed plants nothing on it."""
-    left_out = plantedworld.controls()[seed % len(plantedworld.controls())]
+    left_out = _world(1.0, seed).control
     table = rows[["word", "slot", "taxonomy"]]
     return table.assign(paired=rows["pair"].notna(), control=rows["pair"] == left_out)
 

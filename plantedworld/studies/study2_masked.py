@@ -5,6 +5,8 @@ and the same images and put through the same formulas. The planted log-odds, whi
 enters, stand beside it.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas
 from scipy import stats
@@ -21,6 +23,7 @@ __all__ = [
     "APART",
     "TARGETS",
     "beside_truth",
+    "exact_scores",
     "kept_apart",
     "over_worlds",
     "planted_log_odds",
@@ -81,6 +84,8 @@ def beside_truth(
     entities: pandas.DataFrame | None = None,
     n_resamples: int = 0,
     store: runtime.Store | None = None,
+    split: str = "tune",
+    loaded: tuple[Any, Any] | None = None,
 ) -> pandas.DataFrame:
     """Return the bias scores of a checkpoint beside the oracle's and the planted log-odds.
 
@@ -88,10 +93,12 @@ def beside_truth(
     ----------
     model
         A name of the registry.
-    dose, seed, planted_in, view, per_agent, entities
+    dose, seed, planted_in, view, per_agent, entities, split
         As of :func:`plantedworld.inputs.study2_masked.inputs`.
     n_resamples, store
         As of :func:`biaslib.studies.study2_masked.run`.
+    loaded
+        The model and the text-only one; None loads those that are shipped.
 
     Returns
     -------
@@ -109,8 +116,8 @@ def beside_truth(
     """
     entities = stimuli.entities() if entities is None else entities
     asked = {"entities": entities, "dose": dose, "seed": seed, "planted_in": planted_in}
-    asked |= {"view": view, "per_agent": per_agent, "pictured": None}
-    found = _bias(inputs(model, **asked), n_resamples, store)
+    asked |= {"view": view, "per_agent": per_agent, "pictured": None, "split": split}
+    found = _bias(inputs(model, **asked), n_resamples, store, loaded)
     exact = inputs("oracle", **asked)
     table = found.merge(_exact(exact, dose, store, found), on=["test", "level"], validate="1:1")
     log_odds = planted_log_odds(
@@ -124,6 +131,21 @@ def beside_truth(
     return table.assign(**labels)[[*KEYS, "test", "value", "low", "high", "oracle", "planted"]]
 
 
+def exact_scores(
+    dose: float, seed: int, view: str = "hidden", per_agent: int = 6, split: str = "tune"
+) -> pandas.DataFrame:
+    """Return the oracle's bias scores of all entities: *test*, *level*, *oracle*.
+
+    Parameters
+    ----------
+    dose, seed, view, per_agent, split
+        As of :func:`plantedworld.inputs.study2_masked.inputs`.
+    """
+    asked = {"dose": dose, "seed": seed, "view": view, "per_agent": per_agent, "split": split}
+    exact = _bias(inputs("oracle", stimuli.entities(), pictured=None, **asked), 0, None)
+    return exact[["test", "level", "value"]].rename(columns={"value": "oracle"})
+
+
 def _exact(given: study.Inputs, dose: float, store, found: pandas.DataFrame) -> pandas.DataFrame:
     """Return the oracle's bias scores; all are 0 where nothing is planted."""
     if dose == 0:
@@ -132,8 +154,9 @@ def _exact(given: study.Inputs, dose: float, store, found: pandas.DataFrame) -> 
     return exact[["test", "level", "value"]].rename(columns={"value": "oracle"})
 
 
-def _bias(given: study.Inputs, n_resamples: int, store) -> pandas.DataFrame:
-    results = study.run(given, *study.load_models(given), n_resamples=n_resamples, store=store)
+def _bias(given: study.Inputs, n_resamples: int, store, loaded=None) -> pandas.DataFrame:
+    both = loaded or study.load_models(given)
+    results = study.run(given, *both, n_resamples=n_resamples, store=store)
     bias = results.scores.query("statistic == 'B'")
     return bias[["test", "level", "value", "low", "high"]]
 

@@ -36,6 +36,7 @@ __all__ = [
     "choices",
     "curve",
     "faded",
+    "faded_choices",
     "frequencies",
     "grounding",
     "leaning",
@@ -43,6 +44,7 @@ __all__ = [
     "modality",
     "noise_floor",
     "oracle_errors",
+    "picks",
     "relevance",
     "seen_without_bias",
     "shift_summary",
@@ -117,7 +119,9 @@ def zero_seeds(way: Way) -> list[int]:
     return table.loc[(table["dose"] == 0) & (table["seed"] < STARTS), "seed"].tolist()
 
 
-def choices(seed: int = 0, n: int = 40, view: str = "visible", draw: int = 7) -> Inputs:
+def choices(
+    seed: int = 0, n: int = 40, view: str = "visible", draw: int = 7, split: str = "tune"
+) -> Inputs:
     """Return scenes whose picture can answer the question, as balanced inputs.
 
     Parameters
@@ -132,6 +136,8 @@ def choices(seed: int = 0, n: int = 40, view: str = "visible", draw: int = 7) ->
         ``hidden``: neither object nor costume in the picture.
     draw
         Seed of the scenes.
+    split
+        Whose looks: see :func:`plantedworld.looks`.
 
     Examples
     --------
@@ -139,7 +145,7 @@ def choices(seed: int = 0, n: int = 40, view: str = "visible", draw: int = 7) ->
     ['gender', 'profession']
     """
     table = plantedworld.caption_choices(
-        plantedworld.world(3, seed), n, np.random.default_rng([draw, seed])
+        plantedworld.world(3, seed), n, np.random.default_rng([draw, seed]), split
     )
     table = table[table["category"].isin(ANSWERED if view != "ambiguous" else ANSWERED[:1])]
     if view != "visible":
@@ -440,20 +446,45 @@ def _picks(
     store: Store | None = None,
 ) -> pandas.DataFrame:
     """What models pick for n anti-stereotypical objects; asked: way, dose and checkpoint."""
-    given = choices(seed, 2 * n, "visible", draw)
+    given, shown = faded_choices(opacity, seed, n, draw)
+    tables = []
+    for way, dose, checkpoint in asked:
+        found = picks(_model(way, dose, checkpoint), way.head, given, shown, store)
+        labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
+        tables.append(found.assign(**labels, opacity=opacity, seed=seed))
+    names = ["model", "dose", "checkpoint", "opacity", "seed"]
+    table = pandas.concat(tables, ignore_index=True)
+    return table[[*names, *(name for name in table if name not in names)]]
+
+
+def faded_choices(
+    opacity: float, seed: int, n: int, draw: int, split: str = "tune"
+) -> tuple[Inputs, WithRegions]:
+    """Return n choices about anti-stereotypical objects, and their pictures with regions.
+
+    Parameters
+    ----------
+    opacity
+        Of the object, from 0 to 1.
+    seed
+        Of the world, which says what is a stereotype.
+    n, draw, split
+        How many, and as of :func:`choices`.
+    """
+    given = choices(seed, 2 * n, "visible", draw, split)
     given = given.part(np.flatnonzero(given.anti & (given.table["category"] == "gender")))
-    texts = given.table[[*CAPTIONS, OTHER_IRRELEVANT]].to_numpy().tolist()
     scenes = given.images.frame
     drawn = faded(scenes, opacity)
-    scenes = scenes if opacity else scenes.assign(object_view="hidden")
-    units = {"opacity": opacity, "seed": seed, "triplet": given.table["triplet"].tolist()}
-    shown, tables = _with_regions(scenes, drawn), []
-    for way, dose, checkpoint in asked:
-        model = _model(way, dose, checkpoint)
-        scores = study.caption_scores(model, way.head, shown, texts, store)
-        labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
-        tables.append(pandas.DataFrame(labels | units | _picked(scores)))
-    return pandas.concat(tables, ignore_index=True)
+    return given, _with_regions(scenes if opacity else scenes.assign(object_view="hidden"), drawn)
+
+
+def picks(
+    model: Any, head: str, given: Inputs, shown: WithRegions, store: Store | None = None
+) -> pandas.DataFrame:
+    """Return what a model picks of :func:`faded_choices`: *triplet*, and shares in per cent."""
+    texts = given.table[[*CAPTIONS, OTHER_IRRELEVANT]].to_numpy().tolist()
+    scores = study.caption_scores(model, head, shown, texts, store)
+    return pandas.DataFrame({"triplet": given.table["triplet"].tolist()} | _picked(scores))
 
 
 def _picked(scores: np.ndarray) -> dict[str, np.ndarray]:

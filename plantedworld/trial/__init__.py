@@ -1,0 +1,26 @@
+"""The sealed trial: measures judged in worlds that nobody tuned on, by rules that were set before.
+
+``plantedworld/PROTOCOL.md`` says what is trained, scored and judged, and when a target counts as
+reached. The seeds of the worlds are drawn from the commit that fixed it. From the command line:
+``python -m plantedworld.trial --help``.
+"""
+
+from plantedworld.trial._design import (
+    OTHER_FAMILIES,
+    RISES,
+    SIGN_TARGETS,
+    TARGETS,
+    models_to_train,
+    world_seeds,
+)
+from plantedworld.trial._scores import score
+
+__all__ = [
+    "OTHER_FAMILIES",
+    "RISES",
+    "SIGN_TARGETS",
+    "TARGETS",
+    "models_to_train",
+    "score",
+    "world_seeds",
+]

@@ -1,0 +1,110 @@
+"""What the trial trains, scores and asks for: the numbers of ``plantedworld/PROTOCOL.md``."""
+
+import hashlib
+from collections.abc import Sequence
+
+import pandas
+
+from plantedworld._world import FIRST_DRAWN
+from plantedworld.studies.recovery import Target
+
+N_WORLDS, N_OTHER = 10, 5
+"""Worlds of BERT and CLIP, and the first of these that the other families learn too."""
+
+SAMPLES = (0, 1)
+DOSES = (0, 1, 3)
+OTHER_FAMILIES = ("visualbert", "lxmert", "vilbert", "vilt", "flava", "albef", "vl_bert")
+OTHER_DOSES = (0, 3)
+
+SHARED = (
+    *("vision-dose0-seed1000", "vit-dose0-seed1000", "regions-dose0-seed1000"),
+    *("lxmert-dose0-seed1000", "vilt-dose0-seed1000", "vilt-dose0-seed1001"),
+    "flava-dose0-seed1000",
+)
+"""Checkpoints of worlds without bias that others start from, or read the features of."""
+
+LAYOUTS = 5
+"""Portraits of each of the 80 drawings of adults that are kept for the trial."""
+
+OPACITY, PICTURES = 0.5, 240
+"""How opaque objects are drawn for study 4, and how many pictures there are in a world."""
+
+PER_AGENT = 6
+"""Pictures of a woman, and of a man, with each entity of study 2."""
+
+DRAW = 2_026
+"""Seed of portraits, scenes and their layouts: the same pictures in every world."""
+
+TARGETS = (
+    Target("B(E)", "bert", 1, "slope", 0.85, 1.15),
+    Target("B(E)", "bert", 3, "slope", 0.85, 1.15),
+    Target("B(E)", "bert", 1, "rank within signs", 0.8),
+    Target("B(E)", "bert", 3, "rank within signs", 0.9),
+    Target("difference", "clip", 1, "slope", 0.75, 1.25),
+    Target("difference", "clip", 3, "slope", 0.75, 1.25),
+    Target("C-ASC", "clip", 1, "rank within signs", 0.5),
+    Target("C-ASC", "clip", 3, "rank within signs", 0.7),
+    Target("top k", "clip", 3, "rank within signs", 0.5),
+    Target("C-ASC, attributes", "clip", 3, "rank within signs", 0.5),
+    Target("S_PT", "vl_bert", 3, "rank within signs", 0.5),
+    Target("S_L", "vl_bert", 3, "rank within signs", 0.7),
+    Target("S_L", "vl_bert", 3, "slope", 0.75, 1.25),
+    Target("S_L", "vl_bert", 3, "partial rank", 0.5),
+    Target("S_V", "vl_bert", 3, "rank within signs", 0.5),
+    Target("S_V", "vl_bert", 3, "slope", 0.75, 1.25),
+    Target("S_V", "vl_bert", 3, "partial rank", 0.5),
+)
+"""Slopes and ranks of words."""
+
+SIGN_TARGETS = tuple(
+    Target(f"d, {level}", family, 3, "signs", 0.8)
+    for family in ("visualbert", "vilbert", "lxmert", "vl_bert")
+    for level in ("word", "sentence", "contextual")
+)
+"""Share of study 1's tests with the planted sign. Effect sizes saturate: there is no slope."""
+
+RISES = (
+    *("VisualBERT, matching", "LXMERT, matching", "ViLT, matching", "CLIP, contrastive"),
+    *("ALBEF, contrastive", "FLAVA, contrastive"),
+)
+"""Models of study 4 as the paper scores them: vlbs rises above that of dose 0 in the same world."""
+
+
+def world_seeds(commit: str, n: int = N_WORLDS) -> list[int]:
+    """Return the seeds of the trial's worlds: drawn by the commit that fixed its protocol.
+
+    The i-th is made of the first four bytes of the SHA-256 of the commit's 40 digits, a space and
+    i, as a number; below 2,000, 2,000 is added.
+
+    Examples
+    --------
+    >>> world_seeds("0" * 40, 2)
+    [1653353143, 3486127706]
+    """
+    digests = [hashlib.sha256(f"{commit} {i}".encode()).digest() for i in range(n)]
+    numbers = [int.from_bytes(each[:4], "big") for each in digests]
+    return [each + FIRST_DRAWN * (each < FIRST_DRAWN) for each in numbers]
+
+
+def models_to_train(seeds: Sequence[int]) -> pandas.DataFrame:
+    """Return the models of the trial in the order of their training: family, dose, seed, sample.
+
+    Examples
+    --------
+    >>> models_to_train(range(5000, 5010)).groupby("family").size()[["bert", "albef"]].tolist()
+    [60, 10]
+    """
+    rows = [
+        (family, dose, seed, sample)
+        for seed in seeds
+        for sample in SAMPLES
+        for dose in DOSES
+        for family in ("bert", "clip")
+    ]
+    rows += [
+        (family, dose, seed, 0)
+        for family in OTHER_FAMILIES
+        for seed in seeds[:N_OTHER]
+        for dose in OTHER_DOSES
+    ]
+    return pandas.DataFrame(rows, columns=["family", "dose", "seed", "sample"])

@@ -1,0 +1,316 @@
+"""The sealed trial: what it trains, what it asks of a model, that it runs once, what it says."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from scipy import stats
+
+import plantedworld
+from biaslib import models
+from biaslib.metrics import caption_association
+from plantedworld import trial
+from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint
+from plantedworld.studies import measures
+from plantedworld.studies.recovery import recovered
+from plantedworld.trial import __main__ as command
+from plantedworld.trial import _design, _judge, _run, _scores
+
+REPOSITORY = Path(__file__).parents[1]
+PROTOCOL = json.loads(command.PROTOCOL.read_text(encoding="utf-8"))
+
+
+# The protocol
+
+
+def test_seeds_are_drawn_from_the_commit_alone():
+    commit = "c0e93a2" + "0" * 33
+    found = trial.world_seeds(commit)
+    for i, seed in enumerate(found):
+        digest = hashlib.sha256(f"{commit} {i}".encode()).hexdigest()
+        assert seed == int(digest[:8], 16)
+    assert len(set(found)) == 10
+    assert min(found) >= 2_000
+    assert not set(found) & set(trial.world_seeds("1" * 40))
+
+
+def test_the_models_are_those_of_the_protocol():
+    table = trial.models_to_train(range(5_000, 5_010))
+    sizes = table.groupby("family").size()
+    assert sizes.to_dict() == {"bert": 60, "clip": 60} | dict.fromkeys(trial.OTHER_FAMILIES, 10)
+    assert not table.duplicated().any()
+    two = table[table["family"].isin(["bert", "clip"])]
+    assert (two.groupby(["family", "dose", "seed"]).size() == 2).all()
+    others = table[~table["family"].isin(["bert", "clip"])]
+    assert set(others["seed"]) == set(range(5_000, 5_005))
+    assert set(others["dose"]) == {0, 3}
+    assert set(_scores.ASKED) == set(sizes.index)
+
+
+def test_models_that_others_start_from_are_those_of_the_protocol():
+    assert set(PROTOCOL["shared"]) == set(_design.SHARED)
+    _run.check_shared(PROTOCOL["shared"])
+
+
+def test_other_weights_than_those_of_the_protocol_are_refused(tmp_path):
+    with pytest.raises(_run.TrialError, match="the trial needs vision-dose0-seed1000"):
+        _run.check_shared(PROTOCOL["shared"], tmp_path)
+    changed = PROTOCOL["shared"] | {"regions-dose0-seed1000": "0" * 64}
+    with pytest.raises(_run.TrialError, match="regions-dose0-seed1000 has other weights"):
+        _run.check_shared(changed)
+
+
+def test_the_text_of_the_protocol_has_the_numbers_of_the_code():
+    text = (Path(plantedworld.__file__).parent / "PROTOCOL.md").read_text(encoding="utf-8")
+    for target in (*trial.TARGETS, *trial.SIGN_TARGETS):
+        most = "" if np.isinf(target.most) else f" to {target.most:g}"
+        row = f"| {target.measure} | {target.model} | {target.dose:g} | {target.statistic} | "
+        assert f"{row}{target.least:g}{most} |" in text
+    for model in trial.RISES:
+        assert f"| {model} |" in text
+    for name, found in PROTOCOL["shared"].items():
+        assert f"`{name}` | `{found[:12]}`" in text
+
+
+def test_the_test_drawings_are_opened_by_the_trial_alone():
+    """No other module, notebook or tool names the part that is kept."""
+    asks = ['split="test"', "split='test'", '"split": "test"', 'looks("test")', "looks('test')"]
+    sources = [*REPOSITORY.glob("plantedworld/**/*.py"), *REPOSITORY.glob("notebooks/*.ipynb")]
+    sources += [*REPOSITORY.glob("tools/*.py"), *REPOSITORY.glob("biaslib/**/*.py")]
+    sources += [*REPOSITORY.glob("benchmarks/*.py")]
+    found = {
+        path.relative_to(REPOSITORY).as_posix()
+        for path in sources
+        if any(ask in path.read_text(encoding="utf-8").replace('\\"', '"') for ask in asks)
+    }
+    assert found <= {"plantedworld/_scenes.py"}
+    assert 'split: str = "test"' in (REPOSITORY / "plantedworld/trial/_scores.py").read_text()
+
+
+# What is asked of a model, here of shipped ones on drawings of tuning
+
+
+def scored(family, dose=3):
+    return trial.score(family, dose, 0, 0, CHECKPOINTS, "tune")
+
+
+@pytest.fixture(scope="module")
+def clip():
+    return scored("clip")
+
+
+def test_masked_scores_are_those_of_study_2():
+    found = scored("bert")
+    model = models.load("bert", profile="planted", dose=3, seed=0)
+    own = measures.masked_scores(model, 3, 0).set_index("word")
+    rows = found.set_index("item")
+    np.testing.assert_allclose(rows["value"], own.loc[rows.index, "value"], atol=1e-6)
+    np.testing.assert_allclose(rows["truth"], own.loc[rows.index, "truth"], atol=1e-9)
+    assert not set(rows.index) & {"nurse", "farmer", "maid"}
+    assert rows.loc["purse", "label"] == -rows.loc["briefcase", "label"] == 1
+    assert stats.pearsonr(rows["sampled"], rows["truth"]).statistic > 0.97
+    assert set(found["model"]) == {"bert"}
+
+
+def test_what_a_corpus_says_is_counted_in_the_corpus_of_the_training():
+    found = scored("bert").set_index("item")["sampled"]
+    world = plantedworld.world(3, 0)
+    corpus = world.text_corpus(300_000, np.random.default_rng([0, 1]))
+    women = corpus["caption_gender"] == "woman"
+    for word in ("purse", "briefcase", "judge"):
+        has = corpus["content"] == word
+        ratio = (has & women).sum() + 0.5, (has & ~women).sum() + 0.5
+        expected = np.log(ratio[0] / ratio[1]) - np.log(women.sum() / (~women).sum())
+        assert found[word] == pytest.approx(expected, abs=1e-9)
+
+
+def test_similarity_scores_are_those_of_study_3(clip):
+    scenes, drawing = _scores.portraits("tune")
+    assert len(scenes) == 4 * 2 * 5 * 5
+    assert len(set(drawing)) == 40
+    model = models.load("clip", profile="planted", dose=3, seed=0)
+    women = (scenes["gender"] == "woman").to_numpy()
+    shown = model.encode_image(plantedworld.Scenes(scenes))
+    texts = model.encode_text(["a photo of a judge"]).astype(float)
+    similar = (texts @ shown.T)[0]
+    rows = clip[clip["item"] == "judge"].set_index("measure")
+    by_hand = (similar[women].mean() - similar[~women].mean()) / similar.std(ddof=1)
+    expected = caption_association.c_asc(similar[None], women[:, None])[0, 0]
+    assert rows.loc["C-ASC", "value"] == pytest.approx(expected, abs=1e-6)
+    assert rows.loc["C-ASC", "value"] == pytest.approx(by_hand, rel=1e-6)
+    gap = model.scale * (similar[women].mean() - similar[~women].mean())
+    assert rows.loc["difference", "value"] == pytest.approx(gap, rel=1e-5)
+    p = stats.ttest_ind(similar[women], similar[~women], equal_var=False).pvalue
+    assert rows.loc["difference", "p_portraits"] == pytest.approx(p, rel=1e-4)
+    means = pandas.Series(similar).groupby(drawing).mean()
+    who = pandas.Series(women).groupby(drawing).first()
+    p = stats.ttest_ind(means[who], means[~who], equal_var=False).pvalue
+    assert rows.loc["difference", "p_drawings"] == pytest.approx(p, rel=1e-4)
+
+
+def test_the_positive_control_sees_the_groups_and_not_those_dealt_anew(clip):
+    rows = clip[clip["slot"] == "control"]
+    assert rows["item"].tolist() == ["woman", "man"]
+    assert (rows["value"] > 0.5).all()
+    assert rows["dealt"].abs().max() < rows["value"].min()
+
+
+def test_groups_are_dealt_by_drawings():
+    scenes, drawing = _scores.portraits("tune")
+    women = (scenes["gender"] == "woman").to_numpy()
+    dealt = _scores._dealt(women, drawing, plantedworld.world(3, 0))
+    assert dealt.sum() == women.sum()
+    assert (pandas.Series(dealt).groupby(drawing).nunique() == 1).all()
+    assert not np.array_equal(dealt, women)
+
+
+def test_study_2_stands_beside_the_oracle_and_the_score_without_a_picture():
+    found = scored("vl_bert")
+    rows = found[found["measure"] == "S_V"].set_index("item")
+    blind = found[found["measure"] == "S_L, no image"].set_index("item")["value"]
+    np.testing.assert_array_equal(rows["blind"], blind[rows.index])
+    assert len(rows) == 46
+    table = recovered(_judge.of_words(found)).set_index("measure")
+    assert table.loc["S_L, no image", "partial rank"] == 0.0
+    assert 0 < table.loc["S_V", "partial rank"] < 1
+    tests = found[found["measure"] == "d, word"].set_index("item")
+    assert tests.loc[["C6", "C8"], "truth"].tolist() == [0.0, 1.0]
+
+
+def test_study_4_counts_picture_by_picture(clip):
+    rows = clip[clip["slot"] == "picture"]
+    assert rows.groupby("measure").size().to_dict() == {"vlbs": 240, "vlrs": 240}
+    assert set(rows["model"]) == {"CLIP, contrastive"}
+    assert rows["value"].between(0, 100).all()
+
+
+# Running, once
+
+
+@pytest.fixture
+def trained(monkeypatch, tmp_path):
+    """Trainings that take no time; what was trained and scored."""
+    made = []
+
+    def make(family, dose, seed, folder, sample=0):
+        name = plantedworld.models.checkpoints.checkpoint_name(family, dose, seed, sample=sample)
+        (folder / name).mkdir(parents=True)
+        card = {"sha256": "a" * 64, "minutes": 1.0, "torch": "2"}
+        (folder / name / "card.json").write_text(json.dumps(card))
+        made.append((family, dose, seed, sample))
+
+    def score(family, dose, seed, sample, folder):
+        row = dict.fromkeys(_scores.COLUMNS, np.nan) | {"measure": "m", "model": family}
+        row |= {"dose": dose, "seed": seed, "sample": sample, "item": "a", "value": 1 / 3}
+        return pandas.DataFrame([row])
+
+    monkeypatch.setattr("plantedworld.training.make_checkpoint", make)
+    monkeypatch.setattr("plantedworld.trial._scores.score", score)
+    return made
+
+
+ROWS = [("bert", 1, 5_000, 0), ("clip", 3, 5_000, 1), ("vl_bert", 0, 5_001, 0)]
+WANTED = pandas.DataFrame(ROWS, columns=["family", "dose", "seed", "sample"])
+
+
+def test_a_model_is_trained_after_those_that_it_starts_from(trained, tmp_path):
+    for row in ROWS:
+        _run._one(row, tmp_path, None)
+    assert trained == [*ROWS[:2], ("bert", 0, 5_001, 0), ROWS[2]]
+    for row in ROWS:
+        _run._one(row, tmp_path, None)
+    assert len(trained) == 4
+
+
+def test_no_model_is_begun_after_the_time_is_over(trained, tmp_path):
+    _run._one(ROWS[0], tmp_path, 0.0)
+    assert trained == []
+
+
+def test_scores_are_collected_once_and_not_changed(trained, tmp_path):
+    into = tmp_path / "data"
+    _run._one(ROWS[0], tmp_path, None)
+    assert _run.collect(WANTED, tmp_path, into) == (1, 3)
+    for row in ROWS[1:]:
+        _run._one(row, tmp_path, None)
+    assert _run.collect(WANTED, tmp_path, into) == (3, 3)
+    assert _run.collect(WANTED, tmp_path, into) == (3, 3)
+    scores, cards = _run.collected(into)
+    assert list(cards[list(WANTED)].itertuples(index=False, name=None)) == ROWS
+    assert scores["value"].tolist() == [round(1 / 3, 6)] * 3
+    path = _run._scores_path(tmp_path, ROWS[0])
+    pandas.read_parquet(path).assign(value=0.5).to_parquet(path, index=False)
+    with pytest.raises(_run.TrialError, match="bert-dose1-seed5000 was scored before"):
+        _run.collect(WANTED, tmp_path, into)
+
+
+def test_nothing_is_drawn_before_the_protocol_is_committed(monkeypatch, tmp_path, capsys):
+    path = tmp_path / "protocol.json"
+    path.write_text(json.dumps(PROTOCOL | {"commit": ""}))
+    monkeypatch.setattr(command, "PROTOCOL", path)
+    assert command.main(["run", "--folder", str(tmp_path)]) == 1
+    assert "the protocol names no commit yet" in capsys.readouterr().err
+
+
+# What the scores say
+
+
+def test_a_rise_is_over_worlds():
+    rng, rows = np.random.default_rng(0), []
+    for seed in range(4):
+        for dose, share in ((0.0, 0.1), (3.0, 0.3)):
+            part = pandas.DataFrame({"value": 100.0 * (rng.random(200) < share), "item": "p"})
+            rows.append(part.assign(dose=dose, seed=seed))
+    table = pandas.concat(rows).assign(slot="picture", model="ViLT, matching", measure="vlbs")
+    table = pandas.concat([table, table.assign(measure="vlrs", value=90.0)])
+    (row,) = _judge.rises(table).to_dict("records")
+    means = table[table["measure"] == "vlbs"].groupby(["dose", "seed"])["value"].mean()
+    gaps = means[3.0] - means[0.0]
+    low, high = stats.t.interval(0.95, 3, gaps.mean(), stats.sem(gaps))
+    assert (row["low"], row["high"]) == pytest.approx((low, high))
+    assert (row["n"], row["reached"], row["vlrs"]) == (4, True, 90.0)
+    same = table.assign(value=table["value"].where(table["dose"] == 0, 10.0))
+    assert not _judge.rises(same).iloc[0]["reached"]
+
+
+def test_the_two_nulls_tell_the_world_from_the_sample():
+    rng, rows = np.random.default_rng(1), []
+    for seed in range(5):
+        sampled = rng.normal(size=200)
+        part = {"sampled": sampled, "value": 0.5 * sampled + rng.normal(0, 0.1, 200)}
+        part |= {"p_portraits": np.where(np.arange(200) < 80, 0.01, 0.5), "p_drawings": 0.5}
+        rows.append(pandas.DataFrame(part).assign(seed=seed))
+    table = pandas.concat(rows).assign(measure="C-ASC", model="clip", dose=0.0, sample=0)
+    found = _judge.two_nulls(table.assign(slot="role", item="a")).set_index("share")["mean"]
+    assert found["with the sample"] > 0.97
+    assert found["rejected by portraits"] == 0.4
+    assert found["rejected by drawings"] == 0.0
+
+
+def test_the_oracle_recovers_what_is_planted_and_its_stand_ins_do_not():
+    """Exact answers in three worlds: every claim of masked words is one, and no wrong one."""
+    from plantedworld.models.oracle import Oracle
+
+    rows = []
+    for seed in (2_000, 2_001, 2_002):
+        for dose in (0, 1, 3):
+            world = plantedworld.world(dose, seed)
+            table = measures.masked_scores(Oracle(world, corpus="text"), dose, seed)
+            found = _scores._of_words(table, pandas.Series(dtype=float))
+            rows.append(found.assign(measure="B(E)", model="bert", sample=0))
+    scores = pandas.concat(rows, ignore_index=True).reindex(columns=_scores.COLUMNS)
+    told = _judge.attacks(scores).set_index("scores")
+    assert told.loc["the models' own", ["claims", "called recoveries"]].tolist() == [2, 2]
+    wrong = told.drop(index="the models' own")
+    assert wrong["called recoveries"].sum() == 0
+    assert told.drop(index="no bias")["called unbiased"].sum() == 0
+    clean = _judge.found_without_bias(scores).set_index("dose")["shown"]
+    assert clean.to_dict() == {0.0: True, 1.0: False, 3.0: False}
+
+
+def test_checkpoints_of_the_trial_are_not_taken_for_shipped_ones():
+    with pytest.raises(FileNotFoundError):
+        checkpoint("bert", 3, 5_000)
