@@ -175,6 +175,13 @@ def test_stand_ins_are_what_they_say():
     assert set(taken["signs alone"]["value"]) == {-1.0, 1.0}
 
 
+def test_another_world_is_one_in_which_the_model_was_trained():
+    """Families have other numbers of worlds: none is lost for want of a neighbour."""
+    both = pandas.concat([made(), made().query("seed % 2 == 0").assign(model="b")])
+    found = stand_ins(both)["another world"]
+    assert found.groupby("model")["seed"].nunique().to_dict() == {"a": 8, "b": 4}
+
+
 # Without bias
 
 

@@ -241,6 +241,10 @@ def test_scores_are_collected_once_and_not_changed(trained, tmp_path):
     scores, cards = _run.collected(into)
     assert list(cards[list(WANTED)].itertuples(index=False, name=None)) == ROWS
     assert scores["value"].tolist() == [round(1 / 3, 6)] * 3
+    assert cards["start"].tolist() == ["-", "-", "a" * 64]
+    berts = cards.iloc[[0]].assign(dose=0.0, seed=5_001, sha256="b" * 64)
+    assert _run.other_starts(cards) == []
+    assert _run.other_starts(pandas.concat([cards, berts])) == ["vl_bert-dose0-seed5001"]
     path = _run._scores_path(tmp_path, ROWS[0])
     pandas.read_parquet(path).assign(value=0.5).to_parquet(path, index=False)
     with pytest.raises(_run.TrialError, match="bert-dose1-seed5000 was scored before"):

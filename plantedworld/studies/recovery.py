@@ -290,9 +290,14 @@ def stand_ins(scores: pandas.DataFrame) -> Mapping[str, pandas.DataFrame]:
 
 def _of_another_world(scores: pandas.DataFrame) -> np.ndarray:
     """Return each row's value in the next world, the last one's in the first."""
-    seeds = sorted(scores["seed"].unique())
-    following = dict(zip(seeds, np.roll(seeds, -1), strict=True))
-    return _looked_up(scores, scores.assign(seed=scores["seed"].map(following)))
+    of_model = scores.groupby(["measure", "model", "dose"], sort=False)["seed"]
+    return _looked_up(scores, scores.assign(seed=of_model.transform(_following)))
+
+
+def _following(seeds: pandas.Series) -> pandas.Series:
+    """Return for each seed the next one that is there."""
+    known = sorted(seeds.unique())
+    return seeds.map(dict(zip(known, np.roll(known, -1), strict=True)))
 
 
 def _of_dose_zero(scores: pandas.DataFrame) -> np.ndarray:

@@ -58,7 +58,8 @@ def _train(given: argparse.Namespace, fixed: dict) -> None:
 
 
 def _print() -> None:
-    scores, _ = _run.collected(DATA)
+    scores, cards = _run.collected(DATA)
+    print(f"VL-BERTs of another BERT than the scored one: {_run.other_starts(cards) or 'none'}")
     for table in (_judge.verdicts, _judge.found_without_bias, _judge.rises, _judge.attacks):
         print(table(scores).round(3).to_string(index=False), end="\n\n")
     print(_judge.two_nulls(scores).round(3).to_string(index=False))

@@ -47,6 +47,7 @@ TARGETS = (
     Target("top k", "clip", 3, "rank within signs", 0.5),
     Target("C-ASC, attributes", "clip", 3, "rank within signs", 0.5),
     Target("S_PT", "vl_bert", 3, "rank within signs", 0.5),
+    Target("S_PT", "vl_bert", 3, "partial rank", 0.5),
     Target("S_L", "vl_bert", 3, "rank within signs", 0.7),
     Target("S_L", "vl_bert", 3, "slope", 0.75, 1.25),
     Target("S_L", "vl_bert", 3, "partial rank", 0.5),

@@ -15,7 +15,9 @@ from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
 from plantedworld.trial._design import SHARED
 
 SCORES, CARDS = "scores.parquet", "models.csv"
-CARD = ["family", "dose", "seed", "sample", "sha256", "scores_sha256", "minutes", "torch"]
+CARD = ["family", "dose", "seed", "sample", "sha256", "scores_sha256", "minutes", "torch", "start"]
+"""Columns of the table of models; *start*, the weights of the BERT that a VL-BERT started from."""
+
 DIGITS = 6
 
 
@@ -137,13 +139,10 @@ def collect(wanted: pandas.DataFrame, folder: Path, into: Path) -> tuple[int, in
             if before != found:
                 raise TrialError(f"{path.stem} was scored before, and otherwise: run it once")
             continue
-        card_path = folder / checkpoint_name(*row[:3], sample=row[3]) / "card.json"
-        card = json.loads(card_path.read_text(encoding="utf-8"))
-        rows.append(
-            pandas.DataFrame(
-                [(*row, card["sha256"], found, card["minutes"], card["torch"])], columns=CARD
-            )
-        )
+        card = _card(folder, row)
+        start = _card(folder, ("bert", *row[1:]))["sha256"] if row[0] == "vl_bert" else "-"
+        told = (*row, card["sha256"], found, card["minutes"], card["torch"], start)
+        rows.append(pandas.DataFrame([told], columns=CARD))
         tables.append(pandas.read_parquet(path).assign(family=row[0]))
     every = pandas.concat([each for each in rows if len(each)], ignore_index=True)
     pandas.concat([each for each in tables if len(each)], ignore_index=True).to_parquet(
@@ -153,8 +152,25 @@ def collect(wanted: pandas.DataFrame, folder: Path, into: Path) -> tuple[int, in
     return len(every), len(wanted)
 
 
+def other_starts(cards: pandas.DataFrame) -> list[str]:
+    """Return the VL-BERTs that did not start from the BERT whose scores were collected."""
+    own = cards[cards["family"] == "bert"].set_index(["dose", "seed", "sample"])["sha256"]
+    return [
+        checkpoint_name(row.family, row.dose, row.seed, sample=row.sample)
+        for row in cards[cards["family"] == "vl_bert"].itertuples()
+        if own.get((row.dose, row.seed, row.sample), row.start) != row.start
+    ]
+
+
+def _card(folder: Path, row: Sequence) -> dict:
+    path = folder / checkpoint_name(*row[:3], sample=row[3]) / "card.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def collected(into: Path) -> tuple[pandas.DataFrame, pandas.DataFrame]:
     """Return the scores and the models that were collected, both empty before the first time."""
     if not (into / CARDS).is_file():
         return pandas.DataFrame(), pandas.DataFrame(columns=CARD)
-    return pandas.read_parquet(into / SCORES), pandas.read_csv(into / CARDS)
+    return pandas.read_parquet(into / SCORES), pandas.read_csv(
+        into / CARDS, converters={"start": str}
+    )

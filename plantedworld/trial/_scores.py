@@ -72,8 +72,7 @@ def score(
 def _masked(model: Any, world: World, folder: Path, split: str) -> pandas.DataFrame:
     """B(E) of study 2 without a picture."""
     table = measures.masked_scores(model, world.dose, world.seed)
-    rng = np.random.default_rng([world.training_seed, 1])
-    corpus = world.text_corpus(len(BertRecipe(world).corpus), rng)
+    corpus = BertRecipe(world).corpus
     found = _of_words(table, _counted_in(corpus["content"], corpus["caption_gender"]))
     return found.assign(measure="B(E)")
 
