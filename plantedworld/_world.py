@@ -120,7 +120,7 @@ class World:
         latents = self._latents(self.truth, n, rng)
         views = self._views(n, rng, split)
         if self.evidence.nuisance:
-            views["layout"] = self._with_nuisance(views["layout"], latents, rng)
+            views["layout"] = self.layouts(latents, rng)
         return latents.assign(**views).pipe(_consistent)
 
     def captions(self, scenes: pandas.DataFrame, rng: np.random.Generator) -> pandas.DataFrame:
@@ -155,14 +155,23 @@ class World:
         shares = np.stack([self.evidence.age_shares(each) for each in GENDERS], axis=1)
         return np.array(AGES)[_draw_rows(shares, gender, rng)]
 
-    def _with_nuisance(
-        self, layouts: np.ndarray, latents: pandas.DataFrame, rng: np.random.Generator
-    ) -> np.ndarray:
-        """Draw layouts again until those of women and men are in the halves that they go with."""
+    def layouts(self, scenes: pandas.DataFrame, rng: np.random.Generator) -> np.ndarray:
+        """Draw a layout for each scene, in which the nuisance goes with the gender of a person.
+
+        Parameters
+        ----------
+        scenes
+            With *gender* and *person*.
+        rng
+            Source of randomness.
+        """
+        layouts = rng.integers(0, 2**31, size=len(scenes))
+        if not self.evidence.nuisance:
+            return layouts
         share = self.evidence.nuisance_share
-        women = (latents["gender"] == GENDERS[0]).to_numpy()
+        women = (scenes["gender"] == GENDERS[0]).to_numpy()
         first = rng.random(len(layouts)) < np.where(women, share, 1 - share)
-        wrong = latents["person"].to_numpy(dtype=bool)
+        wrong = scenes["person"].to_numpy(dtype=bool)
         while True:
             wrong = wrong & (first_half(layouts, self.evidence.nuisance) != first)
             if not wrong.any():

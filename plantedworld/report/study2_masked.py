@@ -5,8 +5,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas
 
-from biaslib.report import Drawing, Panel, interval_texts, marked, signed, subplots
+from biaslib.report import Drawing, Panel, interval_text, interval_texts, marked, signed, subplots
 from biaslib.report.study2_masked import SHOWN_LEVELS
+from plantedworld.studies.measures import mean_over_seeds
+from plantedworld.studies.recovery import partial_rank
 
 PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
 
@@ -83,6 +85,38 @@ def target_sentence(found: pandas.DataFrame) -> str:
         for row in missed.itertuples()
     )
     return f"{len(judged) - len(missed)} of {len(judged)} targets are reached. Missed: {listed}."
+
+
+def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
+    """Return how well the score without a picture, and the label alone, rank the truth of S_V.
+
+    Parameters
+    ----------
+    beside
+        Of :func:`plantedworld.studies.study2_masked.over_worlds`.
+    dose
+        Of its rows.
+    """
+    whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
+    wide = whole.pivot_table(index=["seed", "test"], columns="level", values=["value", "oracle"])
+    own, exact = wide["value"], wide["oracle"]["S_V"]
+    found = {"blind": [], "own": []}
+    for _, rows in exact.groupby(level="seed"):
+        scores = own.loc[rows.index]
+        found["blind"].append(_rank(scores["S_L, no image"], rows))
+        found["own"].append(partial_rank(scores["S_V"], rows, scores["S_L, no image"]))
+    blind, partial = (mean_over_seeds(found[name]) for name in ("blind", "own"))
+    return (
+        "What the target of $S_V$ cannot show is that the model measures pictures. In these worlds "
+        "captions and pictures carry the same directions, so that the same models' scores "
+        f"*without* a picture rank the truth of $S_V$ at {blind['mean']:.2f}. Given those, the "
+        f"partial rank correlation of $S_V$ is {partial['mean']:.2f} (95% interval "
+        f"{interval_text(partial['low'], partial['high'])}, {partial['n']} worlds)."
+    )
+
+
+def _rank(one: pandas.Series, other: pandas.Series) -> float:
+    return float(one.rank().corr(other.rank()))
 
 
 def _verdict(reached: bool | None) -> str:

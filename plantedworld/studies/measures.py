@@ -31,6 +31,7 @@ __all__ = [
     "MEASURES",
     "TARGETS",
     "VERDICT_SEEDS",
+    "bias_scores",
     "control_scores",
     "corpus_counts",
     "dose_zero",
@@ -54,7 +55,7 @@ __all__ = [
 
 DOSES = (0, 1, 3)
 VERDICT_SEEDS = (0, 1, 2, 3, 4)
-"""Worlds for verdicts; recipes were tuned on seeds 100 and 101."""
+"""Worlds for verdicts. Recipes were tuned on seeds 100 and 101, which plant what 0 and 1 plant."""
 
 MEASURES = {
     "masked": "masked words: B(E)",
@@ -169,7 +170,7 @@ def masked_scores(model, dose: float, seed: int) -> pandas.DataFrame:
     """
     rows = words().dropna(subset="masked")
     truth, unit = (_exact_bias_scores(each, seed) for each in (float(dose), 1.0))
-    values = _bias_scores(model, rows)
+    values = bias_scores(model, rows)
     table = _described(rows, seed).assign(value=values, truth=truth, planted=unit)
     labels = {"measure": "masked", "model": model.name, "style": "", "dose": dose, "seed": seed}
     return table.assign(**labels, frame=rows["masked"])
@@ -178,7 +179,7 @@ def masked_scores(model, dose: float, seed: int) -> pandas.DataFrame:
 @functools.lru_cache(maxsize=32)
 def _exact_bias_scores(dose: float, seed: int) -> np.ndarray:
     oracle = Oracle(_world(dose, seed), corpus="text")
-    return _bias_scores(oracle, words().dropna(subset="masked"))
+    return bias_scores(oracle, words().dropna(subset="masked"))
 
 
 @functools.lru_cache(maxsize=32)
@@ -187,8 +188,16 @@ def _world(dose: float, seed: int) -> plantedworld.World:
     return plantedworld.world(dose, seed)
 
 
-def _bias_scores(model, rows: pandas.DataFrame) -> np.ndarray:
-    """B(E) of each word in its own sentence."""
+def bias_scores(model, rows: pandas.DataFrame) -> np.ndarray:
+    """Return B(E) of each word in its own sentence.
+
+    Parameters
+    ----------
+    model
+        Anything with ``mask_log_prob``.
+    rows
+        Of :func:`words`, those with a masked sentence.
+    """
     scores = pandas.Series(np.nan, index=rows.index)
     for frame, group in rows.groupby("masked", sort=False):
         texts = [frame.format(agent=agent) for agent in ("woman", "man", "person")]

@@ -1,0 +1,107 @@
+"""Figure, tables and sentences about harder worlds."""
+
+import numpy as np
+import pandas
+
+from biaslib.report import dots, interval_texts, marked, subplots
+from plantedworld.studies.measures import MEASURES
+
+NO_UNIT = ("c_asc", "top_k")
+"""Measures that are not in log-odds: their slope says nothing."""
+
+
+def options_figure(summary: pandas.DataFrame):
+    """Draw what each option does: the slope of the scaled difference, and ranks within signs.
+
+    Parameters
+    ----------
+    summary
+        Of :func:`plantedworld.studies.harder.summary`.
+    """
+    names = summary["option"].drop_duplicates().tolist()
+    places = {name: at for at, name in enumerate(names)}
+    figure, panels = subplots(1, 2, height=0.42 * len(names) + 1.4, sharey=True)
+    slopes = summary[summary["measure"] == "logit"].assign(value=lambda rows: rows["slope"])
+    dots(panels[0], slopes["option"].map(places), slopes, "C0")
+    panels[0].set_title(MEASURES["logit"], fontsize=10)
+    panels[0].axvline(1, color="0.4", linewidth=1, linestyle="--")
+    panels[0].set(xlabel="slope", xlim=(0, 1.1))
+    for measure, colour, mark in (("logit", "C0", "o"), ("c_asc", "C1", "D"), ("top_k", "C2", "s")):
+        rows = summary[summary["measure"] == measure]
+        panels[1].plot(
+            rows["rank within signs"], rows["option"].map(places), mark, color=colour,
+            label=MEASURES[measure],
+        )  # fmt: skip
+    panels[1].axvline(0, color="0.4", linewidth=1)
+    panels[1].set(xlabel="rank within words of one sign", xlim=(-0.2, 1.1))
+    panels[1].legend(frameon=False, fontsize=8.5, loc="upper center", bbox_to_anchor=(0.4, -0.22))
+    panels[0].set_yticks(range(len(names)), names, fontsize=9)
+    panels[0].invert_yaxis()
+    return marked(figure)
+
+
+def options_table(summary: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the numbers of :func:`options_figure`, for all measures."""
+    unit = ~summary["measure"].isin(NO_UNIT)
+    return pandas.DataFrame(
+        {
+            "world": summary["option"],
+            "measure": summary["measure"].map(MEASURES),
+            "slope": summary["slope"].where(unit),
+            "95% interval": np.where(unit, interval_texts(summary), "–"),
+            "rank within signs": summary["rank within signs"],
+            "rank, all words": summary["rank"],
+            "worlds": summary["n"],
+        }
+    )
+
+
+def frequency_table(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return :func:`plantedworld.studies.harder.by_frequency` as it shall be read."""
+    return pandas.DataFrame(
+        {
+            "frequencies": np.where(found["zipf"] > 0, "by Zipf's law", "nearly alike"),
+            "words": found["third"],
+            "error of the count, log-odds": found["error"],
+            "95% interval": interval_texts(found),
+            "% of the extreme tenth": 100 * found["extreme"],
+            "worlds": found["n"],
+        }
+    )
+
+
+def intersection_table(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return :func:`plantedworld.studies.harder.intersections` as it shall be read."""
+    return pandas.DataFrame(
+        {
+            "comparison": found["groups"],
+            "size, log-odds": found["size"],
+            "95% interval": interval_texts(found),
+            "rank with what is planted": found["rank"].round(2),
+            "worlds": found["n"],
+        }
+    )
+
+
+def sentence(
+    summary: pandas.DataFrame, frequency: pandas.DataFrame, intersections: pandas.DataFrame
+) -> str:
+    """Return what the three tables say."""
+    slope = summary[summary["measure"] == "logit"].set_index("option")["slope"]
+    rare = frequency.set_index(["zipf", "third"])
+    exponent = frequency["zipf"].max()
+    size = intersections.set_index("groups")["size"]
+    return (
+        "Where portraits do not show the gender but the clothes go with it, the scaled difference "
+        f"has still a slope of {slope['clothes, gender not shown']:.2f}, with age in their place "
+        f"{slope['age, gender not shown']:.2f}: **a score called gender may be carried by what "
+        "goes with it**, and words are ranked as if it were the gender. Labels that are wrong in "
+        f"one case of ten shrink the slope to {slope['noisy labels']:.2f}, and nothing in the "
+        "scores tells that. Under Zipf's law the rarest third of the words makes up "
+        f"{rare.loc[(exponent, 'rarest'), 'extreme']:.0%} of the tenth that a count finds most "
+        "gendered, though frequency goes with nothing here "
+        f"({rare.loc[(0.0, 'rarest'), 'extreme']:.0%} where frequencies are nearly alike). And an "
+        "association that only intersections have is not found by gender (size "
+        f"{size['women against men']:.2f}) nor by tone ({size['tone 5 against tone 1']:.2f}); "
+        f"among people of one tone it is {size['women of tone 5 against men of tone 5']:.2f}."
+    )
