@@ -375,3 +375,45 @@ def test_the_dose_moves_the_dots_without_a_kernel(panel, browser, tmp_path):
             places.append(dots.first.get_attribute("transform"))
             assert "planted world" in page.locator(".explorer-plot").text_content()
     assert len(set(places)) == len(study.DOSES)
+
+
+def ranks(clip, oracle):
+    """A summary with rank correlations of C-ASC at dose 3, one a seed; dose 1 far below."""
+    rows = [
+        {
+            "measure": "c_asc",
+            "model": model,
+            "style": style,
+            "dose": dose,
+            "seed": seed,
+            "rank": rank,
+        }
+        for model, style, values in (("clip", "twemoji", clip), ("oracle", "twemoji", oracle))
+        for dose, shift in ((1, -0.5 * (model == "clip")), (3, 0.0))
+        for seed, rank in enumerate(np.array(values) + shift)
+    ]
+    return pandas.DataFrame(rows)
+
+
+def test_better_than_the_oracle_is_said_of_whole_intervals_alone():
+    sure = plots.better_than_exact(ranks([0.95, 0.96, 0.95], [0.90, 0.91, 0.90]))
+    assert sure.startswith("At dose 3, CLIP's C-ASC ranks the words even *better* than")
+    alike = plots.better_than_exact(ranks([0.90, 0.93, 0.92], [0.905, 0.91, 0.91]))
+    assert alike.startswith(
+        "At dose 3, CLIP's C-ASC ranks the words no worse, within the intervals"
+    )
+    assert "the oracle ranks words better" in plots.better_than_exact(ranks([0.5] * 3, [0.9] * 3))
+
+
+def test_what_signs_alone_reach_is_said_with_what_scores_reach_within_signs():
+    rng, rows = np.random.default_rng(0), []
+    for seed in range(4):
+        truth = rng.permutation(np.linspace(-1, 1, 300))  # The closed form is sqrt(3) / 2.
+        for dose in (1, 3):
+            part = {"word": np.arange(300), "truth": dose * truth, "seed": seed, "dose": dose}
+            part |= {"measure": "c_asc", "style": "twemoji"}
+            rows.append(pandas.DataFrame(part | {"model": "oracle", "value": truth}))
+            rows.append(pandas.DataFrame(part | {"model": "clip", "value": np.sign(truth)}))
+    told = plots.signs_sentence(pandas.concat(rows, ignore_index=True))
+    assert "has a rank correlation of 0.87 with the truth" in told
+    assert "is 0.00 at dose 1 (95% interval 0.00 to 0.00) and 0.00 at dose 3" in told

@@ -15,6 +15,7 @@ from biaslib.report import study2_masked as plots
 from biaslib.runtime import Store, UnknownNameError
 from biaslib.studies import study2_masked as study
 from plantedworld.inputs import study2_masked as planted
+from plantedworld.report import study2_masked as verdicts
 from plantedworld.studies import study2_masked as recovery
 
 ROOT = Path(__file__).parents[1]
@@ -696,3 +697,18 @@ def test_the_large_model_is_compared_with_the_large_bert(paper):
     study.load_models(study.paper_inputs(per_agent=0, folder="."))
     assert paper == ["vl-bert-large", "bert-large", "vl-bert", "bert"]
     assert "fill masks" in study.models.REGISTRY["bert-large"].capabilities
+
+
+def test_scores_without_a_picture_are_held_against_the_truth_with_one():
+    """A model that copies what it says without a picture has a partial rank of 0."""
+    rng, rows = np.random.default_rng(0), []
+    for seed in range(3):
+        truth = rng.normal(size=40)
+        own = {"S_V": truth, "S_L, no image": truth}
+        for level, value in own.items():
+            part = {"test": [f"word {n}" for n in range(40)], "value": value, "oracle": truth}
+            fixed = {"planted_in": "both", "dose": 3.0, "seed": seed, "level": level}
+            rows.append(pandas.DataFrame(part).assign(**fixed))
+    told = verdicts.blind_sentence(pandas.concat(rows, ignore_index=True))
+    assert "rank the truth of $S_V$ at 1.00" in told
+    assert "correlation of $S_V$ is 0.00 (95% interval 0.00 to 0.00, 3 worlds)" in told
