@@ -14,13 +14,14 @@ from biaslib import models
 from biaslib.metrics import caption_association
 from plantedworld import trial
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint
+from plantedworld.report import trial as plots
 from plantedworld.studies import measures
 from plantedworld.studies.recovery import recovered
 from plantedworld.trial import __main__ as command
 from plantedworld.trial import _design, _judge, _run, _scores
 
 REPOSITORY = Path(__file__).parents[1]
-PROTOCOL = json.loads(command.PROTOCOL.read_text(encoding="utf-8"))
+PROTOCOL = json.loads(_run.PROTOCOL.read_text(encoding="utf-8"))
 
 
 # The protocol
@@ -254,7 +255,7 @@ def test_scores_are_collected_once_and_not_changed(trained, tmp_path):
 def test_nothing_is_drawn_before_the_protocol_is_committed(monkeypatch, tmp_path, capsys):
     path = tmp_path / "protocol.json"
     path.write_text(json.dumps(PROTOCOL | {"commit": ""}))
-    monkeypatch.setattr(command, "PROTOCOL", path)
+    monkeypatch.setattr(_run, "PROTOCOL", path)
     assert command.main(["run", "--folder", str(tmp_path)]) == 1
     assert "the protocol names no commit yet" in capsys.readouterr().err
 
@@ -318,3 +319,74 @@ def test_the_oracle_recovers_what_is_planted_and_its_stand_ins_do_not():
 def test_checkpoints_of_the_trial_are_not_taken_for_shipped_ones():
     with pytest.raises(FileNotFoundError):
         checkpoint("bert", 3, 5_000)
+
+
+# The page
+
+
+def made(worlds=range(3)):
+    """Scores of a BERT that finds the truth, of a CLIP that finds a third of it."""
+    rng, rows = np.random.default_rng(0), []
+    for seed in worlds:
+        planted = rng.uniform(-1.1, 1.1, 150)
+        for dose in (0.0, 1.0, 3.0):
+            for family, measure, slope in (("bert", "B(E)", 1.0), ("clip", "difference", 1 / 3)):
+                value = slope * dose * planted + rng.normal(0, 0.1, 150)
+                part = {"item": [f"word {n}" for n in range(150)], "slot": "role"}
+                part |= {"planted": planted, "truth": dose * planted, "value": value}
+                part |= {"measure": measure, "model": family, "dose": dose, "seed": seed}
+                part |= {"sampled": rng.normal(size=150), "p_portraits": 0.5}
+                rows.append(pandas.DataFrame(part).assign(sample=0))
+    return pandas.concat(rows, ignore_index=True).reindex(columns=_scores.COLUMNS)
+
+
+def test_the_page_says_how_far_the_trial_is_and_judges_nothing_before_it_is_over():
+    cards = WANTED.iloc[:2].assign(minutes=90.0)
+    told = plots.state(cards, WANTED)
+    assert "2 of its 3 models are trained and scored (3.0 hours on one core)" in told
+    assert "Nothing is judged before all of them are" in told
+    assert not plots.is_complete(cards, WANTED)
+    whole = plots.state(WANTED.assign(minutes=1.0), WANTED)
+    assert "3 of its 3" in whole
+    assert "Nothing is judged" not in whole
+
+
+def test_what_was_collected_is_of_the_protocol():
+    scores, cards = trial.collected()
+    wanted = set(trial.wanted_models().itertuples(index=False, name=None))
+    found = list(cards[["family", "dose", "seed", "sample"]].itertuples(index=False, name=None))
+    assert set(found) <= wanted
+    assert len(found) == len(set(found))
+    if len(cards):
+        keys = ["family", "dose", "seed", "sample"]
+        assert set(scores[keys].itertuples(index=False, name=None)) == set(found)
+        assert cards["sha256"].str.fullmatch("[0-9a-f]{64}").all()
+
+
+def test_figure_tables_and_sentence_say_the_verdicts():
+    scores = made()
+    judged = trial.verdicts(scores)
+    beside = trial.stand_in_means(scores)
+    table = plots.verdict_table(judged)
+    slopes = table[table["statistic"] == "slope"].set_index(["measure", "dose"])["reached"]
+    assert slopes["B(E)", 3] == "yes"
+    assert slopes["difference", 3] == "no"
+    assert table["target"].tolist()[:3] == ["0.85 to 1.15", "0.85 to 1.15", "0.8"]
+    signs = beside.set_index(["measure", "dose", "statistic", "scores"])["mean"]
+    assert signs["B(E)", 3, "rank within signs", "signs alone"] == 0.0
+    axes = plots.figure(judged, beside, "slope").axes[0]
+    assert [each.get_text() for each in axes.get_yticklabels()][:2] == [
+        "B(E), BERT, dose 1",
+        "B(E), BERT, dose 3",
+    ]
+    risen = pandas.DataFrame({"reached": [True, False]})
+    told = plots.sentence(judged, risen)
+    reached = int(judged["reached"].sum())
+    assert told.startswith(f"**{reached} of {len(judged)} targets are reached.** Missed: ")
+    assert "difference, CLIP, dose 3, slope (0.33)" in told
+    assert told.endswith("vlbs rises above that of dose 0 for 1 of 2 models.")
+    attacked = plots.attack_table(trial.attacks(scores)).set_index("scores")
+    assert attacked.loc["the models' own", "called recoveries"] == 2
+    assert attacked.drop(index="the models' own")["called recoveries"].sum() == 0
+    nulls = plots.null_table(trial.two_nulls(scores))
+    assert nulls["at dose 0"].notna().all()

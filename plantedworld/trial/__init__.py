@@ -13,6 +13,15 @@ from plantedworld.trial._design import (
     models_to_train,
     world_seeds,
 )
+from plantedworld.trial._judge import (
+    attacks,
+    found_without_bias,
+    rises,
+    stand_in_means,
+    two_nulls,
+    verdicts,
+)
+from plantedworld.trial._run import TrialError, collected, wanted_models
 from plantedworld.trial._scores import score
 
 __all__ = [
@@ -20,7 +29,16 @@ __all__ = [
     "RISES",
     "SIGN_TARGETS",
     "TARGETS",
+    "TrialError",
+    "attacks",
+    "collected",
+    "found_without_bias",
     "models_to_train",
+    "rises",
     "score",
+    "stand_in_means",
+    "two_nulls",
+    "verdicts",
+    "wanted_models",
     "world_seeds",
 ]

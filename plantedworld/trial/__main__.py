@@ -6,24 +6,19 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from plantedworld.trial import _design, _judge, _run
+from plantedworld.trial import _judge, _run
 
 FOLDER = Path("trial")
-DATA = Path(__file__).parents[1] / "data" / "trial"
-"""Where the collected scores lie, and ``protocol.json``: hashes, and the commit that drew them."""
-
-PROTOCOL = DATA / "protocol.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 1 where the trial is not as its protocol says."""
     given = _parser().parse_args(arguments)
-    fixed = json.loads(PROTOCOL.read_text(encoding="utf-8"))
     try:
         if given.command == "seeds":
-            print(*_design.world_seeds(fixed["commit"]), sep="\n")
+            print(*_run.wanted_models()["seed"].unique(), sep="\n")
         elif given.command == "run":
-            _train(given, fixed)
+            _train(given)
         else:
             _print()
     except _run.TrialError as error:
@@ -44,21 +39,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _train(given: argparse.Namespace, fixed: dict) -> None:
-    if not fixed["commit"]:
-        raise _run.TrialError("the protocol names no commit yet, so that no world is drawn")
-    _run.check_shared(fixed["shared"])
-    wanted = _design.models_to_train(_design.world_seeds(fixed["commit"]))
-    _, cards = _run.collected(DATA)
+def _train(given: argparse.Namespace) -> None:
+    wanted = _run.wanted_models()
+    _run.check_shared(json.loads(_run.PROTOCOL.read_text(encoding="utf-8"))["shared"])
+    _, cards = _run.collected()
     known = set(cards[list(wanted)].itertuples(index=False, name=None))
     missing = [row not in known for row in wanted.itertuples(index=False, name=None)]
     _run.run(wanted[missing], given.folder, given.processes, given.minutes)
-    n, every = _run.collect(wanted, given.folder, DATA)
+    n, every = _run.collect(wanted, given.folder, _run.DATA)
     print(f"{n} of {every} models are scored")
 
 
 def _print() -> None:
-    scores, cards = _run.collected(DATA)
+    scores, cards = _run.collected()
     print(f"VL-BERTs of another BERT than the scored one: {_run.other_starts(cards) or 'none'}")
     for table in (_judge.verdicts, _judge.found_without_bias, _judge.rises, _judge.attacks):
         print(table(scores).round(3).to_string(index=False), end="\n\n")

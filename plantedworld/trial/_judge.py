@@ -109,6 +109,22 @@ def attacks(scores: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
+def stand_in_means(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what each kind of wrong scores reaches of the targets of words.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *measure*, *model*, *dose*, *statistic*; *scores*, whose; *mean* over worlds.
+    """
+    words = scores[~scores["slot"].isin(NO_WORDS)]
+    tables = [
+        verdicts(wrong, TARGETS).assign(scores=name) for name, wrong in stand_ins(words).items()
+    ]
+    columns = ["measure", "model", "dose", "statistic", "scores", "mean"]
+    return pandas.concat(tables, ignore_index=True)[columns].dropna(subset="mean")
+
+
 def two_nulls(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return what models of a world without bias are called biased for.
 

@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pandas
 
-from biaslib.runtime import file_sha256, progress
+from biaslib.runtime import file_sha256, note_files, progress
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
-from plantedworld.trial._design import SHARED
+from plantedworld.trial._design import SHARED, models_to_train, world_seeds
 
+DATA = Path(__file__).parents[1] / "data" / "trial"
+"""Where the collected scores lie, and ``protocol.json``: hashes, and the commit that drew them."""
+
+PROTOCOL = DATA / "protocol.json"
 SCORES, CARDS = "scores.parquet", "models.csv"
 CARD = ["family", "dose", "seed", "sample", "sha256", "scores_sha256", "minutes", "torch", "start"]
 """Columns of the table of models; *start*, the weights of the BERT that a VL-BERT started from."""
@@ -109,6 +113,20 @@ def _done(folder: Path, row: Sequence) -> bool:
     return _scores_path(folder, row).is_file()
 
 
+def wanted_models() -> pandas.DataFrame:
+    """Return the models of the trial: :func:`plantedworld.trial.models_to_train` of its worlds.
+
+    Raises
+    ------
+    TrialError
+        If the protocol names no commit yet, so that no world is drawn.
+    """
+    commit = json.loads(PROTOCOL.read_text(encoding="utf-8"))["commit"]
+    if not commit:
+        raise TrialError("the protocol names no commit yet, so that no world is drawn")
+    return models_to_train(world_seeds(commit))
+
+
 def collect(wanted: pandas.DataFrame, folder: Path, into: Path) -> tuple[int, int]:
     """Put the scores of all models that are there into one file, with a table of the models.
 
@@ -167,8 +185,13 @@ def _card(folder: Path, row: Sequence) -> dict:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def collected(into: Path) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Return the scores and the models that were collected, both empty before the first time."""
+def collected(into: Path = DATA) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Return the scores and the models that were collected, both empty before the first time.
+
+    Scores: see :func:`plantedworld.trial.score`. Models: *family*, *dose*, *seed*, *sample*, hashes
+    of weights and scores, *minutes*, *torch*.
+    """
+    note_files(into / "*")
     if not (into / CARDS).is_file():
         return pandas.DataFrame(), pandas.DataFrame(columns=CARD)
     return pandas.read_parquet(into / SCORES), pandas.read_csv(

@@ -1,0 +1,171 @@
+"""The sealed trial: figure, tables and sentences of what it found."""
+
+import numpy as np
+import pandas
+
+from biaslib.report import dots, interval_texts, marked, signed, subplots
+from plantedworld.report.measures import MODELS as NAMES
+
+MODELS = NAMES | {
+    "vl_bert": "VL-BERT",
+    "visualbert": "VisualBERT",
+    "vilbert": "ViLBERT",
+    "lxmert": "LXMERT",
+}
+STAND_IN_MARKS = {
+    "signs alone": "x",
+    "label alone": "+",
+    "another world": "1",
+    "no bias": "2",
+    "no picture": "3",
+    "groups dealt anew": "4",
+}
+"""Stand-ins that are drawn beside the scores, and how. The others are scores turned round."""
+
+
+def state(cards: pandas.DataFrame, wanted: pandas.DataFrame) -> str:
+    """Return how far the trial is.
+
+    Parameters
+    ----------
+    cards
+        The models that were collected, as of :func:`plantedworld.trial.collected`.
+    wanted
+        Those of the protocol.
+    """
+    minutes = cards["minutes"].sum() / 60
+    told = (
+        f"Its {wanted['seed'].nunique()} worlds are drawn, and {len(cards)} of its {len(wanted)} "
+        f"models are trained and scored ({minutes:.1f} hours on one core)."
+    )
+    if is_complete(cards, wanted):
+        return told
+    return f"{told} **Nothing is judged before all of them are**, so that nothing is said here yet."
+
+
+def is_complete(cards: pandas.DataFrame, wanted: pandas.DataFrame) -> bool:
+    """Return whether all models of the protocol are scored."""
+    keys = list(wanted)
+    found = set(cards[keys].itertuples(index=False, name=None))
+    return all(row in found for row in wanted.itertuples(index=False, name=None))
+
+
+def _row_names(table: pandas.DataFrame) -> list[str]:
+    return [f"{row.measure}, {MODELS[row.model]}, dose {row.dose:g}" for row in table.itertuples()]
+
+
+def figure(judged: pandas.DataFrame, beside: pandas.DataFrame, statistic: str):
+    """Draw one statistic: a row a measure, model and dose, with its bounds and stand-ins.
+
+    Parameters
+    ----------
+    judged
+        Of :func:`plantedworld.trial.verdicts`.
+    beside
+        Of :func:`plantedworld.trial.stand_in_means`.
+    statistic
+        ``"slope"``, ``"rank within signs"`` or ``"partial rank"``.
+    """
+    rows = judged[judged["statistic"] == statistic].reset_index(drop=True)
+    names = _row_names(rows)
+    figure, axes = subplots(height=0.45 * len(rows) + 1.8)
+    reach = [*rows["low"], *rows["high"], *rows["least"], 1.0]
+    right = float(np.nanmax([each for each in reach if np.isfinite(each)])) + 0.1
+    for at, row in enumerate(rows.itertuples()):
+        axes.barh(at, min(row.most, right) - row.least, left=row.least, color="C2", alpha=0.15)
+    dots(axes, range(len(rows)), rows.assign(value=rows["mean"]), "C0", label="the models")
+    places = dict(zip(names, range(len(rows)), strict=True))
+    others = beside[beside["statistic"] == statistic]
+    for name, mark in STAND_IN_MARKS.items():
+        kept = others[others["scores"] == name]
+        at = [places[each] for each in _row_names(kept)]
+        axes.plot(kept["mean"], at, mark, color="0.35", linestyle="", label=name)
+    axes.set_yticks(range(len(rows)), names, fontsize=9)
+    axes.invert_yaxis()
+    axes.axvline(0, color="0.4", linewidth=1)
+    axes.set(xlabel=statistic)
+    axes.legend(
+        frameon=False, fontsize=8.5, ncols=3, loc="upper center", bbox_to_anchor=(0.4, -0.2)
+    )
+    return marked(figure)
+
+
+def verdict_table(judged: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the targets with what was measured: one row a target."""
+    most = judged["most"].map(lambda value: "" if np.isinf(value) else f" to {value:g}")
+    return pandas.DataFrame(
+        {
+            "measure": judged["measure"],
+            "model": judged["model"].map(MODELS),
+            "dose": judged["dose"],
+            "statistic": judged["statistic"],
+            "target": judged["least"].map("{:g}".format) + most,
+            "mean": judged["mean"],
+            "95% interval": interval_texts(judged),
+            "worlds": judged["n"],
+            "reached": np.where(judged["reached"], "yes", "no"),
+        }
+    )
+
+
+def sentence(judged: pandas.DataFrame, risen: pandas.DataFrame) -> str:
+    """Return how many targets were reached, and which were not."""
+    missed = judged[~judged["reached"]]
+    told = [
+        f"{name}, {row.statistic} ({signed(row.mean)})"
+        for name, row in zip(_row_names(missed), missed.itertuples(), strict=True)
+    ]
+    text = f"**{int(judged['reached'].sum())} of {len(judged)} targets are reached.**"
+    text += f" Missed: {'; '.join(told)}." if told else ""
+    return (
+        f"{text} vlbs rises above that of dose 0 for {int(risen['reached'].sum())} of {len(risen)} "
+        "models."
+    )
+
+
+def rise_table(risen: pandas.DataFrame) -> pandas.DataFrame:
+    """Return :func:`plantedworld.trial.rises` as it shall be read."""
+    return pandas.DataFrame(
+        {
+            "model, score": risen["model"],
+            "vlrs": risen["vlrs"],
+            "vlbs": risen["vlbs"],
+            "vlbs at dose 0": risen["vlbs at dose 0"],
+            "rise": risen["mean"],
+            "95% interval": interval_texts(risen),
+            "worlds": risen["n"],
+            "above 0": np.where(risen["reached"], "yes", "no"),
+        }
+    )
+
+
+def attack_table(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return :func:`plantedworld.trial.attacks` as it shall be read."""
+    return found.rename(
+        columns={
+            "claims": "claims of a recovery",
+            "models": "dosed models, by measure",
+            "called unbiased": "called without bias",
+        }
+    )
+
+
+def null_table(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return :func:`plantedworld.trial.two_nulls` as it shall be read."""
+    return pandas.DataFrame(
+        {
+            "measure": found["measure"],
+            "model": found["model"].map(MODELS),
+            "at dose 0": found["share"].map(SHARES),
+            "mean": found["mean"],
+            "95% interval": interval_texts(found),
+            "worlds": found["n"],
+        }
+    )
+
+
+SHARES = {
+    "with the sample": "correlation with the model's own corpus",
+    "rejected by portraits": "share of words with p < .05, portraits as units",
+    "rejected by drawings": "share of words with p < .05, drawings as units",
+}
