@@ -1,6 +1,7 @@
 """The planted world: scenes and captions drawn from a known distribution, and its truth."""
 
 import functools
+import hashlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -55,8 +56,14 @@ class World:
 
     @property
     def training_seed(self) -> int:
-        """Seed of a corpus and of a model's weights: another one for each sample of the world."""
-        return self.seed + self.sample * 2**32
+        """Seed of a corpus and of a model's weights: another one for each sample of the world.
+
+        Of 32 bits: of a larger number PyTorch takes no more.
+        """
+        if not self.sample:
+            return self.seed
+        digest = hashlib.sha256(f"{self.seed}:{self.sample}".encode()).digest()
+        return int.from_bytes(digest[:4], "big")
 
     @property
     def plan(self) -> Plan:

@@ -146,7 +146,7 @@ def test_what_was_not_scored_is_not_reached():
 
 
 WRONG = [
-    *("signs alone", "label alone", "signs exchanged", "truth shuffled"),
+    *("signs alone", "sees nothing", "label alone", "signs exchanged", "truth shuffled"),
     *("another world", "no bias", "no picture", "groups dealt anew"),
 ]
 
@@ -172,7 +172,11 @@ def test_stand_ins_are_what_they_say():
     assert np.array_equal(taken["signs exchanged"]["value"], -rows["value"])
     assert sorted(taken["truth shuffled"]["truth"]) == sorted(rows["truth"])
     assert not np.array_equal(taken["truth shuffled"]["truth"], rows["truth"])
-    assert set(taken["signs alone"]["value"]) == {-1.0, 1.0}
+    alone = taken["signs alone"]
+    assert np.array_equal(np.sign(alone["value"]), np.sign(rows["truth"]))
+    assert alone["value"].abs().nunique() == 1
+    assert np.polyfit(alone["truth"], alone["value"], 1)[0] == pytest.approx(1.0)
+    assert not taken["sees nothing"]["value"].any()
 
 
 def test_another_world_is_one_in_which_the_model_was_trained():
@@ -195,25 +199,46 @@ def controls(value=2.0):
 
 
 def test_models_of_dose_0_are_shown_to_be_without_bias_and_no_others():
-    found = without_bias(recovered(made())).set_index("dose")["shown"]
+    found = without_bias(recovered(made()), controls()).set_index("dose")["shown"]
     assert found.to_dict() == {0.0: True, 1.0: False, 3.0: False}
 
 
 def test_a_measure_that_sees_nothing_shows_nothing():
-    scores = stand_ins(made())["groups dealt anew"]
-    assert without_bias(recovered(scores))["shown"].all()
-    assert not without_bias(recovered(scores), controls(0.0))["shown"].any()
+    for name in ("groups dealt anew", "sees nothing"):
+        table = recovered(stand_ins(made())[name])
+        assert without_bias(table, controls())["shown"].all()
+        assert not without_bias(table, controls(0.0))["shown"].any()
+        assert not without_bias(table, controls().iloc[:0])["shown"].any()
     own = without_bias(recovered(made()), controls()).set_index("dose")["shown"]
     assert own.to_dict() == {0.0: True, 1.0: False, 3.0: False}
 
 
 def test_a_bias_in_other_directions_is_no_absence_of_bias():
     other = stand_ins(made())["another world"]
-    found = without_bias(recovered(other[other["dose"] > 0]))
+    found = without_bias(recovered(other[other["dose"] > 0]), controls())
     assert (found["mean"].abs() < EQUIVALENCE).all()
     assert (found["size"] > SIZE).all()
     assert not found["shown"].any()
 
 
 def test_few_worlds_show_nothing():
-    assert not without_bias(recovered(made().query("seed == 0")))["shown"].any()
+    assert not without_bias(recovered(made().query("seed == 0")), controls())["shown"].any()
+    seven = recovered(made().query("seed > 0"))
+    assert without_bias(seven, controls(), worlds=7).set_index("dose").loc[0.0, "shown"]
+    assert not without_bias(seven, controls(), worlds=8)["shown"].any()
+
+
+def test_a_target_is_not_reached_with_a_world_missing():
+    """A model that breaks down in one world may not leave it out."""
+    scores = made()
+    broken = (scores["seed"] == 3) & (scores["dose"] == 3)
+    some = recovered(scores.assign(value=scores["value"].mask(broken)))
+    for worlds, reached in ((8, False), (7, True)):
+        told = judge(some, [Target("m", "a", 3, "slope", 0.85, 1.15, worlds)])
+        assert told["reached"].item() == reached
+
+
+def test_truths_that_are_zero_but_for_rounding_have_no_sign():
+    truth = np.concatenate([np.linspace(0.1, 1, 10), -np.linspace(0.1, 1, 10), np.full(20, 1e-12)])
+    value = np.concatenate([truth[:20], np.arange(20.0)])
+    assert rank_within_signs(value, truth) == pytest.approx(1.0)

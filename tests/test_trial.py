@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
+import torch
 from scipy import stats
 
 import plantedworld
@@ -17,6 +19,7 @@ from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint
 from plantedworld.report import trial as plots
 from plantedworld.studies import measures
 from plantedworld.studies.recovery import recovered
+from plantedworld.training.bert import BertRecipe
 from plantedworld.trial import __main__ as command
 from plantedworld.trial import _design, _judge, _run, _scores
 
@@ -53,7 +56,7 @@ def test_the_models_are_those_of_the_protocol():
 
 def test_models_that_others_start_from_are_those_of_the_protocol():
     assert set(PROTOCOL["shared"]) == set(_design.SHARED)
-    _run.check_shared(PROTOCOL["shared"])
+    _run.check_shared(PROTOCOL["shared"], CHECKPOINTS)
 
 
 def test_other_weights_than_those_of_the_protocol_are_refused(tmp_path):
@@ -61,7 +64,7 @@ def test_other_weights_than_those_of_the_protocol_are_refused(tmp_path):
         _run.check_shared(PROTOCOL["shared"], tmp_path)
     changed = PROTOCOL["shared"] | {"regions-dose0-seed1000": "0" * 64}
     with pytest.raises(_run.TrialError, match="regions-dose0-seed1000 has other weights"):
-        _run.check_shared(changed)
+        _run.check_shared(changed, CHECKPOINTS)
 
 
 def test_the_text_of_the_protocol_has_the_numbers_of_the_code():
@@ -108,10 +111,15 @@ def test_masked_scores_are_those_of_study_2():
     model = models.load("bert", profile="planted", dose=3, seed=0)
     own = measures.masked_scores(model, 3, 0).set_index("word")
     rows = found.set_index("item")
-    np.testing.assert_allclose(rows["value"], own.loc[rows.index, "value"], atol=1e-6)
-    np.testing.assert_allclose(rows["truth"], own.loc[rows.index, "truth"], atol=1e-9)
+    words = rows[rows["slot"] != "control"]
+    np.testing.assert_allclose(words["value"], own.loc[words.index, "value"], atol=1e-6)
+    np.testing.assert_allclose(words["truth"], own.loc[words.index, "truth"], atol=1e-9)
     assert not set(rows.index) & {"nurse", "farmer", "maid"}
     assert rows.loc["purse", "label"] == -rows.loc["briefcase", "label"] == 1
+    control = rows[rows["slot"] == "control"]
+    assert control.index.tolist() == ["woman", "man"]
+    assert (control["value"] > 2).all()
+    rows = rows[rows["slot"] != "control"]
     assert stats.pearsonr(rows["sampled"], rows["truth"]).statistic > 0.97
     assert set(found["model"]) == {"bert"}
 
@@ -120,7 +128,10 @@ def test_what_a_corpus_says_is_counted_in_the_corpus_of_the_training():
     found = scored("bert").set_index("item")["sampled"]
     world = plantedworld.world(3, 0)
     corpus = world.text_corpus(300_000, np.random.default_rng([0, 1]))
-    women = corpus["caption_gender"] == "woman"
+    agents = plantedworld.agent_words().set_index("word")["gender"]
+    said = corpus["agent"].map(agents).fillna("")
+    corpus, women = corpus[said != ""], said[said != ""] == "woman"
+    assert len(corpus) < 200_000
     for word in ("purse", "briefcase", "judge"):
         has = corpus["content"] == word
         ratio = (has & women).sum() + 0.5, (has & ~women).sum() + 0.5
@@ -131,7 +142,8 @@ def test_what_a_corpus_says_is_counted_in_the_corpus_of_the_training():
 def test_similarity_scores_are_those_of_study_3(clip):
     scenes, drawing = _scores.portraits("tune")
     assert len(scenes) == 4 * 2 * 5 * 5
-    assert len(set(drawing)) == 40
+    assert len(set(drawing)) == 8
+    assert (scenes.groupby(drawing)[["look", "gender"]].nunique() == 1).all(axis=None)
     model = models.load("clip", profile="planted", dose=3, seed=0)
     women = (scenes["gender"] == "woman").to_numpy()
     shown = model.encode_image(plantedworld.Scenes(scenes))
@@ -168,11 +180,19 @@ def test_groups_are_dealt_by_drawings():
     assert not np.array_equal(dealt, women)
 
 
+def test_what_three_measures_share_is_tested_once(clip):
+    known = clip[clip["p_drawings"].notna()]
+    assert set(known["measure"]) == {"difference"}
+
+
 def test_study_2_stands_beside_the_oracle_and_the_score_without_a_picture():
     found = scored("vl_bert")
     rows = found[found["measure"] == "S_V"].set_index("item")
     blind = found[found["measure"] == "S_L, no image"].set_index("item")["value"]
     np.testing.assert_array_equal(rows["blind"], blind[rows.index])
+    text = found[found["measure"] == "S_L, text model"].set_index("item")["value"]
+    shifts = found[found["measure"] == "S_PT"].set_index("item")
+    np.testing.assert_array_equal(shifts["blind"], text[shifts.index])
     assert len(rows) == 46
     table = recovered(_judge.of_words(found)).set_index("measure")
     assert table.loc["S_L, no image", "partial rank"] == 0.0
@@ -183,7 +203,7 @@ def test_study_2_stands_beside_the_oracle_and_the_score_without_a_picture():
 
 def test_study_4_counts_picture_by_picture(clip):
     rows = clip[clip["slot"] == "picture"]
-    assert rows.groupby("measure").size().to_dict() == {"vlbs": 240, "vlrs": 240}
+    assert rows.groupby("measure").size().to_dict() == {"errors": 240, "vlbs": 240, "vlrs": 240}
     assert set(rows["model"]) == {"CLIP, contrastive"}
     assert rows["value"].between(0, 100).all()
 
@@ -252,12 +272,79 @@ def test_scores_are_collected_once_and_not_changed(trained, tmp_path):
         _run.collect(WANTED, tmp_path, into)
 
 
-def test_nothing_is_drawn_before_the_protocol_is_committed(monkeypatch, tmp_path, capsys):
-    path = tmp_path / "protocol.json"
-    path.write_text(json.dumps(PROTOCOL | {"commit": ""}))
-    monkeypatch.setattr(_run, "PROTOCOL", path)
-    assert command.main(["run", "--folder", str(tmp_path)]) == 1
+@pytest.fixture
+def fixed(monkeypatch, tmp_path):
+    """Write a protocol of some commit, and take it for the trial's."""
+
+    def write(commit):
+        path = tmp_path / "protocol.json"
+        path.write_text(json.dumps(PROTOCOL | {"commit": commit}))
+        monkeypatch.setattr(_run, "PROTOCOL", path)
+
+    return write
+
+
+@pytest.mark.parametrize("asked", [["run", "--folder", "absent"], ["seeds"], ["judge"]])
+def test_nothing_is_drawn_before_the_protocol_is_committed(asked, fixed, capsys):
+    fixed("")
+    assert trial.wanted_models() is None
+    assert command.main(asked) == 1
     assert "the protocol names no commit yet" in capsys.readouterr().err
+
+
+def test_nothing_is_judged_before_all_is_scored(fixed, monkeypatch, capsys):
+    fixed("0" * 40)
+    cards = trial.wanted_models().iloc[:-1].assign(minutes=1.0)
+    monkeypatch.setattr(_run, "collected", lambda: (pandas.DataFrame(), cards))
+    assert command.main(["judge"]) == 1
+    assert "nothing is judged before that" in capsys.readouterr().err
+
+
+def git(folder, *words):
+    named = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    done = ["git", "-C", str(folder), *named, *words]
+    return subprocess.run(done, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_the_code_that_runs_is_that_of_the_commit(tmp_path):
+    """What only shows the verdicts, and the trial's own data, may change."""
+    files = ["biaslib/a.py", "plantedworld/trial/b.py", "plantedworld/report/c.py"]
+    files += ["plantedworld/data/trial/protocol.json"]
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "protocol")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    for name in files[2:]:
+        (tmp_path / name).write_text("2\n")
+    _run.check_code(commit, tmp_path)
+    (tmp_path / files[1]).write_text("2\n")
+    with pytest.raises(_run.TrialError, match=r"plantedworld/trial/b\.py is not as"):
+        _run.check_code(commit, tmp_path)
+    with pytest.raises(_run.TrialError, match="is no checkout that knows 000000000000"):
+        _run.check_code("0" * 40, tmp_path)
+
+
+def test_a_score_that_is_there_twice_is_refused(trained, tmp_path):
+    into = tmp_path / "data"
+    _run._one(ROWS[0], tmp_path, None)
+    _run.collect(WANTED, tmp_path, into)
+    (into / _run.CARDS).unlink()
+    pandas.DataFrame(columns=_run.CARD).to_csv(into / _run.CARDS, index=False)
+    with pytest.raises(_run.TrialError, match="has a score twice"):
+        _run.collect(WANTED, tmp_path, into)
+
+
+def test_samples_of_a_world_begin_with_other_weights():
+    weights = []
+    for sample in (0, 1):
+        world = plantedworld.world(3, 5_000, sample=sample)
+        torch.manual_seed(world.training_seed)
+        weights.append(next(BertRecipe(world).build().parameters()))
+    assert not torch.equal(*weights)
+    assert plantedworld.world(3, 2**32 - 1, sample=1).training_seed < 2**32
 
 
 # What the scores say
@@ -265,20 +352,26 @@ def test_nothing_is_drawn_before_the_protocol_is_committed(monkeypatch, tmp_path
 
 def test_a_rise_is_over_worlds():
     rng, rows = np.random.default_rng(0), []
-    for seed in range(4):
+    for seed in range(5):
         for dose, share in ((0.0, 0.1), (3.0, 0.3)):
             part = pandas.DataFrame({"value": 100.0 * (rng.random(200) < share), "item": "p"})
             rows.append(part.assign(dose=dose, seed=seed))
     table = pandas.concat(rows).assign(slot="picture", model="ViLT, matching", measure="vlbs")
-    table = pandas.concat([table, table.assign(measure="vlrs", value=90.0)])
+    others = {"vlrs": 90.0, "errors": 5.0}
+    table = pandas.concat([table, *(table.assign(measure=n, value=v) for n, v in others.items())])
     (row,) = _judge.rises(table).to_dict("records")
     means = table[table["measure"] == "vlbs"].groupby(["dose", "seed"])["value"].mean()
     gaps = means[3.0] - means[0.0]
-    low, high = stats.t.interval(0.95, 3, gaps.mean(), stats.sem(gaps))
+    low, high = stats.t.interval(0.95, 4, gaps.mean(), stats.sem(gaps))
     assert (row["low"], row["high"]) == pytest.approx((low, high))
-    assert (row["n"], row["reached"], row["vlrs"]) == (4, True, 90.0)
+    assert (row["n"], row["reached"], row["vlrs"]) == (5, True, 90.0)
     same = table.assign(value=table["value"].where(table["dose"] == 0, 10.0))
     assert not _judge.rises(same).iloc[0]["reached"]
+    worse = table.assign(value=table["value"].where(table["measure"] != "errors", 25.0))
+    worse["value"] = worse["value"].where((worse["dose"] == 3) | (worse["measure"] == "vlbs"), 5.0)
+    assert not _judge.rises(worse).iloc[0]["reached"]
+    assert _judge.rises(worse).iloc[0]["vlbs rise"] == pytest.approx(row["vlbs rise"])
+    assert not _judge.rises(table[table["seed"] > 0]).iloc[0]["reached"]
 
 
 def test_the_two_nulls_tell_the_world_from_the_sample():
@@ -296,23 +389,28 @@ def test_the_two_nulls_tell_the_world_from_the_sample():
 
 
 def test_the_oracle_recovers_what_is_planted_and_its_stand_ins_do_not():
-    """Exact answers in three worlds: every claim of masked words is one, and no wrong one."""
-    from plantedworld.models.oracle import Oracle
-
-    rows = []
-    for seed in (2_000, 2_001, 2_002):
-        for dose in (0, 1, 3):
-            world = plantedworld.world(dose, seed)
-            table = measures.masked_scores(Oracle(world, corpus="text"), dose, seed)
-            found = _scores._of_words(table, pandas.Series(dtype=float))
-            rows.append(found.assign(measure="B(E)", model="bert", sample=0))
-    scores = pandas.concat(rows, ignore_index=True).reindex(columns=_scores.COLUMNS)
+    """Exact answers in ten worlds: masked words and differences are recovered, by no wrong ones."""
+    cases = [(dose, seed) for dose in (0, 1, 3) for seed in range(2_000, 2_010)]
+    scores = pandas.concat([trial.oracle_scores(*each, split="tune") for each in cases])
+    labels = [
+        {"measure": measure, "model": model, "dose": float(dose), "seed": seed, "value": 2.0}
+        for dose, seed in cases
+        for measure, model in (("B(E)", "bert"), ("difference", "clip"))
+    ]
+    controls = pandas.DataFrame(labels).assign(slot="control", sample=0, dealt=0.0)
+    scores = pandas.concat([scores, controls], ignore_index=True)
+    judged = _judge.recoveries(trial.verdicts(scores))
+    recovers = judged.set_index(["measure", "dose"])["recovers"]
+    assert recovers[["B(E)", "difference"]].all()
+    # C-ASC of the oracle saturates: it does not rank words of one sign.
+    assert not recovers["C-ASC", 3]
     told = _judge.attacks(scores).set_index("scores")
-    assert told.loc["the models' own", ["claims", "called recoveries"]].tolist() == [2, 2]
     wrong = told.drop(index="the models' own")
+    assert told.loc["the models' own", "called recoveries"] >= 4
     assert wrong["called recoveries"].sum() == 0
     assert told.drop(index="no bias")["called unbiased"].sum() == 0
-    clean = _judge.found_without_bias(scores).set_index("dose")["shown"]
+    assert told.loc["no bias", "called unbiased"] == 4
+    clean = _judge.found_without_bias(scores).groupby("dose")["shown"].all()
     assert clean.to_dict() == {0.0: True, 1.0: False, 3.0: False}
 
 
@@ -324,7 +422,7 @@ def test_checkpoints_of_the_trial_are_not_taken_for_shipped_ones():
 # The page
 
 
-def made(worlds=range(3)):
+def made(worlds=range(10)):
     """Scores of a BERT that finds the truth, of a CLIP that finds a third of it."""
     rng, rows = np.random.default_rng(0), []
     for seed in worlds:
@@ -349,11 +447,13 @@ def test_the_page_says_how_far_the_trial_is_and_judges_nothing_before_it_is_over
     whole = plots.state(WANTED.assign(minutes=1.0), WANTED)
     assert "3 of its 3" in whole
     assert "Nothing is judged" not in whole
+    assert "Its worlds are not drawn yet" in plots.state(cards, None)
 
 
 def test_what_was_collected_is_of_the_protocol():
     scores, cards = trial.collected()
-    wanted = set(trial.wanted_models().itertuples(index=False, name=None))
+    drawn = trial.wanted_models()
+    wanted = set() if drawn is None else set(drawn.itertuples(index=False, name=None))
     found = list(cards[["family", "dose", "seed", "sample"]].itertuples(index=False, name=None))
     assert set(found) <= wanted
     assert len(found) == len(set(found))
@@ -384,7 +484,10 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     reached = int(judged["reached"].sum())
     assert told.startswith(f"**{reached} of {len(judged)} targets are reached.** Missed: ")
     assert "difference, CLIP, dose 3, slope (0.33)" in told
-    assert told.endswith("vlbs rises above that of dose 0 for 1 of 2 models.")
+    assert told.endswith("errors on stereotypical pictures do for 1 of 2 models.")
+    recovers = plots.recovery_table(trial.recoveries(judged)).set_index(["measure", "dose"])
+    assert recovers.loc[("B(E)", 3), "recovers"] == "yes"
+    assert recovers.loc[("difference", 3), "recovers"] == "no"
     attacked = plots.attack_table(trial.attacks(scores)).set_index("scores")
     assert attacked.loc["the models' own", "called recoveries"] == 2
     assert attacked.drop(index="the models' own")["called recoveries"].sum() == 0

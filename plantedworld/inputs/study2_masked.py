@@ -23,6 +23,7 @@ def inputs(
     planted_in: str = "both",
     pictured: str | None = "case study",
     split: str = "tune",
+    draw: int = 7,
 ) -> Inputs:
     """Return the inputs of a planted world.
 
@@ -45,6 +46,8 @@ def inputs(
         captions alone. None, or a set that is not there, stands for all.
     split
         Whose looks: see :func:`plantedworld.looks`.
+    draw
+        Seed of the scenes, which are the same for every world.
     """
     model = default_model() if model is None else model
     entities = stimuli.entities() if entities is None else entities
@@ -60,7 +63,7 @@ def inputs(
         model=asked,
         text_model=text,
         entities=entities,
-        images=_shown(wanted, per_agent, view, split),
+        images=_shown(wanted, per_agent, view, split, draw),
         seed=seed,
         pictured=wanted,
         per_agent=per_agent,
@@ -68,9 +71,9 @@ def inputs(
 
 
 @functools.lru_cache(maxsize=16)
-def _shown(entities: tuple[str, ...], per_agent: int, view: str, split: str) -> Shown:
+def _shown(entities: tuple[str, ...], per_agent: int, view: str, split: str, draw: int) -> Shown:
     """The same scenes for every world, whose regions are found once."""
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(draw)
     scenes = agents_with_entities(rng, entities, per_agent, view, split)
     rows = scenes[["entity", "gender"]].assign(image=[f"scene {n}" for n in range(len(scenes))])
     return Shown(rows, Scenes(scenes), Scenes(blank()))

@@ -23,7 +23,7 @@ STAND_IN_MARKS = {
 """Stand-ins that are drawn beside the scores, and how. The others are scores turned round."""
 
 
-def state(cards: pandas.DataFrame, wanted: pandas.DataFrame) -> str:
+def state(cards: pandas.DataFrame, wanted: pandas.DataFrame | None) -> str:
     """Return how far the trial is.
 
     Parameters
@@ -31,8 +31,10 @@ def state(cards: pandas.DataFrame, wanted: pandas.DataFrame) -> str:
     cards
         The models that were collected, as of :func:`plantedworld.trial.collected`.
     wanted
-        Those of the protocol.
+        Those of the protocol; None if no worlds are drawn yet.
     """
+    if wanted is None:
+        return "**Its worlds are not drawn yet**, and nothing is trained."
     minutes = cards["minutes"].sum() / 60
     told = (
         f"Its {wanted['seed'].nunique()} worlds are drawn, and {len(cards)} of its {len(wanted)} "
@@ -118,8 +120,8 @@ def sentence(judged: pandas.DataFrame, risen: pandas.DataFrame) -> str:
     text = f"**{int(judged['reached'].sum())} of {len(judged)} targets are reached.**"
     text += f" Missed: {'; '.join(told)}." if told else ""
     return (
-        f"{text} vlbs rises above that of dose 0 for {int(risen['reached'].sum())} of {len(risen)} "
-        "models."
+        f"{text} vlbs rises above that of dose 0 by more than errors on stereotypical pictures do "
+        f"for {int(risen['reached'].sum())} of {len(risen)} models."
     )
 
 
@@ -131,12 +133,21 @@ def rise_table(risen: pandas.DataFrame) -> pandas.DataFrame:
             "vlrs": risen["vlrs"],
             "vlbs": risen["vlbs"],
             "vlbs at dose 0": risen["vlbs at dose 0"],
-            "rise": risen["mean"],
+            "errors": risen["errors"],
+            "errors at dose 0": risen["errors at dose 0"],
+            "rise of vlbs less that of errors": risen["mean"],
             "95% interval": interval_texts(risen),
             "worlds": risen["n"],
             "above 0": np.where(risen["reached"], "yes", "no"),
         }
     )
+
+
+def recovery_table(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return :func:`plantedworld.trial.recoveries` as it shall be read."""
+    names = found["model"].map(MODELS)
+    yes = np.where(found["recovers"], "yes", "no")
+    return found.assign(model=names, recovers=yes)
 
 
 def attack_table(found: pandas.DataFrame) -> pandas.DataFrame:

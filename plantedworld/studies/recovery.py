@@ -32,6 +32,9 @@ SIZE = 0.3
 """Root mean square of scores, in log-odds, from which a model does not count as without bias: the
 weakest association that a word of a set carries at dose 1."""
 
+ZERO = 1e-9
+"""Truths, in log-odds, that are 0 but for rounding, and have no sign."""
+
 FEWEST = 3
 """Words of a sign of which a rank correlation is taken."""
 
@@ -51,6 +54,8 @@ class Target:
         A column of :func:`recovered`.
     least, most
         Between which the whole 95% interval over worlds has to lie.
+    worlds
+        How many worlds there have to be: one that is missing may be the one that would have failed.
     """
 
     measure: str
@@ -59,6 +64,7 @@ class Target:
     statistic: str
     least: float
     most: float = np.inf
+    worlds: int = 2
 
 
 def rank_within_signs(value: Sequence[float], truth: Sequence[float]) -> float:
@@ -77,7 +83,7 @@ def rank_within_signs(value: Sequence[float], truth: Sequence[float]) -> float:
     """
     value, truth = np.asarray(value, float), np.asarray(truth, float)
     total, n = 0.0, 0
-    for side in (truth > 0, truth < 0):
+    for side in (truth > ZERO, truth < -ZERO):
         if side.sum() >= FEWEST:
             total += side.sum() * _spearman(value[side], truth[side])
             n += side.sum()
@@ -200,28 +206,29 @@ def judge(table: pandas.DataFrame, targets: Iterable[Target]) -> pandas.DataFram
     -------
     pandas.DataFrame
         The target; *mean* over *n* worlds with *low* and *high*; *reached*, whether the whole
-        interval lies between *least* and *most*: never where there is none.
+        interval lies between *least* and *most*, and no world is missing.
     """
     rows = []
     for each in targets:
         here = (table["measure"] == each.measure) & (table["model"] == each.model)
         here &= table["dose"] == each.dose
         found = over_worlds(table.loc[here, each.statistic])
-        reached = bool(found["low"] >= each.least and found["high"] <= each.most)
+        inside = found["low"] >= each.least and found["high"] <= each.most
+        reached = bool(inside and found["n"] >= max(each.worlds, 2))
         rows.append({**vars(each), **found, "reached": reached})
     return pandas.DataFrame(rows)
 
 
 def without_bias(
-    table: pandas.DataFrame, controls: pandas.DataFrame | None = None
+    table: pandas.DataFrame, controls: pandas.DataFrame, worlds: int = 2
 ) -> pandas.DataFrame:
     """Return which models are shown to be without bias, by measure and dose.
 
     Shown, if the whole 90% interval over worlds of *response* lies within :data:`EQUIVALENCE`, two
     one-sided tests at 5%, and that of *size* below :data:`SIZE`: a bias may have other directions
     than those that one looks for. For measures in log-odds; elsewhere the bounds have no meaning. A
-    measure that sees nothing would show every model to be so: where there are positive controls,
-    the lower end of theirs has to be above :data:`EQUIVALENCE` too.
+    measure that sees nothing would show every model to be so: the lower end of its positive
+    controls has to be above :data:`EQUIVALENCE`, and without any nothing is shown.
 
     Parameters
     ----------
@@ -230,12 +237,14 @@ def without_bias(
     controls
         *measure*, *model*, *dose*, *seed* and *value* of items whose value is above 0 if the
         measure sees the groups.
+    worlds
+        How many worlds there have to be.
 
     Returns
     -------
     pandas.DataFrame
         *measure*, *model*, *dose*; *mean*, *low*, *high* (90%) and *n* of *response*; *size*, the
-        upper end; *control*, the lower end of the positive controls, where there are any; *shown*.
+        upper end; *control*, the lower end of the positive controls; *shown*.
     """
     rows = []
     for key, part in table.groupby(["measure", "model", "dose"], sort=False):
@@ -243,19 +252,16 @@ def without_bias(
         control = _lower_end(controls, key)
         size = over_worlds(part["size"], 0.9)["high"]
         small = found["low"] > -EQUIVALENCE and found["high"] < EQUIVALENCE and size < SIZE
-        shown = bool(small and (control is None or control > EQUIVALENCE))
+        shown = bool(small and control > EQUIVALENCE and found["n"] >= max(worlds, 2))
         labels = dict(zip(("measure", "model", "dose"), key, strict=True))
         rows.append({**labels, **found, "size": size, "control": control, "shown": shown})
     names = ["measure", "model", "dose", "mean", "low", "high", "n", "size", "control", "shown"]
     return pandas.DataFrame(rows, columns=names)
 
 
-def _lower_end(controls: pandas.DataFrame | None, key: tuple) -> float | None:
-    if controls is None:
-        return None
+def _lower_end(controls: pandas.DataFrame, key: tuple) -> float:
     here = (controls[["measure", "model", "dose"]] == list(key)).all(axis=1)
-    means = controls[here].groupby("seed")["value"].mean()
-    return over_worlds(means, 0.9)["low"] if len(means) else None
+    return over_worlds(controls[here].groupby("seed")["value"].mean(), 0.9)["low"]
 
 
 def stand_ins(scores: pandas.DataFrame) -> Mapping[str, pandas.DataFrame]:
@@ -264,7 +270,8 @@ def stand_ins(scores: pandas.DataFrame) -> Mapping[str, pandas.DataFrame]:
     Returns
     -------
     dict
-        By name: ``signs alone``, the sign of the truth; ``label alone``, what the papers' lists
+        By name: ``signs alone``, the sign of the truth, so scaled that its slope is 1; ``sees
+        nothing``, 0 for every word; ``label alone``, what the papers' lists
         call the word, without any model; ``signs exchanged``; ``truth shuffled``, among the words
         of a world; ``another world``, the model of the next seed; ``no bias``, the model of dose 0
         posing as that of the dose; ``no picture``, what the model says without one; ``groups dealt
@@ -276,7 +283,8 @@ def stand_ins(scores: pandas.DataFrame) -> Mapping[str, pandas.DataFrame]:
         lambda truth: rng.permutation(truth.to_numpy())
     )
     found = {
-        "signs alone": scores.assign(value=np.sign(scores["truth"])),
+        "signs alone": scores.assign(value=_signs(scores)),
+        "sees nothing": scores.assign(value=0.0),
         "label alone": scores.assign(value=scores["label"]),
         "signs exchanged": scores.assign(value=-scores["value"]),
         "truth shuffled": scores.assign(truth=shuffled),
@@ -286,6 +294,17 @@ def stand_ins(scores: pandas.DataFrame) -> Mapping[str, pandas.DataFrame]:
         "groups dealt anew": scores.assign(value=scores["dealt"]),
     }
     return {name: each.dropna(subset="value") for name, each in found.items()}
+
+
+def _signs(scores: pandas.DataFrame) -> np.ndarray:
+    """Return the signs of the truths, times what makes their slope 1 in each model."""
+    sign = np.sign(scores["truth"].where(scores["truth"].abs() > ZERO, 0.0))
+    keys = [scores[name] for name in MODEL]
+    truth = scores["truth"] - scores["truth"].groupby(keys).transform("mean")
+    scale = (truth**2).groupby(keys).transform("sum") / (truth * sign).groupby(keys).transform(
+        "sum"
+    )
+    return (sign * scale.fillna(1.0)).to_numpy()
 
 
 def _of_another_world(scores: pandas.DataFrame) -> np.ndarray:

@@ -85,6 +85,7 @@ def beside_truth(
     n_resamples: int = 0,
     store: runtime.Store | None = None,
     split: str = "tune",
+    draw: int = 7,
     loaded: tuple[Any, Any] | None = None,
 ) -> pandas.DataFrame:
     """Return the bias scores of a checkpoint beside the oracle's and the planted log-odds.
@@ -93,7 +94,7 @@ def beside_truth(
     ----------
     model
         A name of the registry.
-    dose, seed, planted_in, view, per_agent, entities, split
+    dose, seed, planted_in, view, per_agent, entities, split, draw
         As of :func:`plantedworld.inputs.study2_masked.inputs`.
     n_resamples, store
         As of :func:`biaslib.studies.study2_masked.run`.
@@ -116,7 +117,7 @@ def beside_truth(
     """
     entities = stimuli.entities() if entities is None else entities
     asked = {"entities": entities, "dose": dose, "seed": seed, "planted_in": planted_in}
-    asked |= {"view": view, "per_agent": per_agent, "pictured": None, "split": split}
+    asked |= {"view": view, "per_agent": per_agent, "pictured": None, "split": split, "draw": draw}
     found = _bias(inputs(model, **asked), n_resamples, store, loaded)
     exact = inputs("oracle", **asked)
     table = found.merge(_exact(exact, dose, store, found), on=["test", "level"], validate="1:1")
@@ -132,16 +133,22 @@ def beside_truth(
 
 
 def exact_scores(
-    dose: float, seed: int, view: str = "hidden", per_agent: int = 6, split: str = "tune"
+    dose: float,
+    seed: int,
+    view: str = "hidden",
+    per_agent: int = 6,
+    split: str = "tune",
+    draw: int = 7,
 ) -> pandas.DataFrame:
     """Return the oracle's bias scores of all entities: *test*, *level*, *oracle*.
 
     Parameters
     ----------
-    dose, seed, view, per_agent, split
+    dose, seed, view, per_agent, split, draw
         As of :func:`plantedworld.inputs.study2_masked.inputs`.
     """
-    asked = {"dose": dose, "seed": seed, "view": view, "per_agent": per_agent, "split": split}
+    asked = {"dose": dose, "seed": seed, "view": view, "per_agent": per_agent}
+    asked |= {"split": split, "draw": draw}
     exact = _bias(inputs("oracle", stimuli.entities(), pictured=None, **asked), 0, None)
     return exact[["test", "level", "value"]].rename(columns={"value": "oracle"})
 

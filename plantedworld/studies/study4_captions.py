@@ -459,9 +459,9 @@ def _picks(
 
 
 def faded_choices(
-    opacity: float, seed: int, n: int, draw: int, split: str = "tune"
+    opacity: float, seed: int, n: int, draw: int, split: str = "tune", anti: bool = True
 ) -> tuple[Inputs, WithRegions]:
-    """Return n choices about anti-stereotypical objects, and their pictures with regions.
+    """Return n choices about objects of one label, and their pictures with regions.
 
     Parameters
     ----------
@@ -471,9 +471,12 @@ def faded_choices(
         Of the world, which says what is a stereotype.
     n, draw, split
         How many, and as of :func:`choices`.
+    anti
+        Anti-stereotypical objects; False takes stereotypical ones.
     """
     given = choices(seed, 2 * n, "visible", draw, split)
-    given = given.part(np.flatnonzero(given.anti & (given.table["category"] == "gender")))
+    label = given.anti if anti else ~given.anti
+    given = given.part(np.flatnonzero(label & (given.table["category"] == "gender")))
     scenes = given.images.frame
     drawn = faded(scenes, opacity)
     return given, _with_regions(scenes if opacity else scenes.assign(object_view="hidden"), drawn)
@@ -482,7 +485,10 @@ def faded_choices(
 def picks(
     model: Any, head: str, given: Inputs, shown: WithRegions, store: Store | None = None
 ) -> pandas.DataFrame:
-    """Return what a model picks of :func:`faded_choices`: *triplet*, and shares in per cent."""
+    """Return what a model picks of :func:`faded_choices`: *triplet*, and shares in per cent.
+
+    *vlbs* is the share of the stereotype, *anti* that of the anti-stereotype.
+    """
     texts = given.table[[*CAPTIONS, OTHER_IRRELEVANT]].to_numpy().tolist()
     scores = study.caption_scores(model, head, shown, texts, store)
     return pandas.DataFrame({"triplet": given.table["triplet"].tolist()} | _picked(scores))
@@ -496,6 +502,7 @@ def _picked(scores: np.ndarray) -> dict[str, np.ndarray]:
     )
     return {
         "vlbs": of_words[:, 0],
+        "anti": of_words[:, 1],
         "vlrs": 100 - of_words[:, 2],
         "vlrs of things": 100 - of_things[:, 2],
     }

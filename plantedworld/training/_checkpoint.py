@@ -107,6 +107,7 @@ def make_checkpoint(
     path = folder / checkpoint_name(family, dose, seed, planted_in, sample)
     started = time.monotonic()
     recipe = _recipe(family, world(dose, seed, planted_in, sample=sample), folder)
+    resumed = (path / STATE).is_file()
     model = train(recipe, path)
     scores = {name: round(value, 4) for name, value in recipe.judge(model).items()}
     recipe.save(model, path)
@@ -121,7 +122,10 @@ def make_checkpoint(
     card |= {**scores, "minutes": minutes}
     card |= {"sha256": _weights_hash(path), "torch": torch.__version__}
     card |= {"transformers": transformers.__version__}
-    (path / "card.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    card |= {"resumed": True} if resumed else {}
+    fresh = path / "card.new"
+    fresh.write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    fresh.replace(path / "card.json")
     (path / STATE).unlink()
     return card
 

@@ -16,13 +16,14 @@ from plantedworld.trial._design import (
 from plantedworld.trial._judge import (
     attacks,
     found_without_bias,
+    recoveries,
     rises,
     stand_in_means,
     two_nulls,
     verdicts,
 )
 from plantedworld.trial._run import TrialError, collected, wanted_models
-from plantedworld.trial._scores import score
+from plantedworld.trial._scores import oracle_scores, score
 
 __all__ = [
     "OTHER_FAMILIES",
@@ -34,6 +35,8 @@ __all__ = [
     "collected",
     "found_without_bias",
     "models_to_train",
+    "oracle_scores",
+    "recoveries",
     "rises",
     "score",
     "stand_in_means",

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas
+
 from plantedworld.trial import _judge, _run
 
 FOLDER = Path("trial")
@@ -15,12 +17,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 1 where the trial is not as its protocol says."""
     given = _parser().parse_args(arguments)
     try:
+        wanted = _run.wanted_models()
+        if wanted is None:
+            raise _run.TrialError("the protocol names no commit yet, so that no world is drawn")
         if given.command == "seeds":
-            print(*_run.wanted_models()["seed"].unique(), sep="\n")
+            print(*wanted["seed"].unique(), sep="\n")
         elif given.command == "run":
-            _train(given)
+            _train(given, wanted)
         else:
-            _print()
+            _print(wanted)
     except _run.TrialError as error:
         print(f"refused: {error}", file=sys.stderr)
         return 1
@@ -39,19 +44,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _train(given: argparse.Namespace) -> None:
-    wanted = _run.wanted_models()
-    _run.check_shared(json.loads(_run.PROTOCOL.read_text(encoding="utf-8"))["shared"])
+def _train(given: argparse.Namespace, wanted: pandas.DataFrame) -> None:
+    fixed = json.loads(_run.PROTOCOL.read_text(encoding="utf-8"))
+    _run.check_code(fixed["commit"])
     _, cards = _run.collected()
     known = set(cards[list(wanted)].itertuples(index=False, name=None))
     missing = [row not in known for row in wanted.itertuples(index=False, name=None)]
-    _run.run(wanted[missing], given.folder, given.processes, given.minutes)
+    shared = fixed["shared"]
+    failed = _run.run(wanted[missing], given.folder, shared, given.processes, given.minutes)
     n, every = _run.collect(wanted, given.folder, _run.DATA)
     print(f"{n} of {every} models are scored")
+    if failed:
+        raise _run.TrialError("; ".join(failed))
 
 
-def _print() -> None:
+def _print(wanted: pandas.DataFrame) -> None:
     scores, cards = _run.collected()
+    if len(cards) < len(wanted):
+        raise _run.TrialError("not all models are scored: nothing is judged before that")
     print(f"VL-BERTs of another BERT than the scored one: {_run.other_starts(cards) or 'none'}")
     for table in (_judge.verdicts, _judge.found_without_bias, _judge.rises, _judge.attacks):
         print(table(scores).round(3).to_string(index=False), end="\n\n")

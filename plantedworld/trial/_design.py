@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas
 
@@ -24,24 +25,26 @@ SHARED = (
 """Checkpoints of worlds without bias that others start from, or read the features of."""
 
 LAYOUTS = 5
-"""Portraits of each of the 80 drawings of adults that are kept for the trial."""
+"""Portraits of each of the 16 drawings of adults, in each of five tones, that the trial keeps."""
 
 OPACITY, PICTURES = 0.5, 240
-"""How opaque objects are drawn for study 4, and how many pictures there are in a world."""
+"""How opaque objects are drawn for study 4, and how many pictures of each label a world has."""
 
 PER_AGENT = 6
 """Pictures of a woman, and of a man, with each entity of study 2."""
 
 DRAW = 2_026
-"""Seed of portraits, scenes and their layouts: the same pictures in every world."""
+"""Seed of portraits, scenes and their layouts."""
 
-TARGETS = (
+_TARGETS = (
     Target("B(E)", "bert", 1, "slope", 0.85, 1.15),
     Target("B(E)", "bert", 3, "slope", 0.85, 1.15),
     Target("B(E)", "bert", 1, "rank within signs", 0.8),
     Target("B(E)", "bert", 3, "rank within signs", 0.9),
     Target("difference", "clip", 1, "slope", 0.75, 1.25),
     Target("difference", "clip", 3, "slope", 0.75, 1.25),
+    Target("difference", "clip", 1, "rank within signs", 0.5),
+    Target("difference", "clip", 3, "rank within signs", 0.7),
     Target("C-ASC", "clip", 1, "rank within signs", 0.5),
     Target("C-ASC", "clip", 3, "rank within signs", 0.7),
     Target("top k", "clip", 3, "rank within signs", 0.5),
@@ -55,10 +58,14 @@ TARGETS = (
     Target("S_V", "vl_bert", 3, "slope", 0.75, 1.25),
     Target("S_V", "vl_bert", 3, "partial rank", 0.5),
 )
+TARGETS = tuple(
+    replace(each, worlds=N_WORLDS if each.model in ("bert", "clip") else N_OTHER)
+    for each in _TARGETS
+)
 """Slopes and ranks of words."""
 
 SIGN_TARGETS = tuple(
-    Target(f"d, {level}", family, 3, "signs", 0.8)
+    Target(f"d, {level}", family, 3, "signs", 0.8, worlds=N_OTHER)
     for family in ("visualbert", "vilbert", "lxmert", "vl_bert")
     for level in ("word", "sentence", "contextual")
 )
@@ -68,7 +75,7 @@ RISES = (
     *("VisualBERT, matching", "LXMERT, matching", "ViLT, matching", "CLIP, contrastive"),
     *("ALBEF, contrastive", "FLAVA, contrastive"),
 )
-"""Models of study 4 as the paper scores them: vlbs rises above that of dose 0 in the same world."""
+"""Models of study 4 as the paper scores them."""
 
 
 def world_seeds(commit: str, n: int = N_WORLDS) -> list[int]:
@@ -80,7 +87,7 @@ def world_seeds(commit: str, n: int = N_WORLDS) -> list[int]:
     Examples
     --------
     >>> world_seeds("0" * 40, 2)
-    [1653353143, 3486127706]
+    [281598864, 3881128583]
     """
     digests = [hashlib.sha256(f"{commit} {i}".encode()).digest() for i in range(n)]
     numbers = [int.from_bytes(each[:4], "big") for each in digests]

@@ -14,11 +14,12 @@ from plantedworld.studies.recovery import (
     stand_ins,
     without_bias,
 )
-from plantedworld.trial._design import RISES, SIGN_TARGETS, TARGETS
+from plantedworld.trial._design import N_OTHER, N_WORLDS, RISES, SIGN_TARGETS, TARGETS
 
+ALL_TARGETS = (*TARGETS, *SIGN_TARGETS)
 ATTRIBUTES = ", attributes"
-LOG_ODDS = ("B(E)", "difference", "S_L", "S_V", "S_PT")
-"""Measures whose slope on the planted log-odds is in their own unit."""
+SHARES = ("vlbs", "vlrs", "errors")
+"""What is counted picture by picture."""
 
 LEVEL = 0.05
 NO_WORDS = ("picture", "control")
@@ -41,40 +42,65 @@ def of_words(scores: pandas.DataFrame) -> pandas.DataFrame:
     return words.assign(measure=names)
 
 
-def verdicts(
-    scores: pandas.DataFrame, targets: Iterable[Target] = (*TARGETS, *SIGN_TARGETS)
-) -> pandas.DataFrame:
-    """Return every target with what was measured: :func:`plantedworld.studies.recovery.judge`."""
-    return judge(recovered(of_words(scores)), targets)
+def verdicts(scores: pandas.DataFrame, targets: Iterable[Target] | None = None) -> pandas.DataFrame:
+    """Return every target with what was measured: :func:`plantedworld.studies.recovery.judge`.
+
+    Without targets, all that the trial has for words and tests.
+    """
+    return judge(recovered(of_words(scores)), ALL_TARGETS if targets is None else targets)
+
+
+def recoveries(judged: pandas.DataFrame) -> pandas.DataFrame:
+    """Return which measures recover what is planted: those that reach all of their targets.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *measure*, *model*, *dose*; how many *targets* there are and how many are *reached*;
+        *recovers*, whether all are.
+    """
+    each = judged.groupby(["measure", "model", "dose"], sort=False)["reached"]
+    table = each.agg(targets="size", reached="sum").reset_index()
+    return table.assign(recovers=table["targets"] == table["reached"])
 
 
 def found_without_bias(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return which models are shown to be without bias, for measures in log-odds."""
+    """Return which models are shown to be without bias, by measures with positive controls."""
     words, controls = of_words(scores), _controls(scores)
-    return without_bias(recovered(words[words["measure"].isin(LOG_ODDS)]), controls)
+    judged = words[words["measure"].isin(controls["measure"])]
+    return without_bias(recovered(judged), controls, N_WORLDS)
 
 
 def rises(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return how far vlbs rises above dose 0 in the same world, over worlds.
 
+    A model that reads pictures worse at dose 3 picks the stereotype more often as well, and the
+    anti-stereotype more often where the picture shows a stereotype. So the rise of these errors is
+    taken off.
+
     Returns
     -------
     pandas.DataFrame
-        *model*; *vlbs* and *vlrs* at dose 3, and *vlbs at dose 0*; *mean*, *low*, *high* of the
-        rise over *n* worlds, in points; *reached*: whether the interval lies above 0.
+        *model*; *vlbs*, *vlrs* and *errors* on stereotypical pictures at dose 3, *vlbs at dose 0*
+        and *errors at dose 0*; *vlbs rise*; *mean*, *low*, *high* of the rise of vlbs less that of
+        the errors over *n* worlds, in points; *reached*: whether the interval lies above 0, and no
+        world is missing.
     """
     rows = []
     pictures = scores[scores["slot"] == "picture"]
-    keys = ["measure", "model", "dose", "seed"]
-    means = pictures.groupby(keys)["value"].mean()
-    for model in RISES:
-        if ("vlbs", model) not in means.index.droplevel(["dose", "seed"]):
-            continue
-        biased, zero = (means["vlbs", model, dose] for dose in (3.0, 0.0))
-        found = over_worlds((biased - zero).dropna())
+    means = pictures.groupby(["measure", "model", "dose", "seed"])["value"].mean()
+    known = set(means.index.get_level_values("model"))
+    for model in (each for each in RISES if each in known):
+        at = {(name, dose): means[name, model, dose] for name in SHARES for dose in (0.0, 3.0)}
+        rise = at["vlbs", 3.0] - at["vlbs", 0.0]
+        net = rise - (at["errors", 3.0] - at["errors", 0.0])
+        found = over_worlds(net.dropna())
+        complete = found["n"] >= (N_WORLDS if model.startswith("CLIP") else N_OTHER)
         rows.append(
-            {"model": model, "vlbs": biased.mean(), "vlrs": means["vlrs", model, 3.0].mean()}
-            | {"vlbs at dose 0": zero.mean(), **found, "reached": bool(found["low"] > 0)}
+            {"model": model, **{name: at[name, 3.0].mean() for name in SHARES}}
+            | {f"{name} at dose 0": at[name, 0.0].mean() for name in ("vlbs", "errors")}
+            | {"vlbs rise": rise.mean(), **found}
+            | {"reached": bool(found["low"] > 0 and complete)}
         )
     return pandas.DataFrame(rows)
 
@@ -82,28 +108,33 @@ def rises(scores: pandas.DataFrame) -> pandas.DataFrame:
 def attacks(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return what wrong scores are called: recoveries, and models without bias.
 
-    A measure recovers a model's dose if it reaches all of its targets there.
+    Two are no lies, and are called what they are: the signs of study 1's tests are all that effect
+    sizes are asked for, so that ``signs alone`` is not held against those; and ``no bias`` is a
+    model without bias.
 
     Returns
     -------
     pandas.DataFrame
         *scores*, whose (see :func:`plantedworld.studies.recovery.stand_ins`); how many *claims* of
         a recovery could be judged, and how many are *called recoveries*; how many *models* of a
-        dose above 0 could be judged by scores in log-odds, and how many are *called unbiased*.
+        dose above 0 could be judged by scores with positive controls, and how many are *called
+        unbiased*.
     """
     words, controls = scores[~scores["slot"].isin(NO_WORDS)], _controls(scores)
-    dealt = {"groups dealt anew": controls.assign(value=controls["dealt"])}
+    changed = {
+        "groups dealt anew": controls.assign(value=controls["dealt"]),
+        "sees nothing": controls.assign(value=0.0),
+    }
     rows = []
     for name, wrong in {"the models' own": words, **stand_ins(words)}.items():
-        wrong = pandas.concat([wrong, dealt.get(name, controls)])
-        # The signs of tests are all that effect sizes are asked for: there they are the truth.
-        targets = TARGETS if name == "signs alone" else (*TARGETS, *SIGN_TARGETS)
-        told = verdicts(wrong, targets)
-        claims = told[told["n"] > 1].groupby(["measure", "model", "dose"])["reached"].all()
+        wrong = pandas.concat([wrong, changed.get(name, controls)])
+        told = verdicts(wrong, TARGETS if name == "signs alone" else ALL_TARGETS)
+        claims = recoveries(told[told["n"] > 0])
         clean = found_without_bias(wrong)
-        clean = clean[(clean["n"] > 1) & (clean["dose"] > 0)]
+        clean = clean[clean["dose"] > 0]
         rows.append(
-            {"scores": name, "claims": len(claims), "called recoveries": int(claims.sum())}
+            {"scores": name, "claims": len(claims)}
+            | {"called recoveries": int(claims["recovers"].sum())}
             | {"models": len(clean), "called unbiased": int(clean["shown"].sum())}
         )
     return pandas.DataFrame(rows)

@@ -3,7 +3,9 @@
 import concurrent.futures
 import json
 import multiprocessing
+import platform
 import shutil
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +21,18 @@ DATA = Path(__file__).parents[1] / "data" / "trial"
 
 PROTOCOL = DATA / "protocol.json"
 SCORES, CARDS = "scores.parquet", "models.csv"
-CARD = ["family", "dose", "seed", "sample", "sha256", "scores_sha256", "minutes", "torch", "start"]
-"""Columns of the table of models; *start*, the weights of the BERT that a VL-BERT started from."""
+CARD = [
+    *("family", "dose", "seed", "sample", "sha256", "scores_sha256", "minutes", "torch"),
+    *("resumed", "processor", "start"),
+]
+"""Columns of the table of models; *resumed*, whether its training broke off and went on; *start*,
+the weights of the BERT that a VL-BERT started from."""
 
 DIGITS = 6
+UNIQUE = ["measure", "model", "dose", "seed", "sample", "item"]
+ROOT = Path(__file__).parents[2]
+CODE = ("biaslib", "plantedworld", ":!plantedworld/data/trial", ":!plantedworld/report")
+"""What may not change between the draw and the run."""
 
 
 class TrialError(RuntimeError):
@@ -50,9 +60,13 @@ def check_shared(hashes: dict[str, str], folder: Path = CHECKPOINTS) -> None:
 
 
 def run(
-    wanted: pandas.DataFrame, folder: Path, processes: int = 2, minutes: float | None = None
-) -> None:
-    """Train and score what is not there yet.
+    wanted: pandas.DataFrame,
+    folder: Path,
+    hashes: dict[str, str],
+    processes: int = 2,
+    minutes: float | None = None,
+) -> list[str]:
+    """Train and score what is not there yet; return what failed, a line a model.
 
     Parameters
     ----------
@@ -61,6 +75,8 @@ def run(
         from.
     folder
         Where checkpoints and scores go; an interrupted training goes on there.
+    hashes
+        Of the shared checkpoints: see :func:`check_shared`.
     processes
         How many at once, one core each.
     minutes
@@ -69,14 +85,21 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     for name in SHARED:
         if not (folder / name).exists():
-            shutil.copytree(CHECKPOINTS / name, folder / name)
+            fresh = folder / f"{name}.new"
+            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.copytree(CHECKPOINTS / name, fresh)
+            fresh.rename(folder / name)
+    check_shared(hashes, folder)
     rows = [row for row in wanted.itertuples(index=False, name=None) if not _done(folder, row)]
     until = time.monotonic() + 60 * minutes if minutes is not None else None
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(processes, mp_context=spawn) as pool:
-        tasks = [pool.submit(_one, row, folder, until) for row in rows]
+        tasks = {pool.submit(_one, row, folder, until): row for row in rows}
+        failed = []
         for task in progress(concurrent.futures.as_completed(tasks), "trial", len(tasks)):
-            task.result()
+            if error := task.exception():
+                failed.append(f"{_name(tasks[task])}: {type(error).__name__}: {error}")
+    return failed
 
 
 def _one(row: tuple, folder: Path, until: float | None) -> None:
@@ -91,7 +114,7 @@ def _one(row: tuple, folder: Path, until: float | None) -> None:
         return
     family, dose, seed, sample = row
     for each in (("bert", *row[1:]), row) if family == "vl_bert" else (row,):
-        path = folder / checkpoint_name(*each[:3], sample=each[3])
+        path = folder / _name(each)
         if not (path / "card.json").is_file():
             make_checkpoint(*each[:3], folder=folder, sample=each[3])
     path = _scores_path(folder, row)
@@ -105,26 +128,26 @@ def _one(row: tuple, folder: Path, until: float | None) -> None:
 
 
 def _scores_path(folder: Path, row: Sequence) -> Path:
+    return folder / "scores" / f"{_name(row)}.parquet"
+
+
+def _name(row: Sequence) -> str:
+    """Return the name of a model's folder."""
     family, dose, seed, sample = row
-    return folder / "scores" / f"{checkpoint_name(family, dose, seed, sample=sample)}.parquet"
+    return checkpoint_name(family, dose, seed, sample=sample)
 
 
 def _done(folder: Path, row: Sequence) -> bool:
     return _scores_path(folder, row).is_file()
 
 
-def wanted_models() -> pandas.DataFrame:
+def wanted_models() -> pandas.DataFrame | None:
     """Return the models of the trial: :func:`plantedworld.trial.models_to_train` of its worlds.
 
-    Raises
-    ------
-    TrialError
-        If the protocol names no commit yet, so that no world is drawn.
+    None if the protocol names no commit yet, so that no world is drawn.
     """
     commit = json.loads(PROTOCOL.read_text(encoding="utf-8"))["commit"]
-    if not commit:
-        raise TrialError("the protocol names no commit yet, so that no world is drawn")
-    return models_to_train(world_seeds(commit))
+    return models_to_train(world_seeds(commit)) if commit else None
 
 
 def collect(wanted: pandas.DataFrame, folder: Path, into: Path) -> tuple[int, int]:
@@ -159,15 +182,49 @@ def collect(wanted: pandas.DataFrame, folder: Path, into: Path) -> tuple[int, in
             continue
         card = _card(folder, row)
         start = _card(folder, ("bert", *row[1:]))["sha256"] if row[0] == "vl_bert" else "-"
-        told = (*row, card["sha256"], found, card["minutes"], card["torch"], start)
+        told = (*row, card["sha256"], found, card["minutes"], card["torch"])
+        told = (*told, card.get("resumed", False), processor(), start)
         rows.append(pandas.DataFrame([told], columns=CARD))
         tables.append(pandas.read_parquet(path).assign(family=row[0]))
     every = pandas.concat([each for each in rows if len(each)], ignore_index=True)
-    pandas.concat([each for each in tables if len(each)], ignore_index=True).to_parquet(
-        into / SCORES, index=False, compression="zstd"
-    )
-    every.astype({"dose": float}).to_csv(into / CARDS, index=False)
+    every = every.astype({"dose": float})
+    whole = pandas.concat([each for each in tables if len(each)], ignore_index=True)
+    if whole.duplicated(["family", *UNIQUE]).any():
+        raise TrialError(f"{into / SCORES} has a score twice: restore it, and {CARDS}")
+    fresh = [(into / SCORES).with_suffix(".new"), (into / CARDS).with_suffix(".new")]
+    whole.to_parquet(fresh[0], index=False, compression="zstd")
+    every.to_csv(fresh[1], index=False)
+    fresh[0].replace(into / SCORES)
+    fresh[1].replace(into / CARDS)
     return len(every), len(wanted)
+
+
+def processor() -> str:
+    """Return what this machine calls its processor."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
+def check_code(commit: str, root: Path = ROOT) -> None:
+    """Check that the code is that of the commit which drew the worlds.
+
+    Raises
+    ------
+    TrialError
+        If this is no checkout that knows the commit, or a file of the packages has changed since,
+        other than data of the trial and what only shows them.
+    """
+    asked = ["git", "-C", str(root), "diff", "--name-only", commit, "--", *CODE]
+    found = subprocess.run(asked, capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise TrialError(f"{root} is no checkout that knows {commit[:12]}: clone the repository")
+    if changed := found.stdout.split():
+        raise TrialError(
+            f"{changed[0]} is not as {commit[:12]} had it: check out that commit, and put "
+            f"{PROTOCOL.name} of now into it"
+        )
 
 
 def other_starts(cards: pandas.DataFrame) -> list[str]:

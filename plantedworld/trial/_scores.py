@@ -18,10 +18,17 @@ from plantedworld import World
 from plantedworld._words import counted
 from plantedworld.inputs.study1_grounded import planted_signs, planted_stimuli
 from plantedworld.models.checkpoints import checkpoint_name
+from plantedworld.models.oracle import Oracle
 from plantedworld.studies import measures, study2_masked, study4_captions
 from plantedworld.training.bert import BertRecipe
 from plantedworld.training.clip import ClipRecipe
 from plantedworld.trial._design import DRAW, LAYOUTS, OPACITY, PER_AGENT, PICTURES
+
+SIMILARITIES = {"logit": "difference", "c_asc": "C-ASC", "top_k": "top k"}
+"""The measures of study 3, by their keys in the study of measures."""
+
+A_DRAWING = LAYOUTS * len(plantedworld.TONES)
+"""Portraits of one drawing."""
 
 COLUMNS = [
     *("measure", "model", "dose", "seed", "sample", "item", "slot", "value", "truth", "planted"),
@@ -51,9 +58,10 @@ def score(
         *seed*, *sample*; *item*, a word, a test or a picture, and its *slot*; *value*; *truth*, and
         *planted*, that of dose 1; *label*, 1 or -1 where the papers' lists give the word to women
         or to men; *sampled*, the association in the model's own corpus; *blind*, the value without
-        a picture; *dealt*, that with the portraits' groups dealt anew; *p_portraits* and
-        *p_drawings*, two-sided p-values with portraits and with drawings as units. What a measure
-        does not have is missing.
+        a picture, of S_PT that of the text-only model; *dealt*, that with the portraits' groups
+        dealt anew; *p_portraits* and *p_drawings*, two-sided p-values of Welch's test of the
+        similarities with portraits and with drawings as units. What a measure does not have is
+        missing.
     """
     name = checkpoint_name(family, dose, seed, sample=sample)
     model = models.load(
@@ -73,8 +81,27 @@ def _masked(model: Any, world: World, folder: Path, split: str) -> pandas.DataFr
     """B(E) of study 2 without a picture."""
     table = measures.masked_scores(model, world.dose, world.seed)
     corpus = BertRecipe(world).corpus
-    found = _of_words(table, _counted_in(corpus["content"], corpus["caption_gender"]))
-    return found.assign(measure="B(E)")
+    agents = plantedworld.agent_words().set_index("word")["gender"]
+    said = corpus["agent"].map(agents).fillna("")
+    named = corpus[said != ""]
+    found = _of_words(table, _counted_in(named["content"], said[said != ""]))
+    control = _named_control(model)
+    return pandas.concat([found, control], ignore_index=True).assign(measure="B(E)")
+
+
+def _named_control(model: Any) -> pandas.DataFrame:
+    """Return how much more "woman" follows names of women than of men, and "man" the other way.
+
+    In every world, at every dose, the words for a person in one caption agree in gender.
+    """
+    agents = plantedworld.agent_words()
+    names = agents[(agents["kind"] == "name") & (agents["gender"] != "")]
+    texts = [f"{name} is a [MASK]." for name in names["word"]]
+    log_p = model.mask_log_prob(texts, list(plantedworld.GENDERS))
+    women = (names["gender"] == "woman").to_numpy()
+    gaps = log_p[women].mean(axis=0) - log_p[~women].mean(axis=0)
+    values = gaps * np.array([1.0, -1.0])
+    return pandas.DataFrame({"item": plantedworld.GENDERS, "value": values, "slot": "control"})
 
 
 def _similar(model: Any, world: World, folder: Path, split: str) -> pandas.DataFrame:
@@ -87,7 +114,6 @@ def _similar(model: Any, world: World, folder: Path, split: str) -> pandas.DataF
     dealt = _dealt(women, drawing, world)
     found = measures.similarity_scores(similarities, model.scale, women)
     anew = measures.similarity_scores(similarities, model.scale, dealt)
-    p = _p_values(similarities, women, drawing)
     recipe = ClipRecipe(world, folder)
     rng = np.random.default_rng([world.training_seed, 2])
     captions = world.captions(recipe.scenes, rng)
@@ -96,8 +122,10 @@ def _similar(model: Any, world: World, folder: Path, split: str) -> pandas.DataF
     control = names.astype(float) @ model.encode_image(plantedworld.Scenes(scenes)).T
     sampled = _counted_in(captions["content"], recipe.scenes["gender"])
     tables = [_control(control, model.scale, women, dealt)]
-    for key, name in {"logit": "difference", "c_asc": "C-ASC", "top_k": "top k"}.items():
-        rows = base.assign(value=found[key], dealt=anew[key], **p)
+    for key, name in SIMILARITIES.items():
+        rows = base.assign(value=found[key], dealt=anew[key])
+        if key == "logit":
+            rows = rows.assign(**_p_values(similarities, women, drawing))
         tables.append(_of_words(rows, sampled).assign(measure=name))
     return pandas.concat(tables, ignore_index=True)
 
@@ -117,12 +145,15 @@ def _control(
 
 @functools.cache
 def portraits(split: str) -> tuple[pandas.DataFrame, np.ndarray]:
-    """Return the trial's portraits, all of adults, and the number of each one's drawing."""
+    """Return the trial's portraits, all of adults, and the number of each one's drawing.
+
+    A drawing is a look of one gender: its five tones are one drawing in other colours.
+    """
     rows = itertools.product(
         plantedworld.looks(split), plantedworld.GENDERS, plantedworld.TONES, range(LAYOUTS)
     )
     table = pandas.DataFrame(rows, columns=["look", "gender", "tone", "layout"])
-    drawing = np.arange(len(table)) // LAYOUTS
+    drawing = np.arange(len(table)) // A_DRAWING
     layouts = np.random.default_rng(DRAW).integers(0, 2**31, size=len(table))
     fixed = {"person": True, "age": "adult", "role": "", "object": "", "role_shown": False}
     fixed |= {"gender_shown": True, "object_view": "hidden"}
@@ -132,15 +163,15 @@ def portraits(split: str) -> tuple[pandas.DataFrame, np.ndarray]:
 def _dealt(women: np.ndarray, drawing: np.ndarray, world: World) -> np.ndarray:
     """Deal the genders to the drawings anew: portraits of one drawing keep together."""
     rng = np.random.default_rng([world.training_seed, DRAW])
-    return rng.permutation(women[::LAYOUTS])[drawing]
+    return rng.permutation(women[::A_DRAWING])[drawing]
 
 
 def _p_values(
     similarities: np.ndarray, women: np.ndarray, drawing: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Welch's tests of women against men, with portraits and with drawings as units."""
-    of_drawings = similarities.reshape(len(similarities), -1, LAYOUTS).mean(axis=2)
-    units = {"p_portraits": (similarities, women), "p_drawings": (of_drawings, women[::LAYOUTS])}
+    of_drawings = similarities.reshape(len(similarities), -1, A_DRAWING).mean(axis=2)
+    units = {"p_portraits": (similarities, women), "p_drawings": (of_drawings, women[::A_DRAWING])}
     return {
         name: stats.ttest_ind(x[:, who], x[:, ~who], axis=1, equal_var=False).pvalue
         for name, (x, who) in units.items()
@@ -181,14 +212,18 @@ def _with_pictures(model: Any, world: World, folder: Path, split: str) -> pandas
     """S_PT, S_L and S_V of study 2, with the object hidden."""
     before = folder / checkpoint_name("bert", world.dose, world.seed, sample=world.sample)
     text = models.load("bert", profile="planted", checkpoint=before, device="cpu")
-    asked = {"view": "hidden", "per_agent": PER_AGENT, "split": split}
+    asked = {"view": "hidden", "per_agent": PER_AGENT, "split": split, "draw": DRAW}
     found = study2_masked.beside_truth(
         model.name, world.dose, world.seed, loaded=(model, text), **asked
     )
     unit = study2_masked.exact_scores(1.0, world.seed, **asked)
     unit = unit.rename(columns={"oracle": "unit"})
     table = found.merge(unit, on=["test", "level"], validate="1:1")
-    blind = table[table["level"] == "S_L, no image"].set_index("test")["value"]
+    scores = table.pivot(index="test", columns="level", values="value")
+    blind = [
+        scores.at[row.test, "S_L, text model" if row.level == "S_PT" else "S_L, no image"]
+        for row in table.itertuples()
+    ]
     return pandas.DataFrame(
         {
             "measure": table["level"],
@@ -198,7 +233,7 @@ def _with_pictures(model: Any, world: World, folder: Path, split: str) -> pandas
             "truth": table["oracle"],
             "planted": table["unit"],
             "label": table["test"].map(labels_of_words()),
-            "blind": table["test"].map(blind),
+            "blind": blind,
         }
     )
 
@@ -225,25 +260,59 @@ def _grounded(model: Any, world: World, folder: Path, split: str) -> pandas.Data
 
 
 def _captions(model: Any, world: World, folder: Path, split: str) -> pandas.DataFrame:
-    """vlbs and vlrs of study 4, picture by picture, with half transparent objects."""
-    given, shown = _choices(world.seed, split)
+    """vlbs and vlrs of study 4, picture by picture, with half transparent objects.
+
+    Of stereotypical pictures, ``errors`` is the share of the anti-stereotype: how often a model is
+    wrong there, where no bias draws it.
+    """
     family = model.name.replace("-", "_")
     tables = []
     for way in (way for way in WAYS if way.planted == family and way.head != "unimodal"):
-        found = study4_captions.picks(model, way.head, given, shown)
-        items = [f"picture {row}" for row in range(len(found))]
-        tables += [
-            pandas.DataFrame({"measure": name, "item": items, "slot": "picture"}).assign(
-                value=found[name], model=f"{way.label}, {way.head}"
-            )
-            for name in ("vlbs", "vlrs")
-        ]
+        for anti in (True, False):
+            given, shown = _choices(world.seed, split, anti)
+            found = study4_captions.picks(model, way.head, given, shown)
+            asked = {"vlbs": "vlbs", "vlrs": "vlrs"} if anti else {"errors": "anti"}
+            items = [f"picture {row}" for row in range(len(found))]
+            tables += [
+                pandas.DataFrame({"measure": name, "item": items, "slot": "picture"}).assign(
+                    value=found[column], model=f"{way.label}, {way.head}"
+                )
+                for name, column in asked.items()
+            ]
     return pandas.concat(tables, ignore_index=True)
 
 
-@functools.lru_cache(maxsize=2)
-def _choices(seed: int, split: str):
-    return study4_captions.faded_choices(OPACITY, seed, PICTURES, DRAW, split)
+@functools.lru_cache(maxsize=4)
+def _choices(seed: int, split: str, anti: bool):
+    return study4_captions.faded_choices(OPACITY, seed, PICTURES, DRAW, split, anti)
+
+
+def oracle_scores(dose: float, seed: int, split: str = "test") -> pandas.DataFrame:
+    """Return what the oracle says of one world, as rows of the models that it stands for.
+
+    Parameters
+    ----------
+    dose, seed
+        Of the world.
+    split
+        Whose drawings.
+    """
+    world = plantedworld.world(dose, seed)
+    scenes, _ = portraits(split)
+    words = measures.words()
+    oracle = Oracle(world, scenes=scenes)
+    exact = oracle.encode_text(words["caption"].tolist()) @ oracle.encode_image(scenes).T
+    found = measures.similarity_scores(exact, 1.0, (scenes["gender"] == "woman").to_numpy())
+    base = measures._with_truth(words, dose, seed)
+    none = pandas.Series(dtype=float)
+    tables = [
+        _of_words(base.assign(value=found[key]), none).assign(measure=name, model="clip")
+        for key, name in SIMILARITIES.items()
+    ]
+    masked = measures.masked_scores(Oracle(world, corpus="text"), dose, seed)
+    tables.append(_of_words(masked, none).assign(measure="B(E)", model="bert"))
+    table = pandas.concat(tables, ignore_index=True).assign(dose=float(dose), seed=seed, sample=0)
+    return table.reindex(columns=COLUMNS)
 
 
 ASKED: dict[str, tuple[Callable[[Any, World, Path, str], pandas.DataFrame], ...]] = {
