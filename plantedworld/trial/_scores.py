@@ -20,8 +20,6 @@ from plantedworld.inputs.study1_grounded import planted_signs, planted_stimuli
 from plantedworld.models.checkpoints import checkpoint_name
 from plantedworld.models.oracle import Oracle
 from plantedworld.studies import measures, study2_masked, study4_captions
-from plantedworld.training.bert import BertRecipe
-from plantedworld.training.clip import ClipRecipe
 from plantedworld.trial._design import DRAW, LAYOUTS, OPACITY, PER_AGENT, PICTURES
 
 SIMILARITIES = {"logit": "difference", "c_asc": "C-ASC", "top_k": "top k"}
@@ -80,6 +78,9 @@ def score(
 def _masked(model: Any, world: World, folder: Path, split: str) -> pandas.DataFrame:
     """B(E) of study 2 without a picture."""
     table = measures.masked_scores(model, world.dose, world.seed)
+    # Only here: a page that shows the trial does not depend on recipes.
+    from plantedworld.training.bert import BertRecipe
+
     corpus = BertRecipe(world).corpus
     agents = plantedworld.agent_words().set_index("word")["gender"]
     said = corpus["agent"].map(agents).fillna("")
@@ -114,6 +115,8 @@ def _similar(model: Any, world: World, folder: Path, split: str) -> pandas.DataF
     dealt = _dealt(women, drawing, world)
     found = measures.similarity_scores(similarities, model.scale, women)
     anew = measures.similarity_scores(similarities, model.scale, dealt)
+    from plantedworld.training.clip import ClipRecipe
+
     recipe = ClipRecipe(world, folder)
     rng = np.random.default_rng([world.training_seed, 2])
     captions = world.captions(recipe.scenes, rng)
