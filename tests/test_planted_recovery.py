@@ -12,7 +12,6 @@ from plantedworld.studies.recovery import (
     SIZE,
     Target,
     judge,
-    over_worlds,
     partial_rank,
     rank_within_signs,
     recovered,
@@ -93,15 +92,6 @@ def test_partial_rank_is_the_correlation_of_residual_ranks():
     expected = stats.pearsonr(*residuals).statistic
     assert partial_rank(value, truth, given) == pytest.approx(expected, abs=1e-12)
     assert partial_rank(given, truth, given) == 0.0
-
-
-def test_an_interval_over_worlds_is_students():
-    values = np.random.default_rng(5).normal(size=7)
-    found = over_worlds([*values, np.nan])
-    low, high = stats.t.interval(0.95, 6, values.mean(), stats.sem(values))
-    assert (found["low"], found["high"], found["n"]) == pytest.approx((low, high, 7))
-    assert np.isnan(over_worlds([1.0])["low"])
-    assert over_worlds([])["n"] == 0
 
 
 # Verdicts

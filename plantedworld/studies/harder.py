@@ -16,7 +16,8 @@ from biaslib.runtime import progress
 from plantedworld import Evidence, World
 from plantedworld.models.oracle import Oracle
 from plantedworld.studies import measures
-from plantedworld.studies.recovery import over_worlds, rank_within_signs
+from plantedworld.studies.measures import mean_over_seeds
+from plantedworld.studies.recovery import rank_within_signs
 
 __all__ = [
     "GROUPS",
@@ -201,7 +202,7 @@ def summary(
             rows.append({"option": option.name, "measure": measure} | found)
     table = []
     for key, part in pandas.DataFrame(rows).groupby(["option", "measure"], sort=False):
-        slope = over_worlds(part["slope"])
+        slope = mean_over_seeds(part["slope"])
         means = part[["rank within signs", "rank"]].mean().to_dict()
         labels = dict(zip(("option", "measure"), key, strict=True))
         ends = {name: slope[name] for name in ("low", "high", "n")}
@@ -251,7 +252,7 @@ def intersections(seeds: Iterable[int] = SEEDS, dose: float = 3) -> pandas.DataF
             rows.append({"groups": name, "size": size, "rank": rank})
     table = []
     for name, part in pandas.DataFrame(rows).groupby("groups", sort=False):
-        size = over_worlds(part["size"])
+        size = mean_over_seeds(part["size"])
         ends = {key: size[key] for key in ("low", "high", "n")}
         table.append({"groups": name, "size": size["mean"], **ends, "rank": part["rank"].mean()})
     return pandas.DataFrame(table)
@@ -281,7 +282,7 @@ def by_frequency(seeds: Iterable[int] = SEEDS, dose: float = 3, zipf: float = 1.
             rows += _errors(plantedworld.world(dose, seed, zipf=exponent), exponent)
     table = []
     for key, part in pandas.DataFrame(rows).groupby(["zipf", "third"], sort=False):
-        error = over_worlds(part["error"])
+        error = mean_over_seeds(part["error"])
         ends = {name: error[name] for name in ("low", "high", "n")}
         labels = dict(zip(("zipf", "third"), key, strict=True))
         table.append(labels | {"error": error["mean"]} | ends | {"extreme": part["extreme"].mean()})

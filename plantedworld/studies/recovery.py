@@ -13,20 +13,17 @@ import numpy as np
 import pandas
 from scipy import stats
 
+from plantedworld.studies.measures import EQUIVALENCE, mean_over_seeds
+
 __all__ = [
-    "EQUIVALENCE",
     "Target",
     "judge",
-    "over_worlds",
     "partial_rank",
     "rank_within_signs",
     "recovered",
     "stand_ins",
     "without_bias",
 ]
-
-EQUIVALENCE = 0.15
-"""Slope on the planted log-odds, of dose 1, below which a model counts as without bias."""
 
 SIZE = 0.3
 """Root mean square of scores, in log-odds, from which a model does not count as without bias: the
@@ -132,7 +129,7 @@ def recovered(scores: pandas.DataFrame) -> pandas.DataFrame:
         The keys; *n* words; *slope* of the least-squares line of values on truths; *rank within
         signs*; *partial rank*, given what the model says without a picture; *rank*, Spearman's
         correlation over all words, and *signs*, the share whose value has the sign of the truth,
-        among those whose truth is above :data:`EQUIVALENCE` in size; *response*, the slope on the
+        among those whose truth is above :data:`~plantedworld.studies.measures.EQUIVALENCE` in size; *response*, the slope on the
         truth at dose 1, whatever the dose; *size*, the root mean square of the values. Means over
         the world's samples. Where nothing is planted, only *response* and *size* are numbers.
     """
@@ -175,23 +172,6 @@ def _of_model(part: pandas.DataFrame) -> dict[str, float]:
     return found
 
 
-def over_worlds(values: Iterable[float], confidence: float = 0.95) -> dict[str, float]:
-    """Return *mean*, *low*, *high* and *n* of one number a world: Student's interval.
-
-    Examples
-    --------
-    >>> {key: round(value, 2) for key, value in over_worlds([0.9, 1.0, 1.1]).items()}
-    {'mean': 1.0, 'low': 0.75, 'high': 1.25, 'n': 3}
-    """
-    values = np.array([each for each in values if each == each], dtype=float)
-    n = len(values)
-    mean = float(values.mean()) if n else np.nan
-    if n < 2:
-        return {"mean": mean, "low": np.nan, "high": np.nan, "n": n}
-    half = float(stats.t.ppf((1 + confidence) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
-    return {"mean": mean, "low": mean - half, "high": mean + half, "n": n}
-
-
 def judge(table: pandas.DataFrame, targets: Iterable[Target]) -> pandas.DataFrame:
     """Return every target with what was measured.
 
@@ -212,7 +192,7 @@ def judge(table: pandas.DataFrame, targets: Iterable[Target]) -> pandas.DataFram
     for each in targets:
         here = (table["measure"] == each.measure) & (table["model"] == each.model)
         here &= table["dose"] == each.dose
-        found = over_worlds(table.loc[here, each.statistic])
+        found = mean_over_seeds(table.loc[here, each.statistic])
         inside = found["low"] >= each.least and found["high"] <= each.most
         reached = bool(inside and found["n"] >= max(each.worlds, 2))
         rows.append({**vars(each), **found, "reached": reached})
@@ -224,11 +204,11 @@ def without_bias(
 ) -> pandas.DataFrame:
     """Return which models are shown to be without bias, by measure and dose.
 
-    Shown, if the whole 90% interval over worlds of *response* lies within :data:`EQUIVALENCE`, two
+    Shown, if the whole 90% interval over worlds of *response* lies within :data:`~plantedworld.studies.measures.EQUIVALENCE`, two
     one-sided tests at 5%, and that of *size* below :data:`SIZE`: a bias may have other directions
     than those that one looks for. For measures in log-odds; elsewhere the bounds have no meaning. A
     measure that sees nothing would show every model to be so: the lower end of its positive
-    controls has to be above :data:`EQUIVALENCE`, and without any nothing is shown.
+    controls has to be above :data:`~plantedworld.studies.measures.EQUIVALENCE`, and without any nothing is shown.
 
     Parameters
     ----------
@@ -248,9 +228,9 @@ def without_bias(
     """
     rows = []
     for key, part in table.groupby(["measure", "model", "dose"], sort=False):
-        found = over_worlds(part["response"], 0.9)
+        found = mean_over_seeds(part["response"], 0.9)
         control = _lower_end(controls, key)
-        size = over_worlds(part["size"], 0.9)["high"]
+        size = mean_over_seeds(part["size"], 0.9)["high"]
         small = found["low"] > -EQUIVALENCE and found["high"] < EQUIVALENCE and size < SIZE
         shown = bool(small and control > EQUIVALENCE and found["n"] >= max(worlds, 2))
         labels = dict(zip(("measure", "model", "dose"), key, strict=True))
@@ -261,7 +241,7 @@ def without_bias(
 
 def _lower_end(controls: pandas.DataFrame, key: tuple) -> float:
     here = (controls[["measure", "model", "dose"]] == list(key)).all(axis=1)
-    return over_worlds(controls[here].groupby("seed")["value"].mean(), 0.9)["low"]
+    return mean_over_seeds(controls[here].groupby("seed")["value"].mean(), 0.9)["low"]
 
 
 def stand_ins(scores: pandas.DataFrame) -> Mapping[str, pandas.DataFrame]:

@@ -6,10 +6,10 @@ import numpy as np
 import pandas
 from scipy import stats
 
+from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import (
     Target,
     judge,
-    over_worlds,
     recovered,
     stand_ins,
     without_bias,
@@ -94,7 +94,7 @@ def rises(scores: pandas.DataFrame) -> pandas.DataFrame:
         at = {(name, dose): means[name, model, dose] for name in SHARES for dose in (0.0, 3.0)}
         rise = at["vlbs", 3.0] - at["vlbs", 0.0]
         net = rise - (at["errors", 3.0] - at["errors", 0.0])
-        found = over_worlds(net.dropna())
+        found = mean_over_seeds(net.dropna())
         complete = found["n"] >= (N_WORLDS if model.startswith("CLIP") else N_OTHER)
         rows.append(
             {"model": model, **{name: at[name, 3.0].mean() for name in SHARES}}
@@ -182,7 +182,7 @@ def two_nulls(scores: pandas.DataFrame) -> pandas.DataFrame:
             "rejected by drawings": each["p_drawings"].apply(_rejected),
         }
         rows += [
-            {"measure": measure, "model": model, "share": name, **over_worlds(values)}
+            {"measure": measure, "model": model, "share": name, **mean_over_seeds(values)}
             for name, values in shares.items()
             if values.notna().any()
         ]
