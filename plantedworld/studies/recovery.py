@@ -129,7 +129,7 @@ def recovered(scores: pandas.DataFrame) -> pandas.DataFrame:
         The keys; *n* words; *slope* of the least-squares line of values on truths; *rank within
         signs*; *partial rank*, given what the model says without a picture; *rank*, Spearman's
         correlation over all words, and *signs*, the share whose value has the sign of the truth,
-        among those whose truth is above :data:`~plantedworld.studies.measures.EQUIVALENCE` in size; *response*, the slope on the
+        among those whose truth is above ``EQUIVALENCE`` in size; *response*, the slope on the
         truth at dose 1, whatever the dose; *size*, the root mean square of the values. Means over
         the world's samples. Where nothing is planted, only *response* and *size* are numbers.
     """
@@ -204,11 +204,11 @@ def without_bias(
 ) -> pandas.DataFrame:
     """Return which models are shown to be without bias, by measure and dose.
 
-    Shown, if the whole 90% interval over worlds of *response* lies within :data:`~plantedworld.studies.measures.EQUIVALENCE`, two
+    Shown, if the whole 90% interval over worlds of *response* lies within ``EQUIVALENCE``, two
     one-sided tests at 5%, and that of *size* below :data:`SIZE`: a bias may have other directions
     than those that one looks for. For measures in log-odds; elsewhere the bounds have no meaning. A
     measure that sees nothing would show every model to be so: the lower end of its positive
-    controls has to be above :data:`~plantedworld.studies.measures.EQUIVALENCE`, and without any nothing is shown.
+    controls has to be above ``EQUIVALENCE``, and without any nothing is shown.
 
     Parameters
     ----------
