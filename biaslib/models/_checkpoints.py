@@ -42,12 +42,14 @@ def require_family(folder: str | Path, entry: Entry) -> None:
 
 
 def _kinds_of_transformers(family: str) -> Collection[str]:
-    """Return the kinds of which transformers has dual encoders, or masked language models."""
+    """Return the kinds of which transformers has dual encoders, masked or generative models."""
     from transformers.models.auto import modeling_auto
 
     masked = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     dual = modeling_auto.MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING_NAMES
-    return {"clip": dual, "bert": masked, "text": masked}.get(family, ())
+    writing = modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+    of_family = {"clip": dual, "bert": masked, "text": masked, "generative": writing}
+    return of_family.get(family, ())
 
 
 def require_kind(folder: str | Path, kinds: Collection[str], name: str) -> None:

@@ -40,9 +40,10 @@ def read_network(
     name: str,
     optional: Iterable[str] = (),
     ignored: Iterable[str] = ("*.position_ids",),
+    numbers: torch.dtype = torch.float32,
     **changes: Any,
 ) -> tuple[transformers.PreTrainedModel, set[str]]:
-    """Load a network's weights in float32, and say which of the optional ones were not there.
+    """Load a network's weights, and say which of the optional ones were not there.
 
     Parameters
     ----------
@@ -55,6 +56,8 @@ def read_network(
     optional, ignored
         Patterns, as of a shell, of weights that may be missing, and of weights in the file that
         nothing reads.
+    numbers
+        What the weights are kept as.
     **changes
         Settings of the configuration to replace.
 
@@ -72,7 +75,7 @@ def read_network(
     config = transformers.AutoConfig.from_pretrained(folder, **LOCAL, **changes)
     with quiet():
         model, info = network.from_pretrained(
-            folder, config=config, dtype=torch.float32, output_loading_info=True, **LOCAL
+            folder, config=config, dtype=numbers, output_loading_info=True, **LOCAL
         )
     require_complete(info, name, allowed_missing=optional, allowed_unexpected=ignored)
     return model, set(info["missing_keys"])

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 UNKNOWN_REVISION = "main, recorded at first download"
 
+WITH_OPTIONS = ("detector", "generative")
+"""Families whose models take options of their own."""
+
 REGISTRY = {entry.name: entry for entry in ENTRIES}
 
 
@@ -97,7 +100,8 @@ def load(
     Parameters
     ----------
     name
-        A name of :func:`available`.
+        A name of :func:`available`; a repository of the model hub, ``owner/name``, or a folder,
+        whose files tell what it is (:func:`biaslib.models.own.identify`).
     profile
         ``planted`` or ``paper``; ``None`` takes that of the run. In ``planted``, the models of
         which the planted world has tiny checkpoints are those. In ``paper``, weights are
@@ -114,7 +118,8 @@ def load(
     **options
         Of what a profile provides: in ``planted`` the world, ``dose`` (by default 3), ``seed`` and
         ``planted_in`` (``both``, ``text`` or ``images``); released weights leave them out. Of
-        ``detector``: those of :func:`biaslib.models.detector.load`.
+        ``detector``: those of :func:`biaslib.models.detector.load`; of generative models: ``score``
+        and ``prompts`` of :func:`biaslib.models.generative.load`.
 
     Returns
     -------
@@ -156,6 +161,10 @@ def load(
     >>> load("oracle", dose=1, seed=0).mask_log_prob(["the person is a [MASK]."], ["nurse"]).shape
     (1, 1)
     """
+    if checkpoint is None and _is_place(name):
+        from biaslib.models.own import identify
+
+        name, checkpoint = identify(name, profile)
     _require_known_options(name, options)
     maker = _maker(name, profile) if checkpoint is None else None
     if maker is not None:
@@ -188,10 +197,17 @@ def load(
     return model
 
 
+def _is_place(name: str) -> bool:
+    """Tell whether a name is that of a folder or a repository, and not of a registered model."""
+    return str(name) not in {**REGISTRY, **_provided()} and (
+        "/" in str(name) or Path(name).is_dir()
+    )
+
+
 def _require_known_options(name: str, options: dict[str, Any]) -> None:
     """Refuse options of a registered model that neither it nor a profile's provider takes."""
     unknown = sorted(set(options) - _provided_options())
-    if unknown and name in REGISTRY and REGISTRY[name].family != "detector":
+    if unknown and name in REGISTRY and REGISTRY[name].family not in WITH_OPTIONS:
         raise TypeError(
             f"the model {name!r} takes no option {unknown[0]!r}; leave it out"
             f"{' and set BIASLIB_PRECISION' if 'precision' in unknown else ''}"

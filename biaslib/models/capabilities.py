@@ -14,6 +14,7 @@ Name                                 Method                                   Us
 ``encode texts and images apart``    ``encode_text``, ``encode_image``        studies 3 and 4
 ``give unimodal vectors``            these with ``encoder="unimodal"``        study 4
 ``match images and texts``           ``match(images, texts)``                 study 4
+``give likelihoods of texts``        ``log_likelihood(images, texts)``        one's own
 ``find regions of pictures``         ``regions(images)``                      region models
 ===================================  =======================================  =================
 
@@ -38,6 +39,7 @@ __all__ = [
     "ENCODE",
     "FILL",
     "FILL_WITH_IMAGES",
+    "LIKELIHOOD",
     "MATCH",
     "NAMES",
     "UNIMODAL",
@@ -57,9 +59,13 @@ FILL_WITH_IMAGES = "fill masks with images"
 ENCODE = "encode texts and images apart"
 UNIMODAL = "give unimodal vectors"
 MATCH = "match images and texts"
+LIKELIHOOD = "give likelihoods of texts"
 DETECT = "find regions of pictures"
 
-NAMES = (EMBED, EMBED_WITH_IMAGES, FILL, FILL_WITH_IMAGES, ENCODE, UNIMODAL, MATCH, DETECT)
+NAMES = (
+    *(EMBED, EMBED_WITH_IMAGES, FILL, FILL_WITH_IMAGES, ENCODE, UNIMODAL, MATCH, LIKELIHOOD),
+    DETECT,
+)
 """All capabilities that there are."""
 
 

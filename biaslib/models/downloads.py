@@ -37,6 +37,9 @@ SETTINGS = (
     "open_clip_config.json",
     "preprocessor_config.json",
     "processor_config.json",
+    "video_preprocessor_config.json",
+    "chat_template.jinja",
+    "chat_template.json",
     *TOKENIZERS,
     "*.model",
 )

@@ -114,7 +114,7 @@ def _family_of(folder: Path) -> str:
     readers = {each: entry.name for entry in reversed(REGISTRY.values()) for each in entry.kinds}
     if kind in readers:
         return readers[kind]
-    for name in ("clip", "bert"):
+    for name in _in_order(architectures):
         try:
             _checkpoints.require_family(folder, REGISTRY[name])
         except CheckpointError:
@@ -123,10 +123,19 @@ def _family_of(folder: Path) -> str:
     raise CheckpointError(
         f"{folder} is a checkpoint of {kind!r} ({', '.join(architectures) or 'no architecture'}), "
         f"which no family here reads: {', '.join(sorted(readers))}, dual encoders such as CLIP, "
-        "and text encoders with masked words. Register its family (biaslib.models.register), or "
-        "wrap it in a class with capabilities and the methods that biaslib.models.capabilities "
-        "lists for them, and pass OwnModel(...) with an object of it"
+        "text encoders with masked words, and generative models such as LLaVA. Register its family "
+        "(biaslib.models.register), or wrap it in a class with capabilities and the methods that "
+        "biaslib.models.capabilities lists for them, and pass OwnModel(...) with an object of it"
     )
+
+
+def _in_order(architectures: list[str]) -> tuple[str, ...]:
+    """Return the names whose families read many kinds, those that write first if a model does.
+
+    BLIP's name stands for dual encoders and for generative models alike: its class tells.
+    """
+    writes = any(each.endswith("ForConditionalGeneration") for each in architectures)
+    return ("smolvlm", "clip", "bert") if writes else ("clip", "bert", "smolvlm")
 
 
 def load_own(given: str | Path, profile: str | None = None, device: str | None = None) -> OwnModel:

@@ -15,6 +15,7 @@ import torch
 import transformers
 import yaml
 from PIL import Image
+from support import generative_models
 from support.official import save_official
 from support.small_models import random_parameters
 
@@ -362,6 +363,7 @@ def _detector(path: Path) -> None:
 
 
 BUILDERS: dict[str, Callable[[Path], None]] = {
+    "smolvlm": generative_models.idefics,
     "bert": _bert,
     "bert-large": _bert,
     "roberta": _roberta,

@@ -1,0 +1,583 @@
+"""Generative models that read pictures and write text: LLaVA, Qwen-VL, SmolVLM and so on.
+
+One adapter for all that ``AutoModelForImageTextToText`` of transformers loads. They have neither a
+matching head nor masks; what they have is the probability of every text after a prompt with a
+picture, and of that :class:`Generative` makes five scores (:data:`SCORES`), and study 2's cloze.
+"""
+
+import copy
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from scipy.special import logsumexp
+
+from biaslib.models._batches import precision
+from biaslib.models._checkpoints import read_config
+from biaslib.models._continuations import Continuations, Inputs, Row, settled
+from biaslib.models._entries import Entry
+from biaslib.models._masks import AMONG, MASK
+from biaslib.models._networks import LOCAL, quiet, read_network
+from biaslib.models._revisions import revision_of
+from biaslib.models._words import require_fitting, require_known_words, token_limit
+from biaslib.models.capabilities import FILL, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
+from biaslib.models.errors import CheckpointError
+from biaslib.models.images import pictures
+from biaslib.runtime import progress, unknown_name
+
+__all__ = [
+    "PROMPTS",
+    "SCORES",
+    "Choice",
+    "Generative",
+    "Likelihoods",
+    "Prompts",
+    "load",
+]
+
+SCORES = {
+    "total": "log-likelihood of the caption",
+    "mean": "log-likelihood of the caption by token",
+    "gain": "log-likelihood of the caption less that without the picture",
+    "choice": "log-probability of choosing the caption, over all orders",
+    "yes": "log odds of yes, the caption fits",
+}
+"""What a caption can be scored by, and what it is called."""
+
+LETTERS = "ABCDEFGH"
+MOST_OPTIONS = 4
+"""Captions that a choice is asked among at most: of these there are 24 orders."""
+
+GREY = 128
+"""The neutral picture is of this grey all over."""
+
+TRIED_SIDE = 224
+"""Width and height of the picture of noise that a network is tried out with."""
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """What a model is told beside a picture.
+
+    Attributes
+    ----------
+    describe
+        Before a caption whose likelihood is asked for.
+    choose
+        Before a choice; ``{options}`` stands for the captions, each behind its letter.
+    judge
+        Before yes or no; ``{caption}`` stands for the caption.
+    """
+
+    describe: str = "Describe the picture in one sentence."
+    choose: str = "Which caption fits the picture?\n{options}\nAnswer with the letter alone."
+    judge: str = 'Does the caption "{caption}" fit the picture? Answer yes or no.'
+
+
+PROMPTS = Prompts()
+PROMPTS_OF = {"paligemma": Prompts(describe="caption en")}
+"""Of kinds of models that were trained with words of their own."""
+
+
+@dataclass(frozen=True)
+class Likelihoods:
+    """How likely texts are.
+
+    Attributes
+    ----------
+    total
+        Natural logarithms of the texts' probabilities, (n, c).
+    tokens
+        Of how many tokens each is, (n, c).
+    """
+
+    total: np.ndarray
+    tokens: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Natural logarithm by token, (n, c): minus what transformers calls the loss."""
+        return self.total / self.tokens
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a model chooses among captions.
+
+    Attributes
+    ----------
+    log_p
+        Mean over all orders of the natural logarithm of a caption's share among the letters,
+        (n, c).
+    by_place
+        Mean over all orders of the share of each letter, (n, c): 1 / c for a model that pays no
+        heed to where a caption stands.
+    """
+
+    log_p: np.ndarray
+    by_place: np.ndarray
+
+
+class Generative:
+    """A model that writes text after a prompt with a picture.
+
+    Parameters
+    ----------
+    network
+        Of ``AutoModelForImageTextToText``, a decoder.
+    processor
+        Its processor, with tokenizer and, where there is one, chat template.
+    name, revision
+        What the stamp says of it; the revision names score and prompts as well, since stored
+        answers depend on them.
+    device
+        Where the network runs.
+    prompts
+        What it is told.
+    score
+        One of :data:`SCORES`: what :meth:`match` gives.
+
+    Raises
+    ------
+    CheckpointError
+        If the network gives no likelihood of texts, or ignores pictures: both are tried out.
+    """
+
+    capabilities = frozenset({LIKELIHOOD, MATCH, FILL, FILL_WITH_IMAGES})
+
+    def __init__(
+        self,
+        network,
+        processor,
+        name: str,
+        revision: str,
+        device: str,
+        prompts: Prompts = PROMPTS,
+        score: str = "mean",
+    ) -> None:
+        self.network = network.to(device).eval()
+        self.processor, self.tokenizer = processor, processor.tokenizer
+        self.name, self.weights, self.device = name, revision, device
+        self.prompts, self.score = prompts, score
+        self.limit = token_limit(self.tokenizer, network.config)
+        self.image_tokens = _image_tokens(network, processor)
+        self.scorer = settled(
+            Continuations(self.network, device, self.image_tokens),
+            self._tried_rows(0),
+            self._tried_rows(1),
+            name,
+        )
+
+    @property
+    def revision(self) -> str:
+        """The weights, and what else answers depend on."""
+        return f"{self.weights}; {self.score}; {self.prompts}"
+
+    def scored_by(self, score: str, prompts: Prompts | None = None) -> "Generative":
+        """Return the same model with another score, or other prompts.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such score.
+        """
+        if score not in SCORES:
+            raise unknown_name("score", score, SCORES)
+        other = copy.copy(self)
+        other.score, other.prompts = score, prompts or self.prompts
+        return other
+
+    def log_likelihood(
+        self, images: Any, texts: Sequence[Sequence[str]], without: str = ""
+    ) -> Likelihoods:
+        r"""Return how likely c texts are after the prompt, each beside its image.
+
+        .. math:: \sum_t \log P(w_t \mid w_{<t}, \text{prompt}, \text{image})
+
+        The prompt is ``prompts.describe`` in the model's chat template; what ends an answer is not
+        scored. The image is encoded once for all of its texts.
+
+        Parameters
+        ----------
+        images
+            n images, as :func:`biaslib.models.images.pictures` takes them.
+        texts
+            n rows of c texts.
+        without
+            ``"picture"`` leaves the image out of the prompt, ``"content"`` makes it grey all over,
+            of the same size: baselines that are not the same.
+
+        Raises
+        ------
+        ValueError
+            If the rows differ in number or length, a text is empty, longer than the model reads,
+            or has words that the model does not know.
+        """
+        if without not in ("", "picture", "content"):
+            raise unknown_name("baseline", without, ("picture", "content"))
+        seen = pictures(images)
+        texts = _rows(texts, len(seen))
+        change = {"": _same, "picture": _nothing, "content": _grey}[without]
+
+        def ask(picture: np.ndarray, row: Sequence[str]) -> list[np.ndarray]:
+            inputs = self._inputs(change(picture), self.prompts.describe)
+            return self._log_probs([self._row(inputs, text) for text in row])
+
+        found = self._each(seen, texts, ask)
+        total = np.array([[each.sum() for each in row] for row in found])
+        return Likelihoods(total, np.array([[len(each) for each in row] for row in found]))
+
+    def choose(self, images: Any, texts: Sequence[Sequence[str]]) -> Choice:
+        """Return which of c captions the model chooses, asked in all orders of the captions.
+
+        Parameters
+        ----------
+        images, texts
+            As of :meth:`log_likelihood`.
+
+        Raises
+        ------
+        ValueError
+            If there are more captions than :data:`MOST_OPTIONS`, or fewer than two, and as of
+            :meth:`log_likelihood`.
+        """
+        seen = pictures(images)
+        texts = _rows(texts, len(seen))
+        c = len(texts[0])
+        if not 2 <= c <= MOST_OPTIONS:
+            raise ValueError(f"a choice is among 2 to {MOST_OPTIONS} captions, and here are {c}")
+        orders = np.array(list(itertools.permutations(range(c))))
+
+        def ask(picture: np.ndarray, row: Sequence[str]) -> np.ndarray:
+            rows = []
+            for order in orders:
+                lines = (f"{LETTERS[at]}. {row[which]}" for at, which in enumerate(order))
+                prompt = self.prompts.choose.format(options="\n".join(lines))
+                inputs = self._inputs(picture, prompt)
+                rows += [self._row(inputs, letter) for letter in LETTERS[:c]]
+            return _totals(self._log_probs(rows)).reshape(len(orders), c)
+
+        letters = np.array(self._each(seen, texts, ask))
+        letters -= logsumexp(letters, axis=2, keepdims=True)
+        places = np.argsort(orders, axis=1)
+        of_caption = np.take_along_axis(letters, places[None], axis=2)
+        return Choice(of_caption.mean(axis=1), np.exp(letters).mean(axis=1))
+
+    def yes_no(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
+        """Return log P(yes) less log P(no), asked whether each caption fits its image, (n, c).
+
+        Parameters
+        ----------
+        images, texts
+            As of :meth:`log_likelihood`.
+        """
+        seen = pictures(images)
+        texts = _rows(texts, len(seen))
+
+        def ask(picture: np.ndarray, row: Sequence[str]) -> np.ndarray:
+            rows = []
+            for caption in row:
+                inputs = self._inputs(picture, self.prompts.judge.format(caption=caption))
+                rows += [self._row(inputs, answer) for answer in ("yes", "no")]
+            return _totals(self._log_probs(rows)).reshape(-1, 2)
+
+        return np.array([found[:, 0] - found[:, 1] for found in self._each(seen, texts, ask)])
+
+    def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
+        """Return how well c captions fit each of n images by the model's ``score``, (n, c).
+
+        Parameters
+        ----------
+        images, texts
+            As of :meth:`log_likelihood`.
+        """
+        if self.score == "yes":
+            return self.yes_no(images, texts)
+        if self.score == "choice":
+            return self.choose(images, texts).log_p
+        found = self.log_likelihood(images, texts)
+        if self.score == "gain":
+            return found.total - self.log_likelihood(images, texts, without="picture").total
+        return found.mean if self.score == "mean" else found.total
+
+    def mask_log_prob(
+        self,
+        texts: Sequence[str],
+        candidates: Sequence[str],
+        images: Any = None,
+        pieces: str = "chain",
+        among: str = "vocabulary",
+    ) -> np.ndarray:
+        r"""Return how likely words are at each text's ``[MASK]``, by completing the text.
+
+        .. math:: \log P(w, \text{what follows} \mid \text{what stands before}, \text{image})
+
+        A network that writes from left to right has no probability of a word given what follows
+        it. Two words at one place, or one word after two beginnings, are compared all the same:
+        what follows is the same. The text stands after ``prompts.describe``.
+
+        Parameters
+        ----------
+        texts
+            n texts with one ``[MASK]`` each.
+        candidates
+            k words.
+        images
+            n images; None leaves them out of the prompt.
+        pieces
+            ``chain``: words of several tokens are scored token by token. There is no other way.
+        among
+            ``vocabulary``, or ``candidates``: of a text, renormalised over these.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n, k), natural logarithms.
+
+        Raises
+        ------
+        ValueError
+            If a text has not exactly one ``[MASK]``, there are no candidates, or words are
+            unknown.
+        UnknownNameError
+            If ``pieces`` or ``among`` is none of those.
+        """
+        if pieces != "chain":
+            raise unknown_name("way of scoring pieces", pieces, ("chain",))
+        if among not in AMONG:
+            raise unknown_name("among", among, AMONG)
+        if isinstance(texts, str) or isinstance(candidates, str):
+            raise TypeError("pass a list of texts and a list of candidates, not one string")
+        if not len(texts) or not len(candidates):
+            raise ValueError("there are no texts or no candidates: the set is empty")
+        for text in texts:
+            if text.count(MASK) != 1:
+                raise ValueError(f"{text!r} has {text.count(MASK)} times {MASK}, not once")
+        seen = [None] * len(texts) if images is None else pictures(images)
+        if len(seen) != len(texts):
+            raise ValueError(f"{len(texts)} texts need as many images, and here are {len(seen)}")
+
+        def ask(picture: np.ndarray | None, text: str) -> np.ndarray:
+            inputs = self._inputs(picture, self.prompts.describe)
+            rows, starts = [], []
+            for word in candidates:
+                row, start = self._row_from(inputs, text.replace(MASK, word), text.index(MASK))
+                rows.append(row)
+                starts.append(start)
+            scored = self._log_probs(rows)
+            return np.array([each[at:].sum() for each, at in zip(scored, starts, strict=True)])
+
+        found = np.array(self._each(seen, texts, ask))
+        return found - logsumexp(found, axis=1, keepdims=True) if among == AMONG[1] else found
+
+    def _each(self, seen: Any, texts: Sequence, ask: Callable) -> list:
+        """Ask for every picture with its texts, one after the other."""
+        label = f"{self.name}: {len(texts):,} images"
+        several = len(texts) > 1
+        shown = progress(range(len(texts)), label) if several else range(len(texts))
+        return [ask(None if seen[at] is None else np.asarray(seen[at]), texts[at]) for at in shown]
+
+    def _log_probs(self, rows: list[Row]) -> list[np.ndarray]:
+        counts = np.array([len(row.prompt) + len(row.answer) for row in rows])
+        require_fitting(counts, self.limit, self.name, counted="with prompt and picture")
+        return self.scorer.log_probs(rows)
+
+    # Prompts and texts as tokens
+
+    def rendered(self, prompt: str, picture: bool = True) -> str:
+        """Return a prompt as the model gets it: in its chat template, if it has one.
+
+        Raises
+        ------
+        CheckpointError
+            If the template loses the prompt.
+        """
+        if not getattr(self.processor, "chat_template", None):
+            return f"{getattr(self.processor, 'image_token', '')}{prompt}" if picture else prompt
+        content = [{"type": "image"}] * picture + [{"type": "text", "text": prompt}]
+        told = self.processor.apply_chat_template(
+            [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
+        )
+        if prompt not in told:
+            raise CheckpointError(
+                f"the chat template of {self.name} loses what it is asked: of {prompt!r} it makes "
+                f"{told!r}"
+            )
+        return told
+
+    def _inputs(self, picture: np.ndarray | None, prompt: str) -> Inputs:
+        """Return what the network takes of a prompt with a picture, or without one."""
+        text = self.rendered(prompt, picture is not None)
+        options = {"return_tensors": "pt", "add_special_tokens": not self._begins_itself(text)}
+        if picture is not None:
+            found = self.processor(text=[text], images=[picture], **options)
+        else:
+            found = self._without_picture(text, prompt, options)
+        wanted = {name: each for name, each in found.items() if name not in ("labels",)}
+        return {name: torch.as_tensor(each) for name, each in wanted.items()}
+
+    def _without_picture(self, text: str, prompt: str, options: dict) -> dict[str, Any]:
+        """Return the inputs of a prompt alone.
+
+        Processors without a template may put what belongs to the prompt beside the picture: there
+        it is the prompt with a picture, less the tokens of the picture.
+        """
+        if getattr(self.processor, "chat_template", None):
+            return self.processor(text=[text], **options)
+        grey = np.full((TRIED_SIDE, TRIED_SIDE, 3), GREY, dtype=np.uint8)
+        whole = self._inputs(grey, prompt)
+        ids = whole["input_ids"][0].tolist()
+        kept = [at for at, number in enumerate(ids) if number not in self.image_tokens]
+        return {
+            name: each[:, kept]
+            for name, each in whole.items()
+            if each.shape == whole["input_ids"].shape and not each.is_floating_point()
+        }
+
+    def _begins_itself(self, text: str) -> bool:
+        """Tell whether a rendered prompt has the token already that every text begins with."""
+        first = self.tokenizer.bos_token
+        return bool(first) and text.startswith(first)
+
+    def _row(self, inputs: Inputs, text: str) -> Row:
+        return self._row_from(inputs, text, 0)[0]
+
+    def _row_from(self, inputs: Inputs, text: str, place: int) -> tuple[Row, int]:
+        """Return a text behind a prompt, and the number of the token that a character is in."""
+        if not text.strip():
+            raise ValueError("a caption is empty, and has no likelihood")
+        before = self.tokenizer.decode(inputs["input_ids"][0, -4:].tolist())
+        gap = "" if before[-1:].isspace() else " "
+        if self.tokenizer.unk_token_id is not None:
+            require_known_words(self.tokenizer, [text])
+        encoded = self.tokenizer(
+            gap + text,
+            add_special_tokens=False,
+            split_special_tokens=True,
+            return_offsets_mapping=True,
+        )
+        ids, ends = encoded["input_ids"], [end for _, end in encoded["offset_mapping"]]
+        if self.image_tokens.intersection(ids):
+            raise ValueError(f"{text!r} holds what stands for a picture; leave it out")
+        start = next(at for at, end in enumerate(ends) if end > place + len(gap))
+        return Row(inputs, ids), start
+
+    def _tried_rows(self, seed: int) -> list[Row]:
+        """Return rows of two prompts with a picture of noise, to try the network out."""
+        side = (TRIED_SIDE, TRIED_SIDE, 3)
+        noise = np.random.default_rng(seed).integers(0, 256, side, dtype=np.uint8)
+        words = [self.tokenizer.convert_ids_to_tokens(_plain(self.tokenizer, n)) for n in range(3)]
+        prompts = (self.prompts.describe, f"{self.prompts.describe} {self.prompts.describe}")
+        rows = []
+        for prompt in prompts:
+            inputs = self._inputs(noise, prompt)
+            for answer in ([0, 1, 2], [2, 2, 0, 1, 1]):
+                ids = self.tokenizer.convert_tokens_to_ids([words[at] for at in answer])
+                rows.append(Row(inputs, ids))
+        return rows
+
+
+def _plain(tokenizer: Any, n: int) -> int:
+    """Return the number of the n-th plain token from the middle of a vocabulary."""
+    special = {*tokenizer.all_special_ids, *tokenizer.get_added_vocab().values()}
+    middle = len(tokenizer) // 2
+    numbers = [*range(middle, len(tokenizer)), *range(middle)]
+    return [each for each in numbers if each not in special][n]
+
+
+def _same(picture: np.ndarray) -> np.ndarray:
+    return picture
+
+
+def _nothing(picture: np.ndarray) -> None:
+    return None
+
+
+def _grey(picture: np.ndarray) -> np.ndarray:
+    return np.full_like(picture, GREY)
+
+
+def _totals(log_probs: list[np.ndarray]) -> np.ndarray:
+    return np.array([each.sum() for each in log_probs])
+
+
+def _rows(texts: Sequence[Sequence[str]], n: int) -> list[list[str]]:
+    """Return n rows of texts, or say what is wrong with them."""
+    if isinstance(texts, str) or any(isinstance(row, str) for row in texts):
+        raise TypeError("texts are one row of captions an image: a list of lists")
+    rows = [list(row) for row in texts]
+    if not n or len(rows) != n:
+        raise ValueError(f"{len(rows)} rows of captions need as many images, and here are {n}")
+    if len({len(row) for row in rows}) != 1 or not rows[0]:
+        raise ValueError("every image needs the same number of captions, and one at least")
+    return rows
+
+
+def _image_tokens(network: Any, processor: Any) -> frozenset[int]:
+    """Return the numbers of the tokens that stand for pictures.
+
+    Raises
+    ------
+    CheckpointError
+        If the tokenizer does not know the token, and would spell it.
+    """
+    token = getattr(processor, "image_token", None)
+    token = getattr(token, "content", token)
+    named = {
+        getattr(network.config, name, None)
+        for name in ("image_token_id", "image_token_index", "img_token_id")
+    }
+    if isinstance(token, str) and token:
+        ids = processor.tokenizer(token, add_special_tokens=False)["input_ids"]
+        if len(ids) != 1:
+            raise CheckpointError(
+                f"the tokenizer spells {token!r}, which stands for a picture, in {len(ids)} "
+                "tokens: its files lack the token"
+            )
+        named.add(ids[0])
+    return frozenset(each for each in named if isinstance(each, int))
+
+
+def kinds() -> Iterable[str]:
+    """Return the ``model_type`` of all generative models that transformers knows."""
+    from transformers.models.auto import modeling_auto
+
+    return modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+
+
+def load(
+    entry: Entry, folder: Path, device: str, score: str = "mean", prompts: Prompts | None = None
+) -> Generative:
+    """Load a generative model from a folder through transformers; no remote code is run.
+
+    Its weights are in half precision where ``BIASLIB_PRECISION`` asks for it.
+
+    Raises
+    ------
+    CheckpointError
+        If it is no model that reads pictures and writes text from left to right, weights are
+        missing or left over, it needs code of its own, or it is not usable: see
+        :class:`Generative`.
+    """
+    config = read_config(folder, entry.name)
+    kind = config.get("model_type", "")
+    network, _ = read_network(
+        transformers.AutoModelForImageTextToText,
+        folder,
+        entry.name,
+        numbers=precision(device),
+    )
+    if network.config.get_text_config().is_encoder_decoder:
+        raise CheckpointError(
+            f"{folder} is a {kind!r} whose text is encoded and decoded apart, and only networks "
+            "that write from left to right are scored here"
+        )
+    with quiet():
+        processor = transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
+    told = prompts or PROMPTS_OF.get(kind, PROMPTS)
+    return Generative(network, processor, entry.name, revision_of(folder), device, told, score)

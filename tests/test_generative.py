@@ -1,0 +1,260 @@
+"""Generative models: every score against a plain pass of the network over prompt and answer."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from support import generative_models
+
+from biaslib import models
+from biaslib.models import capabilities as can
+from biaslib.models._continuations import WAYS
+from biaslib.models.errors import CheckpointError
+from biaslib.models.generative import PROMPTS, SCORES, Prompts
+from biaslib.models.own import identify, load_own
+from biaslib.runtime import UnknownNameError
+from biaslib.studies import study4_captions
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+CAPTIONS = [["the woman is a nurse.", "a man"], ["the man is a doctor", "the pilot."]]
+CLASSES = {
+    "llava": transformers.LlavaForConditionalGeneration,
+    "qwen2_5_vl": transformers.Qwen2_5_VLForConditionalGeneration,
+    "idefics3": transformers.Idefics3ForConditionalGeneration,
+    "paligemma": transformers.PaliGemmaForConditionalGeneration,
+}
+ANSWER_TYPE = {"paligemma": 1}
+TOWERS = {"qwen2_5_vl": "visual", "idefics3": "vision_model"}
+ONE_PROMPT = ("paligemma",)
+"""Networks that read a prompt in both directions, so that two prompts share nothing."""
+
+
+def pictures(n=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.integers(0, 256, (40, 50 + 4 * at, 3), dtype=np.uint8) for at in range(n)]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    made = {name: tmp_path_factory.mktemp(name) for name in CLASSES}
+    return {name: generative_models.build(name, folder) for name, folder in made.items()}
+
+
+@pytest.fixture(scope="module", params=CLASSES)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def model(folders, name):
+    return models.load(str(folders[name]), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def network(folders, name):
+    return CLASSES[name].from_pretrained(folders[name]).eval()
+
+
+@pytest.fixture(scope="module")
+def plain(folders, name, network):
+    """Score an answer as the documentation of transformers would: one pass, nothing shared."""
+    processor = transformers.AutoProcessor.from_pretrained(folders[name])
+
+    def inputs(picture, prompt):
+        if processor.chat_template is None:
+            return processor(text=f"<image>{prompt}", images=picture, return_tensors="pt")
+        shown = [{"type": "image", "image": picture}] if picture is not None else []
+        told = [{"role": "user", "content": [*shown, {"type": "text", "text": prompt}]}]
+        return processor.apply_chat_template(
+            told,
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+        )
+
+    @torch.inference_mode()
+    def score(picture, prompt, answer):
+        told = dict(inputs(picture, prompt))
+        told.pop("labels", None)
+        before = told["input_ids"].shape[1]
+        gap = "" if processor.decode(told["input_ids"][0]).endswith("\n") else " "
+        ids = processor.tokenizer(gap + answer, add_special_tokens=False)["input_ids"]
+        kinds = {"input_ids": ids, "attention_mask": [1] * len(ids)}
+        types = [ANSWER_TYPE.get(name, 0)] * len(ids)
+        for key in {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"} & {*told}:
+            last = torch.tensor([kinds.get(key, types)], dtype=told[key].dtype)
+            told[key] = torch.cat([told[key], last], dim=1)
+        labels = told["input_ids"].clone()
+        labels[:, :before] = -100
+        output = network(**told, labels=labels)
+        log_p = output.logits[0, before - 1 : -1].log_softmax(-1)
+        scored = log_p[torch.arange(len(ids)), torch.tensor(ids)].double().numpy()
+        assert -scored.mean() == pytest.approx(output.loss.item(), abs=1e-5)
+        return scored
+
+    return score
+
+
+def test_likelihoods_are_those_of_one_plain_pass_and_of_the_loss(model, plain):
+    found = model.log_likelihood(pictures(), CAPTIONS)
+    for at, picture in enumerate(pictures()):
+        for which, caption in enumerate(CAPTIONS[at]):
+            said = plain(picture, model.prompts.describe, caption)
+            assert found.total[at, which] == pytest.approx(said.sum(), abs=1e-4)
+            assert found.mean[at, which] == pytest.approx(said.mean(), abs=1e-5)
+            assert found.tokens[at, which] == len(said)
+    assert np.ptp(found.mean) > 1e-2
+
+
+def test_alone_together_and_in_another_order_captions_score_the_same(model):
+    together = model.log_likelihood(pictures(), CAPTIONS).total
+    turned = model.log_likelihood(pictures()[::-1], [row[::-1] for row in CAPTIONS[::-1]]).total
+    np.testing.assert_allclose(turned[::-1, ::-1], together, atol=1e-4)
+    alone = model.log_likelihood(pictures()[1:], [CAPTIONS[1][:1]]).total
+    np.testing.assert_allclose(alone, together[1:, :1], atol=1e-4)
+
+
+def test_every_way_gives_the_same_numbers(model, name):
+    expected = WAYS[1] if name in ONE_PROMPT else WAYS[0]
+    assert (model.scorer.way, model.scorer.answer_type) == (expected, ANSWER_TYPE.get(name, 0))
+    rows = model._tried_rows(3)
+    fast = model.scorer.log_probs(rows)
+    for way in WAYS[WAYS.index(expected) :]:
+        slow = dataclasses.replace(model.scorer, way=way).log_probs(rows)
+        for one, other in zip(fast, slow, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_a_picture_is_encoded_once_for_all_that_is_asked_of_it(model, name):
+    seen = []
+    tower = model.network.base_model.get_submodule(TOWERS.get(name, "vision_tower"))
+    hook = tower.register_forward_hook(lambda *_: seen.append(1))
+    model.log_likelihood(pictures(), CAPTIONS)
+    assert len(seen) == 2
+    model.choose(pictures(1), CAPTIONS[:1])
+    model.yes_no(pictures(1), CAPTIONS[:1])
+    hook.remove()
+    assert len(seen) == (6 if name in ONE_PROMPT else 4)
+
+
+def test_without_a_picture_and_with_a_grey_one_are_two_baselines(model, plain, name):
+    grey = [np.full_like(each, 128) for each in pictures()]
+    expected = [
+        [plain(g, model.prompts.describe, c).sum() for c in row]
+        for g, row in zip(grey, CAPTIONS, strict=True)
+    ]
+    found = model.log_likelihood(pictures(), CAPTIONS, without="content").total
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    none = model.log_likelihood(pictures(), CAPTIONS, without="picture").total
+    assert np.abs(none - found).max() > 1e-3
+    np.testing.assert_array_equal(
+        none, model.log_likelihood(pictures(seed=1), CAPTIONS, without="picture").total
+    )
+    if name not in ONE_PROMPT:
+        said = plain(None, PROMPTS.describe, CAPTIONS[0][0]).sum()
+        assert none[0, 0] == pytest.approx(said, abs=1e-4)
+    whole = model.log_likelihood(pictures(), CAPTIONS).total
+    gain = model.scored_by("gain").match(pictures(), CAPTIONS)
+    np.testing.assert_allclose(gain, whole - none, atol=1e-6)
+
+
+def test_a_choice_is_asked_in_all_orders(model, plain):
+    captions = [*CAPTIONS[0], "a pilot"]
+    found = model.choose(pictures(1), [captions])
+    log_p, places = np.zeros(3), np.zeros(3)
+    for order in itertools.permutations(range(3)):
+        lines = "\n".join(f"{'ABC'[at]}. {captions[which]}" for at, which in enumerate(order))
+        prompt = model.prompts.choose.format(options=lines)
+        said = np.array([plain(pictures(1)[0], prompt, letter).sum() for letter in "ABC"])
+        said -= np.log(np.exp(said).sum())
+        log_p[list(order)] += said / 6
+        places += np.exp(said) / 6
+    np.testing.assert_allclose(found.log_p[0], log_p, atol=1e-4)
+    np.testing.assert_allclose(found.by_place[0], places, atol=1e-5)
+    np.testing.assert_array_equal(
+        model.scored_by("choice").match(pictures(1), [captions]), found.log_p
+    )
+
+
+def test_yes_is_scored_against_no(model, plain):
+    (found,) = model.yes_no(pictures(1), CAPTIONS[:1])
+    for value, caption in zip(found, CAPTIONS[0], strict=True):
+        prompt = model.prompts.judge.format(caption=caption)
+        yes, no = (plain(pictures(1)[0], prompt, answer).sum() for answer in ("yes", "no"))
+        assert value == pytest.approx(yes - no, abs=1e-4)
+
+
+def test_a_cloze_is_the_end_of_a_completed_sentence(model, plain):
+    found = model.mask_log_prob(["the man is a [MASK]."], ["nurse", "doctor"], pictures(1))
+    before = len(plain(pictures(1)[0], model.prompts.describe, "the man is a"))
+    for value, word in zip(found[0], ("nurse", "doctor"), strict=True):
+        said = plain(pictures(1)[0], model.prompts.describe, f"the man is a {word}.")
+        assert value == pytest.approx(said[before:].sum(), abs=1e-4)
+    shares = model.mask_log_prob(
+        ["the man is a [MASK]."], ["nurse", "doctor"], pictures(1), among="candidates"
+    )
+    np.testing.assert_allclose(shares, found - np.log(np.exp(found).sum()), atol=1e-9)
+
+
+def test_the_files_tell_the_kind_and_study_4_asks_it(folders, name, model):
+    assert identify(folders[name]) == ("smolvlm", folders[name])
+    can.require(load_own(folders[name], device="cpu").model, can.MATCH, can.LIKELIHOOD)
+    found = study4_captions.caption_scores(model, "matching", pictures(), CAPTIONS)
+    np.testing.assert_allclose(found, model.log_likelihood(pictures(), CAPTIONS).mean, atol=1e-6)
+
+
+def test_answers_of_other_scores_and_prompts_are_stored_apart(folders):
+    model = models.load(str(folders["llava"]), device="cpu")
+    other = model.scored_by("yes", Prompts(judge="{caption}?"))
+    assert len({model.revision, model.scored_by("total").revision, other.revision}) == 3
+    assert (model.score, other.score) == ("mean", "yes")
+    assert {*SCORES} >= {model.score, other.score}
+    with pytest.raises(UnknownNameError, match=r"'likelihood'"):
+        model.scored_by("likelihood")
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        ([["a man"]], "1 rows of captions need as many images, and here are 2"),
+        ([["a man"], ["a man", "a woman"]], "every image needs the same number of captions"),
+        ([["a man"], [" "]], "a caption is empty"),
+        ([["a man"], ["a man " * 600]], "tokens with prompt and picture, and smolvlm takes 1,024"),
+    ],
+)
+def test_bad_captions_are_refused(folders, texts, told):
+    model = models.load(str(folders["llava"]), device="cpu")
+    with pytest.raises(ValueError, match=told):
+        model.log_likelihood(pictures(), texts)
+    with pytest.raises(TypeError, match="one row of captions an image"):
+        model.log_likelihood(pictures(), ["a man", "a woman"])
+
+
+def test_a_caption_that_spells_a_special_token_is_text(folders):
+    model = models.load(str(folders["llava"]), device="cpu")
+    found = model.log_likelihood(pictures(1), [["a <image> man", "a </s> man"]])
+    assert (found.tokens > 5).all()
+    assert np.isfinite(found.total).all()
+
+
+def test_a_tokenizer_that_spells_the_token_for_pictures_is_refused(tmp_path):
+    folder = generative_models.llava(tmp_path, known=False)
+    with pytest.raises(CheckpointError, match=r"the tokenizer spells '<image>', which stands for"):
+        models.load(str(folder), device="cpu")
+
+
+def test_a_network_that_ignores_pictures_is_refused(tmp_path):
+    folder = generative_models.build("llava", tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    blind = {
+        key: each * 0 if "multi_modal_projector" in key else each for key, each in weights.items()
+    }
+    save_file(blind, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(CheckpointError, match="smolvlm says the same whatever the picture"):
+        models.load(str(folder), device="cpu")
