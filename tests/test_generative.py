@@ -27,6 +27,9 @@ CLASSES = {
     "qwen2_5_vl": transformers.Qwen2_5_VLForConditionalGeneration,
     "idefics3": transformers.Idefics3ForConditionalGeneration,
     "paligemma": transformers.PaliGemmaForConditionalGeneration,
+    "llava_onevision": transformers.LlavaOnevisionForConditionalGeneration,
+    "internvl": transformers.InternVLForConditionalGeneration,
+    "gemma3": transformers.Gemma3ForConditionalGeneration,
 }
 ANSWER_TYPE = {"paligemma": 1}
 TOWERS = {"qwen2_5_vl": "visual", "idefics3": "vision_model"}
