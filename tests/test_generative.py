@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -261,3 +262,24 @@ def test_a_network_that_ignores_pictures_is_refused(tmp_path):
     save_file(blind, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(CheckpointError, match="smolvlm says the same whatever the picture"):
         models.load(str(folder), device="cpu")
+
+
+def test_a_network_that_encodes_texts_apart_is_refused(tmp_path):
+    sizes = generative_models.SIZES
+    text = transformers.T5Config(d_model=32, d_ff=48, d_kv=8, num_layers=2, num_heads=4)
+    config = transformers.Blip2Config(
+        vision_config={**sizes, "image_size": 32, "patch_size": 16},
+        qformer_config={**sizes, "encoder_hidden_size": 32},
+        text_config={**text.to_dict(), "vocab_size": 50},
+    )
+    transformers.Blip2ForConditionalGeneration(config).save_pretrained(tmp_path)
+    with pytest.raises(CheckpointError, match=r"'blip-2' whose text is encoded and decoded apart"):
+        models.load(str(tmp_path), device="cpu")
+
+
+def test_a_network_with_code_of_its_own_is_refused(tmp_path):
+    config = {"model_type": "my_vlm", "auto_map": {"AutoModel": "modeling_my_vlm.MyVlm"}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "modeling_my_vlm.py").write_text("raise SystemExit('remote code was run')")
+    with pytest.raises(CheckpointError, match=r"'my_vlm', which needs Python code of its own"):
+        models.load(str(tmp_path), device="cpu")

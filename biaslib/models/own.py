@@ -120,6 +120,12 @@ def _family_of(folder: Path) -> str:
         except CheckpointError:
             continue
         return name
+    if "auto_map" in config:
+        raise CheckpointError(
+            f"{folder} is a checkpoint of {kind!r}, which needs Python code of its own. Code that "
+            "comes with weights is never run: take a repository of the same weights for a class "
+            "that transformers has, or wrap the model in a class of your own and pass OwnModel(...)"
+        )
     raise CheckpointError(
         f"{folder} is a checkpoint of {kind!r} ({', '.join(architectures) or 'no architecture'}), "
         f"which no family here reads: {', '.join(sorted(readers))}, dual encoders such as CLIP, "
