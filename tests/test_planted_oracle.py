@@ -36,7 +36,7 @@ def rng():
 
 def test_the_oracle_has_every_capability():
     model = oracle()
-    of_networks = {capabilities.UNIMODAL, capabilities.DETECT}
+    of_networks = {capabilities.UNIMODAL, capabilities.DETECT, capabilities.LIKELIHOOD}
     assert model.capabilities == set(capabilities.NAMES) - of_networks
 
 

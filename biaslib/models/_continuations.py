@@ -15,8 +15,8 @@ import torch
 from biaslib.models._batches import autocast, says_no_memory
 from biaslib.models.errors import CheckpointError
 
-CLOSE = {torch.float32: 1e-3}
-"""How far two ways to the same log-probabilities may be apart, by the type of the weights."""
+CLOSE = 1e-3
+"""How far two ways to the same log-probabilities may be apart, of weights in float32."""
 
 CLOSE_IN_HALF = 0.1
 
@@ -228,7 +228,8 @@ def settled(
     CheckpointError
         If the network reads answers before it is asked for them, or pays no heed to pictures.
     """
-    close = CLOSE.get(next(continuations.network.parameters()).dtype, CLOSE_IN_HALF)
+    exact = next(continuations.network.parameters()).dtype == torch.float32
+    close = CLOSE if exact else CLOSE_IN_HALF
     plain = replace(continuations, way="whole")
     for kind in (0, 1):
         plain = replace(plain, answer_type=kind)

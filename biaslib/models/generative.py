@@ -557,6 +557,19 @@ def load(
 
     Its weights are in half precision where ``BIASLIB_PRECISION`` asks for it.
 
+    Parameters
+    ----------
+    entry
+        Of the registry: what errors and stamps call the model.
+    folder
+        Its files, as they lie on the hub.
+    device
+        Where it runs.
+    score
+        One of :data:`SCORES`: what :meth:`Generative.match` gives.
+    prompts
+        What it is told; None for :data:`PROMPTS`, or those that its kind was trained with.
+
     Raises
     ------
     CheckpointError
