@@ -221,6 +221,8 @@ def test_answers_of_other_scores_and_prompts_are_stored_apart(folders):
     assert {*SCORES} >= {model.score, other.score}
     with pytest.raises(UnknownNameError, match=r"'likelihood'"):
         model.scored_by("likelihood")
+    with pytest.raises(UnknownNameError, match=r"'likelihood'"):
+        models.load(str(folders["llava"]), device="cpu", score="likelihood")
 
 
 @pytest.mark.parametrize(

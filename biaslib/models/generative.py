@@ -146,6 +146,8 @@ class Generative:
     ------
     CheckpointError
         If the network gives no likelihood of texts, or ignores pictures: both are tried out.
+    UnknownNameError
+        If there is no such score.
     """
 
     capabilities = frozenset({LIKELIHOOD, MATCH, FILL, FILL_WITH_IMAGES})
@@ -160,6 +162,7 @@ class Generative:
         prompts: Prompts = PROMPTS,
         score: str = "mean",
     ) -> None:
+        _require_score(score)
         self.network = network.to(device).eval()
         self.processor, self.tokenizer = processor, processor.tokenizer
         self.name, self.weights, self.device = name, revision, device
@@ -186,8 +189,7 @@ class Generative:
         UnknownNameError
             If there is no such score.
         """
-        if score not in SCORES:
-            raise unknown_name("score", score, SCORES)
+        _require_score(score)
         other = copy.copy(self)
         other.score, other.prompts = score, prompts or self.prompts
         return other
@@ -518,6 +520,11 @@ def _rows(texts: Sequence[Sequence[str]], n: int) -> list[list[str]]:
     return rows
 
 
+def _require_score(score: str) -> None:
+    if score not in SCORES:
+        raise unknown_name("score", score, SCORES)
+
+
 def _image_tokens(network: Any, processor: Any) -> frozenset[int]:
     """Return the numbers of the tokens that stand for pictures.
 
@@ -576,6 +583,8 @@ def load(
         If it is no model that reads pictures and writes text from left to right, weights are
         missing or left over, it needs code of its own, or it is not usable: see
         :class:`Generative`.
+    UnknownNameError
+        If there is no such score.
     """
     config = read_config(folder, entry.name)
     kind = config.get("model_type", "")
