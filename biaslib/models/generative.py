@@ -80,6 +80,11 @@ class Prompts:
 
 
 PROMPTS = Prompts()
+"""What models are told that were not trained with words of their own.
+
+:meta hide-value:
+"""
+
 PROMPTS_OF = {"paligemma": Prompts(describe="caption en")}
 """Of kinds of models that were trained with words of their own."""
 
