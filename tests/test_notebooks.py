@@ -13,6 +13,10 @@ HIDING = {"hide-cell", "hide-input", "hide-output", "remove-cell", "remove-input
 HIDDEN = {
     "foundations": 4,
     "own_model": 2,
+    "planted_study1_grounded": 2,
+    "planted_study2_masked": 2,
+    "planted_study3_clip_audit": 2,
+    "planted_study4_captions": 2,
     "planted_world": 4,
     "published_numbers": 2,
     "study1_grounded": 2,
