@@ -42,13 +42,14 @@ def agreement(effects: pandas.DataFrame, x: str = "word", y: str = "sentence") -
     -------
     DataFrame
         *model*, *same sign*, *n* and *rank correlation* (Spearman's) over the tests; the last row
-        is of all models together.
+        is of all models together. A test without an effect size at a level is left out.
 
     Examples
     --------
     >>> agreement(two_levels()).iloc[-1][["same sign", "n"]].tolist()
-    [39, 52]
+    [39, 51]
     """
+    effects = effects.dropna(subset=[x, y])
     parts = [*effects.groupby("model"), ("all four", effects)]
     rows = [
         {
