@@ -46,7 +46,7 @@ def agreement(effects: pandas.DataFrame, x: str = "word", y: str = "sentence") -
 
     Examples
     --------
-    >>> agreement(two_levels()).iloc[-1][["same sign", "n"]].tolist()
+    >>> agreement(two_levels()).iloc[-1][["same sign", "n"]].map(int).tolist()
     [39, 51]
     """
     effects = effects.dropna(subset=[x, y])
@@ -68,7 +68,7 @@ def two_levels_figure(effects: pandas.DataFrame):
     figure, panels = subplots(1, 4, height=2.7, sharex=True, sharey=True)
     for axes, (name, part) in zip(panels, effects.groupby("model"), strict=True):
         same = np.sign(part["word"]) == np.sign(part["sentence"])
-        for chosen, marker, colour in ((same, "o", "C0"), (~same, "X", "C3")):
+        for chosen, marker, colour in ((same, "o", "C0"), (~same, "x", "C3")):
             axes.scatter(part["word"][chosen], part["sentence"][chosen], 26, colour, marker)
         axes.axhline(0, color="0.6", linewidth=0.8)
         axes.axvline(0, color="0.6", linewidth=0.8)
