@@ -25,6 +25,7 @@ HIDDEN = {
     "study4_captions": 2,
     "text_encoders": 4,
     "what_holds_up": 2,
+    "what_is_measured": 2,
 }
 """Cells that install the package, end the page with its stamp, or check a written solution."""
 
