@@ -158,10 +158,10 @@ def shares_table(hits: np.ndarray, people: np.ndarray, rows, columns) -> pandas.
     Examples
     --------
     >>> shares_table(np.array([[3, 1], [1, 3]]), np.full((2, 2), 4), "ab", "cd")
-      group     c     d   all
-    0     a  0.75  0.25  0.50
-    1     b  0.25  0.75  0.50
-    2   all  0.50  0.50  0.50
+      group     c     d  all
+    0     a  0.75  0.25  0.5
+    1     b  0.25  0.75  0.5
+    2   all  0.50  0.50  0.5
     """
 
     def with_margins(counts):
