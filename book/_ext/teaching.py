@@ -26,6 +26,8 @@ SENTENCE_END = re.compile(r"(?<=[.?!…])[”\")]*(?=\s+[A-ZÄÖÜ\"“(]|\s*$)"
 ASIDE = ("cell_input", "solution", "exercise", "chapter-card", "table-behind", "table-scroll")
 """Classes of what is no prose of the section: code, exercises, cards, tables."""
 
+COLUMNS = ("Chapter", "Slides", "Handout", "Quiz", "Notebook")
+
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -64,6 +66,8 @@ def write_materials(app, exception) -> None:
         write(folder / f"slides_{stem}.html", deck(page.read_text(encoding="utf-8"), stem))
         source = Path(app.srcdir) / f"{name}.ipynb"
         write(folder / f"classroom_{stem}.ipynb", classroom(source.read_text(encoding="utf-8")))
+        if stem.startswith("study"):
+            write(folder / f"handout_{stem}.html", handout(page.read_text(encoding="utf-8"), stem))
         if questions := quiz(stem):
             write(folder / f"quiz_{stem}.html", quiz_page(questions))
     write(folder / "index.html", overview(folder, [Path(name).name for name in order]))
@@ -244,6 +248,47 @@ def shown(number: int, slide: Slide) -> str:
     return f'<section id="slide-{number}" {label}>{heading}{slide.body}{notes}</section>'
 
 
+# Handouts
+
+
+def handout(page: str, stem: str) -> str:
+    """Return a study on one page of paper: question, formulas, a figure, summary, discussion.
+
+    Parameters
+    ----------
+    page
+        The built page of the chapter.
+    stem
+        The chapter's name, for links back.
+    """
+    article = BeautifulSoup(page, "html.parser").find("article")
+    for each in article.select("a.headerlink, .caption-number"):
+        each.decompose()
+    for each in article.select("a[href]"):
+        each["href"] = from_here(each["href"], stem)
+    title = article.find("h1").decode_contents()
+    formulas = [str(each) for each in article.select("div.math")[:2]]
+    figure = article.find("figure")
+    parts = [
+        f"<h1>{title}</h1>",
+        opening(article.find("section")),
+        *(["<h2>The measure</h2>", *formulas] if formulas else []),
+        str(figure) if figure else "",
+        *listed(article, "summary", "What to remember"),
+        *listed(article, "exercises", "To discuss", "ol"),
+    ]
+    title = f"Handout: {html.escape(article.find('h1').get_text())}"
+    body = f"<main>{''.join(parts)}</main>"
+    return PAGE.format(title=title, kind="handout", script="", body=body)
+
+
+def listed(article: Tag, section: str, heading: str, kind: str = "ul") -> list[str]:
+    """Return the list that stands in a section of the chapter, under a heading of its own."""
+    found = article.find("section", id=section)
+    lists = found.find_all(kind, recursive=False) if found else []
+    return [f"<h2>{heading}</h2>", str(lists[-1])] if lists else []
+
+
 # Quizzes
 
 
@@ -362,14 +407,17 @@ def overview(folder: Path, stems: list[str]) -> str:
         title = re.search(r"<title>Slides: (.*?)</title>", text)[1]
         quiz_link = f'<a href="quiz_{stem}.html">quiz</a>'
         quiz_link = quiz_link if (folder / f"quiz_{stem}.html").is_file() else "–"
+        handout_link = f'<a href="handout_{stem}.html">handout</a>'
+        handout_link = handout_link if (folder / f"handout_{stem}.html").is_file() else "–"
         links = [
             f'<a href="slides_{stem}.html">slides</a>',
+            handout_link,
             quiz_link,
             f'<a href="classroom_{stem}.ipynb" download>notebook</a>',
         ]
         cells = "".join(f"<td>{each}</td>" for each in links)
         rows.append(f'<tr><th scope="row">{title}</th>{cells}</tr>')
-    head = "".join(f'<th scope="col">{each}</th>' for each in ("Chapter", "", "", ""))
+    head = "".join(f'<th scope="col">{each}</th>' for each in COLUMNS)
     body = (
         '<main><h1>Materials for teaching</h1><p><a href="../book/teaching.html">How to teach with '
         "this book</a>. Slides: one below the other; space or Page Down moves on, the box at the "
