@@ -11,8 +11,11 @@ import yaml
 from bs4 import BeautifulSoup
 from teaching import FOLDER, classroom, deck, first_sentence, inline, quiz, quiz_page
 
-from biaslib import inference
-from biaslib.metrics import association
+from biaslib import inference, published
+from biaslib.metrics import association, masked_lm
+from biaslib.metrics.caption_association import c_asc, entropy
+from biaslib.metrics.caption_selection import ivlas
+from biaslib.metrics.grounded import grounded
 from biaslib.report import what_is_measured as chapter
 
 ROOT = Path(__file__).parents[1]
@@ -114,7 +117,12 @@ def test_answers_that_can_be_computed_are_computed(stem, number, proof):
     rng = np.random.default_rng(5)
     X, Y, A, B = (rng.normal(size=(n, 6)) for n in (4, 4, 5, 3))
     names = {"X": X, "Y": Y, "A": A, "B": B, "np": np, "math": math, "chapter": chapter}
-    names |= {"association": association, "inference": inference}
+    names |= {"association": association, "inference": inference, "masked_lm": masked_lm}
+    names |= {"grounded": grounded, "c_asc": c_asc, "entropy": entropy, "ivlas": ivlas}
+    names |= {"S": rng.normal(size=(3, 8)), "G": np.arange(8)[:, None] % 2 == [0, 1]}
+    printed = published.table("zhou2022", 3).query("metric == 'vlbs' and category == 'overall'")
+    models = ["VisualBERT", "LXMERT", "ViLT", "CLIP", "ALBEF", "FLAVA"]
+    names["vlbs_printed"] = printed.set_index("model")["value"][models]
     assert eval(proof, names) == True  # noqa: E712 - a NumPy bool, and no other truth
 
 
