@@ -9,12 +9,13 @@ PORT ?= 8000
 export PYTHONHASHSEED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test rehearsal lint serve lab clean benchmarks constraints environments wheel repository addresses attack
+.PHONY: help install book test rehearsal teach lint serve lab clean benchmarks constraints environments wheel repository addresses attack
 
 help:
 	@echo "make book        run every notebook and build the site into _build/html"
 	@echo "make test        style, layers, tests, notebooks, the site in a browser"
 	@echo "make rehearsal   the studies in the profile 'paper', on random models and invented data"
+	@echo "make teach       handouts as PDF and the instructor's edition, after make book"
 	@echo "make serve       build the book and show it on http://localhost:$(PORT)"
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make benchmarks  measure against what users would pick instead"
@@ -53,6 +54,9 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+
+teach: $(INSTALLED)
+	$(BIN)/python tools/teach.py
 
 serve: book
 	@echo "== http://localhost:$(PORT) (stop with Ctrl-C)"

@@ -66,6 +66,13 @@ def documents() -> list[str]:
 
 NOTEBOOKS = [name for name in documents() if (ROOT / f"{name}.ipynb").exists()]
 PAGES = [*documents(), *sorted(GENERATED)]
+MATERIALS = [
+    "teach/index",
+    *(f"teach/slides_{Path(name).name}" for name in NOTEBOOKS),
+    *(f"teach/handout_{Path(name).name}" for name in NOTEBOOKS if "/study" in name),
+    *(f"teach/quiz_{path.stem}" for path in sorted((ROOT / "book" / "quizzes").glob("*.yml"))),
+]
+"""Pages for lecturers, which are made from the others."""
 
 
 @cache
@@ -241,6 +248,56 @@ def test_search_finds_a_word_of_the_book(visit):
     assert seen.errors + seen.foreign == []
 
 
+KINDS = ["index", "slides_foundations", "quiz_foundations", "handout_study3_clip_audit"]
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("name", KINDS)
+def test_materials_are_quiet_private_and_accessible(name, mode, visit):
+    page, seen = visit(f"teach/{name}", mode)
+    assert seen.foreign == []
+    assert seen.errors == []
+    assert axe_violations(page) == []
+    assert page.locator("mjx-merror").count() == 0
+
+
+def test_a_quiz_counts_and_gives_reasons_without_a_kernel(visit):
+    page, _ = visit("teach/quiz_foundations")
+    why = page.locator(".why")
+    assert not why.first.is_visible()
+    for each in page.locator("fieldset").all():
+        each.locator('[data-right="true"]').check()
+    assert page.locator(".score").inner_text() == "10 of 10 answered right, 0 still open."
+    page.locator('[data-right="false"]').first.focus()
+    page.keyboard.press("Space")
+    assert page.locator(".score").inner_text() == "9 of 10 answered right, 0 still open."
+    assert page.locator(".why:visible").count() == 10
+
+
+def test_speakers_notes_are_shown_when_asked_for(visit):
+    page, _ = visit("teach/slides_foundations")
+    assert page.locator(".notes:visible").count() == 0
+    page.locator("#notes").check()
+    assert page.locator(".notes:visible").count() == page.locator(".notes").count() > 5
+
+
+def test_handouts_print_on_one_page_and_the_instructor_s_edition_has_what_students_lack(site):
+    done = subprocess.run(
+        (sys.executable, ROOT / "tools" / "teach.py"), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    for path in site.glob("teach/handout_*.pdf"):
+        assert len(re.findall(rb"/Type\s*/Page\b", path.read_bytes())) == 1, path.name
+    edition = (ROOT / "_build" / "instructor" / "index.html").read_text(encoding="utf-8")
+    found = BeautifulSoup(edition, "html.parser")
+    given = [each for name in NOTEBOOKS for each in article(name).select(".solution")]
+    assert len(found.select(".solution")) == len(given) > 30
+    for path in [*site.glob("teach/*.html"), *site.glob("teach/*.ipynb")]:
+        text = path.read_text(encoding="utf-8")
+        assert "Solution to" not in text, path.name
+        assert "{solution}" not in text, path.name
+
+
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_contracts_are_searched_and_filtered_without_a_kernel(size, visit):
     page, seen = visit("notebooks/what_holds_up", size=size)
@@ -296,10 +353,10 @@ def test_no_page_is_left_over_from_an_earlier_build(site):
         for page in site.rglob("*.html")
         if "_static" not in page.parts
     }
-    assert found == {*PAGES, "index"}
+    assert found == {*PAGES, *MATERIALS, "index"}
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, *MATERIALS])
 def test_internal_links_lead_somewhere(name, site):
     broken = [link for link in internal_links(name) if not resolves(name, link)]
     assert broken == []
@@ -328,7 +385,7 @@ def identifiers(name: str) -> set[str]:
     return {tag["id"] for tag in soup(name).find_all(id=True)}
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, *MATERIALS])
 def test_every_file_comes_from_the_site_itself(name, site):
     page = soup(name)
     loaded = [tag["src"] for tag in page.find_all(["img", "script", "iframe"], src=True)]
@@ -350,7 +407,7 @@ def test_every_file_comes_from_the_site_itself(name, site):
     )
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, *MATERIALS])
 def test_a_page_runs_scripts_of_its_site_only(name, site):
     page = soup(name)
     assert page.find("meta", {"http-equiv": "Content-Security-Policy"})["content"] == policy.POLICY
@@ -376,7 +433,7 @@ def test_a_script_that_a_label_brought_along_does_not_run(browser, tmp_path):
         tab.close()
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, *MATERIALS])
 def test_images_have_alternative_text(name, site):
     silent = [str(image)[:160] for image in soup(name).find_all("img") if not image.get("alt")]
     assert silent == []

@@ -1,0 +1,428 @@
+"""Sphinx extension: what a lecturer hands out, made from the finished pages of the site.
+
+For every chapter a deck of slides with speaker's notes and, where ``book/quizzes`` has one, a quiz;
+and classroom notebooks, which have the code and the exercises and neither prose nor solutions. They
+are made from the pages and notebooks themselves, so that they say what these say. All work from a
+folder on disk. ``tools/teach.py`` adds what students do not get.
+"""
+
+import copy
+import hashlib
+import html
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from bs4 import BeautifulSoup
+from bs4.element import NavigableString, Tag
+
+FOLDER = "teach"
+QUIZZES = Path(__file__).parents[1] / "quizzes"
+BULLETS = 4
+WORDS = 7
+SENTENCE_END = re.compile(r"(?<=[.?!…])[”\")]*(?=\s+[A-ZÄÖÜ\"“(]|\s*$)")
+ASIDE = ("cell_input", "solution", "exercise", "chapter-card", "table-behind", "table-scroll")
+"""Classes of what is no prose of the section: code, exercises, cards, tables."""
+
+COLUMNS = ("Chapter", "Slides", "Handout", "Quiz", "Notebook")
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="stylesheet" href="../_static/teaching.css">
+<script>window.MathJax = {{"options": {{"enableMenu": false}}}};</script>
+<script defer src="../_static/vendor/mathjax/tex-mml-chtml.js"></script>
+{script}</head>
+<body class="{kind}">
+{body}
+</body>
+</html>
+"""
+
+
+def setup(app):
+    # After pages without a source have been removed, before the policy is written into pages.
+    app.connect("build-finished", write_materials, priority=700)
+    version = int(hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8], 16)
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": version}
+
+
+def write_materials(app, exception) -> None:
+    """Write decks, quizzes and classroom notebooks into the folder ``teach`` of the site."""
+    if exception is not None or app.builder.format != "html":
+        return
+    folder = Path(app.outdir) / FOLDER
+    folder.mkdir(exist_ok=True)
+    names = [name for name in app.env.all_docs if name.startswith("notebooks/")]
+    order = [name for name in contents(app.env) if name in names]
+    for name in order:
+        page = Path(app.outdir) / f"{name}.html"
+        stem = Path(name).name
+        write(folder / f"slides_{stem}.html", deck(page.read_text(encoding="utf-8"), stem))
+        source = Path(app.srcdir) / f"{name}.ipynb"
+        write(folder / f"classroom_{stem}.ipynb", classroom(source.read_text(encoding="utf-8")))
+        if stem.startswith("study"):
+            write(folder / f"handout_{stem}.html", handout(page.read_text(encoding="utf-8"), stem))
+        if questions := quiz(stem):
+            write(folder / f"quiz_{stem}.html", quiz_page(questions))
+    write(folder / "index.html", overview(folder, [Path(name).name for name in order]))
+
+
+def contents(env) -> list[str]:
+    """Return the names of the documents in the order of the book's contents."""
+    found, waiting = [], [env.config.root_doc]
+    while waiting:
+        name = waiting.pop(0)
+        if name not in found:
+            found.append(name)
+            waiting = [*env.toctree_includes.get(name, []), *waiting]
+    return found
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+# Slides
+
+
+@dataclass
+class Slide:
+    """One slide: a heading, what is projected, and what the speaker may say.
+
+    Attributes
+    ----------
+    heading
+        In HTML.
+    body
+        In HTML.
+    notes
+        Paragraphs in HTML.
+    """
+
+    heading: str
+    body: str
+    notes: list[str]
+
+
+def deck(page: str, stem: str) -> str:
+    """Return a chapter's deck: an HTML page whose sections are its slides.
+
+    Parameters
+    ----------
+    page
+        The built page of the chapter.
+    stem
+        The chapter's name, for links back.
+    """
+    article = BeautifulSoup(page, "html.parser").find("article")
+    for each in article.select("a.headerlink, .caption-number"):
+        each.decompose()
+    for each in article.select("a[href]"):
+        each["href"] = from_here(each["href"], stem)
+    chapter = article.find("section")
+    title = chapter.find("h1")
+    link = f'<p class="source"><a href="../notebooks/{stem}.html">The chapter</a></p>'
+    found = [Slide(title.decode_contents(), opening(chapter) + link, [])]
+    for section in chapter.find_all("section", recursive=False):
+        found += slides(section)
+    body = "\n".join(shown(number, slide) for number, slide in enumerate(found, start=1))
+    toggle = (
+        '<label class="toggle"><input type="checkbox" id="notes"> '
+        "speaker's notes</label>\n<main>\n"
+    )
+    return PAGE.format(
+        title=f"Slides: {html.escape(title.get_text())}",
+        kind="deck",
+        script="",
+        body=toggle + body + "\n</main>",
+    )
+
+
+def from_here(address: str, stem: str) -> str:
+    """Return an address of the chapter as the folder of the materials has it."""
+    if address.startswith("#"):
+        return f"../notebooks/{stem}.html{address}"
+    return address if re.match(r"\.\./|[a-z]+:", address) else f"../notebooks/{address}"
+
+
+def opening(chapter: Tag) -> str:
+    """Return the question of the chapter's card, and its content note."""
+    card = chapter.find(class_="chapter-card")
+    note = chapter.find(class_=["warning", "content-note"])
+    parts = [str(each) for each in card.find_all("p")[1:2]] if card else []
+    return "".join(parts) + (str(note) if note else "")
+
+
+def slides(section: Tag) -> list[Slide]:
+    """Return the slides of a section: its points, its figures, its exercises, its parts."""
+    heading = section.find(["h2", "h3"]).decode_contents()
+    prose = [each for each in section.find_all("p") if belongs(each, section)]
+    points = [point for each in prose if (point := first_sentence(each))]
+    if listed := own_list(section):
+        points = listed
+    notes = [str(each) for each in prose]
+    formulas = [str(each) for each in section.find_all(class_="math") if belongs(each, section)]
+    formulas = [each for each in formulas if each.startswith("<div")]
+    found = []
+    size = -(-len(points) // -(-len(points) // BULLETS)) if points else BULLETS
+    for at in range(0, len(points), size):
+        items = "".join(f"<li>{each}</li>" for each in points[at : at + size])
+        shown_formulas = "".join(formulas[:2]) if at == 0 else ""
+        said = notes[at : at + size] if not listed else []
+        found.append(Slide(heading, f"<ul>{items}</ul>{shown_formulas}", said))
+    for table in section.find_all(class_="table-scroll"):
+        if nearest(table) is section and not table.find_parent("details"):
+            found.append(Slide(heading, str(table), []))
+    for figure in section.find_all("figure"):
+        if nearest(figure) is section:
+            found.append(Slide(heading, str(figure), []))
+    for exercise in section.find_all(class_="exercise"):
+        if nearest(exercise) is section:
+            found.append(exercise_slide(exercise))
+    for part in section.find_all("section", recursive=False):
+        found += slides(part)
+    return found
+
+
+def own_list(section: Tag) -> list[str]:
+    """Return the items of a section that is a list, such as a summary."""
+    lists = [each for each in section.find_all("ul", recursive=False)]
+    return [each.decode_contents() for one in lists for each in one.find_all("li", recursive=False)]
+
+
+def exercise_slide(exercise: Tag) -> Slide:
+    title = exercise.find(class_="admonition-title").get_text(" ", strip=True).strip("()")
+    body = exercise.find("section").decode_contents()
+    return Slide(f"Exercise: {html.escape(title)}", f'<div class="task">{body}</div>', [])
+
+
+def nearest(element: Tag) -> Tag:
+    """Return the section that an element stands in; an exercise's own does not count."""
+    for parent in element.parents:
+        if parent.name == "section" and not parent.get("id", "").endswith("-content"):
+            return parent
+    raise ValueError("an element outside every section")
+
+
+def belongs(element: Tag, section: Tag) -> bool:
+    """Tell whether an element is prose of this very section."""
+    if nearest(element) is not section or element.find_parent("figcaption"):
+        return False
+    if element.get("class") and "admonition-title" in element["class"]:
+        return False
+    above = {name for parent in element.parents for name in parent.get("class", [])}
+    inside = element.find_parent(["details", "table", "li"])
+    return not inside and not above & {*ASIDE, "admonition"}
+
+
+def first_sentence(paragraph: Tag) -> str:
+    """Return a paragraph's first sentence, with its markup; two, if the first is short."""
+    whole = copy.copy(paragraph)
+    cut = False
+    for child in list(whole.children):
+        if cut:
+            child.extract()
+        elif isinstance(child, NavigableString):
+            before = len(" ".join(each.get_text() for each in child.previous_siblings).split())
+            for end in SENTENCE_END.finditer(str(child)):
+                if before + len(str(child)[: end.end()].split()) >= WORDS:
+                    child.replace_with(str(child)[: end.end()])
+                    cut = True
+                    break
+        elif child.name in ("strong", "b") and child.get_text().rstrip().endswith((".", "?", ":")):
+            cut = len(child.get_text().split()) > 3
+    return whole.decode_contents().strip()
+
+
+def shown(number: int, slide: Slide) -> str:
+    notes = f'<aside class="notes">{"".join(slide.notes)}</aside>' if slide.notes else ""
+    level = "h1" if number == 1 else "h2"
+    heading = f"<{level}>{slide.heading}</{level}>"
+    label = f'aria-label="slide {number}"'
+    return f'<section id="slide-{number}" {label}>{heading}{slide.body}{notes}</section>'
+
+
+# Handouts
+
+
+def handout(page: str, stem: str) -> str:
+    """Return a study on one page of paper: question, formulas, a figure, summary, discussion.
+
+    Parameters
+    ----------
+    page
+        The built page of the chapter.
+    stem
+        The chapter's name, for links back.
+    """
+    article = BeautifulSoup(page, "html.parser").find("article")
+    for each in article.select("a.headerlink, .caption-number"):
+        each.decompose()
+    for each in article.select("a[href]"):
+        each["href"] = from_here(each["href"], stem)
+    title = article.find("h1").decode_contents()
+    formulas = [str(each) for each in article.select("div.math")[:2]]
+    figure = article.find("figure")
+    parts = [
+        f"<h1>{title}</h1>",
+        opening(article.find("section")),
+        *(["<h2>The measure</h2>", *formulas] if formulas else []),
+        str(figure) if figure else "",
+        *listed(article, "summary", "What to remember"),
+        *listed(article, "exercises", "To discuss", "ol"),
+    ]
+    title = f"Handout: {html.escape(article.find('h1').get_text())}"
+    body = f"<main>{''.join(parts)}</main>"
+    return PAGE.format(title=title, kind="handout", script="", body=body)
+
+
+def listed(article: Tag, section: str, heading: str, kind: str = "ul") -> list[str]:
+    """Return the list that stands in a section of the chapter, under a heading of its own."""
+    found = article.find("section", id=section)
+    lists = found.find_all(kind, recursive=False) if found else []
+    return [f"<h2>{heading}</h2>", str(lists[-1])] if lists else []
+
+
+# Quizzes
+
+
+def quiz(stem: str, folder: Path = QUIZZES) -> dict | None:
+    """Return a chapter's quiz, or None: a title and questions, each with options and the right one.
+
+    Raises
+    ------
+    ValueError
+        Naming file and question, if a question has no right option, or more than one, or no reason.
+    """
+    path = folder / f"{stem}.yml"
+    if not path.is_file():
+        return None
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for number, each in enumerate(found["questions"], start=1):
+        right = [option for option in each["options"] if option.get("right")]
+        if len(right) != 1 or not all(sound(option) for option in each["options"]):
+            raise ValueError(
+                f"{path.name}, question {number}: one right option, and a why for each"
+            )
+    return found | {"chapter": stem}
+
+
+def sound(option: dict) -> bool:
+    """Tell whether an option has a text and a reason, and nothing that a slip of YAML made."""
+    texts = [option.get("text"), option.get("why")]
+    return all(isinstance(each, str) for each in texts) and set(option) <= {"text", "why", "right"}
+
+
+def quiz_page(questions: dict) -> str:
+    """Return a quiz as a page: an answer shows its reason, a line below counts the right ones."""
+    fields = "\n".join(
+        field(number, each) for number, each in enumerate(questions["questions"], start=1)
+    )
+    n = len(questions["questions"])
+    link = f'<p><a href="../notebooks/{questions["chapter"]}.html">The chapter</a></p>'
+    score = f'<p class="score" role="status">0 of {n} answered right.</p>'
+    body = (
+        f"<main><h1>{html.escape(questions['title'])}</h1>{link}<form>{fields}</form>{score}</main>"
+    )
+    script = '<script defer src="../_static/quiz.js"></script>\n'
+    title = f"Quiz: {html.escape(questions['title'])}"
+    return PAGE.format(title=title, kind="quiz", script=script, body=body)
+
+
+def field(number: int, question: dict) -> str:
+    options = "\n".join(
+        f'<div class="option"><label><input type="radio" name="q{number}" '
+        f'data-right="{str(bool(each.get("right"))).lower()}"> {inline(each["text"])}</label>'
+        f'<p class="why">{"Right" if each.get("right") else "No"}: {inline(each["why"])}</p></div>'
+        for each in question["options"]
+    )
+    return f"<fieldset><legend>{number}. {inline(question['ask'])}</legend>{options}</fieldset>"
+
+
+def inline(text: str) -> str:
+    """Return text as HTML: emphasis by asterisks, code by backticks, formulas by dollars.
+
+    >>> inline("Is $d$ *large*? See `x < 1`.")
+    'Is \\\\(d\\\\) <em>large</em>? See <code>x &lt; 1</code>.'
+    """
+    escaped = html.escape(text, quote=False)
+    escaped = re.sub(r"\$([^$]+)\$", r"\\(\1\\)", escaped)
+    escaped = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
+    return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", escaped)
+
+
+# Classroom notebooks
+
+FENCE = r"^(?P<fence>`{{3,}}|:{{3,}})\{{{kind}\}}[^\n]*\n.*?^(?P=fence)[ \t]*$\n?"
+SOLUTION = re.compile(FENCE.format(kind="solution"), re.M | re.S)
+EXERCISE = re.compile(
+    r"^(`{3,}|:{3,})\{exercise\} *([^\n]*)\n(?::[^\n]*\n)*(.*?)^\1[ \t]*$", re.M | re.S
+)
+HEADING = re.compile(r"^#+ .*$", re.M)
+
+
+def classroom(notebook: str) -> str:
+    """Return a notebook with its code, headings and exercises, and neither prose nor solutions.
+
+    A cell that checks a written solution goes too.
+    """
+    found = json.loads(notebook)
+    cells = [bare(each) for each in found["cells"]]
+    found["cells"] = [each for each in cells if each is not None]
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+def bare(cell: dict) -> dict | None:
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "code":
+        installs, stamp = "%pip" in source, source.strip() == "run"
+        hidden = "hide-cell" in cell["metadata"].get("tags", [])
+        said = source.lstrip().startswith("report.say(")
+        return cell if installs or stamp or not (hidden or said) else None
+    text = SOLUTION.sub("", source)
+    pieces = [*HEADING.finditer(EXERCISE.sub("", text)), *EXERCISE.finditer(text)]
+    lines = [
+        each.group(0) if each.re is HEADING else f"**Exercise: {each[2]}**\n\n{each[3].strip()}"
+        for each in sorted(pieces, key=lambda each: text.find(each.group(0)))
+    ]
+    if not lines:
+        return None
+    return cell | {"source": "\n\n".join(lines).splitlines(keepends=True)}
+
+
+# The page that lists them
+
+
+def overview(folder: Path, stems: list[str]) -> str:
+    """Return the page that links to all materials, a row a chapter."""
+    rows = []
+    for stem in stems:
+        text = (folder / f"slides_{stem}.html").read_text(encoding="utf-8")
+        title = re.search(r"<title>Slides: (.*?)</title>", text)[1]
+        quiz_link = f'<a href="quiz_{stem}.html">quiz</a>'
+        quiz_link = quiz_link if (folder / f"quiz_{stem}.html").is_file() else "–"
+        handout_link = f'<a href="handout_{stem}.html">handout</a>'
+        handout_link = handout_link if (folder / f"handout_{stem}.html").is_file() else "–"
+        links = [
+            f'<a href="slides_{stem}.html">slides</a>',
+            handout_link,
+            quiz_link,
+            f'<a href="classroom_{stem}.ipynb" download>notebook</a>',
+        ]
+        cells = "".join(f"<td>{each}</td>" for each in links)
+        rows.append(f'<tr><th scope="row">{title}</th>{cells}</tr>')
+    head = "".join(f'<th scope="col">{each}</th>' for each in COLUMNS)
+    body = (
+        '<main><h1>Materials for teaching</h1><p><a href="../book/teaching.html">How to teach with '
+        "this book</a>. Slides: one below the other; space or Page Down moves on, the box at the "
+        "top shows the speaker's notes, printing gives a page a slide. Notebooks have no prose and "
+        f"no solutions.</p><table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></main>"
+    )
+    return PAGE.format(title="Materials for teaching", kind="overview", script="", body=body)

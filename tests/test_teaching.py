@@ -1,0 +1,169 @@
+"""Materials made from the pages: slides say what the page says, and no solution is given away."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from teaching import FOLDER, classroom, deck, first_sentence, inline, quiz, quiz_page
+
+from biaslib import inference, published
+from biaslib.metrics import association, masked_lm
+from biaslib.metrics.caption_association import c_asc, entropy
+from biaslib.metrics.caption_selection import ivlas
+from biaslib.metrics.grounded import grounded
+from biaslib.report import what_is_measured as chapter
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+QUIZZES = sorted((ROOT / "book" / "quizzes").glob("*.yml"))
+assert FOLDER == "teach"
+
+PAGE = """<html><body><article><section id="a"><h1>Title<a class="headerlink">#</a></h1>
+<div class="chapter-card admonition"><p class="admonition-title">This chapter</p>
+<p><strong>Question.</strong> What is it?</p><p>Minutes.</p></div>
+<section id="b"><h2>One<a class="headerlink">#</a></h2>
+<p>First <em>point</em> that is made at some length. More of it, e.g. this.</p>
+<p>Second point! And more.</p>
+<div class="cell_input"><p>code</p></div>
+<figure><img src="../_images/x.svg" alt="A line."><figcaption><p>C.</p></figcaption></figure>
+<div class="exercise admonition" id="ex"><p class="admonition-title">Exercise (Count)</p>
+<section id="exercise-content"><p>Count to two.</p></section></div>
+<div class="solution admonition"><section id="solution-content"><p>The secret.</p></section></div>
+<section id="c"><h3>Part</h3><p>A part. It ends.</p></section></section>
+<section id="summary"><h2>Summary</h2><ul><li>It is so.</li></ul><p>Next.</p></section>
+</section></article></body></html>"""
+
+
+def slides_of(page):
+    found = BeautifulSoup(deck(page, "x"), "html.parser").find_all("section", recursive=True)
+    return [each for each in found if each.get("id", "").startswith("slide-")]
+
+
+def test_a_deck_has_the_points_figures_and_exercises_of_the_page_in_its_order():
+    slides = slides_of(PAGE)
+    assert [each.find(["h1", "h2"]).get_text() for each in slides] == [
+        "Title", "One", "One", "Exercise: Exercise (Count", "Part", "Summary",
+    ]  # fmt: skip
+    assert [each.get_text() for each in slides[1].find_all("li")] == [
+        "First point that is made at some length.",
+        "Second point! And more.",
+    ]
+    assert "More of it" in slides[1].find(class_="notes").get_text()
+    assert "More of it" not in slides[1].find("ul").get_text()
+    assert slides[2].find("img")["alt"] == "A line."
+    assert slides[3].find(class_="task").get_text() == "Count to two."
+    assert [each.get_text() for each in slides[5].find_all("li")] == ["It is so."]
+    assert "secret" not in deck(PAGE, "x")
+    assert "code" not in " ".join(each.get_text() for each in slides)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("One of the seven words is this. Two.", "One of the seven words is this."),
+        ("It is (e.g. so) done and no more. Two.", "It is (e.g. so) done and no more."),
+        (
+            "Is it? Yes, and for more than one reason. So.",
+            "Is it? Yes, and for more than one reason.",
+        ),
+        ("He said to her more than once “no.” She came.", "He said to her more than once “no.”"),
+        ("No end", "No end"),
+        ("A <em>b. C</em> d e f g. E.", "A <em>b. C</em> d e f g."),
+    ],
+)
+def test_the_first_sentence(text, first):
+    paragraph = BeautifulSoup(f"<p>{text}</p>", "html.parser").p
+    assert first_sentence(paragraph) == first
+
+
+def test_text_of_a_quiz_is_escaped():
+    assert inline("<b>x</b> & `a<b`") == "&lt;b&gt;x&lt;/b&gt; &amp; <code>a&lt;b</code>"
+
+
+@pytest.mark.parametrize("path", QUIZZES, ids=lambda path: path.stem)
+def test_every_quiz_has_ten_questions_each_with_one_right_option_and_reasons(path):
+    found = quiz(path.stem)
+    assert len(found["questions"]) == 10
+    assert (ROOT / "notebooks" / f"{path.stem}.ipynb").is_file()
+    for each in found["questions"]:
+        assert len(each["options"]) >= 3
+        assert len({option["text"] for option in each["options"]}) == len(each["options"])
+
+
+def test_the_right_option_is_not_always_in_the_same_place():
+    for path in QUIZZES:
+        places = [
+            [bool(option.get("right")) for option in each["options"]].index(True)
+            for each in quiz(path.stem)["questions"]
+        ]
+        assert len(set(places)) >= 2, path.stem
+
+
+PROOFS = [
+    (path.stem, number, each["proof"])
+    for path in QUIZZES
+    for number, each in enumerate(yaml.safe_load(path.read_text())["questions"], start=1)
+    if "proof" in each
+]
+
+
+@pytest.mark.parametrize(("stem", "number", "proof"), PROOFS)
+def test_answers_that_can_be_computed_are_computed(stem, number, proof):
+    rng = np.random.default_rng(5)
+    X, Y, A, B = (rng.normal(size=(n, 6)) for n in (4, 4, 5, 3))
+    names = {"X": X, "Y": Y, "A": A, "B": B, "np": np, "math": math, "chapter": chapter}
+    names |= {"association": association, "inference": inference, "masked_lm": masked_lm}
+    names |= {"grounded": grounded, "c_asc": c_asc, "entropy": entropy, "ivlas": ivlas}
+    names |= {"S": rng.normal(size=(3, 8)), "G": np.arange(8)[:, None] % 2 == [0, 1]}
+    printed = published.table("zhou2022", 3).query("metric == 'vlbs' and category == 'overall'")
+    models = ["VisualBERT", "LXMERT", "ViLT", "CLIP", "ALBEF", "FLAVA"]
+    names["vlbs_printed"] = printed.set_index("model")["value"][models]
+    assert eval(proof, names) == True  # noqa: E712 - a NumPy bool, and no other truth
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([{"text": "a", "why": "b"}, {"text": "c", "why": "d"}], "question 1: one right option"),
+        ([{"text": "a", "why": "b", "right": True}] * 2, "question 1: one right option"),
+        ([{"text": "a", "right": True}, {"text": "c", "why": "d"}], "a why for each"),
+    ],
+)
+def test_a_quiz_that_cannot_be_answered_is_refused(tmp_path, options, message):
+    questions = {"title": "x", "questions": [{"ask": "?", "options": options}]}
+    (tmp_path / "x.yml").write_text(yaml.safe_dump(questions), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        quiz("x", tmp_path)
+
+
+def test_a_quiz_page_names_reasons_and_is_a_form_that_can_be_used_by_keyboard():
+    page = BeautifulSoup(quiz_page(quiz("foundations")), "html.parser")
+    assert len(page.find_all("fieldset")) == len(page.find_all("legend")) == 10
+    for each in page.find_all("input"):
+        assert each.find_parent("label")
+    assert page.find(role="status").get_text() == "0 of 10 answered right."
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_classroom_notebook_has_exercises_and_code_and_no_solution(path):
+    text = path.read_text(encoding="utf-8")
+    bare = json.loads(classroom(text))
+    prose = "\n".join("".join(c["source"]) for c in bare["cells"] if c["cell_type"] == "markdown")
+    whole = "\n".join(
+        "".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "markdown"
+    )
+    assert "{solution}" not in prose
+    assert "```{" not in prose
+    assert prose.count("**Exercise: ") == len(re.findall(r"^[`:]{3,}\{exercise\}", whole, re.M))
+    for block in re.findall(r"^(`{3,})\{solution\}[^\n]*\n(.*?)^\1", whole, re.M | re.S):
+        for line in block[1].splitlines():
+            assert len(line) < 40 or line not in prose
+    checks = [c for c in bare["cells"] if "exercise-check" in c["metadata"].get("tags", [])]
+    given = json.loads(text)["cells"]
+    assert len(checks) == sum("exercise-check" in c["metadata"].get("tags", []) for c in given)
+    assert "".join(bare["cells"][-1]["source"]).splitlines()[-1] == "run"
