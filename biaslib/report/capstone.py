@@ -1,0 +1,158 @@
+"""Whether the report of an audit is complete, each section written and each cell run.
+
+Whether it is right is for a reader to judge.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas
+
+from biaslib.report._check import Check
+
+__all__ = ["SECTIONS", "Section", "check_flaws", "complete"]
+
+OPEN = re.compile(r"\[[^\]\n]*…\]|\[\.\.\.\]")
+"""A place that is still to be filled in: square brackets that end in an ellipsis."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section that the report of an audit has to have.
+
+    Attributes
+    ----------
+    heading
+        As it stands in the template.
+    words
+        How many words of prose it has at least.
+    mentions
+        Words of which each has to occur, in any form that begins so.
+    """
+
+    heading: str
+    words: int
+    mentions: tuple[str, ...] = ()
+
+
+SECTIONS = (
+    Section("The decision", 40),
+    Section("What bias means here", 40),
+    Section("The people and their labels", 40, ("label",)),
+    Section("Stimuli and data", 20),
+    Section("What was fixed before the run", 30),
+    Section("Does the model look?", 15),
+    Section("Results", 30, ("interval",)),
+    Section("Against what", 30),
+    Section("What may be said", 20),
+    Section("What may not be said", 20),
+    Section("Limits and harms", 40),
+)
+"""In the order of the template."""
+
+
+def complete(path: str | Path) -> pandas.DataFrame:
+    """Say of every section of an audit's notebook whether it is complete, and what it lacks.
+
+    A notebook is complete if each of :data:`SECTIONS` has its words and no open bracket, if every
+    code cell was run, in order and without an error, and if the last one shows the stamp. Whether
+    what it says is right is for a reader to judge.
+
+    Parameters
+    ----------
+    path
+        Of the notebook, saved with its outputs.
+
+    Returns
+    -------
+    DataFrame
+        *section*, *complete*, *lacks*; the last row is about the cells.
+
+    Raises
+    ------
+    ValueError
+        If the file is no notebook.
+    """
+    path = Path(path)
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} cannot be read as a notebook ({type(error).__name__}): save it first"
+        ) from error
+    texts = _sections(cells)
+    rows = [(each.heading, _lacks(each, texts.get(each.heading.lower()))) for each in SECTIONS]
+    rows.append(("All cells", _unrun([each for each in cells if each["cell_type"] == "code"])))
+    frame = pandas.DataFrame(rows, columns=["section", "lacks"])
+    frame.insert(1, "complete", frame["lacks"].eq(""))
+    return frame
+
+
+def _sections(cells: list[dict]) -> dict[str, str]:
+    """Return the prose below each heading, by heading in small letters."""
+    found: dict[str, str] = {}
+    heading = ""
+    for cell in cells:
+        if cell["cell_type"] != "markdown":
+            continue
+        for line in "".join(cell["source"]).splitlines():
+            if match := re.match(r"#{1,6}\s+(.*?)\s*$", line):
+                heading = match[1].lower()
+                found.setdefault(heading, "")
+            else:
+                found[heading] = f"{found.get(heading, '')}\n{line}"
+    return found
+
+
+def _lacks(section: Section, text: str | None) -> str:
+    if text is None:
+        return "the section"
+    lacking = []
+    prose = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
+    if n := len(OPEN.findall(prose)):
+        lacking.append(f"{n} places in brackets to be filled in")
+    if (n := len(OPEN.sub(" ", prose).split())) < section.words:
+        lacking.append(f"words: {n} of at least {section.words}")
+    for each in section.mentions:
+        if not re.search(rf"\b{each}", prose, re.I):
+            lacking.append(f"the word '{each}'")
+    return "; ".join(lacking)
+
+
+def _unrun(cells: list[dict]) -> str:
+    written = [each for each in cells if "".join(each["source"]).strip()]
+    lacking = []
+    if missing := sum(each.get("execution_count") is None for each in written):
+        lacking.append(f"{missing} cells were not run")
+    counts = [each["execution_count"] for each in written if each.get("execution_count")]
+    if counts != sorted(counts):
+        lacking.append("cells were run out of order: restart and run all")
+    outputs = [output for each in written for output in each.get("outputs", [])]
+    if any(each.get("output_type") == "error" for each in outputs):
+        lacking.append("a cell ended in an error")
+    last = json.dumps(written[-1].get("outputs", [])) if written else ""
+    if "Profile" not in last:
+        lacking.append("the stamp in the last cell")
+    return "; ".join(lacking)
+
+
+FLAWED = frozenset({1, 3, 4, 6, 7, 9})
+"""The numbers of the sentences of the second report that say more than was measured."""
+
+
+def check_flaws(numbers) -> Check:
+    """Check an exercise: which sentences of a report say more than was measured."""
+    try:
+        chosen = {int(each) for each in numbers}
+    except (TypeError, ValueError):
+        chosen = set()
+    right, wrong = len(chosen & FLAWED), len(chosen - FLAWED)
+    if chosen == set(FLAWED):
+        return Check(True, "each of them can be mended in a few words; do so.")
+    return Check(
+        False,
+        f"{right} of the {len(FLAWED)} sentences found, and {wrong} named that can stand: ask of "
+        "each what was measured, on what, with which doubt, and how many others were asked.",
+    )

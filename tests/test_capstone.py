@@ -1,0 +1,128 @@
+"""A report is complete when all of it is written and run; flaws are found by reading."""
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from biaslib.report import capstone
+
+ROOT = Path(__file__).parents[1]
+TEMPLATE = ROOT / "book" / "capstone" / "audit_template.ipynb"
+PROSE = "The label was given by a worker, and the interval is wide. " * 8
+
+
+def filled(tmp_path, change=lambda cells: None):
+    """Return a path to the template, filled in and run; *change* spoils it."""
+    notebook = json.loads(TEMPLATE.read_text(encoding="utf-8"))
+    for number, cell in enumerate(notebook["cells"]):
+        if cell["cell_type"] == "code":
+            cell["execution_count"] = number
+            continue
+        text = capstone.OPEN.sub(PROSE, "".join(cell["source"]))
+        cell["source"] = text.splitlines(keepends=True)
+    stamp = {"output_type": "execute_result", "data": {"text/plain": "Profile: planted"}}
+    notebook["cells"][-1]["outputs"] = [stamp]
+    change(notebook["cells"])
+    path = tmp_path / "audit.ipynb"
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    return path
+
+
+def test_the_template_has_every_section_in_order_and_lacks_all_of_them():
+    found = capstone.complete(TEMPLATE)
+    headings = [
+        line.removeprefix("## ").strip()
+        for cell in json.loads(TEMPLATE.read_text(encoding="utf-8"))["cells"]
+        for line in cell["source"]
+        if line.startswith("## ")
+    ]
+    assert headings == [each.heading for each in capstone.SECTIONS]
+    assert found["section"].tolist() == [*headings, "All cells"]
+    assert not found["complete"].any()
+    assert found["lacks"].iloc[:-1].str.contains("1 places in brackets").all()
+
+
+def test_a_filled_template_is_complete(tmp_path):
+    found = capstone.complete(filled(tmp_path))
+    assert found["complete"].all(), found.to_string()
+
+
+def without_a_section(cells):
+    cells[:] = [each for each in cells if "What may not be said" not in "".join(each["source"])]
+
+
+def a_bracket_left(cells):
+    cells[1]["source"].append("\n\n[and the people…]")
+
+
+def too_short(cells):
+    cells[1]["source"] = ["## The decision\n", "\n", "To hire."]
+
+
+def no_interval(cells):
+    spot = next(each for each in cells if "## Results" in "".join(each["source"]))
+    spot["source"] = [line.replace("interval", "spread") for line in spot["source"]]
+
+
+def not_run(cells):
+    cells[5]["execution_count"] = None
+
+
+def out_of_order(cells):
+    cells[5]["execution_count"] = 99
+
+
+def with_an_error(cells):
+    cells[5]["outputs"] = [{"output_type": "error", "ename": "ValueError"}]
+
+
+def no_stamp(cells):
+    cells[-1]["outputs"] = []
+
+
+@pytest.mark.parametrize(
+    ("change", "section", "lacks"),
+    [
+        (without_a_section, "What may not be said", "the section"),
+        (a_bracket_left, "The decision", "1 places in brackets to be filled in"),
+        (too_short, "The decision", "words: 2 of at least 40"),
+        (no_interval, "Results", "the word 'interval'"),
+        (not_run, "All cells", "1 cells were not run"),
+        (out_of_order, "All cells", "cells were run out of order: restart and run all"),
+        (with_an_error, "All cells", "a cell ended in an error"),
+        (no_stamp, "All cells", "the stamp in the last cell"),
+    ],
+)
+def test_what_is_missing_is_named_and_nothing_else(tmp_path, change, section, lacks):
+    found = capstone.complete(filled(tmp_path, change)).set_index("section")
+    assert found.loc[section, "lacks"] == lacks
+    assert found.drop(section)["complete"].all()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "no notebook"])
+def test_a_file_that_is_no_notebook_is_refused(tmp_path, text):
+    path = tmp_path / "audit.ipynb"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"audit\.ipynb cannot be read as a notebook"):
+        capstone.complete(path)
+    with pytest.raises(ValueError, match="save it first"):
+        capstone.complete(tmp_path / "missing.ipynb")
+
+
+def test_the_template_s_cells_run_and_end_with_the_stamp():
+    notebook = nbformat.read(TEMPLATE, as_version=4)
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": ROOT}}).execute()
+    assert "Profile" in json.dumps(notebook.cells[-1]["outputs"])
+
+
+@pytest.mark.parametrize("wrong", [[], None, ..., {1, 3}, range(1, 11), {2, 5, 8, 10}, ["one"]])
+def test_flaws_that_are_not_all_found_are_not_right(wrong):
+    assert not capstone.check_flaws(wrong).passed
+
+
+@pytest.mark.parametrize("kind", [set, list, tuple, sorted])
+def test_all_flaws_found_in_any_form(kind):
+    assert capstone.check_flaws(kind(capstone.FLAWED)).passed
