@@ -1,8 +1,7 @@
 """Study 3: the audit of CLIP with SO-B-IT (Hamidieh et al. 2023), and the captions behind it.
 
 Words in captions against portraits of labelled groups: C-ASC, who is retrieved, how evenly; with
-intervals that resample portraits, a correction over words and groups, and the choices that the paper
-leaves open. Then the captions of a corpus: with whose pronouns does a word stand?
+intervals, a correction over words and groups, and the choices that the paper leaves open. Then the captions of a corpus: with whose pronouns does a word stand?
 
 From the command line, ``python -m biaslib.studies.study3_clip_audit`` computes the embeddings of a
 run into the store, to be found there by the notebook; ``accelerate launch -m
@@ -52,11 +51,11 @@ __all__ = [
     "log_odds",
     "other_crops",
     "paper_inputs",
+    "rejections",
     "retrieve",
     "score",
     "sensitivity",
     "source_of_bias",
-    "tests_by_unit",
     "unit_means",
     "welch_p_values",
     "words",
@@ -73,7 +72,7 @@ FEW = 10
 WORDS_AT_ONCE = 64
 SPARE = 50
 SMALL = 1_000
-"""Up to so many portraits are ranked to the last: units of several portraits use up more of them."""
+"""Up to so many portraits are ranked to the last: units of several portraits use up more."""
 
 TEMPLATES = {
     "by kind, as the paper": None,
@@ -739,7 +738,7 @@ def unit_means(
     return np.add.reduceat(scores, first, axis=1) / sizes, belongs[first]
 
 
-def tests_by_unit(found: Retrieval, given: Inputs, level: float = 0.05) -> pandas.DataFrame:
+def rejections(found: Retrieval, given: Inputs, level: float = 0.05) -> pandas.DataFrame:
     """Return how many tests of C-ASC reject, by facet and by what counts as a unit.
 
     Parameters

@@ -204,7 +204,7 @@ def mechanism_table(table: pandas.DataFrame) -> pandas.DataFrame:
         inside = known["truth"].between(known["low"] - 1e-12, known["high"] + 1e-12)
         rows.append(
             {
-                "dose": dose,
+                "strength": dose,
                 "words": len(part),
                 "rank correlation": r,
                 "95% interval": interval_text(low, high),
