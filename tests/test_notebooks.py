@@ -15,19 +15,19 @@ HIDDEN = {
     "own_model": 2,
     "planted_study1_grounded": 2,
     "planted_study2_masked": 2,
-    "planted_study3_clip_audit": 2,
+    "planted_study3_clip_audit": 3,
     "planted_study4_captions": 2,
     "planted_world": 4,
     "published_numbers": 2,
     "study1_grounded": 2,
     "study2_masked": 3,
-    "study3_clip_audit": 2,
+    "study3_clip_audit": 3,
     "study4_captions": 2,
     "text_encoders": 4,
     "what_holds_up": 2,
     "what_is_measured": 2,
 }
-"""Cells that install the package, end the page with its stamp, or check a written solution."""
+"""Cells that install the package, import, end the page with its stamp, or check a solution."""
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

@@ -20,8 +20,9 @@ from scipy import stats
 from support import rehearsal_clip_audit as sample
 
 import plantedworld
-from biaslib import published, stimuli
+from biaslib import inference, published, stimuli
 from biaslib.datasets import DataError, fairface
+from biaslib.metrics import caption_association
 from biaslib.models import processes
 from biaslib.models.images import pictures
 from biaslib.report import study3_clip_audit as plots
@@ -126,8 +127,8 @@ def test_c_asc_stands_beside_truth_and_oracle(audit):
     assert len(known) == 2 * 428
     table = verdicts.truth_table(known).set_index(["facet", "model"])
     ranks = table["rank correlation with the truth"]
-    assert ranks["gender", "trained on captions"] > 0.8
-    assert ranks["tone", "trained on captions"] > 0.8
+    assert ranks["gender", "tiny-CLIP"] > 0.8
+    assert ranks["tone", "tiny-CLIP"] > 0.8
     assert ranks.xs("oracle", level="model").min() > 0.85
     assert table.loc["tone", "words without"].tolist() == [167, 167]
     women = audit.scores.query("statistic == 'c_asc' and group == 'women'")["value"]
@@ -137,10 +138,6 @@ def test_c_asc_stands_beside_truth_and_oracle(audit):
     assert nothing["oracle"].abs().max() == 0
     assert nothing["model"].abs().max() > known["model"].abs().median()
     assert "none on *Occupation*" in verdicts.on_truth(known, "tone")
-    assert verdicts.unplanted(known, "tone", "Occupation") != ""
-    assert (
-        verdicts.unplanted(known, "tone", "Activity") == verdicts.unplanted(None, "tone", "x") == ""
-    )
     far = known.query("facet == 'gender' and abs(oracle) > 1.9")["truth"].abs()
     assert far.min() < 0.5 < 3 < far.max()
     assert f"gives {len(far)} words" in verdicts.saturated(known)
@@ -158,11 +155,15 @@ def test_a_model_without_planted_bias_is_significant_all_the_same(store):
     assert found.loc[["gender", "tone", "age"], "tests"].tolist() == [856, 2140, 1284]
     assert found.loc["gender", "after correction"] > 428
     assert found.loc["age", "after correction"] > 642
-    said = verdicts.false_associations(clean.scores)
-    assert f"{found.loc['gender', 'after correction']} of 856 by gender" in said
-    assert "It associates falsely" in said
-    none = clean.scores.assign(p_adjusted=1.0)
-    assert "no more than the level allows" in verdicts.false_associations(none)
+    units = verdict.by_unit(clean).set_index("unit")
+    assert units["n"].to_dict() == {"portraits": 300, "drawings": 56, "outlines": 12}
+    assert units.loc["portraits", "corrected"] > 214
+    assert units.loc["portraits", "corrected"] > 2 * units.loc["drawings", "corrected"] > 100
+    assert units.loc["outlines", "corrected"] == 0
+    assert (units["corrected"] <= units["uncorrected"]).all()
+    # Other drawings of the same model agree in part: it has learned an order that was not planted.
+    agreed = verdicts.halves_table({0: verdict.halves(clean)}).iloc[0]
+    assert 0.4 < agreed["rank correlation"] < 0.8
 
 
 def test_an_audit_of_a_real_model_is_not_taken_for_one_of_the_planted_world(audit):
@@ -648,10 +649,181 @@ def test_what_is_there_is_counted(audit):
     assert shown["printed cells of C-ASC: words with their types"] == "709 of 709"
 
 
-def test_checks_of_exercises_know_right_from_wrong():
+@pytest.mark.parametrize("group", ["women", "men"])
+def test_means_of_units_are_those_of_a_plain_loop(audit, group):
+    members, units = audit.given.groups["gender"][[group]].to_numpy(), audit.given.units
+    cosines = audit.found.similarities[:5].astype(float)
+    means, belongs = study.unit_means(cosines, members, units)
+    for at, unit in enumerate(np.unique(units)):
+        np.testing.assert_allclose(means[:, at], cosines[:, units == unit].mean(axis=1))
+        assert {belongs[at, 0]} == set(members[units == unit, 0])
+    inside, outside = means[:, belongs[:, 0]], means[:, ~belongs[:, 0]]
+    expected = stats.ttest_ind(inside, outside, axis=1, equal_var=False).pvalue
+    np.testing.assert_allclose(study.welch_p_values(means, belongs)[:, 0], expected)
+
+
+def test_a_unit_within_two_groups_is_refused():
+    members = np.array([[True], [False], [False]])
+    with pytest.raises(ValueError, match="different groups"):
+        study.unit_means(np.ones((1, 3)), members, np.array([0, 0, 1]))
+
+
+def test_portraits_of_a_drawing_share_outline_and_tone(audit):
+    people = audit.given.people.assign(unit=audit.given.units)
+    same = people.groupby("unit")[["gender", "tone", "age"]].nunique()
+    assert (same == 1).all(axis=None)
+    adults = people[people["age"] == "adult"].groupby("unit")["look"].nunique()
+    assert (adults == 1).all()
+    assert people.groupby(["gender", "tone"])["unit"].nunique().le(6).all()
+
+
+def test_intervals_keep_portraits_of_a_drawing_together(audit):
+    """Wider than those that take each portrait for a unit, and those of the bootstrap alone."""
+    alone = replace(audit.given, units=None)
+    wider, narrower = (
+        study.score(audit.found, given, audit.table, audit.model, n_resamples=200)
+        .query("statistic == 'c_asc' and group == 'women'")
+        .eval("high - low")
+        .median()
+        for given in (audit.given, alone)
+    )
+    assert wider > 1.2 * narrower
+    women = audit.given.groups["gender"][["women"]].to_numpy()
+    row = plots.one_word(audit.table, "nurse")
+    found = inference.bootstrap_c_asc(
+        audit.found.similarities[[row]], women, people=audit.given.units, n_resamples=2000, rng=3
+    )
+    nurse = of(audit.scores, "c_asc", "gender", "nurse", "women")
+    assert [found.low[0, 0], found.high[0, 0]] == pytest.approx(
+        [nurse["low"], nurse["high"]], abs=0.2
+    )
+
+
+def test_tests_are_counted_by_unit(audit):
+    table = study.rejections(audit.found, audit.given).set_index(["facet", "unit"])
+    scores = audit.scores.query("statistic == 'c_asc'").groupby("level")
+    for facet, rows in scores:
+        counted = table.loc[(facet, "portraits")]
+        assert counted["uncorrected"] == (rows["p_value"] < 0.05).sum()
+        assert counted["corrected"] == (rows["p_adjusted"] < 0.05).sum()
+        assert table.loc[(facet, "drawings"), "n"] == len(np.unique(audit.given.units))
+    whole = replace(audit.given, units=np.arange(len(audit.given.people)))
+    assert set(study.rejections(audit.found, whole)["unit"]) == {"portraits"}
+
+
+def test_printed_figures_draw_the_printed_numbers():
+    drawn = plots.printed_races().axes
+    for axis, number in zip(drawn, plots.PRINTED_RACES, strict=True):
+        printed = published.table("hamidieh2023", number)["casc"]
+        np.testing.assert_allclose(axis.collections[0].get_offsets()[:, 0], printed)
+    words = [[text.get_text() for text in axis.texts] for axis in drawn]
+    assert [sorted(each) for each in words] == [sorted(w) for w in plots.PRINTED_RACES.values()]
+    jobs, activities, pronouns = plots.printed_genders().axes
+    at = {line.get_marker(): line.get_xdata() for line in jobs.lines}
+    assert (max(at["o"]), min(at["^"])) == (1.28, -0.99)
+    assert next(label.get_text() for label in activities.get_yticklabels()) == "fixing cars"
+    assert list(pronouns.lines[0].get_xdata())[-1] == 72.1
+    figures = (plots.printed_races(), plots.printed_genders())
+    assert all(figure.get_suptitle() == "" for figure in figures)
+
+
+def test_the_highest_printed_scores_are_those_that_the_paper_speaks_of():
+    race, gender = plots.highest_printed("race"), plots.highest_printed("gender")
+    named = ("terrorist", "extremist", "illiterate", "felon", "undocumented")
+    assert [race[word] for word in named] == [1.05, 0.88, 0.80, 0.37, 0.64]
+    assert [gender[word] for word in ("maid", "nurse", "miner")] == [1.28, 1.28, 0.99]
+    political = published.table("hamidieh2023", 14).groupby("group")["casc"].max()
+    assert political["Black"] == -0.07
+
+
+def test_the_check_of_c_asc_knows_right_from_wrong():
     def c_asc(cosines, group):
         return (cosines[group].mean() - cosines[~group].mean()) / cosines.std(ddof=1)
 
+    def weighted(cosines, group):
+        return np.where(group, 1 / group.sum(), -1 / (~group).sum()) @ cosines / cosines.std(ddof=1)
+
+    def by_own_size(cosines, group):  # The formula of the paper's main text.
+        difference = (cosines[group].sum() - cosines[~group].sum()) / group.sum()
+        return difference / cosines.std(ddof=1)
+
+    def against_all(cosines, group):
+        return (cosines[group].mean() - cosines.mean()) / cosines.std(ddof=1)
+
+    def within(cosines, group):
+        return (cosines[group].mean() - cosines[~group].mean()) / cosines[group].std(ddof=1)
+
+    def no_spread(cosines, group):
+        return cosines[group].mean() - cosines[~group].mean()
+
     assert plots.check_c_asc(c_asc).passed
-    assert not plots.check_c_asc(lambda cosines, group: cosines[group].mean()).passed
+    assert plots.check_c_asc(weighted).passed
+    for wrong in (by_own_size, against_all, within, no_spread):
+        assert not plots.check_c_asc(wrong).passed, wrong.__name__
+
+
+def test_the_check_of_the_composition_knows_right_from_wrong():
+    def ratio(cosines, group, k):
+        return group[np.argsort(-cosines)[:k]].mean() / group.mean()
+
+    def counted(cosines, group, k):
+        found = sum(group[at] for at in sorted(range(len(group)), key=lambda at: -cosines[at])[:k])
+        return found * len(group) / (k * sum(group))
+
+    def twice(cosines, group, k):  # Right for two groups of one size.
+        return 2 * group[np.argsort(-cosines)[:k]].mean()
+
+    def of_the_others(cosines, group, k):
+        return ratio(cosines, ~group, k)
+
+    def against_the_others(cosines, group, k):
+        nearest = group[np.argsort(-cosines)[:k]]
+        return nearest.sum() / (~nearest).sum()
+
+    def farthest(cosines, group, k):
+        return ratio(-cosines, group, k)
+
+    assert plots.check_composition(ratio).passed
+    assert plots.check_composition(counted).passed
+    for wrong in (twice, of_the_others, against_the_others, farthest):
+        assert not plots.check_composition(wrong).passed, wrong.__name__
     assert not plots.check_composition(lambda cosines, group, k: None).passed
+
+
+def test_the_check_of_judgements_knows_right_from_wrong():
+    table = plots.scores_to_judge()
+    ends = table["95% interval"].str.replace("−", "-").str.split(" to ", expand=True).astype(float)
+    low, high = ends[0], ends[1]
+
+    def named(tied, untied):
+        return np.select([tied, untied], ["report", "do not report"], "cannot be said")
+
+    limit = plots.INNOCENT
+    right = named((low > limit) | (high < -limit), (low > -limit) & (high < limit))
+    against_zero = named((low > 0) | (high < 0), (low <= 0) & (high >= 0))
+    by_the_score = named(table["C-ASC"].abs() > limit, table["C-ASC"].abs() <= limit)
+    assert plots.check_judgements(right).passed
+    assert plots.check_judgements(list(right)).passed
+    for wrong in (against_zero, by_the_score, right[::-1], ["yes"] * 6, None):
+        assert not plots.check_judgements(wrong).passed
+
+
+def test_c_asc_of_two_equal_groups_is_bounded_and_the_check_inverts_it():
+    within = np.array([-1.0, 1.0])
+    for distance in (0.5, 2.0, 40.0):
+        cosines = np.r_[within + distance, within]
+        group = np.array([True, True, False, False])
+        expected = distance / np.sqrt(1 + distance**2 / 4)
+        found = caption_association.c_asc(cosines[None], group[:, None], 0)[0, 0]
+        assert found == pytest.approx(expected)
+        assert found < 2
+        assert found / np.sqrt(1 - found**2 / 4) == pytest.approx(distance)
+    assert verdicts.check_within(lambda c: c / np.sqrt(1 - c**2 / 4)).passed
+    assert verdicts.check_within(lambda c: np.sign(c) * (c**-2 - 0.25) ** -0.5 if c else 0).passed
+    for wrong in (
+        lambda c: c,
+        lambda c: c / np.sqrt(1 + c**2 / 4),
+        lambda c: abs(c) / np.sqrt(1 - c**2 / 4),
+        lambda c: c / (1 - c**2 / 4),
+    ):
+        assert not verdicts.check_within(wrong).passed

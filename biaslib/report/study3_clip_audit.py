@@ -40,6 +40,17 @@ def _profile(scores: pandas.DataFrame) -> str:
     return scores["profile"].iloc[0]
 
 
+def mark(run) -> str:
+    """Return what a caption ends with if its numbers are of the planted world.
+
+    Parameters
+    ----------
+    run
+        Of :func:`biaslib.runtime.start`.
+    """
+    return ". Planted world, tiny-CLIP" if run.profile == "planted" else ""
+
+
 def one_word(table: pandas.DataFrame, word: str) -> int:
     """Return the row of a word among the words of a run."""
     return int(np.flatnonzero(table["word"].to_numpy() == word)[0])
@@ -229,27 +240,6 @@ def composition(
         axis.tick_params(axis="y", rotation=0, labelsize=9)
         axis.tick_params(axis="x", rotation=45, labelsize=8.5)
     return marked(figure, _profile(scores))
-
-
-def entropy_table(scores: pandas.DataFrame, facet: str, n: int = 8) -> pandas.DataFrame:
-    """Return the words of the open types with the lowest entropy, and their most frequent group."""
-    rows = _rows(scores, "entropy", facet)
-    rows = rows[rows["bias_type"].isin(OPEN_TYPES)].sort_values("value", kind="stable").head(n)
-    shares = _rows(scores, "share", facet).set_index(["bias_type", "test"])
-    first = [
-        shares.loc[[(row.bias_type, row.test)]].sort_values("value").iloc[-1]
-        for row in rows.itertuples()
-    ]
-    return pandas.DataFrame(
-        {
-            "word": rows["test"].to_numpy(),
-            "type": rows["bias_type"].to_numpy(),
-            "entropy": rows["value"].to_numpy(),
-            "95% interval": interval_texts(rows),
-            "most frequent group": [each["group"] for each in first],
-            "its share": [each["value"] for each in first],
-        }
-    )
 
 
 def significant(scores: pandas.DataFrame, level: float = 0.05) -> pandas.DataFrame:
@@ -523,6 +513,71 @@ def _word_drawings(rows, word: str, facet: str, members, note: str) -> list[Draw
     ]  # fmt: skip
 
 
+def highest_printed(facet: str) -> dict[str, float]:
+    """Return each word's highest printed C-ASC over the groups of a facet: gender or race.
+
+    Examples
+    --------
+    >>> highest_printed("race")["terrorist"], highest_printed("gender")["nurse"]
+    (1.05, 1.28)
+    """
+    printed = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
+    return printed[printed["facet"] == facet].groupby("word")["casc"].max().to_dict()
+
+
+PRINTED_RACES = {14: ("extremist",), 18: ("terrorist", "felon"), 17: ("illiterate", "undocumented")}
+"""Tables by race that are drawn, and the words that their figure names: those that the text does.
+
+:meta hide-value:
+"""
+
+
+def printed_races():
+    """Draw the paper's Tables 14, 18 and 17: the ten highest words of each race, a dot a word."""
+    figure, axes = subplots(1, 3, height=3.3, sharey=True)
+    for axis, (number, named) in zip(axes, PRINTED_RACES.items(), strict=True):
+        rows = published.table("hamidieh2023", number)
+        groups = list(dict.fromkeys(rows["group"]))
+        axis.axvline(0, color="0.5", linewidth=1)
+        axis.scatter(rows["casc"], rows["group"].map(groups.index), s=14, alpha=0.6)
+        highest = rows.sort_values("casc").drop_duplicates("word", keep="last")
+        for row in highest[highest["word"].isin(named)].itertuples():
+            place = (row.casc, groups.index(row.group) - 0.22)
+            axis.text(*place, row.word, fontsize=8.5, ha="right")
+        axis.set_title(f"{rows['category'].iloc[0]} (Table {number})", fontsize=9.5)
+    axes[0].set_yticks(range(len(groups)), groups, fontsize=9)
+    axes[0].invert_yaxis()
+    axes[1].set_xlabel("C-ASC, as printed")
+    return figure
+
+
+def printed_genders():
+    """Draw the paper's Tables 4, 5 and 1: words by gender, and pronouns in captions."""
+    figure, axes = subplots(1, 3, height=4.5, width_ratios=(5, 5, 4))
+    for axis, number in zip(axes, (4, 5), strict=False):
+        rows = published.table("hamidieh2023", number)
+        men = rows["group"] == "Male"
+        rows = rows.assign(towards=rows["casc"].where(~men, -rows["casc"])).sort_values("towards")
+        places = np.arange(len(rows))
+        for name, colour, mark in (("Female", "C0", "o"), ("Male", "C1", "^")):
+            own = (rows["group"] == name).to_numpy()
+            axis.hlines(places[own], 0, rows["towards"][own], color=colour, linewidth=1)
+            axis.plot(rows["towards"][own], places[own], mark, color=colour, markersize=5)
+        axis.set_yticks(places, rows["word"], fontsize=8.5)
+        axis.axvline(0, color="0.5", linewidth=1)
+        axis.set_title(f"{rows['category'].iloc[0]} (Table {number})", fontsize=10)
+        axis.set_xlabel("men   C-ASC   women", fontsize=9.5)
+        axis.xaxis.set_major_formatter(lambda value, place: f"{abs(value):g}")
+    rows = published.table("hamidieh2023", 1).iloc[::-1]
+    axes[2].plot(rows["female"], range(len(rows)), "D", color="C2", markersize=5)
+    axes[2].axvline(50, color="0.5", linestyle=":")
+    axes[2].set_yticks(range(len(rows)), rows["word"], fontsize=8.5)
+    axes[2].set_title("Captions (Table 1)", fontsize=10)
+    axes[2].set_xlabel("women’s pronouns, %", fontsize=9)
+    axes[2].set_xlim(0, 100)
+    return figure
+
+
 def printed_lists(numbers: Sequence[int], n: int = 5) -> pandas.DataFrame:
     """Return the paper's printed lists: table, category, group, and its first words with C-ASC."""
     rows = []
@@ -617,6 +672,11 @@ def printed_pronouns() -> pandas.DataFrame:
     )
 
 
+COSINES = np.array([0.31, 0.22, 0.25, 0.18, 0.27, 0.20, 0.29, 0.16, 0.24, 0.21])
+GROUP = np.array([True, False, False, True, True, False, False, False, False, False])
+"""Of the exercises' checks: three portraits of a group and seven of others."""
+
+
 def check_c_asc(answer) -> Check:
     """Check a reader's function of cosines (n,) and group (n,) against C-ASC with ddof 1.
 
@@ -625,12 +685,10 @@ def check_c_asc(answer) -> Check:
     >>> check_c_asc(lambda cosines, group: None)
     Not yet: return one number: the difference of two means, in standard deviations of all cosines
     """
-    cosines = np.array([0.31, 0.22, 0.25, 0.18, 0.27, 0.20])
-    group = np.array([True, True, False, False, True, False])
-    expected = (cosines[group].mean() - cosines[~group].mean()) / cosines.std(ddof=1)
+    expected = (COSINES[GROUP].mean() - COSINES[~GROUP].mean()) / COSINES.std(ddof=1)
     hint = "return one number: the difference of two means, in standard deviations of all cosines"
     right = "one mean for the group, one for everybody else, and the spread of all."
-    return judge(answer(cosines, group), expected, hint, 1e-6, right)
+    return judge(answer(COSINES.copy(), GROUP.copy()), expected, hint, 1e-6, right)
 
 
 def check_composition(answer) -> Check:
@@ -639,9 +697,50 @@ def check_composition(answer) -> Check:
     Examples
     --------
     >>> check_composition(lambda cosines, group, k: group[np.argsort(-cosines)[:k]].mean())
-    Not yet: divide the share among the k nearest by the share in the whole data set
+    Not yet: compare two shares of the group: one among the k nearest, one in the whole data set
     """
-    cosines = np.array([0.31, 0.22, 0.25, 0.18, 0.27, 0.20])
-    group = np.array([True, True, False, False, True, False])
-    hint = "divide the share among the k nearest by the share in the whole data set"
-    return judge(answer(cosines, group, 3), (2 / 3) / 0.5, hint, 1e-6, "1 means: as in the data.")
+    hint = "compare two shares of the group: one among the k nearest, one in the whole data set"
+    found = [answer(COSINES.copy(), GROUP.copy(), k) for k in (4, 5)]
+    return judge(found, [(2 / 4) / 0.3, (2 / 5) / 0.3], hint, 1e-6, "1 means: as in the data.")
+
+
+JUDGEMENTS = ("report", "do not report", "cannot be said")
+"""What can be said of a word's C-ASC beside those of innocent words.
+
+:meta hide-value:
+"""
+INNOCENT = 0.35
+"""Of the exercise: 95 in 100 innocent words have a smaller C-ASC in size. Invented."""
+
+
+def scores_to_judge() -> pandas.DataFrame:
+    """Return six invented results of an audit, for the reader to judge."""
+    rows = [
+        ("welder", -0.82, -1.02, -0.61),
+        ("painter", 0.21, 0.09, 0.32),
+        ("baker", 0.44, 0.24, 0.66),
+        ("florist", 0.58, 0.41, 0.76),
+        ("clerk", 0.03, -0.17, 0.24),
+        ("driver", -0.39, -0.57, -0.20),
+    ]
+    rows = [(word, value, interval_text(low, high)) for word, value, low, high in rows]
+    return pandas.DataFrame(rows, columns=["word", "C-ASC", "95% interval"])
+
+
+def check_judgements(answer) -> Check:
+    """Check a reader's six judgements, in the order of :func:`scores_to_judge`.
+
+    Examples
+    --------
+    >>> check_judgements(["report"] * 6)
+    Not yet: 2 of 6 are right; compare the whole interval with what innocent words reach
+    """
+    expected = [JUDGEMENTS[at] for at in (0, 1, 2, 0, 1, 2)]
+    given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
+    if len(given) != len(expected) or not set(given) <= set(JUDGEMENTS):
+        return Check(False, f"return six of {', '.join(JUDGEMENTS)}, in the table's order")
+    right = sum(one == other for one, other in zip(given, expected, strict=True))
+    if right < len(expected):
+        hint = "compare the whole interval with what innocent words reach"
+        return Check(False, f"{right} of 6 are right; {hint}")
+    return Check(True, "a difference from zero is not yet more than any word has.")

@@ -1,8 +1,7 @@
 """Study 3: the audit of CLIP with SO-B-IT (Hamidieh et al. 2023), and the captions behind it.
 
 Words in captions against portraits of labelled groups: C-ASC, who is retrieved, how evenly; with
-intervals that resample people, a correction over words and groups, and the choices that the paper
-leaves open. Then the captions of a corpus: with whose pronouns does a word stand?
+intervals, a correction over words and groups, and the choices that the paper leaves open. Then the captions of a corpus: with whose pronouns does a word stand?
 
 From the command line, ``python -m biaslib.studies.study3_clip_audit`` computes the embeddings of a
 run into the store, to be found there by the notebook; ``accelerate launch -m
@@ -52,10 +51,12 @@ __all__ = [
     "log_odds",
     "other_crops",
     "paper_inputs",
+    "rejections",
     "retrieve",
     "score",
     "sensitivity",
     "source_of_bias",
+    "unit_means",
     "welch_p_values",
     "words",
 ]
@@ -70,13 +71,15 @@ FEW = 10
 
 WORDS_AT_ONCE = 64
 SPARE = 50
+SMALL = 1_000
+"""Up to so many portraits are ranked to the last: units of several portraits use up more."""
 
 TEMPLATES = {
     "by kind, as the paper": None,
     "adjective template for all": "a photo of {a} {word} person",
     "noun template for all": "a photo of {a} {word}",
 }
-"""Captions of the sensitivity analysis; the second is that of a public re-implementation.
+"""Captions of the sensitivity analysis.
 
 :meta hide-value:
 """
@@ -116,6 +119,11 @@ class Inputs:
         Whether the models know lower case only.
     no_captions
         Why there is no corpus of captions, and what to do; else empty.
+    units
+        What intervals draw anew, a number for each portrait: portraits of one drawing stay
+        together. None where each portrait is a unit of its own.
+    unit_name
+        What the units are, in the plural.
     """
 
     profile: str
@@ -133,6 +141,8 @@ class Inputs:
     crops: Callable[[], Mapping[str, Pictures]]
     lower_case: bool = False
     no_captions: str = ""
+    units: np.ndarray | None = field(default=None, repr=False)
+    unit_name: str = "portraits"
 
     @functools.cached_property
     def groups(self) -> dict[str, pandas.DataFrame]:
@@ -354,6 +364,7 @@ def paper_inputs(
         captions=functools.partial(_captions, missing),
         crops=functools.partial(_other_crop, people),
         no_captions=missing,
+        units=np.arange(len(people)),
     )
 
 
@@ -506,7 +517,7 @@ def other_crops(
 def retrieve(text: np.ndarray, image: np.ndarray, k: int) -> Retrieval:
     """Return cosines of captions (k, d) and portraits (n, d), and rankings with some to spare."""
     similarities = (text @ image.T).astype(np.float32)
-    depth = min(len(image), 2 * k + SPARE)
+    depth = len(image) if len(image) <= SMALL else min(len(image), 2 * k + SPARE)
     return Retrieval(similarities, caption_association.top_k(similarities, depth), k)
 
 
@@ -535,7 +546,7 @@ def score(
     ddof
         Of C-ASC.
     n_resamples
-        Resamples of people.
+        Resamples of units.
     seed
         Of the resamples.
 
@@ -547,14 +558,14 @@ def score(
         (log of its ratio to the share in the data set, one portrait added) a group; ``entropy`` a
         facet, its group "all". p-values: Welch's test for C-ASC, the hypergeometric test for
         shares; adjusted (Benjamini and Yekutieli) over all words and groups of a facet and
-        statistic. Intervals are 95% percentile intervals that draw people anew, each portrait
-        taken for another person; a group of one portrait has none.
+        statistic; both take each portrait for a unit. Intervals are 95% percentile intervals that
+        draw :attr:`Inputs.units` anew; a group of one portrait has none.
     """
     rng = np.random.default_rng(seed)
     everyone = pandas.concat(given.groups.values(), axis=1)
-    intervals = _c_asc_intervals(found, everyone.to_numpy(), ddof, n_resamples, rng)
+    intervals = _c_asc_intervals(found, everyone.to_numpy(), given.units, ddof, n_resamples, rng)
     p_values = welch_p_values(found.similarities, everyone.to_numpy())
-    shares = _resampled(found, everyone.to_numpy(), "share", n_resamples, rng)
+    shares = _resampled(found, everyone.to_numpy(), given.units, "share", n_resamples, rng)
     alone = everyone.to_numpy().sum(axis=0) < 2
     for bounds in (*intervals[1:], shares.low, shares.high):
         bounds[:, alone] = np.nan
@@ -573,7 +584,7 @@ def score(
             "skew": (skew, nothing, nothing, nothing),
         }
         rows += [_tidy(table, facet, members.columns, name, *part) for name, part in parts.items()]
-        even = _resampled(found, members.to_numpy(), "entropy", n_resamples, rng)
+        even = _resampled(found, members.to_numpy(), given.units, "entropy", n_resamples, rng)
         bounds = (np.asarray(each)[:, None] for each in (even.estimate, even.low, even.high))
         rows.append(_tidy(table, facet, ["all"], "entropy", *bounds, nothing[:, :1]))
     scores = pandas.concat(rows, ignore_index=True)
@@ -601,28 +612,29 @@ def _tidy(table, facet, names, statistic, value, low, high, p_value) -> pandas.D
     return pandas.DataFrame(columns | {key: each.ravel() for key, each in numbers.items()})
 
 
-def _c_asc_intervals(found: Retrieval, members, ddof, n_resamples, rng):
+def _c_asc_intervals(found: Retrieval, members, units, ddof, n_resamples, rng):
     """Return C-ASC with bounds, (k, g) each, some words at a time; all see the same resamples."""
     seeds = rng.integers(2**32)
     parts = []
     for start in range(0, len(found.similarities), WORDS_AT_ONCE):
         block = found.similarities[start : start + WORDS_AT_ONCE]
         interval = inference.bootstrap_c_asc(
-            block, members, ddof, n_resamples=n_resamples, rng=np.random.default_rng(seeds)
+            block, members, ddof, units, n_resamples=n_resamples, rng=np.random.default_rng(seeds)
         )
         parts.append((interval.estimate, interval.low, interval.high))
     return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
 
-def _resampled(found: Retrieval, members, statistic: str, n_resamples: int, rng):
+def _resampled(found: Retrieval, members, units, statistic: str, n_resamples: int, rng):
     return inference.bootstrap_top_k(
-        found.ranking, members, found.k, statistic, n_resamples=n_resamples, rng=rng
+        found.ranking, members, found.k, statistic, units, n_resamples=n_resamples, rng=rng
     )
 
 
 def audit(
     given: Inputs,
     *,
+    model: Any = None,
     n_resamples: int = 1_000,
     seed: int = 0,
     store: runtime.Store | None = None,
@@ -630,8 +642,9 @@ def audit(
     """Return the audit of the whole taxonomy: embeddings through the store, rankings, scores.
 
     In ``paper`` the words that are printed outside of their type are scored too: see :func:`words`.
+    The model is loaded if none is given.
     """
-    model, table = load_model(given), given.words
+    model, table = model or load_model(given), given.words
     image = embed_images(model, given.portraits, store)
     text = embed_texts(model, given.spelt(table["caption"]), store)
     found = retrieve(text, image, given.k)
@@ -682,6 +695,83 @@ def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
     return np.nan_to_num(2 * stats.t.sf(np.abs(t), freedom), nan=1.0)
 
 
+def unit_means(
+    similarities: np.ndarray, members: np.ndarray, units: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean cosines of units of several portraits, and who belongs to which group.
+
+    A test on these takes each unit once, however many portraits there are of it.
+
+    Parameters
+    ----------
+    similarities
+        (k, n).
+    members
+        (n, g), the same for all portraits of a unit.
+    units
+        (n,), as :attr:`Inputs.units`.
+
+    Returns
+    -------
+    tuple
+        Means (k, u) and membership (u, g), in the order of the sorted units.
+
+    Raises
+    ------
+    ValueError
+        If portraits of one unit belong to different groups.
+
+    Examples
+    --------
+    >>> women = np.array([[True], [True], [False]])
+    >>> means, members = unit_means(np.array([[0.1, 0.3, 0.4]]), women, np.array([7, 7, 8]))
+    >>> means.round(2).tolist(), members.ravel().tolist()
+    ([[0.2, 0.4]], [True, False])
+    """
+    order = np.argsort(units, kind="stable")
+    _, first, sizes = np.unique(np.asarray(units)[order], return_index=True, return_counts=True)
+    scores = np.asarray(similarities, dtype=np.float64)[:, order]
+    belongs = np.asarray(members)[order]
+    shares = np.add.reduceat(belongs.astype(float), first) / sizes[:, None]
+    if not np.isin(shares, (0, 1)).all():
+        raise ValueError("portraits of one unit belong to different groups")
+    return np.add.reduceat(scores, first, axis=1) / sizes, belongs[first]
+
+
+def rejections(found: Retrieval, given: Inputs, level: float = 0.05) -> pandas.DataFrame:
+    """Return how many tests of C-ASC reject, by facet and by what counts as a unit.
+
+    Parameters
+    ----------
+    found, given
+        Of a run.
+    level
+        Of the tests.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a facet and unit (each portrait; and :attr:`Inputs.units` where these hold several):
+        *facet*, *unit*, *n* units, *tests*; how many p-values of Welch's test are below the level,
+        *uncorrected* and *corrected* (Benjamini and Yekutieli, over words and groups).
+    """
+    ways = {"portraits": np.arange(len(given.people))}
+    if given.units is not None and len(np.unique(given.units)) < len(given.people):
+        ways[given.unit_name] = given.units
+    rows = []
+    for facet, members in given.groups.items():
+        for name, units in ways.items():
+            means, belongs = unit_means(found.similarities, members.to_numpy(), units)
+            p_values = welch_p_values(means, belongs)
+            adjusted = inference.adjust_table(p_values, "by")
+            rows.append(
+                {"facet": facet, "unit": name, "n": len(belongs), "tests": p_values.size,
+                 "uncorrected": int((p_values < level).sum()),
+                 "corrected": int((adjusted < level).sum())}
+            )  # fmt: skip
+    return pandas.DataFrame(rows)
+
+
 def erasure(
     found: Retrieval,
     members: pandas.DataFrame,
@@ -689,6 +779,7 @@ def erasure(
     below: float = ERASED,
     n_resamples: int = 200,
     seed: int = 0,
+    units: np.ndarray | None = None,
 ) -> pandas.DataFrame:
     """Return for how many words each group is hardly ever retrieved: section F's question.
 
@@ -703,8 +794,10 @@ def erasure(
     below
         Hardly: a share below this part of the group's share in the data set.
     n_resamples, seed
-        Of the intervals, which draw people anew. Resampling makes extremes more frequent than they
+        Of the intervals, which draw units anew. Resampling makes extremes more frequent than they
         are, so that the bounds lie rather high.
+    units
+        As :attr:`Inputs.units`.
 
     Returns
     -------
@@ -714,7 +807,7 @@ def erasure(
         k portraits were drawn at random for each; *n*, of how many words.
     """
     interval = _resampled(
-        found, members.to_numpy(), "ratio", n_resamples, np.random.default_rng(seed)
+        found, members.to_numpy(), units, "ratio", n_resamples, np.random.default_rng(seed)
     )
     sizes = members.sum().to_numpy()
     limit = np.ceil(below * found.k * sizes / len(members)) - 1

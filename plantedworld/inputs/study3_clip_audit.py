@@ -14,7 +14,7 @@ from biaslib.studies import study3_clip_audit as study
 from plantedworld import AGES, Scenes, content_words, faces, world
 from plantedworld.corpus import expected_shares, planted_corpus
 
-__all__ = ["captions", "innocent_captions", "inputs"]
+__all__ = ["captions", "drawings", "innocent_captions", "inputs"]
 
 FACETS = {"gender": "gender", "tone": "tone", "age": "age", "gender x tone": ["gender", "tone"]}
 LABELS = {
@@ -66,7 +66,24 @@ def inputs(
         captions=functools.partial(captions, dose=dose, seed=seed),
         crops=functools.partial(_inner, scenes),
         lower_case=True,
+        units=drawings(scenes),
+        unit_name="drawings",
     )
+
+
+def drawings(scenes: pandas.DataFrame) -> np.ndarray:
+    """Return a number for each portrait that those of one drawing share, (n,).
+
+    A drawing is an outline in one tone: its portraits differ in hair, clothes, ground and place.
+    Of each gender and tone there are four of adults and one each of a child and of an old person.
+
+    Examples
+    --------
+    >>> len(np.unique(drawings(faces(30, np.random.default_rng(0)))))
+    60
+    """
+    shown = scenes.assign(look=scenes["look"].where(scenes["age"] == "adult", 0))
+    return shown.groupby(["gender", "tone", "age", "look"]).ngroup().to_numpy()
 
 
 def captions(folder: str | Path, dose: float = 3, seed: int = 0) -> study.Corpus:

@@ -1,14 +1,14 @@
 """Study 3 where the answer is known: figures, tables and sentences of the verdict."""
 
+import numpy as np
 import pandas
 
-from biaslib.report import interval_text, marked, signed, subplots
-from biaslib.report.study3_clip_audit import significant
+from biaslib.report import Check, interval_text, judge, marked, signed, subplots
 from biaslib.studies import study3_clip_audit as study
 
 
 def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how C-ASC of oracle and model follows what is planted, a row a facet and model.
+    """Return how C-ASC of oracle and tiny-CLIP follows what is planted, a row a facet and model.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
     rows = []
     for (facet, group), part in known.groupby(["facet", "group"], sort=False):
         planted, nothing = part[part["truth"] != 0], part[part["truth"] == 0]
-        for name, title in (("oracle", "oracle"), ("model", "trained on captions")):
+        for name, title in (("oracle", "oracle"), ("model", "tiny-CLIP")):
             rows.append(
                 {
                     "facet": facet,
@@ -36,7 +36,7 @@ def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def truth_figure(known: pandas.DataFrame):
-    """Draw C-ASC against what is planted, a dot a word: oracle and model, a row a facet."""
+    """Draw C-ASC against what is planted, a dot a word: oracle and tiny-CLIP, a row a facet."""
     facets = list(dict.fromkeys(zip(known["facet"], known["group"], strict=True)))
     figure, axes = subplots(
         len(facets), 2, height=2.6 * len(facets), sharex="row", sharey="row", squeeze=False
@@ -57,7 +57,7 @@ def truth_figure(known: pandas.DataFrame):
         for axis in line:
             axis.set_xlabel(f"planted log ratio, {side}")
     axes[0, 0].set_title("oracle", fontsize=10)
-    axes[0, 1].set_title("trained on captions", fontsize=10)
+    axes[0, 1].set_title("tiny-CLIP", fontsize=10)
     return marked(figure)
 
 
@@ -66,14 +66,14 @@ def on_truth(known: pandas.DataFrame, facet: str) -> str:
     rows = known[known["facet"] == facet]
     held = rows.assign(held=rows["truth"] != 0).groupby("bias_type", sort=False)["held"].sum()
     none = [f"*{name}*" for name, n in held.items() if n == 0]
-    of_model = truth_table(rows).set_index("model").loc["trained on captions"]
+    of_model = truth_table(rows).set_index("model").loc["tiny-CLIP"]
     sizes, bare = (
         rows["model"][chosen].abs() for chosen in (rows["truth"] != 0, rows["truth"] == 0)
     )
     where = f"; none on {', '.join(none)}" if none else ""
     return (
-        f"By {facet}, an association is planted on {held.sum()} of {len(rows)} words{where}. On "
-        f"the words that have one, C-ASC of the trained model has a rank correlation of "
+        f"By {facet}, an association is planted on {held.sum()} of {len(rows)} words{where}. Among "
+        f"the words that have one, C-ASC of tiny-CLIP has a rank correlation of "
         f"{of_model['rank correlation with the truth']:.2f} with it; half of the sizes are beyond "
         f"{sizes.median():.2f}, the largest is {sizes.max():.2f}. On the {len(bare)} that have "
         f"none, half are beyond {bare.median():.2f}, and the largest, {bare.max():.2f}, exceeds "
@@ -95,33 +95,53 @@ def saturated(known: pandas.DataFrame, beyond: float = 1.9) -> str:
     )
 
 
-def unplanted(known: pandas.DataFrame | None, facet: str, bias_type: str) -> str:
-    """Return words for a caption where nothing is planted on a type's words, else none."""
-    if known is None:
-        return ""
-    rows = known[(known["facet"] == facet) & (known["bias_type"] == bias_type)]
-    return "" if rows["truth"].any() else " (nothing is planted on these: the order is noise)"
+def units_table(tables: dict[float, pandas.DataFrame]) -> pandas.DataFrame:
+    """Return how many tests of gender reject, by strength of the bias and by unit.
+
+    Parameters
+    ----------
+    tables
+        By strength, as of :func:`plantedworld.studies.study3_clip_audit.by_unit`.
+    """
+    rows = pandas.concat(part.assign(strength=each) for each, part in tables.items())
+    return pandas.DataFrame(
+        {
+            "planted bias of strength": rows["strength"],
+            "unit": rows["unit"],
+            "units": rows["n"],
+            "words": rows["tests"],
+            "p below .05": rows["uncorrected"],
+            "after correction": rows["corrected"],
+        }
+    )
 
 
-def false_associations(clean: pandas.DataFrame) -> str:
-    """Return a sentence on tests that reject where nothing is planted, by facet."""
-    found = significant(clean)
-    found = found[found["statistic"] == "C-ASC"]
-    parts = [
-        f"{row['after correction']:,} of {row['tests']:,} by {row['facet']}"
-        for row in found.to_dict("records")
-    ]
-    share = found["after correction"].sum() / found["tests"].sum()
-    counted = f"At dose 0, tests of C-ASC still reject after correction: {', '.join(parts)}."
-    if share <= 0.05:
-        return f"{counted} That is no more than the level allows."
-    return (
-        f"{counted} The tests are not wrong: this model does place these captions nearer to one "
-        "group's portraits, and would with new portraits too. **It associates falsely**, as the "
-        "models of [study 1](study1_grounded.ipynb) do where nothing is planted: a finite corpus "
-        "and a random start leave every word somewhere. A test over portraits takes the training "
-        "as given and asks whether *this model's* scores differ; a small p-value, corrected or "
-        "not, is no sign that the corpus associated anything."
+def halves_figure(tables: dict[float, pandas.DataFrame]):
+    """Draw C-ASC from one half of the drawings against the other, a panel a strength."""
+    figure, axes = subplots(1, len(tables), height=3.1, sharex=True, sharey=True)
+    for axis, (strength, rows) in zip(axes, tables.items(), strict=True):
+        axis.scatter(rows["first"], rows["second"], s=9, alpha=0.5)
+        axis.axhline(0, color="0.6", linewidth=1)
+        axis.axvline(0, color="0.6", linewidth=1)
+        axis.set_title(f"planted bias of strength {strength:g}", fontsize=10)
+        axis.set_xlabel("C-ASC of women, two drawings")
+    axes[0].set_ylabel("two other drawings")
+    return marked(figure)
+
+
+def halves_table(tables: dict[float, pandas.DataFrame]) -> pandas.DataFrame:
+    """Return how C-ASC from two halves of the drawings agree, a row a strength."""
+    return pandas.DataFrame(
+        [
+            {
+                "planted bias of strength": strength,
+                "words": len(rows),
+                "rank correlation": rows["first"].corr(rows["second"], method="spearman"),
+                "same sign": (rows["first"] * rows["second"] > 0).mean(),
+                "median size": rows["first"].abs().median(),
+            }
+            for strength, rows in tables.items()
+        ]
     )
 
 
@@ -143,6 +163,21 @@ def recovered(found: dict[str, float]) -> str:
     return f"{numbers}. Sampling error alone would give 0 and 1: **the count is off**."
 
 
+def check_within(answer) -> Check:
+    """Check a reader's function from C-ASC to the difference in deviations within two equal groups.
+
+    Examples
+    --------
+    >>> check_within(lambda c_asc: c_asc)
+    Not yet: write the variance of all as that within plus a quarter of the squared difference
+    """
+    scores = np.array([-1.9, -0.5, 0.0, 1.0, 1.5])
+    expected = scores / np.sqrt(1 - scores**2 / 4)
+    hint = "write the variance of all as that within plus a quarter of the squared difference"
+    right = "a C-ASC of 1.9 is six deviations, one of 1.0 little more than one."
+    return judge([answer(each) for each in scores], expected, hint, 1e-6, right)
+
+
 def mechanism_figure(table: pandas.DataFrame):
     """Draw pronouns in the training captions against C-ASC, a panel a dose, a dot a word."""
     doses = table["dose"].unique()
@@ -152,7 +187,7 @@ def mechanism_figure(table: pandas.DataFrame):
         axis.scatter(study.log_odds(rows["share"], rows["n"]), rows["c_asc"], s=9, alpha=0.5)
         axis.axhline(0, color="0.6", linewidth=1)
         axis.axvline(0, color="0.6", linewidth=1)
-        axis.set_title(f"dose {dose:g}", fontsize=10)
+        axis.set_title(f"strength {dose:g}", fontsize=10)
     axes[0].set_ylabel("C-ASC of women")
     axes[len(doses) // 2].set_xlabel("log-odds of women's pronouns in the training captions")
     return marked(figure)
@@ -169,7 +204,7 @@ def mechanism_table(table: pandas.DataFrame) -> pandas.DataFrame:
         inside = known["truth"].between(known["low"] - 1e-12, known["high"] + 1e-12)
         rows.append(
             {
-                "dose": dose,
+                "strength": dose,
                 "words": len(part),
                 "rank correlation": r,
                 "95% interval": interval_text(low, high),

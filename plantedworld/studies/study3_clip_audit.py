@@ -6,16 +6,19 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from biaslib import runtime
+from biaslib import inference, runtime
 from biaslib.metrics import caption_association
 from biaslib.studies import study3_clip_audit as study
 from plantedworld import world
 from plantedworld.corpus import expected_shares, planted_corpus
+from plantedworld.inputs.study3_clip_audit import drawings
 from plantedworld.models.oracle import Oracle
 
 __all__ = [
     "against_truth",
     "beside_truth",
+    "by_unit",
+    "halves",
     "in_planted_world",
     "mechanism",
 ]
@@ -62,6 +65,54 @@ def beside_truth(run: study.Audit) -> pandas.DataFrame:
         truth = np.where(np.abs(truth) < NOTHING, 0.0, truth)
         tables.append(known.assign(truth=truth, model=own, oracle=_where_spread(exact, members)))
     return pandas.concat(tables, ignore_index=True)
+
+
+def by_unit(run: study.Audit, level: float = 0.05) -> pandas.DataFrame:
+    """Return how many tests of C-ASC by gender reject, for three kinds of unit.
+
+    The units are portraits; drawings, which are outlines in one tone; and outlines, of which there
+    are six of women and six of men, each in five tones.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a unit: *unit*, *n* units, *tests* (words), how many p-values of Welch's test are
+        below the level, *uncorrected* and *corrected* (Benjamini and Yekutieli).
+    """
+    women = run.given.groups["gender"][[run.given.gender[0]]].to_numpy()
+    ways = {
+        "portraits": np.arange(len(women)),
+        "drawings": run.given.units,
+        "outlines": drawings(run.given.people.assign(tone=0)),
+    }
+    rows = []
+    for name, units in ways.items():
+        means, belongs = study.unit_means(run.found.similarities, women, units)
+        p_values = study.welch_p_values(means, belongs)
+        adjusted = inference.adjust_table(p_values, "by")
+        rows.append(
+            {"unit": name, "n": len(belongs), "tests": p_values.size,
+             "uncorrected": int((p_values < level).sum()),
+             "corrected": int((adjusted < level).sum())}
+        )  # fmt: skip
+    return pandas.DataFrame(rows)
+
+
+def halves(run: study.Audit) -> pandas.DataFrame:
+    """Return C-ASC of women from two halves of the drawings of adults, a row a word.
+
+    Two of the four outlines of adults of either gender make the *first* half, two the *second*: if
+    a score comes from a few drawings, the other half does not have it.
+    """
+    people = run.given.people
+    adults = (people["age"] == "adult").to_numpy()
+    early = np.isin(people["look"], sorted(people.loc[adults, "look"].unique())[:2])
+    women = run.given.groups["gender"][[run.given.gender[0]]].to_numpy()
+    found = {}
+    for name, chosen in (("first", adults & early), ("second", adults & ~early)):
+        cosines = run.found.similarities[:, chosen]
+        found[name] = caption_association.c_asc(cosines, women[chosen])[:, 0]
+    return run.table[["word", "bias_type"]].assign(**found)
 
 
 def _where_spread(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
