@@ -8,7 +8,7 @@ import pandas
 import pytest
 from scipy import stats
 
-from biaslib import inference, models, published, runtime
+from biaslib import inference, models, runtime
 from biaslib.report import study1_grounded as plots
 from biaslib.report._text import p_text, signed
 from biaslib.studies import study1_grounded as study
@@ -133,7 +133,7 @@ def test_the_real_encoder_is_judged_by_the_other_half_of_random_words():
     assert (row["n_permutation"], row["n_remedy"]) == (2_000, 1_000)
     assert row["remedy"] == pytest.approx(0.05, abs=0.02)
     assert row["remedy_low"] < row["remedy"] < row["remedy_high"]
-    shown = plots.encoder_table(pandas.DataFrame([row])).iloc[0]
+    shown = verdicts.encoder_table(pandas.DataFrame([row])).iloc[0]
     assert shown["permutation rejects (%)"] == "100.0 (99.8 to 100.0)"
     assert shown["sets judged"] == "2,000 and 1,000"
 
@@ -217,7 +217,7 @@ def test_the_figure_of_worlds_has_a_row_a_model_and_its_questions_in_words():
     titles = [axes.get_title(loc="left").replace("\n", " ") for axes in used]
     assert titles == list(calibration.QUESTIONS.values())
     labels = [label.get_text() for label in used[0].get_yticklabels()]
-    assert labels == ["oracle", "LXMERT"]
+    assert labels == ["oracle", "tiny-LXMERT"]
 
 
 # What the chapter says of rates
@@ -250,11 +250,11 @@ def test_found_tests_are_counted_by_level_and_experiment():
     )
     words = pandas.DataFrame({"level": ["word"] * 2, "experiment": 1, "p_random": [0.01, 0.02]})
     table = verdicts.power_table(models_, words).set_index("level")
-    assert table["remedy 1: other models, difference"].to_dict() == {
+    assert table["null of other models, difference"].to_dict() == {
         "word": "1 of 2",
         "sentence": "1 of 1",
     }
-    assert table["remedy 2: other attribute words"].to_dict() == {
+    assert table["null of other attribute words"].to_dict() == {
         "word": "2 of 2",
         "sentence": "not run",
     }
@@ -291,14 +291,15 @@ def test_signs_are_judged_against_the_world_of_each_model():
     assert set(zip(rows["test"], rows["world"], rows["right"], strict=True)) == {
         ("C3", 0, True), ("C3", 1, False), ("C6", 1, False), ("C11", 0, True), ("C11", 1, False),
     }  # fmt: skip
-    gender = verdicts.sign_table(table).query("group == 'gender' and model == 'LXMERT'").iloc[0]
+    signs = verdicts.sign_table(table)
+    gender = signs.query("group == 'gender' and model == 'tiny-LXMERT'").iloc[0]
     assert gender["word"] == "2 of 5; 0.02"
     missed = verdicts.miss_table(table)
     assert set(missed["test"]) == {"C6", "C11"}
     assert missed["d in the planted direction"].unique().tolist() == [-0.3]
     said = verdicts.sign_sentence(table)
     assert "on gender in 12 of 30 cases, with a mean d of 0.02 in the planted direction" in said
-    assert "On gender, 18 signs are wrong: 9 of VisualBERT, 9 of LXMERT." in said
+    assert "On gender, 18 signs are wrong: 9 of tiny-VisualBERT, 9 of tiny-LXMERT." in said
 
 
 def test_the_baseline_has_a_row_a_model_and_an_interval_over_tests():
@@ -327,7 +328,7 @@ def test_the_panel_shows_the_scores_and_their_computed_null(tmp_path):
     assert panel.choices["Experiment"] == ["Experiment 1", "Experiment 2", "Experiment 3"]
     assert "<select" in panel._control("Experiment")
     for row in table.itertuples():
-        chosen = row.test, "VisualBERT", "word", f"Experiment {row.experiment}"
+        chosen = row.test, "tiny-VisualBERT", "word", f"Experiment {row.experiment}"
         clouds, shown = panel.drawings(*chosen)
         assert f"d = {signed(row.value)}; difference {signed(row.numerator, 3)};" in clouds.sentence
         assert f"{p_text(row.p_value)} with every text" in clouds.sentence
@@ -349,8 +350,162 @@ def test_printed_tables_are_those_that_were_transcribed():
     assert table.loc[("gender", "C6", "W")].tolist() == ["0.57", "1.04", "0.55", "1.61"]
     assert len(table) == 39
     assert plots.printed_counts().iloc[0, 3:].tolist() == ["2", "2", "3", "3"]
-    total = published.table("ross2021", 7).groupby("experiment")["significant"].sum()
-    assert f"{total[1]:.0f} significant tests in Experiment 1" in plots.printed_sentence()
+    captions = [each.caption.partition(" as")[0] for each in plots.printed_tables(7, 6)]
+    assert captions == ["Table 7", "Table 6"]
+
+
+def test_headlines_are_what_the_printed_tables_add_up_to():
+    found = plots.headlines()
+    counts = [tuple(found[key].values()) for key in ("first", "second", "words", "persons")]
+    assert counts == [(83, 156), (84, 156), (15, 39), (20, 39)]
+    assert [round(found["size"][experiment], 3) for experiment in (1, 2)] == [0.634, 0.780]
+    assert (round(found["out"], 3), round(found["own"], 3)) == (0.751, 0.665)
+    assert found["levels"] == {"word": 23, "sentence": 24, "contextual": 36}
+    assert (found["a_level"], found["a_model"], found["least"]) == (52, 39, 17)
+    assert (found["fewest"], found["most"]) == (1, 8)
+    assert found["images"] == {"google": 10_584, "coco": 483, "conceptual_captions": 374}
+
+
+def test_the_tests_are_named_with_what_they_compare_and_their_images():
+    table = plots.test_table().set_index("test")
+    assert table["images"].sum() == 10_584
+    assert table.at["C6", "targets X / Y"] == "names of men / names of women"
+    assert table.at["C6", "attributes A / B"] == "career words / family words"
+    sets = plots.set_table("occupation-gender").set_index("set")
+    assert sets.index.tolist() == list(study.SETS)
+    assert sets["pictures of"].tolist() == ["men", "women", "men", "women", "men", "women"]
+    assert sets["n words"].tolist() == [8, 8, 20, 20, 20, 20]
+
+
+def test_printed_figures_bear_no_mark_of_the_planted_world_and_have_a_row_a_test():
+    for figure in (plots.found_figure(), plots.printed_effects_figure()):
+        assert figure.get_suptitle() == ""
+    rows = plots.printed_effects_figure().axes[0].get_yticklabels()
+    assert [label.get_text() for label in rows][::-1] == study.tests()["test"].tolist()
+    texts = [each.get_text() for each in plots.found_figure().axes[0].texts]
+    assert texts == ["83 of 156", "84 of 156", "15 of 39", "20 of 39"]
+
+
+def test_more_is_asked_from_left_to_right():
+    """Of five p-values of words, Holm multiplies the least by 5 and the next by 4."""
+    p_words = [0.009, 0.012, 0.03, 0.2, 0.6]
+    rows = pandas.DataFrame({"p_value": [0.001, 0.01, 0.02, 0.04, 0.5], "p_value_words": p_words})
+    row = plots.stricter_counts(rows.assign(experiment=2, masking="words")).iloc[0]
+    assert row.tolist() == ["Experiment 2, words hidden", 5, 4, 3, 2]
+
+
+def test_the_sets_of_the_stereotype_are_those_of_its_test():
+    titles = [axes.get_title() for axes in verdicts.stereotype_figure().axes]
+    assert titles[::4] == ["Ax: “relaxed”", "Ay: “relaxed”"]
+    assert titles[3::4] == ["Bx: “angry”", "By: “angry”"]
+
+
+# The exercises
+
+
+def twelve(second, third):
+    """Return an answer to the exercise of the twelve embeddings from two formulas."""
+
+    def answer(e):
+        def s(word, a, b):
+            return plots.association([e[word]], [e[a]], [e[b]])[0]
+
+        own = s(1, 5, 10), s(4, 7, 12)
+        other = s(1, 7, 12), s(4, 5, 10)
+        return second(own, other), third(own, other)
+
+    return answer
+
+
+def halves(own, other):
+    return 0.5 * (abs(own[0] - other[0]) + abs(own[1] - other[1]))
+
+
+@pytest.mark.parametrize(
+    ("second", "third", "passed"),
+    [
+        (lambda own, other: own[0] - own[1], halves, True),
+        (lambda own, other: np.array([own[0] - own[1]]), halves, True),
+        (
+            lambda own, other: own[0] - own[1],
+            lambda own, other: 0.5 * (own[0] - other[0] + own[1] - other[1]),
+            False,
+        ),
+        (lambda own, other: own[0] - own[1], lambda own, other: 2 * halves(own, other), False),
+        (lambda own, other: own[0] - other[1], halves, False),
+        (lambda own, other: own[0] - own[1], lambda own, other: None, False),
+    ],
+    ids=["right", "an array", "no absolute values", "no half", "the other context", "blank"],
+)
+def test_the_twelve_need_absolute_values(second, third, passed):
+    assert plots.check_twelve(twelve(second, third)).passed is passed
+
+
+def test_one_number_is_no_answer_about_the_twelve():
+    assert not plots.check_twelve(lambda e: 0.5).passed
+
+
+def clusters(pooled):
+    def answer(x, y, x_words, y_words):
+        sides = [pooled(pandas.Series(s), w) for s, w in ((x, x_words), (y, y_words))]
+        return inference.permutation_test(*sides).p_value
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("pooled", "passed"),
+    [
+        (lambda scores, words: scores.groupby(words).mean(), True),
+        (lambda scores, words: np.array([scores[words == w].mean() for w in set(words)]), True),
+        (lambda scores, words: scores.groupby(words).sum(), False),
+        (lambda scores, words: scores, False),
+        (lambda scores, words: scores.groupby(words).first(), False),
+    ],
+    ids=["means", "means by hand", "sums", "words ignored", "one item a word"],
+)
+def test_words_are_averaged_and_not_added_up_or_ignored(pooled, passed):
+    assert plots.check_clusters(clusters(pooled)).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("reported", "absent", "passed"),
+    [
+        (["A"], [], True),
+        ({"a"}, (), True),
+        ("A", "", True),
+        (np.array(["A"]), np.array([]), True),
+        (["A", "D"], [], False),
+        (["A", "B", "C", "D"], [], False),
+        (["A"], ["E"], False),
+        ([], [], False),
+    ],
+)
+def test_the_judgement_takes_units_number_of_tests_and_random_words(reported, absent, passed):
+    assert plots.check_verdict(reported, absent).passed is passed
+
+
+def error_rates(spread):
+    def answer(p_values, model):
+        rejected = pandas.Series(p_values < 0.05)
+        return rejected.mean(), spread(rejected, rejected.groupby(model).mean())
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("spread", "passed"),
+    [
+        (lambda tests, shares: shares.std() / np.sqrt(len(shares)), True),
+        (lambda tests, shares: shares.std(ddof=1) / len(shares) ** 0.5, True),
+        (lambda tests, shares: tests.std() / np.sqrt(len(tests)), False),
+        (lambda tests, shares: shares.std(), False),
+        (lambda tests, shares: shares.std(ddof=0) / np.sqrt(len(shares)), False),
+    ],
+)
+def test_the_error_of_a_rate_is_over_models(spread, passed):
+    assert verdicts.check_rate(error_rates(spread)).passed is passed
+    assert not verdicts.check_rate(lambda p_values, model: 0.1).passed
 
 
 def test_figures_of_planted_scores_say_so_and_others_do_not():

@@ -653,7 +653,7 @@ def test_flowers_and_insects_pass_the_bar_of_random_attributes():
     assert (numbers(table["p among random sets"]) < 0.05).all()
 
 
-GROUNDED = ["oracle", "VisualBERT", "ViLBERT", "LXMERT", "VL-BERT"]
+GROUNDED = ["oracle", "tiny-VisualBERT", "tiny-ViLBERT", "tiny-LXMERT", "tiny-VL-BERT"]
 APART = {
     "Is there a bias? Experiment 1: absolute effect size": GROUNDED[:4],
     "Is there a bias? Experiment 1: absolute difference of mean s": GROUNDED[:4],
@@ -662,14 +662,14 @@ APART = {
     ],
     "Can pictures correct it? Share of the difference of mean s that the picture takes away": [
         "oracle",
-        "VisualBERT",
+        "tiny-VisualBERT",
     ],
 }
 """Study 1's verdicts: for whom every test of the one world lies above those of the other."""
 
 
 def test_what_of_study_1_tells_worlds_apart_and_for_whom(site):
-    page = "notebooks/study1_grounded"
+    page = "notebooks/planted_study1_grounded"
     table = shown(page, "whether all tests of the two worlds lie apart")
     assert table["measure"].nunique() == 7
     assert table["model"].unique().tolist() == GROUNDED
@@ -682,19 +682,22 @@ def test_what_of_study_1_tells_worlds_apart_and_for_whom(site):
     assert float(turned["no"].item()) == pytest.approx(0.69, abs=0.02)
     said = " ".join(article(page).get_text().split())
     assert said.count("for no model does it tell the two worlds apart") == 3
-    assert "for the oracle and VisualBERT; for ViLBERT, LXMERT and VL-BERT the two" in said
+    assert (
+        "for the oracle and tiny-VisualBERT; for tiny-ViLBERT, tiny-LXMERT and tiny-VL-BERT the"
+        in said
+    )
     assert "Experiment 1: absolute effect size: 4 of 5" in said
     assert "share of the difference of mean s that the picture takes away: 2 of 5" in said
     assert "absolute effect size with people hidden less with words hidden: 0 of 4." in said
 
 
 MISSED = {
-    ("LXMERT", "0", "C8"): {("word", "2"), ("sentence", "2")},
-    ("VL-BERT", "0", "DB-likeable-gender"): {
+    ("tiny-LXMERT", "0", "C8"): {("word", "2"), ("sentence", "2")},
+    ("tiny-VL-BERT", "0", "DB-likeable-gender"): {
         (level, experiment) for level in ("word", "sentence") for experiment in "12"
     },
-    ("VL-BERT", "1", "C6"): {("sentence", "2")},
-    ("VL-BERT", "1", "DB-likeable-gender"): {("sentence", "2")},
+    ("tiny-VL-BERT", "1", "C6"): {("sentence", "2")},
+    ("tiny-VL-BERT", "1", "DB-likeable-gender"): {("sentence", "2")},
 }
 """Model, world and test: level and experiment at which the sign is not the planted one.
 
@@ -704,25 +707,25 @@ and Experiment 2 compares just these.
 
 
 def test_models_of_study_1_have_the_planted_sign_on_gender_but_where_it_is_said(site):
-    page = "notebooks/study1_grounded"
+    page = "notebooks/planted_study1_grounded"
     table = shown(page, "The gender tests whose sign is not the planted one")
     rows = table.groupby(["model", "seed of the world", "test"])
     assert {
         key: set(zip(part["level"], part["experiment"], strict=True)) for key, part in rows
     } == (MISSED)
-    signs = shown(page, "Planted sign at dose 3, by level").query("group == 'gender'")
+    signs = shown(page, "Planted sign at strength 3, by level").query("group == 'gender'")
     levels = ["word", "sentence", "contextual"]
     assert signs["model"].tolist() == GROUNDED[1:]
     assert (
         signs[levels].map(lambda cell: cell.partition(";")[0]).stack().str.endswith("of 20").all()
     )
     sizes = signs.set_index("model")[levels].map(lambda cell: float(cell.partition(";")[2]))
-    assert sizes.loc["VL-BERT"].tolist() == pytest.approx([0.70, 0.62, 1.82], abs=0.03)
-    assert (sizes.drop(index="VL-BERT") > 1.2).all(axis=None)
+    assert sizes.loc["tiny-VL-BERT"].tolist() == pytest.approx([0.70, 0.62, 1.82], abs=0.03)
+    assert (sizes.drop(index="tiny-VL-BERT") > 1.2).all(axis=None)
 
 
 def test_of_models_without_bias_the_exchange_test_rejects_far_too_many(site):
-    page = "notebooks/study1_grounded"
+    page = "notebooks/planted_study1_grounded"
     table = shown(page, "rejections of models without bias, with both intervals")
     words = table[table["level"] == "word"]
     exchanged = words[words["test"].str.startswith("exchange")]
@@ -733,7 +736,7 @@ def test_of_models_without_bias_the_exchange_test_rejects_far_too_many(site):
     assert float(relabelled["%"].item()) < 50
     # What the effect size forgets, the difference of means sees.
     said = " ".join(article(page).get_text().split())
-    times = re.search(r"is ([\d.]+) times as large at dose 3 \(median", said)
+    times = re.search(r"is ([\d.]+) times as large at strength 3 \(median", said)
     assert float(times[1]) > 5
 
 

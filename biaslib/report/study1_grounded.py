@@ -1,5 +1,6 @@
 """Figures, tables, the panel and the checks of the chapter on grounded association tests."""
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +12,8 @@ from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing, steps
 from biaslib.report._explorer import Panel
 from biaslib.report._style import COLOURS, dots, marked, subplots
-from biaslib.report._tables import require_paper
+from biaslib.report._tables import Table, require_paper
+from biaslib.report._tables import table as table_of
 from biaslib.report._text import interval_text, p_text, signed
 from biaslib.studies import study1_grounded as study
 
@@ -24,8 +26,100 @@ NAMES = {
     "all-MiniLM-L6-v2": "MiniLM",
     "oracle": "oracle",
 }
+TINY = NAMES | {name: f"tiny-{NAMES[name]}" for name in (*study.MODELS, "bert")}
+"""Names of the models of the planted world, which are no released ones."""
+
 LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
+LETTERS = {letter: level for level, letter in LEVELS.items()}
+MASKS = {"words": "T", "persons": "I"}
 MARKS = ("o", "s", "^", "D")
+
+
+# The tests, and the six sets of each
+
+
+def test_table() -> pandas.DataFrame:
+    """Return what the 13 tests compare, and how many Google images Table 1 lists for each."""
+    printed = published.table("ross2021", 1).query("source == 'google'").set_index("test")
+    rows = []
+    for name in study.tests()["test"]:
+        test = stimuli.association_test(name)
+        targets, attributes = (
+            f"{test.labels[first]} / {test.labels[second]}" for first, second in ("XY", "AB")
+        )
+        row = {"test": name, "targets X / Y": targets, "attributes A / B": attributes}
+        rows.append(row | {"from": test.source, "images": int(printed.at[name, "images"])})
+    return pandas.DataFrame(rows)
+
+
+# The name says what the rows are; it is not a test for pytest to collect.
+test_table.__test__ = False
+
+PLACES_OF_SETS = {
+    **{"X": (0.6, 1.0), "Y": (0.6, 0.0)},
+    **{"Ax": (2.85, 1.0), "Bx": (5.0, 1.0), "Ay": (2.85, 0.0), "By": (5.0, 0.0)},
+}
+
+
+def set_table(name: str) -> pandas.DataFrame:
+    """Return the six sets of a test: what they hold, and whom their pictures show."""
+    test = stimuli.association_test(name)
+    rows = []
+    for key in study.SETS:
+        group = key if key in "XY" else key[1].upper()
+        people = test.labels[group].removeprefix("names of ")
+        words = {"words": test.labels[key[0]], "pictures of": people}
+        rows.append({"set": key} | words | {"n words": len(getattr(test, key[0]))})
+    return pandas.DataFrame(rows)
+
+
+COMPARED = {
+    "Experiment 1\neach group with all pictures": [("X", "xy", "C0"), ("Y", "xy", "C1")],
+    "Experiment 2\neach group with its own": [("X", "x", "C0"), ("Y", "y", "C1")],
+    "Experiment 3\nown against exchanged": [
+        *[("X", "x", "C0"), ("Y", "y", "C1")],
+        *[("X", "y", "C0"), ("Y", "x", "C1")],
+    ],
+}
+
+
+def six_sets_figure(name: str = "occupation-gender"):
+    """Draw the six sets of a test, and which of them each experiment compares."""
+    labels = stimuli.association_test(name).labels
+    said = {target: textwrap.fill(labels[target], 12) for target in "XY"}
+    for group in "xy":
+        people = labels[group.upper()].removeprefix("names of ")
+        for kind in "AB":
+            said[f"{kind}{group}"] = f"{textwrap.fill(labels[kind], 22)}\nwith pictures of {people}"
+    figure, axes = subplots(2, 1, height=4.9, gridspec_kw={"height_ratios": [1.2, 1]})
+    _boxes(axes[0], said)
+    axes[1].axis("off")
+    for place, (title, pairs) in enumerate(COMPARED.items()):
+        small = axes[1].inset_axes((0.34 * place, 0, 0.31, 0.8))
+        _boxes(small, dict.fromkeys(said, ""))
+        small.set_title(title, fontsize=9)
+        for number, (target, groups, colour) in enumerate(pairs):
+            for group in groups:
+                _arrow(small, target, group, colour, dashed=number > 1)
+    return figure
+
+
+def _boxes(axes, said: dict[str, str]) -> None:
+    axes.axis("off")
+    axes.set(xlim=(0, 6), ylim=(-0.5, 1.5))
+    for key, (x, y) in PLACES_OF_SETS.items():
+        colour = "C0" if key in ("X", "Ax", "Bx") else "C1"
+        box = {"boxstyle": "round,pad=0.35", "facecolor": "none", "edgecolor": colour, "lw": 1.6}
+        text = f"{key}\n{said[key]}" if said[key] else key
+        axes.text(x, y, text, ha="center", va="center", fontsize=9, bbox=box, zorder=3)
+
+
+def _arrow(axes, target: str, group: str, colour: str, dashed: bool) -> None:
+    """Draw an arrow from a target set to a pair of attribute sets."""
+    start, end = PLACES_OF_SETS[target][1], PLACES_OF_SETS[f"A{group}"][1]
+    line = {"arrowstyle": "->", "color": colour, "lw": 1.6, "ls": "--" if dashed else "-"}
+    shift = 0.06 if target == "X" else -0.06
+    axes.annotate("", (2.35, end + shift), (1.1, start + shift), arrowprops=line)
 
 
 # The twelve embeddings of Table 2
@@ -120,7 +214,7 @@ def effect_table(scores: pandas.DataFrame, experiment: int) -> pandas.DataFrame:
 def masked_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return effect sizes in the structure of Table 5, sentences: T tokens, I regions masked."""
     rows = scores[(scores["masking"] != "none") & (scores["level"] == "sentence")]
-    letter = rows["masking"].map({"words": "T", "persons": "I"})
+    letter = rows["masking"].map(MASKS)
     return _wide(rows.assign(masked=letter), ["test", "masked"])
 
 
@@ -149,8 +243,8 @@ def masked_both_ways(ours: pandas.DataFrame, released: pandas.DataFrame) -> pand
         for table, name in zip(kept, ("as the code: Experiment 1", "Experiment 2"), strict=True)
     )
     joined = as_run.merge(as_said, on=keys, how="left")
-    joined["masking"] = joined["masking"].map({"words": "T", "persons": "I"})
-    joined["model"] = joined["model"].map(NAMES)
+    joined["masking"] = joined["masking"].map(MASKS)
+    joined["model"] = joined["model"].map(names_of(released))
     if "profile" in released and (released["profile"] == "paper").all():
         printed = published.table("ross2021", 5).rename(columns={"level": "masking"})
         printed = printed[[*keys, "effect_size"]].rename(columns={"effect_size": "printed"})
@@ -170,15 +264,15 @@ def differences_table() -> pandas.DataFrame:
 
 
 def _wide(rows: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:
-    found = zip(rows["value"], rows["p_value"] < 0.05, strict=True)
+    found, names = zip(rows["value"], rows["p_value"] < 0.05, strict=True), names_of(rows)
     cells = rows.assign(
         cell=[_number(value) + ("*" if small else "") for value, small in found],
         level=rows["level"].map(LEVELS),
-        model=rows["model"].map(NAMES),
+        model=rows["model"].map(names),
     )
     order = list(study.tests()["test"])
     wide = cells.pivot_table(index=by, columns="model", values="cell", aggfunc="first", sort=False)
-    wide = wide[[name for name in NAMES.values() if name in wide]].reset_index()
+    wide = wide[[name for name in names.values() if name in wide]].reset_index()
     place = wide["test"].map(order.index)
     return wide.assign(place=place).sort_values("place", kind="stable").drop(columns="place")
 
@@ -228,19 +322,51 @@ def domain_sentence(scores: pandas.DataFrame) -> str:
 def significant_counts(scores: pandas.DataFrame, column: str = "p_value") -> pandas.DataFrame:
     """Return how many tests have p below .05, in the structure of Table 7."""
     group = study.tests().set_index("test")["group"]
+    names = names_of(scores)
     rows = scores.assign(
         group=scores["test"].map(group),
-        model=scores["model"].map(NAMES),
+        model=scores["model"].map(names),
         significant=scores[column] < 0.05,
         part=_part(scores),
     )
     found = rows.groupby(["group", "experiment", "part", "model"], sort=False)["significant"]
     table = found.agg(lambda each: f"{each.sum()} of {len(each)}").unstack("model")
-    return table.reindex(columns=[n for n in NAMES.values() if n in table]).reset_index()
+    return table.reindex(columns=[n for n in names.values() if n in table]).reset_index()
+
+
+RUNS = {
+    **{(experiment, "none"): f"Experiment {experiment}" for experiment in study.EXPERIMENTS},
+    **{(2, "words"): "Experiment 2, words hidden", (2, "persons"): "Experiment 2, people hidden"},
+}
+
+
+def stricter_counts(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how many tests stay significant as more is asked of them.
+
+    Every text with an image as a unit, as in the paper; target words as units; and these after
+    Holm's correction over all tests of the row.
+
+    Parameters
+    ----------
+    scores
+        Of :func:`biaslib.studies.study1_grounded.run`, with *p_value* and *p_value_words*.
+    """
+    rows = []
+    for (experiment, masking), part in scores.groupby(["experiment", "masking"], sort=False):
+        words = part["p_value_words"].dropna()
+        holm = inference.adjust(words, "holm")
+        counts = {
+            "tests": len(part),
+            "p < .05, texts as units": int((part["p_value"] < 0.05).sum()),
+            "words as units": int((words < 0.05).sum()),
+            "words, and Holm": int((holm < 0.05).sum()),
+        }
+        rows.append({"run": RUNS[experiment, masking]} | counts)
+    return pandas.DataFrame(rows)
 
 
 def _part(scores: pandas.DataFrame) -> pandas.Series:
-    masked = scores["masking"].map({"words": "T", "persons": "I"})
+    masked = scores["masking"].map(MASKS)
     return masked.fillna(scores["level"].map(LEVELS))
 
 
@@ -262,7 +388,7 @@ def baseline_table(scores: Sequence[tuple[str, pandas.DataFrame]]) -> pandas.Dat
         for model, part in table[table["experiment"] == 1].groupby("model", sort=False):
             levels = part.groupby("level", sort=False)["value"]
             cells = {level: _mean_size(values.abs().to_numpy()) for level, values in levels}
-            rows.append({"model": NAMES[model], "shown": shown} | cells)
+            rows.append({"model": names_of(table)[model], "shown": shown} | cells)
     return pandas.DataFrame(rows)
 
 
@@ -291,11 +417,6 @@ def printed_table(number: int) -> pandas.DataFrame:
     return wide.reset_index()
 
 
-def printed_masked() -> pandas.DataFrame:
-    """Return the printed Table 5."""
-    return printed_table(5)
-
-
 def printed_counts() -> pandas.DataFrame:
     """Return the printed Table 7, by columns, since the header is lost in our copy."""
     table = published.table("ross2021", 7)
@@ -304,6 +425,159 @@ def printed_counts() -> pandas.DataFrame:
         index=keys, columns="column", values="printed", aggfunc="first", sort=False
     )
     return wide.rename(columns=lambda column: f"column {column}").reset_index()
+
+
+def printed_significant() -> pandas.DataFrame:
+    """Return how many tests Table 7 counts as significant: *what*, *significant*, *total*."""
+    table = published.table("ross2021", 7).dropna(subset=["significant"])
+    masks = {"T": "words hidden", "I": "people hidden"}
+    what = table["level"].map(masks).fillna("Experiment " + table["experiment"].astype(str))
+    found = table.assign(what=what).groupby("what", sort=False)[["significant", "total"]].sum()
+    return found.astype(int).reset_index()
+
+
+def printed_sizes() -> pandas.DataFrame:
+    """Return the printed effect sizes of Experiments 1 and 2 with *size*, their absolute values."""
+    every = pandas.concat([published.table("ross2021", number) for number in (3, 4, 6)])
+    rows = every[every["level"].isin(list(LETTERS)) & every["effect_size"].notna()]
+    return rows.assign(size=rows["effect_size"].abs())
+
+
+def headlines() -> dict[str, object]:
+    """Return what the paper's tables amount to, for the sentences on what was found.
+
+    ``first``, ``second``, ``words`` and ``persons`` are rows of :func:`printed_significant`;
+    ``size`` the mean absolute effect size by experiment, Google's images; ``out`` and ``own`` those
+    of the tests that Table 6 has as well, out of domain and in domain; ``images`` the images that
+    Table 1 lists by source; ``levels`` the significant tests of Experiment 1 by level, of
+    ``a_level`` each; ``least`` those of the model that has fewest, of ``a_model``; ``fewest`` and
+    ``most`` those of a model with words hidden.
+    """
+    counts = printed_significant().set_index("what").to_dict("index")
+    sizes = printed_sizes()
+    google = sizes["source"] == "google"
+    shared = sizes["test"].isin(sizes.loc[~google, "test"])
+    table = published.table("ross2021", 7)
+    first = table[table["experiment"] == 1].groupby("level", sort=False)["significant"].sum()
+    hidden = table[table["level"] == "T"].dropna(subset=["significant"])
+    by_column = hidden.groupby("column")["significant"].sum()
+    images = published.table("ross2021", 1).groupby("source", sort=False)["images"].sum()
+    return {
+        "first": counts["Experiment 1"],
+        "second": counts["Experiment 2"],
+        "words": counts["words hidden"],
+        "persons": counts["people hidden"],
+        "size": sizes[google].groupby("experiment")["size"].mean().to_dict(),
+        "out": sizes.loc[google & shared, "size"].mean(),
+        "own": sizes.loc[~google, "size"].mean(),
+        "levels": {LETTERS[letter]: int(n) for letter, n in first.items()},
+        "a_level": int(table.query("experiment == 1 and level == 'W'")["total"].sum()),
+        "least": int(table[table["experiment"] == 1].groupby("column")["significant"].sum().min()),
+        "a_model": counts["Experiment 1"]["total"] // len(study.MODELS),
+        "fewest": int(by_column.min()),
+        "most": int(by_column.max()),
+        "images": images.to_dict(),
+    }
+
+
+def leaning(tests: str | Sequence[str], experiment: int = 1) -> str:
+    """Return how many printed effect sizes of tests are positive, and their mean, for a sentence.
+
+    >>> leaning("DB-competent-race")
+    '12 of 12 effects are positive, with a mean d of 1.22'
+    """
+    names = [tests] if isinstance(tests, str) else list(tests)
+    sizes = printed_sizes().query("source == 'google' and experiment == @experiment")
+    d = sizes.loc[sizes["test"].isin(names), "effect_size"]
+    return f"{(d > 0).sum()} of {len(d)} effects are positive, with a mean d of {signed(d.mean())}"
+
+
+def found_figure():
+    """Draw what the paper's tables amount to: significant tests, and mean absolute effect sizes."""
+    counts, sizes = printed_significant(), printed_sizes()
+    figure, axes = subplots(1, 3, height=3.1, gridspec_kw={"width_ratios": [1.25, 1, 1]})
+    axes[0].barh(counts["what"], 100 * counts["significant"] / counts["total"], color="C0")
+    for place, row in enumerate(counts.itertuples()):
+        end = 100 * row.significant / row.total + 1.5
+        axes[0].text(end, place, f"{row.significant} of {row.total}", va="center", fontsize=9)
+    axes[0].axvline(5, color="0.35", linestyle="--", linewidth=1.2)
+    axes[0].set(xlim=(0, 88), xticks=(0, 25, 50))
+    axes[0].set_xlabel("significant tests (%)", fontsize=9.5)
+    google = sizes["source"] == "google"
+    shared = sizes["test"].isin(sizes.loc[~google, "test"])
+    parts = {1: ("Experiment", "experiment", sizes[google], {1: "1", 2: "2"})}
+    sources = {"google": "Google", "pretraining": "training's"}
+    parts[2] = ("images, two tests", "source", sizes[shared], sources)
+    for place, (label, column, rows, names) in parts.items():
+        for number, (model, part) in enumerate(rows.groupby("model", sort=False)):
+            means = part.groupby(column, sort=False)["size"].mean()
+            mark = {"color": COLOURS[number], "marker": MARKS[number], "label": model}
+            axes[place].plot([names[each] for each in means.index], means, **mark)
+        axes[place].set(ylim=(0, 1.25), xlim=(-0.35, 1.35))
+        axes[place].set_xlabel(label, fontsize=9.5)
+    axes[1].set_ylabel("mean absolute effect size |d|", fontsize=9.5)
+    axes[2].set_yticklabels([])
+    handles, labels = axes[1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", frameon=False, ncols=4, fontsize=9)
+    for each in axes:
+        each.invert_yaxis() if each is axes[0] else None
+        each.tick_params(labelsize=9)
+    return figure
+
+
+def printed_effects_figure():
+    """Draw every printed effect size of Experiments 1 and 2: a row a test, colours for levels."""
+    sizes = printed_sizes().query("source == 'google'")
+    names = list(study.tests()["test"])[::-1]
+    models = list(dict.fromkeys(sizes["model"]))
+    figure, axes = subplots(1, 2, height=5.6, sharey=True)
+    for experiment, each in zip((1, 2), axes, strict=True):
+        for number, letter in enumerate(LETTERS):
+            for place, model in enumerate(models):
+                wanted = (sizes["experiment"] == experiment) & (sizes["level"] == letter)
+                part = sizes[wanted & (sizes["model"] == model)]
+                heights = part["test"].map(names.index) + 0.24 * (1 - number)
+                style = {"color": COLOURS[number], "marker": MARKS[place], "s": 17, "alpha": 0.85}
+                each.scatter(part["effect_size"], heights, **style)
+        each.axvline(0, color="0.35", linewidth=1)
+        each.axhline(6.5, color="0.6", linewidth=0.8, linestyle=":")
+        each.set(xlim=(-2.1, 2.1), xlabel="effect size d")
+        each.set_title(f"Experiment {experiment}", fontsize=10.5)
+        each.tick_params(labelsize=9)
+    axes[0].set_yticks(range(len(names)), names)
+    blank = [
+        axes[0].plot([], [], "o", color=COLOURS[n], label=f"{LETTERS[letter]}")[0]
+        for n, letter in enumerate(LETTERS)
+    ]
+    blank += [
+        axes[0].plot([], [], MARKS[n], color="0.4", label=model)[0]
+        for n, model in enumerate(models)
+    ]
+    figure.legend(
+        handles=blank,
+        loc="outside upper center",
+        frameon=False,
+        ncols=7,
+        fontsize=8.5,
+        columnspacing=0.9,
+        handletextpad=0.2,
+    )
+    return figure
+
+
+def printed_tables(*numbers: int) -> list[Table]:
+    """Return printed tables to stand behind a figure."""
+    captions = {
+        3: "Table 3 as printed: Experiment 1, Google images",
+        4: "Table 4 as printed: Experiment 2, Google images",
+        5: "Table 5 as printed: words (T) or people (I) hidden",
+        6: "Table 6 as printed: COCO and Conceptual Captions; columns 2 to 4 are assumed",
+        7: "Table 7 as printed: significant tests, by column",
+    }
+    return [
+        table_of(printed_counts() if number == 7 else printed_table(number), captions[number])
+        for number in numbers
+    ]
 
 
 def beside_printed(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -336,7 +610,8 @@ def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment
     for number, (model, part) in enumerate(rows.groupby("model", sort=False)):
         heights = [names.index(test) + 0.15 * (1.5 - number) for test in part["test"]]
         colour, mark = COLOURS[number], MARKS[number % len(MARKS)]
-        dots(axes, heights, part, colour, mark, NAMES[model], part["p_value"] < 0.05)
+        name = names_of(scores)[model]
+        dots(axes, heights, part, colour, mark, name, part["p_value"] < 0.05)
     axes.axvline(0, color="0.35", linewidth=1)
     axes.set(yticks=range(len(names)), yticklabels=names, xlim=(-2.1, 2.1), xlabel="effect size d")
     axes.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
@@ -356,22 +631,22 @@ def panel(
     Parameters
     ----------
     embedded
-        Stimuli that each model has embedded, without masks.
+        Stimuli that each model has embedded, without masks; the first is shown first.
     scores
         Those of the same models, as of :func:`biaslib.studies.study1_grounded.run`.
     experiments
         Which.
     """
     rows = scores[scores["masking"] == "none"].set_index(["model", "test", "level", "experiment"])
-    cases = {}
+    cases, names = {}, names_of(scores)
     for model, sets_of in embedded.items():
         for sets in sets_of:
             for experiment in experiments:
-                key = (sets.test, NAMES[model], sets.level, f"Experiment {experiment}")
+                key = (sets.test, names[model], sets.level, f"Experiment {experiment}")
                 row = rows.loc[model, sets.test, sets.level, experiment]
                 cases[key] = _drawings(sets, experiment, row, _note(scores))
     choices = {
-        "Test": [name for name in study.tests()["test"] if any(k[0] == name for k in cases)],
+        "Test": list(dict.fromkeys(key[0] for key in cases)),
         "Model": list(dict.fromkeys(key[1] for key in cases)),
         "Level": list(dict.fromkeys(key[2] for key in cases)),
         "Experiment": [f"Experiment {experiment}" for experiment in experiments],
@@ -472,6 +747,11 @@ def profile_of(scores: pandas.DataFrame) -> str:
     return "planted" if planted else "paper"
 
 
+def names_of(scores: pandas.DataFrame) -> dict[str, str]:
+    """Return how models are called where these scores stand: those of the planted world tiny."""
+    return TINY if profile_of(scores) == "planted" else NAMES
+
+
 def _note(scores: pandas.DataFrame) -> str:
     return "planted world" if profile_of(scores) == "planted" else ""
 
@@ -480,15 +760,34 @@ def _note(scores: pandas.DataFrame) -> str:
 
 
 def check_twelve(answer) -> Check:
-    """Judge the statistics of Experiments 2 and 3 on the twelve embeddings of Table 2."""
-    e = twelve_embeddings()
-    numbers = zip(study.SETS, (1, 4, 5, 7, 10, 12), strict=True)
-    sets = {name: np.array([e[number]]) for name, number in numbers}
-    expected = _second_and_third(**sets)
-    hint = "use 1 and 4 as words, 5 and 10 with men, 7 and 12 with women; Experiment 3 has a half"
-    found = answer(e)
-    found = found if found is None or found is ... else [float(each) for each in found]
+    """Judge the statistics of Experiments 2 and 3 on several sets of twelve embeddings.
+
+    In some of them the shift of the one word is positive and that of the other negative, so that
+    absolute values matter.
+    """
+    hint = (
+        "use 1 and 4 as words, 5 and 10 with men, 7 and 12 with women; Experiment 3 is half the "
+        "sum of two absolute values"
+    )
+    found, expected = [], []
+    for e in [twelve_embeddings(), *(_random_twelve(seed) for seed in range(6))]:
+        numbers = zip(study.SETS, (1, 4, 5, 7, 10, 12), strict=True)
+        expected += _second_and_third(**{name: np.array([e[number]]) for name, number in numbers})
+        found += _pair(answer(e))
     return judge(found, expected, hint, right="both experiments, by hand.")
+
+
+def _random_twelve(seed: int) -> dict[int, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {number: rng.normal(size=4) for number in range(1, 13)}
+
+
+def _pair(answer) -> list:
+    """Return two numbers, or what was given where it is no two numbers."""
+    try:
+        return [float(np.asarray(each, dtype=float).squeeze()) for each in answer]
+    except (TypeError, ValueError):
+        return [answer]
 
 
 def _second_and_third(X, Y, Ax, Ay, Bx, By) -> list[float]:
@@ -498,14 +797,58 @@ def _second_and_third(X, Y, Ax, Ay, Bx, By) -> list[float]:
 
 
 def check_clusters(answer) -> Check:
-    """Judge a p-value with words as units, on scores made up for it."""
+    """Judge a p-value with words as units, on scores made up for it.
+
+    Words have between two and six items, in no order, so that sums are no means.
+    """
     rng = np.random.default_rng(7)
-    words = [np.repeat([f"{side}{i}" for i in range(6)], 4) for side in "xy"]
-    x, y = (np.repeat(rng.normal(size=6), 4) + 0.2 * rng.normal(size=24) for _ in "xy")
-    expected = inference.permutation_test(x, y, clusters_x=words[0], clusters_y=words[1]).p_value
+    items, labels, means = [], [], []
+    for side, shift in (("x", 0.5), ("y", 0.0)):
+        words = np.repeat([f"{side}{i}" for i in range(6)], [2, 6, 3, 5, 4, 6])
+        words = rng.permutation(words)
+        centre = {word: rng.normal(shift) for word in np.unique(words)}
+        scores = np.array([centre[word] for word in words]) + 0.2 * rng.normal(size=len(words))
+        items.append(scores)
+        labels.append(words)
+        means.append(pandas.Series(scores).groupby(words).mean().to_numpy())
+    expected = inference.permutation_test(*means).p_value
     hint = "one mean a word, twelve numbers in all, before the test"
     right = "the p-value no longer depends on how many sentences a word has."
-    return judge(answer(x, y, *words), expected, hint, right=right)
+    return judge(answer(*items, *labels), expected, hint, right=right)
+
+
+def five_results() -> pandas.DataFrame:
+    """Return five results of an invented model, for the reader to judge."""
+    rows = [
+        ("A", 1.21, "0.70 to 1.62", "< .001", ".0002", ".0078", ".004"),
+        ("B", 1.05, "−0.10 to 1.62", "< .001", ".0900", "1", ".300"),
+        ("C", 0.88, "0.31 to 1.35", ".001", ".0120", ".4700", ".210"),
+        ("D", 1.62, "1.20 to 1.80", "< .001", ".0004", ".0156", ".380"),
+        ("E", 0.05, "−0.90 to 1.00", ".400", ".4600", "1", ".950"),
+    ]
+    columns = ["result", "d", "95%, words drawn anew", "p, texts as units", "p, words as units"]
+    return pandas.DataFrame(rows, columns=[*columns, "p, words, Holm", "p among random attributes"])
+
+
+def check_verdict(reported, absent) -> Check:
+    """Judge which of :func:`five_results` a reader reports, and which as showing no association."""
+    if reported is ... or absent is ...:
+        return Check(False, "two lists of letters; an empty list is an answer, too")
+    reported, absent = (_letters(each) for each in (reported, absent))
+    if absent:
+        hint = (
+            "an interval from −0.90 to 1.00 holds large effects of either sign: nothing was shown"
+        )
+        return Check(False, hint)
+    if "D" in reported:
+        return Check(False, "how many random attributes do as well as those of D?")
+    hint = "take the words as units, all tests together, and random attributes as the last bar"
+    right = "A alone is left, and no line of the table shows that there is no association."
+    return Check(reported == {"A"}, right if reported == {"A"} else hint)
+
+
+def _letters(answer) -> set[str]:
+    return {str(each).strip().upper() for each in (answer if answer is not None else ())}
 
 
 def listed(words: Sequence[str]) -> str:
@@ -516,36 +859,3 @@ def listed(words: Sequence[str]) -> str:
     """
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def encoder_table(judged: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how often tests reject random attribute words in a real encoder, as it is read."""
-    return pandas.DataFrame(
-        {
-            "test": judged["test"],
-            "mean |d|": judged["size"],
-            "permutation rejects (%)": _percent(judged, "permutation"),
-            "random words reject (%)": _percent(judged, "remedy"),
-            "sets judged": [
-                f"{a:,} and {b:,}"
-                for a, b in zip(judged["n_permutation"], judged["n_remedy"], strict=True)
-            ],
-        }
-    )
-
-
-def _percent(rows: pandas.DataFrame, name: str) -> list[str]:
-    parts = zip(rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
-    return [f"{100 * a:.1f} ({100 * b:.1f} to {100 * c:.1f})" for a, b, c in parts]
-
-
-def printed_sentence() -> str:
-    """Return what the printed effect sizes of Tables 3 and 4 amount to."""
-    sizes = [published.table("ross2021", number)["effect_size"].abs().mean() for number in (3, 4)]
-    counts = published.table("ross2021", 7).groupby("experiment")["significant"].sum()
-    return (
-        f"The mean absolute effect size is {sizes[0]:.2f} in Table 3 and {sizes[1]:.2f} in Table "
-        f"4, and Table 7 counts {counts[1]:.0f} significant tests in Experiment 1 and "
-        f"{counts[2]:.0f} in Experiment 2: that they are fewer, or attenuated, does not follow "
-        "from the tables in our copy."
-    )

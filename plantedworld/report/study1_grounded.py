@@ -5,10 +5,49 @@ from collections.abc import Sequence
 import numpy as np
 import pandas
 
-from biaslib.report import COLOURS, dots, interval_texts, marked, signed, subplots
-from biaslib.report.study1_grounded import MARKS, NAMES, listed, profile_of
+from biaslib.report import (
+    COLOURS,
+    Check,
+    dots,
+    interval_texts,
+    judge,
+    marked,
+    signed,
+    subplots,
+)
+from biaslib.report.study1_grounded import MARKS, TINY, listed, profile_of
 from biaslib.studies import study1_grounded as study
+from plantedworld._sprites import assets
 from plantedworld.inputs.study1_grounded import planted_signs
+
+STANCES = {"relaxed": ("1f9d8", "1f486"), "angry": ("1f64e", "1f64d")}
+"""Emoji of people: sitting at rest and massaged, pouting and frowning."""
+
+PEOPLE_SHOWN = {"names of White women": "b", "names of Black women": "f"}
+"""The last letter of the code of each group's skin tone."""
+
+
+def stereotype_figure():
+    """Draw the idea of the paper's Figure 1 in emoji: two groups with either attribute.
+
+    The rows are the targets, the columns the attributes in their pictures.
+    """
+    from PIL import Image
+
+    figure, axes = subplots(2, 4, height=3.5)
+    figure.set_facecolor("white")
+    for line, group, (name, tone) in zip(axes, "xy", PEOPLE_SHOWN.items(), strict=True):
+        stances = [(word, code) for word, codes in STANCES.items() for code in codes]
+        for each, (word, code) in zip(line, stances, strict=True):
+            each.axis("off")
+            with Image.open(assets() / f"{code}-1f3f{tone}-200d-2640-fe0f.png") as picture:
+                each.imshow(np.asarray(picture.convert("RGBA")))
+            key = f"{'A' if word == 'relaxed' else 'B'}{group}"
+            each.set_title(f"{key}: “{word}”", fontsize=9.5, color="0.15")
+        place = {"transform": line[0].transAxes, "rotation": 90, "va": "center", "ha": "right"}
+        name = f"{group.upper()}: {name}".replace("names of ", "names of\n")
+        line[0].text(-0.08, 0.5, name, fontsize=9, color="0.15", **place)
+    return figure
 
 
 def with_signs(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -46,7 +85,7 @@ def sign_table(scores: pandas.DataFrame) -> pandas.DataFrame:
         for _, row in found.iterrows()
     ]
     table = pandas.Series(cells, index=found.index).unstack("level", sort=False).reset_index()
-    table.insert(0, "model", table.pop("model").map(NAMES))
+    table.insert(0, "model", table.pop("model").map(TINY))
     return table
 
 
@@ -56,7 +95,7 @@ def miss_table(scores: pandas.DataFrame, group: str = "gender") -> pandas.DataFr
     rows = rows[~rows["right"] & (rows["group"] == group)]
     return pandas.DataFrame(
         {
-            "model": rows["model"].map(NAMES),
+            "model": rows["model"].map(TINY),
             "seed of the world": rows["world"],
             "test": rows["test"],
             "level": rows["level"],
@@ -74,7 +113,7 @@ def sign_sentence(scores: pandas.DataFrame) -> str:
         f"{signed(part['size'].mean())} in the planted direction"
         for group, part in rows.groupby("group", sort=False)
     ]
-    missed = rows[~rows["right"] & (rows["group"] == "gender")]["model"].map(NAMES)
+    missed = rows[~rows["right"] & (rows["group"] == "gender")]["model"].map(TINY)
     counts = missed.value_counts()
     whose = ", ".join(f"{count} of {name}" for name, count in counts.items())
     misses = f" On gender, {len(missed)} signs are wrong: {whose}." if len(missed) else ""
@@ -88,8 +127,8 @@ def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: in
     """
     figure, axes = subplots(1, 2, height=3.2)
     sets = (
-        (null[null["experiment"] == experiment], "C0", "dose 0, nothing planted"),
-        (biased[biased["experiment"] == experiment], "C1", "dose 3, planted tests"),
+        (null[null["experiment"] == experiment], "C0", "nothing planted"),
+        (biased[biased["experiment"] == experiment], "C1", "strength 3, planted tests"),
     )
     reach = max(part["numerator"].abs().max() for part, _, _ in sets)
     for each, column, edges, label in (
@@ -201,7 +240,7 @@ def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns:
             heights = part["model"].map(models.index) + shift
             each.scatter(part["measure"], heights, s=15, color=colours[answer], marker=mark)
         each.axvline(0, color="0.6", linewidth=0.8)
-        names = [NAMES[model] for model in models]
+        names = [TINY[model] for model in models]
         each.set_yticks(range(len(models)), names, fontsize=8.5)
         each.set_ylim(len(models) - 0.5, -0.5)
         each.tick_params(axis="x", labelsize=8.5)
@@ -229,7 +268,7 @@ def worlds_table(answers: pandas.DataFrame) -> pandas.DataFrame:
         yes, no = (part.loc[part["answer"] == a, "measure"].dropna() for a in ("yes", "no"))
         apart = yes.min() > no.max() if len(yes) and len(no) else False
         rows.append(
-            {"question": question, "model": NAMES[model]}
+            {"question": question, "model": TINY[model]}
             | {"measure": part["what"].iloc[0], "yes": yes.mean(), "no": no.mean()}
             | {"tests": len(yes), "all tests apart": bool(apart)}
         )
@@ -269,8 +308,14 @@ def worlds_summary(verdict: pandas.DataFrame) -> str:
         f"*{question}?* {', '.join(rows['number'])}"
         for question, rows in found.groupby("question", sort=False)
     ]
-    start = "For how many models every test tells a world with yes from one with no: "
+    start = "In how many models a number separates all tests of the two worlds of its question: "
     return start + "; ".join(told) + "."
+
+
+def apart_share(verdict: pandas.DataFrame, question: str) -> str:
+    """Return for how many models a number tells the worlds of its question apart."""
+    rows = verdict[verdict["question"] == question]
+    return f"{rows['all tests apart'].sum()} of {len(rows)}"
 
 
 def _lowered(number: str) -> str:
@@ -310,7 +355,7 @@ def against_nominal(rates: pandas.DataFrame, level: str, experiment: int = 1) ->
 
 
 def power_table(models: pandas.DataFrame, words: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how many planted tests each remedy finds at 5%, by level and experiment.
+    """Return how many planted tests are significant at 5% against each null.
 
     Parameters
     ----------
@@ -318,11 +363,16 @@ def power_table(models: pandas.DataFrame, words: pandas.DataFrame) -> pandas.Dat
         Planted tests with *p_models*.
     words
         Planted tests with *p_random*, at the levels where it was run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a level and experiment.
     """
     keys = ["level", "experiment"]
     found = {
-        "remedy 1: other models, difference": models.groupby(keys, sort=False)["p_models"],
-        "remedy 2: other attribute words": words.groupby(keys, sort=False)["p_random"],
+        "null of other models, difference": models.groupby(keys, sort=False)["p_models"],
+        "null of other attribute words": words.groupby(keys, sort=False)["p_random"],
     }
     table = pandas.DataFrame({name: part.agg(_found) for name, part in found.items()})
     return table.fillna("not run").reset_index()
@@ -330,3 +380,44 @@ def power_table(models: pandas.DataFrame, words: pandas.DataFrame) -> pandas.Dat
 
 def _found(p_values: pandas.Series) -> str:
     return f"{(p_values < 0.05).sum()} of {len(p_values)}"
+
+
+def encoder_table(judged: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how often tests reject random attribute words in a real encoder, as it is read."""
+    return pandas.DataFrame(
+        {
+            "test": judged["test"],
+            "mean |d|": judged["size"],
+            "permutation rejects (%)": _percent(judged, "permutation"),
+            "random words reject (%)": _percent(judged, "remedy"),
+            "sets judged": [
+                f"{a:,} and {b:,}"
+                for a, b in zip(judged["n_permutation"], judged["n_remedy"], strict=True)
+            ],
+        }
+    )
+
+
+def _percent(rows: pandas.DataFrame, name: str) -> list[str]:
+    parts = zip(rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
+    return [f"{100 * a:.1f} ({100 * b:.1f} to {100 * c:.1f})" for a, b, c in parts]
+
+
+def check_rate(answer) -> Check:
+    """Judge a rejection rate and its standard error with the model as the unit."""
+    rng = np.random.default_rng(3)
+    n_models, n_tests = 6, 40
+    model = np.repeat([f"seed {seed}" for seed in range(n_models)], n_tests)
+    worst = np.repeat(rng.uniform(0.02, 0.5, n_models), n_tests)
+    p_values = np.where(rng.random(model.size) < worst, 0.01, rng.uniform(0.06, 1, model.size))
+    order = rng.permutation(model.size)
+    shares = pandas.Series(p_values < 0.05).groupby(model).mean()
+    expected = [shares.mean(), shares.std(ddof=1) / np.sqrt(n_models)]
+    found = answer(p_values[order], model[order])
+    try:
+        found = [float(each) for each in found]
+    except (TypeError, ValueError):
+        return judge(None, expected, "two numbers: the share, and its standard error")
+    hint = "one share a model first; the error is that of the mean of these shares"
+    right = "six models, and not 240 tests, are what the error is over."
+    return judge(found, expected, hint, right=right)

@@ -24,6 +24,7 @@ from plantedworld.inputs.study1_grounded import planted_stimuli
 __all__ = [
     "NULL_MODEL",
     "NULL_SEEDS",
+    "OF_THE_PAPER",
     "P_VALUES",
     "QUESTIONS",
     "WORLDS",
@@ -74,6 +75,9 @@ Those of one text with and without its picture are not the paper's, which shows 
 
 :meta hide-value:
 """
+
+OF_THE_PAPER = ("1: d", "2: d", "3: pictures", "3: masks")
+"""Those that the paper itself reads; the others are ours."""
 
 WORLDS = {
     "1": {"yes": (3, "both"), "no": (0, "both")},
