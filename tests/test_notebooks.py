@@ -22,7 +22,7 @@ HIDDEN = {
     "study1_grounded": 2,
     "study2_masked": 3,
     "study3_clip_audit": 2,
-    "study4_captions": 2,
+    "study4_captions": 3,
     "text_encoders": 4,
     "what_holds_up": 2,
 }

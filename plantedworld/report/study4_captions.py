@@ -1,14 +1,24 @@
 """Study 4 where the answer is known: figures, tables and sentences of the verdict."""
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 import pandas
 
 import plantedworld
 from biaslib.metrics import caption_selection
-from biaslib.report import Drawing, Panel, interval_text, marked, picture, signed, subplots
-from biaslib.report.study4_captions import LOOKED_AT, names_modality, stated
+from biaslib.report import (
+    Drawing,
+    Panel,
+    dots,
+    interval_text,
+    marked,
+    picture,
+    signed,
+    subplots,
+)
+from biaslib.report.study4_captions import score_cell, shift_cell
 from biaslib.studies import study4_captions as study
 from plantedworld.inputs import study4_captions as planted
 from plantedworld.studies import study4_captions as worlds
@@ -16,6 +26,48 @@ from plantedworld.studies import study4_captions as worlds
 PLANTED = ("text", "images")
 
 APART = "oracle, genders independent"
+
+LOOKED_AT = {"both": "both", "gender": "an object", "profession": "a costume"}
+"""What tells the right caption, by category."""
+
+PLACES = {
+    "nothing": "nothing (dose 0)",
+    "both": "captions and pictures",
+    "text": "captions alone",
+    "images": "pictures alone",
+}
+
+EVIDENCE = {"visible": "in plain sight", "hidden": "not in the picture"}
+STRENGTHS = ((0, "no bias", "o", "0.45"), (3, "planted bias of strength 3", "D", "C1"))
+"""Doses, what they are called, and how they are drawn."""
+
+
+def choice(given: study.Inputs, row: int, shares: np.ndarray):
+    """Draw one scene, and the probabilities of its three captions as bars beside it."""
+    figure, (left, right) = subplots(1, 2, height=2.1, width_ratios=[1, 1.5])
+    figure.set_facecolor("white")
+    left.imshow(given.images[row], interpolation="lanczos")
+    left.axis("off")
+    said = given.table.iloc[row]
+    names = [f"{said[name]}\n({name})" for name in study.CAPTIONS]
+    right.barh(names, shares, color=["C1", "C0", "0.6"], height=0.6)
+    right.set(xlim=(0, 1), xlabel="probability of the three")
+    right.tick_params(axis="y", labelsize=8.5, length=0)
+    right.invert_yaxis()
+    return marked(figure)
+
+
+def choice_table(given: study.Inputs, row: int, logits: np.ndarray) -> pandas.DataFrame:
+    """Return the captions of a scene with their scores and their probabilities."""
+    said = given.table.iloc[row]
+    return pandas.DataFrame(
+        {
+            "caption": [said[name] for name in study.CAPTIONS],
+            "kind": study.CAPTIONS,
+            "score": logits,
+            "probability": caption_selection.caption_probabilities([logits])[0],
+        }
+    )
 
 
 def grounded_sentence(look: pandas.DataFrame, dose: float = 3) -> str:
@@ -169,6 +221,165 @@ def modality_sentence(where: pandas.DataFrame) -> str:
         f"gender in {100 * (1 - wrong):.0f}% of the scenes there, so that the picture tells who "
         f"the caption is about. Where the two are independent, {parts[1]}."
     )
+
+
+def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs")):
+    """Draw scores of oracle and checkpoints with the evidence in plain sight and without.
+
+    A row a model, the oracle first: without bias and with a planted one, means over worlds, and
+    small each world. Dotted, the random model.
+    """
+    names = list(dict.fromkeys(table["model"]))
+    panels = [(score, view) for score in scores for view in EVIDENCE]
+    figure, axes = subplots(1, len(panels), height=1.2 + 0.34 * len(names), sharey=True)
+    chance = caption_selection.reference_scores("random")
+    for axis, (score, view) in zip(axes, panels, strict=True):
+        for dose, label, mark, colour in STRENGTHS:
+            rows = table[table["view"].eq(view) & table["dose"].eq(dose)]
+            means = rows.groupby("model")[score].mean().reindex(names)
+            shift = -0.14 if dose == 0 else 0.14
+            small = [names.index(name) + shift for name in rows["model"]]
+            axis.plot(rows[score], small, mark, color=colour, ms=2, alpha=0.6)
+            at = np.arange(len(names)) + shift
+            axis.plot(means, at, mark, color=colour, ms=4.5, label=label)
+        axis.axvline(getattr(chance, score), color="0.5", linewidth=1, linestyle=":")
+        axis.axhline(0.5, color="0.8", linewidth=1)
+        axis.set(xlim=(-6, 106), xticks=(0, 50, 100))
+        axis.set_title(f"{score},\n{EVIDENCE[view]}", fontsize=9)
+    axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
+    axes[0].invert_yaxis()
+    shown = axes[0].get_legend_handles_labels()
+    figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
+    figure.supxlabel("per cent", fontsize=10)
+    return marked(figure)
+
+
+def truth_table(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return means over worlds: a row a view, dose and model, the oracle first."""
+    keys = ["view", "dose", "model"]
+    means = table.groupby(keys, sort=False)[["vlrs", "vlbs", "lmss", "vlss"]].mean()
+    means["worlds"] = table.groupby(keys, sort=False).size()
+    means = means.reset_index()
+    means["view"] = means["view"].map(EVIDENCE)
+    return means.sort_values(["view", "dose"], kind="stable").rename(columns={"view": "evidence"})
+
+
+def hidden_sentence(table: pandas.DataFrame) -> str:
+    """Return the oracle's vlbs by view and strength of the bias: what a perfect model scores."""
+    means = table[table["model"] == "oracle"].groupby(["view", "dose"])["vlbs"].mean()
+    visible, hidden = means["visible"], means["hidden"]
+    chance = caption_selection.reference_scores("random").vlbs
+    return (
+        f"With the answer in plain sight the oracle's vlbs is {visible[0]:.0f} without bias and "
+        f"{visible[3]:.0f} with a planted bias of strength 3; where the picture does not show the "
+        f"answer it is {hidden[0]:.0f} without bias, which is guessing ({chance:.0f}), and "
+        f"{hidden[3]:.0f} with it."
+    )
+
+
+def outcome_sentence(measures: pandas.DataFrame) -> str:
+    """Return what the chapter of the planted world finds about vlbs, from the page of contracts."""
+    row = measures.set_index("measure").loc["vlbs"]
+    return f"For pictures in between, vlbs {row['what it finds']} ({row['scope']})."
+
+
+def grounding_table(look: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the shares of right captions: a row a model and dose, a column a category."""
+    shares = look.rename(columns={"percent": "value"})
+    cells = look.assign(cell=[score_cell(row) for _, row in shares.iterrows()])
+    wide = cells.pivot(index=["dose", "model"], columns="category", values="cell")
+    order = look.drop_duplicates(["dose", "model"]).set_index(["dose", "model"]).index
+    wide = wide.loc[order, list(LOOKED_AT)].rename(columns=LOOKED_AT)
+    n = look.query("category == 'gender'").set_index(["dose", "model"])["n"]
+    table = wide.assign(**{"images a category": n.loc[order]}).reset_index()
+    return table.rename_axis(columns=None)
+
+
+def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the verdict for the reader."""
+    table = verdict.assign(
+        rise=[
+            f"{signed(row['rise'], 1)} ({interval_text(row['low'], row['high'], 0)})"
+            for _, row in verdict.iterrows()
+        ]
+    ).drop(columns=["low", "high"])
+    names = {"vlbs": "vlbs at dose 3", "floor": "noise floor", "rise": "rise (95% interval)"}
+    names |= {"n": "pictures"}
+    return table.rename(columns=names | {"vlrs": "vlrs at dose 3"})
+
+
+def leaning_sentence(leaning: pandas.DataFrame) -> str:
+    """Return how much of a stereotype there is to find for either way of scoring."""
+    means = leaning.groupby("head")["preference"].mean()
+    return (
+        "How much is there to find? Where the picture does not show the answer, the oracle prefers "
+        f"the stereotype by {means['matching']:.2f} nats if it is asked what belongs together, and "
+        f"by {means['contrastive']:.2f} by the score that a contrastive objective approaches, from "
+        "which is taken how usual a caption is. A model scored by cosine has "
+        f"{means['contrastive'] / means['matching']:.0%} as much to show."
+    )
+
+
+def modality_figure(table: pandas.DataFrame):
+    """Draw lmss and vlss by where the stereotype was planted, a panel a model."""
+    kept = table.groupby("model", sort=False).filter(lambda rows: len(rows) >= 2 * len(PLACES))
+    names = list(dict.fromkeys(kept["model"]))
+    n_rows = -(-len(names) // 3)
+    figure, axes = subplots(n_rows, 3, height=0.7 + 1.9 * n_rows, sharey=True, squeeze=False)
+    for axis, name in zip(axes.flat, names, strict=False):
+        for shift, test, colour in ((-0.12, "lmss", "C0"), (0.12, "vlss", "C1")):
+            rows = kept[(kept["model"] == name) & (kept["test"] == test)].set_index("planted in")
+            rows = rows.loc[list(PLACES)]
+            at = np.arange(len(PLACES)) + shift
+            dots(axis, at, rows, colour, "oD"[test == "vlss"], test, upright=True)
+        axis.axhline(0, color="0.5", linewidth=1)
+        axis.set_xticks(range(4), ["nothing", "both", "captions", "pictures"], fontsize=7.5)
+        axis.set_title(name, fontsize=8.5)
+    for axis in list(axes.flat)[len(names) :]:
+        axis.axis("off")
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    figure.supylabel("mean shift, natural logarithm", fontsize=10)
+    return marked(figure)
+
+
+def modality_table(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what :func:`modality_figure` draws, and the models with some worlds only."""
+    return pandas.DataFrame(
+        {
+            "model": table["model"],
+            "planted in": table["planted in"].map(PLACES),
+            "score": table["test"],
+            "mean (95% interval)": [shift_cell(row) for _, row in table.iterrows()],
+            "n": table["n"],
+        }
+    )
+
+
+def names_modality(where: pandas.DataFrame, model: str, least: float = 0.05) -> bool:
+    """Return whether lmss and vlss are where they belong for a model.
+
+    Above ``least``, in nats, where their own modality carries the stereotype, and within it where
+    the other one does.
+    """
+    value = where[where["model"] == model].set_index(["test", "planted in"])["value"]
+    own = [value["lmss", "text"], value["vlss", "images"]]
+    other = [value["lmss", "images"], value["vlss", "text"]]
+    return min(own) > least and max(map(abs, other)) <= least
+
+
+def stated(table: pandas.DataFrame, value: str, decimals: int = 1, **labels: object) -> str:
+    """Return one number of a table for a sentence, or that there is none.
+
+    Examples
+    --------
+    >>> stated(pandas.DataFrame({"model": ["CLIP"], "vlbs": [45.72]}), "vlbs", model="CLIP")
+    '45.7'
+    """
+    kept = table
+    for column, wanted in labels.items():
+        kept = kept[kept[column.replace("_", " ")] == wanted]
+    found = kept[value].dropna()
+    return signed(found.iloc[0], decimals) if len(found) else "(not run)"
 
 
 def chooser(seed: int = 0, dose: float = 3, n: int = 4) -> Panel:
