@@ -428,7 +428,7 @@ def test_pages_that_list_what_was_not_run_list_what_cannot_be_run_and_no_more():
     ((model, reason),) = [
         [cell.get_text() for cell in row.find_all("td")] for row in listed.tbody.find_all("tr")
     ]
-    assert model == "FLAVA, cosine of the encoders alone"
+    assert model == "tiny-FLAVA, cosine of the encoders alone"
     assert reason.endswith("they have no cosine")
 
 
