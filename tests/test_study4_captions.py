@@ -904,13 +904,16 @@ def test_the_verdict_asks_for_a_look_a_rise_above_the_floor_and_relevance():
     assert by_model[["n", "worlds"]].to_numpy().tolist() == [[4, 2]] * 4
     assert by_model.loc["VisualBERT", ["low", "high"]].tolist() == [10, 10]
     sentence = verdicts.verdict_sentence(found)
-    assert "1 models: **NOT reached**. They are: VisualBERT rises by 10.0 (" in sentence
-    assert "LXMERT (rises by 7.0 (" in sentence
-    assert "CLIP (vlrs 70); ViLT (does not look)" in sentence
+    assert "1 models: **NOT reached**. They are: tiny-VisualBERT rises by 10.0 (" in sentence
+    assert "tiny-LXMERT (rises by 7.0 (" in sentence
+    assert "tiny-CLIP (vlrs 70); tiny-ViLT (does not read the picture)" in sentence
+    assert verdicts.interval_sentence(found).endswith("1 models remain (not: none).")
+    wide = found.assign(low=found["floor"])
+    assert verdicts.interval_sentence(wide).endswith("0 models remain (not: tiny-VisualBERT).")
     unjudged = table[(table["model"] != "LXMERT") | (table["dose"] == 3)]
     found = worlds.verdict(unjudged, look)
     assert found.set_index("model").loc["LXMERT", "reached"] is None
-    assert "want of a dose-0 checkpoint: LXMERT." in verdicts.verdict_sentence(found)
+    assert "want of a dose-0 checkpoint: tiny-LXMERT." in verdicts.verdict_sentence(found)
 
 
 def test_the_interval_of_a_rise_draws_triplets():
@@ -1089,7 +1092,68 @@ def test_the_panel_says_what_moved(monkeypatch):
     drawing = panel.drawings("oracle", scene, "neutral", "white")[0]
     assert sum(drawing.marks[0]["y"]) == pytest.approx(1)
     assert drawing.note == "planted world"
+    captions = drawing.table["caption"].tolist()
+    assert len(set(captions)) == 3
+    assert all(caption.startswith("the person is") for caption in captions)
+    named = panel.drawings("oracle", scene, "the group is named", "shown")[0]
+    for caption in named.table["caption"]:
+        assert caption in named.images[0][1]
+        assert not caption.startswith("the person")
     for look in ("shown", "white"):
         address = panel.drawings("oracle", scene, "neutral", look)[0].images[0][0]
         held = io.BytesIO(base64.b64decode(address.split(",")[1]))
         assert Image.open(held).size == (64, 64)
+
+
+def test_a_tie_of_the_panel_is_no_pick():
+    assert verdicts._picked(np.array([0.34, 0.34, 0.32])).startswith("the stereotype and the anti-")
+    assert "tied" in verdicts._picked(np.array([0.30, 0.347, 0.353]))
+    assert verdicts._picked(np.array([0.5, 0.3, 0.2])) == "it picks the stereotype"
+
+
+def test_captions_that_name_no_group_do_so_in_none_of_the_three():
+    given = worlds.choices(0, 8)
+    rows = range(len(given.table))
+    named, neutral = (worlds.captions_of(given, rows, said) for said in ("named", "neutral"))
+    for row, other in zip(named, neutral, strict=True):
+        for text, plain in zip(row, other, strict=True):
+            assert plain.startswith("the person")
+            assert plain.split()[2:] == text.split()[2:]
+
+
+def shift_rows(test, values):
+    """Means of all and of chosen images by model, of models without bias."""
+    rows = [
+        {"model": model, "test": test, "level": level, "statistic": "mean", "dose": 0}
+        | {"value": value}
+        for model, pair in values.items()
+        for level, value in zip(("anti", "paper"), pair, strict=True)
+    ]
+    return pandas.DataFrame(rows)
+
+
+def test_what_choosing_by_the_outcome_does_is_counted_both_ways():
+    summary = pandas.concat(
+        [
+            shift_rows("lmss", {"a": (0.1, 0.0), "b": (0.1, 0.2), "c": (0.0, -0.1)}),
+            shift_rows("vlss", {"a": (0.1, 0.2), "b": (0.1, 0.2), "c": (0.0, -0.1)}),
+        ]
+    )
+    sentence = verdicts.chosen_sentence(summary)
+    assert "Of 3 ways of scoring" in sentence
+    assert "lmss is higher in 1 and lower in 2 and the mean vlss is higher in 2" in sentence
+
+
+def test_the_four_models_are_judged_by_what_they_read_and_by_noise():
+    wrong = [
+        ["yes", "yes", "yes", "no"],  # by the rise alone
+        ["yes", "no", "yes", "no"],  # by the estimate alone
+        ["yes", "no", "no", "no"],  # open is taken for no
+        ["yes", "no", "open", "open"],
+        ["yes"] * 3,
+        [..., ..., ..., ...],
+        "yes",
+    ]
+    assert not any(verdicts.check_four(each).passed for each in wrong)
+    assert verdicts.check_four(["yes", "no", "open", "no"]).passed
+    assert verdicts.check_four(np.array(["yes", "no", "open", "no"])).passed

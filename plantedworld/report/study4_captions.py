@@ -9,6 +9,7 @@ import pandas
 import plantedworld
 from biaslib.metrics import caption_selection
 from biaslib.report import (
+    Check,
     Drawing,
     Panel,
     dots,
@@ -18,7 +19,7 @@ from biaslib.report import (
     signed,
     subplots,
 )
-from biaslib.report.study4_captions import score_cell, shift_cell
+from biaslib.report.study4_captions import score_cell, shift_cell, tiny_name
 from biaslib.studies import study4_captions as study
 from plantedworld.inputs import study4_captions as planted
 from plantedworld.studies import study4_captions as worlds
@@ -44,7 +45,7 @@ STRENGTHS = ((0, "no bias", "o", "0.45"), (3, "planted bias of strength 3", "D",
 
 def choice(given: study.Inputs, row: int, shares: np.ndarray):
     """Draw one scene, and the probabilities of its three captions as bars beside it."""
-    figure, (left, right) = subplots(1, 2, height=2.1, width_ratios=[1, 1.5])
+    figure, (left, right) = subplots(1, 2, height=2.5, width_ratios=[1, 1.1])
     figure.set_facecolor("white")
     left.imshow(given.images[row], interpolation="lanczos")
     left.axis("off")
@@ -77,14 +78,16 @@ def grounded_sentence(look: pandas.DataFrame, dose: float = 3) -> str:
         good = worlds.looking(look, category, dose)
         rows = kept[kept["category"] == category]
         listed = [
-            "; ".join(f"{row.model} {row.percent:.0f}%" for row in part.itertuples()) or "none"
+            "; ".join(f"{tiny_name(row.model)} {row.percent:.0f}%" for row in part.itertuples())
+            or "none"
             for part in (rows[rows["model"].isin(good)], rows[~rows["model"].isin(good)])
         ]
-        parts.append(f"At {LOOKED_AT[category]} look: {listed[0]}; not: {listed[1]}.")
+        parts.append(f"With {LOOKED_AT[category]} they do so: {listed[0]}; not: {listed[1]}.")
     return (
-        f"Right in at least {worlds.LEAST_GROUNDED:.0f}%, with an interval above the chance of "
-        f"50%, at dose {dose:g}. {' '.join(parts)} Where a model does not look, whatever it scores "
-        "below is about captions and not about pictures."
+        f"A model is taken to read the picture if it is right in at least "
+        f"{worlds.LEAST_GROUNDED:.0f}%, with an interval above the chance of 50%, at dose "
+        f"{dose:g}. {' '.join(parts)} Where a model does not read the picture, whatever it scores "
+        "below is about captions alone."
     )
 
 
@@ -111,7 +114,9 @@ def relevance_sentence(relevant: pandas.DataFrame) -> str:
     parts = []
     for kind, what in (("third word", "a third word"), ("thing", "a photo of a thing")):
         low = rows[rows[kind] < worlds.TARGET_VLRS]
-        listed = "; ".join(f"{row['model']} {row[kind]:.0f}" for _, row in low.iterrows())
+        listed = "; ".join(
+            f"{tiny_name(row['model'])} {row[kind]:.0f}" for _, row in low.iterrows()
+        )
         parts.append(f"against {what} below {worlds.TARGET_VLRS:.0f}: {listed or 'none'}")
     chance = caption_selection.reference_scores("random").vlrs
     blind = rows["third word, white picture"]
@@ -138,13 +143,15 @@ def visibility_figure(verdict: pandas.DataFrame):
         rows = verdict[verdict["model"] == name].sort_values("opacity")
         at, zero, floor = (rows[each] for each in ("opacity", "vlbs at dose 0", "floor"))
         axis.fill_between(at, zero - floor, zero + floor, color="0.85", label="noise floor")
-        axis.plot(at, zero, "o-", color="0.45", markersize=4, label="dose 0")
+        axis.plot(at, zero, "o-", color="0.45", markersize=4, label="without bias")
         axis.vlines(at, zero + rows["low"], zero + rows["high"], color=colour)
-        axis.plot(at, rows["vlbs"], "D-", color=colour, markersize=4, label="dose 3")
+        axis.plot(at, rows["vlbs"], "D-", color=colour, markersize=4, label="planted bias")
         axis.axvline(worlds.TARGET_OPACITY, color="0.5", linewidth=1, linestyle=":")
         axis.set(ylim=(-4, 104), yticks=(0, 50, 100))
         if not rows["looks"].iloc[0]:
-            axis.text(0.5, 0.05, "does not look", transform=axis.transAxes, ha="center", fontsize=8)
+            axis.text(
+                0.5, 0.05, "reads captions only", transform=axis.transAxes, ha="center", fontsize=8
+            )
         axis.set_title(name.replace(", ", ",\n"), fontsize=8)
     for axis in list(axes.flat)[len(names) :]:
         axis.axis("off")
@@ -175,13 +182,13 @@ def verdict_sentence(verdict: pandas.DataFrame) -> str:
     judged = rows[rows["reached"].notna()]
     reached = judged[judged["reached"].eq(True)]
     met = "reached" if len(reached) >= worlds.LEAST_MODELS else "NOT reached"
-    good = "; ".join(f"{each['model']} {_risen(each)}" for _, each in reached.iterrows())
+    good = "; ".join(f"{tiny_name(each['model'])} {_risen(each)}" for _, each in reached.iterrows())
     poor = "; ".join(_shortfall(each) for _, each in judged[judged["reached"].eq(False)].iterrows())
-    unjudged = ", ".join(rows.loc[rows["reached"].isna(), "model"])
+    unjudged = ", ".join(map(tiny_name, rows.loc[rows["reached"].isna(), "model"]))
     absent = f" Not judged, for want of a dose-0 checkpoint: {unjudged}." if unjudged else ""
     return (
         f"Target, at opacity {worlds.TARGET_OPACITY:g}, for {worlds.LEAST_MODELS} of the six "
-        "models as the paper scores them: the model looks, vlrs is at least "
+        "models as the paper scores them: the model reads the picture, vlrs is at least "
         f"{worlds.TARGET_VLRS:.0f}, and vlbs rises above its value at dose 0 by more than the "
         f"noise floor. {len(reached)} models: **{met}**. They are: {good or 'none'}. "
         f"Missed by: {poor or 'none'}.{absent}"
@@ -194,11 +201,58 @@ def _risen(row: pandas.Series) -> str:
 
 
 def _shortfall(row: pandas.Series) -> str:
+    name = tiny_name(row["model"])
     if not row["looks"]:
-        return f"{row['model']} (does not look)"
+        return f"{name} (does not read the picture)"
     if row["vlrs"] < worlds.TARGET_VLRS:
-        return f"{row['model']} (vlrs {row['vlrs']:.0f})"
-    return f"{row['model']} ({_risen(row)})"
+        return f"{name} (vlrs {row['vlrs']:.0f})"
+    return f"{name} ({_risen(row)})"
+
+
+def interval_sentence(verdict: pandas.DataFrame) -> str:
+    """Return how many models reach the target if the interval, and not the point, must do so."""
+    own = [way.label for way in study.WAYS if way.as_in_paper]
+    rows = verdict[verdict["opacity"].eq(worlds.TARGET_OPACITY) & verdict["model"].isin(own)]
+    judged = rows[rows["reached"].eq(True)]
+    sure = judged["low"] > judged["floor"]
+    lost = ", ".join(map(tiny_name, judged.loc[~sure, "model"]))
+    return (
+        f"This was judged on the estimate. If the lower end of the interval has to be above the "
+        f"noise floor too, {int(sure.sum())} models remain (not: {lost or 'none'})."
+    )
+
+
+def chosen_figure(summary: pandas.DataFrame):
+    """Draw how often shifts are above 0 without bias: on all such images, and on the chosen."""
+    rows = summary[(summary["statistic"] == "% positive") & (summary["dose"] == 0)]
+    names = list(dict.fromkeys(rows["model"]))
+    figure, axes = subplots(1, 2, height=1.1 + 0.34 * len(names), sharey=True)
+    marks = (("anti", "all such images", "o", "0.45"), ("paper", "stereotype chosen", "D", "C1"))
+    for axis, test in zip(axes, ("lmss", "vlss"), strict=True):
+        for shift, (level, label, mark, colour) in zip((-0.13, 0.13), marks, strict=True):
+            part = rows[(rows["test"] == test) & (rows["level"] == level)].set_index("model")
+            dots(axis, np.arange(len(names)) + shift, part.reindex(names), colour, mark, label)
+        axis.axvline(50, color="0.5", linewidth=1, linestyle=":")
+        axis.set(xlim=(-4, 104), xticks=(0, 50, 100), xlabel=f"{test} above 0, per cent of images")
+    axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
+    axes[0].invert_yaxis()
+    shown = axes[0].get_legend_handles_labels()
+    figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
+    return marked(figure)
+
+
+def chosen_sentence(summary: pandas.DataFrame) -> str:
+    """Return in how many models without bias the choice of images raises a mean shift."""
+    rows = summary[(summary["statistic"] == "mean") & (summary["dose"] == 0)]
+    parts = []
+    for test in ("lmss", "vlss"):
+        wide = rows[rows["test"] == test].pivot(index="model", columns="level", values="value")
+        higher = wide["paper"] > wide["anti"]
+        parts.append(f"{test} is higher in {int(higher.sum())} and lower in {int((~higher).sum())}")
+    return (
+        f"Of {len(wide)} ways of scoring, all without bias, the mean {' and the mean '.join(parts)}"
+        " on the images where the stereotype was chosen than on all anti-stereotypical ones."
+    )
 
 
 def modality_sentence(where: pandas.DataFrame) -> str:
@@ -297,7 +351,8 @@ def grounding_table(look: pandas.DataFrame) -> pandas.DataFrame:
 
 def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
     """Return the verdict for the reader."""
-    table = verdict.assign(
+    table = verdict.rename(columns={"looks": "reads the picture"})
+    table = table.assign(
         rise=[
             f"{signed(row['rise'], 1)} ({interval_text(row['low'], row['high'], 0)})"
             for _, row in verdict.iterrows()
@@ -383,12 +438,12 @@ def stated(table: pandas.DataFrame, value: str, decimals: int = 1, **labels: obj
 
 
 def chooser(seed: int = 0, dose: float = 3, n: int = 4) -> Panel:
-    """Return the panel: three captions' probabilities as caption and picture are made neutral."""
+    """Return the panel: three captions and their probabilities, made neutral or not."""
     given = worlds.choices(seed, 8, "visible")
     rows = _chosen_scenes(given, n)
     ways = [planted.ORACLE, *worlds.shipped_ways(dose, seed)]
     names = {row: f"{at + 1}: {_scene_name(given, row)}" for at, row in enumerate(rows)}
-    found = {way.label: worlds.cases(way, given, rows, dose, seed) for way in ways}
+    found = {tiny_name(way.label): worlds.cases(way, given, rows, dose, seed) for way in ways}
     drawn = plantedworld.draw(given.images.frame.iloc[list(rows)])
     shown = dict(zip(rows, drawn, strict=True))
     said, seen = {"named": "the group is named", "neutral": "neutral"}, ("shown", "white")
@@ -423,22 +478,25 @@ def _scene_name(given: study.Inputs, row: int) -> str:
     return f"{found['target']}, {found['anti-stereotype word']}"
 
 
+AS_GOOD_AS_TIED = 0.01
+"""Two probabilities that lie closer together are read as a tie."""
+
+
 def _bars(given, row: int, words: str, look: str, label: str, of: dict, shown) -> Drawing:
-    captions = study.CAPTIONS if words == "named" else [*study.NEUTRAL, "irrelevant"]
-    texts = given.table.loc[given.table.index[row], captions].tolist()
+    texts = worlds.captions_of(given, [row], words)[0]
     now, start = of[row, words, look], of[row, "named", "shown"]
-    best = int(np.argmax(now))
-    moved = now[0] - start[0]
-    first = f"{label} gives the stereotypical caption {now[0]:.2f}, the anti-stereotypical one "
-    second = f"{now[1]:.2f} and the irrelevant one {now[2]:.2f}; it picks the "
-    change = (
-        f" Against the named group and the picture, the stereotype's probability has moved by "
-        f"{signed(moved)}."
-    )
-    sentence = first + second + f"{study.CAPTIONS[best]}." + change * (now is not start)
+    kinds = [f"{text} ({kind})" for text, kind in zip(texts, study.CAPTIONS, strict=True)]
+    sentence = f"{label} gives the stereotypical caption {now[0]:.2f}, the anti-stereotypical one "
+    sentence += f"{now[1]:.2f} and the irrelevant one {now[2]:.2f}; {_picked(now)}."
+    if now is not start:
+        sentence += (
+            " Against the named group and the picture, the stereotype's probability has moved by "
+            f"{signed(now[0] - start[0])}."
+        )
     bars = {"kind": "bars", "x": [0, 1, 2], "y": now, "label": "now", "group": 0, "width": 0.5}
     before = {"kind": "dots", "x": [0, 1, 2], "y": start, "label": "named, with picture"}
     image = shown if look == "shown" else plantedworld.white()
+    seen = "The picture" if look == "shown" else "A white picture"
     return Drawing(
         sentence,
         [bars, before | {"group": 1}],
@@ -450,7 +508,45 @@ def _bars(given, row: int, words: str, look: str, label: str, of: dict, shown) -
         table=pandas.DataFrame(
             {"caption": texts, "probability": now, "named, with picture": start}
         ),
-        images=[picture(image, f"Planted world, {'picture' if look == 'shown' else 'white'}")],
+        images=[picture(image, f"{seen} (planted world) and its captions: {'; '.join(kinds)}")],
         note="planted world",
         x_ticks={0.0: "stereotype", 1.0: "anti-stereotype", 2.0: "irrelevant"},
     )
+
+
+def _picked(shares: np.ndarray) -> str:
+    """Return what was picked, or that the two highest are as good as tied."""
+    second, first = np.argsort(shares)[-2:]
+    if shares[first] - shares[second] < AS_GOOD_AS_TIED:
+        names = sorted((first, second))
+        tied = " and the ".join(study.CAPTIONS[each] for each in names)
+        return f"the {tied} are as good as tied, which is no pick"
+    return f"it picks the {study.CAPTIONS[first]}"
+
+
+# Exercises
+
+FOUR_MODELS = {
+    "A": ("yes", "all that is asked for is met, by the interval too"),
+    "B": ("no", "what does a model read that is right as often as chance?"),
+    "C": ("open", "compare both ends of the interval with the noise floor"),
+    "D": ("no", "is the rise above what models without bias have among themselves?"),
+}
+"""The exercise's four invented models: whether vlbs has found a bias, and a hint."""
+
+
+def check_four(answer) -> Check:
+    """Check for which of :data:`FOUR_MODELS` the reader says that vlbs has found a bias.
+
+    Examples
+    --------
+    >>> check_four(["yes", "yes", "yes", "no"])
+    Not yet: model B: what does a model read that is right as often as chance?
+    """
+    given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
+    if len(given) != len(FOUR_MODELS) or not set(map(str, given)) <= {"yes", "no", "open"}:
+        return Check(False, "give four of 'yes', 'no' and 'open', in the order of the models")
+    for own, (model, (answer, hint)) in zip(given, FOUR_MODELS.items(), strict=True):
+        if str(own) != answer:
+            return Check(False, f"model {model}: {hint}")
+    return Check(True, "a rise counts only in a model that reads pictures, and beyond the noise.")
