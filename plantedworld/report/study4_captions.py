@@ -117,11 +117,12 @@ def relevance_sentence(relevant: pandas.DataFrame) -> str:
         listed = "; ".join(
             f"{tiny_name(row['model'])} {row[kind]:.0f}" for _, row in low.iterrows()
         )
-        parts.append(f"against {what} below {worlds.TARGET_VLRS:.0f}: {listed or 'none'}")
+        parts.append(f"against {what} for {listed or 'none'}")
     chance = caption_selection.reference_scores("random").vlrs
     blind = rows["third word, white picture"]
     return (
-        f"vlrs {parts[0]}; {parts[1]}. Of three alike captions {chance:.0f} is chance. With a "
+        f"vlrs is below {worlds.TARGET_VLRS:.0f} {parts[0]}, and {parts[1]}. "
+        f"Of three alike captions {chance:.0f} is chance. With a "
         f"white picture, which rules nothing out, models have {blind.min():.0f} to "
         f"{blind.max():.0f} against a third word: that much needs no picture."
     )
@@ -233,9 +234,10 @@ def chosen_figure(summary: pandas.DataFrame):
             part = rows[(rows["test"] == test) & (rows["level"] == level)].set_index("model")
             dots(axis, np.arange(len(names)) + shift, part.reindex(names), colour, mark, label)
         axis.axvline(50, color="0.5", linewidth=1, linestyle=":")
-        axis.set(xlim=(-4, 104), xticks=(0, 50, 100), xlabel=f"{test} above 0, per cent of images")
+        axis.set(xlim=(-4, 104), xticks=(0, 50, 100), title=f"{test} above 0")
     axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
     axes[0].invert_yaxis()
+    figure.supxlabel("per cent of images", fontsize=10)
     shown = axes[0].get_legend_handles_labels()
     figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
     return marked(figure)
@@ -334,7 +336,7 @@ def hidden_sentence(table: pandas.DataFrame) -> str:
 def outcome_sentence(measures: pandas.DataFrame) -> str:
     """Return what the chapter of the planted world finds about vlbs, from the page of contracts."""
     row = measures.set_index("measure").loc["vlbs"]
-    return f"For pictures in between, vlbs {row['what it finds']} ({row['scope']})."
+    return f"vlbs {row['what it finds']} ({row['scope']})."
 
 
 def grounding_table(look: pandas.DataFrame) -> pandas.DataFrame:
@@ -367,7 +369,7 @@ def leaning_sentence(leaning: pandas.DataFrame) -> str:
     """Return how much of a stereotype there is to find for either way of scoring."""
     means = leaning.groupby("head")["preference"].mean()
     return (
-        "How much is there to find? Where the picture does not show the answer, the oracle prefers "
+        "Where the picture does not show the answer, the oracle prefers "
         f"the stereotype by {means['matching']:.2f} nats if it is asked what belongs together, and "
         f"by {means['contrastive']:.2f} by the score that a contrastive objective approaches, from "
         "which is taken how usual a caption is. A model scored by cosine has "
