@@ -485,7 +485,7 @@ def test_pages_that_list_what_was_not_run_list_what_cannot_be_run_and_no_more():
     ((model, reason),) = [
         [cell.get_text() for cell in row.find_all("td")] for row in listed.tbody.find_all("tr")
     ]
-    assert model == "FLAVA, cosine of the encoders alone"
+    assert model == "tiny-FLAVA, cosine of the encoders alone"
     assert reason.endswith("they have no cosine")
 
 
@@ -517,8 +517,9 @@ def intervals(cells: pandas.Series) -> pandas.DataFrame:
 
 @pytest.fixture(scope="module")
 def look(site):
-    """Which models of study 4 look at objects, and at costumes: at least 60, surely above 50."""
-    table = shown("notebooks/study4_captions", "Right caption preferred to one with a word")
+    """Which models read objects off the picture, and costumes: at least 60, surely above 50."""
+    page = "notebooks/planted_study4_captions"
+    table = shown(page, "Right caption preferred to one with a word")
     table = table[table["dose"] == "3"]
 
     def looking(column: str) -> list[str]:
@@ -529,28 +530,31 @@ def look(site):
 
 
 def test_which_shipped_models_look_at_objects_and_at_costumes(look):
-    seeing = ["oracle", "VisualBERT", "LXMERT", "ViLT", "CLIP", "ALBEF", "FLAVA"]
-    assert look("an object") == [*seeing, "ALBEF, matching logit"]
-    assert look("a costume") == ["oracle", "VisualBERT", "LXMERT", "ViLT", "CLIP", "FLAVA"]
-    assert set(look("an object")) >= {way.label for way in WAYS if way.as_in_paper}
+    seeing = ["VisualBERT", "LXMERT", "ViLT", "CLIP", "ALBEF", "FLAVA"]
+    tiny = ["oracle", *(f"tiny-{name}" for name in seeing)]
+    assert look("an object") == [*tiny, "tiny-ALBEF, matching logit"]
+    assert look("a costume") == [name for name in tiny if name != "tiny-ALBEF"]
+    assert set(look("an object")) >= {f"tiny-{way.label}" for way in WAYS if way.as_in_paper}
 
 
 def test_five_of_six_models_reach_the_target_and_clip_misses_it(site):
     """Four were asked for. The chapter says which does not."""
-    table = shown("notebooks/study4_captions", "with the noise floor and the verdict")
+    page = "notebooks/planted_study4_captions"
+    table = shown(page, "with the noise floor and the verdict")
     target = table["opacity"] == f"{worlds.TARGET_OPACITY:.1f}"
     own = table[target & ~table["model"].str.contains(",")].set_index("model")
-    reached = ["VisualBERT", "LXMERT", "ViLT", "ALBEF", "FLAVA"]
+    reached = [f"tiny-{name}" for name in ("VisualBERT", "LXMERT", "ViLT", "ALBEF", "FLAVA")]
     assert own.index[own["reached"] == "yes"].tolist() == reached
     rise = intervals(own["rise (95% interval)"])
     assert (rise["low"].astype(float)[reached] > 0).all()
     assert (own["vlrs at dose 3"].astype(float) >= worlds.TARGET_VLRS).all()
-    assert (own["looks"] == "yes").all()
-    assert rise.loc["CLIP", "low"].startswith("-")
-    assert 0 < float(rise.loc["CLIP", "value"]) < float(own.loc["CLIP", "noise floor"])
+    assert (own["reads the picture"] == "yes").all()
+    assert rise.loc["tiny-CLIP", "low"].startswith("-")
+    assert 0 < float(rise.loc["tiny-CLIP", "value"]) < float(own.loc["tiny-CLIP", "noise floor"])
     assert (own["pictures"] == str(2 * worlds.TARGET_SCENES)).all()
-    text = " ".join(article("notebooks/study4_captions").get_text().split())
+    text = " ".join(article(page).get_text().split())
     assert "5 models: reached" in text
+    assert "4 models remain (not: tiny-ALBEF)" in text
 
 
 def test_the_shipped_models_reach_their_targets_but_for_the_size_of_clip_on_new_looks(site):
@@ -762,7 +766,7 @@ def test_pronouns_and_c_asc_go_together_where_a_bias_is_planted_and_not_elsewher
 
 
 def test_the_oracle_of_study_4_scores_what_probabilities_added_up_by_hand_say(site):
-    said = " ".join(article("notebooks/study4_captions").get_text().split())
+    said = " ".join(article("notebooks/planted_study4_captions").get_text().split())
     assert "below 1e-6 was asked for: reached." in said
 
 

@@ -454,22 +454,6 @@ def test_shifts_in_planted_stand_beside_checkpoints_without_bias():
     assert shown["dose"].tolist() == sorted(shown["dose"], reverse=True)
 
 
-def test_the_cases_are_the_images_on_which_most_models_pick_the_stereotype():
-    label = ["anti-stereotype", "anti-stereotype", "stereotype", "anti-stereotype"]
-    table = {"category": ["gender", "gender", "gender", "race"], "label": label}
-    table |= {"target": list("abcd")} | {name: list("abcd") for name in study.CAPTIONS}
-    one = [[0, 2, 1], [2, 0, 1], [2, 0, 1], [0, 1, 2]]
-    other = [[2, 0, 1], [2, 0, 1], [2, 0, 1], [0, 2, 1]]
-    found = run_of(table, scored(one), scored(other, OTHER))
-    shown = plots.case_table(found)
-    assert shown["target"].tolist() == ["b", "d"]
-    assert shown["picked the stereotype"].tolist() == ["VisualBERT; ViLT", ""]
-    assert shown["picked the anti-stereotype"].tolist() == ["", "ViLT"]
-    assert shown["picked the irrelevant"].tolist() == ["", "VisualBERT"]
-    hidden = dataclasses.replace(found.inputs, profile="paper")
-    assert "target" not in plots.case_table(dataclasses.replace(found, inputs=hidden))
-
-
 # Scoring
 
 
@@ -781,29 +765,32 @@ def test_a_contrastive_score_has_less_of_a_stereotype_to_show():
         assert found[seed, "matching"] == pytest.approx(1.48, abs=0.15)
         assert found[seed, "contrastive"] == pytest.approx(0.34, abs=0.05)
     assert worlds.leaning(dose=0, n=4)["preference"].abs().max() < 1e-9
-    sentence = plots.leaning_sentence(leaning)
+    sentence = verdicts.leaning_sentence(leaning)
     assert f"{found.xs('contrastive', level='head').mean():.2f} by the score" in sentence
 
 
 def test_what_a_perfect_model_scores_is_said_from_the_run(oracle_scores):
-    sentence = plots.hidden_sentence(oracle_scores.reset_index())
-    assert "0 at dose 0 and 0 at dose 3 with the answer in plain sight" in sentence
-    assert "33 at dose 0 and 100 at dose 3 where the picture does not show it" in sentence
+    sentence = verdicts.hidden_sentence(oracle_scores.reset_index())
+    assert "vlbs is 0 without bias and 0 with a planted bias of strength 3; where" in sentence
+    assert "it is 33 without bias, which is guessing (33), and 100 with it." in sentence
 
 
 def test_the_truth_is_drawn_beside_models_by_score_and_evidence(oracle_scores):
     truth = oracle_scores.reset_index()
     model = truth.assign(model="made up", vlbs=40.0 + 20 * truth["seed"], vlrs=70.0)
-    figure = plots.truth_figure(pandas.concat([truth, model]))
+    figure = verdicts.truth_figure(pandas.concat([truth, model]))
     assert figure.get_suptitle() == "planted world"
     found = {axis.get_title().replace("\n", " "): drawn_means(axis) for axis in figure.axes}
     third, two = pytest.approx(100 / 3), pytest.approx(200 / 3)
+    without, planted_3 = "no bias", "planted bias of strength 3"
     assert found == {
-        "vlbs, in plain sight": {"dose 0": [0, 50], "dose 3": [0, 50]},
-        "vlbs, not in the picture": {"dose 0": [third, 50], "dose 3": [100, 50]},
-        "vlrs, in plain sight": {"dose 0": [100, 70], "dose 3": [100, 70]},
-        "vlrs, not in the picture": {"dose 0": [two, 70], "dose 3": [100, 70]},
+        "vlbs, in plain sight": {without: [0, 50], planted_3: [0, 50]},
+        "vlbs, not in the picture": {without: [third, 50], planted_3: [100, 50]},
+        "vlrs, in plain sight": {without: [100, 70], planted_3: [100, 70]},
+        "vlrs, not in the picture": {without: [two, 70], planted_3: [100, 70]},
     }
+    half = verdicts.truth_figure(truth, ["vlbs"])
+    assert [axis.get_title().split(",")[0] for axis in half.axes] == ["vlbs", "vlbs"]
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert names == ["oracle", "made up"]
 
@@ -817,8 +804,8 @@ def drawn_means(axis):
 def test_shifts_name_the_modality_only_where_captions_and_pictures_are_independent():
     where = worlds.modality([], n=8)
     apart = "oracle, genders independent"
-    assert plots.names_modality(where, apart)
-    assert not plots.names_modality(where, "oracle")
+    assert verdicts.names_modality(where, apart)
+    assert not verdicts.names_modality(where, "oracle")
     sentence = verdicts.modality_sentence(where)
     assert "For a perfect model of these worlds, the scores do **not** name" in sentence
     assert "in 90% of the scenes" in sentence
@@ -917,13 +904,16 @@ def test_the_verdict_asks_for_a_look_a_rise_above_the_floor_and_relevance():
     assert by_model[["n", "worlds"]].to_numpy().tolist() == [[4, 2]] * 4
     assert by_model.loc["VisualBERT", ["low", "high"]].tolist() == [10, 10]
     sentence = verdicts.verdict_sentence(found)
-    assert "1 models: **NOT reached**. They are: VisualBERT rises by 10.0 (" in sentence
-    assert "LXMERT (rises by 7.0 (" in sentence
-    assert "CLIP (vlrs 70); ViLT (does not look)" in sentence
+    assert "1 models: **NOT reached**. They are: tiny-VisualBERT rises by 10.0 (" in sentence
+    assert "tiny-LXMERT (rises by 7.0 (" in sentence
+    assert "tiny-CLIP (vlrs 70); tiny-ViLT (does not read the picture)" in sentence
+    assert verdicts.interval_sentence(found).endswith("1 models remain (not: none).")
+    wide = found.assign(low=found["floor"])
+    assert verdicts.interval_sentence(wide).endswith("0 models remain (not: tiny-VisualBERT).")
     unjudged = table[(table["model"] != "LXMERT") | (table["dose"] == 3)]
     found = worlds.verdict(unjudged, look)
     assert found.set_index("model").loc["LXMERT", "reached"] is None
-    assert "want of a dose-0 checkpoint: LXMERT." in verdicts.verdict_sentence(found)
+    assert "want of a dose-0 checkpoint: tiny-LXMERT." in verdicts.verdict_sentence(found)
 
 
 def test_the_interval_of_a_rise_draws_triplets():
@@ -964,18 +954,119 @@ def test_trained_models_prefer_the_right_word(model, least):
 # The chapter
 
 
-def test_exercises_are_checked():
+def test_ivlas_is_checked_against_what_it_is_taken_for():
     def fair(vlrs, vlbs):
         return 2 * vlrs * (100 - vlbs) / (vlrs + 100 - vlbs)
 
-    assert not plots.check_ivlas(lambda vlrs, vlbs: None).passed
-    assert not plots.check_ivlas(lambda vlrs, vlbs: (vlrs + 100 - vlbs) / 2).passed
-    assert not plots.check_ivlas(fair).passed
+    wrong = [
+        lambda vlrs, vlbs: None,
+        lambda vlrs, vlbs: (vlrs + 100 - vlbs) / 2,  # the arithmetic mean
+        lambda vlrs, vlbs: np.sqrt(vlrs * (100 - vlbs)),  # the geometric mean
+        lambda vlrs, vlbs: 2 * vlrs * vlbs / (vlrs + vlbs),  # vlbs is not turned round
+        fair,  # 0 / 0
+        lambda vlrs, vlbs: np.divide(2 * vlrs * (100 - vlbs), np.float64(vlrs + 100 - vlbs)),
+    ]
+    with np.errstate(invalid="ignore"):
+        assert not any(plots.check_ivlas(each).passed for each in wrong)
     assert plots.check_ivlas(lambda a, b: fair(a, b) if a + 100 - b else 0).passed
-    assert not plots.check_lmss(lambda named, neutral: named[0] - neutral[0]).passed
-    good = plots.check_lmss(lambda a, b: log_expit(a[0] - a[1]) - log_expit(b[0] - b[1]))
+    assert plots.check_ivlas(lambda a, b: np.array([fair(a, b) if b < 100 else 0.0])).passed
+
+
+def test_vlbs_is_checked_against_what_it_is_taken_for():
+    wrong = [
+        lambda logits, anti: None,
+        lambda logits, anti: 100 * np.mean(logits.argmax(axis=1)[anti]),  # the wrong column
+        lambda logits, anti: 100 * np.sum(logits[anti].argmax(axis=1) == 0) / len(logits),
+        lambda logits, anti: 100 * np.mean(logits[anti, 0] > logits[anti, 1]),  # of two
+        lambda logits, anti: 100 * np.mean(logits.argmax(axis=1) == 0),  # of all images
+        lambda logits, anti: np.mean(logits[anti].argmax(axis=1) == 0),  # no per cent
+        lambda logits, anti: 100 * np.mean(logits[~anti].argmax(axis=1) == 0),
+    ]
+    assert not any(plots.check_vlbs(each).passed for each in wrong)
+
+    def loop(logits, anti):
+        rows = [row for row, of in zip(logits.tolist(), anti.tolist(), strict=True) if of]
+        return 100 * sum(row[0] == max(row) for row in rows) / len(rows)
+
+    def in_place(logits, anti):
+        logits -= logits.max(axis=1, keepdims=True)
+        return 100 * np.mean(logits[anti, 0] == 0)
+
+    assert plots.check_vlbs(loop).passed
+    assert plots.check_vlbs(in_place).passed
+
+
+def test_lmss_is_checked_against_what_it_is_taken_for():
+    def log_p(pair):
+        return log_expit(pair[0] - pair[1])
+
+    wrong = [
+        lambda named, neutral: None,
+        lambda named, neutral: named[0] - neutral[0],  # the logits
+        lambda named, neutral: log_p(neutral) - log_p(named),  # upside down
+        lambda named, neutral: np.exp(log_p(named)) - np.exp(log_p(neutral)),  # no logarithm
+        lambda named, neutral: (named[0] - named[1]) - (neutral[0] - neutral[1]),  # log-odds
+    ]
+    assert not any(plots.check_lmss(each).passed for each in wrong)
+    good = plots.check_lmss(lambda a, b: log_p(a) - log_p(b))
     assert isinstance(good, report.Check)
     assert good.passed
+    assert plots.check_lmss(lambda a, b: np.log(np.exp(log_p(a)) / np.exp(log_p(b)))).passed
+
+
+def test_the_judgement_follows_from_intervals_and_not_from_points():
+    right = plots.statements_shown()
+    assert right == [True, True, False, False, False, False]
+    wrong = [
+        [True] * 6,
+        [False] * 6,
+        [True, True, True, True, True, False],  # by the points
+        [True, True, False, False, False, True],  # a low score is taken for few stereotypes
+        ["True"] * 6,
+        right[:5],
+        None,
+    ]
+    assert not any(plots.check_statements(each).passed for each in wrong)
+    assert plots.check_statements(right).passed
+    assert plots.check_statements(np.array(right)).passed
+
+
+def test_table_3_has_its_counts_and_intervals():
+    table = plots.printed_intervals().set_index("model")
+    assert table.loc["ALBEF", "vlbs, 95% interval"] == "28.3 to 36.5"
+    assert table["anti-stereotypical images"].dropna().tolist() == [514, 514, 509, 514, 514, 514]
+    assert table.loc["RAM", "vlbs, 95% interval"] == "–"
+    assert plots.beside_guessing() == {
+        "above": "CLIP, ViLT and VisualBERT",
+        "below": "FLAVA",
+        "open": "ALBEF and LXMERT",
+    }
+    assert plots.figure_4_counts() == {"CLIP": 50, "ALBEF": 39}
+    said = plots.stereotype_share_sentence()
+    assert "ALBEF 32 to 46%" in said
+    assert "below 50% for 1 of 6 models, and the lower end of none above it" in said
+
+
+def test_models_of_the_planted_world_are_called_tiny_and_nothing_else_is():
+    names = ["oracle", "CLIP", "ALBEF, matching logit", "random (imaginary)"]
+    table = pandas.DataFrame({"model": names})
+    tiny = ["oracle", "tiny-CLIP", "tiny-ALBEF, matching logit", "random (imaginary)"]
+    assert plots.tiny(table, "planted")["model"].tolist() == tiny
+    assert plots.tiny(table, "paper")["model"].tolist() == names
+    assert plots.titled("Scores", "paper") == "Scores"
+
+
+def test_choices_of_whoever_repeats_it_stand_side_by_side():
+    table = {"category": ["race"] * 8, "label": study.PAIR * 4, "target": list("aaaaaabb")}
+    logits = [[1, 1, 0], [1, 1, 0], [2, 1, 0], [2, 1, 0]] + [[1, 2, 0]] * 4
+    found = run_of(table, scored(logits))
+    shown = plots.choices_table(found, study.over_selections(found, range(2))).iloc[0]
+    # Of four anti-stereotypical images one is tied, one picked, two not; two terms, 1.5 of 3 and 0.
+    assert shown["vlbs, all images"] == 37.5
+    assert shown["tied images"] == 2
+    assert shown["ties to the anti-stereotype"] == 25
+    assert shown["over target terms"] == 25
+    assert shown["lowest of the selections"] == shown["highest"] == 37.5
 
 
 def test_category_sizes_stand_as_printed_and_as_counted():
@@ -1001,7 +1092,68 @@ def test_the_panel_says_what_moved(monkeypatch):
     drawing = panel.drawings("oracle", scene, "neutral", "white")[0]
     assert sum(drawing.marks[0]["y"]) == pytest.approx(1)
     assert drawing.note == "planted world"
+    captions = drawing.table["caption"].tolist()
+    assert len(set(captions)) == 3
+    assert all(caption.startswith("the person is") for caption in captions)
+    named = panel.drawings("oracle", scene, "the group is named", "shown")[0]
+    for caption in named.table["caption"]:
+        assert caption in named.images[0][1]
+        assert not caption.startswith("the person")
     for look in ("shown", "white"):
         address = panel.drawings("oracle", scene, "neutral", look)[0].images[0][0]
         held = io.BytesIO(base64.b64decode(address.split(",")[1]))
         assert Image.open(held).size == (64, 64)
+
+
+def test_a_tie_of_the_panel_is_no_pick():
+    assert verdicts._picked(np.array([0.34, 0.34, 0.32])).startswith("the stereotype and the anti-")
+    assert "tied" in verdicts._picked(np.array([0.30, 0.347, 0.353]))
+    assert verdicts._picked(np.array([0.5, 0.3, 0.2])) == "it picks the stereotype"
+
+
+def test_captions_that_name_no_group_do_so_in_none_of_the_three():
+    given = worlds.choices(0, 8)
+    rows = range(len(given.table))
+    named, neutral = (worlds.captions_of(given, rows, said) for said in ("named", "neutral"))
+    for row, other in zip(named, neutral, strict=True):
+        for text, plain in zip(row, other, strict=True):
+            assert plain.startswith("the person")
+            assert plain.split()[2:] == text.split()[2:]
+
+
+def shift_rows(test, values):
+    """Means of all and of chosen images by model, of models without bias."""
+    rows = [
+        {"model": model, "test": test, "level": level, "statistic": "mean", "dose": 0}
+        | {"value": value}
+        for model, pair in values.items()
+        for level, value in zip(("anti", "paper"), pair, strict=True)
+    ]
+    return pandas.DataFrame(rows)
+
+
+def test_what_choosing_by_the_outcome_does_is_counted_both_ways():
+    summary = pandas.concat(
+        [
+            shift_rows("lmss", {"a": (0.1, 0.0), "b": (0.1, 0.2), "c": (0.0, -0.1)}),
+            shift_rows("vlss", {"a": (0.1, 0.2), "b": (0.1, 0.2), "c": (0.0, -0.1)}),
+        ]
+    )
+    sentence = verdicts.chosen_sentence(summary)
+    assert "Of 3 ways of scoring" in sentence
+    assert "lmss is higher in 1 and lower in 2 and the mean vlss is higher in 2" in sentence
+
+
+def test_the_four_models_are_judged_by_what_they_read_and_by_noise():
+    wrong = [
+        ["yes", "yes", "yes", "no"],  # by the rise alone
+        ["yes", "no", "yes", "no"],  # by the estimate alone
+        ["yes", "no", "no", "no"],  # open is taken for no
+        ["yes", "no", "open", "open"],
+        ["yes"] * 3,
+        [..., ..., ..., ...],
+        "yes",
+    ]
+    assert not any(verdicts.check_four(each).passed for each in wrong)
+    assert verdicts.check_four(["yes", "no", "open", "no"]).passed
+    assert verdicts.check_four(np.array(["yes", "no", "open", "no"])).passed

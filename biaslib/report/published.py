@@ -282,15 +282,24 @@ def _reference(axes, metric: str) -> None:
     )
 
 
-def overall_scores() -> Figure:
-    """Draw vlrs and vlbs of the six models with exact 95% intervals and the random model."""
-    rows = zhou2022.score_intervals().query("category == 'overall'")
-    models = rows.query("metric == 'vlbs'").sort_values("percent")["model"].tolist()
-    figure, panels = subplots(1, 2, height=3.2, sharey=True)
-    for axes, metric, colour in zip(panels, ("vlrs", "vlbs"), ("C0", "C1"), strict=True):
+def overall_scores(metrics: tuple[str, ...] = ("vlrs", "vlbs")) -> Figure:
+    """Draw scores of the six models with exact 95% intervals and the random model.
+
+    Parameters
+    ----------
+    metrics
+        Among ``vlrs``, ``vlbs`` and ``ivlas``; the last is no share of images, and has no interval.
+    """
+    counted = zhou2022.score_intervals().query("category == 'overall'")
+    printed = table("zhou2022", 3).rename(columns={"value": "percent"})
+    rows = pandas.concat([counted, printed.query("metric == 'ivlas'")])
+    models = counted.query("metric == 'vlbs'").sort_values("percent")["model"].tolist()
+    figure, panels = subplots(1, len(metrics), height=3.2, sharey=True)
+    for axes, metric in zip(panels, metrics, strict=True):
+        colour = {"vlrs": "C0", "vlbs": "C1", "ivlas": "C2"}[metric]
         _scores_panel(axes, rows[rows["metric"] == metric], models, colour)
         _reference(axes, metric)
-        axes.set_xlabel(f"{metric}, percent of images")
+        axes.set_xlabel(f"{metric}, percent" + " of images" * (metric != "ivlas"))
     return figure
 
 

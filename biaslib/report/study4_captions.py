@@ -24,15 +24,94 @@ SHOWN_SUBSETS = {
     "all": "all of the category",
     "everything": "all images",
 }
-LOOKED_AT = {"both": "both", "gender": "an object", "profession": "a costume"}
-"""What tells the right caption, by category."""
+NO_MODEL = ("oracle", "(imaginary)")
+"""What stands in a column of models and is none."""
 
-PLACES = {
-    "nothing": "nothing (dose 0)",
-    "both": "captions and pictures",
-    "text": "captions alone",
-    "images": "pictures alone",
-}
+
+def tiny(table: pandas.DataFrame, profile: str = "planted") -> pandas.DataFrame:
+    """Return a table whose models have the names of what ran: in ``planted``, tiny ones.
+
+    Examples
+    --------
+    >>> tiny(pandas.DataFrame({"model": ["oracle", "CLIP"]}))["model"].tolist()
+    ['oracle', 'tiny-CLIP']
+    """
+    if profile == "paper":
+        return table
+    columns = [name for name in ("model", "first", "second") if name in table]
+    return table.assign(**{name: table[name].map(tiny_name) for name in columns})
+
+
+def tiny_name(model: str) -> str:
+    """Return what a tiny model is called.
+
+    Examples
+    --------
+    >>> tiny_name("ALBEF, matching logit")
+    'tiny-ALBEF, matching logit'
+    """
+    return model if any(each in model for each in NO_MODEL) else f"tiny-{model}"
+
+
+def titled(caption: str, profile: str) -> str:
+    """Return a table's caption, which in ``planted`` says that its numbers are of tiny models.
+
+    Examples
+    --------
+    >>> titled("Scores of six models", "planted")
+    'Scores of six models (planted world, tiny models)'
+    """
+    return f"{caption} (planted world, tiny models)" if profile != "paper" else caption
+
+
+# The paper's own tables
+
+
+def printed_intervals() -> pandas.DataFrame:
+    """Return Table 3 as printed, with exact 95% intervals from the counts of its images."""
+    found = zhou2022.score_intervals().query("category == 'overall'")
+    bounds = found.set_index(["model", "metric"])[["low", "high", "n"]]
+    table = printed_scores(3)
+    columns = {"model": table["model"]}
+    for name, of in (("vlrs", "images"), ("vlbs", "anti-stereotypical images")):
+        rows = bounds.xs(name, level="metric").reindex(table["model"])
+        columns |= {name: table[name], f"{name}, 95% interval": interval_texts(rows, 1)}
+        columns[of] = rows["n"].astype("Int64").to_numpy()
+    return pandas.DataFrame(columns | {"ivlas": table["ivlas"]})
+
+
+def beside_guessing() -> dict[str, str]:
+    """Return which models' printed vlbs is above guessing, below it, or open, by its interval."""
+    found = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
+    chance = caption_selection.reference_scores("random").vlbs
+    above, below = found["low"] > chance, found["high"] < chance
+    kinds = {"above": above, "below": below, "open": ~(above | below)}
+    return {name: _listed(found.loc[rows, "model"].tolist()) for name, rows in kinds.items()}
+
+
+def _listed(names: list[str]) -> str:
+    """Return names as a list in words."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:]))) or "none"
+
+
+def figure_4_counts() -> dict[str, int]:
+    """Return of how many images the paper's Figure 4 is, by Table 4."""
+    found = zhou2022.reconstructed_counts().query("category == 'gender' and metric == 'vlbs'")
+    return {name: int(found.set_index("model").loc[name, "count"]) for name in ("CLIP", "ALBEF")}
+
+
+def stereotype_share_sentence() -> str:
+    """Return how often the printed tables can have the stereotype among relevant picks."""
+    share = zhou2022.stereotype_share().set_index("model")
+    parts = [f"{name} {row.low:.0f} to {row.high:.0f}%" for name, row in share.iterrows()]
+    below = int((share["high"] < 50).sum())
+    most = share["low"].idxmax()
+    return (
+        f"Among the picks of one of the two meaningful captions alone, where guessing gives 50%, "
+        f"the printed tables leave these ranges for the stereotype: {', '.join(parts)}. "
+        f"The whole range lies below 50% for {below} of {len(share)} models, and the lower end of "
+        f"none above it ({most} comes nearest)."
+    )
 
 
 # Tables 1 and 2, Figures 1 and 2
@@ -97,9 +176,10 @@ def skipped_table(found: study.Run) -> pandas.DataFrame:
     return found.skipped.rename(columns={"reason": "why not"})
 
 
-def _examples(given: study.Inputs, n: int = 4) -> pandas.DataFrame:
+def _examples(given: study.Inputs, n: int = 3) -> pandas.DataFrame:
+    """Return the first of each category; none whose caption says something of a skin tone."""
     firsts = given.table[given.anti].groupby("category", sort=False).head(1)
-    return firsts.head(n)
+    return firsts[firsts["category"] != "tone"].head(n)
 
 
 def example(given: study.Inputs):
@@ -149,31 +229,6 @@ def neutral_examples(given: study.Inputs) -> pandas.DataFrame:
     ]
     rows = [(*each, vlstereoset.neutral_caption(each[2], each[1])) for each in invented]
     return pandas.DataFrame(rows, columns=["category", "target", "caption", "neutral"])
-
-
-def case_table(found: study.Run) -> pandas.DataFrame:
-    """Return two anti-stereotypical images, one a category, and which models picked what.
-
-    Of the first two categories, the image on which most models picked the stereotype, the first of
-    several. In ``paper`` neither target nor captions are shown.
-    """
-    picks = {
-        label: caption_selection.picks(each.original, "split", study.TOLERANCE)
-        for label, each in found.scored.items()
-    }
-    given, rows = found.inputs, []
-    biased = sum((each[:, 0] == 1).astype(int) for each in picks.values())
-    for category in dict.fromkeys(given.table.loc[given.anti, "category"]):
-        here = given.anti & (given.table["category"] == category).to_numpy()
-        place = int(np.where(here, biased, -1).argmax())
-        chosen = {
-            f"picked the {name}": "; ".join(m for m, each in picks.items() if each[place, at] == 1)
-            for at, name in enumerate(study.CAPTIONS)
-        }
-        said = given.table.iloc[place][["target", *study.CAPTIONS]].to_dict()
-        shown = said if given.profile == "planted" else {}
-        rows.append({"category": category} | shown | chosen)
-    return pandas.DataFrame(rows[:2])
 
 
 FIGURE_3 = {
@@ -271,12 +326,13 @@ def _scores_and_references(scores: pandas.DataFrame, test: str) -> pandas.DataFr
 
 def _scores_row(model: str, part: pandas.DataFrame) -> dict:
     found = part.set_index("statistic")
-    cells = {name: _cell(found.loc[name]) for name in ("ivlas", "vlrs", "vlbs")}
+    cells = {name: score_cell(found.loc[name]) for name in ("ivlas", "vlrs", "vlbs")}
     n = {"images": int(found.loc["vlrs", "n"]), "anti-stereotypical": int(found.loc["vlbs", "n"])}
     return {"model": model} | cells | n
 
 
-def _cell(row: pandas.Series) -> str:
+def score_cell(row: pandas.Series) -> str:
+    """Return a value in per cent with its interval."""
     if pandas.isna(row["value"]):
         return "–"
     if pandas.isna(row["low"]):
@@ -287,7 +343,7 @@ def _cell(row: pandas.Series) -> str:
 def category_table(scores: pandas.DataFrame, statistic: str = "vlbs") -> pandas.DataFrame:
     """Return one score by model and category, with intervals."""
     kept = scores[(scores["statistic"] == statistic) & (scores["test"] != "overall")]
-    cells = kept.assign(cell=kept.apply(_cell, axis=1))
+    cells = kept.assign(cell=kept.apply(score_cell, axis=1))
     wide = cells.pivot(index="model", columns="test", values="cell")
     order = dict.fromkeys(kept["model"])
     return wide.loc[list(order)].reset_index().rename_axis(columns=None)
@@ -331,7 +387,7 @@ def printed_beside(scores: pandas.DataFrame) -> pandas.DataFrame:
             "category": kept["test"],
             "score": kept["statistic"],
             "printed": kept["printed"],
-            "this run (95% interval)": kept.apply(_cell, axis=1),
+            "this run (95% interval)": kept.apply(score_cell, axis=1),
             "n": kept["n"],
         }
     )
@@ -405,6 +461,32 @@ def _p_cell(p_value: float) -> str:
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
+def choices_table(found: study.Run, spread: pandas.DataFrame) -> pandas.DataFrame:
+    """Return vlbs under the choices that the paper leaves to the reader: a row a model.
+
+    Parameters
+    ----------
+    found
+        What was run; its ties, and its averages over target terms, are of all of its images.
+    spread
+        Of :func:`biaslib.studies.study4_captions.over_selections`.
+    """
+    tied, means = study.ties(found), study.averages(found).query("statistic == 'vlbs'")
+    asked = "test == 'overall' and statistic == 'vlbs'"
+    drawn = spread.query(asked).groupby("model")["value"].agg(["min", "max"])
+    return pandas.DataFrame(
+        {
+            "model": tied["model"],
+            "vlbs, all images": tied["vlbs, split"],
+            "tied images": tied["tied"],
+            "ties to the anti-stereotype": tied["vlbs, anti-stereotype"],
+            "over target terms": means["over target terms"].to_numpy(),
+            "lowest of the selections": drawn["min"].reindex(tied["model"]).to_numpy(),
+            "highest": drawn["max"].reindex(tied["model"]).to_numpy(),
+        }
+    )
+
+
 def selection_spread(spread: pandas.DataFrame, scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return how far vlrs and vlbs move with the selection's seed, beside half their interval."""
     keys, asked = ["statistic", "model"], "test == 'overall' and statistic != 'ivlas'"
@@ -470,8 +552,7 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
 
 def figure_4_sentence(moved: pandas.DataFrame) -> str:
     """Return of how many images the paper's Figure 4 is, by Table 4, and of how many this run's."""
-    counts = zhou2022.reconstructed_counts().query("category == 'gender' and metric == 'vlbs'")
-    counts = counts.set_index("model")["count"].astype(int)
+    counts = figure_4_counts()
     here = moved[moved["category"] == "gender"]
     here = here[here[["anti", "chosen", "balanced", "strict"]].all(axis=1)]["model"].value_counts()
     parts = [
@@ -487,6 +568,7 @@ def shift_table(summary: pandas.DataFrame) -> pandas.DataFrame:
     """Return mean and share of positive shifts, a row a model, dose, score and subset."""
     keys = ["model", "test", "level", "dose"]
     rows = []
+    summary = summary if "dose" in summary else summary.assign(dose=np.nan)
     for (model, test, level, dose), part in summary.groupby(keys, sort=False, dropna=False):
         found = part.set_index("statistic")
         mean, share = found.loc["mean"], found.loc["% positive"]
@@ -496,8 +578,8 @@ def shift_table(summary: pandas.DataFrame) -> pandas.DataFrame:
                 "dose": dose,
                 "score": test,
                 "images": SHOWN_SUBSETS[level],
-                MEAN_AND_SHARE[0]: _log_cell(mean),
-                MEAN_AND_SHARE[1]: "–" if not mean["n"] else _cell(share),
+                MEAN_AND_SHARE[0]: shift_cell(mean),
+                MEAN_AND_SHARE[1]: "–" if not mean["n"] else score_cell(share),
                 "n": int(mean["n"]),
             }
         )
@@ -509,172 +591,26 @@ def shift_table(summary: pandas.DataFrame) -> pandas.DataFrame:
     return table.sort_values("model", key=lambda names: names.map(order), kind="stable")
 
 
-def _log_cell(row: pandas.Series) -> str:
+def shift_sentence(summary: pandas.DataFrame) -> str:
+    """Return the least and the largest share of images with a shift above 0, over the models."""
+    share = summary.query("statistic == '% positive' and n > 0")
+    parts = []
+    for level, where in (("paper", "On the paper's subset"), ("anti", "On all such images")):
+        rows = share[share["level"] == level].groupby("test")["value"]
+        ends = [f"{name} for {low:.0f} to {high:.0f}% of them" for name, low, high in _ends(rows)]
+        parts.append(f"{where} {' and '.join(ends) or 'nothing'}, depending on the model")
+    return f"How often is a shift above 0? {'. '.join(parts)}."
+
+
+def _ends(groups) -> list[tuple[str, float, float]]:
+    return [(name, values.min(), values.max()) for name, values in groups]
+
+
+def shift_cell(row: pandas.Series) -> str:
+    """Return a mean shift with its interval."""
     if not row["n"]:
         return "–"
     return f"{signed(row['value'])} ({interval_text(row['low'], row['high'])})"
-
-
-# Worlds with a known answer
-
-EVIDENCE = {"visible": "in plain sight", "hidden": "not in the picture"}
-
-
-def truth_figure(table: pandas.DataFrame):
-    """Draw vlbs and vlrs of oracle and checkpoints with the evidence in plain sight and without.
-
-    A row a model, the oracle first: dose 0 and dose 3, means over worlds, and small each world.
-    Dotted, the random model.
-    """
-    names = list(dict.fromkeys(table["model"]))
-    panels = [(score, view) for score in ("vlbs", "vlrs") for view in EVIDENCE]
-    figure, axes = subplots(1, 4, height=1.2 + 0.34 * len(names), sharey=True)
-    doses = ((0, "o", "0.45"), (3, "D", "C1"))
-    chance = caption_selection.reference_scores("random")
-    for axis, (score, view) in zip(axes, panels, strict=True):
-        for dose, mark, colour in doses:
-            rows = table[table["view"].eq(view) & table["dose"].eq(dose)]
-            means = rows.groupby("model")[score].mean().reindex(names)
-            shift = -0.14 if dose == 0 else 0.14
-            small = [names.index(name) + shift for name in rows["model"]]
-            axis.plot(rows[score], small, mark, color=colour, ms=2, alpha=0.6)
-            at = np.arange(len(names)) + shift
-            axis.plot(means, at, mark, color=colour, ms=4.5, label=f"dose {dose}")
-        axis.axvline(getattr(chance, score), color="0.5", linewidth=1, linestyle=":")
-        axis.axhline(0.5, color="0.8", linewidth=1)
-        axis.set(xlim=(-6, 106), xticks=(0, 50, 100))
-        axis.set_title(f"{score},\n{EVIDENCE[view]}", fontsize=9)
-    axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
-    axes[0].invert_yaxis()
-    shown = axes[0].get_legend_handles_labels()
-    figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
-    figure.supxlabel("per cent", fontsize=10)
-    return marked(figure)
-
-
-def truth_table(table: pandas.DataFrame) -> pandas.DataFrame:
-    """Return means over worlds: a row a view, dose and model, the oracle first."""
-    keys = ["view", "dose", "model"]
-    means = table.groupby(keys, sort=False)[["vlrs", "vlbs", "lmss", "vlss"]].mean()
-    means["worlds"] = table.groupby(keys, sort=False).size()
-    means = means.reset_index()
-    means["view"] = means["view"].map(EVIDENCE)
-    return means.sort_values(["view", "dose"], kind="stable").rename(columns={"view": "evidence"})
-
-
-def hidden_sentence(table: pandas.DataFrame) -> str:
-    """Return the oracle's vlbs by view and dose: what a perfect model scores."""
-    means = table[table["model"] == "oracle"].groupby(["view", "dose"])["vlbs"].mean()
-    visible, hidden = means["visible"], means["hidden"]
-    seen = " and ".join(f"{value:.0f} at dose {dose:g}" for dose, value in visible.items())
-    unseen = " and ".join(f"{value:.0f} at dose {dose:g}" for dose, value in hidden.items())
-    chance = caption_selection.reference_scores("random").vlbs
-    return (
-        f"The truth of vlbs is {seen} with the answer in plain sight, and {unseen} where the "
-        f"picture does not show it; {chance:.0f} is what picking one of three at random gives."
-    )
-
-
-def grounding_table(look: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the shares of right captions: a row a model and dose, a column a category."""
-    shares = look.rename(columns={"percent": "value"})
-    cells = look.assign(cell=[_cell(row) for _, row in shares.iterrows()])
-    wide = cells.pivot(index=["dose", "model"], columns="category", values="cell")
-    order = look.drop_duplicates(["dose", "model"]).set_index(["dose", "model"]).index
-    wide = wide.loc[order, list(LOOKED_AT)].rename(columns=LOOKED_AT)
-    n = look.query("category == 'gender'").set_index(["dose", "model"])["n"]
-    table = wide.assign(**{"images a category": n.loc[order]}).reset_index()
-    return table.rename_axis(columns=None)
-
-
-def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the verdict for the reader."""
-    table = verdict.assign(
-        rise=[
-            f"{signed(row['rise'], 1)} ({interval_text(row['low'], row['high'], 0)})"
-            for _, row in verdict.iterrows()
-        ]
-    ).drop(columns=["low", "high"])
-    names = {"vlbs": "vlbs at dose 3", "floor": "noise floor", "rise": "rise (95% interval)"}
-    names |= {"n": "pictures"}
-    return table.rename(columns=names | {"vlrs": "vlrs at dose 3"})
-
-
-def leaning_sentence(leaning: pandas.DataFrame) -> str:
-    """Return how much of a stereotype there is to find for either way of scoring."""
-    means = leaning.groupby("head")["preference"].mean()
-    return (
-        "How much is there to find? Where the picture does not show the answer, the oracle prefers "
-        f"the stereotype by {means['matching']:.2f} nats if it is asked what belongs together, and "
-        f"by {means['contrastive']:.2f} by the score that a contrastive objective approaches, from "
-        "which is taken how usual a caption is. A model scored by cosine has "
-        f"{means['contrastive'] / means['matching']:.0%} as much to show."
-    )
-
-
-def modality_figure(table: pandas.DataFrame):
-    """Draw lmss and vlss by where the stereotype was planted, a panel a model."""
-    kept = table.groupby("model", sort=False).filter(lambda rows: len(rows) >= 2 * len(PLACES))
-    names = list(dict.fromkeys(kept["model"]))
-    n_rows = -(-len(names) // 3)
-    figure, axes = subplots(n_rows, 3, height=0.7 + 1.9 * n_rows, sharey=True, squeeze=False)
-    for axis, name in zip(axes.flat, names, strict=False):
-        for shift, test, colour in ((-0.12, "lmss", "C0"), (0.12, "vlss", "C1")):
-            rows = kept[(kept["model"] == name) & (kept["test"] == test)].set_index("planted in")
-            rows = rows.loc[list(PLACES)]
-            at = np.arange(len(PLACES)) + shift
-            dots(axis, at, rows, colour, "oD"[test == "vlss"], test, upright=True)
-        axis.axhline(0, color="0.5", linewidth=1)
-        axis.set_xticks(range(4), ["nothing", "both", "captions", "pictures"], fontsize=7.5)
-        axis.set_title(name, fontsize=8.5)
-    for axis in list(axes.flat)[len(names) :]:
-        axis.axis("off")
-    axes[0, 0].legend(frameon=False, fontsize=8)
-    figure.supylabel("mean shift, natural logarithm", fontsize=10)
-    return marked(figure)
-
-
-def modality_table(table: pandas.DataFrame) -> pandas.DataFrame:
-    """Return what :func:`modality_figure` draws, and the models with some worlds only."""
-    return pandas.DataFrame(
-        {
-            "model": table["model"],
-            "planted in": table["planted in"].map(PLACES),
-            "score": table["test"],
-            "mean (95% interval)": [_log_cell(row) for _, row in table.iterrows()],
-            "n": table["n"],
-        }
-    )
-
-
-def names_modality(where: pandas.DataFrame, model: str, least: float = 0.05) -> bool:
-    """Return whether lmss and vlss are where they belong for a model.
-
-    Above ``least``, in nats, where their own modality carries the stereotype, and within it where
-    the other one does.
-    """
-    value = where[where["model"] == model].set_index(["test", "planted in"])["value"]
-    own = [value["lmss", "text"], value["vlss", "images"]]
-    other = [value["lmss", "images"], value["vlss", "text"]]
-    return min(own) > least and max(map(abs, other)) <= least
-
-
-def stated(table: pandas.DataFrame, value: str, decimals: int = 1, **labels: object) -> str:
-    """Return one number of a table for a sentence, or that there is none.
-
-    Examples
-    --------
-    >>> stated(pandas.DataFrame({"model": ["CLIP"], "vlbs": [45.72]}), "vlbs", model="CLIP")
-    '45.7'
-    """
-    kept = table
-    for column, wanted in labels.items():
-        kept = kept[kept[column.replace("_", " ")] == wanted]
-    found = kept[value].dropna()
-    return signed(found.iloc[0], decimals) if len(found) else "(not run)"
-
-
-# The panel
 
 
 # Exercises
@@ -682,14 +618,29 @@ def stated(table: pandas.DataFrame, value: str, decimals: int = 1, **labels: obj
 
 def check_ivlas(function) -> Check:
     """Check the reader's harmonic mean on values of the paper's Table 3 and on its corners."""
-    hint = "the harmonic mean of a and b is 2ab / (a + b); b is 100 less vlbs, and 0 of 0 is 0"
+    hint = "look up the harmonic mean of two numbers; one of the two is not vlbs; and 0 of 0 is 0"
     cases = [(85.2140, 32.2957), (60.7004, 28.7938), (100.0, 0.0), (0.0, 100.0)]
     return _check_function(function, caption_selection.ivlas, cases, hint)
 
 
+def check_vlbs(function) -> Check:
+    """Check the reader's vlbs from logits and the labels of the images."""
+    hint = "of which images is it a share, and against how many captions must the stereotype win?"
+    logits = [[3, 2, 1], [1, 3, 2], [2, 1, 3], [3, 1, 2], [2, 3, 1], [3, 2, 1], [1, 2, 3]]
+    cases = [
+        (np.array(logits, float), np.array([True, True, True, True, False, False, False])),
+        (np.array(logits, float)[::-1], np.array([True, False, True, False, True, True, True])),
+    ]
+
+    def expected(scores, anti) -> float:
+        return caption_selection.vlbs(scores, anti).value
+
+    return _check_function(function, expected, cases, hint, shown=False)
+
+
 def check_lmss(function) -> Check:
     """Check the reader's lmss from logits: two-way softmax with the target term and without."""
-    hint = "take the softmax over stereotype and anti-stereotype alone, then the log of the ratio"
+    hint = "which two captions share the probability, and what is divided by what?"
 
     def expected(original: Sequence[float], neutral: Sequence[float]) -> float:
         two = [caption_selection.two_way([each]) for each in (original, neutral)]
@@ -699,13 +650,73 @@ def check_lmss(function) -> Check:
     return _check_function(function, expected, cases, hint)
 
 
-def _check_function(function, expected, cases: list[tuple], hint: str) -> Check:
+def _check_function(function, expected, cases: list[tuple], hint: str, shown=True) -> Check:
     for case in cases:
         try:
-            answer = function(*case)
-            right = answer is not None and abs(float(answer) - float(expected(*case))) < 1e-6
-        except (TypeError, ValueError, ZeroDivisionError):
+            answer = function(*map(_own, case))
+            right = abs(float(np.squeeze(answer)) - float(expected(*case))) < 1e-6
+        except (TypeError, ValueError, ZeroDivisionError, IndexError, AttributeError):
             right = False
         if not right:
-            return Check(False, f"{hint} (tried with {', '.join(map(str, case))})")
+            tried = f" (tried with {', '.join(map(str, case))})" if shown else ""
+            return Check(False, f"{hint}{tried}")
     return Check(True, f"it agrees with the package on {len(cases)} cases.")
+
+
+def _own(value):
+    """Return a copy of an array, which a reader's function may change; else the value."""
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+STATEMENTS = (
+    "CLIP picks the stereotype more often than FLAVA does.",
+    "VisualBERT picks the stereotype more often than guessing would.",
+    "LXMERT picks the stereotype more often than guessing would.",
+    "ALBEF picks the stereotype less often than guessing would.",
+    "CLIP picks the stereotype more often for gender than for profession.",
+    "FLAVA, which picks the stereotype least often, has learned the fewest stereotypes.",
+)
+"""What somebody might read from Tables 3 and 4: the exercise asks which of it they show."""
+
+
+def statements_shown() -> list[bool]:
+    """Return which of :data:`STATEMENTS` the printed tables show, at 95%.
+
+    The last is no statement about a share: a model that picks meaningless captions picks few
+    stereotypes too.
+    """
+    found = zhou2022.score_intervals().query("metric == 'vlbs'").set_index(["model", "category"])
+    chance = caption_selection.reference_scores("random").vlbs
+    low, high = found["low"], found["high"]
+    pair = zhou2022.paired_bounds("vlbs").set_index(["first", "second"]).loc[("CLIP", "FLAVA")]
+    apart = low["CLIP", "gender"] > high["CLIP", "profession"]
+    above = [bool(low[name, "overall"] > chance) for name in ("VisualBERT", "LXMERT")]
+    below = bool(high["ALBEF", "overall"] < chance)
+    return [bool(pair["p_high"] < 0.05), *above, below, bool(apart), False]
+
+
+WHY = (
+    "the two saw the same images; how large can the p-value of their difference be at most?",
+    "compare the interval with the line of guessing",
+    "compare the interval with the line of guessing, to the digit",
+    "the point is on one side of guessing; is the interval?",
+    "each share is of about a hundred images: look at the intervals by category",
+    "what does a model pick that picks no stereotype? Look at its vlrs",
+)
+
+
+def check_statements(answer) -> Check:
+    """Check which of :data:`STATEMENTS` the reader takes to be shown.
+
+    Examples
+    --------
+    >>> check_statements([True] * 6)
+    Not yet: statement 3: compare the interval with the line of guessing, to the digit
+    """
+    given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
+    if len(given) != len(STATEMENTS) or not all(isinstance(e, bool | np.bool_) for e in given):
+        return Check(False, f"give {len(STATEMENTS)} of True and False, in the order of the list")
+    for at, (own, right) in enumerate(zip(given, statements_shown(), strict=True)):
+        if bool(own) != right:
+            return Check(False, f"statement {at + 1}: {WHY[at]}")
+    return Check(True, "a share has an interval, and a low share has more than one cause.")

@@ -1,14 +1,25 @@
 """Study 4 where the answer is known: figures, tables and sentences of the verdict."""
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 import pandas
 
 import plantedworld
 from biaslib.metrics import caption_selection
-from biaslib.report import Drawing, Panel, interval_text, marked, picture, signed, subplots
-from biaslib.report.study4_captions import LOOKED_AT, names_modality, stated
+from biaslib.report import (
+    Check,
+    Drawing,
+    Panel,
+    dots,
+    interval_text,
+    marked,
+    picture,
+    signed,
+    subplots,
+)
+from biaslib.report.study4_captions import score_cell, shift_cell, tiny_name
 from biaslib.studies import study4_captions as study
 from plantedworld.inputs import study4_captions as planted
 from plantedworld.studies import study4_captions as worlds
@@ -16,6 +27,48 @@ from plantedworld.studies import study4_captions as worlds
 PLANTED = ("text", "images")
 
 APART = "oracle, genders independent"
+
+LOOKED_AT = {"both": "both", "gender": "an object", "profession": "a costume"}
+"""What tells the right caption, by category."""
+
+PLACES = {
+    "nothing": "nothing (dose 0)",
+    "both": "captions and pictures",
+    "text": "captions alone",
+    "images": "pictures alone",
+}
+
+EVIDENCE = {"visible": "in plain sight", "hidden": "not in the picture"}
+STRENGTHS = ((0, "no bias", "o", "0.45"), (3, "planted bias of strength 3", "D", "C1"))
+"""Doses, what they are called, and how they are drawn."""
+
+
+def choice(given: study.Inputs, row: int, shares: np.ndarray):
+    """Draw one scene, and the probabilities of its three captions as bars beside it."""
+    figure, (left, right) = subplots(1, 2, height=2.5, width_ratios=[1, 1.1])
+    figure.set_facecolor("white")
+    left.imshow(given.images[row], interpolation="lanczos")
+    left.axis("off")
+    said = given.table.iloc[row]
+    names = [f"{said[name]}\n({name})" for name in study.CAPTIONS]
+    right.barh(names, shares, color=["C1", "C0", "0.6"], height=0.6)
+    right.set(xlim=(0, 1), xlabel="probability of the three")
+    right.tick_params(axis="y", labelsize=8.5, length=0)
+    right.invert_yaxis()
+    return marked(figure)
+
+
+def choice_table(given: study.Inputs, row: int, logits: np.ndarray) -> pandas.DataFrame:
+    """Return the captions of a scene with their scores and their probabilities."""
+    said = given.table.iloc[row]
+    return pandas.DataFrame(
+        {
+            "caption": [said[name] for name in study.CAPTIONS],
+            "kind": study.CAPTIONS,
+            "score": logits,
+            "probability": caption_selection.caption_probabilities([logits])[0],
+        }
+    )
 
 
 def grounded_sentence(look: pandas.DataFrame, dose: float = 3) -> str:
@@ -25,14 +78,16 @@ def grounded_sentence(look: pandas.DataFrame, dose: float = 3) -> str:
         good = worlds.looking(look, category, dose)
         rows = kept[kept["category"] == category]
         listed = [
-            "; ".join(f"{row.model} {row.percent:.0f}%" for row in part.itertuples()) or "none"
+            "; ".join(f"{tiny_name(row.model)} {row.percent:.0f}%" for row in part.itertuples())
+            or "none"
             for part in (rows[rows["model"].isin(good)], rows[~rows["model"].isin(good)])
         ]
-        parts.append(f"At {LOOKED_AT[category]} look: {listed[0]}; not: {listed[1]}.")
+        parts.append(f"With {LOOKED_AT[category]} they do so: {listed[0]}; not: {listed[1]}.")
     return (
-        f"Right in at least {worlds.LEAST_GROUNDED:.0f}%, with an interval above the chance of "
-        f"50%, at dose {dose:g}. {' '.join(parts)} Where a model does not look, whatever it scores "
-        "below is about captions and not about pictures."
+        f"A model is taken to read the picture if it is right in at least "
+        f"{worlds.LEAST_GROUNDED:.0f}%, with an interval above the chance of 50%, at dose "
+        f"{dose:g}. {' '.join(parts)} Where a model does not read the picture, whatever it scores "
+        "below is about captions alone."
     )
 
 
@@ -59,12 +114,15 @@ def relevance_sentence(relevant: pandas.DataFrame) -> str:
     parts = []
     for kind, what in (("third word", "a third word"), ("thing", "a photo of a thing")):
         low = rows[rows[kind] < worlds.TARGET_VLRS]
-        listed = "; ".join(f"{row['model']} {row[kind]:.0f}" for _, row in low.iterrows())
-        parts.append(f"against {what} below {worlds.TARGET_VLRS:.0f}: {listed or 'none'}")
+        listed = "; ".join(
+            f"{tiny_name(row['model'])} {row[kind]:.0f}" for _, row in low.iterrows()
+        )
+        parts.append(f"against {what} for {listed or 'none'}")
     chance = caption_selection.reference_scores("random").vlrs
     blind = rows["third word, white picture"]
     return (
-        f"vlrs {parts[0]}; {parts[1]}. Of three alike captions {chance:.0f} is chance. With a "
+        f"vlrs is below {worlds.TARGET_VLRS:.0f} {parts[0]}, and {parts[1]}. "
+        f"Of three alike captions {chance:.0f} is chance. With a "
         f"white picture, which rules nothing out, models have {blind.min():.0f} to "
         f"{blind.max():.0f} against a third word: that much needs no picture."
     )
@@ -86,13 +144,15 @@ def visibility_figure(verdict: pandas.DataFrame):
         rows = verdict[verdict["model"] == name].sort_values("opacity")
         at, zero, floor = (rows[each] for each in ("opacity", "vlbs at dose 0", "floor"))
         axis.fill_between(at, zero - floor, zero + floor, color="0.85", label="noise floor")
-        axis.plot(at, zero, "o-", color="0.45", markersize=4, label="dose 0")
+        axis.plot(at, zero, "o-", color="0.45", markersize=4, label="without bias")
         axis.vlines(at, zero + rows["low"], zero + rows["high"], color=colour)
-        axis.plot(at, rows["vlbs"], "D-", color=colour, markersize=4, label="dose 3")
+        axis.plot(at, rows["vlbs"], "D-", color=colour, markersize=4, label="planted bias")
         axis.axvline(worlds.TARGET_OPACITY, color="0.5", linewidth=1, linestyle=":")
         axis.set(ylim=(-4, 104), yticks=(0, 50, 100))
         if not rows["looks"].iloc[0]:
-            axis.text(0.5, 0.05, "does not look", transform=axis.transAxes, ha="center", fontsize=8)
+            axis.text(
+                0.5, 0.05, "reads captions only", transform=axis.transAxes, ha="center", fontsize=8
+            )
         axis.set_title(name.replace(", ", ",\n"), fontsize=8)
     for axis in list(axes.flat)[len(names) :]:
         axis.axis("off")
@@ -123,13 +183,13 @@ def verdict_sentence(verdict: pandas.DataFrame) -> str:
     judged = rows[rows["reached"].notna()]
     reached = judged[judged["reached"].eq(True)]
     met = "reached" if len(reached) >= worlds.LEAST_MODELS else "NOT reached"
-    good = "; ".join(f"{each['model']} {_risen(each)}" for _, each in reached.iterrows())
+    good = "; ".join(f"{tiny_name(each['model'])} {_risen(each)}" for _, each in reached.iterrows())
     poor = "; ".join(_shortfall(each) for _, each in judged[judged["reached"].eq(False)].iterrows())
-    unjudged = ", ".join(rows.loc[rows["reached"].isna(), "model"])
+    unjudged = ", ".join(map(tiny_name, rows.loc[rows["reached"].isna(), "model"]))
     absent = f" Not judged, for want of a dose-0 checkpoint: {unjudged}." if unjudged else ""
     return (
         f"Target, at opacity {worlds.TARGET_OPACITY:g}, for {worlds.LEAST_MODELS} of the six "
-        "models as the paper scores them: the model looks, vlrs is at least "
+        "models as the paper scores them: the model reads the picture, vlrs is at least "
         f"{worlds.TARGET_VLRS:.0f}, and vlbs rises above its value at dose 0 by more than the "
         f"noise floor. {len(reached)} models: **{met}**. They are: {good or 'none'}. "
         f"Missed by: {poor or 'none'}.{absent}"
@@ -142,11 +202,59 @@ def _risen(row: pandas.Series) -> str:
 
 
 def _shortfall(row: pandas.Series) -> str:
+    name = tiny_name(row["model"])
     if not row["looks"]:
-        return f"{row['model']} (does not look)"
+        return f"{name} (does not read the picture)"
     if row["vlrs"] < worlds.TARGET_VLRS:
-        return f"{row['model']} (vlrs {row['vlrs']:.0f})"
-    return f"{row['model']} ({_risen(row)})"
+        return f"{name} (vlrs {row['vlrs']:.0f})"
+    return f"{name} ({_risen(row)})"
+
+
+def interval_sentence(verdict: pandas.DataFrame) -> str:
+    """Return how many models reach the target if the interval, and not the point, must do so."""
+    own = [way.label for way in study.WAYS if way.as_in_paper]
+    rows = verdict[verdict["opacity"].eq(worlds.TARGET_OPACITY) & verdict["model"].isin(own)]
+    judged = rows[rows["reached"].eq(True)]
+    sure = judged["low"] > judged["floor"]
+    lost = ", ".join(map(tiny_name, judged.loc[~sure, "model"]))
+    return (
+        f"This was judged on the estimate. If the lower end of the interval has to be above the "
+        f"noise floor too, {int(sure.sum())} models remain (not: {lost or 'none'})."
+    )
+
+
+def chosen_figure(summary: pandas.DataFrame):
+    """Draw how often shifts are above 0 without bias: on all such images, and on the chosen."""
+    rows = summary[(summary["statistic"] == "% positive") & (summary["dose"] == 0)]
+    names = list(dict.fromkeys(rows["model"]))
+    figure, axes = subplots(1, 2, height=1.1 + 0.34 * len(names), sharey=True)
+    marks = (("anti", "all such images", "o", "0.45"), ("paper", "stereotype chosen", "D", "C1"))
+    for axis, test in zip(axes, ("lmss", "vlss"), strict=True):
+        for shift, (level, label, mark, colour) in zip((-0.13, 0.13), marks, strict=True):
+            part = rows[(rows["test"] == test) & (rows["level"] == level)].set_index("model")
+            dots(axis, np.arange(len(names)) + shift, part.reindex(names), colour, mark, label)
+        axis.axvline(50, color="0.5", linewidth=1, linestyle=":")
+        axis.set(xlim=(-4, 104), xticks=(0, 50, 100), title=f"{test} above 0")
+    axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
+    axes[0].invert_yaxis()
+    figure.supxlabel("per cent of images", fontsize=10)
+    shown = axes[0].get_legend_handles_labels()
+    figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
+    return marked(figure)
+
+
+def chosen_sentence(summary: pandas.DataFrame) -> str:
+    """Return in how many models without bias the choice of images raises a mean shift."""
+    rows = summary[(summary["statistic"] == "mean") & (summary["dose"] == 0)]
+    parts = []
+    for test in ("lmss", "vlss"):
+        wide = rows[rows["test"] == test].pivot(index="model", columns="level", values="value")
+        higher = wide["paper"] > wide["anti"]
+        parts.append(f"{test} is higher in {int(higher.sum())} and lower in {int((~higher).sum())}")
+    return (
+        f"Of {len(wide)} ways of scoring, all without bias, the mean {' and the mean '.join(parts)}"
+        " on the images where the stereotype was chosen than on all anti-stereotypical ones."
+    )
 
 
 def modality_sentence(where: pandas.DataFrame) -> str:
@@ -171,13 +279,173 @@ def modality_sentence(where: pandas.DataFrame) -> str:
     )
 
 
+def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs")):
+    """Draw scores of oracle and checkpoints with the evidence in plain sight and without.
+
+    A row a model, the oracle first: without bias and with a planted one, means over worlds, and
+    small each world. Dotted, the random model.
+    """
+    names = list(dict.fromkeys(table["model"]))
+    panels = [(score, view) for score in scores for view in EVIDENCE]
+    figure, axes = subplots(1, len(panels), height=1.2 + 0.34 * len(names), sharey=True)
+    chance = caption_selection.reference_scores("random")
+    for axis, (score, view) in zip(axes, panels, strict=True):
+        for dose, label, mark, colour in STRENGTHS:
+            rows = table[table["view"].eq(view) & table["dose"].eq(dose)]
+            means = rows.groupby("model")[score].mean().reindex(names)
+            shift = -0.14 if dose == 0 else 0.14
+            small = [names.index(name) + shift for name in rows["model"]]
+            axis.plot(rows[score], small, mark, color=colour, ms=2, alpha=0.6)
+            at = np.arange(len(names)) + shift
+            axis.plot(means, at, mark, color=colour, ms=4.5, label=label)
+        axis.axvline(getattr(chance, score), color="0.5", linewidth=1, linestyle=":")
+        axis.axhline(0.5, color="0.8", linewidth=1)
+        axis.set(xlim=(-6, 106), xticks=(0, 50, 100))
+        axis.set_title(f"{score},\n{EVIDENCE[view]}", fontsize=9)
+    axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
+    axes[0].invert_yaxis()
+    shown = axes[0].get_legend_handles_labels()
+    figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
+    figure.supxlabel("per cent", fontsize=10)
+    return marked(figure)
+
+
+def truth_table(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return means over worlds: a row a view, dose and model, the oracle first."""
+    keys = ["view", "dose", "model"]
+    means = table.groupby(keys, sort=False)[["vlrs", "vlbs", "lmss", "vlss"]].mean()
+    means["worlds"] = table.groupby(keys, sort=False).size()
+    means = means.reset_index()
+    means["view"] = means["view"].map(EVIDENCE)
+    return means.sort_values(["view", "dose"], kind="stable").rename(columns={"view": "evidence"})
+
+
+def hidden_sentence(table: pandas.DataFrame) -> str:
+    """Return the oracle's vlbs by view and strength of the bias: what a perfect model scores."""
+    means = table[table["model"] == "oracle"].groupby(["view", "dose"])["vlbs"].mean()
+    visible, hidden = means["visible"], means["hidden"]
+    chance = caption_selection.reference_scores("random").vlbs
+    return (
+        f"With the answer in plain sight the oracle's vlbs is {visible[0]:.0f} without bias and "
+        f"{visible[3]:.0f} with a planted bias of strength 3; where the picture does not show the "
+        f"answer it is {hidden[0]:.0f} without bias, which is guessing ({chance:.0f}), and "
+        f"{hidden[3]:.0f} with it."
+    )
+
+
+def outcome_sentence(measures: pandas.DataFrame) -> str:
+    """Return what the chapter of the planted world finds about vlbs, from the page of contracts."""
+    row = measures.set_index("measure").loc["vlbs"]
+    return f"vlbs {row['what it finds']} ({row['scope']})."
+
+
+def grounding_table(look: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the shares of right captions: a row a model and dose, a column a category."""
+    shares = look.rename(columns={"percent": "value"})
+    cells = look.assign(cell=[score_cell(row) for _, row in shares.iterrows()])
+    wide = cells.pivot(index=["dose", "model"], columns="category", values="cell")
+    order = look.drop_duplicates(["dose", "model"]).set_index(["dose", "model"]).index
+    wide = wide.loc[order, list(LOOKED_AT)].rename(columns=LOOKED_AT)
+    n = look.query("category == 'gender'").set_index(["dose", "model"])["n"]
+    table = wide.assign(**{"images a category": n.loc[order]}).reset_index()
+    return table.rename_axis(columns=None)
+
+
+def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the verdict for the reader."""
+    table = verdict.rename(columns={"looks": "reads the picture"})
+    table = table.assign(
+        rise=[
+            f"{signed(row['rise'], 1)} ({interval_text(row['low'], row['high'], 0)})"
+            for _, row in verdict.iterrows()
+        ]
+    ).drop(columns=["low", "high"])
+    names = {"vlbs": "vlbs at dose 3", "floor": "noise floor", "rise": "rise (95% interval)"}
+    names |= {"n": "pictures"}
+    return table.rename(columns=names | {"vlrs": "vlrs at dose 3"})
+
+
+def leaning_sentence(leaning: pandas.DataFrame) -> str:
+    """Return how much of a stereotype there is to find for either way of scoring."""
+    means = leaning.groupby("head")["preference"].mean()
+    return (
+        "Where the picture does not show the answer, the oracle prefers "
+        f"the stereotype by {means['matching']:.2f} nats if it is asked what belongs together, and "
+        f"by {means['contrastive']:.2f} by the score that a contrastive objective approaches, from "
+        "which is taken how usual a caption is. A model scored by cosine has "
+        f"{means['contrastive'] / means['matching']:.0%} as much to show."
+    )
+
+
+def modality_figure(table: pandas.DataFrame):
+    """Draw lmss and vlss by where the stereotype was planted, a panel a model."""
+    kept = table.groupby("model", sort=False).filter(lambda rows: len(rows) >= 2 * len(PLACES))
+    names = list(dict.fromkeys(kept["model"]))
+    n_rows = -(-len(names) // 3)
+    figure, axes = subplots(n_rows, 3, height=0.7 + 1.9 * n_rows, sharey=True, squeeze=False)
+    for axis, name in zip(axes.flat, names, strict=False):
+        for shift, test, colour in ((-0.12, "lmss", "C0"), (0.12, "vlss", "C1")):
+            rows = kept[(kept["model"] == name) & (kept["test"] == test)].set_index("planted in")
+            rows = rows.loc[list(PLACES)]
+            at = np.arange(len(PLACES)) + shift
+            dots(axis, at, rows, colour, "oD"[test == "vlss"], test, upright=True)
+        axis.axhline(0, color="0.5", linewidth=1)
+        axis.set_xticks(range(4), ["nothing", "both", "captions", "pictures"], fontsize=7.5)
+        axis.set_title(name, fontsize=8.5)
+    for axis in list(axes.flat)[len(names) :]:
+        axis.axis("off")
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    figure.supylabel("mean shift, natural logarithm", fontsize=10)
+    return marked(figure)
+
+
+def modality_table(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what :func:`modality_figure` draws, and the models with some worlds only."""
+    return pandas.DataFrame(
+        {
+            "model": table["model"],
+            "planted in": table["planted in"].map(PLACES),
+            "score": table["test"],
+            "mean (95% interval)": [shift_cell(row) for _, row in table.iterrows()],
+            "n": table["n"],
+        }
+    )
+
+
+def names_modality(where: pandas.DataFrame, model: str, least: float = 0.05) -> bool:
+    """Return whether lmss and vlss are where they belong for a model.
+
+    Above ``least``, in nats, where their own modality carries the stereotype, and within it where
+    the other one does.
+    """
+    value = where[where["model"] == model].set_index(["test", "planted in"])["value"]
+    own = [value["lmss", "text"], value["vlss", "images"]]
+    other = [value["lmss", "images"], value["vlss", "text"]]
+    return min(own) > least and max(map(abs, other)) <= least
+
+
+def stated(table: pandas.DataFrame, value: str, decimals: int = 1, **labels: object) -> str:
+    """Return one number of a table for a sentence, or that there is none.
+
+    Examples
+    --------
+    >>> stated(pandas.DataFrame({"model": ["CLIP"], "vlbs": [45.72]}), "vlbs", model="CLIP")
+    '45.7'
+    """
+    kept = table
+    for column, wanted in labels.items():
+        kept = kept[kept[column.replace("_", " ")] == wanted]
+    found = kept[value].dropna()
+    return signed(found.iloc[0], decimals) if len(found) else "(not run)"
+
+
 def chooser(seed: int = 0, dose: float = 3, n: int = 4) -> Panel:
-    """Return the panel: three captions' probabilities as caption and picture are made neutral."""
+    """Return the panel: three captions and their probabilities, made neutral or not."""
     given = worlds.choices(seed, 8, "visible")
     rows = _chosen_scenes(given, n)
     ways = [planted.ORACLE, *worlds.shipped_ways(dose, seed)]
     names = {row: f"{at + 1}: {_scene_name(given, row)}" for at, row in enumerate(rows)}
-    found = {way.label: worlds.cases(way, given, rows, dose, seed) for way in ways}
+    found = {tiny_name(way.label): worlds.cases(way, given, rows, dose, seed) for way in ways}
     drawn = plantedworld.draw(given.images.frame.iloc[list(rows)])
     shown = dict(zip(rows, drawn, strict=True))
     said, seen = {"named": "the group is named", "neutral": "neutral"}, ("shown", "white")
@@ -212,22 +480,25 @@ def _scene_name(given: study.Inputs, row: int) -> str:
     return f"{found['target']}, {found['anti-stereotype word']}"
 
 
+AS_GOOD_AS_TIED = 0.01
+"""Two probabilities that lie closer together are read as a tie."""
+
+
 def _bars(given, row: int, words: str, look: str, label: str, of: dict, shown) -> Drawing:
-    captions = study.CAPTIONS if words == "named" else [*study.NEUTRAL, "irrelevant"]
-    texts = given.table.loc[given.table.index[row], captions].tolist()
+    texts = worlds.captions_of(given, [row], words)[0]
     now, start = of[row, words, look], of[row, "named", "shown"]
-    best = int(np.argmax(now))
-    moved = now[0] - start[0]
-    first = f"{label} gives the stereotypical caption {now[0]:.2f}, the anti-stereotypical one "
-    second = f"{now[1]:.2f} and the irrelevant one {now[2]:.2f}; it picks the "
-    change = (
-        f" Against the named group and the picture, the stereotype's probability has moved by "
-        f"{signed(moved)}."
-    )
-    sentence = first + second + f"{study.CAPTIONS[best]}." + change * (now is not start)
+    kinds = [f"{text} ({kind})" for text, kind in zip(texts, study.CAPTIONS, strict=True)]
+    sentence = f"{label} gives the stereotypical caption {now[0]:.2f}, the anti-stereotypical one "
+    sentence += f"{now[1]:.2f} and the irrelevant one {now[2]:.2f}; {_picked(now)}."
+    if now is not start:
+        sentence += (
+            " Against the named group and the picture, the stereotype's probability has moved by "
+            f"{signed(now[0] - start[0])}."
+        )
     bars = {"kind": "bars", "x": [0, 1, 2], "y": now, "label": "now", "group": 0, "width": 0.5}
     before = {"kind": "dots", "x": [0, 1, 2], "y": start, "label": "named, with picture"}
     image = shown if look == "shown" else plantedworld.white()
+    seen = "The picture" if look == "shown" else "A white picture"
     return Drawing(
         sentence,
         [bars, before | {"group": 1}],
@@ -239,7 +510,45 @@ def _bars(given, row: int, words: str, look: str, label: str, of: dict, shown) -
         table=pandas.DataFrame(
             {"caption": texts, "probability": now, "named, with picture": start}
         ),
-        images=[picture(image, f"Planted world, {'picture' if look == 'shown' else 'white'}")],
+        images=[picture(image, f"{seen} (planted world) and its captions: {'; '.join(kinds)}")],
         note="planted world",
         x_ticks={0.0: "stereotype", 1.0: "anti-stereotype", 2.0: "irrelevant"},
     )
+
+
+def _picked(shares: np.ndarray) -> str:
+    """Return what was picked, or that the two highest are as good as tied."""
+    second, first = np.argsort(shares)[-2:]
+    if shares[first] - shares[second] < AS_GOOD_AS_TIED:
+        names = sorted((first, second))
+        tied = " and the ".join(study.CAPTIONS[each] for each in names)
+        return f"the {tied} are as good as tied, which is no pick"
+    return f"it picks the {study.CAPTIONS[first]}"
+
+
+# Exercises
+
+FOUR_MODELS = {
+    "A": ("yes", "all that is asked for is met, by the interval too"),
+    "B": ("no", "what does a model read that is right as often as chance?"),
+    "C": ("open", "compare both ends of the interval with the noise floor"),
+    "D": ("no", "is the rise above what models without bias have among themselves?"),
+}
+"""The exercise's four invented models: whether vlbs has found a bias, and a hint."""
+
+
+def check_four(answer) -> Check:
+    """Check for which of :data:`FOUR_MODELS` the reader says that vlbs has found a bias.
+
+    Examples
+    --------
+    >>> check_four(["yes", "yes", "yes", "no"])
+    Not yet: model B: what does a model read that is right as often as chance?
+    """
+    given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
+    if len(given) != len(FOUR_MODELS) or not set(map(str, given)) <= {"yes", "no", "open"}:
+        return Check(False, "give four of 'yes', 'no' and 'open', in the order of the models")
+    for own, (model, (answer, hint)) in zip(given, FOUR_MODELS.items(), strict=True):
+        if str(own) != answer:
+            return Check(False, f"model {model}: {hint}")
+    return Check(True, "a rise counts only in a model that reads pictures, and beyond the noise.")

@@ -32,6 +32,7 @@ __all__ = [
     "SEEDS",
     "TARGET_OPACITY",
     "TARGET_VLRS",
+    "captions_of",
     "cases",
     "choices",
     "curve",
@@ -753,20 +754,41 @@ def cases(
 ) -> dict[tuple[int, str, str], np.ndarray]:
     """Return three probabilities by scene, captions (named, neutral) and picture (shown, white).
 
-    The softmax of all three captions; the neutral ones stand beside the same irrelevant caption.
+    The softmax of all three captions; beside neutral ones the irrelevant one is neutral too.
     """
     part = given.part(rows)
     model = _model(way, dose, seed)
     scale = getattr(model, "scale", 1.0) if way.head != "matching" else 1.0
-    neutral = [*NEUTRAL, "irrelevant"]
     white = given.white.part([0] * len(rows))
     found = {}
-    for (said, columns), (seen, images) in itertools.product(
-        {"named": CAPTIONS, "neutral": neutral}.items(),
-        {"shown": part.images, "white": white}.items(),
+    for said, (seen, images) in itertools.product(
+        ("named", "neutral"), {"shown": part.images, "white": white}.items()
     ):
-        texts = part.table[columns].to_numpy().tolist()
+        texts = captions_of(given, rows, said)
         scores = study.caption_scores(model, way.head, images, texts)
         shares = caption_selection.caption_probabilities(scores, scale)
         found |= {(row, said, seen): p for row, p in zip(rows, shares, strict=True)}
     return found
+
+
+def captions_of(given: Inputs, rows: Sequence[int], said: str = "named") -> list[list[str]]:
+    """Return the three captions of scenes: as they are, or ``neutral``, which name no group.
+
+    Examples
+    --------
+    >>> captions_of(choices(0, 2), [0], "neutral")[0][2].startswith("the person is")
+    True
+    """
+    table = given.table.iloc[list(rows)]
+    if said == "named":
+        return table[CAPTIONS].to_numpy().tolist()
+    irrelevant = table["irrelevant"].map(_neutral)
+    return table[NEUTRAL].assign(irrelevant=irrelevant).to_numpy().tolist()
+
+
+def _neutral(caption: str) -> str:
+    """Return a caption about a person without the group; about a thing, as it is."""
+    reading = plantedworld.read(caption)[0]
+    if reading.agent is None or not reading.agent:
+        return caption
+    return plantedworld.frames()[reading.frame].write(reading.content, "person")
