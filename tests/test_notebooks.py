@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 HIDING = {"hide-cell", "hide-input", "hide-output", "remove-cell", "remove-input", "remove-output"}
 HIDDEN = {
+    "capstone": 2,
     "foundations": 4,
     "own_model": 2,
     "planted_study1_grounded": 3,

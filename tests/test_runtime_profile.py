@@ -15,7 +15,7 @@ from biaslib import models, runtime
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-ONE_PROFILE = {path.stem for path in NOTEBOOKS if path.stem.startswith("planted_")}
+ONE_PROFILE = {path.stem for path in NOTEBOOKS if path.stem.startswith(("planted_", "capstone"))}
 """Notebooks about the planted world, which have no other profile."""
 NO_MODEL = {"foundations", "published_numbers", "what_holds_up", "what_is_measured"}
 

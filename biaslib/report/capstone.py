@@ -8,11 +8,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas
 
 from biaslib.report._check import Check
+from biaslib.report._style import marked, subplots
 
-__all__ = ["SECTIONS", "Section", "check_flaws", "complete"]
+__all__ = ["SECTIONS", "Section", "against_null", "check_flaws", "complete"]
 
 OPEN = re.compile(r"\[[^\]\n]*…\]|\[\.\.\.\]")
 """A place that is still to be filled in: square brackets that end in an ellipsis."""
@@ -136,6 +138,29 @@ def _unrun(cells: list[dict]) -> str:
     if "Profile" not in last:
         lacking.append("the stamp in the last cell")
     return "; ".join(lacking)
+
+
+def against_null(results: pandas.DataFrame, null: np.ndarray):
+    """Draw scores with their intervals, a row a word, and those of models without bias beside them.
+
+    Parameters
+    ----------
+    results
+        *word*, *C-ASC, women*, *low*, *high*.
+    null
+        Scores of other models, (m, n) for n words.
+    """
+    figure, axes = subplots(height=0.32 * len(results) + 1.2)
+    rows = np.arange(len(results))[::-1]
+    value = results["C-ASC, women"]
+    spans = np.abs(results[["low", "high"]].to_numpy().T - value.to_numpy())
+    for scores in null:
+        axes.scatter(scores, rows, 22, "0.45", "x", linewidths=1)
+    axes.errorbar(value, rows, xerr=spans, fmt="o", color="C0", capsize=2)
+    axes.axvline(0, color="0.6", linewidth=0.8)
+    axes.set_yticks(rows, results["word"])
+    axes.set_xlabel("C-ASC, women against men")
+    return marked(figure)
 
 
 FLAWED = frozenset({1, 3, 4, 6, 7, 9})
