@@ -1,7 +1,8 @@
 """Study 3: the audit of CLIP with SO-B-IT (Hamidieh et al. 2023), and the captions behind it.
 
 Words in captions against portraits of labelled groups: C-ASC, who is retrieved, how evenly; with
-intervals, a correction over words and groups, and the choices that the paper leaves open. Then the captions of a corpus: with whose pronouns does a word stand?
+intervals, a correction over words and groups, and the choices that the paper leaves open. Then the
+captions of a corpus: with whose pronouns does a word stand?
 
 From the command line, ``python -m biaslib.studies.study3_clip_audit`` computes the embeddings of a
 run into the store, to be found there by the notebook; ``accelerate launch -m

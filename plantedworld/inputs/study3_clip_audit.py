@@ -79,7 +79,7 @@ def drawings(scenes: pandas.DataFrame) -> np.ndarray:
 
     Examples
     --------
-    >>> len(np.unique(drawings(faces(30, np.random.default_rng(0)))))
+    >>> len(np.unique(drawings(faces(60, np.random.default_rng(0)))))
     60
     """
     shown = scenes.assign(look=scenes["look"].where(scenes["age"] == "adult", 0))

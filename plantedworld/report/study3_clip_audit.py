@@ -117,20 +117,20 @@ def units_table(tables: dict[float, pandas.DataFrame]) -> pandas.DataFrame:
 
 
 def halves_figure(tables: dict[float, pandas.DataFrame]):
-    """Draw C-ASC from one half of the drawings against the other, a panel a strength."""
+    """Draw C-ASC from one half of the outlines against the other, a panel a strength."""
     figure, axes = subplots(1, len(tables), height=3.1, sharex=True, sharey=True)
     for axis, (strength, rows) in zip(axes, tables.items(), strict=True):
         axis.scatter(rows["first"], rows["second"], s=9, alpha=0.5)
         axis.axhline(0, color="0.6", linewidth=1)
         axis.axvline(0, color="0.6", linewidth=1)
         axis.set_title(f"planted bias of strength {strength:g}", fontsize=10)
-        axis.set_xlabel("C-ASC of women, two drawings")
-    axes[0].set_ylabel("two other drawings")
+        axis.set_xlabel("C-ASC of women, two outlines")
+    axes[0].set_ylabel("two other outlines")
     return marked(figure)
 
 
 def halves_table(tables: dict[float, pandas.DataFrame]) -> pandas.DataFrame:
-    """Return how C-ASC from two halves of the drawings agree, a row a strength."""
+    """Return how C-ASC from two halves of the outlines agree, a row a strength."""
     return pandas.DataFrame(
         [
             {

@@ -99,7 +99,7 @@ def by_unit(run: study.Audit, level: float = 0.05) -> pandas.DataFrame:
 
 
 def halves(run: study.Audit) -> pandas.DataFrame:
-    """Return C-ASC of women from two halves of the drawings of adults, a row a word.
+    """Return C-ASC of women from two halves of the outlines of adults, a row a word.
 
     Two of the four outlines of adults of either gender make the *first* half, two the *second*: if
     a score comes from a few drawings, the other half does not have it.
