@@ -223,15 +223,13 @@ def test_colour_mode_can_be_switched_with_the_keyboard(visit):
     assert page.evaluate("document.documentElement.dataset.mode") != before
 
 
-def test_content_note_opens_with_the_keyboard(visit):
-    page, _ = visit("book/content_note")
-    note = page.locator("div.admonition.dropdown.content-note").first
-    button = note.locator("button.toggle-button").first
-    inside = note.locator("p", has_text="Inside a note")
-    assert not inside.is_visible()
-    button.focus()
+def test_harsh_words_lie_behind_a_line_that_opens_with_the_keyboard(visit):
+    page, _ = visit("notebooks/what_holds_up")
+    line = page.locator("summary", has_text="Show: all contracts")
+    assert not page.locator(".listing").is_visible()
+    line.focus()
     page.keyboard.press("Enter")
-    assert inside.is_visible()
+    assert page.locator(".listing").is_visible()
 
 
 def test_search_finds_a_word_of_the_book(visit):
@@ -426,7 +424,8 @@ def test_pages_that_list_what_was_not_run_list_what_cannot_be_run_and_no_more():
         if each.summary and "Models that were not run" in each.summary.get_text()
     ]
     ((model, reason),) = [
-        [cell.get_text() for cell in row.find_all("td")] for row in listed.tbody.find_all("tr")
+        [cell.get_text() for cell in row.find_all(["th", "td"])]
+        for row in listed.tbody.find_all("tr")
     ]
     assert model == "FLAVA, cosine of the encoders alone"
     assert reason.endswith("they have no cosine")

@@ -10,8 +10,9 @@ import pandas
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from biaslib.published import table
+from biaslib.published import counts, table
 from biaslib.published.reexamination import hamidieh2023, ross2021, zhou2022
+from biaslib.report._check import Check, judge_function
 from biaslib.report._style import dots, subplots
 from biaslib.report._text import signed
 from biaslib.runtime import unknown_name
@@ -379,3 +380,15 @@ def errata_table(paper: str) -> pandas.DataFrame:
 
 def _pairs(numbers: dict) -> str:
     return "; ".join(f"{name}: {value}" for name, value in numbers.items()) or "–"
+
+
+def check_sizes(answer) -> Check:
+    """Judge which numbers of images a percentage printed with two decimals can be over."""
+    cases = [(71.43, 30), (14.29, 15), (50.0, 9), (33.33, 40)]
+    cases = [
+        ((percent, most), [n for n in range(1, most + 1) if counts.possible_counts(percent, n)])
+        for percent, most in cases
+    ]
+    hint = "for each number of images: does the nearest count round to the printed two decimals?"
+    right = "no count divides exactly, and few round to it."
+    return judge_function(answer, cases, hint, right=right)
