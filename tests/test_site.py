@@ -60,8 +60,9 @@ def site() -> Path:
 def documents() -> list[str]:
     """Return the pages of the table of contents, without their suffix."""
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    chapters = [each["file"] for part in contents["parts"] for each in part["chapters"]]
-    return [contents["root"], *chapters]
+    chapters = [each for part in contents["parts"] for each in part["chapters"]]
+    pages = [each for chapter in chapters for each in (chapter, *chapter.get("sections", ()))]
+    return [contents["root"], *(each["file"] for each in pages)]
 
 
 NOTEBOOKS = [name for name in documents() if (ROOT / f"{name}.ipynb").exists()]

@@ -85,9 +85,10 @@ def add_tags(app, pagename, templatename, context, doctree) -> None:
         "twitter:card": "summary_large_image",
     }
     lines = [f'<meta property="{k}" content="{html.escape(v)}" />' for k, v in tags.items() if v]
-    if told and 'name="description"' not in context["metatags"]:
+    own = context.get("metatags", "")
+    if told and 'name="description"' not in own:
         lines.append(f'<meta name="description" content="{html.escape(told)}" />')
-    context["metatags"] += "\n" + "\n".join(lines) + "\n"
+    context["metatags"] = "\n".join([own, *lines, ""])
 
 
 def address(app) -> str:
