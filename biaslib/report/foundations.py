@@ -9,6 +9,7 @@ from biaslib import inference
 from biaslib.metrics import association
 from biaslib.report._check import Check, judge_function
 from biaslib.report._style import COLOURS, subplots
+from biaslib.report.text_encoders import ROWS
 
 
 def vectors(sets: dict[str, np.ndarray]):
@@ -115,7 +116,7 @@ def detectable_effects(
     """
     names = [f"{alphas[0]:.0%}", f"{alphas[1]:.2%} (corrected)"]
     rows = [
-        {"test": name, "words a side": n_x}
+        {"test": ROWS[name], "words a side": n_x}
         | {
             label: inference.minimum_detectable_effect(n_x, n_y, alpha, power).effect_size
             for label, alpha in zip(names, alphas, strict=True)
