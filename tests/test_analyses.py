@@ -142,6 +142,8 @@ def test_switches_ask_more_and_more():
     placed = pandas.DataFrame({"p_random": [0.001, 0.3, 0.4, 0.9]})
     assert plots.four_counts(scores, placed) == [3, 2, 2, 1]
     assert plots.significant(scores, placed, False, False, True).tolist() == [True] + 3 * [False]
+    panels = plots.four_steps(scores, placed).axes
+    assert [int(axes.texts[0].get_text()) for axes in panels] == [3, 2, 2, 1]
     panel = plots.switches(scores, placed)
     assert panel.sentence(False, False, False).startswith("3 of 4 tests are significant")
     assert panel.sentence(True, True, True).startswith("1 of 4 tests")

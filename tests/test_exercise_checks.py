@@ -12,7 +12,7 @@ from scipy import stats
 
 from biaslib import inference
 from biaslib.published import counts
-from biaslib.report import foundations, published, text_encoders
+from biaslib.report import foundations, ledger, published, text_encoders
 from plantedworld.report import measures
 from plantedworld.studies import measures as study
 
@@ -47,19 +47,41 @@ def one_more(x, y):
     return (1 + (differences >= observed - 1e-12).sum()) / (1 + len(differences))
 
 
-def interval(values, confidence=0.9, quantile=stats.t.ppf, **options):
+def interval(values, confidence=0.9, quantile=stats.t.ppf):
     n, mean = len(values), np.mean(values)
-    half = quantile(0.5 + confidence / 2, *([n - 1] if quantile is stats.t.ppf else []))
-    return mean - half * np.std(values, ddof=1) / np.sqrt(n), mean + half * np.std(
-        values, ddof=1
-    ) / np.sqrt(n)
+    times = quantile(0.5 + confidence / 2, *([n - 1] if quantile is stats.t.ppf else []))
+    half = times * np.std(values, ddof=1) / np.sqrt(n)
+    return mean - half, mean + half
 
 
 def within(low, high):
     return low >= -0.15 and high <= 0.15
 
 
+def verdicts(rule):
+    """Return a check of ten verdicts that are given by a rule for a row of the table."""
+    rows = ledger.ten_contracts().to_dict("records")
+    return lambda _: ledger.check_verdicts([rule(**row) for row in rows])
+
+
+def close(run, printed, margin, **_):
+    return "met" if abs(run - printed) <= margin + 1e-9 else "not met"
+
+
+def overlaps(low, high, printed, margin, **_):
+    return "met" if high >= printed - margin and low <= printed + margin else "not met"
+
+
+def no_interval_fails(low, high, printed, margin, **_):
+    inside = low >= printed - margin - 1e-9 and high <= printed + margin + 1e-9
+    outside = not (high >= printed - margin and low <= printed + margin)
+    return "met" if inside else "not met" if outside else "cannot be said"
+
+
 WRONG = {
+    "the value is near": (verdicts(close), None),
+    "the interval reaches the printed one": (verdicts(overlaps), None),
+    "no interval, so not met": (verdicts(no_interval_fails), None),
     "deals that tie do not count": (foundations.check_deals, no_ties),
     "large on either side": (foundations.check_deals, both_sides),
     "dealt with replacement": (foundations.check_deals, drawn_with_replacement),

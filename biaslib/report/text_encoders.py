@@ -1,6 +1,7 @@
 """Plots, tables and the panel of the chapters on association tests."""
 
 import itertools
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,7 +35,7 @@ ROWS = {
     "DB-competent-race": "race: competent",
     "DB-likeable-race": "race: likeable",
     "occupation-race": "race: occupations",
-    "ABW": "Black women: angry",
+    "ABW": "Black women: stereotype",
 }
 """The tests of study 1 in a few words: whose names, and what they are associated with."""
 
@@ -341,9 +342,9 @@ def four_steps(scores: pandas.DataFrame, placed: pandas.DataFrame, width: float 
         for chosen, colour, size in ((~found, "0.72", 14), (found, "C0", 42)):
             kept = np.flatnonzero(chosen)
             axes.scatter(scores["value"].to_numpy()[kept], np.array(at)[kept], size, colour)
-        axes.set_title(f"{'' if on == 0 else '+ '}{step}".replace(", ", ",\n"), fontsize=10.5)
-        axes.set(xlim=(-2, 2), xlabel="effect size d")
-        axes.text(1.9, -0.5, str(found.sum()), size=34, weight="bold", color="C0", ha="right")
+        axes.set_title(textwrap.fill(f"{'' if on == 0 else '+ '}{step}", 18), fontsize=10.5)
+        axes.set(xlim=(-2, 2), ylim=(-3.2, len(rows) - 0.4), xlabel="effect size d")
+        axes.text(1.9, -2.8, str(found.sum()), size=34, weight="bold", color="C0", ha="right")
     panels[0].set_yticks(range(len(rows)), [ROWS[test] for test in rows], fontsize=9.5)
     return figure
 
