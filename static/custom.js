@@ -11,6 +11,11 @@
         sidebar.setAttribute("aria-label", label);
       }
     }
+    // What unfolds the pages below another one is an arrow without a word.
+    for (const summary of document.querySelectorAll(".bd-links summary:not([aria-label])")) {
+      const page = summary.closest("li")?.querySelector("a")?.textContent.trim();
+      summary.setAttribute("aria-label", `Pages of ${page}`);
+    }
   };
 
   // Whatever scrolls sideways must be reachable with the keyboard, and nothing else should be.
