@@ -182,7 +182,13 @@ def placed_table(placed: pandas.DataFrame, columns: list[str] | None = None) -> 
     return placed[columns or list(headings)].rename(columns=headings)
 
 
-def panel(scores: pandas.DataFrame, embedded, random, seed: int = 0) -> Panel:
+def panel(
+    scores: pandas.DataFrame,
+    embedded,
+    random,
+    seed: int = 0,
+    start: tuple[str, str] | None = None,
+) -> Panel:
     """Return the panel in which a reader chooses test, level and divisor.
 
     It shows a test's effect size beside those of relabelled targets and of random attribute words.
@@ -195,6 +201,8 @@ def panel(scores: pandas.DataFrame, embedded, random, seed: int = 0) -> Panel:
         One :class:`biaslib.studies.text_encoders.RandomAttributes` a row of the scores.
     seed
         Seed of the relabellings that are drawn for the picture.
+    start
+        Test and level that the panel begins with; the first ones where it is left out.
     """
     cases = {}
     for row, each, drawn in zip(scores.to_dict("records"), embedded, random, strict=True):
@@ -207,7 +215,8 @@ def panel(scores: pandas.DataFrame, embedded, random, seed: int = 0) -> Panel:
         "Level": list(dict.fromkeys(scores["level"])),
         "Divide by": list(DIVISORS),
     }
-    return Panel("A test beside what chance gives", choices, cases)
+    begin = None if start is None else (*start, next(iter(DIVISORS)))
+    return Panel("A test beside what chance gives", choices, cases, begin)
 
 
 def _drawing(row: dict, d: float, relabelled: np.ndarray, random) -> Drawing:
