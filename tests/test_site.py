@@ -597,12 +597,12 @@ def test_the_shipped_models_reach_their_targets_but_for_the_size_of_clip_on_new_
     assert (found["seeds"] == str(len(measures.VERDICT_SEEDS))).all()
     missed = found[found["verdict"] != "reached"]
     assert missed["dose"].tolist() == ["1", "3"]
-    assert set(missed["measure"] + ", " + missed["statistic"]) == {f"{SIZE}, CLIP, slope"}
+    assert set(missed["measure"] + ", " + missed["statistic"]) == {f"{SIZE}, tiny-CLIP, slope"}
     slopes = intervals(missed["mean over seeds (interval)"])["value"].astype(float)
     assert slopes.between(0.5, 0.75).all()
     every = shown("notebooks/planted_world", "recovery of the truth by similarities")
     seen = every.query(
-        "measure == @SIZE and model == 'CLIP' and pictures == 'looks of the training'"
+        "measure == @SIZE and model == 'tiny-CLIP' and pictures == 'looks of the training'"
     )
     slopes = seen.set_index("dose")["slope"].astype(float)
     assert slopes[["1", "3"]].between(0.75, 1.25).all()

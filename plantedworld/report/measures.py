@@ -20,7 +20,12 @@ from biaslib.report import (
 from plantedworld.studies import measures as study
 from plantedworld.studies.recovery import rank_within_signs
 
-MODELS = {"oracle": "oracle", "bert": "BERT", "clip": "CLIP", "count": "count of the corpus"}
+MODELS = {
+    "oracle": "oracle",
+    "bert": "tiny-BERT",
+    "clip": "tiny-CLIP",
+    "count": "count of the corpus",
+}
 STYLES = {
     "": "no picture",
     "twemoji": "new looks",
@@ -364,7 +369,7 @@ def better_than_exact(summary: pandas.DataFrame) -> str:
             alike.append(f"dose {dose}")
     if not better + alike:
         return "In this run the oracle ranks words better by C-ASC than any trained model does."
-    told = f"At {' and '.join(better or alike)}, CLIP's C-ASC ranks the words "
+    told = f"At {' and '.join(better or alike)}, tiny-CLIP's C-ASC ranks the words "
     told += "even *better* than" if better else "no worse, within the intervals, than"
     return (
         f"{told} that of the oracle, which knows the answer: its noise keeps the scores away "
@@ -413,7 +418,7 @@ def signs_sentence(chosen: pandas.DataFrame) -> str:
     return (
         "A score that knows nothing but the sign of each association has a rank correlation of "
         f"{signed(alone)} with the truth, more than some targets ask for. Within words of one "
-        f"sign, where it would have 0, the rank correlation of CLIP's C-ASC is {within}."
+        f"sign, where it would have 0, the rank correlation of tiny-CLIP's C-ASC is {within}."
     )
 
 
