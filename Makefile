@@ -9,9 +9,10 @@ PORT ?= 8000
 export PYTHONHASHSEED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test rehearsal teach lint serve lab clean benchmarks constraints environments wheel repository addresses attack
+.PHONY: help install book test rehearsal teach lint serve lab clean benchmarks constraints environments wheel repository addresses links check social attack
 
 help:
+	@echo "make check       say whether this machine can: Python, disk, browser, GPU, versions"
 	@echo "make book        run every notebook and build the site into _build/html"
 	@echo "make test        style, layers, tests, notebooks, the site in a browser"
 	@echo "make rehearsal   the studies in the profile 'paper', on random models and invented data"
@@ -21,6 +22,10 @@ help:
 	@echo "make benchmarks  measure against what users would pick instead"
 	@echo "make attack      kill, damage, mislead and lie to it, and count what came of it"
 	@echo "make clean       delete what was built; 'rm -r $(VENV)' deletes the environment too"
+
+# With the environment's Python where there is one, so that its versions are looked at.
+check:
+	@$$(test -x $(BIN)/python && echo $(BIN)/python || echo "$(PYTHON)") tools/check.py
 
 install: $(INSTALLED)
 
@@ -94,6 +99,15 @@ constraints: $(INSTALLED)
 addresses: $(INSTALLED)
 	@echo "== Asking each address of the models' files for its headers; nothing is downloaded"
 	$(BIN)/python tools/addresses.py
+
+# Exit status 1: a page that the book links to is gone.
+links: $(INSTALLED)
+	@echo "== Asking each page that the book links to for its headers"
+	$(BIN)/python tools/links.py
+
+# The picture of link previews; a test says when it no longer shows what the book computes.
+social: $(INSTALLED)
+	$(BIN)/python tools/social_image.py
 
 repository: $(INSTALLED)
 	$(BIN)/python tools/repository.py $(URL)

@@ -11,11 +11,16 @@
         sidebar.setAttribute("aria-label", label);
       }
     }
+    // What unfolds the pages below another one is an arrow without a word.
+    for (const summary of document.querySelectorAll(".bd-links summary:not([aria-label])")) {
+      const page = summary.closest("li")?.querySelector("a")?.textContent.trim();
+      summary.setAttribute("aria-label", `Pages of ${page}`);
+    }
   };
 
   // Whatever scrolls sideways must be reachable with the keyboard, and nothing else should be.
   const SCROLLERS = [
-    "mjx-container[display='true']", "div.math", "pre", ".table-scroll",
+    "mjx-container[display='true']", "div.math", "pre", ".table-scroll", "article figure",
     ".pst-scrollable-table-container", ".cell_output .output", ".cell_output", ".highlight",
   ].join(",");
   const markScrollers = () => {

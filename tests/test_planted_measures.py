@@ -317,7 +317,7 @@ def test_the_page_of_the_panel_carries_the_scores(panel, scores, measure, dose):
     marks = marks_of(panel, study.MEASURES[measure], "1", dose)
     rows = study.of_words(scores, "roles and objects")
     rows = rows.query("measure == @measure and seed == 1 and dose == @dose and style == 'twemoji'")
-    for name, model in (("oracle", "oracle"), ("CLIP", "clip")):
+    for name, model in (("oracle", "oracle"), ("tiny-CLIP", "clip")):
         wanted = rows[rows["model"] == model]
         assert len(wanted) > 200
         np.testing.assert_allclose(marks[name]["x"], wanted["truth"], atol=0.0051)
@@ -359,8 +359,8 @@ def test_names_in_the_panel_are_harmless_and_stand_apart(panel):
 
 
 def test_a_world_without_checkpoint_is_said_to_have_none(panel):
-    assert "No BERT is shipped" in panel.sentence(study.MEASURES["masked"], "0", 3)
-    assert "BERT" not in marks_of(panel, study.MEASURES["masked"], "0", 3)
+    assert "No tiny-BERT is shipped" in panel.sentence(study.MEASURES["masked"], "0", 3)
+    assert "tiny-BERT" not in marks_of(panel, study.MEASURES["masked"], "0", 3)
 
 
 @pytest.mark.site
@@ -371,7 +371,7 @@ def test_the_dose_moves_the_dots_without_a_kernel(panel, browser, tmp_path):
             chosen = study.MEASURES["logit"], "0", dose
             choose(page, panel, *chosen)
             assert_shows(page, panel, *chosen)
-            dots = page.locator(".explorer-plot .explorer-dots.explorer-group-0")
+            dots = page.locator(".explorer-plot .explorer-dots.explorer-group-2")
             places.append(dots.first.get_attribute("transform"))
             assert "planted world" in page.locator(".explorer-plot").text_content()
     assert len(set(places)) == len(study.DOSES)

@@ -2,8 +2,10 @@
 
 import base64
 import math
+import platform
 import re
 
+import numpy as np
 import pandas
 import pytest
 from matplotlib.figure import Figure
@@ -17,11 +19,17 @@ def test_tables_have_headings_captions_and_true_minus_signs():
     frame = pandas.DataFrame({"test": ["a<b"], "d": [-0.5], "n": [12_870], "yes": [True]})
     page = report.table(frame, "Two & two")._repr_html_()
     assert "<caption>Two &amp; two</caption>" in page
+    assert '<tr><th scope="row">a&lt;b</th><td' in page
     above, number = '<th scope="col">', '<th scope="col" class="number">'
     heads = f"{above}test</th>{number}d</th>{number}n</th>{above}yes</th>"
     assert f"<thead><tr>{heads}</tr></thead>" in page
     assert '<td class="number">−0.50</td><td class="number">12,870</td><td>yes</td>' in page
     assert "a&lt;b" in page
+
+
+def test_a_table_that_begins_with_numbers_has_no_headings_of_rows():
+    page = report.table(pandas.DataFrame({"n": [4], "word": ["a"]}), "Numbers")._repr_html_()
+    assert '<tr><td class="number">4</td><td>a</td></tr>' in page
 
 
 def test_a_folded_table_is_one_click_away():
@@ -67,7 +75,7 @@ def test_what_is_folded_opens_from_its_summary(two_words, in_book):
     page = shown["text/markdown" if in_book else "text/html"]
     assert page.startswith('<details class="table-behind"><summary>Show: slurs</summary>')
     assert page.endswith("</div></details>")
-    assert page.index("data:image") < page.index("<td>slur</td>")
+    assert page.index("data:image") < page.index(">slur</th>")
     assert page.count("<details") == 2
 
 
@@ -119,6 +127,9 @@ def test_the_stamp_says_what_ran():
     assert rows["Data"] == "d: c0ffee"
     used = runtime.used()
     assert rows["biaslib"] == f"{biaslib.__version__}, source {used['source']}"
+    assert rows["Versions"].startswith(
+        f"Python {platform.python_version()}, numpy {np.__version__}"
+    )
     page, told = run._repr_mimebundle_()
     assert f'data-source="{used["source"]}"' in page["text/html"]
     assert told == {runtime.USED: used}

@@ -157,6 +157,35 @@ def test_in_the_book_the_script_is_a_file_of_the_site(panel, monkeypatch):
     assert "<style" not in panel.page()
 
 
+def test_what_cases_share_stands_once_on_the_page(panel):
+    data = panel.data()
+    assert len(data["marks"]) == len(MARKS)
+    assert len(data["frames"]) == 2, "with pictures, and without"
+    assert data["cases"]["0,0"][0]["marks"] == list(range(len(MARKS)))
+
+
+@pytest.mark.site
+def test_a_panel_begins_where_it_is_told_and_switches_switch(browser, tmp_path):
+    choices = {"Dose": [0, 3], "Level": ["word", "sentence"], "Correct": [False, True]}
+    cases = {(3, "sentence", on): drawing(f"Corrected: {on}.") for on in (False, True)}
+    panel = report.Panel("Start", choices, cases, start=(3, "sentence", True))
+    with opened(panel, browser, tmp_path) as page:
+        assert_shows(page, panel, 3, "sentence", True)
+        assert page.get_by_role("slider").input_value() == "1"
+        choose(page, panel, 3, "sentence", False)
+        assert_shows(page, panel, 3, "sentence", False)
+    with pytest.raises(ValueError, match="cannot be chosen"):
+        report.Panel("Start", choices, cases, start=(3, "image", True))
+
+
+@pytest.mark.site
+def test_dots_name_what_they_are(plotted):
+    dots = {"kind": "dots", "x": [0.2, 0.8], "y": [0.5, 0.5], "names": ["purse", "suit & tie"]}
+    shown = plotted(report.Drawing("", [dots], "", "", (0, 1), (0, 1), ""))
+    assert [each.get_text() for each in shown.select("path title")] == dots["names"]
+    assert shown.select("text.explorer-word") == []
+
+
 @pytest.mark.site
 def test_choices_change_what_the_page_draws(panel, browser, tmp_path):
     with opened(panel, browser, tmp_path, width=390) as page:

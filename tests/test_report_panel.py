@@ -52,6 +52,11 @@ def test_the_page_carries_the_scores(panel, scores_and_random):
             assert f"±{stretch * sets.quantile():.2f}" in sentence
 
 
+def test_the_panel_begins_with_the_test_that_it_is_told(scores_and_random):
+    panel = plots.panel(*scores_and_random, start=("C8", "contextual"))
+    assert panel.start == ("C8", "contextual", DIVISORS[1])
+
+
 def test_another_divisor_moves_the_test_and_its_histograms_together(panel):
     ends = [drawn(panel, "C6", "contextual", DIVISORS[ddof]) for ddof in (1, 0)]
     assert ends[1][2] > ends[0][2] > 0

@@ -21,10 +21,12 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 from jupyter_cache import get_cache
+from PIL import Image
 from support.browser import Visit, axe_violations, served
 
 from biaslib import ledger, runtime, stimuli
 from biaslib.report import ledger as contracts
+from biaslib.report import text_encoders as plots
 from biaslib.studies import own_model
 from biaslib.studies.scores import COLUMNS
 from biaslib.studies.study4_captions import WAYS
@@ -60,8 +62,9 @@ def site() -> Path:
 def documents() -> list[str]:
     """Return the pages of the table of contents, without their suffix."""
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    chapters = [each["file"] for part in contents["parts"] for each in part["chapters"]]
-    return [contents["root"], *chapters]
+    chapters = [each for part in contents["parts"] for each in part["chapters"]]
+    pages = [each for chapter in chapters for each in (chapter, *chapter.get("sections", ()))]
+    return [contents["root"], *(each["file"] for each in pages)]
 
 
 NOTEBOOKS = [name for name in documents() if (ROOT / f"{name}.ipynb").exists()]
@@ -230,15 +233,13 @@ def test_colour_mode_can_be_switched_with_the_keyboard(visit):
     assert page.evaluate("document.documentElement.dataset.mode") != before
 
 
-def test_content_note_opens_with_the_keyboard(visit):
-    page, _ = visit("book/content_note")
-    note = page.locator("div.admonition.dropdown.content-note").first
-    button = note.locator("button.toggle-button").first
-    inside = note.locator("p", has_text="Inside a note")
-    assert not inside.is_visible()
-    button.focus()
+def test_harsh_words_lie_behind_a_line_that_opens_with_the_keyboard(visit):
+    page, _ = visit("notebooks/what_holds_up")
+    line = page.locator("summary", has_text="Show: all contracts")
+    assert not page.locator(".listing").is_visible()
+    line.focus()
     page.keyboard.press("Enter")
-    assert inside.is_visible()
+    assert page.locator(".listing").is_visible()
 
 
 def test_search_finds_a_word_of_the_book(visit):
@@ -296,6 +297,99 @@ def test_handouts_print_on_one_page_and_the_instructor_s_edition_has_what_studen
         text = path.read_text(encoding="utf-8")
         assert "Solution to" not in text, path.name
         assert "{solution}" not in text, path.name
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("SO-B-IT", "study3_clip_audit"),
+        ("C-ASC", "study3_clip_audit"),
+        ("double bind", "study1_grounded"),
+        ("VLStereoSet", "study4_captions"),
+    ],
+)
+def test_search_finds_the_chapter_of_a_term(asked, name, visit):
+    page, seen = visit("search")
+    page.goto(f"{page.url}?q={asked.replace(' ', '+')}", wait_until="load")
+    found = page.locator(f"#search-results ul.search a[href*='notebooks/{name}.html']").first
+    found.wait_for(timeout=10_000)
+    assert seen.errors + seen.foreign == []
+
+
+def test_the_start_page_asks_more_and_more_of_a_real_encoder_s_tests(visit):
+    page, seen = visit(documents()[0])
+    counts = []
+    for name in (None, *plots.SWITCHES):
+        if name:
+            page.get_by_role("switch", name=name).check()
+        counts.append(int(page.inner_text("[data-part=text]").split(" of 39 tests")[0]))
+    assert counts == [15, 10, 3, 1]
+    assert page.locator(".explorer-plot path title").count() == 39
+    said = words_of(documents()[0])
+    assert "15 of 39 are significant" in said
+    with Image.open(SITE / "_static" / "social.png") as picture:
+        assert picture.size == (1200, 630)
+        assert json.loads(picture.text["Comment"]) == counts
+    assert seen.errors + seen.foreign == []
+
+
+@pytest.mark.parametrize("name", documents())
+def test_a_page_says_what_it_is_about_where_links_are_previewed(name, site):
+    head = soup(name).head
+    description = head.find("meta", attrs={"name": "description"})["content"]
+    assert 20 < len(description) <= 320
+    told = {tag["property"]: tag["content"] for tag in head.find_all("meta", property=True)}
+    assert told["og:description"] == description
+    assert len(told["og:title"]) > 3
+    assert told["og:image"].endswith("/_static/social.png")
+    assert told["og:image"].startswith("https://")
+    assert told["og:url"].endswith(f"{name}.html")
+
+
+def test_each_chapter_has_a_description_of_its_own(site):
+    found = [soup(name).head.find("meta", attrs={"name": "description"}) for name in documents()]
+    texts = [each["content"] for each in found]
+    assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize("name", documents())
+def test_pages_are_light(name, site):
+    most = 300_000 if name.startswith("book/api") else 2_000_000
+    assert (site / f"{name}.html").stat().st_size < most
+
+
+def test_what_is_printed_holds_no_solutions(visit):
+    page, _ = visit("notebooks/foundations")
+    page.emulate_media(media="print")
+    assert page.locator(".solution").count() >= 4
+    assert not any(each.is_visible() for each in page.locator(".solution").all())
+    assert page.locator(".exercise").first.is_visible()
+
+
+def test_the_keyboard_s_place_is_seen_on_every_button(visit):
+    page, _ = visit("notebooks/foundations")
+    hidden = page.evaluate(
+        """() => [...document.querySelectorAll('button, summary, a.btn, label[for]')]
+            .filter(each => each.checkVisibility() && each.tabIndex >= 0)
+            .filter(each => {
+                each.focus({ focusVisible: true });
+                return document.activeElement === each
+                    && parseFloat(getComputedStyle(each).outlineWidth) < 2;
+            }).map(each => each.outerHTML.slice(0, 120))"""
+    )
+    assert hidden == []
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_letters_of_figures_are_nine_pixels_high_on_a_phone(name, visit):
+    """A figure is drawn at 96 pixels an inch; its smallest letters have 8 points."""
+    page, _ = visit(name, size=PHONE)
+    scales = page.evaluate(
+        """() => [...document.querySelectorAll('article figure img[src$=".svg"]')]
+            .filter(each => each.naturalWidth && each.checkVisibility())
+            .map(each => each.clientWidth / each.naturalWidth)"""
+    )
+    assert all(scale > 0.78 for scale in scales), scales
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
@@ -483,7 +577,8 @@ def test_pages_that_list_what_was_not_run_list_what_cannot_be_run_and_no_more():
         if each.summary and "Models that were not run" in each.summary.get_text()
     ]
     ((model, reason),) = [
-        [cell.get_text() for cell in row.find_all("td")] for row in listed.tbody.find_all("tr")
+        [cell.get_text() for cell in row.find_all(["th", "td"])]
+        for row in listed.tbody.find_all("tr")
     ]
     assert model == "tiny-FLAVA, cosine of the encoders alone"
     assert reason.endswith("they have no cosine")
@@ -563,12 +658,12 @@ def test_the_shipped_models_reach_their_targets_but_for_the_size_of_clip_on_new_
     assert (found["seeds"] == str(len(measures.VERDICT_SEEDS))).all()
     missed = found[found["verdict"] != "reached"]
     assert missed["dose"].tolist() == ["1", "3"]
-    assert set(missed["measure"] + ", " + missed["statistic"]) == {f"{SIZE}, CLIP, slope"}
+    assert set(missed["measure"] + ", " + missed["statistic"]) == {f"{SIZE}, tiny-CLIP, slope"}
     slopes = intervals(missed["mean over seeds (interval)"])["value"].astype(float)
     assert slopes.between(0.5, 0.75).all()
     every = shown("notebooks/planted_world", "recovery of the truth by similarities")
     seen = every.query(
-        "measure == @SIZE and model == 'CLIP' and pictures == 'looks of the training'"
+        "measure == @SIZE and model == 'tiny-CLIP' and pictures == 'looks of the training'"
     )
     slopes = seen.set_index("dose")["slope"].astype(float)
     assert slopes[["1", "3"]].between(0.75, 1.25).all()

@@ -1,15 +1,26 @@
 """From tidy scores to what a person sees: style, tables, sentences, plots, panels and checks."""
 
-from biaslib.report._check import Check, judge
+from biaslib.report._check import Check, judge, judge_function
 from biaslib.report._drawing import Drawing, picture
 from biaslib.report._explorer import Panel
 from biaslib.report._figure import Figure, Folded, figure, fold
-from biaslib.report._style import COLOURS, dots, marked, subplots, use_style, words_alone
+from biaslib.report._style import (
+    COLOURS,
+    DOSE_COLOURS,
+    GROUP_COLOURS,
+    dots,
+    marked,
+    subplots,
+    use_style,
+    words_alone,
+)
 from biaslib.report._tables import Table, problem_table, require_paper, table, there_table
 from biaslib.report._text import interval_text, interval_texts, p_text, say, signed
 
 __all__ = [
     "COLOURS",
+    "DOSE_COLOURS",
+    "GROUP_COLOURS",
     "Check",
     "Drawing",
     "Figure",
@@ -22,6 +33,7 @@ __all__ = [
     "interval_text",
     "interval_texts",
     "judge",
+    "judge_function",
     "marked",
     "p_text",
     "picture",

@@ -72,6 +72,46 @@ def judge(
     return Check(passed, right if passed else hint)
 
 
+def judge_function(
+    answer: Any,
+    cases: Sequence[tuple[tuple, Any]],
+    hint: str,
+    tolerance: float = 1e-6,
+    right: str = "well done.",
+) -> Check:
+    """Judge a function by what it gives for several arguments, at least one for each mistake.
+
+    Parameters
+    ----------
+    answer
+        What the reader wrote.
+    cases
+        Arguments, and what the function has to give for them.
+    hint, tolerance, right
+        As for :func:`judge`.
+
+    Returns
+    -------
+    Check
+        Never an error: one that the function raises is told to the reader.
+
+    Examples
+    --------
+    >>> judge_function(max, [((2, 3), 3), ((5, 4), 5)], "compare them")
+    Right: well done.
+    >>> judge_function(max, [((2, None), 2)], "compare them").message.split(":")[0]
+    'the function stops with a TypeError'
+    """
+    for arguments, expected in cases:
+        try:
+            check = judge(answer(*arguments), expected, hint, tolerance, right)
+        except Exception as error:
+            return Check(False, f"the function stops with a {type(error).__name__}: {error}")
+        if not check.passed:
+            return check
+    return Check(True, right)
+
+
 def _same(answer: Any, expected: Any, tolerance: float) -> bool:
     if answer is None or answer is ...:
         return False

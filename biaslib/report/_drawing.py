@@ -31,8 +31,9 @@ class Drawing:
     marks
         One dictionary a mark, drawn in their order. ``kind`` is one of
 
-        - ``dots``: at ``x`` and ``y``, each with ``text`` beside it and an interval from ``low`` to
-          ``high`` where these are given;
+        - ``dots``: at ``x`` and ``y``, each with ``text`` beside it, a name in ``names`` that is
+          shown where the mouse rests on it, and an interval from ``low`` to ``high`` where these
+          are given;
         - ``bars``: from 0 to ``y`` around ``x``; as wide as the smallest gap between two, or as
           ``width``; with intervals as dots have them;
         - ``line``: through ``x`` and ``y``, with a band from ``low`` to ``high``; broken where
@@ -131,7 +132,7 @@ def _require_sound(number: int, mark: dict[str, Any]) -> None:
     if kind != "rule" and x != y + (kind == "steps"):
         wanted = "one x more than y" if kind == "steps" else "as many x as y"
         raise ValueError(f"{name} has {x} x and {y} y; {kind} have {wanted}")
-    for key in ("text", "low", "high"):
+    for key in ("text", "names", "low", "high"):
         if len(mark.get(key, ())) not in (0, y):
             raise ValueError(f"{name} has {len(mark[key])} values of {key!r} for {y} of y")
 

@@ -23,16 +23,18 @@ class Panel:
     name
         What is chosen from, for example ``"Tests of study 1"``.
     choices
-        Values by the label of their control, in order. Several numbers become a slider, anything
-        else a list.
+        Values by the label of their control, in order. Several numbers become a slider, ``False``
+        and ``True`` a switch, anything else a list.
     cases
         A drawing, or several to stand below each other, by the chosen values in the order of the
         controls. A combination may be missing; the panel says so.
+    start
+        What is chosen when the page opens; the first value of each control where it is left out.
 
     Raises
     ------
     ValueError
-        If a case is of values that cannot be chosen.
+        If a case, or the start, is of values that cannot be chosen.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class Panel:
         name: str,
         choices: dict[str, Sequence[Any]],
         cases: dict[tuple, Drawing | Sequence[Drawing]],
+        start: tuple | None = None,
     ):
         self.name = name
         self.choices = {label: list(values) for label, values in choices.items()}
@@ -57,6 +60,10 @@ class Panel:
         }
         for key in self.cases:
             self._place(key)
+        self.start = tuple(values[0] for values in self.choices.values())
+        if start is not None:
+            self._place(start)
+            self.start = tuple(start)
 
     def _place(self, chosen: tuple) -> str:
         """Return the positions of chosen values among the choices, as the script writes them."""
@@ -78,15 +85,19 @@ class Panel:
         return " ".join(each.sentence for each in self.drawings(*chosen)) or MISSING
 
     def data(self) -> dict[str, Any]:
-        """Return all that the page draws from."""
+        """Return all that the page draws from; what several cases share stands once."""
+        marks, frames = _Once(), _Once()
+        cases = {
+            self._place(key): [_case(drawing.as_dict(), marks, frames) for drawing in shown]
+            for key, shown in self.cases.items()
+        }
         return {
             "name": self.name,
             "controls": [[label, list(map(str, v))] for label, v in self.choices.items()],
             "missing": MISSING,
-            "cases": {
-                self._place(key): [drawing.as_dict() for drawing in shown]
-                for key, shown in self.cases.items()
-            },
+            "marks": marks.kept,
+            "frames": frames.kept,
+            "cases": cases,
         }
 
     def page(self) -> str:
@@ -108,19 +119,24 @@ class Panel:
         )
 
     def _control(self, label: str) -> str:
-        values = self.choices[label]
+        values, name = self.choices[label], html.escape(label)
+        begin = values.index(dict(zip(self.choices, self.start, strict=True))[label])
+        if _switches(values):
+            state = " checked" if begin else ""
+            box = f'<input type="checkbox" role="switch" data-choice{state}>'
+            return f'<label class="explorer-switch">{box} {name}</label>'
         if _slides(values):
-            inner = f'<input type="range" min="0" max="{len(values) - 1}" step="1" value="0"'
-            inner = (
-                f'<span aria-hidden="true">{html.escape(str(values[0]))}</span>{inner} data-choice>'
-            )
+            inner = f'<input type="range" min="0" max="{len(values) - 1}" step="1" value="{begin}"'
+            shown = html.escape(str(values[begin]))
+            inner = f'<span aria-hidden="true">{shown}</span>{inner} data-choice>'
         else:
             options = (
-                f'<option value="{place}">{html.escape(str(value))}</option>'
+                f'<option value="{place}"{" selected" if place == begin else ""}>'
+                f"{html.escape(str(value))}</option>"
                 for place, value in enumerate(values)
             )
             inner = f"<select data-choice>{''.join(options)}</select>"
-        return f"<label>{html.escape(label)} {inner}</label>"
+        return f"<label>{name} {inner}</label>"
 
     def _repr_html_(self) -> str:
         return self.page()
@@ -128,6 +144,31 @@ class Panel:
     def __repr__(self) -> str:
         choices = (f"{label} ({', '.join(map(str, v))})" for label, v in self.choices.items())
         return f"{self.name}: {'; '.join(choices)}"
+
+
+class _Once:
+    """A list of things, each kept once however often it is asked for."""
+
+    def __init__(self):
+        self.kept: list[Any] = []
+        self._places: dict[str, int] = {}
+
+    def place(self, thing: Any) -> int:
+        key = json.dumps(thing)
+        if key not in self._places:
+            self._places[key] = len(self.kept)
+            self.kept.append(thing)
+        return self._places[key]
+
+
+def _case(drawing: dict[str, Any], marks: _Once, frames: _Once) -> dict[str, Any]:
+    """Return a drawing whose marks, and all but marks and sentence, are places in lists."""
+    own = {"sentence": drawing["sentence"], "marks": [marks.place(m) for m in drawing["marks"]]}
+    return own | {"frame": frames.place({k: v for k, v in drawing.items() if k not in own})}
+
+
+def _switches(values: Sequence[Any]) -> bool:
+    return values == [False, True] and all(isinstance(value, bool) for value in values)
 
 
 def _slides(values: Sequence[Any]) -> bool:

@@ -8,6 +8,12 @@ WIDTH = 7.2
 COLOURS = tuple(f"C{number}" for number in range(10))
 """Colours in their order: those of the palette that :func:`use_style` sets."""
 
+GROUP_COLOURS = {"women": "C1", "men": "C0"}
+"""The colour of a gender, the same in every figure of the book."""
+
+DOSE_COLOURS = {0: "0.45", 1: "C9", 3: "C4"}
+"""The colour of a planted world's strength of bias, the same in every figure of the book."""
+
 
 def use_style() -> None:
     """Set the look of every figure of a notebook: seaborn's theme, colour-blind safe, SVG.

@@ -41,7 +41,13 @@ class Table:
         return f'<th scope="col"{number}>{one_line(name)}</th>'
 
     def _row(self, row) -> str:
-        return "<tr>" + "".join(self._cell(value) for value in row) + "</tr>"
+        """Set a row; where it begins with words, these are its heading."""
+        first, *rest = row or (None,)
+        cells = [self._cell(value) for value in rest]
+        head = self._cell(first)
+        if isinstance(first, str):
+            head = f'<th scope="row">{one_line(first)}</th>'
+        return f"<tr>{head}{''.join(cells)}</tr>"
 
     def _cell(self, value) -> str:
         if pandas.api.types.is_bool(value):

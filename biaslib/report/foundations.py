@@ -7,7 +7,9 @@ import pandas
 
 from biaslib import inference
 from biaslib.metrics import association
+from biaslib.report._check import Check, judge_function
 from biaslib.report._style import COLOURS, subplots
+from biaslib.report.text_encoders import ROWS
 
 
 def vectors(sets: dict[str, np.ndarray]):
@@ -114,7 +116,7 @@ def detectable_effects(
     """
     names = [f"{alphas[0]:.0%}", f"{alphas[1]:.2%} (corrected)"]
     rows = [
-        {"test": name, "words a side": n_x}
+        {"test": ROWS[name], "words a side": n_x}
         | {
             label: inference.minimum_detectable_effect(n_x, n_y, alpha, power).effect_size
             for label, alpha in zip(names, alphas, strict=True)
@@ -142,6 +144,20 @@ def power_chart(detectable: pandas.DataFrame):
     )
     axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
+
+
+def check_deals(answer) -> Check:
+    """Judge a one-sided permutation p-value, on scores with ties and on sets of unequal size."""
+    scores = [
+        ([3.0, 1.0, 2.0], [2.0, 0.0, 1.0]),
+        ([0.5, 0.75], [0.25, 0.0, 0.5, -0.25]),
+        ([-1.0, 0.0, -0.5], [0.25, 0.5, 1.0]),
+    ]
+    hands = [tuple(np.array(each) for each in pair) for pair in scores]
+    cases = [(pair, inference.permutation_test(*pair).p_value) for pair in hands]
+    hint = "count the deals at least as large as the observed one, ties included, on one side"
+    right = "the observed deal is one of them, so p is never 0."
+    return judge_function(answer, cases, hint, right=right)
 
 
 def _differences(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:

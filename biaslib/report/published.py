@@ -10,8 +10,9 @@ import pandas
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from biaslib.published import table
+from biaslib.published import counts, table
 from biaslib.published.reexamination import hamidieh2023, ross2021, zhou2022
+from biaslib.report._check import Check, judge_function
 from biaslib.report._style import dots, subplots
 from biaslib.report._text import signed
 from biaslib.runtime import unknown_name
@@ -46,24 +47,27 @@ GROUPS = {"Male": "men", "Female": "women"}
 """The paper's labels of groups that the figures name otherwise."""
 
 
-def _ink(image, value: float) -> str:
-    """Return black or white, whichever stands out more from the cell's colour."""
-    channels = np.asarray(image.cmap(image.norm(value))[:3])
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    return "black" if linear @ (0.2126, 0.7152, 0.0722) > 0.179 else "white"
+def _pastel():
+    """Return a diverging palette whose ends are light enough for black ink.
+
+    A dark page turns figures round: then the cells are dark and the ink is white, with as much
+    contrast.
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import LinearSegmentedColormap
+
+    shades = colormaps[DIVERGING](np.linspace(0.28, 0.72, 129))
+    return LinearSegmentedColormap.from_list("pastel", shades)
 
 
 def _heat_map(axes, values: np.ndarray, texts, limit: float, missing: str = ""):
     """Draw an annotated heat map, diverging about 0; empty cells are hatched."""
-    image = axes.imshow(values, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
+    image = axes.imshow(values, cmap=_pastel(), vmin=-limit, vmax=limit, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
         if np.isnan(value):
             _missing(axes, row, column, missing)
         else:
-            ink = _ink(image, value)
-            axes.text(
-                column, row, texts[row][column], ha="center", va="center", color=ink, size=SMALL
-            )
+            axes.text(column, row, texts[row][column], ha="center", va="center", size=SMALL)
     axes.tick_params(length=0, labelsize=SMALL)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -388,3 +392,15 @@ def errata_table(paper: str) -> pandas.DataFrame:
 
 def _pairs(numbers: dict) -> str:
     return "; ".join(f"{name}: {value}" for name, value in numbers.items()) or "–"
+
+
+def check_sizes(answer) -> Check:
+    """Judge which numbers of images a percentage printed with two decimals can be over."""
+    cases = [(71.43, 30), (14.29, 15), (50.0, 9), (33.33, 40)]
+    cases = [
+        ((percent, most), [n for n in range(1, most + 1) if counts.possible_counts(percent, n)])
+        for percent, most in cases
+    ]
+    hint = "for each number of images: does the nearest count round to the printed two decimals?"
+    right = "no count divides exactly, and few round to it."
+    return judge_function(answer, cases, hint, right=right)

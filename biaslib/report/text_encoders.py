@@ -1,20 +1,50 @@
 """Plots, tables and the panel of the chapters on association tests."""
 
+import itertools
+import textwrap
+from collections.abc import Sequence
+
 import numpy as np
 import pandas
 
 from biaslib import inference, stimuli
 from biaslib.metrics.association import effect_size_of_scores
+from biaslib.report._check import Check, judge_function
 from biaslib.report._drawing import Drawing, histogram
 from biaslib.report._explorer import Panel
 from biaslib.report._style import COLOURS, dots, subplots
-from biaslib.report._text import interval_text, interval_texts, signed
+from biaslib.report._text import interval_text, interval_texts, p_text, signed
+from biaslib.studies import analyses
 
 LEVELS = {"word": (0, "o", 0.24), "sentence": (1, "s", 0.0), "contextual": (2, "^", -0.24)}
 """Colour, mark and vertical offset of each level."""
 
 DIVISORS = {"n − 1 (ddof 1)": "value", "n (ddof 0)": "value_ddof0"}
 """Columns of the effect size, by what its standard deviation divides by."""
+
+ROWS = {
+    "occupation-gender": "gender: occupations",
+    "C6": "gender: career, family",
+    "C11": "gender: pleasant",
+    "DB-competent-gender": "gender: competent",
+    "DB-likeable-gender": "gender: likeable",
+    "C8": "science, arts: gender",
+    "C3": "race: pleasant",
+    "C12": "race: career, family",
+    "C13": "race: science, arts",
+    "DB-competent-race": "race: competent",
+    "DB-likeable-race": "race: likeable",
+    "occupation-race": "race: occupations",
+    "ABW": "Black women: stereotype",
+}
+"""The tests of study 1 in a few words: whose names, and what they are associated with."""
+
+SWITCHES = (
+    "Count words, not sentences",
+    "Correct for 39 tests",
+    "Compare with random words",
+)
+"""What can be asked of a test beyond p < .05, in the order in which the chapter teaches it."""
 
 EDGES = np.linspace(-2, 2, 41)
 """Of the bins of effect sizes."""
@@ -152,7 +182,13 @@ def placed_table(placed: pandas.DataFrame, columns: list[str] | None = None) -> 
     return placed[columns or list(headings)].rename(columns=headings)
 
 
-def panel(scores: pandas.DataFrame, embedded, random, seed: int = 0) -> Panel:
+def panel(
+    scores: pandas.DataFrame,
+    embedded,
+    random,
+    seed: int = 0,
+    start: tuple[str, str] | None = None,
+) -> Panel:
     """Return the panel in which a reader chooses test, level and divisor.
 
     It shows a test's effect size beside those of relabelled targets and of random attribute words.
@@ -165,6 +201,8 @@ def panel(scores: pandas.DataFrame, embedded, random, seed: int = 0) -> Panel:
         One :class:`biaslib.studies.text_encoders.RandomAttributes` a row of the scores.
     seed
         Seed of the relabellings that are drawn for the picture.
+    start
+        Test and level that the panel begins with; the first ones where it is left out.
     """
     cases = {}
     for row, each, drawn in zip(scores.to_dict("records"), embedded, random, strict=True):
@@ -177,7 +215,8 @@ def panel(scores: pandas.DataFrame, embedded, random, seed: int = 0) -> Panel:
         "Level": list(dict.fromkeys(scores["level"])),
         "Divide by": list(DIVISORS),
     }
-    return Panel("A test beside what chance gives", choices, cases)
+    begin = None if start is None else (*start, next(iter(DIVISORS)))
+    return Panel("A test beside what chance gives", choices, cases, begin)
 
 
 def _drawing(row: dict, d: float, relabelled: np.ndarray, random) -> Drawing:
@@ -212,6 +251,189 @@ def _panel_sentence(row: dict, d: float, random) -> str:
         f"95% of them stay within ±{stretch * random.quantile():.2f}, and the permutation test "
         f"calls {_share(random.rejection_rate())} of them significant at 5%."
     )
+
+
+def significant(
+    scores: pandas.DataFrame, placed: pandas.DataFrame, words: bool, corrected: bool, random: bool
+) -> np.ndarray:
+    """Return which tests are called significant at 5%, by what is asked of them.
+
+    Parameters
+    ----------
+    scores, placed
+        As :func:`biaslib.studies.text_encoders.run` and
+        :func:`biaslib.studies.text_encoders.against_random` give them, row by row.
+    words
+        Whether a word is one unit, and not each of its sentences.
+    corrected
+        Whether p-values are corrected for the number of rows, by Holm's method.
+    random
+        Whether the effect must also be rare among random attribute words.
+    """
+    asked = [scores["p_value_words" if words else "p_value"]]
+    asked += [placed["p_random"]] if random else []
+    if corrected:
+        asked = [inference.adjust(each, "holm") for each in asked]
+    return np.all([np.asarray(each) < analyses.LEVEL for each in asked], axis=0)
+
+
+def four_counts(scores: pandas.DataFrame, placed: pandas.DataFrame) -> list[int]:
+    """Return how many tests are significant as the three :data:`SWITCHES` go on, one by one."""
+    states = [[number < on for number in range(3)] for on in range(4)]
+    return [int(significant(scores, placed, *state).sum()) for state in states]
+
+
+def switches(scores: pandas.DataFrame, placed: pandas.DataFrame) -> Panel:
+    """Return the panel in which a reader asks more and more of 39 significant tests.
+
+    Parameters
+    ----------
+    scores, placed
+        As for :func:`significant`.
+    """
+    states = list(itertools.product((False, True), repeat=len(SWITCHES)))
+    cases = {state: _significant_tests(scores, placed, state) for state in states}
+    return Panel("How much of it is left?", {name: [False, True] for name in SWITCHES}, cases)
+
+
+def _significant_tests(scores, placed, state: tuple[bool, ...]) -> Drawing:
+    found, rows = significant(scores, placed, *state), list(ROWS)[::-1]
+    heights = [
+        rows.index(row.test) + 0.8 * LEVELS[row.level][2] for row in scores.itertuples(index=False)
+    ]
+    names = [
+        f"{ROWS[row.test]}, {row.level} level: d = {signed(row.value)}"
+        for row in scores.itertuples(index=False)
+    ]
+    words, corrected, random = state
+    sentence = f"{found.sum()} of {len(found)} tests are significant at the 5% level"
+    sentence += f" when {'a word' if words else 'every sentence'} counts as one unit"
+    sentence += f", after Holm's correction for {len(found)} tests" if corrected else ""
+    sentence += ", and rare among random attribute words" if random else ""
+    parts = ((found, "significant", 0), (~found, "not significant", 5))
+    return Drawing(
+        f"{sentence}.",
+        [_some(chosen, scores["value"], heights, names, *told) for chosen, *told in parts],
+        "effect size d (right of 0: the stereotype)",
+        "",
+        (-2, 2),
+        (-0.7, len(rows) - 0.3),
+        "A row for each of 13 tests and three marks in each, one a level.",
+        y_ticks={place: ROWS[test] for place, test in enumerate(rows)},
+        height=430,
+    )
+
+
+def _some(chosen, x, y, names, label: str, group: int) -> dict:
+    """Return the mark of the dots that were chosen."""
+    at = np.flatnonzero(chosen)
+    kept = {"x": np.asarray(x)[at], "y": np.asarray(y)[at], "names": [names[i] for i in at]}
+    return {"kind": "dots", "label": f"{label}: {len(at)}", "group": group, **kept}
+
+
+def four_steps(scores: pandas.DataFrame, placed: pandas.DataFrame, width: float = 9.0):
+    """Draw which tests are significant as the three :data:`SWITCHES` go on, a panel a step.
+
+    Parameters
+    ----------
+    scores, placed
+        As for :func:`significant`.
+    width
+        Of the figure, in inches.
+    """
+    rows = list(ROWS)[::-1]
+    at = [rows.index(test) + LEVELS[level][2] for test, level in scores[["test", "level"]].values]
+    figure, panels = subplots(1, 4, width=width, height=0.5 * width, sharey=True)
+    steps = ("Significant tests", *SWITCHES)
+    for on, (axes, step) in enumerate(zip(panels, steps, strict=True)):
+        found = significant(scores, placed, *(number < on for number in range(3)))
+        axes.axvline(0, color="0.75", linewidth=1)
+        for chosen, colour, size in ((~found, "0.72", 14), (found, "C0", 42)):
+            kept = np.flatnonzero(chosen)
+            axes.scatter(scores["value"].to_numpy()[kept], np.array(at)[kept], size, colour)
+        axes.set_title(textwrap.fill(f"{'' if on == 0 else '+ '}{step}", 18), fontsize=10.5)
+        axes.set(xlim=(-2, 2), ylim=(-3.2, len(rows) - 0.4), xlabel="effect size d")
+        axes.text(1.9, -2.8, str(found.sum()), size=34, weight="bold", color="C0", ha="right")
+    panels[0].set_yticks(range(len(rows)), [ROWS[test] for test in rows], fontsize=9.5)
+    return figure
+
+
+def choices_panel(table: pandas.DataFrame, tests: Sequence[str], start: tuple) -> Panel:
+    """Return the panel in which a reader is the analyst, over every analysis of some tests.
+
+    Parameters
+    ----------
+    table
+        What :func:`biaslib.studies.analyses.all_analyses` returns.
+    tests
+        Those to choose from.
+    start
+        The test and the choices that the panel begins with.
+    """
+    cases = {}
+    for test in tests:
+        rows = table[table["test"] == test].sort_values("p", kind="stable")
+        curve = _curve(rows)
+        for rank, row in enumerate(rows.to_dict("records")):
+            chosen = tuple(row[name] for name in analyses.CHOICES)
+            cases[(ROWS[test], *chosen)] = _analysis(row, rank, rows, curve)
+    choices = {"Test": [ROWS[test] for test in tests], **analyses.CHOICES}
+    return Panel("Be the analyst", choices, cases, (ROWS[start[0]], *start[1:]))
+
+
+def _curve(rows: pandas.DataFrame) -> list[dict]:
+    """Return all analyses of a test as marks, from the smallest p-value on."""
+    ranks, heights = np.arange(len(rows)), np.log10(rows["p"].to_numpy())
+    names = ["; ".join(told) for told in rows[list(analyses.CHOICES)].to_numpy()]
+    survives = rows["survives"].to_numpy()
+    return [
+        {"kind": "rule", "y": [np.log10(analyses.LEVEL)], "group": 5, "thin": True},
+        _some(survives, ranks, heights, names, "says yes", 0),
+        _some(~survives, ranks, heights, names, "says no", 5),
+    ]
+
+
+def _analysis(row: dict, rank: int, rows: pandas.DataFrame, curve: list[dict]) -> Drawing:
+    n, total = rows["survives"].sum(), len(rows)
+    told = "the finding survives" if row["survives"] else "the finding does not survive"
+    yours = {"kind": "rule", "x": [rank], "y": [], "label": "your choices", "group": 1}
+    return Drawing(
+        f"d = {signed(row['value'])}, {p_text(row['p'])}: {told}. "
+        f"Of all {total} analyses of this test {n} say yes ({n / total:.0%}).",
+        [*curve, yours],
+        "all analyses, from the smallest p to the largest",
+        "p, corrected",
+        (-2, total + 1),
+        (-4, 0),
+        "Dots that rise from left to right, one an analysis, and a level line at .05.",
+        x_ticks={},
+        y_ticks={0: "1", np.log10(analyses.LEVEL): ".05", -2: ".01", -3: ".001", -4: "≤ .0001"},
+    )
+
+
+def analyses_table(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how many analyses of each test say yes."""
+    counted = table.groupby("test")["survives"].agg(["sum", "size", "mean"])
+    counted = counted.sort_values("mean", ascending=False, kind="stable").reset_index()
+    return pandas.DataFrame(
+        {
+            "test": counted["test"],
+            "about": counted["test"].map(ROWS),
+            "say yes": counted["sum"],
+            "of": counted["size"],
+            "share": counted["mean"].map("{:.0%}".format),
+        }
+    )
+
+
+def check_p_random(answer) -> Check:
+    """Judge the p-value among random attribute sets: two-sided, and never 0."""
+    random = np.array([-1.5, -0.5, 0.5, 1.0])
+    cases = [(0.9, 3 / 5), (-0.9, 3 / 5), (1.0, 3 / 5), (1.9, 1 / 5)]
+    cases = [((d, random), p) for d, p in cases]
+    hint = "count sizes and not signs, ties included, and the test itself as one more draw"
+    right = "random words have no direction, and no p-value is 0."
+    return judge_function(answer, cases, hint, right=right)
 
 
 def _share(value: float) -> str:

@@ -1,6 +1,7 @@
 """The stamp at the end of every executed page: what ran, where, on what."""
 
 import datetime
+import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,9 @@ from typing import Any
 import biaslib
 from biaslib.runtime._profile import begin
 from biaslib.runtime._sources import USED, used
+
+MAIN = ("numpy", "scipy", "pandas", "torch", "transformers", "matplotlib")
+"""Libraries whose versions a stamp names, where the page has loaded them."""
 
 _smaller_batches: list[str] = []
 
@@ -46,6 +50,14 @@ def note_device(device: object) -> None:
     _devices.append(name)
 
 
+def _versions() -> list[str]:
+    """Return Python and the main libraries that are loaded, each with its version."""
+    found = used()["settings"]
+    return [
+        f"{name} {found[name]}" for name in ("Python", *MAIN) if name in {"Python", *sys.modules}
+    ]
+
+
 @dataclass
 class Provenance:
     """What a notebook ran on; displayed as the stamp at the end of its page.
@@ -81,6 +93,7 @@ class Provenance:
             "Profile": self.profile if self.weights else f"{self.profile} (no model on this page)",
             "Device": f"{'; '.join(devices)} ({platform.machine()})",
             "biaslib": f"{biaslib.__version__}, source {used()['source']}",
+            "Versions": ", ".join(_versions()),
             "Weights": listing(self.weights),
             "Data": listing(self.data),
             **({"Batches": "; ".join(smaller)} if smaller else {}),

@@ -31,6 +31,7 @@ __all__ = [
     "embed_tests",
     "p_value_with_replacement",
     "random_attributes",
+    "random_null",
     "run",
     "score",
     "separability",
@@ -355,15 +356,8 @@ def random_attributes(
     ValueError
         If test and pool are of different levels.
     """
-    if embedded.level != pool.level:
-        raise ValueError(f"the test is at level {embedded.level}, the pool at {pool.level}")
     rng = np.random.default_rng(seed)
-    kind_of = [dict(zip(embedded.words[s], embedded.kinds[s], strict=True)) for s in "AB"]
-    drawn = _draw([*kind_of[0].items(), *kind_of[1].items()], pool, n_sets, matched, rng)
-    units = embedded.targets / np.linalg.norm(embedded.targets, axis=1, keepdims=True)
-    x, y = np.split(units.astype(float) @ pool.directions.T, [embedded.n_x])
-    sizes = [len(each) for each in kind_of]
-    null = inference.random_attribute_null(x, y, *sizes, draws=drawn, rng=rng)
+    null = random_null(embedded, pool, n_sets, matched, rng)
     p_values = inference.permutation_p_values(
         _mean_by_word(null.x_scores, embedded.words["X"]),
         _mean_by_word(null.y_scores, embedded.words["Y"]),
@@ -371,6 +365,38 @@ def random_attributes(
         rng=rng,
     )
     return RandomAttributes(embedded.name, embedded.level, matched, null, p_values)
+
+
+def random_null(
+    embedded: EmbeddedTest,
+    pool: EmbeddedPool,
+    n_sets: int = 2_000,
+    matched: bool = True,
+    rng: np.random.Generator | int | None = None,
+) -> inference.RandomAttributeNull:
+    """Return scores and effect sizes of a test's targets with random words as attributes.
+
+    Parameters
+    ----------
+    embedded, pool, n_sets, matched
+        As for :func:`random_attributes`.
+    rng
+        Generator or seed of the draws.
+
+    Raises
+    ------
+    ValueError
+        If test and pool are of different levels.
+    """
+    if embedded.level != pool.level:
+        raise ValueError(f"the test is at level {embedded.level}, the pool at {pool.level}")
+    rng = np.random.default_rng(rng)
+    kind_of = [dict(zip(embedded.words[s], embedded.kinds[s], strict=True)) for s in "AB"]
+    drawn = _draw([*kind_of[0].items(), *kind_of[1].items()], pool, n_sets, matched, rng)
+    units = embedded.targets / np.linalg.norm(embedded.targets, axis=1, keepdims=True)
+    x, y = np.split(units.astype(float) @ pool.directions.T, [embedded.n_x])
+    sizes = [len(each) for each in kind_of]
+    return inference.random_attribute_null(x, y, *sizes, draws=drawn, rng=rng)
 
 
 def against_random(

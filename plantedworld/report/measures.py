@@ -5,12 +5,14 @@ import pandas
 
 import plantedworld
 from biaslib.report import (
-    COLOURS,
+    DOSE_COLOURS,
+    Check,
     Drawing,
     Panel,
     dots,
     interval_text,
     interval_texts,
+    judge_function,
     marked,
     signed,
     subplots,
@@ -18,7 +20,12 @@ from biaslib.report import (
 from plantedworld.studies import measures as study
 from plantedworld.studies.recovery import rank_within_signs
 
-MODELS = {"oracle": "oracle", "bert": "BERT", "clip": "CLIP", "count": "count of the corpus"}
+MODELS = {
+    "oracle": "oracle",
+    "bert": "tiny-BERT",
+    "clip": "tiny-CLIP",
+    "count": "count of the corpus",
+}
 STYLES = {
     "": "no picture",
     "twemoji": "new looks",
@@ -90,7 +97,8 @@ def strengths(doses: list[float], seed: int):
     """Draw the planted log-odds of roles and objects, a mark a dose."""
     order = planted_words(max(doses), seed)["word"].tolist()
     figure, axes = subplots(height=6.2)
-    for dose, colour, mark in zip(doses, COLOURS, "oDs", strict=False):
+    for dose, mark in zip(doses, "oDs", strict=False):
+        colour = DOSE_COLOURS[dose]
         values = planted_words(dose, seed, order).set_index("word").loc[order, "pictures"]
         axes.plot(values, np.arange(len(order)), mark, color=colour, label=f"dose {dose:g}", ms=5)
     axes.axvline(0, color="0.4", linewidth=1)
@@ -111,7 +119,7 @@ def recovery(scores: pandas.DataFrame, measures: list[str], models: list[str], d
     figure, axes = subplots(len(measures), len(doses), height=3.1 * len(measures), squeeze=False)
     for line, measure in zip(axes, measures, strict=True):
         for each, dose in zip(line, doses, strict=True):
-            for model, colour in zip(models, ("C0", "C1"), strict=False):
+            for model, colour in zip(models, ("C2", "C5"), strict=False):
                 rows = _rows(scores, measure, model, dose)
                 each.scatter(
                     rows["truth"], rows["value"], s=9, alpha=0.45, linewidths=0, color=colour,
@@ -151,7 +159,7 @@ def dose_response(summary: pandas.DataFrame, pairs: list[tuple[str, str]]):
     """Draw how much scores grow with the dose: their slope on the directions planted at dose 1."""
     figure, axes = subplots(1, len(pairs), height=3.3, squeeze=False, sharey=True)
     for each, (measure, model) in zip(axes[0], pairs, strict=True):
-        for name, colour, mark in ((model, "C0", "o"), ("oracle", "C1", "D")):
+        for name, colour, mark in ((model, "C2", "o"), ("oracle", "C5", "D")):
             found = _rows(summary, measure, name)
             means = study.over_seeds(found, "response")
             reach = [means["mean"] - means["low"], means["high"] - means["mean"]]
@@ -171,7 +179,8 @@ def dose_response(summary: pandas.DataFrame, pairs: list[tuple[str, str]]):
 def ranks(summary: pandas.DataFrame, rows: list[tuple[str, str, str, str]], doses=(1, 3)):
     """Draw rank correlations with the truth, a row each: label, measure, model, style."""
     figure, axes = subplots(height=0.5 * len(rows) + 1.3)
-    for dose, colour, shift in zip(doses, ("C1", "C0"), (0.14, -0.14), strict=False):
+    for dose, shift in zip(doses, (0.14, -0.14), strict=False):
+        colour = DOSE_COLOURS[dose]
         for place, (_, measure, model, style) in enumerate(rows):
             found = _rows(summary, measure, model, dose, style)
             mean = study.mean_over_seeds(found["rank"])
@@ -360,7 +369,7 @@ def better_than_exact(summary: pandas.DataFrame) -> str:
             alike.append(f"dose {dose}")
     if not better + alike:
         return "In this run the oracle ranks words better by C-ASC than any trained model does."
-    told = f"At {' and '.join(better or alike)}, CLIP's C-ASC ranks the words "
+    told = f"At {' and '.join(better or alike)}, tiny-CLIP's C-ASC ranks the words "
     told += "even *better* than" if better else "no worse, within the intervals, than"
     return (
         f"{told} that of the oracle, which knows the answer: its noise keeps the scores away "
@@ -409,7 +418,7 @@ def signs_sentence(chosen: pandas.DataFrame) -> str:
     return (
         "A score that knows nothing but the sign of each association has a rank correlation of "
         f"{signed(alone)} with the truth, more than some targets ask for. Within words of one "
-        f"sign, where it would have 0, the rank correlation of CLIP's C-ASC is {within}."
+        f"sign, where it would have 0, the rank correlation of tiny-CLIP's C-ASC is {within}."
     )
 
 
@@ -511,7 +520,8 @@ def panel(scores: pandas.DataFrame) -> Panel:
         "World (seed)": sorted({seed for _, seed, _ in cases}),
         "Dose": list(study.DOSES),
     }
-    return Panel("Scores beside the truth", choices, cases)
+    measure, seed, _ = (values[0] for values in choices.values())
+    return Panel("Scores beside the truth", choices, cases, (measure, seed, study.DOSES[-1]))
 
 
 def _drawing(rows: pandas.DataFrame, measure: str, seed: int, dose: float) -> Drawing:
@@ -521,11 +531,11 @@ def _drawing(rows: pandas.DataFrame, measure: str, seed: int, dose: float) -> Dr
     reach = 2.2 if measure == "c_asc" else 4.0
     marks = [
         *_guides(measure),
-        _dots(exact, 1) | {"label": "oracle: exact inference"},
-        _dots(trained, 0) | {"label": f"{model}, a trained model: one dot a word"},
+        _dots(exact, 4) | {"label": "oracle: exact inference"},
+        _dots(trained, 2) | {"label": f"{model}, a trained model: one dot a word"},
     ]
     if dose > 0:
-        marks.append(_named(exact, 1, reach) if trained.empty else _named(trained, 0, reach))
+        marks.append(_named(exact, 4, reach) if trained.empty else _named(trained, 2, reach))
     return Drawing(
         _panel_sentence(exact, trained, model, seed, dose),
         [mark for mark in marks if mark["x"]],
@@ -542,14 +552,15 @@ def _drawing(rows: pandas.DataFrame, measure: str, seed: int, dose: float) -> Dr
 def _guides(measure: str) -> list[dict]:
     """Return the marks of no association and, for scores in log-odds, of the truth."""
     zero = {"kind": "rule", "x": [0], "y": [0], "group": 5, "thin": True}
-    equal = {"kind": "line", "x": [-4, 4], "y": [-4, 4], "dashed": True, "group": 2}
+    equal = {"kind": "line", "x": [-4, 4], "y": [-4, 4], "dashed": True, "group": 5}
     return [zero] if measure == "c_asc" else [zero, equal | {"label": "score equal to the truth"}]
 
 
 def _dots(rows: pandas.DataFrame, group: int) -> dict:
     scored = rows.dropna(subset="value")
     x, y = (scored[column].round(2).tolist() for column in ("truth", "value"))
-    return {"kind": "dots", "x": x, "y": y, "group": group}
+    names = scored["word"].tolist() if "word" in scored else scored.index.tolist()
+    return {"kind": "dots", "x": x, "y": y, "group": group, "names": names}
 
 
 def _named(rows: pandas.DataFrame, group: int, reach: float) -> dict:
@@ -595,3 +606,24 @@ def _ideal(axes, measure: str) -> None:
         low, high = axes.get_xlim()
         axes.plot([low, high], [low, high], color="0.3", linestyle="--", linewidth=1.1)
         axes.set_xlim(low, high)
+
+
+def check_within(answer) -> Check:
+    """Judge two one-sided t tests: is a mean shown to lie within a bound?"""
+    cases = [
+        [0.05, -0.02, 0.10, 0.01, 0.04],  # near 0, and shown to be
+        [-0.9, 0.8, 0.4, -0.6, 0.5],  # near 0, not significant, and not shown
+        [0.10, 0.11, 0.12, 0.10, 0.11],  # surely not 0, and surely small
+        [0.02, 0.16, -0.08, 0.13, 0.02],  # within by a 90% interval, not by one of 95%
+        [0.065, 0.185, -0.035, 0.135, 0.075],  # within by the normal quantile, not by Student's
+        [-0.065, -0.185, 0.035, -0.135, -0.075],
+    ]
+    cases = [((values,), bool(_within(values))) for values in map(np.array, cases)]
+    hint = "the whole 90% interval, by the t distribution, must lie within, at both ends"
+    right = "an interval shows it; a large p-value would not."
+    return judge_function(answer, cases, hint, right=right)
+
+
+def _within(values: np.ndarray) -> bool:
+    found = study.mean_over_seeds(values, confidence=0.9)
+    return found["low"] >= -0.15 and found["high"] <= 0.15

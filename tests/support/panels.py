@@ -27,7 +27,10 @@ def choose(page, panel, *chosen) -> None:
     for (label, values), value in zip(panel.choices.items(), chosen, strict=True):
         place = str(values.index(value))
         slider = page.get_by_role("slider", name=label, exact=True)
-        if slider.count():
+        switch = page.get_by_role("switch", name=label, exact=True)
+        if switch.count():
+            switch.set_checked(value)
+        elif slider.count():
             slider.fill(place)
         else:
             page.get_by_role("combobox", name=label, exact=True).select_option(place)

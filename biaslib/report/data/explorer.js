@@ -102,8 +102,11 @@ document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
         if (value === null || mark.y[i] === null) continue;
         const x = axes.x(value), y = axes.y(mark.y[i]);
         const transform = `translate(${+x.toFixed(2)} ${+y.toFixed(2)})`;
-        yield made("path", { d: SHAPES[group(mark)], transform, class: className(mark) });
         const end = x > (axes.left + axes.right) / 2, text = (mark.text || [])[i];
+        const dot = made("path", { d: SHAPES[group(mark)], transform, class: className(mark) });
+        const name = (mark.names || [])[i] || text;
+        if (name) dot.append(made("title", {}, name));
+        yield dot;
         if (text) yield words(x + (end ? -8 : 8), y + 4, text, end ? "end" : "start", "word");
       }
     },
@@ -165,6 +168,8 @@ document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
     return node;
   }
 
+  const chosen = (control) => control.type === "checkbox" ? Number(control.checked) : control.value;
+
   // A table that was opened stays open when a choice changes.
   function draw() {
     const open = part("views").querySelector("details[open]") !== null;
@@ -174,7 +179,9 @@ document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
       control.setAttribute("aria-valuetext", name);
       control.previousElementSibling.textContent = name;
     });
-    const shown = data.cases[controls.map((control) => control.value).join(",")] || [];
+    const shown = (data.cases[controls.map(chosen).join(",")] || []).map((own) => ({
+      ...data.frames[own.frame], sentence: own.sentence, marks: own.marks.map((at) => data.marks[at]),
+    }));
     part("views").replaceChildren(...shown.map(view));
     part("views").querySelectorAll("details").forEach((each) => { each.open = open; });
     part("text").textContent = shown.map((each) => each.sentence).join(" ") || data.missing;

@@ -1,0 +1,215 @@
+"""Checks of exercises reject the misconceptions that they teach against, and accept any way there.
+
+Each exercise has wrong answers that people give, and right ones that look unlike the solution.
+"""
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from biaslib import inference
+from biaslib.published import counts
+from biaslib.report import foundations, ledger, published, text_encoders
+from plantedworld.report import measures
+from plantedworld.studies import measures as study
+
+
+def hands(x, y):
+    pooled = np.concatenate([x, y])
+    chosen = [list(each) for each in combinations(range(len(pooled)), len(x))]
+    first = np.array([pooled[each].mean() for each in chosen])
+    rest = np.array([np.delete(pooled, each).mean() for each in chosen])
+    return first - rest, np.mean(x) - np.mean(y)
+
+
+def no_ties(x, y):
+    differences, observed = hands(x, y)
+    return (differences > observed + 1e-12).mean()
+
+
+def both_sides(x, y):
+    differences, observed = hands(x, y)
+    return (np.abs(differences) >= abs(observed) - 1e-12).mean()
+
+
+def drawn_with_replacement(x, y):
+    rng, pooled = np.random.default_rng(0), np.concatenate([x, y])
+    drawn = rng.choice(pooled, (20_000, len(pooled)))
+    differences = drawn[:, : len(x)].mean(axis=1) - drawn[:, len(x) :].mean(axis=1)
+    return (differences >= np.mean(x) - np.mean(y) - 1e-12).mean()
+
+
+def one_more(x, y):
+    differences, observed = hands(x, y)
+    return (1 + (differences >= observed - 1e-12).sum()) / (1 + len(differences))
+
+
+def interval(values, confidence=0.9, quantile=stats.t.ppf):
+    n, mean = len(values), np.mean(values)
+    times = quantile(0.5 + confidence / 2, *([n - 1] if quantile is stats.t.ppf else []))
+    half = times * np.std(values, ddof=1) / np.sqrt(n)
+    return mean - half, mean + half
+
+
+def within(low, high):
+    return low >= -0.15 and high <= 0.15
+
+
+def verdicts(rule):
+    """Return a check of ten verdicts that are given by a rule for a row of the table."""
+    rows = ledger.ten_contracts().to_dict("records")
+    return lambda _: ledger.check_verdicts([rule(**row) for row in rows])
+
+
+def close(run, printed, margin, **_):
+    return "met" if abs(run - printed) <= margin + 1e-9 else "not met"
+
+
+def overlaps(low, high, printed, margin, **_):
+    return "met" if high >= printed - margin and low <= printed + margin else "not met"
+
+
+def no_interval_fails(low, high, printed, margin, **_):
+    inside = low >= printed - margin - 1e-9 and high <= printed + margin + 1e-9
+    outside = not (high >= printed - margin and low <= printed + margin)
+    return "met" if inside else "not met" if outside else "cannot be said"
+
+
+WRONG = {
+    "the value is near": (verdicts(close), None),
+    "the interval reaches the printed one": (verdicts(overlaps), None),
+    "no interval, so not met": (verdicts(no_interval_fails), None),
+    "deals that tie do not count": (foundations.check_deals, no_ties),
+    "large on either side": (foundations.check_deals, both_sides),
+    "dealt with replacement": (foundations.check_deals, drawn_with_replacement),
+    "the observed deal counted twice": (foundations.check_deals, one_more),
+    "only the direction of d": (
+        text_encoders.check_p_random,
+        lambda d, random: (1 + (random >= d).sum()) / (1 + len(random)),
+    ),
+    "a p-value of 0": (
+        text_encoders.check_p_random,
+        lambda d, random: (np.abs(random) >= abs(d)).mean(),
+    ),
+    "ties left out": (
+        text_encoders.check_p_random,
+        lambda d, random: (1 + (np.abs(random) > abs(d)).sum()) / (1 + len(random)),
+    ),
+    "the mean lies within": (measures.check_within, lambda values: abs(np.mean(values)) < 0.15),
+    "a large p-value shows it": (
+        measures.check_within,
+        lambda values: stats.ttest_1samp(values, 0).pvalue > 0.05,
+    ),
+    "an interval of 95%": (
+        measures.check_within,
+        lambda values: within(*interval(values, confidence=0.95)),
+    ),
+    "the normal quantile": (
+        measures.check_within,
+        lambda values: within(*interval(values, quantile=stats.norm.ppf)),
+    ),
+    "one end only": (measures.check_within, lambda values: interval(values)[1] <= 0.15),
+    "counts that divide exactly": (
+        published.check_sizes,
+        lambda percent, most: [n for n in range(1, most + 1) if percent * n % 100 == 0],
+    ),
+    "a nearest count always exists": (
+        published.check_sizes,
+        lambda percent, most: [
+            n for n in range(1, most + 1) if abs(percent * n / 100 - round(percent * n / 100)) < 0.5
+        ],
+    ),
+    "rounded to whole percents": (
+        published.check_sizes,
+        lambda percent, most: [
+            n
+            for n in range(1, most + 1)
+            if round(100 * round(percent * n / 100) / n) == round(percent)
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("check", "answer"), WRONG.values(), ids=WRONG)
+def test_a_wrong_answer_is_not_yet_right(check, answer):
+    assert not check(answer).passed
+
+
+RIGHT = {
+    "the package's own test": (
+        foundations.check_deals,
+        lambda x, y: inference.permutation_test(list(x), list(y)).p_value,
+    ),
+    "sums of one hand, an array of NumPy": (
+        foundations.check_deals,
+        lambda x, y: np.float64(
+            sum(
+                sum(hand) >= x.sum() - 1e-9 for hand in combinations(np.concatenate([x, y]), len(x))
+            )
+            / comb(len(x) + len(y), len(x))
+        ),
+    ),
+    "a loop over the sets": (
+        text_encoders.check_p_random,
+        lambda d, random: (1 + sum(abs(each) >= abs(d) for each in random)) / (1 + len(random)),
+    ),
+    "an array of one p-value": (
+        text_encoders.check_p_random,
+        lambda d, random: np.asarray((1 + (np.abs(random) >= abs(d)).sum()) / (1 + len(random))),
+    ),
+    "two one-sided tests": (
+        measures.check_within,
+        lambda values: (
+            max(
+                stats.ttest_1samp(values, -0.15, alternative="greater").pvalue,
+                stats.ttest_1samp(values, 0.15, alternative="less").pvalue,
+            )
+            < 0.05
+        ),
+    ),
+    "NumPy's own truth": (
+        measures.check_within,
+        lambda values: np.all(
+            [abs(study.mean_over_seeds(values, confidence=0.9)[end]) <= 0.15 for end in ENDS]
+        ),
+    ),
+    "an array of sizes": (
+        published.check_sizes,
+        lambda percent, most: np.array(
+            [n for n in range(1, most + 1) if counts.possible_counts(percent, n)]
+        ),
+    ),
+    "printed and read": (
+        published.check_sizes,
+        lambda percent, most: [
+            n
+            for n in range(1, most + 1)
+            if f"{percent:.2f}" in {f"{100 * k / n:.2f}" for k in range(n + 1)}
+        ],
+    ),
+}
+ENDS = ("low", "high")
+
+
+@pytest.mark.parametrize(("check", "answer"), RIGHT.values(), ids=RIGHT)
+def test_a_right_answer_is_right_whatever_its_form(check, answer):
+    found = check(answer)
+    assert found.passed, repr(found)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        foundations.check_deals,
+        text_encoders.check_p_random,
+        measures.check_within,
+        published.check_sizes,
+    ],
+)
+def test_a_function_that_stops_gets_a_hint_and_no_error(check):
+    found = check(lambda *given: given[0] + None)
+    assert not found.passed
+    assert "stops with a TypeError" in found.message

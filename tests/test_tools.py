@@ -1,0 +1,95 @@
+"""Tools for readers' machines and for the book's links: what they say, and their exit status."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+import check  # noqa: E402
+import links  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    ("found", "state", "words"),
+    [
+        (check.python((3, 9, 1)), "FAILS", "3.10 is the least"),
+        (check.python((3, 11, 2)), "ok", "Python 3.11.2"),
+        (check.python((3, 13, 0)), "note", "asks for 3.11"),
+        (check.disk(3 * 10**9, installed=False), "FAILS", "3.0 GB free"),
+        (check.disk(3 * 10**9, installed=True), "ok", "to build takes about 2 GB"),
+        (check.memory(10**9), "note", "1 GB of memory"),
+        (check.memory(None), "note", "does not say"),
+        (check.gpu("Tesla T4, 15360 MiB"), "ok", "Tesla T4"),
+        (check.gpu(None), "note", "'planted' needs none"),
+        (check.versions({}, {}), "note", "not installed: numpy"),
+        (check.versions(dict.fromkeys(check.MAIN, "1"), {"numpy": "1"}), "ok", "all 1 packages"),
+        (check.versions(dict.fromkeys(check.MAIN, "1+cpu"), {"torch": "1"}), "ok", "tested"),
+        (
+            check.versions(dict.fromkeys(check.MAIN, "1"), {"torch": "2"}),
+            "note",
+            "torch 1 (tested: 2)",
+        ),
+    ],
+)
+def test_what_is_found_is_said_in_words(found, state, words):
+    assert found.state == state
+    assert words in found.words
+
+
+def test_a_machine_on_which_something_is_missing_fails(monkeypatch, capsys):
+    monkeypatch.setattr(check, "findings", lambda: [check.python((3, 11, 2)), check.gpu(None)])
+    assert check.main() == 0
+    monkeypatch.setattr(check, "findings", lambda: [check.disk(0, installed=True)])
+    assert check.main() == 1
+    assert "FAILS  0.0 GB free" in capsys.readouterr().out
+
+
+def test_everything_is_looked_at_here():
+    found = list(check.findings())
+    assert len(found) == 7
+    assert {each.state for each in found} <= {"ok", "note", "FAILS"}
+
+
+def test_pins_are_read_from_the_requirements():
+    pins = check.tested((ROOT / "requirements.txt").read_text(encoding="utf-8"))
+    assert len(pins) > 100
+    assert {"numpy", "torch", "jupyter-book"} <= set(pins)
+
+
+def test_links_are_found_where_they_stand(tmp_path):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "README.md").write_text(
+        "See <https://a.org/x>, and https://github.com/YOUR_ACCOUNT."
+    )
+    (tmp_path / "book" / "references.bib").write_text("@a{b,\n doi = {10.1/ab}\n}")
+    cell = {"cell_type": "markdown", "source": ["[x](https://a.org/x#part)."]}
+    (tmp_path / "notebooks" / "n.ipynb").write_text(json.dumps({"cells": [cell]}))
+    assert links.places(tmp_path) == {
+        "https://a.org/x": ["README.md", "notebooks/n.ipynb"],
+        "https://doi.org/10.1/ab": ["book/references.bib"],
+    }
+
+
+def test_what_is_gone_fails_and_what_refuses_is_left_to_a_person(tmp_path, monkeypatch, capsys):
+    (tmp_path / "README.md").write_text("https://a.org/gone https://a.org/shy https://a.org/well")
+    answers = {"gone": "404", "shy": "403", "well": ""}
+    monkeypatch.setattr(
+        links.addresses, "asked", lambda url, page: {"problem": answers[url.split("/")[-1]]}
+    )
+    assert links.main(tmp_path) == 1
+    told = capsys.readouterr().out
+    assert "gone: https://a.org/gone: 404 (README.md)" in told
+    assert "not sure: https://a.org/shy: 403" in told
+    assert "1 of 3 outside addresses answer" in told
+    answers["gone"] = ""
+    assert links.main(tmp_path) == 0
+
+
+def test_the_book_links_to_other_sites_from_many_pages():
+    found = links.places()
+    assert len(found) > 20
+    assert not [each for each in found if "YOUR_ACCOUNT" in each]

@@ -1,0 +1,48 @@
+"""Draw the picture that a link to the book shows where links are previewed: static/social.png.
+
+``python tools/social_image.py`` runs the chapter on text encoders once more (some minutes) and
+draws its four steps at 1200 by 630 pixels. The counts stand in the file as text, so that a test can
+compare them with the page.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from biaslib import models, report, stimuli  # noqa: E402
+from biaslib.report import text_encoders as plots  # noqa: E402
+from biaslib.runtime import Store  # noqa: E402
+from biaslib.stimuli import pool  # noqa: E402
+from biaslib.studies import text_encoders as study  # noqa: E402
+
+IMAGE = ROOT / "static" / "social.png"
+TITLE = "What is left of {n} tests of social bias on a real text encoder"
+
+
+def run():
+    """Return scores and their places among random attribute sets, as the chapter computes them."""
+    encoder, store = models.load("all-MiniLM-L6-v2"), Store()
+    names = stimuli.association_tests(study1=True)["name"].tolist()
+    scores, embedded = study.run(encoder, names, store=store, seed=2021, n_bootstrap=200)
+    words = pool.word_pool(1_000, exclude=stimuli.all_words(), rng=2021)
+    pools = study.embed_pools(encoder, words, store=store)
+    return scores, study.against_random(scores, embedded, pools, seed=2021)[0]
+
+
+def draw(scores, placed, path: Path = IMAGE) -> None:
+    """Write the picture."""
+    report.use_style()
+    figure = plots.four_steps(scores, placed, width=10)
+    figure.set_size_inches(10, 5.25)
+    figure.set_facecolor("white")
+    figure.suptitle(TITLE.format(n=len(scores)), size=19, weight="bold")
+    figure.supxlabel("Measuring Social Bias in Vision-Language Models", size=13, color="0.3")
+    counts = json.dumps(plots.four_counts(scores, placed))
+    figure.savefig(path, dpi=120, metadata={"Comment": counts, "Software": None})
+
+
+if __name__ == "__main__":
+    draw(*run())
