@@ -143,7 +143,7 @@ def _draw_stated(axes) -> None:
         axes.text(x, y - 0.25, words, ha="center", va="center", fontsize=10, fontweight=bold)
         how = row.how.replace(", ", ",\n")
         axes.text(x, y + 0.16, how, ha="center", va="center", fontsize=9, linespacing=1.0)
-    names = ["pre-training (Figure 2)", "language (Figure 3)", "picture (Figure 4)"]
+    names = ["pre-training (Figure 2)", "language (Figure 3)", "vision (Figure 4)"]
     axes.set_xticks(range(len(names)), names)
     axes.set_yticks(range(len(entities)), entities)
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
@@ -333,9 +333,11 @@ def leaning_sentence(scores: pandas.DataFrame) -> str:
             f"{(rows['value'] < 0).sum()} to men; for {wide} the interval leaves out 0"
         )
 
-    shift = bias.loc[bias["level"] == "S_PT", "value"]
+    shifts = bias[bias["level"] == "S_PT"]
+    shift, first = shifts["value"], shifts.iloc[0]
+    model = shown_model(first["model"], first["profile"])
     return (
-        f"In this run: language, {signs('S_L')}; vision, {signs('S_V')}. Pre-training shifted "
+        f"{model}: language, {signs('S_L')}; vision, {signs('S_V')}. Pre-training shifted "
         f"{(shift < 0).sum()} of {len(shift)} entities towards men."
     )
 
@@ -354,11 +356,12 @@ def quoted_table(scores: pandas.DataFrame, tests: pandas.DataFrame) -> pandas.Da
     if tests.empty:
         return table
     kept = tests.set_index("entity").reindex(table["entity"])
-    columns = ["entity", "P, woman", "P, man", "B", "95% interval of B"]
-    p_values = {"p": kept["p_value"], "p, Holm": kept["p_holm"]}
-    return table[columns].assign(
-        **{name: each.map(_p).to_numpy() for name, each in p_values.items()}
-    )
+    shown = table[["entity", "P, woman", "P, man", "B", "95% interval of B", "images"]]
+    texts = {name: kept[key].map(_p).to_numpy() for name, key in P_VALUES.items()}
+    return shown.assign(**texts)
+
+
+P_VALUES = {"p": "p_value", "p, Holm": "p_holm"}
 
 
 def _p(p_value: float) -> str:
@@ -426,9 +429,10 @@ def share_sentence(found: pandas.DataFrame, chosen: str = "gendered") -> str:
     kept = found[found["test"] == chosen].set_index(["level", "statistic"])
     agrees = kept.loc[("S_L, no image", "agrees with the label")]
     shifted = kept.loc[("S_PT", "towards men")]
+    model = shown_model(agrees["model"], agrees["profile"])
     return (
-        f"The sign of B agrees with the label for {_counted(agrees)}; the bias score is lower than "
-        f"the text-only model's, that is, shifted towards men, for {_counted(shifted)}."
+        f"The sign of B of {model} agrees with the label for {_counted(agrees)}; the bias score is "
+        f"lower than the text-only model's, that is, shifted towards men, for {_counted(shifted)}."
     )
 
 

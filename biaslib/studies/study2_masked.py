@@ -802,7 +802,7 @@ def per_image(asked: pandas.DataFrame) -> pandas.DataFrame:
     log_p = _own_log_p(asked).reset_index()
     alone = log_p[log_p["image"] == ""].set_index("entity")["person"]
     shown = log_p[log_p["image"] != ""]
-    without = shown["entity"].map(alone)
+    without = shown["entity"].map(alone).astype(float)
     table = shown[["entity", "gender", "image"]].assign(
         **{
             "S_L(f)": shown["woman"] - shown["person"],
