@@ -841,7 +841,7 @@ def test_of_models_without_bias_the_exchange_test_rejects_far_too_many(site):
 
 def test_the_masked_models_reach_their_targets_over_forty_entities_and_five_seeds(site):
     """Set before the training: .9 for language, .8 for pre-training and images, at dose 3."""
-    found = shown("notebooks/study2_masked", "Targets at dose 3").set_index("score")
+    found = shown("notebooks/planted_study2_masked", "Targets at dose 3").set_index("score")
     least = {"S_L": 0.9, "S_L, no image": 0.9, "S_PT": 0.8, "S_V": 0.8}
     assert found["asked for"].astype(float).to_dict() == least
     reached = found["rank correlation"].astype(float)

@@ -1,14 +1,19 @@
 """Study 2: what is asked, stored and scored; images and entities that cannot be used; the truth."""
 
+import itertools
+import math
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
 from PIL import Image
+from scipy import stats
 
 import plantedworld
 from biaslib import datasets, stimuli
+from biaslib.ledger._claims_srinivasan2021 import CHECKS
+from biaslib.ledger._evidence import Evidence
 from biaslib.models import region_files
 from biaslib.models.images import Pictures, pictures
 from biaslib.report import study2_masked as plots
@@ -525,20 +530,181 @@ def test_the_table_of_the_method_is_the_papers_first():
     [
         lambda seen, unseen: np.log(np.mean([0.3, 0.1, 0.002]) / 0.1),
         lambda seen, unseen: np.mean(np.log(np.array(seen) / unseen)),
+        lambda seen, unseen: np.log(np.sum(seen) / unseen),
+        lambda seen, unseen: np.log(np.mean(seen)),
+        lambda seen, unseen: np.mean(seen) / unseen,
+    ],
+    ids=["constant", "other order", "sum", "not compared", "no logarithm"],
+)
+def test_wrong_visual_scores_are_not_right_yet(wrong):
+    assert not plots.check_order(wrong).passed
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        lambda seen, unseen: np.log(seen.mean() / unseen),
+        lambda seen, unseen: math.log(sum(seen) / len(seen)) - math.log(unseen),
+        lambda seen, unseen: np.log((seen / unseen).mean()),
+    ],
+    ids=["array", "plain Python", "mean of ratios"],
+)
+def test_the_visual_score_is_right_however_it_is_written(right):
+    assert plots.check_order(right).passed
+
+
+def shift(vl, text):
+    return vl["f"] - vl["m"] - (text["f"] - text["m"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda vl, text: -np.log(3),
+        lambda vl, text: -shift(vl, text),
+        lambda vl, text: vl["f"] - vl["m"],
+        lambda vl, text: (vl["f"] - vl["m"]) / (text["f"] - text["m"]),
+    ],
+    ids=["constant", "other sign", "one model", "ratio of the scores"],
+)
+def test_wrong_shifts_are_not_right_yet(wrong):
+    assert plots.check_shift(shift).passed
+    assert not plots.check_shift(wrong).passed
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [True] * 6,
+        [False] * 6,
+        [True, True, False, False, False, True],  # a larger score is a stronger tie
+        [False, True, True, False, False, True],  # an interval with 0 shows that there is none
+        [False, True, False, True, False, True],  # a score of 0 shows that there is none
+        [False, True, False, False, True, True],  # a visual score was learned from pictures
+        [0, 1, 0, 0, 0, 1],
+        "no, yes, no, no, no, yes",
     ],
 )
-def test_a_constant_and_the_other_order_are_not_right_yet(wrong):
-    assert not plots.check_order(wrong).passed
-    assert plots.check_order(lambda seen, unseen: np.log(np.mean(seen) / unseen)).passed
+def test_wrong_readings_of_a_report_are_not_right_yet(wrong):
+    assert not plots.check_readings(wrong).passed
+    assert plots.check_readings(np.array([False, True, False, False, False, True])).passed
 
 
-def test_a_constant_and_the_other_sign_are_not_right_yet():
-    def shift(vl, text):
-        return vl["f"] - vl["m"] - (text["f"] - text["m"])
+def test_the_report_of_the_exercise_is_consistent():
+    """What its solution says follows from the numbers that the exercise prints."""
+    assert np.log(0.32 / 0.11) == pytest.approx(1.07, abs=0.005)
+    assert np.log(0.00004 / 0.000008) == pytest.approx(1.61, abs=0.005)
+    assert np.log(0.15 / 0.19) == pytest.approx(-0.24, abs=0.005)
+    assert np.exp([1.07, -1.10, 0.61]) == pytest.approx([2.9, 1 / 3, 1.8], abs=0.05)
 
-    assert plots.check_shift(shift).passed
-    assert not plots.check_shift(lambda vl, text: -np.log(3)).passed
-    assert not plots.check_shift(lambda vl, text: -shift(vl, text)).passed
+
+def test_five_of_six_and_27_of_40_are_as_the_solution_says():
+    p_values = {k: stats.binomtest(*k).pvalue for k in ((5, 6), (26, 40), (27, 40))}
+    assert p_values[5, 6] == pytest.approx(7 / 32)
+    assert p_values[27, 40] < 0.05 < p_values[26, 40]
+
+
+# What the paper says
+
+
+def told(direction, size):
+    return {"women": size, "men": -size, "hardly differs": size / 9, "differs less": size / 9}[
+        direction
+    ]
+
+
+def as_stated(turned=()):
+    """Scores that do what the figure says of the text, but for some that are turned round."""
+    rows = []
+    for row in plots.stated().itertuples():
+        guess = {"briefcase": "men", "beer": "men", "apron": "women", "suit": "men"}
+        direction = guess[row.entity] if row.direction == "not stated" else row.direction
+        bias = told(direction, 2.0) * (-1 if (row.entity, row.level) in turned else 1)
+        middle = {"falls": -3.0, "rises": 3.0}.get(row.how.split()[0], 0.0)
+        middle = 0.0 if "falls with a" in row.how else middle
+        middle = middle if "both" in row.how else 0.0
+        values = {"S(f)": middle + bias / 2, "S(m)": middle - bias / 2, "B": bias}
+        for statistic, value in values.items():
+            bounds = {"value": value, "low": value - 0.1, "high": value + 0.1, "n": 12}
+            keys = {"test": row.entity, "level": row.level, "statistic": statistic}
+            rows.append(keys | bounds)
+    return pandas.DataFrame(rows)
+
+
+def answers_of(scores):
+    evidence = Evidence({}, scores)
+    numbers = {number for number, *_ in plots.STATED}
+    return {n: CHECKS[f"srinivasan2021/claim/{n}"](evidence).answer for n in numbers}
+
+
+def test_scores_as_the_figure_states_them_meet_the_claims_that_it_names():
+    assert set(answers_of(as_stated()).values()) == {"follows"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "entity", "level"),
+    [
+        (13, "briefcase", "S_PT"),
+        (14, "wine", "S_PT"),
+        (15, "purse", "S_PT"),
+        (17, "purse", "S_L"),
+        (21, "apron", "S_V"),
+        (22, "beer", "S_V"),
+    ],
+)
+def test_a_direction_turned_round_does_not_meet_its_claim(claim, entity, level):
+    assert answers_of(as_stated({(entity, level)}))[claim] != "follows"
+
+
+def test_every_entity_has_a_statement_of_every_source_with_its_words():
+    found = plots.stated()
+    assert len(found) == 18
+    assert found["entity"].drop_duplicates().tolist() == [
+        *("purse", "briefcase", "apron", "suit", "wine", "beer")
+    ]
+    assert found.groupby("entity")["level"].agg(list).map(tuple).unique().tolist() == [
+        ("S_PT", "S_L", "S_V")
+    ]
+    assert (found["quotation"].str.len() > 10).all()
+    assert plots.stated_entities("S_PT", "men") == "purse, briefcase, apron, wine and beer"
+
+
+def test_the_printed_probabilities_stand_beside_their_entities():
+    table = plots.printed_probabilities()
+    assert table.drop(columns="ratio").to_numpy().tolist() == [
+        [1, "purse", 0.0018, "briefcase", 0.4944],
+        [2, "briefcase", 0.067, "purse", 0.084],
+    ]
+    figure = plots.printed_figure()
+    above, below = ([text.get_text() for text in axes.texts] for axes in figure.axes)
+    assert above.count("← men") == 7
+    assert above.count("women →") == 3
+    assert below == ["0.0018", "0.4944", "0.067", "0.084"]
+
+
+# Tests with images as units
+
+
+def test_images_are_the_units_of_the_test_of_the_picture(store):
+    factors = [0.5, 1.0, 0.25, 0.75, 1.0, 1.0, 1.0, 1.0]
+    found = study.picture_tests(run(store, factors).answers).set_index("entity")
+    # Of six ways to call two of four pictures women's: .5, 1 | .25, .75 and what is as far apart.
+    pairs = list(itertools.combinations([0.5, 1.0, 0.25, 0.75], 2))
+    apart = [abs(sum(pair) / 2 - (2.5 - sum(pair)) / 2) for pair in pairs]
+    assert sorted(apart) == pytest.approx(sorted([0.25, 0.25, 0.0, 0.0, 0.5, 0.5]))
+    assert found.loc["purse", "p_value"] == pytest.approx(4 / 6)
+    assert found.loc["briefcase", "p_value"] == pytest.approx(1)
+    assert found["p_holm"].tolist() == pytest.approx([1, 1])
+    assert found["n"].tolist() == [4, 4]
+
+
+def test_shares_that_were_planted_are_not_tested(store):
+    shares = study.shares(run(store).scores)
+    assert "p against one half" not in plots.share_table(shares)
+    assert "p =" not in plots.share_sentence(shares, "all")
+    shares = shares.assign(profile="paper")
+    assert plots.share_table(shares)["p against one half"].notna().all()
+    assert "p = .500" in plots.share_sentence(shares, "all")
 
 
 def test_a_world_planted_in_one_place_has_no_shift_of_pre_training():
@@ -621,14 +787,17 @@ def test_without_a_photograph_the_captions_are_asked_and_what_is_missing_is_coun
     assert results.scores["test"].nunique() == 46
     twice = np.log(0.4 / 0.2)
     assert value(results, "purse", "S_L, no image", "S(f)")["value"] == pytest.approx(twice)
-    assert plots.image_table(given).to_numpy().tolist() == [[6, 0, 0]]
     assert plots.association_table(results.scores, "S_V")["S_V"].tolist() == [
         "no entity has images"
     ]
-    drawn = plots.association_bars(results.scores, "S_L").axes[0].texts[0].get_text()
-    assert drawn == "No entity has images: there is no S_L."
+    drawn = [axes.texts for axes in plots.association_bars(results.scores).axes]
+    assert [len(texts) for texts in drawn] == [0, 1, 1]
+    assert drawn[1][0].get_text() == "No entity has images: there is no S_L."
+    assert study.picture_tests(results.answers).empty
+    quoted = plots.quoted_table(results.scores, study.picture_tests(results.answers))
+    assert quoted["S_V"].tolist() == ["no entity has images"]
     assert plots.named_examples(study.named_instead(results.answers, given.entities), ["tie"]).empty
-    said = plots.leaning_sentence(results.scores, study.shares(results.scores))
+    said = plots.leaning_sentence(results.scores)
     assert "language, no entity has images; vision, no entity has images" in said
     assert "Images: none. In captions alone: 46 entities." in plots.run_sentence(given, results)
 
@@ -654,7 +823,7 @@ def test_half_of_the_pictures_are_named_and_counted_and_the_rest_is_scored(paper
     results = asked(given, store=store, n_resamples=10)
     assert value(results, "purse", "S_V", "S(f)")["value"] == pytest.approx(np.log(0.5))
     assert set(results.scores.query("level == 'S_V'")["test"]) == {"purse"}
-    said = plots.leaning_sentence(results.scores, study.shares(results.scores))
+    said = plots.leaning_sentence(results.scores)
     assert "vision, 0 of 1 entities lean to women" in said
 
 
@@ -712,3 +881,36 @@ def test_scores_without_a_picture_are_held_against_the_truth_with_one():
     told = verdicts.blind_sentence(pandas.concat(rows, ignore_index=True))
     assert "rank the truth of $S_V$ at 1.00" in told
     assert "correlation of $S_V$ is 0.00 (95% interval 0.00 to 0.00, 3 worlds)" in told
+
+
+def test_the_verdict_shows_ranks_above_their_targets_and_sizes_by_place():
+    keys = {"planted_in": "both", "dose": 3.0}
+    ranks = [
+        keys | {"level": level, "seed": seed, "rank": 0.9 + seed / 50}
+        for level in plots.SHOWN_LEVELS
+        for seed in (0, 1)
+    ]
+    sizes = [
+        {"planted_in": place, "level": level, "spread": spread, "oracle spread": exact}
+        for place, level, spread, exact in (
+            ("text", "S_L", 1.6, 2.3),
+            ("text", "S_V", 1.1, 1.4),
+            ("images", "S_L", 0.7, 0.0),
+            ("images", "S_V", 1.5, 2.3),
+        )
+    ]
+    table = pandas.DataFrame(ranks)
+    left, right = verdicts.verdict_plot(table, pandas.DataFrame(sizes)).axes
+    assert [line.get_ydata().tolist() for line in left.lines] == [[0.9, 0.92]] * 4
+    assert right.lines[0].get_ydata().tolist() == [2.3, 1.4, 0.0, 2.3]
+    assert right.lines[1].get_ydata().tolist() == [1.6, 1.1, 0.7, 1.5]
+    assert verdicts.rank_table(table)["S_V"].tolist() == [0.9, 0.92]
+
+
+def test_entities_planted_against_their_label_are_named():
+    forty = stimuli.entities().query("set == 'gendered'")
+    world = plantedworld.world(3, 0)
+    log_odds = recovery.planted_log_odds(forty["entity"].tolist(), world)
+    said = verdicts.label_sentence(log_odds, forty)
+    assert "38 of 40 entities were planted" in said
+    assert "helmet 0.03 and toolbox 0.12 go the other way" in said

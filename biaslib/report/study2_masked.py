@@ -5,18 +5,166 @@ from collections.abc import Sequence
 import numpy as np
 import pandas
 
-from biaslib import published
+from biaslib import ledger, published
 from biaslib.metrics import masked_lm
+from biaslib.published.reexamination import srinivasan2021
 from biaslib.report._check import Check, judge
-from biaslib.report._style import marked, subplots, words_alone
+from biaslib.report._style import marked, subplots
 from biaslib.report._tables import there_table
 from biaslib.report._text import interval_text, interval_texts, p_text
 from biaslib.studies import study2_masked as study
 
+PAPER = "srinivasan2021"
 WITH_IMAGES = ("S_L", "S_V")
+THREE_SOURCES = ("S_PT", *WITH_IMAGES)
 AGENT_NAMES = {"f": "woman", "m": "man"}
-SHOWN_LEVELS = ("S_PT", "S_L", "S_V", "S_L, no image")
+COLOURS = {"women": "C1", "men": "C0"}
+SHOWN_LEVELS = (*THREE_SOURCES, "S_L, no image")
 """The sources that are shown beside their truth."""
+
+NAMES = {"vl-bert": "VL-BERT", "visualbert": "VisualBERT", "bert": "BERT"}
+"""Models by their names in the registry; a planted one is called tiny."""
+
+
+# What the paper says
+
+
+STATED = (
+    (13, "S_PT", "men", "rises with both, more with a man", ("briefcase",)),
+    (15, "S_PT", "men", "rises with a man, falls with a woman", ("purse",)),
+    (14, "S_PT", "men", "falls with both, more with a woman", ("apron", "wine", "beer")),
+    (12, "S_PT", "not stated", "falls with both", ("suit",)),
+    (17, "S_L", "women", "rises with a woman, falls with a man", ("purse",)),
+    (19, "S_L", "not stated", "depends on the gender", ("briefcase", "apron", "beer")),
+    (20, "S_L", "hardly differs", "similar with both", ("suit", "wine")),
+    (21, "S_V", "women", "rises more with a woman", ("purse", "apron")),
+    (22, "S_V", "men", "rises more with a man", ("briefcase", "beer")),
+    (23, "S_V", "differs less", "than the other four", ("suit", "wine")),
+)
+"""What Sections 4.2 to 4.4 say of the six entities: the number of the claim in the ledger, the
+source, towards whom the bias score points, how, and of which entities."""
+
+
+def stated() -> pandas.DataFrame:
+    """Return what the paper's text states of every entity of its case study, by source.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row an entity and source: *entity*, *level*, *direction* (``women``, ``men``, ``hardly
+        differs``, ``differs less`` or ``not stated``), *how*; the *place* and the *quotation* in
+        the paper, and the *claim* in the ledger.
+
+    Examples
+    --------
+    >>> found = stated().set_index(["entity", "level"])["direction"]
+    >>> found["purse"].to_dict()
+    {'S_PT': 'men', 'S_L': 'women', 'S_V': 'women'}
+    """
+    claims = ledger.contracts().set_index("id")
+    rows = []
+    for number, level, direction, how, entities in STATED:
+        claim = claims.loc[f"{PAPER}/claim/{number}"]
+        said = {"place": claim["place"], "quotation": claim["quotation"], "claim": number}
+        row = {"level": level, "direction": direction, "how": how} | said
+        rows += [{"entity": entity} | row for entity in entities]
+    order = {name: at for at, name in enumerate(_case_study())}
+    found = pandas.DataFrame(rows)
+    keys = [found["entity"].map(order), found["level"].map(THREE_SOURCES.index)]
+    return found.iloc[np.lexsort(keys[::-1])].reset_index(drop=True)
+
+
+def _case_study() -> list[str]:
+    return published.table(PAPER, 2)["entity"].tolist()
+
+
+def stated_entities(level: str, direction: str) -> str:
+    """Return the entities of which the paper states a direction, as words of a sentence.
+
+    Examples
+    --------
+    >>> stated_entities("S_V", "men")
+    'briefcase and beer'
+    """
+    found = stated().query("level == @level and direction == @direction")["entity"].tolist()
+    return " and ".join(filter(None, [", ".join(found[:-1]), *found[-1:]]))
+
+
+def stated_table() -> pandas.DataFrame:
+    """Return :func:`stated` for reading."""
+    found = stated()
+    return pandas.DataFrame(
+        {
+            "entity": found["entity"],
+            "source": found["level"].map(study.SOURCES),
+            "towards": found["direction"],
+            "how": found["how"],
+            "in the paper": "“" + found["quotation"] + "”",
+            "where": found["place"],
+            "claim of the ledger": found["claim"],
+        }
+    )
+
+
+def printed_probabilities() -> pandas.DataFrame:
+    """Return the four probabilities that the paper prints, an image of its Table 3 a row."""
+    rows = published.table(PAPER, 3)
+    names = {"✓": "shown", "✗": "not shown"}
+    wide = rows.assign(there=rows["mark"].map(names)).pivot(
+        index="image", columns="there", values=["entity", "probability"]
+    )
+    columns = [(what, name) for name in names.values() for what in ("entity", "probability")]
+    found = wide[columns].set_axis(
+        [name if what == "entity" else f"P, {name}" for what, name in columns], axis=1
+    )
+    of_ratio = srinivasan2021.entity_against_image().set_index("image")["ratio"]
+    return found.join(of_ratio).rename_axis(columns=None).reset_index()
+
+
+def printed_figure():
+    """Draw what the paper prints: its stated directions, and the probabilities of its Table 3."""
+    figure, (above, below) = subplots(2, 1, height=6.8, height_ratios=[7.4, 2.6])
+    _draw_stated(above)
+    _draw_probabilities(below)
+    return figure
+
+
+def _draw_stated(axes) -> None:
+    """Draw a cell an entity and source, with an arrow towards the group and with the words."""
+    arrows = {"women": "women →", "men": "← men"}
+    found, entities = stated(), _case_study()
+    for row in found.itertuples():
+        x, y = THREE_SOURCES.index(row.level), entities.index(row.entity)
+        colour = COLOURS.get(row.direction, "0.6")
+        faint = 0.3 if row.direction in COLOURS else 0.08
+        axes.bar(x, 0.9, 0.96, y - 0.45, color=colour, alpha=faint, edgecolor="0.4", linewidth=0.6)
+        words = arrows.get(row.direction, row.direction)
+        bold = "bold" if row.direction in arrows else "normal"
+        axes.text(x, y - 0.25, words, ha="center", va="center", fontsize=10, fontweight=bold)
+        how = row.how.replace(", ", ",\n")
+        axes.text(x, y + 0.16, how, ha="center", va="center", fontsize=9, linespacing=1.0)
+    names = ["pre-training (Figure 2)", "language (Figure 3)", "vision (Figure 4)"]
+    axes.set_xticks(range(len(names)), names)
+    axes.set_yticks(range(len(entities)), entities)
+    axes.tick_params(length=0, labeltop=True, labelbottom=False)
+    axes.tick_params(axis="x", labelsize=10)
+    axes.set(xlim=(-0.5, 2.5), ylim=(len(entities) - 0.5, -0.5))
+    axes.spines[:].set_visible(False)
+
+
+def _draw_probabilities(axes) -> None:
+    """Draw the four probabilities of Table 3: hatched where the entity is not in the picture."""
+    rows, labels = printed_probabilities(), []
+    for at, row in rows.iterrows():
+        for step, (name, hatch) in enumerate((("shown", ""), ("not shown", "//"))):
+            value, y = row[f"P, {name}"], 2.4 * at + step
+            axes.barh(y, value, 0.8, color="0.75", hatch=hatch, edgecolor="0.25", linewidth=0.6)
+            axes.text(value + 0.006, y, f"{value:g}", va="center", fontsize=9.5)
+            labels.append((y, f"{row['image']}: {row[name]}, {name}"))
+    axes.set_yticks(*zip(*labels, strict=True), fontsize=10)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 0.58)
+    axes.set_xlabel("probability, by picture of Table 3", fontsize=10)
 
 
 def entity_table(entities: pandas.DataFrame) -> pandas.DataFrame:
@@ -30,20 +178,6 @@ def entity_table(entities: pandas.DataFrame) -> pandas.DataFrame:
             "set": entities["set"].to_numpy(),
         }
     )
-
-
-def image_table(inputs: study.Inputs) -> pandas.DataFrame:
-    """Return how many images show a woman, and a man, with how many entities."""
-    from biaslib import datasets
-
-    rows = pandas.DataFrame(columns=["entity", "gender"])
-    rows = rows if inputs.images is None else inputs.images.rows
-    counts = datasets.entity_balance(rows).set_index("entity")
-    names = inputs.pictured or counts.index
-    counts = counts.reindex(list(names), fill_value=0)
-    sizes = counts.groupby(["woman", "man"]).size().rename("entities").reset_index()
-    columns = {"woman": "images of women", "man": "images of men"}
-    return sizes.rename(columns=columns)[["entities", *columns.values()]]
 
 
 def there(inputs: study.Inputs) -> pandas.DataFrame:
@@ -66,7 +200,9 @@ def there(inputs: study.Inputs) -> pandas.DataFrame:
 
 def run_sentence(inputs: study.Inputs, results: study.Results) -> str:
     """Return which models were asked, and about what."""
-    (model, revision), (text_model, before) = results.weights.items()
+    (model, revision), (text_model, before) = (
+        (shown_model(name, inputs.profile), each) for name, each in results.weights.items()
+    )
     shown = "none"
     if inputs.images:
         rows = inputs.images.rows
@@ -75,6 +211,18 @@ def run_sentence(inputs: study.Inputs, results: study.Results) -> str:
         f"Model: {model} ({revision}); text-only model: {text_model} ({before}). "
         f"Images: {shown}. In captions alone: {results.scores['test'].nunique()} entities."
     )
+
+
+def shown_model(name: str, profile: str) -> str:
+    """Return what a model is called where its numbers stand: a planted one is tiny.
+
+    Examples
+    --------
+    >>> shown_model("vl-bert", "planted"), shown_model("vl-bert-large", "paper")
+    ('tiny-VL-BERT', 'vl-bert-large')
+    """
+    called = NAMES.get(name, name)
+    return f"tiny-{called}" if profile == "planted" else called
 
 
 # The structure of the paper's Table 1
@@ -102,16 +250,29 @@ def method_table() -> pandas.DataFrame:
 # The structure of the paper's Figures 2 to 5
 
 
-def association_bars(scores: pandas.DataFrame, level: str, chosen: str = "case study"):
-    """Draw S(E, f) and S(E, m) of a source, two bars an entity: Figures 2, 3 and 4 in structure.
+def association_bars(scores: pandas.DataFrame, levels: Sequence[str] = THREE_SOURCES):
+    """Draw S(E, f) and S(E, m), two bars an entity: Figures 2, 3 and 4 in structure, one below
+    the other.
 
     Whiskers are 95% intervals over images, where there are images.
     """
-    rows = _of(scores, level, chosen)
+    figure, panels = subplots(len(levels), 1, height=2.2 * len(levels), squeeze=False)
+    for axes, level in zip(panels[:, 0], levels, strict=True):
+        _draw_bars(axes, _of(scores, level, "case study"), level)
+    handles = {
+        h.get_label(): h for axes in panels[:, 0] for h in axes.containers if hasattr(h, "patches")
+    }
+    panels[0, 0].legend(handles.values(), handles.keys(), frameon=False, ncols=2, title="agent")
+    return _from(figure, scores)
+
+
+def _draw_bars(axes, rows: pandas.DataFrame, level: str) -> None:
     names = rows["test"].drop_duplicates().tolist()
     if not names:
-        return words_alone(f"No entity has images: there is no {level}.")
-    figure, axes = subplots(height=3.4)
+        axes.axis("off")
+        words = f"No entity has images: there is no {level}."
+        axes.text(0.02, 0.4, words, transform=axes.transAxes)
+        return
     for at, key in enumerate("fm"):
         colour, hatch = (("C1", ""), ("C0", "//"))[at]
         part = rows[rows["statistic"] == f"S({key})"].set_index("test").loc[names]
@@ -122,9 +283,7 @@ def association_bars(scores: pandas.DataFrame, level: str, chosen: str = "case s
         )  # fmt: skip
     axes.axhline(0, color="0.3", linewidth=0.9)
     axes.set_xticks(np.arange(len(names)), names, rotation=0 if len(names) < 9 else 60)
-    axes.set_ylabel(f"{_symbol(level)}(E, g), natural logarithm", parse_math=True)
-    axes.legend(frameon=False, ncols=2, title="agent")
-    return _from(figure, scores)
+    axes.set_ylabel(f"{_symbol(level)}(E, g)", parse_math=True)
 
 
 def association_table(scores: pandas.DataFrame, level: str, chosen="case study"):
@@ -152,19 +311,17 @@ def association_table(scores: pandas.DataFrame, level: str, chosen="case study")
     return found if found["images"].any() else found.drop(columns=["images", "95% interval of B"])
 
 
-def leaning_sentence(scores: pandas.DataFrame, shares: pandas.DataFrame) -> str:
-    """Return which way the entities of the case study lean, by source, and what six can say.
+def leaning_sentence(scores: pandas.DataFrame) -> str:
+    """Return which way the entities of the case study lean, by source.
 
     Parameters
     ----------
     scores
         Of :func:`biaslib.studies.study2_masked.scores`.
-    shares
-        Of :func:`biaslib.studies.study2_masked.shares`.
     """
-    chosen = "case study" if (scores["set"] == "case study").any() else "all"
-    bias = scores[(scores["statistic"] == "B") & (scores["set"].eq(chosen) | (chosen == "all"))]
-    asked = bias["test"].nunique()
+    bias = scores[scores["statistic"] == "B"]
+    if (bias["set"] == "case study").any():
+        bias = bias[bias["set"] == "case study"]
 
     def signs(level: str) -> str:
         rows = bias[bias["level"] == level]
@@ -176,35 +333,70 @@ def leaning_sentence(scores: pandas.DataFrame, shares: pandas.DataFrame) -> str:
             f"{(rows['value'] < 0).sum()} to men; for {wide} the interval leaves out 0"
         )
 
-    shift = (bias.loc[bias["level"] == "S_PT", "value"] < 0).sum()
-    tossed = shares.set_index(["test", "level"]).loc[(chosen, "S_PT"), "p_value"]
+    shifts = bias[bias["level"] == "S_PT"]
+    shift, first = shifts["value"], shifts.iloc[0]
+    model = shown_model(first["model"], first["profile"])
     return (
-        f"In this run: language, {signs('S_L')}; vision, {signs('S_V')}. Pre-training shifted "
-        f"{shift} of {asked} entities towards men. Tossing a coin for each entity gives a split as "
-        f"lopsided as {shift} to {asked - shift}, or more so, with a probability of {tossed:.2f}: "
-        f"{'six' if asked == 6 else asked} entities cannot say much on such a question."
+        f"{model}: language, {signs('S_L')}; vision, {signs('S_V')}. Pre-training shifted "
+        f"{(shift < 0).sum()} of {len(shift)} entities towards men."
     )
 
 
-def bias_bars(scores: pandas.DataFrame, level: str, chosen: str = "gendered"):
-    """Draw the bias score of every entity, sorted: Figure 5 in structure."""
-    rows = _of(scores, level, chosen).query("statistic == 'B'").sort_values("value")
-    looks = {"women": ("C1", ""), "men": ("C0", "//"), "": ("0.6", "")}
-    figure, axes = subplots(height=0.18 * len(rows) + 1.0)
-    place = pandas.Series(np.arange(len(rows)), index=rows["test"])
-    for label, (colour, hatch) in looks.items():
+def quoted_table(scores: pandas.DataFrame, tests: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what to quote of the visual scores: probabilities, B with its interval, and tests.
+
+    Parameters
+    ----------
+    scores
+        Of :func:`biaslib.studies.study2_masked.scores`.
+    tests
+        Of :func:`biaslib.studies.study2_masked.picture_tests`.
+    """
+    table = association_table(scores, "S_V")
+    if tests.empty:
+        return table
+    kept = tests.set_index("entity").reindex(table["entity"])
+    shown = table[["entity", "P, woman", "P, man", "B", "95% interval of B", "images"]]
+    texts = {name: kept[key].map(_p).to_numpy() for name, key in P_VALUES.items()}
+    return shown.assign(**texts)
+
+
+P_VALUES = {"p": "p_value", "p, Holm": "p_holm"}
+
+
+def _p(p_value: float) -> str:
+    return p_text(p_value).removeprefix("p ").removeprefix("= ")
+
+
+def bias_bars(scores: pandas.DataFrame):
+    """Draw the bias score of every entity, and how pre-training shifted it: Figure 5 in structure.
+
+    Both panels have the entities in the order of the first.
+    """
+    levels = ("S_L, no image", "S_PT")
+    order = _of(scores, levels[0], "gendered").query("statistic == 'B'").sort_values("value")
+    figure, panels = subplots(1, 2, height=0.19 * len(order) + 1.0, sharey=True)
+    for axes, level in zip(panels, levels, strict=True):
+        rows = _of(scores, level, "gendered").query("statistic == 'B'").set_index("test")
+        _draw_bias(axes, rows.loc[order["test"]])
+        axes.set_xlabel(_bias_axis(level), parse_math=True, fontsize=10)
+    panels[0].set_yticks(np.arange(len(order)), order["test"], fontsize=8.5)
+    panels[0].set_ylim(-0.7, len(order) - 0.3)
+    panels[0].legend(frameon=False, loc="lower right", fontsize=9)
+    return _from(figure, scores)
+
+
+def _draw_bias(axes, rows: pandas.DataFrame) -> None:
+    kinds = {"women": ("C1", ""), "men": ("C0", "//"), "": ("0.6", "")}
+    place = pandas.Series(np.arange(len(rows)), index=rows.index)
+    for label, (colour, hatch) in kinds.items():
         part = rows[rows["stereotype"] == label]
         if len(part):
             axes.barh(
-                place[part["test"]], part["value"], color=colour, hatch=hatch, edgecolor="0.25",
+                place[part.index], part["value"], color=colour, hatch=hatch, edgecolor="0.25",
                 linewidth=0.5, label=f"label: {label or 'none'}",
             )  # fmt: skip
     axes.axvline(0, color="0.3", linewidth=0.9)
-    axes.set_yticks(place, place.index, fontsize=8.5)
-    axes.set_xlabel(_bias_axis(level), parse_math=True)
-    axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.legend(frameon=False, loc="lower right")
-    return _from(figure, scores)
 
 
 def bias_table(scores: pandas.DataFrame, level: str, chosen: str = "gendered"):
@@ -216,8 +408,8 @@ def bias_table(scores: pandas.DataFrame, level: str, chosen: str = "gendered"):
 
 
 def share_table(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the shares with their intervals."""
-    return pandas.DataFrame(
+    """Return the shares with their intervals, and with tests where no share was planted."""
+    table = pandas.DataFrame(
         {
             "entities": found["test"],
             "source": found["level"].map(study.SOURCES),
@@ -228,6 +420,8 @@ def share_table(found: pandas.DataFrame) -> pandas.DataFrame:
             "p against one half": [p_text(p) if p == p else "–" for p in found["p_value"]],
         }
     )
+    planted = (found["profile"] == "planted").all()
+    return table.drop(columns="p against one half") if planted else table
 
 
 def share_sentence(found: pandas.DataFrame, chosen: str = "gendered") -> str:
@@ -235,18 +429,20 @@ def share_sentence(found: pandas.DataFrame, chosen: str = "gendered") -> str:
     kept = found[found["test"] == chosen].set_index(["level", "statistic"])
     agrees = kept.loc[("S_L, no image", "agrees with the label")]
     shifted = kept.loc[("S_PT", "towards men")]
+    model = shown_model(agrees["model"], agrees["profile"])
     return (
-        f"The sign of B agrees with the label for {_counted(agrees)}; the bias score is lower than "
-        f"the text-only model's, that is, shifted towards men, for {_counted(shifted)}."
+        f"The sign of B of {model} agrees with the label for {_counted(agrees)}; the bias score is "
+        f"lower than the text-only model's, that is, shifted towards men, for {_counted(shifted)}."
     )
 
 
 def _counted(row: pandas.Series) -> str:
     if not row["n"]:
         return "none, as no entity has one"
+    tested = "" if row["profile"] == "planted" else f", {p_text(row['p_value'])}"
     return (
         f"{row['count']} of {row['n']} entities ({row['value']:.0%}, 95% interval "
-        f"{row['low']:.0%} to {row['high']:.0%}, {p_text(row['p_value'])})"
+        f"{row['low']:.0%} to {row['high']:.0%}{tested})"
     )
 
 
@@ -267,21 +463,6 @@ def named_examples(named: pandas.DataFrame, entities: Sequence[str], n: int = 6)
             "P(named)": kept["named probability"].map(_probability),
             "ratio": kept["ratio"],
             "name fits the gender": kept["fits the gender"],
-        }
-    )
-
-
-def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
-    """Return how often another entity is named, by what was asked: one row a share."""
-    rows = [table.assign(asked=name) for name, table in found.items()]
-    table = pandas.concat(rows, ignore_index=True)
-    return pandas.DataFrame(
-        {
-            "asked": table["asked"],
-            "share": table["statistic"],
-            "count": [f"{c} of {n}" for c, n in zip(table["count"], table["n"], strict=True)],
-            "value": table["value"],
-            "95% interval": interval_texts(table),
         }
     )
 
@@ -329,15 +510,12 @@ def _wide(scores: pandas.DataFrame) -> pandas.DataFrame:
     return bias.pivot(index="test", columns="level", values="value")
 
 
-# Beside the truth
-
-
 # Checks of exercises
 
 
 def check_order(answer) -> Check:
     """Judge a function that returns S_V, on two sets of pictures."""
-    cases = [([0.3, 0.1, 0.002], 0.1), ([0.04, 0.25], 0.2)]
+    cases = [(np.array([0.3, 0.1, 0.002]), 0.1), (np.array([0.04, 0.25]), 0.2)]
     expected = [
         masked_lm.visual_association(np.log(seen), np.log(unseen)).score for seen, unseen in cases
     ]
@@ -354,6 +532,28 @@ def check_shift(answer) -> Check:
     hint = "take each agent's score, model against model, and then women less men"
     told = "it is the difference of the models' bias scores, either way you add up."
     return judge([answer(*case) for case in given], expected, hint, right=told)
+
+
+READINGS = (False, True, False, False, False, True)
+"""Whether each sentence of the exercise on a report follows from the report's scores."""
+
+
+def check_readings(answer) -> Check:
+    """Judge which of six sentences about a report of scores follow from it.
+
+    Examples
+    --------
+    >>> check_readings([True] * 6)
+    Not yet: 2 of 6 are right
+    """
+    given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
+    if len(given) != len(READINGS) or not all(isinstance(each, bool | np.bool_) for each in given):
+        return Check(False, "give True or False six times, in the order of the sentences")
+    right = sum(one == other for one, other in zip(given, READINGS, strict=True))
+    if right < len(READINGS):
+        return Check(False, f"{right} of {len(READINGS)} are right")
+    learned = "a score says what changed and by how much, not why, and not that nothing did."
+    return Check(True, learned)
 
 
 # Small parts
@@ -375,8 +575,8 @@ def _symbol(level: str) -> str:
 
 def _bias_axis(level: str) -> str:
     if level == "S_PT":
-        return "B of the vision-language model less B of the text-only one (B of $S_{PT}$)"
-    return "bias score B: to the right women, to the left men"
+        return "less B of the text-only model\n(B of $S_{PT}$)"
+    return "B in captions alone\n(← men, women →)"
 
 
 def _reach(part: pandas.DataFrame) -> np.ndarray | None:

@@ -44,6 +44,7 @@ __all__ = [
     "named_shares",
     "paper_inputs",
     "per_image",
+    "picture_tests",
     "pictured_entities",
     "readable",
     "run",
@@ -801,7 +802,7 @@ def per_image(asked: pandas.DataFrame) -> pandas.DataFrame:
     log_p = _own_log_p(asked).reset_index()
     alone = log_p[log_p["image"] == ""].set_index("entity")["person"]
     shown = log_p[log_p["image"] != ""]
-    without = shown["entity"].map(alone)
+    without = shown["entity"].map(alone).astype(float)
     table = shown[["entity", "gender", "image"]].assign(
         **{
             "S_L(f)": shown["woman"] - shown["person"],
@@ -812,6 +813,34 @@ def per_image(asked: pandas.DataFrame) -> pandas.DataFrame:
         }
     )
     return table.rename_axis(columns=None).reset_index(drop=True)
+
+
+def picture_tests(asked: pandas.DataFrame) -> pandas.DataFrame:
+    r"""Test, for each entity, whether the gender in the picture matters: images are the units.
+
+    The images of women and of men are relabelled in every way that there is, and the absolute
+    difference of their mean probabilities is compared,
+
+    .. math:: \Bigl| \operatorname{mean}_{I \in I_f} P_{VL}(E \mid I)
+              - \operatorname{mean}_{I \in I_m} P_{VL}(E \mid I) \Bigr|,
+
+    which is 0 where the bias score of ``S_V`` is. The paper has no test.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row an entity with images of both: *entity*; *n* images; *p_value*, two-sided;
+        *p_holm*, corrected for the number of entities.
+    """
+    rows = []
+    for entity, images in per_image(asked).groupby("entity", sort=False):
+        women, men = (images.loc[images["gender"] == g, "probability"] for g in GENDERS)
+        if len(women) and len(men):
+            found = inference.permutation_test(women, men, alternative="two-sided")
+            rows.append({"entity": entity, "n": len(images), "p_value": found.p_value})
+    table = pandas.DataFrame(rows, columns=["entity", "n", "p_value"])
+    adjusted = inference.adjust(table["p_value"], "holm") if len(table) else []
+    return table.assign(p_holm=adjusted)
 
 
 def shares(found: pandas.DataFrame) -> pandas.DataFrame:

@@ -9,8 +9,81 @@ from biaslib.report import Drawing, Panel, interval_text, interval_texts, marked
 from biaslib.report.study2_masked import SHOWN_LEVELS
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import partial_rank
+from plantedworld.studies.study2_masked import TARGETS
 
 PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
+
+
+def verdict_plot(recovered: pandas.DataFrame, apart: pandas.DataFrame, dose: float = 3):
+    """Draw what the scores find: the order of a planted bias, and not where it was planted.
+
+    Parameters
+    ----------
+    recovered
+        Of :func:`plantedworld.studies.study2_masked.recovery`.
+    apart
+        Of :func:`plantedworld.studies.study2_masked.kept_apart`.
+    dose
+        Of the rows of *recovered*.
+    """
+    figure, (left, right) = subplots(1, 2, height=3.4)
+    whole = recovered.query("planted_in == 'both' and dose == @dose")
+    for at, level in enumerate(SHOWN_LEVELS):
+        ranks = whole.loc[whole["level"] == level, "rank"]
+        left.plot([at] * len(ranks), ranks, "o", color="C0", alpha=0.6)
+        left.hlines(TARGETS[level], at - 0.3, at + 0.3, color="0.3", linestyle="--")
+    left.set_xticks(range(len(SHOWN_LEVELS)), [each.replace(", ", ",\n") for each in SHOWN_LEVELS])
+    left.set(ylim=(0, 1.02), ylabel="rank correlation with the truth")
+    left.set_title("Is the order found?", fontsize=10)
+    _draw_apart(right, apart)
+    return marked(figure)
+
+
+def _draw_apart(axes, apart: pandas.DataFrame) -> None:
+    """Draw the sizes of S_L and S_V in worlds planted in one place alone."""
+    names = [(place, level) for place in ("text", "images") for level in ("S_L", "S_V")]
+    for name, mark, colour, column in (
+        ("perfect model", "D", "C1", "oracle spread"),
+        ("tiny model", "o", "C0", "spread"),
+    ):
+        sizes = apart.groupby(["planted_in", "level"])[column].mean().reindex(names)
+        axes.plot(range(len(names)), sizes, mark, color=colour, label=name)
+    labels = {"text": "captions", "images": "pictures"}
+    axes.set_xticks(
+        range(len(names)), [f"{level}\n{labels[place]}\nalone" for place, level in names]
+    )
+    axes.set(xlim=(-0.5, 3.5), ylabel="size of B (root mean square)")
+    axes.set_ylim(bottom=-0.05)
+    axes.set_title("Is the place told apart?", fontsize=10)
+    axes.legend(frameon=False, fontsize=9)
+
+
+def rank_table(recovered: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
+    """Return the rank correlation with the truth of every source and world."""
+    whole = recovered.query("planted_in == 'both' and dose == @dose")
+    wide = whole.pivot(index="seed", columns="level", values="rank")
+    return wide[list(SHOWN_LEVELS)].rename_axis(columns=None).reset_index()
+
+
+def label_sentence(found: pandas.DataFrame, entities: pandas.DataFrame) -> str:
+    """Return for how many entities a world was planted with the direction of the label.
+
+    Parameters
+    ----------
+    found
+        Of :func:`plantedworld.studies.study2_masked.planted_log_odds`.
+    entities
+        With the columns *entity* and *stereotype*.
+    """
+    labels = entities.set_index("entity")["stereotype"].map({"women": 1, "men": -1})
+    log_odds = found["S_L, no image"]
+    others = log_odds[np.sign(log_odds) != labels.reindex(log_odds.index)]
+    listed = " and ".join(f"{name} {signed(value)}" for name, value in others.items())
+    against = f"; {listed} go the other way" if len(others) else ""
+    return (
+        f"In this world {len(log_odds) - len(others)} of {len(log_odds)} entities were planted "
+        f"with the direction of their label{against}."
+    )
 
 
 def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str] = SHOWN_LEVELS):
@@ -85,6 +158,21 @@ def target_sentence(found: pandas.DataFrame) -> str:
         for row in missed.itertuples()
     )
     return f"{len(judged) - len(missed)} of {len(judged)} targets are reached. Missed: {listed}."
+
+
+def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
+    """Return how often another entity is named, by what was asked: one row a share."""
+    rows = [table.assign(asked=name) for name, table in found.items()]
+    table = pandas.concat(rows, ignore_index=True)
+    return pandas.DataFrame(
+        {
+            "asked": table["asked"],
+            "share": table["statistic"],
+            "count": [f"{c} of {n}" for c, n in zip(table["count"], table["n"], strict=True)],
+            "value": table["value"],
+            "95% interval": interval_texts(table),
+        }
+    )
 
 
 def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
