@@ -14,6 +14,7 @@ from biaslib.studies.own_model._audit import (
     Audit,
     audit,
     capabilities,
+    chosen_data,
     chosen_parts,
     summary,
 )
@@ -21,6 +22,7 @@ from biaslib.studies.own_model._folder import OwnFolder, read_folder
 from biaslib.studies.own_model._grounding import Looking, caption_check, describe, looking
 from biaslib.studies.own_model._nulls import balanced_preference, contrast, random_attributes
 from biaslib.studies.own_model._parts import LISTS, PARTS, QUOTED, Part, Setting
+from biaslib.studies.own_model._plan import DoesNotFitError, Plan, plan
 
 __all__ = [
     "LEVEL",
@@ -29,19 +31,23 @@ __all__ = [
     "QUOTED",
     "Audit",
     "CapabilityError",
+    "DoesNotFitError",
     "Looking",
     "OwnFolder",
     "Part",
+    "Plan",
     "Setting",
     "audit",
     "balanced_preference",
     "capabilities",
     "caption_check",
+    "chosen_data",
     "chosen_parts",
     "contrast",
     "describe",
     "example",
     "looking",
+    "plan",
     "random_attributes",
     "read_folder",
     "summary",

@@ -25,7 +25,7 @@ from biaslib.studies.own_model._folder import OwnFolder, read_folder
 from biaslib.studies.own_model._parts import Part, Setting
 from biaslib.studies.scores import COLUMNS, tidy
 
-__all__ = ["LEVEL", "Audit", "audit", "capabilities", "chosen_parts", "summary"]
+__all__ = ["LEVEL", "Audit", "audit", "capabilities", "chosen_data", "chosen_parts", "summary"]
 
 LEVEL = 0.05
 """Of the whole report: the probability that it claims anything where there is nothing."""
@@ -46,7 +46,7 @@ class Audit:
     own
         The model.
     profile
-        ``planted`` says nothing of photographs.
+        Whose stimuli: those of ``planted`` say nothing of photographs.
     scores
         The tidy scores of all parts that were run, with their *part*; *model* is what was asked
         for. Rows with a *p_value* are the questions that were asked; *p_holm* is corrected over all
@@ -128,6 +128,7 @@ def capabilities(own: OwnModel) -> pandas.DataFrame:
     rows = [
         (part.study, part.name, part.needs, not part.missing(own), part.missing(own))
         for part in _parts.PARTS
+        if not part.superseded(own)
     ]
     return pandas.DataFrame(rows, columns=["study", "part", "needs", "possible", "missing"])
 
@@ -159,7 +160,7 @@ def audit(
     profile: str | None = None,
     device: str | None = None,
     store: runtime.Store | None = None,
-    folder: OwnFolder | str | Path | None = None,
+    data: OwnFolder | str | Path | None = None,
     parts: Sequence[str] | None = None,
 ) -> Audit:
     """Run the parts that a model can do, and say why the others were not.
@@ -174,15 +175,16 @@ def audit(
     given
         A loaded model, or what :func:`biaslib.models.own.load_own` takes.
     profile
-        ``planted``: scenes and captions of the planted world, without a network. ``paper``: the
-        data of the studies below ``BIASLIB_DATA``. ``None`` takes that of the run.
+        ``planted`` never asks the hub for a model; ``paper`` does. ``None`` takes that of the run.
     device
         Where the model runs.
     store
         Where its answers are kept, by its name and revision; ``None`` takes the one of the run.
-    folder
-        Pictures of one's own for study 3 (:func:`read_folder`); of the other studies the parts
-        without pictures are run.
+    data
+        ``planted``: scenes of the planted world; ``released``: the data sets of the studies below
+        ``BIASLIB_DATA``; else a folder of pictures of one's own (:func:`read_folder`), which study
+        3 takes: of the other studies the parts without pictures are run. None takes the first in
+        the profile ``planted``, and the second in ``paper``.
     parts
         Names of parts or studies; None for all.
 
@@ -196,27 +198,41 @@ def audit(
         If the folder is not sound: see :func:`read_folder`.
     """
     chosen = runtime.profile(profile)
-    if isinstance(folder, str | Path):
-        folder = read_folder(folder)
+    stimuli, folder = chosen_data(data, chosen)
     own = given if isinstance(given, OwnModel) else load_own(given, chosen, device)
     _require_any(own)
     store = store or runtime.Store()
-    wanted = chosen_parts(parts)
-    looking, notes = _looking(own, chosen, store, folder, wanted)
-    setting = Setting(chosen, store, folder, looking)
+    possible = [part for part in _parts.PARTS if not part.superseded(own)]
+    wanted = [part for part in chosen_parts(parts) if part in possible]
+    looking, notes = _looking(own, stimuli, store, folder, wanted)
+    setting = Setting(stimuli, store, folder, looking)
     tables, not_run = [], []
     for part in progress(wanted, "audits"):
         try:
             tables.append(_scores(part, own, setting))
         except Exception as error:  # the other parts run, and the page names this one
             not_run.append((part.study, part.name, *_reason(error)))
-    left = [(p.study, p.name, "not asked for", "not asked for") for p in _parts.PARTS]
-    names = {part.name for part in wanted}
-    not_run += [row for row in left if row[1] not in names]
+    left = [part for part in possible if part not in wanted]
+    not_run += [(part.study, part.name, "not asked for", "not asked for") for part in left]
     table = pandas.DataFrame(not_run, columns=["study", "part", "reason", "kind"])
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     notes += list(folder.notes) if folder is not None else []
-    return Audit(own, chosen, corrected(tables), table, now, looking, folder, tuple(notes))
+    return Audit(own, stimuli, corrected(tables), table, now, looking, folder, tuple(notes))
+
+
+def chosen_data(data: Any, profile: str) -> tuple[str, OwnFolder | None]:
+    """Return the profile whose stimuli are taken, and the folder of one's own if there is one.
+
+    With a folder, sentences are those of the tests, as the planted world has them too.
+    """
+    if data is None:
+        return profile, None
+    if isinstance(data, OwnFolder):
+        return "planted", data
+    named = {"planted": "planted", "released": "paper"}
+    if str(data) in named:
+        return named[str(data)], None
+    return "planted", read_folder(data)
 
 
 def _require_any(own: OwnModel) -> None:

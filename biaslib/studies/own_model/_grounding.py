@@ -140,7 +140,6 @@ def caption_check(
     return _counted(head, scores, dataset)
 
 
-
 def _pairs(captions: Sequence[str]) -> np.ndarray:
     """Return pairs of places with different captions, at random but always the same: (p, 2)."""
     waiting = np.random.default_rng(0).permutation(len(captions)).tolist()

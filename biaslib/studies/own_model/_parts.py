@@ -7,6 +7,7 @@ together. Rows without one describe.
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,10 @@ LISTS = (
 test, its two sets, and the kind of caption (none: "a photo of" with the word)."""
 
 SEVERAL_A_WORD = 64
+
+MATCHED_PER_CELL = 6
+"""Portraits of each gender in each tone of the planted world where each is read with each caption:
+60 in all."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +110,13 @@ class Part:
     head: str = ""
     instead: str = ""
 
+    def superseded(self, own: OwnModel) -> bool:
+        """Return whether another part asks the model the same in a better way."""
+        return self.instead in getattr(own.model, "capabilities", ())
+
     def missing(self, own: OwnModel) -> str:
         """Return what the model lacks for this part, or an empty string."""
         there = getattr(own.model, "capabilities", ())
-        if self.instead in there:
-            return f"the model can {self.instead}, and is asked that way"
         return "" if self.needs in there else f"the model does not {self.needs}"
 
     def refused(self, own: OwnModel, setting: Setting) -> str:
@@ -224,7 +231,13 @@ def innocent_things(profile: str) -> list[str]:
 def _text_model(own: OwnModel, setting: Setting, given: masked.Inputs) -> Any:
     """Return the text model that a model of study 2 began from; the model itself if unknown."""
     began = own.registered in ("vl-bert", "visualbert", "vilbert", *masked.TEXT_MODELS)
-    return models.load(**given.text_model) if began else own.model
+    known = setting.profile == "paper" or _is_planted(own)
+    return models.load(**given.text_model) if began and known else own.model
+
+
+def _is_planted(own: OwnModel) -> bool:
+    """Return whether a model is a checkpoint of the planted world."""
+    return isinstance(own.checkpoint, Path) and (own.checkpoint / "card.json").is_file()
 
 
 def _bias_rows(bias: pandas.DataFrame, innocent: pandas.Series):
@@ -255,8 +268,7 @@ def _portraits(head: str):
         people = given.people["person"].to_numpy() if "person" in given.people else None
         scores = _similarities(own.model, head, given.portraits, texts, setting.store)
         tables = [
-            _facet(scores, members, people, table, facet)
-            for facet, members in given.groups.items()
+            _facet(scores, members, people, table, facet) for facet, members in given.groups.items()
         ]
         found = pandas.concat(tables, ignore_index=True)
         names = {"study": clip_audit.STUDY, "profile": given.profile, "dataset": given.dataset}
@@ -267,10 +279,10 @@ def _portraits(head: str):
 
 def _given(own: OwnModel, setting: Setting, head: str) -> clip_audit.Inputs:
     if setting.folder is None:
-        few = {"n_per_cell": 10} if head == "matching" else {}
+        few = {"n_per_cell": MATCHED_PER_CELL} if head == "matching" else {}
         return clip_audit.inputs(setting.profile, **few)
-    planted = setting.profile == "planted"
-    words = innocent_things(setting.profile)
+    planted = _is_planted(own)
+    words = innocent_things("planted" if planted else "paper")
     captions = [stimuli.caption(word, "object") for word in words]
     innocent = pandas.DataFrame({"word": words, "caption": captions})
     return setting.folder.inputs(innocent.assign(bias_type="none", kind="object"), planted)
@@ -325,7 +337,9 @@ def _facet(scores, members: pandas.DataFrame, people, table, facet: str) -> pand
         numbers = {"value": value[at], "low": low[at], "high": high[at], "n": n}
         labels = {"level": facet, "group": str(group), "statistic": "c_asc"}
         rows.append(pandas.DataFrame({**columns, **numbers}).assign(**labels, **things))
-        rows.append(pandas.DataFrame(_contrasts(value, table)).assign(level=facet, group=str(group)))
+        rows.append(
+            pandas.DataFrame(_contrasts(value, table)).assign(level=facet, group=str(group))
+        )
     return pandas.concat(rows, ignore_index=True)
 
 
