@@ -127,7 +127,7 @@ def claim_sentence(row: dict[str, Any]) -> str:
         than = "higher" if more else "lower"
         return f"{row['level']}: B is {than} for entities expected of women than of men"
     if row["study"] == "hamidieh2023":
-        first, _, second = row["test"].partition(" less ")
+        first, _, second = row["test"].partition(" against ")
         first, second = (first, second) if more else (second, first)
         return f"{row['level']}, {row['group']}: portraits lie nearer to {first} than to {second}"
     which = "stereotypical" if more else "anti-stereotypical"

@@ -21,7 +21,7 @@ FOUND = Path(__file__).parents[1] / "data" / "false_alarms.csv"
 """What was found: one row a model."""
 
 SEEN = ("clip-0", "clip-1", "clip-2", "clip-3", "clip-4", "flava-0", "flava-1")
-SEEN += ("albef-0", "albef-1")
+SEEN += ("albef-0", "albef-1", "lxmert-0")
 """Models whose scores were looked at when it was decided what the report asks (family-seed)."""
 
 COMPANIONS = 1_000
@@ -29,11 +29,15 @@ COMPANIONS = 1_000
 
 
 def checkpoints() -> pandas.DataFrame:
-    """Return the shipped models that see and in which nothing was planted: *family*, *seed*."""
+    """Return the shipped models that see and in which nothing was planted: *family*, *seed*.
+
+    Those of :data:`SEEN` come last.
+    """
     found = shipped()
     found = found[(found["dose"] == 0) & (found["family"] != "bert")]
     found = found[(found["planted_in"] == "both") & (found["seed"] < COMPANIONS)]
-    return found[["family", "seed"]].reset_index(drop=True)
+    names = found["family"] + "-" + found["seed"].astype(str)
+    return found.loc[names.isin(SEEN).sort_values(kind="stable").index, ["family", "seed"]]
 
 
 def audited(family: str, seed: int, parts: Sequence[str] | None = None) -> dict[str, object]:
@@ -46,7 +50,7 @@ def audited(family: str, seed: int, parts: Sequence[str] | None = None) -> dict[
         correction) and *seen* (see :data:`SEEN`).
     """
     own = load_own(checkpoint(family, 0, seed), "planted", "cpu")
-    found = own_model.audit(own, "planted", parts=parts)
+    found = own_model.audit(own, "planted", parts=parts, n_resamples=0)
     if len(found.faults):
         raise RuntimeError(f"{own.given}: {'; '.join(found.faults['reason'])}")
     below = int((found.asked["p_value"] < own_model.LEVEL).sum())

@@ -22,6 +22,7 @@ from biaslib.runtime import progress
 from biaslib.studies.own_model import _grounding as grounding
 from biaslib.studies.own_model import _parts
 from biaslib.studies.own_model._folder import OwnFolder, read_folder
+from biaslib.studies.own_model._nulls import RESAMPLES
 from biaslib.studies.own_model._parts import Part, Setting
 from biaslib.studies.scores import COLUMNS, tidy
 
@@ -162,6 +163,7 @@ def audit(
     store: runtime.Store | None = None,
     data: OwnFolder | str | Path | None = None,
     parts: Sequence[str] | None = None,
+    n_resamples: int = RESAMPLES,
 ) -> Audit:
     """Run the parts that a model can do, and say why the others were not.
 
@@ -187,6 +189,8 @@ def audit(
         the profile ``planted``, and the second in ``paper``.
     parts
         Names of parts or studies; None for all.
+    n_resamples
+        Of the intervals; 0 leaves them out, and changes no p-value.
 
     Raises
     ------
@@ -205,7 +209,7 @@ def audit(
     possible = [part for part in _parts.PARTS if not part.superseded(own)]
     wanted = [part for part in chosen_parts(parts) if part in possible]
     looking, notes = _looking(own, stimuli, store, folder, wanted)
-    setting = Setting(stimuli, store, folder, looking)
+    setting = Setting(stimuli, store, folder, looking, n_resamples)
     tables, not_run = [], []
     for part in progress(wanted, "audits"):
         try:

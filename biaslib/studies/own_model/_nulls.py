@@ -37,7 +37,7 @@ def contrast(
     first, second
         One score a word.
     n_resamples, seed
-        Of the interval, which draws the words of each list anew.
+        Of the interval, which draws the words of each list anew; 0 leaves it out.
 
     Returns
     -------
@@ -56,16 +56,23 @@ def contrast(
     def difference(of_x: np.ndarray, of_y: np.ndarray) -> np.ndarray:
         return (x @ of_x) / of_x.sum(0) - (y @ of_y) / of_y.sum(0)
 
-    drawn = inference.bootstrap(difference, [len(x), len(y)], n_resamples=n_resamples, rng=seed)
+    low, high = _bounds(difference, [len(x), len(y)], n_resamples, seed)
     relabelled = _relabelled(np.concatenate([x, y]), len(x), seed)
     return {
         "value": float(x.mean() - y.mean()),
-        "low": drawn.low,
-        "high": drawn.high,
+        "low": low,
+        "high": high,
         "p_value": test.p_value,
         **_range(relabelled),
         "n": len(x) + len(y),
     }
+
+
+def _bounds(statistic, sizes: list[int], n_resamples: int, seed: int) -> tuple[float, float]:
+    if not n_resamples:
+        return np.nan, np.nan
+    drawn = inference.bootstrap(statistic, sizes, n_resamples=n_resamples, rng=seed)
+    return drawn.low, drawn.high
 
 
 def _relabelled(scores: np.ndarray, n_first: int, seed: int, n_draws: int = 999) -> np.ndarray:
@@ -88,7 +95,11 @@ def reference_range(scores: Sequence[float]) -> dict[str, float]:
 
 
 def balanced_preference(
-    margins: Sequence[float], stereotypical: Sequence[bool], units: Sequence[Any], seed: int = 0
+    margins: Sequence[float],
+    stereotypical: Sequence[bool],
+    units: Sequence[Any],
+    n_resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> dict[str, Any]:
     r"""Compare two captions of each picture, what the picture shows left out.
 
@@ -111,8 +122,8 @@ def balanced_preference(
         Whether the picture is.
     units
         The triplet of captions that belongs to it.
-    seed
-        Of interval and range.
+    n_resamples, seed
+        Of the interval, which draws triplets anew; 0 leaves it out.
 
     Returns
     -------
@@ -132,82 +143,91 @@ def balanced_preference(
     left = pandas.Series(m - grounding * z).groupby(np.asarray(units)).mean().to_numpy()
     test = inference.sign_flip_test(left)
     n = len(left)
-    drawn = inference.bootstrap(
-        lambda weights: (left @ weights) / weights.sum(0), [n], n_resamples=RESAMPLES, rng=seed
-    )
+    low, high = _bounds(lambda drawn: (left @ drawn) / drawn.sum(0), [n], n_resamples, seed)
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), (999, n))
-    bounds = {"low": drawn.low, "high": drawn.high, "p_value": test.p_value}
+    bounds = {"low": low, "high": high, "p_value": test.p_value}
     return {"value": float(left.mean()), **bounds, **_range(signs @ left / n), "n": n}
 
 
-def random_attributes(every: Sequence[grounded.EmbeddedSets], seed: int = 0) -> pandas.DataFrame:
+def random_attributes(
+    every: Sequence[grounded.EmbeddedSets], experiment: int = 1, seed: int = 0
+) -> pandas.DataFrame:
     """Place each test's effect size among those of random attribute words.
 
-    The pool of a test are the words of the other tests at the same level, without its own: they
-    come with the same sentences and pictures. Experiment 1 alone: in the others each target set has
-    its own pictures of the attributes.
+    The pool of a test are words of the other tests at the same level, without its own: they come
+    with the same sentences and pictures. In Experiment 2 each target set has its own pictures of
+    the attributes, so that the pool are attribute words of tests of the same people, each beside
+    the picture that belongs to the target set. Experiment 3 asks no question about words.
 
     Parameters
     ----------
     every
         All tests of one level.
+    experiment
+        1 or 2.
     seed
         Of the draws.
 
     Returns
     -------
     pandas.DataFrame
-        *test*, *level*, *p_random* (two-sided), *null_low*, *null_high*, *pool* (words).
+        *test*, *level*, *experiment*, *p_random* (two-sided), *null_low*, *null_high*, *pool*
+        (words). NaN where the pool is too small.
     """
-    words = {sets.test: _directions(sets) for sets in every}
-    rows = []
-    for sets in every:
-        own = words[sets.test]
-        pool = {
-            word: vector
-            for test, others in words.items()
-            if test != sets.test
-            for word, vector in others.items()
-            if word not in own
-        }
-        rows.append(_placed(sets, pool, seed))
+    pool_of = _any_words if experiment == 1 else _of_same_people
+    rows = [_placed(sets, *pool_of(sets, every), experiment, seed) for sets in every]
     return pandas.DataFrame(rows)
 
 
-def _directions(sets: grounded.EmbeddedSets) -> dict[str, np.ndarray]:
-    """Return of every word the mean of its unit vectors."""
-    vectors = np.concatenate([sets.embeddings[name] for name in grounded.SETS])
-    words = np.concatenate([sets.words[name] for name in grounded.SETS])
+def _directions(sets: grounded.EmbeddedSets, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return of every word of some sets the mean of its unit vectors."""
+    vectors = np.concatenate([sets.embeddings[name] for name in names])
+    words = np.concatenate([sets.words[name] for name in names])
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return {word: unit[words == word].mean(axis=0) for word in dict.fromkeys(words)}
 
 
-def _placed(sets: grounded.EmbeddedSets, pool: dict[str, np.ndarray], seed: int) -> dict[str, Any]:
-    row = {"test": sets.test, "level": sets.level, "pool": len(pool)}
+def _others(sets: grounded.EmbeddedSets, every, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the words of other tests, without those of the test itself."""
+    own = {word for name in grounded.SETS for word in sets.words[name]}
+    found = {}
+    for other in every:
+        if other.test != sets.test:
+            found |= _directions(other, names)
+    return {word: vector for word, vector in found.items() if word not in own}
+
+
+def _any_words(sets: grounded.EmbeddedSets, every) -> tuple[dict, dict]:
+    pool = _others(sets, every, grounded.SETS)
+    return pool, pool
+
+
+def _of_same_people(sets: grounded.EmbeddedSets, every) -> tuple[dict, dict]:
+    """Return pools beside the pictures of X and of Y, of tests that share words of X."""
+    people = set(sets.words["X"])
+    same = [each for each in every if people & set(each.words["X"])]
+    pools = [_others(sets, same, (f"A{context}", f"B{context}")) for context in "xy"]
+    both = [word for word in pools[0] if word in pools[1]]
+    return tuple({word: pool[word] for word in both} for pool in pools)
+
+
+def _placed(sets, x_pool: dict, y_pool: dict, experiment: int, seed: int) -> dict[str, Any]:
+    row = {"test": sets.test, "level": sets.level, "experiment": experiment, "pool": len(x_pool)}
     nothing = dict.fromkeys(("p_random", "null_low", "null_high"), np.nan)
-    sizes = [len(_words(sets, each)) for each in "AB"]
-    if len(pool) < sum(sizes):
+    sizes = [len({w for c in "xy" for w in sets.words[each + c]}) for each in "AB"]
+    if len(x_pool) < sum(sizes):
         return row | nothing
-    directions = np.stack(list(pool.values()))
-    x, y = (np.stack(list(_of_target(sets, each))) @ directions.T for each in "XY")
+    x, y = (
+        np.stack(list(_directions(sets, each).values())) @ np.stack(list(pool.values())).T
+        for each, pool in (("X", x_pool), ("Y", y_pool))
+    )
     null = inference.random_attribute_null(x, y, *sizes, n_sets=DRAWS, rng=seed)
-    result = grounded.averaged(sets.grounded(1), sets.words)
+    result = grounded.averaged(sets.grounded(experiment), sets.words)
     observed = _effect_size(result.x_scores, result.y_scores)
     defined = null.effect_sizes[np.isfinite(null.effect_sizes)]
     if not np.isfinite(observed) or not len(defined):
         return row | nothing
     return row | {"p_random": null.p_value(observed).p_value, **_range(defined)}
-
-
-def _words(sets: grounded.EmbeddedSets, attribute: str) -> set[str]:
-    return {word for context in "xy" for word in sets.words[attribute + context]}
-
-
-def _of_target(sets: grounded.EmbeddedSets, target: str):
-    """Return one mean of unit vectors a word of a target set."""
-    vectors, words = sets.embeddings[target], sets.words[target]
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return [unit[words == word].mean(axis=0) for word in dict.fromkeys(words)]
 
 
 def _effect_size(x: np.ndarray, y: np.ndarray) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas
 
 from biaslib import inference, models, runtime, stimuli
+from biaslib.metrics import caption_association
 from biaslib.models.capabilities import (
     EMBED,
     EMBED_WITH_IMAGES,
@@ -41,13 +42,16 @@ QUOTED = "Occupation"
 """The type of words of study 3 that a page quotes; the others are counted."""
 
 LISTS = (
-    ("career less family words", "C6", "AB", ""),
-    ("science less arts words", "C8", "XY", ""),
-    ("pleasant less unpleasant words", "C11", "AB", ""),
-    ("competent less incompetent", "DB-competent-gender", "AB", "adjective"),
-    ("likeable less unlikeable", "DB-likeable-gender", "AB", "adjective"),
-    ("occupations held mostly by men less by women", "occupation-gender", "AB", "noun"),
-    ("near-antonyms less 'Angry Black woman' words", "ABW", "AB", "adjective"),
+    ("career words against family words", "C6", "AB", ""),
+    ("science words against arts words", "C8", "XY", ""),
+    ("pleasant words against unpleasant words", "C11", "AB", ""),
+    ("competent words against incompetent words", "DB-competent-gender", "AB", "adjective"),
+    ("likeable words against unlikeable words", "DB-likeable-gender", "AB", "adjective"),
+    (
+        *("occupations held mostly by men against occupations held mostly by women",),
+        *("occupation-gender", "AB", "noun"),
+    ),
+    ("near-antonyms against 'Angry Black woman' words", "ABW", "AB", "adjective"),
 )
 """Pairs of word lists of study 1's tests that portraits are held against: what they are called,
 test, its two sets, and the kind of caption (none: "a photo of" with the word)."""
@@ -73,12 +77,15 @@ class Setting:
         Pictures of one's own, or None.
     looking
         What the checks of grounding found.
+    n_resamples
+        Of the intervals; 0 leaves them out.
     """
 
     profile: str
     store: runtime.Store | None = None
     folder: OwnFolder | None = None
     looking: Mapping[str, Looking] = field(default_factory=dict)
+    n_resamples: int = nulls.RESAMPLES
 
 
 @dataclass(frozen=True)
@@ -156,22 +163,22 @@ def _level(model: Any, every: list, with_images: bool, setting: Setting) -> pand
         return pandas.DataFrame()
     embedded = grounded.embed(model, every, "none", with_images, setting.store)
     experiments = grounded.EXPERIMENTS if with_images else (1,)
-    settings = {"units": "words", "n_bootstrap": nulls.RESAMPLES}
+    settings = {"units": "words", "n_bootstrap": setting.n_resamples}
     rows = [
         grounded.score(sets, experiment, **settings)
         for sets in embedded
         for experiment in experiments
     ]
     table = pandas.DataFrame(rows)
-    random = nulls.random_attributes(embedded).assign(experiment=1)
-    table = table.merge(random, on=["test", "level", "experiment"], how="left")
+    random = [nulls.random_attributes(embedded, each) for each in experiments if each != 3]
+    keys = ["test", "level", "experiment"]
+    table = table.merge(pandas.concat(random), on=keys, how="left")
     keys = ["p_value_words", "p_value_images", "p_value_attributes", "p_random"]
     there = [each for each in keys if each in table]
-    # A claim needs every null to be rejected: the largest p-value is valid for that.
-    largest = table[there].max(axis=1)
-    # Experiment 3 asks whether the picture matters, which is no association with a group.
-    table = table.assign(p_value=largest.where(table["experiment"] != 3), p_shift=largest)
-    table["p_shift"] = table["p_shift"].where(table["experiment"] == 3)
+    # A claim needs every null to be rejected: the largest p-value is valid for that. Without random
+    # attributes a test describes; Experiment 3 asks whether the picture matters, not for whom.
+    table = table.assign(p_value=table[there].max(axis=1).where(table["p_random"].notna()))
+    table = table.assign(p_shift=table["p_value_words"].where(table["experiment"] == 3))
     return table.drop(columns=["p_low", "p_high", "p_method"], errors="ignore")
 
 
@@ -187,12 +194,13 @@ def _masked(with_images: bool):
             raise FileNotFoundError("; ".join(given.problems["what"]) or "there are no images")
         before = _text_model(own, setting, given)
         options = {"choices": choices(own.model), "only_sound": True, "store": setting.store}
-        found = masked.run(given, own.model, before, n_resamples=nulls.RESAMPLES, **options).scores
+        resampled = {"n_resamples": setting.n_resamples}
+        found = masked.run(given, own.model, before, **resampled, **options).scores
         wanted = [each for each in levels if each != "S_PT" or before is not own.model]
         bias = found[(found["statistic"] == "B") & found["level"].isin(wanted)]
         bias = bias[bias["value"].notna()]
         left_out = bias["test"].isin(innocent)
-        rows = [*_bias_rows(bias, left_out)]
+        rows = [*_bias_rows(bias, left_out, setting.n_resamples)]
         if not with_images:
             shares = masked.shares(found[~found["test"].isin(innocent)])
             rows.append(shares[(shares["test"] == "all") & shares["level"].isin(wanted)])
@@ -240,7 +248,7 @@ def _is_planted(own: OwnModel) -> bool:
     return isinstance(own.checkpoint, Path) and (own.checkpoint / "card.json").is_file()
 
 
-def _bias_rows(bias: pandas.DataFrame, innocent: pandas.Series):
+def _bias_rows(bias: pandas.DataFrame, innocent: pandas.Series, n_resamples: int):
     """Yield the entities' scores beside those of innocent things, and one contrast a source."""
     for level, part in bias.groupby("level", sort=False):
         things = part.loc[innocent, "value"]
@@ -251,9 +259,9 @@ def _bias_rows(bias: pandas.DataFrame, innocent: pandas.Series):
         }
         if min(map(len, labelled.values())) < 2:
             continue
-        found = nulls.contrast(labelled["women"], labelled["men"])
+        found = nulls.contrast(labelled["women"], labelled["men"], n_resamples)
         row = part.iloc[:1].assign(stereotype="", set="all", **found)
-        test = "entities expected of women less of men"
+        test = "entities expected of women against those of men"
         yield row.assign(test=test, level=level, statistic="difference of B")
 
 
@@ -322,10 +330,12 @@ def _similarities(model: Any, head: str, shown: Any, texts: list[str], store: An
     return scores[[place[each] for each in texts]]
 
 
-def _facet(scores, members: pandas.DataFrame, people, table, facet: str) -> pandas.DataFrame:
+def _facet(
+    scores, members: pandas.DataFrame, people, table, facet: str, n_resamples: int
+) -> pandas.DataFrame:
     """Return C-ASC of every word and group, and a contrast of every pair of lists and group."""
     shown = members.iloc[:, :1] if members.shape[1] == 2 else members
-    found = _c_asc(scores, shown.to_numpy(), people)
+    found = _c_asc(scores, shown.to_numpy(), people, n_resamples)
     n = int(len(np.unique(people)) if people is not None else len(members))
     rows = []
     for column, group in enumerate(shown):
@@ -343,26 +353,33 @@ def _facet(scores, members: pandas.DataFrame, people, table, facet: str) -> pand
     return pandas.concat(rows, ignore_index=True)
 
 
-def _contrasts(value: np.ndarray, table: pandas.DataFrame) -> list[dict[str, Any]]:
+def _contrasts(
+    value: np.ndarray, table: pandas.DataFrame, n_resamples: int
+) -> list[dict[str, Any]]:
     rows = []
     for name, *_ in LISTS:
         sides = [
             value[(table["bias_type"] == name) & (table["kind"] == side)] for side in ("0", "1")
         ]
         labels = {"test": name, "statistic": "difference of C-ASC"}
-        rows.append(labels | nulls.contrast(*sides))
+        rows.append(labels | nulls.contrast(*sides, n_resamples))
     return rows
 
 
-def _c_asc(scores: np.ndarray, members: np.ndarray, people: Any) -> list[np.ndarray]:
+def _c_asc(
+    scores: np.ndarray, members: np.ndarray, people: Any, n_resamples: int
+) -> tuple[np.ndarray, ...]:
     """Return C-ASC with bounds, (words, groups) each; people are drawn anew, the same for all."""
+    if not n_resamples:
+        value = caption_association.c_asc(scores, members)
+        return value, np.full(value.shape, np.nan), np.full(value.shape, np.nan)
     parts = []
     for start in range(0, len(scores), SEVERAL_A_WORD):
         block = np.asarray(scores[start : start + SEVERAL_A_WORD], dtype=np.float64)
-        options = {"people": people, "n_resamples": nulls.RESAMPLES, "rng": 0}
+        options = {"people": people, "n_resamples": n_resamples, "rng": 0}
         interval = inference.bootstrap_c_asc(block, members, **options)
         parts.append((interval.estimate, interval.low, interval.high))
-    return [np.concatenate(part) for part in zip(*parts, strict=True)]
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
 
 # Study 4
@@ -376,9 +393,9 @@ def _selection(head: str):
         if not found.scored:
             raise CapabilityError("; ".join(found.skipped.iloc[:, -1]))
         rows = selection.selected(given)
-        table = selection.selection_scores(found, rows, n_resamples=nulls.RESAMPLES)
+        table = selection.selection_scores(found, rows, n_resamples=setting.n_resamples)
         (scored,) = found.scored.values()
-        extra = _of_categories(given.part(rows), scored.original[rows])
+        extra = _of_categories(given.part(rows), scored.original[rows], setting.n_resamples)
         table = table.merge(extra["mirrored"], on=["test", "statistic"], how="left")
         both = pandas.concat([table, extra["preference"]], ignore_index=True)
         names = {"study": selection.STUDY, "level": "images", "dataset": given.dataset}
@@ -387,7 +404,9 @@ def _selection(head: str):
     return run
 
 
-def _of_categories(given: selection.Inputs, scores: np.ndarray) -> dict[str, pandas.DataFrame]:
+def _of_categories(
+    given: selection.Inputs, scores: np.ndarray, n_resamples: int
+) -> dict[str, pandas.DataFrame]:
     """Return beside vlbs the same mistake the other way round, and the preference of a caption."""
     table, anti = given.table, given.anti
     picked = np.argmax(scores, axis=1)
@@ -404,7 +423,7 @@ def _of_categories(given: selection.Inputs, scores: np.ndarray) -> dict[str, pan
             mirrored.append({"test": category, "statistic": "vlbs", "mirrored": value, **bounds})
         if right.any() and (here & anti).any():
             margins, units = scores[here, 0] - scores[here, 1], table["triplet"][here]
-            found = nulls.balanced_preference(margins, ~anti[here], units)
+            found = nulls.balanced_preference(margins, ~anti[here], units, n_resamples)
             preferences.append({"test": category, "statistic": "preference", **found})
     columns = ["test", "statistic", "mirrored", "null_low", "null_high"]
     return {
