@@ -16,6 +16,7 @@ def parser() -> argparse.ArgumentParser:
         "--data", default=None, help="planted, released, or a folder of pictures with labels.csv"
     )
     audit.add_argument("--out", type=Path, default=Path("audit"), help="folder for the report")
+    audit.add_argument("--compare", default=None, help="another model, on the same stimuli")
     audit.add_argument("--profile", choices=("planted", "paper"), default=None)
     audit.add_argument("--parts", nargs="+", default=None, help="names of parts or of studies")
     audit.add_argument("--device", default=None, help="cpu, cuda or mps")
@@ -43,16 +44,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         planned.require_fit()
         if options.dry_run:
             return 0
-        found = study.audit(
-            *(options.model, profile, options.device),
-            data=folder or data,
-            parts=options.parts,
-        )
+        settings = {"device": options.device, "data": folder or data, "parts": options.parts}
+        found = study.audit(options.model, profile, **settings)
+        other = study.audit(options.compare, profile, **settings) if options.compare else None
+        compared = None if other is None else study.compare(found, other)
     except (ValueError, OSError, ImportError, LookupError, RuntimeError) as error:
         print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     report.use_style()
-    for path in plots.downloads(found).save(options.out):
+    for path in plots.downloads(found, compared, other).save(options.out):
         print(path)
     print(plots.overview(found))
     return 1 if len(found.faults) else 0

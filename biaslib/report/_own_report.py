@@ -37,8 +37,20 @@ th,td{border-bottom:1px solid #bbb;padding:.3rem .6rem;text-align:left;vertical-
 """
 
 
-def blocks(found: study.Audit) -> Iterator[Block]:
-    """Yield the report of an audit, block by block."""
+def blocks(
+    found: study.Audit,
+    compared: pandas.DataFrame | None = None,
+    other: study.Audit | None = None,
+) -> Iterator[Block]:
+    """Yield the report of an audit, block by block.
+
+    Parameters
+    ----------
+    found
+        The audit.
+    compared, other
+        The comparison with another audit (:func:`biaslib.studies.own_model.compare`), and that.
+    """
     yield "title", f"Association measures of {_name(found)}"
     if found.stimuli == "planted":
         yield (
@@ -50,6 +62,8 @@ def blocks(found: study.Audit) -> Iterator[Block]:
     yield from _asked(found)
     yield from _looked(found)
     yield from _results(found)
+    if compared is not None and other is not None:
+        yield from _compared(compared, other)
     yield "heading", "What was not run, and why"
     yield "table", tables.not_run_table(found)
     yield "ask", "Whether this matters for the use above."
@@ -135,6 +149,20 @@ def _results(found: study.Audit) -> Iterator[Block]:
     )
 
 
+def _compared(compared: pandas.DataFrame, other: study.Audit) -> Iterator[Block]:
+    yield "heading", "Beside another model"
+    n = int((compared["p_holm"] < study.LEVEL).sum())
+    yield (
+        "text",
+        f"Second model: {_name(other)}, revision {other.own.model.revision}. Both had the same "
+        "words and pictures; intervals are of the difference, and draw the shared words or "
+        f"triplets anew. The models differ in {n:,} of {len(compared):,} rows after a correction "
+        "over all of them (Holm). Effect sizes of study 1 are divided by each model's own spread, "
+        "and are not compared.",
+    )
+    yield "table", tables.comparison_table(compared)
+
+
 def _limits(found: study.Audit) -> Iterator[Block]:
     """Say what the numbers do not show, in words that fit them."""
     yield "heading", "What this does not show"
@@ -191,12 +219,18 @@ def _text(value: Any) -> str:
     return SPECIAL.sub(r"\\\1", line).replace("&", "&amp;").replace("://", ":\\//")
 
 
-def write_up(found: study.Audit) -> str:
+def write_up(
+    found: study.Audit,
+    compared: pandas.DataFrame | None = None,
+    other: study.Audit | None = None,
+) -> str:
     """Return a report in Markdown: what the audit knows is filled in, what you know is asked for.
 
     Square brackets mark what a person has to write. A report with brackets left is not finished.
+    The figure is in the HTML file. Parameters are as of :func:`blocks`.
     """
-    return "\n\n".join(_markdown(*block) for block in blocks(found) if block[0] != "figure") + "\n"
+    every = blocks(found, compared, other)
+    return "\n\n".join(_markdown(*block) for block in every if block[0] != "figure") + "\n"
 
 
 def _markdown(kind: str, held: Any) -> str:
@@ -224,9 +258,16 @@ def _markdown_table(frame: pandas.DataFrame) -> str:
 # HTML
 
 
-def html_report(found: study.Audit) -> str:
-    """Return the report as one HTML file that loads nothing and runs nothing."""
-    body = "\n".join(_html(*block) for block in blocks(found))
+def html_report(
+    found: study.Audit,
+    compared: pandas.DataFrame | None = None,
+    other: study.Audit | None = None,
+) -> str:
+    """Return the report as one HTML file that loads nothing and runs nothing.
+
+    Parameters are as of :func:`blocks`.
+    """
+    body = "\n".join(_html(*block) for block in blocks(found, compared, other))
     title = html.escape(f"Association measures of {_name(found)}")
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     return (
@@ -295,13 +336,20 @@ class Downloads:
         Kind and text by name: the scores, what they were made of, and the report twice.
     """
 
-    def __init__(self, found: study.Audit):
+    def __init__(
+        self,
+        found: study.Audit,
+        compared: pandas.DataFrame | None = None,
+        other: study.Audit | None = None,
+    ):
         self.files = {
             "scores.csv": ("text/csv", found.scores.to_csv(index=False)),
             "provenance.json": ("application/json", json.dumps(found.provenance, indent=1) + "\n"),
-            "report.md": ("text/markdown", write_up(found)),
-            "report.html": ("text/html", html_report(found)),
+            "report.md": ("text/markdown", write_up(found, compared, other)),
+            "report.html": ("text/html", html_report(found, compared, other)),
         }
+        if compared is not None:
+            self.files["comparison.csv"] = ("text/csv", compared.to_csv(index=False))
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write the files, which belong together, into a folder; make it if it is not there."""
@@ -323,6 +371,13 @@ class Downloads:
         return f"files of the audit: {', '.join(self.files)}"
 
 
-def downloads(found: study.Audit) -> Downloads:
-    """Return links to the scores, what they were made of, and the report."""
-    return Downloads(found)
+def downloads(
+    found: study.Audit,
+    compared: pandas.DataFrame | None = None,
+    other: study.Audit | None = None,
+) -> Downloads:
+    """Return links to the scores, what they were made of, and the report.
+
+    Parameters are as of :func:`blocks`.
+    """
+    return Downloads(found, compared, other)

@@ -100,13 +100,17 @@ def claim_table(found: study.Audit) -> pandas.DataFrame:
             "value": signed(row["value"]),
             "95% interval": interval_text(row["low"], row["high"]),
             "if there were nothing": interval_text(row["null_low"], row["null_high"]),
-            "p, corrected": p_text(row["p_holm"]).replace("p ", "", 1).removeprefix("= "),
+            "p, corrected": _p(row["p_holm"]),
             "n": f"{row['n']:,.0f}",
         }
         for row in found.claims.to_dict("records")
     ]
     columns = ["study", "claim", "value", "95% interval", "if there were nothing"]
     return pandas.DataFrame(rows, columns=[*columns, "p, corrected", "n"])
+
+
+def _p(p_value: float) -> str:
+    return p_text(min(p_value, 1.0)).removeprefix("p ").removeprefix("= ")
 
 
 def claim_sentence(row: dict[str, Any]) -> str:
@@ -132,6 +136,22 @@ def claim_sentence(row: dict[str, Any]) -> str:
         return f"{row['level']}, {row['group']}: portraits lie nearer to {first} than to {second}"
     which = "stereotypical" if more else "anti-stereotypical"
     return f"{row['test']}: the {which} caption scores higher, whatever the picture shows"
+
+
+def comparison_table(compared: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the comparison of two models, to read: every row, whatever it gave."""
+    return pandas.DataFrame(
+        {
+            "study": compared["study"].map(STUDIES),
+            "measured": compared["measured"],
+            "first": [signed(each) for each in compared["first"]],
+            "second": [signed(each) for each in compared["second"]],
+            "first less second": [signed(each) for each in compared["value"]],
+            "95% interval": [interval_text(row.low, row.high) for row in compared.itertuples()],
+            "p, corrected": [_p(each) for each in compared["p_holm"]],
+            "n": [f"{row.n:,.0f} {row.of}" for row in compared.itertuples()],
+        }
+    )
 
 
 def not_run_table(found: study.Audit) -> pandas.DataFrame:

@@ -88,11 +88,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Audit the models that have no row yet, and write each row at once."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--out", type=Path, default=FOUND)
-    out = parser.parse_args(arguments).out
+    parser.add_argument("--families", nargs="+", default=None)
+    options = parser.parse_args(arguments)
+    out = options.out
     rows = pandas.read_csv(out).to_dict("records") if out.is_file() else []
     there = {(row["family"], row["seed"]) for row in rows}
     for each in checkpoints().itertuples(index=False):
-        if (each.family, each.seed) not in there:
+        wanted = options.families is None or each.family in options.families
+        if wanted and (each.family, each.seed) not in there:
             rows.append(audited(each.family, each.seed))
             pandas.DataFrame(rows).to_csv(out, index=False)
             print(rows[-1], flush=True)

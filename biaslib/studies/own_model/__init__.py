@@ -18,6 +18,7 @@ from biaslib.studies.own_model._audit import (
     chosen_parts,
     summary,
 )
+from biaslib.studies.own_model._compare import compare
 from biaslib.studies.own_model._folder import OwnFolder, read_folder
 from biaslib.studies.own_model._grounding import Looking, caption_check, describe, looking
 from biaslib.studies.own_model._nulls import balanced_preference, contrast, random_attributes
@@ -43,6 +44,7 @@ __all__ = [
     "caption_check",
     "chosen_data",
     "chosen_parts",
+    "compare",
     "contrast",
     "describe",
     "example",

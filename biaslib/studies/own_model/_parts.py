@@ -278,7 +278,8 @@ def _portraits(head: str):
         people = given.people["person"].to_numpy() if "person" in given.people else None
         scores = _similarities(own.model, head, given.portraits, texts, setting.store)
         tables = [
-            _facet(scores, members, people, table, facet) for facet, members in given.groups.items()
+            _facet(scores, members, people, table, facet, setting.n_resamples)
+            for facet, members in given.groups.items()
         ]
         found = pandas.concat(tables, ignore_index=True)
         names = {"study": clip_audit.STUDY, "profile": given.profile, "dataset": given.dataset}
@@ -343,15 +344,16 @@ def _facet(
     for column, group in enumerate(shown):
         value, low, high = (each[:, column] for each in found)
         things = nulls.reference_range(value[table["use"] == "innocent"])
-        words = table[table["use"] == "word"]
-        at = words.index.to_numpy()
-        columns = {"test": words["word"], "bias_type": words["bias_type"], "kind": words["kind"]}
-        numbers = {"value": value[at], "low": low[at], "high": high[at], "n": n}
-        labels = {"level": facet, "group": str(group), "statistic": "c_asc"}
-        rows.append(pandas.DataFrame({**columns, **numbers}).assign(**labels, **things))
-        rows.append(
-            pandas.DataFrame(_contrasts(value, table)).assign(level=facet, group=str(group))
-        )
+        labels = {"level": facet, "group": str(group), "n": n, **things}
+        for use, statistic in (("word", "c_asc"), ("list", "c_asc of a listed word")):
+            words = table[table["use"] == use]
+            at = words.index.to_numpy()
+            columns = {"test": words["word"], "bias_type": words["bias_type"]}
+            numbers = {"value": value[at], "low": low[at], "high": high[at]}
+            part = pandas.DataFrame({**columns, "kind": words["kind"], **numbers})
+            rows.append(part.assign(statistic=statistic, **labels))
+        contrasts = pandas.DataFrame(_contrasts(value, table, n_resamples))
+        rows.append(contrasts.assign(level=facet, group=str(group)))
     return pandas.concat(rows, ignore_index=True)
 
 
