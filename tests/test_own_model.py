@@ -782,3 +782,9 @@ def test_readings_with_a_verdict_or_without_an_interval_do_not(sentence):
 def test_counts_by_chance(answer):
     assert plots.check_count(13 * 0.05).passed
     assert not plots.check_count(answer).passed
+
+
+@pytest.mark.parametrize("answer", [0, 1, 0.25, None])
+def test_who_does_not_look_is_right_in_half(answer):
+    assert plots.check_swapped(0.5).passed
+    assert not plots.check_swapped(answer).passed

@@ -31,6 +31,7 @@ __all__ = [
     "capability_table",
     "check_count",
     "check_reading",
+    "check_swapped",
     "claim_table",
     "comparison_table",
     "count_table",
@@ -91,6 +92,16 @@ def check_count(count: Any) -> Check:
     """
     right = "well over half a test on average, so that one rejection of 13 is no news."
     return judge(count, 13 * 0.05, "each test rejects with probability .05", 1e-9, right)
+
+
+def check_swapped(share: Any) -> Check:
+    """Check in which share of swapped pairs a model is right that does not look.
+
+    >>> check_swapped(0.5)
+    Right: what a caption is worth by itself stands on both sides.
+    """
+    hint = "write both sums for one pair: which of the terms differ?"
+    return judge(share, 0.5, hint, 1e-9, "what a caption is worth by itself stands on both sides.")
 
 
 VERDICTS = (
