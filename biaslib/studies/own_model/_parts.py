@@ -207,7 +207,8 @@ def _masked(with_images: bool):
             # A model that leans to one gender throughout has such shares too: they describe.
             rows.append(shares.assign(p_value=np.nan))
         table = pandas.concat(rows, ignore_index=True)
-        return _labelled(table, own, profile=setting.profile)
+        dataset = given.dataset if with_images else "captions of the entities"
+        return _labelled(table, own, profile=setting.profile, dataset=dataset)
 
     return run
 

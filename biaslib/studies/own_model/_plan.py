@@ -12,6 +12,7 @@ import numpy as np
 import pandas
 
 from biaslib import models, runtime
+from biaslib.models._registry import repository
 from biaslib.models.downloads import listed_bytes
 from biaslib.models.own import identify
 from biaslib.studies import study1_grounded as grounded
@@ -184,7 +185,8 @@ def weights_of(given: str | Path, profile: str) -> tuple[int, int, int]:
         weights = int(entry.parameters) * 4
         return weights, 4, weights if profile == "paper" else 0
     name, _, revision = str(given).partition("@")
-    size = listed_bytes(name, revision) if profile == "paper" else 0
+    address = repository(models.REGISTRY["open-clip"], name)
+    size = listed_bytes(address, revision) if profile == "paper" else 0
     return size, 4, size
 
 
