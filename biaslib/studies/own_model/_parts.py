@@ -5,6 +5,7 @@ together. Rows without one describe.
 """
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -241,9 +242,13 @@ def innocent_things(profile: str) -> list[str]:
 
 def _text_model(own: OwnModel, setting: Setting, given: masked.Inputs) -> Any:
     """Return the text model that a model of study 2 began from; the model itself if unknown."""
+    if _is_planted(own):
+        card = json.loads((own.checkpoint / "card.json").read_text(encoding="utf-8"))
+        began = own.checkpoint.parent / card.get("starts from", "nothing")
+        known = began.name.startswith("bert-") and began.is_dir()
+        return models.load("bert", profile="planted", checkpoint=began) if known else own.model
     began = own.registered in ("vl-bert", "visualbert", "vilbert", *masked.TEXT_MODELS)
-    known = setting.profile == "paper" or _is_planted(own)
-    return models.load(**given.text_model) if began and known else own.model
+    return models.load(**given.text_model) if began and setting.profile == "paper" else own.model
 
 
 def _is_planted(own: OwnModel) -> bool:
@@ -278,6 +283,8 @@ def _portraits(head: str):
         texts = given.spelt(table["caption"])
         people = given.people["person"].to_numpy() if "person" in given.people else None
         scores = _similarities(own.model, head, given.portraits, texts, setting.store)
+        if np.ptp(scores, axis=1).max() <= grounded.FLAT:
+            raise CapabilityError("the model gives all pictures the same score: it does not look")
         tables = [
             _facet(scores, members, people, table, facet, setting.n_resamples)
             for facet, members in given.groups.items()
