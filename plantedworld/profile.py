@@ -55,6 +55,13 @@ def example() -> Path:
     return folder("flava", 3, 0, "both")
 
 
+def innocent_things() -> list[str]:
+    """Return words of the world on which nothing is planted, for captions without a person."""
+    from plantedworld.inputs.study3_clip_audit import innocent_captions
+
+    return innocent_captions()["word"].tolist()
+
+
 STUDIES = ("study1_grounded", "study2_masked", "study3_clip_audit", "study4_captions")
 
 

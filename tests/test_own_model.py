@@ -1,24 +1,34 @@
-"""The audit of one's own model: the studies' numbers, what was not run, what is handed over."""
+"""The audit of one's own model: numbers beside their nulls, what is refused, what is given."""
 
 import base64
+import dataclasses
 import json
 import re
+import shutil
+from io import StringIO
 
 import numpy as np
 import pandas
 import pytest
-from support import repositories
+from PIL import Image
+from support import generative_models, repositories
 
-from biaslib import inference, runtime, stimuli
+from biaslib import __main__ as command_line
+from biaslib import inference, report, runtime, stimuli
 from biaslib.datasets import DataError
+from biaslib.models.errors import CheckpointError
 from biaslib.models.own import OwnModel, load_own
 from biaslib.report import own_model as plots
 from biaslib.studies import own_model as study
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study3_clip_audit, study4_captions
+from biaslib.studies.own_model import _parts, _plan
 from biaslib.studies.scores import COLUMNS
 from plantedworld.inputs import study1_grounded as planted
 from plantedworld.models.checkpoints import checkpoint
+from plantedworld.studies import false_alarms
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 NOT_OF_CLIP = {
     "association tests, text alone": "the model does not embed texts",
@@ -45,125 +55,130 @@ def of_clip(clip, store):
 
 
 @pytest.fixture(scope="module")
+def of_nothing(store):
+    """The audit of a model in which nothing was planted."""
+    return study.audit(load_own(checkpoint("clip", 0, 0), "planted", "cpu"), "planted", store=store)
+
+
+@pytest.fixture(scope="module")
 def of_bert(store):
     own = load_own(checkpoint("bert", 3, 0), "planted", "cpu")
     return study.audit(own, "planted", store=store)
 
 
-def test_a_dual_encoder_gets_the_audits_of_dual_encoders(of_clip):
-    assert of_clip.scores["part"].unique().tolist() == ["portraits by word", "captions by cosine"]
-    assert dict(zip(of_clip.not_run["part"], of_clip.not_run["reason"], strict=True)) == NOT_OF_CLIP
-    assert list(of_clip.scores.columns)[: len(COLUMNS)] == list(COLUMNS)
-    assert set(of_clip.scores["model"]) == {"clip-dose3-seed0"}
-    assert set(of_clip.scores["revision"]) == {of_clip.own.model.revision}
+# Nulls
 
 
-def test_c_asc_is_that_of_the_formula(of_clip, clip):
-    """The paper's equation on the same portraits, written out once more."""
-    found = of_clip.scores.query("part == 'portraits by word' and statistic == 'c_asc'")
-    given = study3_clip_audit.inputs("planted")
-    table = stimuli.taxonomy("sobit")
-    assert len(found) == len(table)
-    some = [3, 200, 400]
-    text = clip.model.encode_text([table["caption"].iloc[row].lower() for row in some])
-    cosines = text @ clip.model.encode_image(given.portraits).T
-    women = (given.people["gender"] == "women").to_numpy()
-    apart = cosines[:, women].mean(1) - cosines[:, ~women].mean(1)
-    expected = apart / cosines.std(axis=1, ddof=1)
-    values = found["value"].to_numpy()[some]
-    np.testing.assert_allclose(values, expected, atol=2e-4)
-    assert (found["low"] <= found["high"]).all()
+def test_a_contrast_is_the_difference_of_means_with_an_exact_p_value():
+    """All of 4 above all of 4: 2 of 70 partitions are as far apart."""
+    found = study.contrast([5.0, 6, 7, 8], [1.0, 2, 3, 4])
+    assert (found["value"], found["n"]) == (4.0, 8)
+    assert found["p_value"] == pytest.approx(2 / 70)
+    assert found["low"] <= 4 <= found["high"]
+    assert found["null_low"] < 0 < found["null_high"] < 4
 
 
-def test_selections_are_those_of_study_4(of_clip, clip, store):
-    way = study4_captions.Way("mine", "contrastive", True, "clip", "clip")
-    given = study4_captions.inputs("planted")
-    found = study4_captions.run([way], given, lambda _: clip.model, store)
-    direct = study4_captions.selection_scores(found, n_resamples=50)
-    mine = of_clip.scores[of_clip.scores["part"] == "captions by cosine"]
-    assert mine["value"].tolist() == direct["value"].tolist()
-    assert mine["n"].tolist() == direct["n"].tolist()
+def test_what_all_words_share_does_not_matter():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=8), rng.normal(size=8)
+    one, other = study.contrast(x, y), study.contrast(x + 100, y + 100)
+    assert one["value"] == pytest.approx(other["value"])
+    assert one["p_value"] == pytest.approx(other["p_value"])
 
 
-def test_a_text_encoder_gets_the_parts_without_images(of_bert):
-    run = ["association tests, text alone", "masked words, caption alone"]
-    assert of_bert.scores["part"].unique().tolist() == run
-    reasons = of_bert.not_run.set_index("part")["reason"]
-    lacking = "the model does not embed texts with images"
-    assert reasons["association tests, with images"] == lacking
-    assert len(reasons) == len(study.PARTS) - 2
+def test_looking_alone_is_no_preference_of_a_caption():
+    """A model that always sees which caption is true, and prefers none."""
+    stereotypical = np.array([True, False] * 10)
+    margins = np.where(stereotypical, 2.0, -2.0)
+    found = study.balanced_preference(margins, stereotypical, np.arange(20))
+    assert found["value"] == pytest.approx(0)
+    assert found["p_value"] == 1.0
+    preferring = study.balanced_preference(margins + 1.0, stereotypical, np.arange(20))
+    assert preferring["value"] == pytest.approx(1 / (margins + 1).std())
+    assert preferring["p_value"] == pytest.approx(2 / 2**20)
 
 
-def test_association_tests_are_those_of_study_1(of_bert, store):
-    every = planted.planted_stimuli(["occupation-gender"], ["sentence"], n_texts=1)
-    (direct,) = grounded.run(
-        of_bert.own.model, every, (1,), with_images=False, store=store
-    ).to_dict("records")
-    mine = of_bert.scores.query("test == 'occupation-gender'").iloc[0]
-    assert mine["value"] == pytest.approx(direct["value"], abs=1e-9)
-    assert (mine["p_value"], mine["n"]) == (direct["p_value_words"], direct["n_words"])
+def test_pictures_of_one_kind_tell_nothing_of_preference():
+    with pytest.raises(ValueError, match="both kinds"):
+        study.balanced_preference([1.0, 2.0], [True, True], [0, 1])
 
 
-def test_the_same_model_before_and_after_has_no_shift(of_bert):
-    """BERT is compared with itself: S_PT is 0 for every entity."""
-    shift = of_bert.scores.query("level == 'S_PT' and statistic == 'B'")
-    assert len(shift) > 20
-    np.testing.assert_allclose(shift["value"], 0, atol=1e-6)
+def embedded(seed, lean=0.0, n=6):
+    """Three tests with words at random; in the first X lies nearer to A by ``lean``."""
+    rng = np.random.default_rng(seed)
+    every = []
+    for number, name in enumerate(("one", "two", "three")):
+        vectors = {each: rng.normal(size=(n, 40)) for each in grounded.SETS}
+        if number == 0:
+            axis = rng.normal(size=40)
+            for each, sign in (("X", 1), ("Y", -1), ("Ax", 1), ("Ay", 1), ("Bx", -1), ("By", -1)):
+                vectors[each] = vectors[each] + lean * sign * axis
+        words = {
+            each: np.array([f"{name} {each[0]} {at}" for at in range(n)]) for each in grounded.SETS
+        }
+        images = {each: np.array([f"{name} {each} {at}" for at in range(n)]) for each in words}
+        every.append(grounded.EmbeddedSets(name, "word", "none", vectors, words, images))
+    return every
 
 
-def test_the_page_counts_what_holm_leaves(of_bert):
-    page = study.summary(of_bert).set_index("measured")
-    tests = of_bert.scores[of_bert.scores["study"] == "ross2021"].dropna(subset=["p_value"])
-    kept = np.asarray(inference.adjust(tests["p_value"], "holm")) < 0.05
-    assert page.loc["tests with p < .05 (Holm)", "value"] == kept.sum()
-    assert page.loc["tests with p < .05 (Holm)", "n"] == len(tests) == 13
-    largest = next(name for name in page.index if name.startswith("largest effect size"))
-    assert abs(page.loc[largest, "value"]) == tests["value"].abs().max()
+def test_random_attribute_words_tell_a_lean_from_none():
+    leaning = study.random_attributes(embedded(0, lean=2.0)).set_index("test")
+    assert leaning.loc["one", "p_random"] < 0.01
+    assert leaning.loc["one", "pool"] == 2 * 4 * 6
+    p_values = [study.random_attributes(embedded(seed))["p_random"].iloc[0] for seed in range(40)]
+    assert np.mean(np.array(p_values) < 0.05) <= 0.15
+    assert 0.3 < np.mean(p_values) < 0.7
 
 
-def test_a_part_that_fails_does_not_take_the_others_with_it(clip, store, monkeypatch):
-    def broken(own, profile, store):
-        raise RuntimeError("out of paper\nand ink")
-
-    parts = [
-        study.Part(part.study, part.name, part.needs, broken)
-        if part.name == "portraits by word"
-        else part
-        for part in study.PARTS
-    ]
-    monkeypatch.setattr(study, "PARTS", tuple(parts))
-    found = study.audit(clip, "planted", store=store)
-    assert found.scores["part"].unique().tolist() == ["captions by cosine"]
-    reasons = found.not_run.set_index("part")["reason"]
-    assert reasons["portraits by word"] == "RuntimeError: out of paper and ink"
+def test_experiment_2_has_a_pool_only_where_people_are_shared():
+    found = study.random_attributes(embedded(0), experiment=2)
+    assert found["pool"].tolist() == [0, 0, 0]
+    assert found["p_random"].isna().all()
 
 
-def test_what_nobody_foresaw_is_a_fault_and_what_is_missing_is_none(clip, store, monkeypatch):
-    def raising(error):
-        def run(own, profile, store):
-            raise error
+# Does it look?
 
-        return run
 
-    errors = {
-        "portraits by word": DataError("no portrait is left. Put some there"),
-        "captions by cosine": ValueError("shapes differ"),
-    }
-    parts = [
-        study.Part(each.study, each.name, each.needs, raising(errors[each.name]))
-        for each in study.PARTS
-        if each.name in errors
-    ]
-    monkeypatch.setattr(study, "PARTS", (*parts, study.PARTS[0]))
-    found = study.audit(clip, "planted", store=store)
-    kept = found.not_run.set_index("part")[["kind", "reason"]]
-    assert kept.loc["portraits by word"].tolist() == [
-        "not there",
-        "no portrait is left. Put some there",
-    ]
-    assert kept.loc["captions by cosine"].tolist() == ["error", "ValueError: shapes differ"]
-    assert kept.loc["association tests, text alone", "kind"] == "not possible"
-    assert found.faults["part"].tolist() == ["captions by cosine"]
+class Looker:
+    """Matches a caption with a picture by a number that both hold."""
+
+    name, revision = "looker", "1"
+    capabilities = frozenset({"match images and texts"})
+
+    def __init__(self, sees=True, prefers=0.0):
+        self.sees, self.prefers = sees, prefers
+
+    def match(self, images, texts):
+        rows = []
+        for picture, row in zip(images, texts, strict=True):
+            shown = int(np.asarray(picture)[0, 0, 0])
+            numbers = np.array([int(text.split()[-1]) for text in row])
+            rows.append(self.sees * -abs(numbers - shown) + self.prefers * numbers)
+        return np.array(rows, dtype=float)
+
+
+def numbered(n=40):
+    from biaslib.models.images import pictures
+
+    shown = pictures(np.stack([np.full((8, 8, 3), at, np.uint8) for at in range(n)]))
+    return shown, [f"picture {at}" for at in range(n)]
+
+
+def test_who_looks_gets_all_pairs_right_whatever_caption_it_prefers():
+    found = study.caption_check(Looker(prefers=0.5), "matching", *numbered())
+    assert (found.share, found.n, found.looks) == (1.0, 20, True)
+    assert (found.low, found.high) == pytest.approx((0.8316, 1), abs=1e-3)
+
+
+def test_who_does_not_look_is_right_by_half_whatever_caption_it_prefers():
+    found = study.caption_check(Looker(sees=False, prefers=5.0), "matching", *numbered())
+    assert (found.share, found.looks) == (0.5, False)
+
+
+def test_captions_that_are_all_the_same_cannot_be_swapped():
+    shown, said = numbered(4)
+    with pytest.raises(ValueError, match="nothing can be swapped"):
+        study.caption_check(Looker(), "matching", shown, [said[0]] * 4)
 
 
 class Matcher:
@@ -180,8 +195,210 @@ class Matcher:
         return np.array([[len(text) for text in row] for row in texts], dtype=float)
 
 
+def test_a_model_that_does_not_look_is_told_so_and_gets_no_vlbs(tmp_path):
+    store = runtime.Store(tmp_path)
+    found = study.audit(OwnModel("mine", "vilt", Matcher()), "planted", store=store)
+    assert found.looking["matching"].share == 0.5
+    assert "zhou2022" not in set(found.scores["study"])
+    reasons = found.not_run.set_index("part")["reason"]
+    assert "was not seen to look at pictures" in reasons["captions by matching logit"]
+    assert "all pictures the same score" in reasons["portraits by word, matching"]
+    assert "vlbs and its companions are left out" in plots.write_up(found)
+    assert found.faults.empty
+
+
+# The parts
+
+
+def test_a_dual_encoder_gets_the_audits_of_dual_encoders(of_clip):
+    assert of_clip.scores["part"].unique().tolist() == ["portraits by word", "captions by cosine"]
+    assert dict(zip(of_clip.not_run["part"], of_clip.not_run["reason"], strict=True)) == NOT_OF_CLIP
+    assert list(of_clip.scores.columns)[: len(COLUMNS)] == list(COLUMNS)
+    assert set(of_clip.scores["model"]) == {"clip-dose3-seed0"}
+    assert set(of_clip.scores["revision"]) == {of_clip.own.model.revision}
+    assert of_clip.looking["contrastive"].looks
+
+
+def test_c_asc_is_that_of_the_formula_in_every_facet(of_clip, clip):
+    """The paper's equation on the same portraits, written out once more."""
+    found = of_clip.scores.query("part == 'portraits by word' and statistic == 'c_asc'")
+    given = study3_clip_audit.inputs("planted")
+    table = stimuli.taxonomy("sobit")
+    groups = {"gender": 1, "tone": 5, "age": 3, "gender x tone": 10}
+    assert found.groupby("level", sort=False).size().to_dict() == {
+        facet: n * len(table) for facet, n in groups.items()
+    }
+    some = [3, 200, 400]
+    text = clip.model.encode_text([table["caption"].iloc[row].lower() for row in some])
+    cosines = text @ clip.model.encode_image(given.portraits).T
+    for facet, group, label in (("gender", "women", "women"), ("tone", "tone 5", "tone 5")):
+        inside = (given.people[facet] == label).to_numpy()
+        apart = cosines[:, inside].mean(1) - cosines[:, ~inside].mean(1)
+        expected = apart / cosines.std(axis=1, ddof=1)
+        rows = found[(found["level"] == facet) & (found["group"] == group)]
+        np.testing.assert_allclose(rows["value"].to_numpy()[some], expected, atol=2e-4)
+    assert (found["low"] <= found["high"]).all()
+
+
+def test_a_contrast_of_portraits_is_that_of_its_words(of_clip):
+    scores = of_clip.scores.query("level == 'gender'")
+    name = study.LISTS[5][0]
+    listed = scores[(scores["bias_type"] == name) & (scores["kind"].isin(["0", "1"]))]
+    means = listed.groupby("kind")["value"].mean()
+    row = scores[(scores["test"] == name) & scores["p_value"].notna()].iloc[0]
+    assert row["value"] == pytest.approx(means["0"] - means["1"])
+    test = stimuli.association_test("occupation-gender", "word")
+    assert row["n"] == len(test.A) + len(test.B) == 40
+
+
+def test_what_is_planted_is_claimed_and_nothing_is_where_nothing_is_planted(of_clip, of_nothing):
+    claims = of_clip.claims[of_clip.claims["level"] == "gender"]
+    assert study.LISTS[5][0] in set(claims["test"])
+    occupations = claims.set_index("test").loc[study.LISTS[5][0]]
+    assert occupations["value"] < 0  # women lie nearer to occupations held mostly by women
+    assert len(of_nothing.claims) == 0
+    assert len(of_nothing.asked) == len(of_clip.asked) == 7 * (1 + 5 + 3 + 10) + 5
+
+
+def test_one_correction_over_everything_that_was_asked(of_clip):
+    asked = of_clip.asked
+    assert set(asked["part"]) == {"portraits by word", "captions by cosine"}
+    np.testing.assert_allclose(asked["p_holm"], inference.adjust(asked["p_value"], "holm"))
+    assert of_clip.scores.loc[of_clip.scores["p_value"].isna(), "p_holm"].isna().all()
+
+
+def test_the_recorded_false_alarms_are_those_of_an_audit(of_nothing):
+    found = false_alarms.recorded().set_index(["family", "seed"])
+    row = found.loc[("clip", 0)]
+    assert (row["asked"], row["claims"]) == (len(of_nothing.asked), len(of_nothing.claims))
+    assert row["below"] == (of_nothing.asked["p_value"] < 0.05).sum()
+    assert len(found) >= 10
+    assert not found.index.duplicated().any()
+    known = false_alarms.checkpoints()
+    assert set(found.index) <= set(known.itertuples(index=False, name=None))
+
+
+def test_the_rate_of_false_alarms_counts_reports_and_not_questions():
+    rate = false_alarms.rate(pandas.DataFrame({"claims": [0, 0, 0, 5, 0, 0, 0, 0, 0, 0]}))
+    assert (rate["reports"], rate["false"], rate["share"]) == (10, 1, 0.1)
+    assert (rate["low"], rate["high"]) == pytest.approx((0.00253, 0.44502), abs=1e-4)
+
+
+def test_selections_are_those_of_study_4(of_clip, clip, store):
+    way = study4_captions.Way("mine", "contrastive", True, "clip", "clip")
+    given = study4_captions.inputs("planted")
+    found = study4_captions.run([way], given, lambda _: clip.model, store)
+    direct = study4_captions.selection_scores(found, n_resamples=50)
+    mine = of_clip.scores[of_clip.scores["part"] == "captions by cosine"]
+    mine = mine[mine["statistic"] != "preference"]
+    assert mine["value"].tolist() == direct["value"].tolist()
+    assert mine["n"].tolist() == direct["n"].tolist()
+    assert set(mine["test"]) == {"overall", "gender", "profession", "tone", "age"}
+
+
+def test_beside_vlbs_stands_the_same_mistake_the_other_way_round(of_clip, clip, store):
+    given = study4_captions.inputs("planted")
+    texts = given.table[["stereotype", "anti-stereotype", "irrelevant"]].to_numpy().tolist()
+    scores = study4_captions.caption_scores(clip.model, "contrastive", given.images, texts, store)
+    wrong = scores[~given.anti].argmax(axis=1) == 1
+    row = of_clip.scores.query("test == 'overall' and statistic == 'vlbs'").iloc[0]
+    assert row["mirrored"] == pytest.approx(100 * wrong.mean())
+
+
+def test_a_text_encoder_gets_the_parts_without_images(of_bert):
+    run = ["association tests, text alone", "masked words, caption alone"]
+    assert of_bert.scores["part"].unique().tolist() == run
+    assert of_bert.faults.empty
+    reasons = of_bert.not_run.set_index("part")["reason"]
+    assert reasons["association tests, with images"] == "the model does not embed texts with images"
+
+
+def test_association_tests_are_those_of_study_1_at_every_level(of_bert, store):
+    tests = of_bert.scores[of_bert.scores["study"] == "ross2021"]
+    assert tests.groupby("level").size().to_dict() == dict.fromkeys(grounded.LEVELS, 13)
+    every = planted.planted_stimuli(["occupation-gender"], ["sentence"], n_texts=1)
+    (direct,) = grounded.run(
+        of_bert.own.model, every, (1,), with_images=False, store=store
+    ).to_dict("records")
+    mine = tests.query("test == 'occupation-gender' and level == 'sentence'").iloc[0]
+    assert mine["value"] == pytest.approx(direct["value"], abs=1e-9)
+    assert (mine["p_value_words"], mine["n"]) == (direct["p_value_words"], direct["n_words"])
+    assert mine["p_value"] == max(mine["p_value_words"], mine["p_random"], mine["p_value_images"])
+
+
+def test_masked_words_stand_beside_innocent_things(of_bert):
+    rows = of_bert.scores.query("study == 'srinivasan2021'")
+    bias = rows[rows["statistic"] == "B"]
+    assert set(bias["test"]) == set(stimuli.entities()["entity"])
+    assert bias["null_low"].notna().all()
+    (row,) = rows[rows["statistic"] == "difference of B"].to_dict("records")
+    by_label = bias.groupby("stereotype")["value"].mean()
+    assert row["value"] == pytest.approx(by_label["women"] - by_label["men"])
+    assert row["n"] == len(bias)
+    assert rows.loc[rows["statistic"] == "agrees with the label", "p_value"].isna().all()
+
+
+def test_a_generative_model_is_asked_for_all_that_it_can_do(tmp_path, monkeypatch):
+    """With random weights: it does not look, and is told so."""
+    monkeypatch.setattr(_parts, "MATCHED_PER_CELL", 2)
+    folder = generative_models.build("llava", tmp_path / "llava")
+    wanted = ["masked words, caption alone", "portraits by word, matching", "zhou2022"]
+    store = runtime.Store(tmp_path / "store")
+    found = study.audit(folder, "planted", "cpu", store, parts=wanted, n_resamples=20)
+    assert found.faults.empty, found.faults["reason"].tolist()
+    assert set(found.scores["part"]) == set(wanted[:2])
+    assert not found.looking["matching"].looks
+    entities = found.scores.query("statistic == 'B'")
+    assert set(entities["level"]) == {"S_L, no image"}
+    (one,) = entities[entities["test"] == "purse"].to_dict("records")
+    said = ["The woman is carrying a [MASK].", "The man is carrying a [MASK]."]
+    log_p = found.own.model.mask_log_prob(said, ["purse"])
+    assert one["value"] == pytest.approx(log_p[0, 0] - log_p[1, 0], abs=1e-3)
+    assert len(found.claims) == 0
+    report.use_style()
+    assert "was not seen to look" in plots.html_report(found)
+
+
+def test_parts_are_chosen_by_name_and_the_others_are_named(clip, store):
+    found = study.audit(clip, "planted", store=store, parts=["zhou2022"], n_resamples=0)
+    assert set(found.scores["study"]) == {"zhou2022"}
+    left = found.not_run.set_index("part")["kind"]
+    assert left["portraits by word"] == "not asked for"
+    with pytest.raises(KeyError, match="unknown part of the audit"):
+        study.chosen_parts(["zhou2023"])
+
+
+def test_a_part_that_fails_does_not_take_the_others_with_it(clip, store, monkeypatch):
+    errors = {
+        "portraits by word": RuntimeError("out of paper\nand ink"),
+        "captions by cosine": DataError("no picture is left. Put some there"),
+    }
+
+    def raising(name):
+        def run(own, setting):
+            raise errors[name]
+
+        return run
+
+    parts = [
+        dataclasses.replace(part, run=raising(part.name)) if part.name in errors else part
+        for part in study.PARTS
+    ]
+    monkeypatch.setattr(_parts, "PARTS", tuple(parts))
+    found = study.audit(clip, "planted", store=store)
+    assert found.scores.empty
+    kept = found.not_run.set_index("part")[["kind", "reason"]]
+    expected = ["error", "RuntimeError: out of paper and ink"]
+    assert kept.loc["portraits by word"].tolist() == expected
+    expected = ["not there", "no picture is left. Put some there"]
+    assert kept.loc["captions by cosine"].tolist() == expected
+    assert kept.loc["association tests, text alone", "kind"] == "not possible"
+    assert found.faults["part"].tolist() == ["portraits by word"]
+
+
 def test_a_second_audit_asks_the_model_nothing_again(tmp_path, monkeypatch):
     monkeypatch.setenv("BIASLIB_STORE", str(tmp_path))
+    monkeypatch.setattr(_parts, "MATCHED_PER_CELL", 1)
     first, second = Matcher(), Matcher()
     scores = [
         study.audit(OwnModel("mine", "vilt", each), "planted").scores for each in (first, second)
@@ -189,14 +406,273 @@ def test_a_second_audit_asks_the_model_nothing_again(tmp_path, monkeypatch):
     assert first.asked > 0
     assert second.asked == 0
     pandas.testing.assert_frame_equal(*scores)
-    assert scores[0]["part"].unique().tolist() == ["captions by matching logit"]
 
 
 def test_a_model_without_any_capability_is_named_and_its_parts_counted():
     with pytest.raises(
-        study.CapabilityError, match=r"nothing at all fits none of the 7 parts .*masks"
+        study.CapabilityError, match=r"nothing at all fits none of the 8 parts .*masks"
     ):
         study.audit(OwnModel("nothing at all", "bert", object()), "planted")
+
+
+# Pictures of one's own
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Twenty-four people, in colours of their own."""
+    place = tmp_path / "people"
+    place.mkdir()
+    rows = []
+    for at in range(24):
+        picture = np.full((48, 48, 3), [10 * at, 255 - 10 * at, 120], np.uint8)
+        Image.fromarray(picture).save(place / f"{at:02}.png")
+        gender, age = ("women", "men")[at % 2], ("young", "old")[at // 12]
+        rows.append({"file": f"{at:02}.png", "person": f"p{at}", "gender": gender, "age": age})
+    write(place, pandas.DataFrame(rows))
+    return place
+
+
+def write(place, table):
+    table.to_csv(place / "labels.csv", index=False)
+
+
+def labels(place):
+    return pandas.read_csv(place / "labels.csv", dtype=str)
+
+
+def test_counts_by_group_come_first_and_intersections_with_them(folder):
+    found = study.read_folder(folder)
+    counts = found.counts().set_index(["column", "group"])
+    assert counts.loc[("gender", "women")].tolist() == [12, 12]
+    assert counts.loc[("gender x age", "women x old")].tolist() == [6, 6]
+    assert list(found.facets()) == ["gender", "age"]
+    assert "intersection gender x age is left out" in found.notes[0]
+
+
+def test_an_audit_of_ones_own_pictures(folder, clip, store):
+    found = study.audit(clip, "planted", store=store, data=folder, n_resamples=20)
+    assert found.stimuli == "own"
+    assert found.scores["part"].unique().tolist() == ["portraits by word"]
+    assert set(found.scores["profile"]) == {"own"}
+    assert set(found.scores["level"]) == {"gender", "age"}
+    assert set(found.scores.query("statistic == 'c_asc'")["n"]) == {24}
+    assert "labels.csv has no column caption" in " ".join(found.notes)
+    text = plots.write_up(found)
+    assert "| gender | women | 12 | 12 |" in text
+    assert "planted world" not in text.split("## Words to keep to")[0]
+    reasons = found.not_run.set_index("part")["reason"]
+    assert reasons["captions by cosine"].startswith("the folder has portraits")
+
+
+def test_pictures_of_one_person_are_one_unit(folder, clip, store):
+    table = labels(folder)
+    write(folder, table.assign(person=[f"p{at // 2 * 2 + at % 2}" for at in range(24)]))
+    assert set(study.read_folder(folder).counts()["people"]) == {12, 6}
+    write(folder, table.assign(person=[f"p{at % 12}" for at in range(24)]))
+    found = study.audit(clip, "planted", store=store, data=folder, n_resamples=5)
+    assert set(found.scores.query("statistic == 'c_asc'")["n"]) == {12}
+
+
+def changed(place, change):
+    write(place, change(labels(place)))
+
+
+BAD = {
+    "a group of two": (
+        lambda place: changed(place, lambda t: t.assign(race=["a", "a"] + ["b"] * 22)),
+        r"race has groups of fewer than 5 people: 'a' \(2\)",
+    ),
+    "one group": (
+        lambda place: changed(place, lambda t: t.assign(gender="women")),
+        "gender has one group only, 'women'",
+    ),
+    "no groups": (
+        lambda place: changed(place, lambda t: t[["file", "person"]]),
+        "no column with groups",
+    ),
+    "no file column": (
+        lambda place: changed(place, lambda t: t.rename(columns={"file": "picture"})),
+        "no column file",
+    ),
+    "an empty label": (
+        lambda place: changed(place, lambda t: t.assign(age=["", *t["age"][1:]])),
+        r"age of labels.csv is empty in 1 line \('2'\)",
+    ),
+    "a file not there": (
+        lambda place: (place / "03.png").unlink(),
+        r"do not match: 1 file \('03.png'\) of the table not there, 0 pictures without a row",
+    ),
+    "a picture without a row": (
+        lambda place: changed(place, lambda t: t[1:]),
+        r"do not match: 0 files of the table not there, 1 picture \('00.png'\) without a row",
+    ),
+    "a file twice": (
+        lambda place: changed(place, lambda t: pandas.concat([t, t[:1]])),
+        r"has 1 file \('00.png'\) twice",
+    ),
+    "a corrupt picture": (
+        lambda place: (place / "05.png").write_bytes(b"\x89PNG\r\n\x1a\n not a picture"),
+        r"1 of 24 pictures cannot be used: .*05.png",
+    ),
+    "the same picture twice": (
+        lambda place: shutil.copy(place / "00.png", place / "01.png"),
+        r"2 files \('00.png', '01.png'\) hold the same picture",
+    ),
+    "two pictures in a row": (
+        lambda place: changed(place, lambda t: t.assign(file=["00.png;01.png", *t["file"][1:]])),
+        r"1 row .* names more than one picture",
+    ),
+    "a file elsewhere": (
+        lambda place: changed(place, lambda t: t.assign(file=["../x.png", *t["file"][1:]])),
+        "is not below the folder",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_data_are_refused_before_a_model_is_loaded(folder, case):
+    spoil, message = BAD[case]
+    spoil(folder)
+    with pytest.raises(DataError, match=message):
+        study.audit("no such model is needed", "planted", data=folder)
+
+
+def test_a_folder_without_labels_says_what_to_write(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"has no labels.csv: a table with a row a picture"):
+        study.read_folder(tmp_path)
+
+
+# Models that cannot be audited
+
+
+def save_config(folder, **config):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_a_model_that_needs_code_of_its_own_is_refused(tmp_path):
+    folder = save_config(tmp_path / "m", model_type="strange", auto_map={"AutoModel": "m.Model"})
+    with pytest.raises(CheckpointError, match="never run"):
+        study.audit(folder, "planted")
+
+
+def test_a_model_that_does_not_see_is_named(tmp_path):
+    folder = save_config(tmp_path / "m", model_type="gpt2", architectures=["GPT2LMHeadModel"])
+    with pytest.raises(CheckpointError, match=r"'gpt2' \(GPT2LMHeadModel\), which no family"):
+        study.audit(folder, "planted")
+
+
+def test_a_model_without_a_chat_template_is_asked_plainly(tmp_path):
+    """PaliGemma has none, and reads the prompt that it was trained with."""
+    folder = generative_models.build("paligemma", tmp_path / "paligemma")
+    own = load_own(folder, "planted", "cpu")
+    assert own.model.rendered("caption en").endswith("caption en")
+    assert study.capabilities(own).set_index("part").loc["portraits by word, matching", "possible"]
+
+
+def test_a_gated_name_without_a_token_says_what_to_do(monkeypatch):
+    from biaslib.models import downloads
+
+    def refused(*_):
+        raise runtime.DownloadError("the hub refuses google/secret: 401", 401)
+
+    monkeypatch.setattr(downloads, "_listing", refused)
+    with pytest.raises(runtime.DownloadError, match="HF_TOKEN"):
+        study.plan("google/secret", "paper", "cpu")
+
+
+# What it would take
+
+
+def test_a_plan_counts_texts_pictures_and_bytes_without_loading_a_model(monkeypatch):
+    monkeypatch.setattr("biaslib.models.own.load", None)
+    found = study.plan(checkpoint("clip", 3, 0), "planted", "cpu", speed=1e9)
+    assert found.parts["part"].tolist() == ["portraits by word", "captions by cosine"]
+    files = sum(path.stat().st_size for path in checkpoint("clip", 3, 0).glob("*.safetensors"))
+    assert found.parameters == files / 2  # float16 on disk
+    assert found.download == 0
+    assert found.parts.set_index("part").loc["portraits by word", "pictures"] == 300
+    assert found.fits
+    found.require_fit()
+
+
+def test_what_does_not_fit_is_refused_and_what_would_is_said(monkeypatch):
+    found = study.plan(checkpoint("clip", 3, 0), "planted", "cpu", speed=1e9)
+    large = dataclasses.replace(found, memory=60.0, free=40.0, device="cuda:0")
+    with pytest.raises(
+        study.DoesNotFitError, match=r"BIASLIB_PRECISION=auto would take 30.0 GiB, "
+    ):
+        large.require_fit()
+    with pytest.raises(study.DoesNotFitError, match="A smaller batch does not help"):
+        dataclasses.replace(large, device="cpu").require_fit()
+    monkeypatch.setattr(runtime, "free_memory", lambda name: 1000)
+    with pytest.raises(study.DoesNotFitError):
+        study.plan(checkpoint("clip", 3, 0), "planted", "cpu", speed=1e9).require_fit()
+
+
+def test_half_precision_on_disk_counts_two_bytes_a_number(tmp_path):
+    folder = save_config(tmp_path / "m", model_type="clip", dtype="bfloat16")
+    (folder / "model.safetensors").write_bytes(b"0" * 4000)
+    assert _plan.weights_of(folder, "planted") == (4000, 2, 0)
+
+
+# The command line
+
+
+def test_the_command_says_what_it_would_take_and_stops(capsys, folder):
+    arguments = ["audit", str(checkpoint("clip", 3, 0)), "--data", str(folder), "--device", "cpu"]
+    assert command_line.main([*arguments, "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("women") < said.index("million parameters")
+    assert "portraits by word" in said
+
+
+def test_the_command_writes_a_report(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("BIASLIB_STORE", str(tmp_path / "store"))
+    arguments = ["audit", str(checkpoint("clip", 3, 0)), "--parts", "zhou2022", "--device", "cpu"]
+    arguments += ["--compare", str(checkpoint("clip", 0, 0)), "--out", str(tmp_path / "out")]
+    assert command_line.main(arguments) == 0
+    names = ["scores.csv", "provenance.json", "report.md", "report.html", "comparison.csv"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(names)
+    assert "questions were asked" in capsys.readouterr().out
+
+
+def test_the_command_says_in_a_line_what_is_wrong(capsys, tmp_path):
+    assert command_line.main(["audit", "clip", "--data", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("FileNotFoundError: ")
+    assert "has no labels.csv" in error
+
+
+# Two models
+
+
+def test_a_model_beside_itself_does_not_differ(of_clip, store):
+    found = study.compare(of_clip, of_clip, store)
+    assert (found["value"] == 0).all()
+    assert (found["p_holm"] == 1).all()
+
+
+def test_two_models_differ_by_the_difference_of_their_words(of_clip, of_nothing, store):
+    found = study.compare(of_clip, of_nothing, store).set_index("measured")
+    name = study.LISTS[5][0]
+    row = found.loc[f"gender, women: {name}"]
+    tables = [each.asked[each.asked["level"] == "gender"] for each in (of_clip, of_nothing)]
+    values = [each.set_index("test").loc[name, "value"] for each in tables]
+    assert [row["first"], row["second"]] == pytest.approx(values)
+    assert row["value"] == pytest.approx(values[0] - values[1])
+    assert row["low"] < row["value"] < row["high"] < 0
+    assert row["p_holm"] < 0.05
+    vlbs = found.loc["vlbs, captions by cosine"]
+    assert vlbs["value"] == pytest.approx(vlbs["first"] - vlbs["second"])
+
+
+def test_other_stimuli_are_not_compared(of_clip):
+    other = dataclasses.replace(of_clip, profile="paper")
+    with pytest.raises(ValueError, match="other stimuli"):
+        study.compare(of_clip, other)
 
 
 # What is handed over
@@ -204,48 +680,112 @@ def test_a_model_without_any_capability_is_named_and_its_parts_counted():
 
 def test_files_hold_the_scores_and_what_they_were_made_of(of_clip, tmp_path):
     saved = plots.downloads(of_clip).save(tmp_path / "audit")
-    assert [path.name for path in saved] == ["scores.csv", "provenance.json", "report.md"]
-    scores, provenance, written = saved
+    names = ["scores.csv", "provenance.json", "report.md", "report.html"]
+    assert [path.name for path in saved] == names
+    scores, provenance, written, page = saved
     assert written.read_text(encoding="utf-8") == plots.write_up(of_clip)
-    again = pandas.read_csv(scores, dtype={"revision": str})
+    again = pandas.read_csv(scores, dtype={"revision": str, "kind": str})
     pandas.testing.assert_frame_equal(again, of_clip.scores, check_dtype=False)
     said = json.loads(provenance.read_text())
     assert said["revision"] == of_clip.own.model.revision
     assert said["parts not run"] == NOT_OF_CLIP
+    assert said["questions asked"] == len(of_clip.asked)
     assert runtime.source_hash() in said["biaslib"]
+    html = page.read_text(encoding="utf-8")
+    assert "://" not in re.sub(r"data:image/png;base64,[^\"]+", "", html)
+    assert "<script" not in html
 
 
 def test_links_hold_the_files(of_clip):
     page = plots.downloads(of_clip)._repr_html_()
     held = re.findall(r'download="(.+?)" href="data:[\w/]+;base64,(.+?)"', page)
     texts = {name: base64.b64decode(text).decode() for name, text in held}
-    assert list(texts) == ["scores.csv", "provenance.json", "report.md"]
     assert texts["scores.csv"] == of_clip.scores.to_csv(index=False)
     assert json.loads(texts["provenance.json"])["model"] == "clip-dose3-seed0"
 
 
-def test_the_report_fills_in_what_is_known_and_asks_for_the_rest(of_clip):
+def markdown_rows(text, heading):
+    """Return the table under a heading as a data frame of texts."""
+    part = text.split(f"## {heading}\n")[1].split("\n## ")[0]
+    lines = [line.strip("| ") for line in part.splitlines() if line.startswith("|")]
+    kept = "\n".join(re.sub(r" \| ", "\t", line) for n, line in enumerate(lines) if n != 1)
+    return pandas.read_csv(StringIO(kept), sep="\t", dtype=str, keep_default_na=False)
+
+
+def test_intervals_stand_in_the_column_of_intervals_and_counts_are_whole(of_clip):
+    rows = markdown_rows(plots.write_up(of_clip), "Results").set_index("measured")
+    vlbs = of_clip.scores.query("test == 'overall' and statistic == 'vlbs'").iloc[0]
+    row = rows.loc["overall: vlbs"]
+    assert row["value"] == f"{vlbs['value']:.2f}"
+    assert row["95% interval"] == f"{vlbs['low']:.2f} to {vlbs['high']:.2f}"
+    assert row["n"] == f"{vlbs['n']:.0f} images"
+    counts = rows[rows["95% interval"] == "none: a count"]
+    assert len(counts) > 4
+    assert counts["value"].str.fullmatch(r"[\d,]+").all()
+
+
+def test_every_claim_is_in_the_report_and_no_maximum(of_clip):
     text = plots.write_up(of_clip)
-    assert of_clip.own.model.revision in text
+    assert len(markdown_rows(text, "What is claimed after the correction")) == len(of_clip.claims)
+    assert not re.search(r"\b(largest|maximum|highest|strongest)\b", text)
     assert "must not be quoted as findings" in text
     assert all(reason in text for reason in NOT_OF_CLIP.values())
-    vlbs = of_clip.scores.query("test == 'overall' and statistic == 'vlbs'")["value"].iloc[0]
-    assert f"| vlbs | {vlbs:.2f} |" in text
+
+
+def test_a_report_without_claims_does_not_say_that_nothing_is_there(of_nothing):
+    text = " ".join(plots.write_up(of_nothing).split())
+    n = len(of_nothing.asked)
+    assert f"Nothing: the null was rejected in none of {n} questions. That does not show" in text
+
+
+def test_the_outline_asks_a_person_for_what_only_they_can_say(of_clip):
     outline = plots.report_outline(of_clip).set_index("section")["what only you can write"]
-    assert outline["What was not run"] == "Whether this matters for the use above."
+    assert outline["What was not run, and why"] == "Whether this matters for the use above."
     assert outline["Words to keep to"] == "nothing: filled in"
 
 
-def test_pages_quote_occupations_and_no_other_words_of_study_3(of_clip):
-    occupations = set(stimuli.taxonomy("sobit").query("bias_type == 'Occupation'")["word"])
-    rows = plots.forest_table(of_clip).query("study == 'Study 3'")["row"]
-    assert set(rows) <= occupations
-    named = [m for m in plots.one_page(of_clip)["measured"] if "occupations: " in m]
-    assert named[0].rsplit(": ")[1] in occupations
+def test_the_figure_shows_the_same_questions_whatever_they_gave(of_clip, of_nothing):
+    one, other = (plots.forest_table(each) for each in (of_clip, of_nothing))
+    assert one["row"].tolist() == other["row"].tolist()
+    assert one["row"].tolist()[:7] == [name for name, *_ in study.LISTS]
+    assert one["null_low"].notna().all()
 
 
-def test_reading_checks():
-    assert not plots.check_reading(lambda *_: "The model is unbiased: 0.12 (-0.3 to 0.54)").passed
-    assert not plots.check_reading(lambda value, low, high: f"{value:.2f}").passed
-    assert not plots.check_reading(None).passed
-    assert plots.check_count(repositories.SIDE).passed is False
+# Exercises
+
+RIGHT = [
+    lambda v, low, high: f"With these words {v:.2f} was measured (95% {low:.2f} to {high:.2f}).",
+    lambda v, low, high: f"On FairFace the difference is {v:.2f}, between {low:.2f} and {high:.2f}",
+    lambda *each: "measured: " + ", ".join(str(number) for number in each),
+    lambda v, low, high: f"{v:.2f} [{low:.2f}; {high:.2f}]; this does not prove an absence",
+]
+WRONG = [
+    lambda v, low, high: f"The model is racist: {v:.2f} ({low:.2f} to {high:.2f}).",
+    lambda v, low, high: f"The model is unbiased: {v:.2f} ({low:.2f} to {high:.2f}).",
+    lambda v, low, high: f"This proves that it is fair: {v:.2f} ({low:.2f} to {high:.2f}).",
+    lambda v, low, high: f"{v:.2f}",
+    lambda v, low, high: "0.12 (-0.3 to 0.54)",
+    None,
+]
+
+
+@pytest.mark.parametrize("sentence", RIGHT)
+def test_readings_that_say_what_was_measured_pass(sentence):
+    assert plots.check_reading(sentence).passed
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_readings_with_a_verdict_or_without_an_interval_do_not(sentence):
+    assert not plots.check_reading(sentence).passed
+
+
+@pytest.mark.parametrize("answer", [0, 1, 13, repositories.SIDE, None])
+def test_counts_by_chance(answer):
+    assert plots.check_count(13 * 0.05).passed
+    assert not plots.check_count(answer).passed
+
+
+@pytest.mark.parametrize("answer", [0, 1, 0.25, None])
+def test_who_does_not_look_is_right_in_half(answer):
+    assert plots.check_swapped(0.5).passed
+    assert not plots.check_swapped(answer).passed

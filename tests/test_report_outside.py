@@ -68,9 +68,13 @@ def audit():
 @pytest.fixture(params=HOSTILE)
 def named(request, audit):
     """The audit as it is for a model and tests of hostile names."""
-    scores = audit.scores.assign(model=request.param, test=request.param)
-    own = dataclasses.replace(audit.own, given=request.param)
-    return dataclasses.replace(audit, own=own, scores=scores)
+    name = request.param
+    columns = {"model": name, "test": name, "group": name, "level": name, "dataset": name}
+    claimed = audit.scores["p_value"].notna()
+    scores = audit.scores.assign(**columns, p_holm=np.where(claimed, 0.01, np.nan))
+    own = dataclasses.replace(audit.own, given=name)
+    not_run = audit.not_run.assign(reason=name)
+    return dataclasses.replace(audit, own=own, scores=scores, not_run=not_run, notes=(name,))
 
 
 @pytest.mark.parametrize("place", [0, 3, 4, 6, 8])
@@ -80,13 +84,29 @@ def test_as_markdown_these_names_would_load_or_run(place):
 
 
 def test_an_audit_of_a_hostile_name_says_it_and_runs_nothing(named):
-    for said in (plots.overview(named), plots.floor_sentence(named)):
-        assert_harmless(rendered(report.say(said).data))
-    assert_harmless(rendered(plots.write_up(named)))
+    assert_harmless(rendered(report.say(plots.overview(named)).data))
+    written = rendered(plots.write_up(named))
+    assert_harmless(written)
+    assert not BeautifulSoup(written, "html.parser").find_all("a")
     assert " ".join(named.own.given.replace("`", "'").split()) in plots.write_up(named)
-    for frame in (plots.one_page(named), plots.not_run_table(named), plots.forest_table(named)):
+    tables = (plots.one_page, plots.not_run_table, plots.forest_table, plots.claim_table)
+    for frame in (table(named) for table in tables):
         assert_harmless(report.table(frame, named.own.given)._repr_html_())
     assert_harmless(plots.downloads(named)._repr_html_())
+
+
+def test_the_report_of_a_hostile_name_is_one_page_that_loads_nothing(named):
+    report.use_style()
+    page = BeautifulSoup(plots.html_report(named), "html.parser")
+    (picture,), (style,) = page.find_all("img"), page.find_all("style")
+    assert picture["src"].startswith("data:image/png;base64,")
+    assert "default-src 'none'" in page.find("meta", {"http-equiv": True})["content"]
+    picture.decompose()
+    style.decompose()
+    assert_harmless(str(page))
+    assert not page.find_all("a")
+    assert len(page.find_all("h1")) == 1
+    assert " ".join(named.own.given.split()) in page.h1.get_text()
 
 
 def test_a_figure_with_hostile_words_is_one_picture_and_its_words(named):

@@ -868,21 +868,25 @@ def test_the_oracle_of_study_4_scores_what_probabilities_added_up_by_hand_say(si
 def test_flava_is_audited_by_every_part(site):
     """The chapter's own model: whatever is left out of its page is a fault of ours."""
     page = "notebooks/own_model"
-    assert "everything was run" in article(page).get_text()
+    assert "no part was left out" in article(page).get_text()
     parts = shown(page, "Results of the audit, by part")["part"]
-    assert set(parts) == {part.name for part in own_model.PARTS}
+    assert set(parts) == {part.name for part in own_model.PARTS if not part.instead}
 
 
+LISTED = {name for name, *_ in own_model.LISTS}
 ASKED_ABOUT = {
     "ross2021": set(stimuli.association_tests(study1=True)["name"]),
-    "srinivasan2021": {*stimuli.entities()["entity"], "all"},
-    "hamidieh2023": set(stimuli.taxonomy("sobit")["word"]),
+    "srinivasan2021": {
+        *stimuli.entities()["entity"],
+        *("all", "entities expected of women against those of men"),
+    },
+    "hamidieh2023": {*stimuli.taxonomy("sobit")["word"], *LISTED, *stimuli.word_frame()["word"]},
     "zhou2022": {"overall", "gender", "profession", "tone", "age"},
 }
 LEVELS = {
-    "ross2021": {"sentence"},
-    "srinivasan2021": {"S_PT", "S_L", "S_V", "S_L, no image", "S_L, text model"},
-    "hamidieh2023": {"gender"},
+    "ross2021": {"word", "sentence", "contextual"},
+    "srinivasan2021": {"S_PT", "S_L", "S_V", "S_L, no image"},
+    "hamidieh2023": {"gender", "tone", "age", "gender x tone"},
     "zhou2022": {"images"},
 }
 COUNTED = {

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from biaslib.runtime import ChecksumError, DownloadError, Lock, download, file_sha256
 
-__all__ = ["by_hand", "cache_folder", "fetch"]
+__all__ = ["by_hand", "cache_folder", "fetch", "listed_bytes"]
 
 TOKENIZERS = (
     "tokenizer.json",
@@ -198,6 +198,7 @@ class _Listed:
 
     sha256: str
     git_sha1: str
+    size: int = 0
 
 
 def _fetch_repository(
@@ -315,11 +316,28 @@ def _listing(repository: _Repository, revision: str) -> tuple[str, dict[str, _Li
 
 
 def _listed(file) -> _Listed:
-    return _Listed(getattr(file.lfs, "sha256", "") or "", "" if file.lfs else file.blob_id or "")
+    git_sha1 = "" if file.lfs else file.blob_id or ""
+    return _Listed(getattr(file.lfs, "sha256", "") or "", git_sha1, file.size or 0)
 
 
 def _endpoint() -> str:
     return os.environ.get("HF_ENDPOINT", SITE).rstrip("/")
+
+
+def listed_bytes(name: str, revision: str = "") -> int:
+    """Return how many bytes of a repository of the hub would be downloaded; nothing is.
+
+    Raises
+    ------
+    DownloadError
+        If the hub does not have it or refuses it; for what a person can do the message gives steps.
+    """
+    repository = _Repository(name, (*OPEN_CLIP_WEIGHTS, *WEIGHTS))
+    try:
+        _, listing = _listing(repository, revision or "main")
+    except DownloadError as error:
+        raise _with_steps(error, repository, cache_folder(), Lock(None)) from error
+    return sum(listing[each].size for each in repository.wanted(listing))
 
 
 def _download_listed(

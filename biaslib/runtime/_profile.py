@@ -6,6 +6,7 @@ import importlib.util
 import os
 import time
 from collections.abc import Iterable, Iterator, Sized
+from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, TypeVar
 
@@ -157,6 +158,18 @@ def device(name: str | None = None) -> str:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def free_memory(name: str) -> int:
+    """Return the bytes that are free on a device; 0 where the system does not tell."""
+    if name.startswith("cuda"):
+        return int(importlib.import_module("torch").cuda.mem_get_info(name)[0])
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        kilobytes = {line.split(":")[0]: line.split()[1] for line in lines if line.endswith("kB")}
+        return 1024 * int(kilobytes["MemAvailable"])
+    except (OSError, KeyError):
+        return 0
 
 
 def in_book() -> bool:

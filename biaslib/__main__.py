@@ -1,0 +1,62 @@
+"""From the command line: ``python -m biaslib audit MODEL --data FOLDER --out DIR``."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what the command line takes."""
+    whole = argparse.ArgumentParser(prog="python -m biaslib", description=__doc__)
+    commands = whole.add_subparsers(dest="command", required=True)
+    audit = commands.add_parser("audit", help="run the four audits on a model of your own")
+    audit.add_argument("model", help="a folder, a registered name, or owner/name of the model hub")
+    audit.add_argument(
+        "--data", default=None, help="planted, released, or a folder of pictures with labels.csv"
+    )
+    audit.add_argument("--out", type=Path, default=Path("audit"), help="folder for the report")
+    audit.add_argument("--compare", default=None, help="another model, on the same stimuli")
+    audit.add_argument("--profile", choices=("planted", "paper"), default=None)
+    audit.add_argument("--parts", nargs="+", default=None, help="names of parts or of studies")
+    audit.add_argument("--device", default=None, help="cpu, cuda or mps")
+    audit.add_argument("--dry-run", action="store_true", help="say what it would take, and stop")
+    return whole
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return 0, or 1 with one clear line about what is wrong."""
+    options = parser().parse_args(arguments)
+    from biaslib import report, runtime
+    from biaslib.report import own_model as plots
+    from biaslib.studies import own_model as study
+
+    on_hub = not Path(options.model).exists() and "/" in options.model
+    profile = options.profile or ("paper" if on_hub else "planted")
+    data = options.data or "planted"
+    try:
+        runtime.start(profile)
+        _, folder = study.chosen_data(data, profile)
+        if folder is not None:
+            print(folder.counts().to_string(index=False))
+        planned = study.plan(options.model, profile, options.device, folder or data, options.parts)
+        print(planned)
+        planned.require_fit()
+        if options.dry_run:
+            return 0
+        settings = {"device": options.device, "data": folder or data, "parts": options.parts}
+        found = study.audit(options.model, profile, **settings)
+        other = study.audit(options.compare, profile, **settings) if options.compare else None
+        compared = None if other is None else study.compare(found, other)
+    except (ValueError, OSError, ImportError, LookupError, RuntimeError) as error:
+        print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    report.use_style()
+    for path in plots.downloads(found, compared, other).save(options.out):
+        print(path)
+    print(plots.overview(found))
+    return 1 if len(found.faults) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,253 @@
+"""Pictures and labels of one's own: a folder with ``labels.csv``, checked before a model is asked.
+
+``labels.csv`` has a row a picture: *file*, its path below the folder; *person*, who is in it
+(several pictures of one person are one unit); any columns with groups, such as *gender*, *race* and
+*age*; and, for the check of grounding, *caption*, what the picture shows.
+"""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas
+
+from biaslib import runtime
+from biaslib.datasets import DataError
+from biaslib.models.images import Pictures, check_images, pictures
+from biaslib.studies import study3_clip_audit as clip_audit
+
+__all__ = ["LABELS", "OwnFolder", "read_folder"]
+
+LABELS = "labels.csv"
+NO_GROUPS = ("file", "person", "caption")
+FEWEST = 5
+"""People that every group needs: of fewer an interval says nothing."""
+
+FOR_INTERSECTION = 10
+"""People that every intersection of two columns needs, or it is left out and named."""
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif")
+
+
+@dataclass(frozen=True)
+class OwnFolder:
+    """Pictures of people with their groups.
+
+    Attributes
+    ----------
+    name
+        Of the folder.
+    people
+        One row a picture, as in ``labels.csv``.
+    groups
+        The columns that name groups.
+    pictures
+        In the same order.
+    notes
+        What a reader has to know of the data.
+    """
+
+    name: str
+    people: pandas.DataFrame
+    groups: tuple[str, ...]
+    pictures: Pictures
+    notes: tuple[str, ...] = ()
+
+    def counts(self) -> pandas.DataFrame:
+        """Return who is there: *column*, *group*, *pictures*, *people*; intersections too."""
+        rows = []
+        for facet in [*([each] for each in self.groups), *self._crossed()]:
+            for names, part in self.people.groupby(facet, sort=False):
+                group = " x ".join(map(str, names))
+                rows.append((" x ".join(facet), group, len(part), part["person"].nunique()))
+        return pandas.DataFrame(rows, columns=["column", "group", "pictures", "people"])
+
+    def _crossed(self) -> list[list[str]]:
+        """Return the intersections of the first column with the others."""
+        return [[self.groups[0], other] for other in self.groups[1:]]
+
+    def facets(self) -> dict[str, str | list[str]]:
+        """Return the columns, and their intersections whose groups are large enough."""
+        found: dict[str, str | list[str]] = {each: each for each in self.groups}
+        counts = self.counts()
+        for pair in self._crossed():
+            name = " x ".join(pair)
+            if counts.loc[counts["column"] == name, "people"].min() >= FOR_INTERSECTION:
+                found[name] = pair
+        return found
+
+    def inputs(self, innocent: pandas.DataFrame, lower_case: bool) -> clip_audit.Inputs:
+        """Return the pictures as study 3 reads them."""
+        labels = {each: tuple(dict.fromkeys(self.people[each])) for each in self.groups}
+        first = labels[self.groups[0]]
+        return clip_audit.Inputs(
+            profile="own",
+            dataset=self.name,
+            model={},
+            people=self.people,
+            portraits=self.pictures,
+            words=clip_audit.words(),
+            facets=self.facets(),
+            labels=labels,
+            gender=(first[0], first[1]),
+            k=max(1, len(self.people) // 10),
+            innocent=innocent,
+            captions=functools.partial(_no_captions, self.name),
+            crops=dict,
+            lower_case=lower_case,
+        )
+
+    @property
+    def captions(self) -> tuple[Pictures, list[str], str] | None:
+        """Pictures, their captions and the folder's name; None without a column *caption*."""
+        if "caption" not in self.people:
+            return None
+        return self.pictures, self.people["caption"].tolist(), self.name
+
+
+def _no_captions(name: str, folder: Any) -> Any:
+    raise DataError(f"{name} is a folder of pictures, and has no corpus of captions")
+
+
+def read_folder(folder: str | Path) -> OwnFolder:
+    """Read and check a folder of pictures with ``labels.csv``.
+
+    Parameters
+    ----------
+    folder
+        With ``labels.csv``: a column *file*, one or more columns with groups, and if you like
+        *person* and *caption*. Without *person* every picture is taken for another person.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no folder, or no ``labels.csv`` in it.
+    DataError
+        If labels and files do not match, a row names more than one picture, a label is empty, a
+        picture is damaged or there twice, a column has one group, or a group has fewer than
+        :data:`FEWEST` people; the message counts and names them.
+    """
+    folder = Path(folder)
+    if not (folder / LABELS).is_file():
+        raise FileNotFoundError(
+            f"{folder} has no {LABELS}: a table with a row a picture, its path below the folder in "
+            "the column file, and columns with groups, such as gender and age"
+        )
+    people, wrong = runtime.read_table(folder / LABELS, DataError)
+    if wrong:
+        line, what = next(iter(wrong.items()))
+        raise DataError(f"line {line} of {folder / LABELS} is no row of the table: {what}")
+    people = people.rename(columns=str.strip).map(str.strip).reset_index(drop=True)
+    groups = _groups(people, folder)
+    _require_files(people, folder)
+    notes = [] if "person" in people else ["no column person: each picture counts as a person"]
+    if "person" not in people:
+        people = people.assign(person=people["file"])
+    _require_groups(people, groups)
+    paths = [folder / each for each in people["file"]]
+    _require_readable(paths)
+    found = OwnFolder(folder.resolve().name, people, groups, pictures(paths))
+    _require_once(people, found.pictures)
+    return OwnFolder(found.name, people, groups, found.pictures, (*notes, *_left_out(found)))
+
+
+def _groups(people: pandas.DataFrame, folder: Path) -> tuple[str, ...]:
+    if "file" not in people:
+        raise DataError(f"{folder / LABELS} has no column file, with each picture's path")
+    groups = tuple(each for each in people if each not in NO_GROUPS)
+    if not groups:
+        raise DataError(
+            f"{folder / LABELS} has no column with groups: add one, such as gender, race or age"
+        )
+    for name in ("file", *groups, *(each for each in NO_GROUPS[1:] if each in people)):
+        empty = people.index[people[name] == ""] + 2
+        if len(empty):
+            raise DataError(
+                f"the column {name} of {LABELS} is empty in {_some(empty, 'line')}: fill it in, or "
+                "leave these pictures out"
+            )
+    return groups
+
+
+def _require_files(people: pandas.DataFrame, folder: Path) -> None:
+    several = [each for each in people["file"] if ";" in each or "|" in each or "\n" in each]
+    if several:
+        raise DataError(
+            f"{_some(several, 'row')} of {LABELS} names more than one picture: each caption is "
+            "scored beside one picture, so give every picture a row"
+        )
+    outside = [each for each in people["file"] if Path(each).is_absolute() or ".." in each]
+    if outside:
+        raise DataError(f"{_some(outside, 'file')} of {LABELS} is not below the folder")
+    twice = people["file"][people["file"].duplicated()].unique()
+    if len(twice):
+        raise DataError(f"{LABELS} has {_some(twice, 'file')} twice: keep one row a picture")
+    missing = [each for each in people["file"] if not (folder / each).is_file()]
+    there = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.suffix.lower() in ENDINGS
+    }
+    left = sorted(there - {Path(each).as_posix() for each in people["file"]})
+    if missing or left:
+        raise DataError(
+            f"{LABELS} and the files do not match: {_some(missing, 'file')} of the table not "
+            f"there, {_some(left, 'picture')} without a row. Correct the column file, add rows, "
+            "or move the pictures away"
+        )
+
+
+def _require_groups(people: pandas.DataFrame, groups: Sequence[str]) -> None:
+    for column in groups:
+        sizes = people.groupby(column, sort=False)["person"].nunique()
+        if len(sizes) < 2:
+            raise DataError(
+                f"the column {column} has one group only, {sizes.index[0]!r}: there is nothing to "
+                "compare. Add another group, or remove the column"
+            )
+        small = sizes[sizes < FEWEST]
+        if len(small):
+            named = ", ".join(f"{name!r} ({n})" for name, n in small.items())
+            raise DataError(
+                f"the column {column} has groups of fewer than {FEWEST} people: {named}. Nothing "
+                "can be said of so few; add pictures, join groups, or leave these out"
+            )
+
+
+def _require_readable(paths: Sequence[Path]) -> None:
+    problems = check_images(paths)
+    if len(problems):
+        raise DataError(
+            f"{len(problems)} of {len(paths)} pictures cannot be used: "
+            f"{'; '.join(problems['problem'].head(3))}. Replace them, or remove their rows"
+        )
+
+
+def _require_once(people: pandas.DataFrame, shown: Pictures) -> None:
+    ids = pandas.Series(shown.ids, index=people["file"])
+    twice = ids[ids.duplicated(keep=False)]
+    if len(twice):
+        raise DataError(
+            f"{_some(twice.index, 'file')} hold the same picture as another one: keep one of each"
+        )
+
+
+def _left_out(found: OwnFolder) -> list[str]:
+    kept = found.facets()
+    left = [" x ".join(pair) for pair in found._crossed() if " x ".join(pair) not in kept]
+    return [
+        f"the intersection {name} is left out: one of its groups has fewer than "
+        f"{FOR_INTERSECTION} people"
+        for name in left
+    ]
+
+
+def _some(names: Sequence[Any], what: str, most: int = 3) -> str:
+    """Return how many there are, and the first of them."""
+    names = list(names)
+    listed = ", ".join(repr(str(each)) for each in names[:most])
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    plural = "" if len(names) == 1 else "s"
+    return f"{len(names)} {what}{plural}" + (f" ({listed}{more})" if names else "")

@@ -1,0 +1,222 @@
+"""Does the model look? Right captions against swapped ones, before anything is made of pictures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas
+
+from biaslib import inference, runtime
+from biaslib.models.capabilities import ENCODE, FILL_WITH_IMAGES, MATCH
+from biaslib.models.images import Pictures
+from biaslib.studies import study2_masked as masked
+from biaslib.studies import study4_captions as selection
+
+__all__ = ["HEADS", "Looking", "caption_check", "choices", "describe", "looking", "word_check"]
+
+HEADS = {MATCH: "matching", ENCODE: "contrastive", FILL_WITH_IMAGES: "masked words"}
+"""By capability: what is asked in the check."""
+
+TO_BE_SEEN = 0.5
+"""What a model that does not look gets right, whatever it prefers to say or to see."""
+
+
+@dataclass(frozen=True)
+class Looking:
+    """What a check of grounding found.
+
+    Attributes
+    ----------
+    head
+        What was asked: one of :data:`HEADS`.
+    right, n
+        Swapped pairs that the model got right, and all of them.
+    share, low, high
+        With a 95% interval of Clopper and Pearson.
+    dataset
+        Whose pictures and captions.
+    """
+
+    head: str
+    right: float
+    n: int
+    low: float
+    high: float
+    dataset: str
+
+    @property
+    def share(self) -> float:
+        """Share of pairs that the model got right."""
+        return self.right / self.n
+
+    @property
+    def looks(self) -> bool:
+        """Whether the whole interval lies above one half."""
+        return self.low > TO_BE_SEEN
+
+    def __str__(self) -> str:
+        found = f"{self.share:.0%} ({self.low:.0%} to {self.high:.0%}) of {self.n} swapped pairs"
+        verdict = "looks at pictures" if self.looks else "was not seen to look at pictures"
+        return f"{self.head}: {verdict}, right in {found}; a model that does not look gets 50%"
+
+
+def looking(
+    own: Any, profile: str, store: runtime.Store | None, captions: Any = None
+) -> dict[str, Looking]:
+    """Check every way in which a model can be asked about pictures.
+
+    Parameters
+    ----------
+    own
+        The model.
+    profile
+        Whose pictures and captions.
+    store
+        Of answers.
+    captions
+        Pictures with their captions of one's own, ``(pictures, captions, dataset)``, instead.
+
+    Returns
+    -------
+    dict
+        By what was asked: see :data:`HEADS`. What the model cannot be asked is not there.
+    """
+    there = getattr(own.model, "capabilities", ())
+    found = {}
+    heads = [HEADS[each] for each in (MATCH, ENCODE) if each in there]
+    if heads:
+        pictures, said, dataset = captions or _study4(profile)
+        for head in heads:
+            found[head] = caption_check(own.model, head, pictures, said, dataset, store)
+    if FILL_WITH_IMAGES in there and captions is None:
+        found["masked words"] = word_check(own, profile, store)
+    return found
+
+
+def _study4(profile: str) -> tuple[Pictures, list[str], str]:
+    """Return the pictures of study 4, each with the caption that is true of it."""
+    given = selection.inputs(profile)
+    columns = given.table[selection.PAIR].to_numpy()
+    right = columns[np.arange(len(columns)), given.anti.astype(int)]
+    return given.images, right.tolist(), given.dataset
+
+
+def caption_check(
+    model: Any,
+    head: str,
+    pictures: Pictures,
+    captions: Sequence[str],
+    dataset: str = "",
+    store: runtime.Store | None = None,
+) -> Looking:
+    r"""Count pairs of pictures whose captions fit better as they are than swapped.
+
+    .. math:: s(i, c_i) + s(j, c_j) > s(i, c_j) + s(j, c_i)
+
+    A caption that a model always prefers, or a picture that it likes with any caption, stands on
+    both sides. Ties count half. Each picture is in one pair.
+
+    Parameters
+    ----------
+    model, head, store
+        As of :func:`biaslib.studies.study4_captions.caption_scores`.
+    pictures, captions
+        Each with its own.
+    dataset
+        Their name.
+
+    Raises
+    ------
+    ValueError
+        If no two pictures have different captions.
+    """
+    pairs = _pairs(captions)
+    if not len(pairs):
+        raise ValueError("no two pictures have different captions: nothing can be swapped")
+    places = pairs.ravel()
+    said = [[captions[own], captions[other]] for own, other in _both(pairs)]
+    scores = selection.caption_scores(model, head, pictures.part(places.tolist()), said, store)
+    return _counted(head, scores, dataset)
+
+
+def _pairs(captions: Sequence[str]) -> np.ndarray:
+    """Return pairs of places with different captions, at random but always the same: (p, 2)."""
+    waiting = np.random.default_rng(0).permutation(len(captions)).tolist()
+    pairs = []
+    while waiting:
+        first = waiting.pop(0)
+        other = next((each for each in waiting if captions[each] != captions[first]), None)
+        if other is not None:
+            waiting.remove(other)
+            pairs.append((first, other))
+    return np.array(pairs, dtype=int).reshape(-1, 2)
+
+
+def _both(pairs: np.ndarray):
+    for first, second in pairs:
+        yield first, second
+        yield second, first
+
+
+def _counted(head: str, scores: np.ndarray, dataset: str) -> Looking:
+    """Count rows of own and swapped scores, (2 p, 2)."""
+    gain = (scores[:, 0] - scores[:, 1]).reshape(-1, 2).sum(axis=1)
+    tied = np.abs(gain) <= selection.TOLERANCE
+    right, n = float((gain > 0)[~tied].sum() + tied.sum() / 2), len(gain)
+    interval = inference.proportion_interval(int(right), n)
+    return Looking(head, right, n, interval.low, interval.high, dataset)
+
+
+def word_check(own: Any, profile: str, store: runtime.Store | None) -> Looking:
+    """Count pairs of pictures whose entities are more likely with their own picture than swapped.
+
+    As :func:`caption_check`, of masked words: the caption says "person", and both entities could
+    stand in it.
+    """
+    asked = {"model": own.registered, "per_agent": 1, "view": "visible", "pictured": None}
+    given = masked.readable(masked.inputs(profile, only_sound=True, **asked), own.model)
+    if given.images is None:
+        raise FileNotFoundError("there are no pictures of entities: nothing can be swapped")
+    entities = _known(given.entities, own.model)
+    found = masked.answers(own.model, entities, given.images, choices(own.model), store)
+    return _counted("masked words", _swapped_words(found, entities), given.dataset)
+
+
+def choices(model: Any) -> masked.Choices:
+    """Return how entities of several pieces are asked for: as a chain, if a model writes."""
+    writes = "give likelihoods of texts" in getattr(model, "capabilities", ())
+    return masked.Choices(pieces="chain" if writes else "")
+
+
+def _known(entities: pandas.DataFrame, model: Any) -> pandas.DataFrame:
+    names = entities["entity"].tolist()
+    problems = masked.tokenizer_problems(model, names, choices(model).pieces)
+    errors = problems.loc[problems["severity"] == "error", "what"]
+    wrong = {what.split(":")[0] for what in errors}
+    return entities[~entities["entity"].isin(wrong)].reset_index(drop=True)
+
+
+def _swapped_words(found: pandas.DataFrame, entities: pandas.DataFrame) -> np.ndarray:
+    """Return rows (own, swapped) of pairs of pictures that show different entities of a verb."""
+    shown = found[(found["image"] != "") & (found["agent"] == "person")]
+    rows = []
+    frames = entities.set_index("entity")["frame"].str.replace(r" an? \{entity\}", "", regex=True)
+    for _, group in shown.groupby(shown["entity"].map(frames), sort=False):
+        table = group.pivot_table(index=["entity", "image"], columns="candidate", values="log_p")
+        names = table.index.get_level_values("entity").tolist()
+        for own, other in _both(_pairs(names)):
+            rows.append((table[names[own]].iloc[own], table[names[other]].iloc[own]))
+    if not rows:
+        raise ValueError("no two pictures show different entities: nothing can be swapped")
+    return np.array(rows)
+
+
+def describe(found: dict[str, Looking]) -> pandas.DataFrame:
+    """Return the checks as a table: *asked*, *share*, *low*, *high*, *n*, *looks*, *dataset*."""
+    columns = ["asked", "share", "low", "high", "n", "looks", "dataset"]
+    rows = [
+        (each.head, each.share, each.low, each.high, each.n, each.looks, each.dataset)
+        for each in found.values()
+    ]
+    return pandas.DataFrame(rows, columns=columns)

@@ -1,0 +1,235 @@
+"""What a score would be if there were nothing to find: ranges and p-values beside the scores.
+
+Words are the units everywhere: the texts of a word, and the pictures that stand with it, share its
+peculiarities. A range is of what the null gives in 95 of 100 cases.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas
+
+from biaslib import inference
+from biaslib.studies import study1_grounded as grounded
+
+__all__ = ["balanced_preference", "contrast", "random_attributes", "reference_range"]
+
+RESAMPLES = 200
+"""Of the intervals; each study's chapter uses more."""
+
+DRAWS = 4_999
+"""Random attribute sets, and relabellings of which a range is shown."""
+
+
+def contrast(
+    first: Sequence[float], second: Sequence[float], n_resamples: int = RESAMPLES, seed: int = 0
+) -> dict[str, Any]:
+    r"""Compare the scores of two lists of words, each word a unit.
+
+    .. math:: \Delta = \operatorname{mean}_{w \in W_1} s(w) - \operatorname{mean}_{w \in W_2} s(w)
+
+    What all words share, such as a picture's light, cancels. The null deals the words out to the
+    two lists anew.
+
+    Parameters
+    ----------
+    first, second
+        One score a word.
+    n_resamples, seed
+        Of the interval, which draws the words of each list anew; 0 leaves it out.
+
+    Returns
+    -------
+    dict
+        *value*, *low*, *high*, *p_value* (two-sided), *null_low*, *null_high*, *n* words.
+
+    Examples
+    --------
+    >>> found = contrast([3.0, 4.0, 5.0], [0.0, 1.0, 2.0])
+    >>> found["value"], found["p_value"], found["n"]
+    (3.0, 0.1, 6)
+    """
+    x, y = (np.asarray(each, dtype=float) for each in (first, second))
+    test = inference.permutation_test(x, y, alternative="two-sided", accuracy=grounded.ACCURACY)
+
+    def difference(of_x: np.ndarray, of_y: np.ndarray) -> np.ndarray:
+        return (x @ of_x) / of_x.sum(0) - (y @ of_y) / of_y.sum(0)
+
+    low, high = _bounds(difference, [len(x), len(y)], n_resamples, seed)
+    relabelled = _relabelled(np.concatenate([x, y]), len(x), seed)
+    return {
+        "value": float(x.mean() - y.mean()),
+        "low": low,
+        "high": high,
+        "p_value": test.p_value,
+        **_range(relabelled),
+        "n": len(x) + len(y),
+    }
+
+
+def _bounds(statistic, sizes: list[int], n_resamples: int, seed: int) -> tuple[float, float]:
+    if not n_resamples:
+        return np.nan, np.nan
+    drawn = inference.bootstrap(statistic, sizes, n_resamples=n_resamples, rng=seed)
+    return drawn.low, drawn.high
+
+
+def _relabelled(scores: np.ndarray, n_first: int, seed: int, n_draws: int = 999) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permuted(np.tile(scores, (n_draws, 1)), axis=1)
+    return shuffled[:, :n_first].mean(axis=1) - shuffled[:, n_first:].mean(axis=1)
+
+
+def _range(values: np.ndarray) -> dict[str, float]:
+    low, high = np.quantile(values, [0.025, 0.975])
+    return {"null_low": float(low), "null_high": float(high)}
+
+
+def reference_range(scores: Sequence[float]) -> dict[str, float]:
+    """Return where 95 of 100 innocent words lie: what a word without social meaning scores.
+
+    It is no test: in models in which nothing was planted, more than 5% of other words lie outside.
+    """
+    return _range(np.asarray(scores, dtype=float))
+
+
+def balanced_preference(
+    margins: Sequence[float],
+    stereotypical: Sequence[bool],
+    units: Sequence[Any],
+    n_resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> dict[str, Any]:
+    r"""Compare two captions of each picture, what the picture shows left out.
+
+    With :math:`m` the score of the stereotypical caption less that of the anti-stereotypical one,
+    a model that looks has a high m where the picture is stereotypical, and a low one elsewhere. Of
+    each triplet of captions u
+
+    .. math:: d_u = \bar m_u - \hat g \bar z_u, \quad
+              \hat g = \tfrac12 (\bar m_{z = 1} - \bar m_{z = -1})
+
+    is left, with z = 1 for stereotypical pictures and -1 for the others. If nothing in the model
+    goes with which of the captions is called the stereotype, the sign of every d is as likely to be
+    the other one.
+
+    Parameters
+    ----------
+    margins
+        m, one a picture.
+    stereotypical
+        Whether the picture is.
+    units
+        The triplet of captions that belongs to it.
+    n_resamples, seed
+        Of the interval, which draws triplets anew; 0 leaves it out.
+
+    Returns
+    -------
+    dict
+        As of :func:`contrast`; *value* is the mean of d in standard deviations of m.
+
+    Raises
+    ------
+    ValueError
+        If the pictures are all stereotypical, or all not.
+    """
+    m, z = np.asarray(margins, dtype=float), np.where(stereotypical, 1.0, -1.0)
+    if len(np.unique(z)) < 2:
+        raise ValueError("pictures of both kinds are needed to tell looking from preferring")
+    m = m / (m.std() or 1.0)
+    grounding = (m[z > 0].mean() - m[z < 0].mean()) / 2
+    left = pandas.Series(m - grounding * z).groupby(np.asarray(units)).mean().to_numpy()
+    test = inference.sign_flip_test(left)
+    n = len(left)
+    low, high = _bounds(lambda drawn: (left @ drawn) / drawn.sum(0), [n], n_resamples, seed)
+    signs = np.random.default_rng(seed).choice((-1.0, 1.0), (999, n))
+    bounds = {"low": low, "high": high, "p_value": test.p_value}
+    return {"value": float(left.mean()), **bounds, **_range(signs @ left / n), "n": n}
+
+
+def random_attributes(
+    every: Sequence[grounded.EmbeddedSets], experiment: int = 1, seed: int = 0
+) -> pandas.DataFrame:
+    """Place each test's effect size among those of random attribute words.
+
+    The pool of a test are words of the other tests at the same level, without its own: they come
+    with the same sentences and pictures. In Experiment 2 each target set has its own pictures of
+    the attributes, so that the pool are attribute words of tests of the same people, each beside
+    the picture that belongs to the target set. Experiment 3 asks no question about words.
+
+    Parameters
+    ----------
+    every
+        All tests of one level.
+    experiment
+        1 or 2.
+    seed
+        Of the draws.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *test*, *level*, *experiment*, *p_random* (two-sided), *null_low*, *null_high*, *pool*
+        (words). NaN where the pool is too small.
+    """
+    pool_of = _any_words if experiment == 1 else _of_same_people
+    rows = [_placed(sets, *pool_of(sets, every), experiment, seed) for sets in every]
+    return pandas.DataFrame(rows)
+
+
+def _directions(sets: grounded.EmbeddedSets, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return of every word of some sets the mean of its unit vectors."""
+    vectors = np.concatenate([sets.embeddings[name] for name in names])
+    words = np.concatenate([sets.words[name] for name in names])
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return {word: unit[words == word].mean(axis=0) for word in dict.fromkeys(words)}
+
+
+def _others(sets: grounded.EmbeddedSets, every, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the words of other tests, without those of the test itself."""
+    own = {word for name in grounded.SETS for word in sets.words[name]}
+    found = {}
+    for other in every:
+        if other.test != sets.test:
+            found |= _directions(other, names)
+    return {word: vector for word, vector in found.items() if word not in own}
+
+
+def _any_words(sets: grounded.EmbeddedSets, every) -> tuple[dict, dict]:
+    pool = _others(sets, every, grounded.SETS)
+    return pool, pool
+
+
+def _of_same_people(sets: grounded.EmbeddedSets, every) -> tuple[dict, dict]:
+    """Return pools beside the pictures of X and of Y, of tests that share words of X."""
+    people = set(sets.words["X"])
+    same = [each for each in every if people & set(each.words["X"])]
+    pools = [_others(sets, same, (f"A{context}", f"B{context}")) for context in "xy"]
+    both = [word for word in pools[0] if word in pools[1]]
+    return tuple({word: pool[word] for word in both} for pool in pools)
+
+
+def _placed(sets, x_pool: dict, y_pool: dict, experiment: int, seed: int) -> dict[str, Any]:
+    row = {"test": sets.test, "level": sets.level, "experiment": experiment, "pool": len(x_pool)}
+    nothing = dict.fromkeys(("p_random", "null_low", "null_high"), np.nan)
+    sizes = [len({w for c in "xy" for w in sets.words[each + c]}) for each in "AB"]
+    if len(x_pool) < sum(sizes):
+        return row | nothing
+    x, y = (
+        np.stack(list(_directions(sets, each).values())) @ np.stack(list(pool.values())).T
+        for each, pool in (("X", x_pool), ("Y", y_pool))
+    )
+    null = inference.random_attribute_null(x, y, *sizes, n_sets=DRAWS, rng=seed)
+    result = grounded.averaged(sets.grounded(experiment), sets.words)
+    observed = _effect_size(result.x_scores, result.y_scores)
+    defined = null.effect_sizes[np.isfinite(null.effect_sizes)]
+    if not np.isfinite(observed) or not len(defined):
+        return row | nothing
+    return row | {"p_random": null.p_value(observed).p_value, **_range(defined)}
+
+
+def _effect_size(x: np.ndarray, y: np.ndarray) -> float:
+    spread = np.concatenate([x, y]).std(ddof=1)
+    return float((x.mean() - y.mean()) / spread) if spread > grounded.FLAT else np.nan

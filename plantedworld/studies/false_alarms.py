@@ -1,0 +1,106 @@
+"""False alarms of the whole report: models in which nothing was planted, audited as any other.
+
+A report counts once, however many of its questions it claims. Run ``python -m
+plantedworld.studies.false_alarms`` to audit them anew; it goes on where it stopped.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas
+
+from biaslib import inference
+from biaslib.models.own import load_own
+from biaslib.studies import own_model
+from plantedworld.models.checkpoints import checkpoint, shipped
+
+__all__ = ["FOUND", "audited", "checkpoints", "rate", "recorded"]
+
+FOUND = Path(__file__).parents[1] / "data" / "false_alarms.csv"
+"""What was found: one row a model."""
+
+SEEN = ("clip-0", "clip-1", "clip-2", "clip-3", "clip-4", "flava-0", "flava-1")
+SEEN += ("albef-0", "albef-1", "lxmert-0", "visualbert-0", "visualbert-1", "visualbert-2")
+SEEN += ("visualbert-3", "vl_bert-0")
+"""Models whose scores were looked at when it was decided what the report asks (family-seed)."""
+
+COMPANIONS = 1_000
+"""From this seed on a checkpoint was trained to begin others with, and is no model of a study."""
+
+
+def checkpoints() -> pandas.DataFrame:
+    """Return the shipped models that see and in which nothing was planted: *family*, *seed*.
+
+    Those of :data:`SEEN` come last.
+    """
+    found = shipped()
+    found = found[(found["dose"] == 0) & (found["family"] != "bert")]
+    found = found[(found["planted_in"] == "both") & (found["seed"] < COMPANIONS)]
+    names = found["family"] + "-" + found["seed"].astype(str)
+    return found.loc[names.isin(SEEN).sort_values(kind="stable").index, ["family", "seed"]]
+
+
+def audited(family: str, seed: int, parts: Sequence[str] | None = None) -> dict[str, object]:
+    """Audit one of them in the planted world, and return its row.
+
+    Returns
+    -------
+    dict
+        *family*, *seed*, *asked* (questions), *claims*, *below* (questions with p < .05 before the
+        correction) and *seen* (see :data:`SEEN`).
+    """
+    own = load_own(checkpoint(family, 0, seed), "planted", "cpu")
+    found = own_model.audit(own, "planted", parts=parts, n_resamples=0)
+    if len(found.faults):
+        raise RuntimeError(f"{own.given}: {'; '.join(found.faults['reason'])}")
+    below = int((found.asked["p_value"] < own_model.LEVEL).sum())
+    row = {"family": family, "seed": seed, "asked": len(found.asked), "claims": len(found.claims)}
+    return row | {"below": below, "seen": f"{family}-{seed}" in SEEN}
+
+
+def recorded() -> pandas.DataFrame:
+    """Return the rows that are kept with the package; see :func:`audited`."""
+    return pandas.read_csv(FOUND)
+
+
+def rate(found: pandas.DataFrame) -> dict[str, float]:
+    """Return the share of reports that claim anything, with an interval.
+
+    Returns
+    -------
+    dict
+        *reports*, *false* (those that claim anything), *share*, and *low* and *high* of Clopper and
+        Pearson at 95%.
+
+    Examples
+    --------
+    >>> found = rate(pandas.DataFrame({"claims": [0] * 10}))
+    >>> found["false"], round(found["high"], 3)
+    (0, 0.308)
+    """
+    false, n = int((found["claims"] > 0).sum()), len(found)
+    interval = inference.proportion_interval(false, n)
+    bounds = {"low": interval.low, "high": interval.high}
+    return {"reports": n, "false": false, "share": false / n} | bounds
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Audit the models that have no row yet, and write each row at once."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--out", type=Path, default=FOUND)
+    parser.add_argument("--families", nargs="+", default=None)
+    options = parser.parse_args(arguments)
+    out = options.out
+    rows = pandas.read_csv(out).to_dict("records") if out.is_file() else []
+    there = {(row["family"], row["seed"]) for row in rows}
+    for each in checkpoints().itertuples(index=False):
+        wanted = options.families is None or each.family in options.families
+        if wanted and (each.family, each.seed) not in there:
+            rows.append(audited(each.family, each.seed))
+            pandas.DataFrame(rows).to_csv(out, index=False)
+            print(rows[-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()
