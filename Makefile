@@ -9,7 +9,7 @@ PORT ?= 8000
 export PYTHONHASHSEED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test rehearsal lint serve lab clean benchmarks constraints environments wheel repository addresses attack
+.PHONY: help install book test rehearsal lint serve lab copies clean benchmarks constraints environments wheel repository addresses attack
 
 help:
 	@echo "make book        run every notebook and build the site into _build/html"
@@ -17,6 +17,7 @@ help:
 	@echo "make rehearsal   the studies in the profile 'paper', on random models and invented data"
 	@echo "make serve       build the book and show it on http://localhost:$(PORT)"
 	@echo "make lab         open the notebooks in JupyterLab"
+	@echo "make copies      write the copies of the notebooks for Colab and others into colab/"
 	@echo "make benchmarks  measure against what users would pick instead"
 	@echo "make attack      kill, damage, mislead and lie to it, and count what came of it"
 	@echo "make clean       delete what was built; 'rm -r $(VENV)' deletes the environment too"
@@ -60,6 +61,9 @@ serve: book
 
 lab: $(INSTALLED)
 	$(BIN)/jupyter lab notebooks
+
+copies: $(INSTALLED)
+	$(BIN)/python tools/notebook_copies.py
 
 clean:
 	rm -rf _build build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
