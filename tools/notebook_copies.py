@@ -117,7 +117,7 @@ def lines_of(text: str) -> list[str]:
 
 def hidden_cell(name: str, text: str, title: str) -> dict:
     """Return a cell whose code is hidden: by a form in Colab, by a note in the other programs."""
-    metadata = {"cellView": "form", "jupyter": {"source_hidden": True}}
+    metadata = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
     return code_cell(name, f"{title}\n{text}", metadata)
 
 
@@ -253,13 +253,14 @@ def _cell(cell: dict, page: Page) -> list[dict]:
     text = in_copies(text, page)
     if HIDING & set(cell["metadata"].get("tags", [])):
         return [hidden_cell(name, text, STAMP if text.endswith("run") else IN_WORDS)]
-    code, said = split_sentence(text)
+    code, *said = split_sentences(text)
     if code and only_draws(code):
         number = re.search(r"Fig\. [\d.]+\d", code)
         return [hidden_cell(name, code, f"# @title {number[0] if number else 'Figure'}")]
     made = [code_cell(name, code)] if code else []
-    if said:
-        made.append(hidden_cell(f"{name}-words" if code else name, said, IN_WORDS))
+    for n, each in enumerate(said):
+        own = name if not made else f"{name}-words-{n}" if n else f"{name}-words"
+        made.append(hidden_cell(own, each, IN_WORDS))
     return made
 
 
@@ -316,21 +317,22 @@ def numbered_captions(text: str, book: Book) -> str:
     return "".join(lines)
 
 
-def split_sentence(text: str) -> tuple[str, str]:
-    """Return a cell's code, and the sentence that it says last.
+def split_sentences(text: str) -> list[str]:
+    """Return a cell's code, and each of the sentences with which it ends.
 
-    >>> split_sentence('n = 2\\nreport.say("{n}.", n=n)')
-    ('n = 2', 'report.say("{n}.", n=n)')
+    >>> split_sentences('n = 2\\nreport.say("{n}.", n=n)')
+    ['n = 2', 'report.say("{n}.", n=n)']
     """
     try:
         body = ast.parse(text).body
     except SyntaxError:  # a command of the notebook program
-        return text, ""
-    if not body or not _calls(body[-1], "report.say"):
-        return text, ""
-    lines = text.splitlines()
-    first = body[-1].lineno - 1
-    return "\n".join(lines[:first]).rstrip(), "\n".join(lines[first:])
+        return [text]
+    lines, said = text.splitlines(), []
+    while body and _calls(body[-1], "report.say"):
+        first = body.pop().lineno - 1
+        said.insert(0, "\n".join(lines[first:]).strip())
+        del lines[first:]
+    return ["\n".join(lines).rstrip(), *said]
 
 
 def only_draws(text: str) -> bool:
