@@ -9,7 +9,7 @@ PORT ?= 8000
 export PYTHONHASHSEED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test rehearsal teach lint serve lab clean benchmarks constraints environments wheel repository addresses links check social attack
+.PHONY: help install book test rehearsal teach lint serve lab copies clean benchmarks constraints environments wheel repository addresses links check social attack
 
 help:
 	@echo "make check       say whether this machine can: Python, disk, browser, GPU, versions"
@@ -19,6 +19,7 @@ help:
 	@echo "make teach       handouts as PDF and the instructor's edition, after make book"
 	@echo "make serve       build the book and show it on http://localhost:$(PORT)"
 	@echo "make lab         open the notebooks in JupyterLab"
+	@echo "make copies      write the copies of the notebooks for Colab and others into colab/"
 	@echo "make benchmarks  measure against what users would pick instead"
 	@echo "make attack      kill, damage, mislead and lie to it, and count what came of it"
 	@echo "make clean       delete what was built; 'rm -r $(VENV)' deletes the environment too"
@@ -69,6 +70,9 @@ serve: book
 
 lab: $(INSTALLED)
 	$(BIN)/jupyter lab notebooks
+
+copies: $(INSTALLED)
+	$(BIN)/python tools/notebook_copies.py
 
 clean:
 	rm -rf _build build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -1,8 +1,8 @@
 """Check this package in the environment that runs this script, as a Colab user would use it.
 
-No clone, and what is there stays as it is. For each notebook, installs a wheel of biaslib with the
-extras that its install cell names, and runs it top to bottom in an empty folder. Then imports
-every module, runs every doctest, and compares numbers of every tiny checkpoint with those of the
+No clone, and what is there stays as it is. For each copy of a notebook in colab/, installs a wheel
+of biaslib with the extras that its first cell names, and runs it top to bottom in an empty folder.
+Then imports every module, runs every doctest, and compares numbers of every tiny checkpoint with those of the
 tested set. It fails at an error, at a warning that our code causes, and if installing has changed
 a package that was there before.
 """
@@ -118,7 +118,7 @@ def main() -> None:
     """Run all checks, or only those of the notebooks that are named, and the last two."""
     before, failed = versions(), {}
     # Those that ask for least come first: what they need must come with what they ask for.
-    every = sorted((ROOT / "notebooks").glob("*.ipynb"), key=extras)
+    every = sorted((ROOT / "colab").glob("*.ipynb"), key=extras)
     chosen = [path for path in every if path.stem in sys.argv[1:]] or every
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         for name, wanted, check in checks(build_wheel(Path(first)), chosen, Path(second)):

@@ -10,7 +10,15 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLLOWERS = ("_config.yml", "README.md", "CITATION.cff", "CONTRIBUTING.md", "book", "notebooks")
+FOLLOWERS = (
+    "_config.yml",
+    "README.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
+    "book",
+    "notebooks",
+    "colab",
+)
 SUFFIXES = (".yml", ".md", ".cff", ".ipynb")
 
 
@@ -18,6 +26,12 @@ def address() -> str:
     """Return the address that pyproject.toml gives."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return settings["project"]["urls"]["Repository"]
+
+
+def site() -> str:
+    """Return the address of the published book, or nothing as long as pyproject.toml gives none."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return settings["project"]["urls"].get("Documentation", "").rstrip("/")
 
 
 def owner_and_name(url: str) -> str:

@@ -4,6 +4,7 @@ from biaslib.runtime._archive import archive, restore
 from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, unknown_name
 from biaslib.runtime._files import naming, read_rows, read_table, read_text
+from biaslib.runtime._gpu import gpu_advice
 from biaslib.runtime._lock import (
     NO_WRITING,
     ChecksumError,
@@ -53,6 +54,7 @@ __all__ = [
     "download",
     "file_sha256",
     "free_memory",
+    "gpu_advice",
     "in_book",
     "is_current",
     "naming",

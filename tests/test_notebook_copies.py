@@ -1,0 +1,415 @@
+"""The copies in ``colab/``: what the notebooks make of them, in plain Markdown, with nothing open.
+
+The copies that are committed are compared with what the tool makes of the notebooks; every rule is
+checked on the committed files, as a reader opens them; and two are run as a newcomer runs them.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from IPython.core.inputtransformer2 import TransformerManager
+from markdown_it import MarkdownIt
+from nbclient import NotebookClient
+
+from biaslib import stimuli
+from biaslib.runtime import _gpu
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+import book_index  # noqa: E402
+import myst_blocks  # noqa: E402
+import notebook_copies  # noqa: E402
+import plain_markdown  # noqa: E402
+import repository  # noqa: E402
+
+COPIES = sorted((ROOT / "colab").glob("*.ipynb"))
+each_copy = pytest.mark.parametrize("path", COPIES, ids=lambda path: path.stem)
+SOURCE = ROOT / "notebooks"
+
+
+def read(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def texts(path, kind="markdown"):
+    return ["".join(c["source"]) for c in read(path)["cells"] if c["cell_type"] == kind]
+
+
+def rendered(markdown):
+    """Return what a plain CommonMark renderer makes of it, with tables, as a soup."""
+    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown)
+    return BeautifulSoup(html, "html.parser")
+
+
+def without(found, *names):
+    for each in found.find_all(names):
+        each.decompose()
+    return found
+
+
+MATH = re.compile(r"\$\$.*?\$\$|\$[^$]*\$", re.S)
+
+
+# The committed files
+
+
+def test_the_copies_are_what_the_notebooks_make_of_them():
+    made = notebook_copies.copies(ROOT)
+    assert {path.name for path in COPIES} == set(made), "run `make copies`"
+    old = [path.name for path in COPIES if path.read_text(encoding="utf-8") != made[path.name]]
+    assert old == [], "these are not what the notebooks say: run `make copies`"
+
+
+@each_copy
+def test_a_copy_is_a_valid_notebook_without_outputs(path):
+    notebook = nbformat.read(path, nbformat.NO_CONVERT)
+    nbformat.validate(notebook)
+    ids = [cell.id for cell in notebook.cells]
+    assert len(set(ids)) == len(ids)
+    assert [c for c in notebook.cells if c.get("outputs") or c.get("execution_count")] == []
+
+
+@each_copy
+def test_no_markup_of_the_book_is_left(path):
+    for text in texts(path):
+        assert plain_markdown.left_over(text) == []
+        prose = MATH.sub("", without(rendered(text), "code", "pre").get_text())
+        assert not re.search(r"\{[^}]*\}|:::|`{2,}|^\(\S+\)=$", prose, re.M), prose
+    for text in texts(path, "code"):
+        assert not re.search(r"\{(?:cite|term|eq|ref|numref|doc|py:\w+)[\w:]*\}+`", text)
+
+
+@each_copy
+def test_no_solution_lies_open(path):
+    """Whatever stands in a solution of the notebook stands in the copy's details alone."""
+    open_text = "\n".join(without(rendered(text), "details").get_text() for text in texts(path))
+    hidden = 0
+    for text in texts(SOURCE / path.name):
+        for block in myst_blocks.blocks(text):
+            if block.kind == "directive" and block.name == "solution":
+                words = [w for w in re.split(r"[`$*{}\[\]()\n]", block.text) if len(w) > 25]
+                assert [each for each in words if each in open_text] == []
+                hidden += 1
+    assert hidden <= sum(
+        "<summary>Solution to" in text for text in "\n".join(texts(path)).split("<details>")
+    )
+
+
+@each_copy
+def test_code_of_answers_is_in_no_cell(path):
+    cells = read(SOURCE / path.name)["cells"]
+    answers = ["".join(cells[at]["source"]) for at in notebook_copies.answer_cells(cells)]
+    code = texts(path, "code")
+    assert not set(answers) & set(code)
+    assert all(answer in "\n".join(texts(path)) for answer in answers)
+
+
+@each_copy
+def test_the_content_note_is_open_and_comes_first(path):
+    """Before any cell that shows something, as in the notebook; and not behind a line to open."""
+    source = read(SOURCE / path.name)["cells"]
+    notes = [c for c in source if "admonition} Content note" in "".join(c["source"])]
+    copy = read(path)["cells"]
+    shown = [cell["id"] for cell in copy if cell["cell_type"] == "code"]
+    ids = [cell["id"] for cell in copy]
+    for note in notes:
+        text = "".join(copy[ids.index(note["id"])]["source"])
+        quotes = without(rendered(text), "details").find_all("blockquote")
+        assert any("Content note" in quote.get_text() for quote in quotes)
+    if notes:
+        assert ids.index(notes[0]["id"]) < ids.index(shown[1])
+
+
+@each_copy
+def test_every_link_leads_somewhere(path):
+    book = f"{repository.address()}/blob/{book_index.BRANCH}/"
+    for text in texts(path):
+        for anchor in rendered(text).find_all("a", href=True):
+            target = anchor["href"]
+            assert anchor.get_text().strip()
+            if target.startswith(book):
+                assert (ROOT / target.removeprefix(book).partition("#")[0]).is_file(), target
+            elif not re.match("https?://", target):
+                assert "#" not in target, "no anchor works in every program"
+                assert (path.parent / target).is_file(), target
+
+
+def tags(path):
+    return re.findall(r"\\tag\{([\d.]+)\}", "\n".join(texts(path)))
+
+
+@each_copy
+def test_every_number_of_an_equation_is_there(path):
+    text = "\n".join(texts(path))
+    assert len(set(tags(path))) == len(tags(path))
+    for number in re.findall(r"(?<!\[)\((\d+\.\d+)\)(?!\])", MATH.sub("", text)):
+        assert number in tags(path), number
+    for number, other in re.findall(r"\[\((\d+\.\d+)\)\]\((\S+?)\)", text):
+        assert number in tags(path.parent / other), number
+    captions = re.findall(r'["\']Fig\. (\d+\.\d+)\. ', "\n".join(texts(path, "code")))
+    assert len(set(captions)) == len(captions)
+    for number in re.findall(r"(?<!\[)\bFig\. (\d+\.\d+)", text):
+        assert number in captions, number
+
+
+@each_copy
+def test_what_is_cited_is_listed(path):
+    source = "\n".join(texts(SOURCE / path.name) + texts(SOURCE / path.name, "code"))
+    keys = {
+        key.strip()
+        for found in re.findall(r"\{cite(?::\w+)?\}+`([^`]+)`", source)
+        for key in found.split(",")
+    }
+    last = texts(path)[-1]
+    assert last.startswith("## References") == bool(keys)
+    assert last.count("\n- ") == len(keys)
+
+
+@each_copy
+def test_prose_cells_show_prose(path):
+    for cell in read(path)["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "code" and len(notebook_copies.split_sentences(text)) > 1:
+            assert text.startswith("# @title In words\nreport.say(")
+            assert cell["metadata"]["cellView"] == "form"
+            assert cell["metadata"]["jupyter"] == {"source_hidden": True}
+
+
+@each_copy
+def test_the_head_says_what_it_is_and_opens_in_colab(path):
+    title, head, *_ = texts(path)[0].split("\n\n")
+    assert title.startswith("# ")
+    assert repository.address() in head
+    assert f"[Open in Colab]({notebook_copies.colab_address(path.stem)})" in head
+    pair = repository.owner_and_name(repository.address())
+    assert notebook_copies.colab_address(path.stem).endswith(f"{pair}/blob/main/colab/{path.name}")
+
+
+# The first cell
+
+
+class Shell:
+    """What IPython's magics are called on, when a cell is run outside it."""
+
+    def __init__(self):
+        self.asked = []
+
+    def run_line_magic(self, name, line, *rest):
+        self.asked.append((name, line))
+
+
+@each_copy
+def test_the_first_cell_installs_only_what_is_missing_and_offers_the_profile(path, capsys):
+    first = texts(path, "code")[0]
+    original = next(text for text in texts(SOURCE / path.name, "code") if "%pip" in text)
+    install = re.search(r"try:\n.*\n +%pip .*", original, re.S)[0]
+    assert install in first
+    with_profile = "runtime.start(PROFILE)" in "\n".join(texts(SOURCE / path.name, "code"))
+    assert ('PROFILE = "planted"  # @param ["planted", "paper"]' in first) == with_profile
+    assert not re.search(r"^PROFILE = ", "\n".join(texts(path, "code")[1:]), re.M)
+    shell, code = Shell(), TransformerManager().transform_cell(first)
+    exec(code, {"get_ipython": lambda: shell})
+    assert shell.asked == []
+    assert "none is needed" in capsys.readouterr().out
+    missing = code.replace("import biaslib\n", "import biaslib_is_not_here\n", 1)
+    exec(missing, {"get_ipython": lambda: shell})
+    (asked,) = shell.asked
+    assert asked[0] == "pip"
+    assert "torch" not in asked[1]
+    assert "numpy" not in asked[1]
+    assert "--upgrade" not in asked[1]
+
+
+@pytest.mark.parametrize(
+    ("profile", "card", "words"),
+    [
+        ("planted", None, "No GPU was found, and none is needed: this runs on any laptop."),
+        ("planted", "Tesla T4", "There is a GPU (Tesla T4), and none is needed"),
+        ("paper", "Tesla T4", "There is a GPU (Tesla T4). The profile 'paper' will use it."),
+        ("paper", None, "No GPU was found, and without one the profile 'paper' takes hours."),
+    ],
+)
+def test_the_words_about_a_gpu(profile, card, words, monkeypatch):
+    monkeypatch.setattr(_gpu, "gpu_name", lambda: card)
+    assert _gpu.gpu_advice(profile).startswith(words)
+
+
+def test_without_a_gpu_colab_is_told_where_to_choose_one(monkeypatch):
+    monkeypatch.setattr(_gpu, "gpu_name", lambda: None)
+    assert "Use a machine with a GPU, or Colab." in _gpu.gpu_advice("paper")
+    monkeypatch.setitem(sys.modules, "google.colab", object())
+    assert "Runtime, Change runtime type" in _gpu.gpu_advice("paper")
+
+
+@pytest.mark.parametrize(
+    ("printed", "status", "name"),
+    [
+        ("GPU 0: Tesla T4 (UUID: GPU-1)\nGPU 1: Tesla T4 (UUID: GPU-2)", 0, "Tesla T4"),
+        ("GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)", 0, "NVIDIA A100-SXM4-40GB"),
+        ("No devices were found", 0, None),
+        ("NVIDIA-SMI has failed because it could not reach the driver", 9, None),
+    ],
+)
+def test_the_name_of_a_gpu_is_read_from_the_driver(printed, status, name, tmp_path, monkeypatch):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\ncat <<'E'\n{printed}\nE\nexit {status}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert _gpu.gpu_name() == name
+
+
+# Each construct of the book's Markdown
+
+
+@pytest.fixture(scope="module")
+def book():
+    return book_index.read_book(ROOT)
+
+
+@pytest.fixture
+def page(book):
+    return plain_markdown.Page(book, "notebooks/study1_grounded")
+
+
+def number(book, label):
+    return book.labels[label].number
+
+
+@pytest.mark.parametrize(
+    ("myst", "expected"),
+    [
+        ("{term}`target sets <target set>`, {term}`ddof`", "target sets, ddof"),
+        ("{cite:t}`ross2021` say", "Ross et al. (2021) say"),
+        ("So {cite}`holm1979,chung2013`.", "So (Holm, 1979; Chung and Romano, 2013)."),
+        ("Ross, Katz and Barbu {cite}`ross2021`", "Ross, Katz and Barbu (2021)"),
+        ("Benjamini and Hochberg's {cite:p}`benjamini1995`", "Benjamini and Hochberg's (1995)"),
+        ("{py:func}`~biaslib.inference.adjust` of {mod}`biaslib.inference`",
+         "`adjust` of `biaslib.inference`"),
+        ("a {math}`d_0` and `{eq}` in code", "a $d_0$ and `{eq}` in code"),
+        ("[a](#the-question) b", "a (section “The question”) b"),
+        ("[](foundations.ipynb#many-tests)", "[Many tests](foundations.ipynb)"),
+        ("[](study2_masked.ipynb)",
+         "[Study 2: masked words, and what the picture adds](study2_masked.ipynb)"),
+        ("{doc}`../book/glossary`",
+         f"[Glossary]({repository.address()}/blob/main/book/glossary.md)"),
+        ("[x](../book/profiles.md#a)",
+         f"[x]({repository.address()}/blob/main/book/profiles.md#a)"),
+        ("[x]{.small} and [y](https://example.org){.big}", "x and [y](https://example.org)"),
+        ("(here)=\n% not seen\n+++\n{.wide}\nText.", "Text."),
+        ("```{note}\nMind.\n```", "> **Note**\n>\n> Mind."),
+        (":::{admonition} Content note\n:class: dropdown warning\nWords.\n:::",
+         "> **⚠️ Content note**\n>\n> Words."),
+        (":::{admonition} More *here*\n:class: dropdown\nWords.\n:::",
+         "<details>\n<summary>More here</summary>\n\nWords.\n\n</details>"),
+        ("::::{grid} 2\n:gutter: 3\n\n:::{grid-item-card} One\nText.\n:::\n::::",
+         "**2**\n\n**One**\n\nText."),
+        ("```{code-block} python\nx = {1}\n```", "```python\nx = {1}\n```"),
+        ("```{list-table} Two\n:header-rows: 1\n\n* - a\n  - b\n* - 1\n  - 2\n    more\n```",
+         "*Two*\n\n| a | b |\n| --- | --- |\n| 1 | 2 more |"),
+        ("```{csv-table}\n:header: a, b\n1, 2\n```", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+        ("$$\na\n= b % why\n$$", "$$ a = b $$"),
+        ("\\begin{align}\na &= b\n\\end{align}", "$$ \\begin{aligned} a &= b \\end{aligned} $$"),
+        ("So[^1].\n\n[^1]: Its source.", "So<sup>1</sup>.\n\n<sup>1</sup> Its source."),
+        ("Word\n: Its meaning.", "**Word.** Its meaning."),
+        ("- a\n\n  ```python\n  {x}\n  ```\n- b", "- a\n\n  ```python\n  {x}\n  ```\n\n- b"),
+    ],
+)  # fmt: skip
+def test_a_construct_in_plain_markdown(myst, expected, page):
+    found = plain_markdown.plain(myst, page)
+    assert found == expected
+    assert plain_markdown.left_over(found) == []
+
+
+def test_numbers_are_those_of_the_book(page, book):
+    own, other = number(book, "eq-grounded-2"), number(book, "eq-cosine")
+    assert own.partition(".")[0] == str(book.chapters["notebooks/study1_grounded"])
+    assert plain_markdown.plain("{eq}`eq-grounded-2`", page) == f"({own})"
+    assert plain_markdown.plain("{eq}`eq-cosine`", page) == f"[({other})](foundations.ipynb)"
+    figure = number(book, "fig-grounded-effects")
+    assert plain_markdown.plain("{numref}`fig-grounded-effects`", page) == f"Fig. {figure}"
+    assert plain_markdown.plain("{numref}`Figure %s <fig-grounded-effects>`", page) == (
+        f"Figure {figure}"
+    )
+    tex = plain_markdown.plain("```{math}\n:label: eq-grounded-2\nx\n= 1\n```", page)
+    assert tex == f"$$ x = 1 \\tag{{{own}}} $$"
+
+
+@pytest.mark.parametrize(
+    "myst",
+    ["{unheard}`x`", "```{unheard}\nx\n```", "{ref}`no-such-label`", "[x](#no-such-section)"],
+)
+def test_what_is_not_known_is_refused_by_name(myst, page):
+    with pytest.raises(ValueError, match=r"unheard|no-such"):
+        plain_markdown.plain(myst, page)
+
+
+def test_a_caption_gets_its_number_and_a_template_its_words(page, book):
+    code = 'report.figure(\n    plot(x),\n    "Short.",\n    name="fig-grounded-effects",\n)'
+    figure = number(book, "fig-grounded-effects")
+    assert f'    "Fig. {figure}. Short.",' in notebook_copies.in_copies(code, page)
+    said = 'report.say("See {{numref}}`fig-grounded-effects`: {x}, [p](../book/profiles.md).", x=1)'
+    found = notebook_copies.in_copies(said, page)
+    assert f"See Fig. {figure}: {{x}}, [p]({repository.address()}/blob/main/" in found
+
+
+def test_an_answer_whose_values_a_later_cell_needs_leaves_them():
+    def code(name, text, tags=()):
+        return notebook_copies.code_cell(name, text, {"tags": list(tags)})
+
+    cells = [
+        code("install", "%pip install x"),
+        code("answer", "n = 2\nm = 3\nprint(n)", ["hide-cell"]),
+        code("later", "print(n + 1)"),
+    ]
+    found = notebook_copies.folded_answers(cells)
+    assert [cell["id"] for cell in found] == ["install", "answer-values", "answer", "later"]
+    assert notebook_copies.source_of(found[1]) == "n = 2\nm = 3"
+    assert found[2]["cell_type"] == "markdown"
+    cells[2] = code("later", "n = 1\nprint([m for m in range(n)])")
+    assert len(notebook_copies.folded_answers(cells)) == 3
+
+
+# Run as a newcomer runs them
+
+
+def run(path, folder):
+    """Return a copy after all its cells were run in an empty folder."""
+    notebook = nbformat.read(path, nbformat.NO_CONVERT)
+    resources = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=600, resources=resources).execute()
+    return notebook
+
+
+HARMFUL = {"Criminal justice", "Appearance", "Portrayal in Media", "Religion"}
+"""Types of study 3's words among which are slurs and words of contempt or crime."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["foundations", "published_numbers"])
+def test_a_copy_that_was_run_shows_prose_and_opens_no_harmful_table(name, tmp_path, monkeypatch):
+    monkeypatch.delenv("BIASLIB_BOOK", raising=False)
+    notebook = run(ROOT / "colab" / f"{name}.ipynb", tmp_path)
+    kinds = stimuli.taxonomy_kinds()
+    harmful = set(kinds.loc[kinds["bias_type"].isin(HARMFUL), "word"])
+    said, figures, tables = 0, 0, 0
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if markdown := data.get("text/markdown"):
+                said += 1
+                assert plain_markdown.left_over(markdown) == []
+                for anchor in rendered(markdown).find_all("a", href=True):
+                    target = anchor["href"].partition("#")[0]
+                    assert "://" in target or (ROOT / "colab" / target).is_file(), target
+            soup = BeautifulSoup(data.get("text/html", ""), "html.parser")
+            figures += len(soup.find_all("figcaption", string=re.compile(r"^Fig\. \d+\.\d+\. ")))
+            tables += len(soup.find_all("table"))
+            cells = [td.get_text() for td in without(soup, "details").find_all("td")]
+            assert not harmful & set(cells)
+    assert min(said, figures, tables) >= 3
+    assert '<dl class="stamp"' in notebook.cells[-2]["outputs"][0]["data"]["text/html"]

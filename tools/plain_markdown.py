@@ -1,0 +1,403 @@
+"""Markdown of the book in plain Markdown, which Colab, JupyterLab and VS Code show alike.
+
+Roles become words, directives become quotations, headings and ``<details>``, equations carry their
+numbers. What this module does not know it refuses, so that no page shows raw markup.
+"""
+
+import html
+import posixpath
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from book_index import Book, Place, slug
+from myst_blocks import Block, blocks
+
+CODE = r"(?P<code>(?P<marks>`+)(?!`)(?:.+?)(?<!`)(?P=marks)(?!`))"
+MATH = r"(?P<math>\$(?![\s$])[^$]+?\$)"
+ROLE = re.compile(
+    rf"\{{(?P<role>[A-Za-z][\w:.+-]*)\}}(?P<ticks>`+)(?P<content>.+?)(?P=ticks)(?!`)|{CODE}|{MATH}",
+    re.S,
+)
+LINK = re.compile(
+    r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]"
+    r'(?:\((?P<target><[^<>]*>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+"[^"]*")?\))?'
+    rf"(?P<attributes>\{{[^}}`]*\}})?|{CODE}|{MATH}",
+    re.S,
+)
+NAMED = re.compile(r"^(.*?)\s*<([^<>]+)>$", re.S)
+ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|//)")
+FOOTNOTE = re.compile(r"^\[\^([^\]]+)\]:[ \t]*", re.M)
+DEFINITION = re.compile(r"^(\S[^\n]*)\n(?:\n)?:[ \t]+(?=\S)", re.M)
+LEFT = re.compile(
+    r"\{[A-Za-z][\w:.+-]*\}`|^\s*:::|^\s*(?:`{3,}|~{3,})\s*\{|^\([^)\s]+\)=\s*$", re.M
+)
+"""Markup that only the book's own reader knows."""
+CONTENT_NOTE = re.compile(r"content[ -]note", re.I)
+
+
+@dataclass
+class Page:
+    """A page that is put into plain words, and what it has cited."""
+
+    book: Book
+    document: str
+    cited: list[str] = field(default_factory=list)
+
+
+def plain(text: str, page: Page) -> str:
+    """Return Markdown of the book as plain Markdown.
+
+    Raises
+    ------
+    ValueError
+        If there is a role, a directive or a label that is not known; the message names it.
+    """
+    parts = (_indented(_shown(block, page).strip("\n"), block.indent) for block in blocks(text))
+    return "\n\n".join(part for part in parts if part.strip())
+
+
+def inline(text: str, page: Page) -> str:
+    """Return prose without roles, and with links that lead somewhere from a notebook."""
+    worded = ROLE.sub(lambda found: _role(found, page), text)
+    return LINK.sub(lambda found: _link(found, page), worded)
+
+
+def left_over(text: str) -> list[str]:
+    """Return what is still markup of the book, outside code."""
+    prose = "\n".join(block.text for block in blocks(text) if block.kind != "code")
+    raw = [f"{{{block.name}}}" for block in blocks(text) if block.kind in ("directive", "target")]
+    return raw + LEFT.findall(re.sub(CODE, "", prose, flags=re.S))
+
+
+def _shown(block: Block, page: Page) -> str:
+    if block.kind == "prose":
+        return _prose(block.text, page)
+    if block.kind == "math":
+        return _equation(block, page)
+    if block.kind == "directive":
+        if block.name not in DIRECTIVES:
+            raise ValueError(f"{page.document}: no plain form of the directive {{{block.name}}}")
+        return DIRECTIVES[block.name](block, page)
+    return "" if block.kind == "target" else block.text
+
+
+def _prose(text: str, page: Page) -> str:
+    text = DEFINITION.sub(r"**\1.** ", text)
+    notes = {name: str(n) for n, name in enumerate(FOOTNOTE.findall(text), 1)}
+    for name, number in notes.items():
+        text = text.replace(f"[^{name}]:", f"<sup>{number}</sup>")
+        text = text.replace(f"[^{name}]", f"<sup>{number}</sup>")
+    return inline(text, page)
+
+
+def _indented(text: str, indent: str) -> str:
+    return "\n".join(indent + line if line else line for line in text.split("\n"))
+
+
+# Equations: on one line, since some programs take a line of "=" for a heading
+
+
+def _equation(block: Block, page: Page) -> str:
+    tex = re.sub(r"(?<!\\)%[^\n]*", "", block.text)
+    tex = " ".join(tex.split())
+    label = block.options.get("label") or block.options.get("name")
+    if not label:
+        return f"$$ {tex} $$"
+    if "\n\n" in block.text.strip() or ("\\\\" in tex and "\\begin" not in tex):
+        tex = rf"\begin{{aligned}} {tex} \end{{aligned}}"
+    return rf"$$ {tex} \tag{{{page.book.place(label).number}}} $$"
+
+
+# Roles
+
+
+def _role(found: re.Match, page: Page) -> str:
+    name, content = found["role"], found["content"]
+    if name is None:
+        return found[0]
+    content = " ".join(content.split())
+    if name.startswith("cite"):
+        return _citation(name, content, found.string[: found.start()], page)
+    kind = name.removeprefix("py:")
+    if kind in PYTHON:
+        return _python(content)
+    if name not in ROLES:
+        raise ValueError(f"{page.document}: no plain form of the role {{{name}}}")
+    return ROLES[name](content, page)
+
+
+PYTHON = {"func", "mod", "class", "meth", "data", "attr", "exc", "obj", "const", "property"}
+
+
+def _python(content: str) -> str:
+    named = NAMED.match(content)
+    name = content.lstrip("!")
+    if named and named[1]:
+        return f"`{named[1]}`"
+    return f"`{name.rpartition('.')[2] if name.startswith('~') else name}`"
+
+
+def _citation(role: str, content: str, before: str, page: Page) -> str:
+    keys = [key.strip() for key in content.split(",")]
+    page.cited += [key for key in keys if key not in page.cited]
+    known = page.book.bibliography
+    if role.startswith("cite:t"):
+        *most, last = [known.in_text(key) for key in keys]
+        return f"{', '.join(most)} and {last}" if most else last
+    return known.in_brackets(keys, before)
+
+
+def _term(content: str, page: Page) -> str:
+    words, term = _named(content)
+    address = page.book.term(term)
+    return f"[{words}]({address})" if address else words
+
+
+def _number(content: str, page: Page) -> str:
+    """Return what a role says that asks for a number: ``(6.2)``, or ``Fig. 6.1``."""
+    words, label = _named(content)
+    place = page.book.place(label)
+    if words != label and "%s" in words:
+        return _there(words.replace("%s", place.number), place, page)
+    if words != label and "{number}" in words:
+        return _there(words.format(number=place.number, name=place.title), place, page)
+    return _there(words if words != label else _name(place, page), place, page)
+
+
+def _reference(content: str, page: Page) -> str:
+    words, label = _named(content)
+    place = page.book.place(label)
+    return _there(words if words != label else _name(place, page), place, page)
+
+
+def _name(place: Place, page: Page) -> str:
+    """Return what a place is called in a sentence."""
+    if place.kind == "equation":
+        return f"({place.number})"
+    if place.kind == "figure":
+        return f"Fig. {place.number}"
+    if place.kind == "exercise":
+        return f"Exercise {place.number}"
+    return f"“{inline(place.title, page)}”"
+
+
+def _there(words: str, place: Place, page: Page) -> str:
+    """Return words that lead to another page, or that stand for themselves on this one."""
+    if place.document == page.document:
+        return words
+    return f"[{words}]({_document(place.document, '', page)})"
+
+
+def _doc(content: str, page: Page) -> str:
+    words, target = _named(content)
+    document = posixpath.normpath(posixpath.join(posixpath.dirname(page.document), target))
+    shown = page.book.titles[document] if words == target else words
+    return f"[{shown}]({_document(document, '', page)})"
+
+
+def _named(content: str) -> tuple[str, str]:
+    """Return the words and the target of ``words <target>``, or of one that is both."""
+    named = NAMED.match(content)
+    return (named[1], named[2]) if named else (content, content)
+
+
+ROLES: dict[str, Callable[[str, Page], str]] = {
+    "abbr": lambda content, page: content,
+    "any": _reference,
+    "code": lambda content, page: f"`{content}`",
+    "doc": _doc,
+    "eq": _number,
+    "index": lambda content, page: _named(content)[0],
+    "kbd": lambda content, page: f"<kbd>{html.escape(content)}</kbd>",
+    "math": lambda content, page: f"${content}$",
+    "numref": _number,
+    "ref": _reference,
+    "sub": lambda content, page: f"<sub>{html.escape(content)}</sub>",
+    "sup": lambda content, page: f"<sup>{html.escape(content)}</sup>",
+    "term": _term,
+}
+
+
+# Links
+
+
+def _link(found: re.Match, page: Page) -> str:
+    if found["text"] is None:
+        return found[0]
+    if found["target"] is None:  # words with attributes, or brackets that are no link
+        return found["text"] if found["attributes"] else found[0]
+    text, target = found["text"], found["target"].strip("<>")
+    if found["image"]:
+        return f"![{text}]({_picture(target, page)})"
+    if ADDRESS.match(target):
+        return f"[{text or target}]({target})"
+    return _inside(text, target, page)
+
+
+def _picture(target: str, page: Page) -> str:
+    if ADDRESS.match(target):
+        return target
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(page.document), target))
+    return f"{page.book.file(path)}?raw=true"
+
+
+def _inside(text: str, target: str, page: Page) -> str:
+    """Return a link within the book: to a copy, to a page, or words where it stays on its page."""
+    if target in page.book.labels:
+        place = page.book.labels[target]
+        return (
+            _section(text, place.title, page)
+            if place.document == page.document
+            else (f"[{text or _name(place, page)}]({_document(place.document, '', page)})")
+        )
+    path, _, anchor = target.partition("#")
+    if not path:
+        heading = page.book.headings.get((page.document, slug(anchor)))
+        if heading is None:
+            raise ValueError(f"{page.document}: no section {target!r}")
+        return _section(text, heading, page)
+    whole = posixpath.normpath(posixpath.join(posixpath.dirname(page.document), path))
+    document = posixpath.splitext(whole)[0]
+    if document not in page.book.suffixes:
+        return f"[{text or path}]({page.book.file(whole)})"
+    heading = page.book.headings.get((document, anchor), "")
+    shown = text or inline(heading or page.book.titles[document], page)
+    return f"[{shown}]({_document(document, anchor, page)})"
+
+
+def _section(text: str, heading: str, page: Page) -> str:
+    """Return a reference to a section of the same page: no anchor works in every program."""
+    named = f"“{inline(heading, page)}”"
+    return f"{text} (section {named})" if text else f"section {named}"
+
+
+def _document(document: str, anchor: str, page: Page) -> str:
+    """Return where a page is from a copy: the copy beside it, or the page on the web."""
+    if page.book.suffixes[document] == ".ipynb":
+        return f"{posixpath.basename(document)}.ipynb"
+    return page.book.page(document, anchor)
+
+
+# Directives
+
+
+def _quoted(title: str, body: str) -> str:
+    """Return a quotation with a title in bold."""
+    lines = "\n\n".join(filter(None, [f"**{title}**" if title else "", body])).split("\n")
+    return "\n".join(f"> {line}" if line else ">" for line in lines)
+
+
+def folded(summary: str, body: str) -> str:
+    """Return Markdown that a reader has to open."""
+    return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def _heading_text(text: str) -> str:
+    """Return a title for HTML, which shows no Markdown."""
+    return html.escape(re.sub(r"[*`]", "", text), quote=False)
+
+
+def _admonition(block: Block, page: Page) -> str:
+    title = block.argument if block.name == "admonition" else ""
+    title = inline(title or block.name.replace("seealso", "see also").capitalize(), page)
+    body = block.text
+    if block.name != "admonition" and block.argument:
+        body = f"{block.argument}\n{body}"
+    classes = block.options.get("class", "")
+    is_note = CONTENT_NOTE.search(f"{title} {classes}")
+    if "dropdown" in classes and not is_note:
+        return folded(_heading_text(title), plain(body, page))
+    return _quoted(f"⚠️ {title}" if is_note else title, plain(body, page))
+
+
+def _dropdown(block: Block, page: Page) -> str:
+    return folded(_heading_text(inline(block.argument, page)), plain(block.text, page))
+
+
+def _titled(block: Block, page: Page) -> str:
+    title = f"**{inline(block.argument, page)}**" if block.argument else ""
+    return "\n\n".join(filter(None, [title, plain(block.text, page)]))
+
+
+def _aside(block: Block, page: Page) -> str:
+    return _quoted(inline(block.argument, page), plain(block.text, page))
+
+
+def _exercise(block: Block, page: Page) -> str:
+    place = page.book.labels.get(block.options.get("label", ""))
+    name = _name(place, page) if place and place.number else "Exercise"
+    title = f": {inline(block.argument, page)}" if block.argument else ""
+    return f"#### {name}{title}\n\n{plain(block.text, page)}".strip()
+
+
+def _solution(block: Block, page: Page) -> str:
+    place = page.book.place(block.argument)
+    title = f" ({place.title})" if place.title else ""
+    return folded(
+        f"Solution to {_name(place, page)}{_heading_text(inline(title, page))}",
+        plain(block.text, page),
+    )
+
+
+def _code_block(block: Block, page: Page) -> str:
+    longest = max(map(len, re.findall("`+", block.text)), default=0)
+    marks = "`" * max(3, longest + 1)
+    return f"{marks}{block.argument}\n{block.text}\n{marks}"
+
+
+def _figure(block: Block, page: Page) -> str:
+    picture = f"![{block.options.get('alt', '')}]({_picture(block.argument, page)})"
+    place = page.book.labels.get(block.options.get("name", ""))
+    caption = plain(block.text, page) if block.name == "figure" else ""
+    number = f"Fig. {place.number}. " if place and place.number and caption else ""
+    return f"{picture}\n\n{number}{caption}".strip()
+
+
+def _list_table(block: Block, page: Page) -> str:
+    rows = [
+        [cell.strip() for cell in re.split(r"^\s*- ?|\n\s+- ?", row) if cell.strip()]
+        for row in re.split(r"^\* ?", block.text, flags=re.M)[1:]
+    ]
+    return _table(rows, block, page)
+
+
+def _csv_table(block: Block, page: Page) -> str:
+    import csv
+
+    if "file" in block.options:
+        raise ValueError(f"{page.document}: a table of a file has no plain form")
+    head = list(csv.reader([block.options["header"]])) if "header" in block.options else []
+    return _table(head + list(csv.reader(block.text.splitlines())), block, page)
+
+
+def _table(rows: list[list[str]], block: Block, page: Page) -> str:
+    width = max(map(len, rows))
+    cells = [[" ".join(inline(cell, page).split()) for cell in row] for row in rows]
+    lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in cells]
+    caption = f"*{inline(block.argument, page)}*\n\n" if block.argument else ""
+    return caption + "\n".join([lines[0], "|" + " --- |" * width, *lines[1:]])
+
+
+def _nothing(block: Block, page: Page) -> str:
+    return ""
+
+
+ADMONITIONS = (
+    *("admonition", "attention", "caution", "danger", "error", "hint", "important", "note"),
+    *("seealso", "tip", "warning"),
+)
+DIRECTIVES: dict[str, Callable[[Block, Page], str]] = {
+    **dict.fromkeys(ADMONITIONS, _admonition),
+    **dict.fromkeys(("dropdown", "toggle"), _dropdown),
+    **dict.fromkeys(("div", "container", "grid", "grid-item", "tab-set", "tab-item"), _titled),
+    **dict.fromkeys(("grid-item-card", "card", "table", "rubric"), _titled),
+    **dict.fromkeys(("epigraph", "pull-quote", "highlights", "margin", "sidebar", "topic"), _aside),
+    **dict.fromkeys(("exercise", "exercise-start"), _exercise),
+    **dict.fromkeys(("code", "code-block", "code-cell"), _code_block),
+    **dict.fromkeys(("figure", "image"), _figure),
+    **dict.fromkeys(("exercise-end", "raw", "tableofcontents", "contents", "index"), _nothing),
+    "solution": _solution,
+    "list-table": _list_table,
+    "csv-table": _csv_table,
+}
