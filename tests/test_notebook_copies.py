@@ -385,7 +385,7 @@ def run(path, folder):
     return notebook
 
 
-HARMFUL = {"Criminal justice", "Appearance", "Portrayal in Media", "Religion"}
+HARMFUL = {"Criminal justice", "Appearance", "Portrayal in Media"}
 """Types of study 3's words among which are slurs and words of contempt or crime."""
 
 

@@ -37,6 +37,9 @@ from plantedworld.studies import study4_captions as worlds
 pytestmark = [pytest.mark.site, pytest.mark.minutes]
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import book_index  # noqa: E402
+
 SITE = ROOT / "_build" / "html"
 BUILD = (
     sys.executable,
@@ -929,6 +932,18 @@ def test_launch_buttons_lead_to_the_copy_that_any_program_can_show(name, site):
         path = f"colab/{name.rpartition('/')[2]}.ipynb"
         assert unquote(address).endswith(path), address
         assert (ROOT / path).is_file()
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_numbers_in_the_copies_are_those_of_the_page(name, site):
+    """Of equations, figures and exercises, which the copies' tool counts by itself."""
+    book = book_index.read_book(ROOT)
+    for label, place in book.labels.items():
+        if place.document == name and place.number:
+            equation = place.kind == "equation"
+            found = soup(name).find(id=f"equation-{label}" if equation else label)
+            shown = found.find(class_="eqno" if equation else "caption-number").get_text()
+            assert re.search(r"[\d.]*\d", shown)[0] == place.number, label
 
 
 def test_notebook_of_the_download_button_is_there(site):

@@ -2,9 +2,9 @@
 
 No clone, and what is there stays as it is. For each copy of a notebook in colab/, installs a wheel
 of biaslib with the extras that its first cell names, and runs it top to bottom in an empty folder.
-Then imports every module, runs every doctest, and compares numbers of every tiny checkpoint with those of the
-tested set. It fails at an error, at a warning that our code causes, and if installing has changed
-a package that was there before.
+Then imports every module, runs every doctest, and compares numbers of every tiny checkpoint with
+those of the tested set. It fails at an error, at a warning that our code causes, and if installing
+has changed a package that was there before.
 """
 
 import functools

@@ -26,8 +26,8 @@ def lead_to_copies(app, pagename, templatename, context, doctree) -> None:
 def of_copy(address: str, pagename: str) -> str:
     """Return the address with the copy in place of the page's notebook.
 
-    >>> of_copy("https://host.example/blob/main/notebooks/foundations.ipynb", "notebooks/foundations")
-    'https://host.example/blob/main/colab/foundations.ipynb'
+    >>> of_copy("https://host.example/main/notebooks/foundations.ipynb", "notebooks/foundations")
+    'https://host.example/main/colab/foundations.ipynb'
     """
     copy = f"{FOLDER}/{pagename.rpartition('/')[2]}"
     return address.replace(f"{pagename}.ipynb", f"{copy}.ipynb")
