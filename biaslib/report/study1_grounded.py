@@ -11,8 +11,9 @@ from biaslib.metrics.association import association
 from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing, steps
 from biaslib.report._explorer import Panel
+from biaslib.report._figure import Folded, fold
 from biaslib.report._style import COLOURS, dots, marked, subplots
-from biaslib.report._tables import Table, require_paper
+from biaslib.report._tables import Table, problem_table, require_paper
 from biaslib.report._tables import table as table_of
 from biaslib.report._text import interval_text, p_text, signed
 from biaslib.studies import study1_grounded as study
@@ -43,13 +44,29 @@ def test_table() -> pandas.DataFrame:
     printed = published.table("ross2021", 1).query("source == 'google'").set_index("test")
     rows = []
     for name in study.tests()["test"]:
-        test = stimuli.association_test(name)
+        labels = stimuli.association_test(name).labels
         targets, attributes = (
-            f"{test.labels[first]} / {test.labels[second]}" for first, second in ("XY", "AB")
+            f"{_short(labels[first])} / {_short(labels[second])}" for first, second in ("XY", "AB")
         )
         row = {"test": name, "targets X / Y": targets, "attributes A / B": attributes}
-        rows.append(row | {"from": test.source, "images": int(printed.at[name, "images"])})
+        rows.append(row | {"images": int(printed.at[name, "images"])})
     return pandas.DataFrame(rows)
+
+
+def _short(label: str) -> str:
+    """Return what a set holds without the words that all sets have.
+
+    >>> _short("names of men"), _short("words for competence"), _short("career words")
+    ('men', 'competence', 'career')
+    """
+    for much in ("names of ", "words for ", "words of the ", "near-antonyms of the "):
+        label = label.replace(much, "opposite of the " if much.startswith("near") else "")
+    label = label.replace("'angry Black woman' stereotype", "stereotype")
+    return (
+        label.replace(" names", "")
+        .replace(" words", "")
+        .replace("occupations held mostly by", "jobs of")
+    )
 
 
 # The name says what the rows are; it is not a test for pytest to collect.
@@ -91,7 +108,7 @@ def six_sets_figure(name: str = "occupation-gender"):
         people = labels[group.upper()].removeprefix("names of ")
         for kind in "AB":
             said[f"{kind}{group}"] = f"{textwrap.fill(labels[kind], 22)}\nwith pictures of {people}"
-    figure, axes = subplots(2, 1, height=4.9, gridspec_kw={"height_ratios": [1.2, 1]})
+    figure, axes = subplots(2, 1, height=3.7, gridspec_kw={"height_ratios": [1.2, 1]})
     _boxes(axes[0], said)
     axes[1].axis("off")
     for place, (title, pairs) in enumerate(COMPARED.items()):
@@ -202,7 +219,61 @@ def left_table(left: pandas.DataFrame) -> pandas.DataFrame:
     return wide[["source", "test", "file", *study.SETS, "run"]].rename(columns={"run": "run at"})
 
 
+def missing_tables(inputs: study.Inputs) -> list[Table]:
+    """Return what became of the tests that were asked for; nothing where nothing can be missing."""
+    if inputs.asked.empty:
+        return []
+    left = "Images left of all in every set, and the levels at which each test is run"
+    return [
+        table_of(asked_table(inputs.asked), "Tests asked for, and what became of each level"),
+        table_of(problem_table(inputs.problems), "What is wrong with the files"),
+        table_of(left_table(inputs.left), left, folded=True),
+    ]
+
+
 # Tables in the structure of the paper's
+
+
+def paper_tables(
+    scores: pandas.DataFrame, masked: pandas.DataFrame, sides: pandas.DataFrame
+) -> list[Table]:
+    """Return scores in the structure of the paper's tables.
+
+    Parameters
+    ----------
+    scores, masked, sides
+        Without masks; with masks; of the tests in both domains.
+    """
+    every = pandas.concat([scores, masked], ignore_index=True)
+    tables = {
+        "Table 3: Experiment 1": effect_table(scores, 1),
+        "Table 4: Experiment 2": effect_table(scores, 2),
+        "Tables 3 and 4: Experiment 3 by exchange": effect_table(scores, 3),
+        "Table 5: words (T) or people (I) hidden": masked_table(masked),
+        "Table 6: in and out of domain": domain_table(sides),
+        "Table 7: counts": significant_counts(every),
+    }
+    return [
+        table_of(frame, f"As {what}; * p < .05.{mark(scores)}") for what, frame in tables.items()
+    ]
+
+
+def baseline_tables(scores: pandas.DataFrame, alone: pandas.DataFrame) -> list[Table]:
+    """Return the mean sizes of Experiment 1 with images and of a text encoder, as one table."""
+    compared = baseline_table([("texts with images", scores), ("texts alone", alone)])
+    caption = "Mean |d| of Experiment 1 over tests, in brackets 95% over tests."
+    return [table_of(compared, caption + mark(scores))]
+
+
+def mark(scores: pandas.DataFrame) -> str:
+    """Return what a caption ends with: whether its scores are of the planted world."""
+    return " Planted world." if profile_of(scores) == "planted" else ""
+
+
+def with_intervals(scores: pandas.DataFrame, drawn: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the scores that have an interval in another run of the same, with it."""
+    keys = ["model", "test", "level", "experiment"]
+    return scores.drop(columns=["low", "high"]).merge(drawn[[*keys, "low", "high"]], on=keys)
 
 
 def effect_table(scores: pandas.DataFrame, experiment: int) -> pandas.DataFrame:
@@ -250,6 +321,54 @@ def masked_both_ways(ours: pandas.DataFrame, released: pandas.DataFrame) -> pand
         printed = printed[[*keys, "effect_size"]].rename(columns={"effect_size": "printed"})
         joined = joined.merge(printed, on=keys, how="left")
     return joined.rename(columns={"masking": "masked"})
+
+
+def released_tables(
+    released: Sequence[pandas.DataFrame], masked: pandas.DataFrame, inputs: study.Inputs
+) -> list[Folded | Table]:
+    """Return the scores as the released code computes them, folded; in ``paper`` beside printed.
+
+    Parameters
+    ----------
+    released
+        Scores of each model, ``variant="released"``; none where it was not run.
+    masked
+        Scores with masks as the paper describes them.
+    inputs
+        What the released variant read.
+    """
+    if not released:
+        return []
+    scores = pandas.concat(released, ignore_index=True)
+    tables = {
+        "Experiment 1": effect_table(scores, 1),
+        "Experiment 2": effect_table(scores, 2),
+        "Experiment 3, a signed effect size for each target set": halves_table(scores),
+        "Masks: Experiment 1, as it computes, and 2, as the paper says": masked_both_ways(
+            masked, scores
+        ),
+    }
+    parts = [table_of(frame, f"{what}.{mark(scores)}") for what, frame in tables.items()]
+    found = [fold(f"The scores as the released code computes them.{mark(scores)}", *parts)]
+    if profile_of(scores) == "paper":
+        wrong = "What is wrong with images and region files of this run"
+        found.append(table_of(problem_table(inputs.problems), wrong))
+    return found
+
+
+def beside_tables(**runs: pandas.DataFrame) -> list[Table]:
+    """Return tables of Experiments 1 and 2 beside the printed ones, of runs in ``paper`` alone.
+
+    Parameters
+    ----------
+    **runs
+        Scores by how they were run; those of the planted world are left out.
+    """
+    return [
+        table_of(beside_printed(scores), f"Experiments 1 and 2 {how}, and as printed", folded=True)
+        for how, scores in runs.items()
+        if len(scores) and profile_of(scores) == "paper"
+    ]
 
 
 def differences_table() -> pandas.DataFrame:
@@ -495,7 +614,7 @@ def leaning(tests: str | Sequence[str], experiment: int = 1) -> str:
 def found_figure():
     """Draw what the paper's tables amount to: significant tests, and mean absolute effect sizes."""
     counts, sizes = printed_significant(), printed_sizes()
-    figure, axes = subplots(1, 3, height=3.1, gridspec_kw={"width_ratios": [1.25, 1, 1]})
+    figure, axes = subplots(1, 3, height=2.7, gridspec_kw={"width_ratios": [1.25, 1, 1]})
     axes[0].barh(counts["what"], 100 * counts["significant"] / counts["total"], color="C0")
     for place, row in enumerate(counts.itertuples()):
         end = 100 * row.significant / row.total + 1.5
@@ -530,7 +649,7 @@ def printed_effects_figure():
     sizes = printed_sizes().query("source == 'google'")
     names = list(study.tests()["test"])[::-1]
     models = list(dict.fromkeys(sizes["model"]))
-    figure, axes = subplots(1, 2, height=5.6, sharey=True)
+    figure, axes = subplots(1, 2, height=4.3, sharey=True)
     for experiment, each in zip((1, 2), axes, strict=True):
         for number, letter in enumerate(LETTERS):
             for place, model in enumerate(models):
@@ -606,7 +725,7 @@ def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment
     """Draw effect sizes of all tests, a mark a model; filled where the paper's p is below .05."""
     rows = scores.query("level == @level and experiment == @experiment and masking == 'none'")
     names = [each for each in study.tests()["test"] if each in set(rows["test"])][::-1]
-    figure, axes = subplots(height=0.4 * len(names) + 1.4)
+    figure, axes = subplots(height=0.27 * len(names) + 1.3)
     for number, (model, part) in enumerate(rows.groupby("model", sort=False)):
         heights = [names.index(test) + 0.15 * (1.5 - number) for test in part["test"]]
         colour, mark = COLOURS[number], MARKS[number % len(MARKS)]
@@ -689,7 +808,7 @@ def _clouds(sets, experiment: int, sentence: str, note: str) -> Drawing:
     return Drawing(
         sentence, marks, "s(w, A, B), mean of each target word", "", (-reach, reach), (-0.7, 3.7),
         f"Rows of dots, one a target word of {test.labels['X']} and {test.labels['Y']}.",
-        note=note, y_ticks=ticks, height=190,
+        note=note, y_ticks=ticks, height=130,
     )  # fmt: skip
 
 
@@ -716,7 +835,7 @@ def _null(sets, experiment: int, row: pandas.Series, note: str) -> Drawing:
     return Drawing(
         sentence, marks, what, "share", (edges[0], edges[-1]), (0, 1.1 * heights.max()),
         "A histogram of the computed null, and an upright line where this test stands.",
-        note=note, height=190,
+        note=note, height=130,
     )  # fmt: skip
 
 
@@ -750,6 +869,15 @@ def profile_of(scores: pandas.DataFrame) -> str:
 def names_of(scores: pandas.DataFrame) -> dict[str, str]:
     """Return how models are called where these scores stand: those of the planted world tiny."""
     return TINY if profile_of(scores) == "planted" else NAMES
+
+
+def called(model: str, profile: str) -> str:
+    """Return the name of a model in a profile.
+
+    >>> called("vl-bert", "planted"), called("vl-bert", "paper")
+    ('tiny-VL-BERT', 'VL-BERT')
+    """
+    return (TINY if profile == "planted" else NAMES)[model]
 
 
 def _note(scores: pandas.DataFrame) -> str:
@@ -817,21 +945,8 @@ def check_clusters(answer) -> Check:
     return judge(answer(*items, *labels), expected, hint, right=right)
 
 
-def five_results() -> pandas.DataFrame:
-    """Return five results of an invented model, for the reader to judge."""
-    rows = [
-        ("A", 1.21, "0.70 to 1.62", "< .001", ".0002", ".0078", ".004"),
-        ("B", 1.05, "−0.10 to 1.62", "< .001", ".0900", "1", ".300"),
-        ("C", 0.88, "0.31 to 1.35", ".001", ".0120", ".4700", ".210"),
-        ("D", 1.62, "1.20 to 1.80", "< .001", ".0004", ".0156", ".380"),
-        ("E", 0.05, "−0.90 to 1.00", ".400", ".4600", "1", ".950"),
-    ]
-    columns = ["result", "d", "95%, words drawn anew", "p, texts as units", "p, words as units"]
-    return pandas.DataFrame(rows, columns=[*columns, "p, words, Holm", "p among random attributes"])
-
-
 def check_verdict(reported, absent) -> Check:
-    """Judge which of :func:`five_results` a reader reports, and which as showing no association."""
+    """Judge which of five results a reader reports, and which as showing no association."""
     if reported is ... or absent is ...:
         return Check(False, "two lists of letters; an empty list is an answer, too")
     reported, absent = (_letters(each) for each in (reported, absent))

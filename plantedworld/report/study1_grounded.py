@@ -34,7 +34,7 @@ def stereotype_figure():
     """
     from PIL import Image
 
-    figure, axes = subplots(2, 4, height=3.5)
+    figure, axes = subplots(2, 4, height=2.3)
     figure.set_facecolor("white")
     for line, group, (name, tone) in zip(axes, "xy", PEOPLE_SHOWN.items(), strict=True):
         stances = [(word, code) for word, codes in STANCES.items() for code in codes]
@@ -231,7 +231,7 @@ def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns:
     colours = {"yes": "C0", "no": "C1"}
     models = list(dict.fromkeys(answers["model"]))
     lines = -(-len(questions) // columns)
-    height = lines * (0.3 * len(models) + 1.25) + 0.4
+    height = lines * (0.19 * len(models) + 1.0) + 0.4
     figure, axes = subplots(lines, columns, height=height, squeeze=False)
     for each, (question, words) in zip(axes.flat, questions.items(), strict=False):
         rows = answers[answers["question"] == question]
