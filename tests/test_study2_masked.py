@@ -884,7 +884,7 @@ def test_scores_without_a_picture_are_held_against_the_truth_with_one():
 
 
 def test_the_verdict_shows_ranks_above_their_targets_and_sizes_by_place():
-    keys = {"planted_in": "both", "dose": 3.0}
+    keys = {"model": "vl-bert", "planted_in": "both", "dose": 3.0}
     ranks = [
         keys | {"level": level, "seed": seed, "rank": 0.9 + seed / 50}
         for level in plots.SHOWN_LEVELS
@@ -904,6 +904,7 @@ def test_the_verdict_shows_ranks_above_their_targets_and_sizes_by_place():
     assert [line.get_ydata().tolist() for line in left.lines] == [[0.9, 0.92]] * 4
     assert right.lines[0].get_ydata().tolist() == [2.3, 1.4, 0.0, 2.3]
     assert right.lines[1].get_ydata().tolist() == [1.6, 1.1, 0.7, 1.5]
+    assert right.lines[1].get_label() == "tiny-VL-BERT"
     assert verdicts.rank_table(table)["S_V"].tolist() == [0.9, 0.92]
 
 
@@ -913,4 +914,4 @@ def test_entities_planted_against_their_label_are_named():
     log_odds = recovery.planted_log_odds(forty["entity"].tolist(), world)
     said = verdicts.label_sentence(log_odds, forty)
     assert "38 of 40 entities were planted" in said
-    assert "helmet 0.03 and toolbox 0.12 go the other way" in said
+    assert "helmet 0.03 and toolbox 0.12 in log-odds go the other way" in said

@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 
 from biaslib.report import Drawing, Panel, interval_text, interval_texts, marked, signed, subplots
-from biaslib.report.study2_masked import SHOWN_LEVELS
+from biaslib.report.study2_masked import SHOWN_LEVELS, shown_model
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import partial_rank
 from plantedworld.studies.study2_masked import TARGETS
@@ -35,16 +35,16 @@ def verdict_plot(recovered: pandas.DataFrame, apart: pandas.DataFrame, dose: flo
     left.set_xticks(range(len(SHOWN_LEVELS)), [each.replace(", ", ",\n") for each in SHOWN_LEVELS])
     left.set(ylim=(0, 1.02), ylabel="rank correlation with the truth")
     left.set_title("Is the order found?", fontsize=10)
-    _draw_apart(right, apart)
+    _draw_apart(right, apart, shown_model(recovered["model"].iloc[0], "planted"))
     return marked(figure)
 
 
-def _draw_apart(axes, apart: pandas.DataFrame) -> None:
+def _draw_apart(axes, apart: pandas.DataFrame, model: str) -> None:
     """Draw the sizes of S_L and S_V in worlds planted in one place alone."""
     names = [(place, level) for place in ("text", "images") for level in ("S_L", "S_V")]
     for name, mark, colour, column in (
         ("perfect model", "D", "C1", "oracle spread"),
-        ("tiny model", "o", "C0", "spread"),
+        (model, "o", "C0", "spread"),
     ):
         sizes = apart.groupby(["planted_in", "level"])[column].mean().reindex(names)
         axes.plot(range(len(names)), sizes, mark, color=colour, label=name)
@@ -54,7 +54,7 @@ def _draw_apart(axes, apart: pandas.DataFrame) -> None:
     )
     axes.set(xlim=(-0.5, 3.5), ylabel="size of B (root mean square)")
     axes.set_ylim(bottom=-0.05)
-    axes.set_title("Is the place told apart?", fontsize=10)
+    axes.set_title("Is the place found?", fontsize=10)
     axes.legend(frameon=False, fontsize=9)
 
 
@@ -79,10 +79,10 @@ def label_sentence(found: pandas.DataFrame, entities: pandas.DataFrame) -> str:
     log_odds = found["S_L, no image"]
     others = log_odds[np.sign(log_odds) != labels.reindex(log_odds.index)]
     listed = " and ".join(f"{name} {signed(value)}" for name, value in others.items())
-    against = f"; {listed} go the other way" if len(others) else ""
+    against = f" ({listed} in log-odds go the other way)" if len(others) else ""
     return (
-        f"In this world {len(log_odds) - len(others)} of {len(log_odds)} entities were planted "
-        f"with the direction of their label{against}."
+        f"{len(log_odds) - len(others)} of {len(log_odds)} entities were planted with the "
+        f"direction of their label{against}"
     )
 
 
@@ -108,7 +108,7 @@ def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str]
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
         axes.set_title(f"B of {level}", fontsize=10)
     setp(panels[-1], xlabel="oracle")
-    setp(panels[:, 0], ylabel="checkpoint")
+    setp(panels[:, 0], ylabel=shown_model(beside["model"].iloc[0], "planted"))
     panels[0, 0].legend(frameon=False, fontsize=8.5)
     return marked(figure)
 
