@@ -1097,7 +1097,7 @@ def test_the_panel_says_what_moved(monkeypatch):
     assert all(caption.startswith("the person is") for caption in captions)
     named = panel.drawings("oracle", scene, "the group is named", "shown")[0]
     for caption in named.table["caption"]:
-        assert caption in named.images[0][1]
+        assert f"“{caption}” (" in named.sentence
         assert not caption.startswith("the person")
     for look in ("shown", "white"):
         address = panel.drawings("oracle", scene, "neutral", look)[0].images[0][0]

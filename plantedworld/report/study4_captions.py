@@ -115,7 +115,7 @@ def relevance_sentence(relevant: pandas.DataFrame) -> str:
     for kind, what in (("third word", "a third word"), ("thing", "a photo of a thing")):
         low = rows[rows[kind] < worlds.TARGET_VLRS]
         listed = "; ".join(
-            f"{tiny_name(row['model'])} {row[kind]:.0f}" for _, row in low.iterrows()
+            f"{tiny_name(row['model'])} ({row[kind]:.0f})" for _, row in low.iterrows()
         )
         parts.append(f"against {what} for {listed or 'none'}")
     chance = caption_selection.reference_scores("random").vlrs
@@ -443,7 +443,7 @@ def chooser(seed: int = 0, dose: float = 3, n: int = 4) -> Panel:
     """Return the panel: three captions and their probabilities, made neutral or not."""
     given = worlds.choices(seed, 8, "visible")
     rows = _chosen_scenes(given, n)
-    ways = [planted.ORACLE, *worlds.shipped_ways(dose, seed)]
+    ways = [*worlds.shipped_ways(dose, seed), planted.ORACLE]
     names = {row: f"{at + 1}: {_scene_name(given, row)}" for at, row in enumerate(rows)}
     found = {tiny_name(way.label): worlds.cases(way, given, rows, dose, seed) for way in ways}
     drawn = plantedworld.draw(given.images.frame.iloc[list(rows)])
@@ -487,9 +487,12 @@ AS_GOOD_AS_TIED = 0.01
 def _bars(given, row: int, words: str, look: str, label: str, of: dict, shown) -> Drawing:
     texts = worlds.captions_of(given, [row], words)[0]
     now, start = of[row, words, look], of[row, "named", "shown"]
-    kinds = [f"{text} ({kind})" for text, kind in zip(texts, study.CAPTIONS, strict=True)]
-    sentence = f"{label} gives the stereotypical caption {now[0]:.2f}, the anti-stereotypical one "
-    sentence += f"{now[1]:.2f} and the irrelevant one {now[2]:.2f}; {_picked(now)}."
+    parts = [
+        f"“{text}” ({kind}) {share:.2f}"
+        for text, kind, share in zip(texts, study.CAPTIONS, now, strict=True)
+    ]
+    who = "The oracle" if label == "oracle" else label
+    sentence = f"{who} gives {', '.join(parts)}; {_picked(now)}."
     if now is not start:
         sentence += (
             " Against the named group and the picture, the stereotype's probability has moved by "
@@ -498,7 +501,7 @@ def _bars(given, row: int, words: str, look: str, label: str, of: dict, shown) -
     bars = {"kind": "bars", "x": [0, 1, 2], "y": now, "label": "now", "group": 0, "width": 0.5}
     before = {"kind": "dots", "x": [0, 1, 2], "y": start, "label": "named, with picture"}
     image = shown if look == "shown" else plantedworld.white()
-    seen = "The picture" if look == "shown" else "A white picture"
+    seen = "the picture" if look == "shown" else "a white one"
     return Drawing(
         sentence,
         [bars, before | {"group": 1}],
@@ -510,7 +513,7 @@ def _bars(given, row: int, words: str, look: str, label: str, of: dict, shown) -
         table=pandas.DataFrame(
             {"caption": texts, "probability": now, "named, with picture": start}
         ),
-        images=[picture(image, f"{seen} (planted world) and its captions: {'; '.join(kinds)}")],
+        images=[picture(image, f"Planted world, {seen}")],
         note="planted world",
         x_ticks={0.0: "stereotype", 1.0: "anti-stereotype", 2.0: "irrelevant"},
     )
