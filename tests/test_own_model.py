@@ -338,6 +338,14 @@ def test_masked_words_stand_beside_innocent_things(of_bert):
     assert rows.loc[rows["statistic"] == "agrees with the label", "p_value"].isna().all()
 
 
+def test_the_shift_in_pre_training_is_from_the_model_that_a_checkpoint_began_from():
+    own = load_own(checkpoint("vl_bert", 0, 1), "planted", "cpu")
+    before = _parts._text_model(own, study.Setting("planted"), None)
+    assert before.revision.startswith("bert-dose0-seed1,")
+    own = load_own(checkpoint("visualbert", 0, 0), "planted", "cpu")
+    assert _parts._text_model(own, study.Setting("planted"), None) is own.model
+
+
 def test_a_generative_model_is_asked_for_all_that_it_can_do(tmp_path, monkeypatch):
     """With random weights: it does not look, and is told so."""
     monkeypatch.setattr(_parts, "MATCHED_PER_CELL", 2)
