@@ -65,7 +65,7 @@ def add_terms(app, doctree) -> None:
     section = next(doctree.findall(nodes.section), None)
     if terms and section is not None:
         target = section["ids"][0]
-        entries = [("single", term, target, "", None) for term in terms]
+        entries = [("single", term, target, "main", None) for term in terms]
         section.insert(1, addnodes.index(entries=entries, inline=False))
 
 
