@@ -40,6 +40,7 @@ WORLDS = {
     "flava": [*ONCE, *FEW],
     "vilbert": FEW,
     "albef": FEW,
+    "llava": [(3, 0, "both"), (0, 0, "both")],
 }
 """Worlds by family; the others have the whole grid."""
 
@@ -54,6 +55,7 @@ STARTS_FROM = {
     "vilbert": "lxmert",
     "albef": "vit",
     "vl_bert": "bert",
+    "llava": "vit",
 }
 """The family of the encoder that a family starts from, or reads the features of."""
 
