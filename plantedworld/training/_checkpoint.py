@@ -40,7 +40,7 @@ WORLDS = {
     "flava": [*ONCE, *FEW],
     "vilbert": FEW,
     "albef": FEW,
-    "llava": [(3, 0, "both"), (0, 0, "both")],
+    "llava": [*ONCE, (3, 0, "both"), (0, 0, "both")],
 }
 """Worlds by family; the others have the whole grid."""
 
@@ -62,7 +62,7 @@ STARTS_FROM = {
 FROM_OWN_WORLD = ("vl_bert",)
 """Families that start from a model of their own dose and seed, planted in captions and pictures."""
 
-FIRST_SEEDS = {"lxmert": (1000,), "vilt": (1000, 1001), "flava": (1000,)}
+FIRST_SEEDS = {"lxmert": (1000,), "vilt": (1000, 1001), "flava": (1000,), "llava": (1000,)}
 """Seeds of the worlds without bias that a family sees first: its first model starts from an
 encoder, the next one from that, and all models of other worlds start from the last."""
 

@@ -6,9 +6,11 @@ layers, in the place of words before a decoder. The tower is that of the fusion 
 """
 
 import functools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas
 import torch
@@ -19,15 +21,18 @@ from transformers import FlavaImageModel, LlavaForConditionalGeneration, PreTrai
 from biaslib.models.generative import LETTERS, PROMPTS, Generative, Prompts
 from biaslib.runtime import progress
 from plantedworld import blank
+from plantedworld.models.checkpoints import checkpoint_name
+from plantedworld.training._agreement import PARTS, agreement
 from plantedworld.training._files import write_network
 from plantedworld.training._pairs import VIEWS, Captions, HeldOut, corpus, mask_last, preferred
+from plantedworld.training._pictures import classes, labels
 from plantedworld.training._recipe import Recipe, WithSideHeads
 from plantedworld.training._tokenizer import llava_tokenizer
 from plantedworld.training.clip import image_processor
 from plantedworld.training.vision import SIZE, WIDTH, drawn
 from plantedworld.training.vit import HEADS, INNER_WIDTH, LAYERS, PATCH, read_tower
 
-N_SCENES = 12_000
+N_SCENES = 8_000
 CAPTIONS_PER_SCENE = 12
 CAPTIONS_AT_ONCE = 6
 """Captions of a scene that are learned behind one picture, each as if it stood there alone."""
@@ -57,7 +62,8 @@ TEMPLATE = (
     "{% if add_generation_prompt %} [ANSWER]{% endif %}"
 )
 INITIAL_SPREAD = 0.1
-JUDGE_WEIGHT, CHOOSE_WEIGHT = 1.0, 1.0
+JUDGE_WEIGHT, CHOOSE_WEIGHT, SIDE_WEIGHT = 1.0, 1.0, 0.25
+TOWER, TOWER_TYPE = checkpoint_name("vit", 0, 1000), "flava_image_model"
 PICTURES_AT_ONCE = 512
 
 
@@ -65,7 +71,7 @@ VIEW_NAMES = ("picture", "none", "white")
 SEEN, WITHOUT, WHITE = range(len(VIEW_NAMES))
 """How a scene's captions are shown, as often as in the other recipes."""
 
-JUDGED = 300
+JUDGED = 100
 """Held-out captions by which a model is judged."""
 
 
@@ -95,6 +101,17 @@ def prompt_words(prompts: Sequence[str]) -> list[str]:
     return sorted({*text.split(), "yes", "no"})
 
 
+class Question(NamedTuple):
+    """Questions behind pictures: ``tokens`` (n, longest), and the tokens of ``answers`` (n,).
+
+    ``captions`` are the tokens of what is asked about, as :class:`Captions` has them, if it is one.
+    """
+
+    tokens: torch.Tensor
+    answers: torch.Tensor
+    captions: torch.Tensor | None = None
+
+
 @dataclass
 class LlavaRecipe(Recipe):
     """A Llama of two layers of width 64 behind the vision tower.
@@ -112,10 +129,26 @@ class LlavaRecipe(Recipe):
     start: Path
 
     family = "llava"
-    epochs = 4
     batch_size = 48
-    learning_rate = 4e-3
     weight_decay = 0.02
+    first_epochs, further_epochs = 3, 2
+    first_rate, further_rate = 4e-3, 3e-3
+
+    @functools.cached_property
+    def first(self) -> bool:
+        """Whether the model starts from the vision tower, and not from one of its own family."""
+        config = json.loads((self.start / "config.json").read_text(encoding="utf-8"))
+        return config["model_type"] == TOWER_TYPE
+
+    @property
+    def epochs(self) -> int:
+        """More for the model that others start from."""
+        return self.first_epochs if self.first else self.further_epochs
+
+    @property
+    def learning_rate(self) -> float:
+        """Higher for the family's first model."""
+        return self.first_rate if self.first else self.further_rate
 
     @functools.cached_property
     def corpus(self) -> tuple[pandas.DataFrame, Captions]:
@@ -140,7 +173,7 @@ class LlavaRecipe(Recipe):
     @functools.cached_property
     def tower(self) -> FlavaImageModel:
         """The vision tower."""
-        return read_tower(self.start)
+        return read_tower(self.start if self.first else self.start.parent / TOWER)
 
     @functools.cached_property
     def states(self) -> torch.Tensor:
@@ -155,6 +188,11 @@ class LlavaRecipe(Recipe):
             pixels = drawn(scenes.iloc[start : start + PICTURES_AT_ONCE])
             parts.append(self.tower(pixels, output_hidden_states=True).hidden_states[-1].half())
         return torch.cat(parts)
+
+    @functools.cached_property
+    def shown(self) -> dict[str, torch.Tensor]:
+        """Classes of what each scene shows, by name."""
+        return labels(self.corpus[0])
 
     @functools.cached_property
     def tokenizer(self) -> PreTrainedTokenizerFast:
@@ -214,39 +252,45 @@ class LlavaRecipe(Recipe):
         tower.requires_grad_(False)
         first = network.model.multi_modal_projector.linear_1
         first.weight.data /= self.states.float().std()
-        return WithSideHeads(network, WIDTH, {})
+        if not self.first:
+            begun = LlavaForConditionalGeneration.from_pretrained(self.start, dtype=torch.float32)
+            network.load_state_dict(begun.state_dict())
+        named = {name: len(each) for name, each in classes().items()}
+        return WithSideHeads(network, WIDTH, named | {f"agrees in {part}": 3 for part in PARTS})
 
     def loss(
         self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
     ) -> torch.Tensor:
-        """Return the loss of captions, and of both questions where there is a picture."""
+        """Return the loss of captions, and of one of the questions where there is a picture."""
         network = model.model
         shares = torch.tensor([VIEWS[name] for name in VIEW_NAMES])
         view = torch.multinomial(shares, len(rows), True, generator=generator)
         captions, prompt = self._captions(rows, generator), self._describe(generator)
-        judged, fits = self._judged(rows, generator)
-        chosen, letters = self._chosen(rows, generator)
+        asked = torch.randint(2, (1,), generator=generator)
+        question = (self._judged if asked else self._chosen)(rows, generator)
         n, k, longest = captions.shape
-        parts = [prompt.expand(n, -1), captions.flatten(1), judged, chosen]
-        segments = [1, *range(2, k + 2), k + 2, k + 3]
-        widths = [len(prompt), *[longest] * k, judged.shape[1], chosen.shape[1]]
-        states = self._run(network, rows, view, torch.cat(parts, 1), segments, widths)
-        after = states[:, len(prompt) - 1]
-        at = len(prompt) + k * longest
-        of_captions = states[:, len(prompt) : at].unflatten(1, (k, longest))[:, :, :-1]
-        before = torch.cat([after[:, None, None].expand(-1, k, 1, -1), of_captions], dim=2)
+        tokens = torch.cat([prompt.expand(n, -1), captions.flatten(1), question.tokens], 1)
+        widths = [len(prompt), *[longest] * k, question.tokens.shape[1]]
+        states = self._run(network, rows, view, tokens, widths)
+        told, said, answer = states.split([len(prompt), k * longest, widths[-1]], dim=1)
+        of_captions = said.unflatten(1, (k, longest))[:, :, :-1]
+        before = torch.cat([told[:, None, -1:].expand(-1, k, 1, -1), of_captions], dim=2)
         real = captions != self.tokenizer.pad_token_id
-        words = cross_entropy(network.lm_head(before[real]), captions[real])
+        loss = cross_entropy(network.lm_head(before[real]), captions[real])
         seen = view == SEEN
-        places = (judged != self.tokenizer.pad_token_id).sum(1) - 1
-        row = torch.arange(n)
-        answers = network.lm_head(states[row, at + places][seen])
-        said = cross_entropy(answers, torch.where(fits[seen] == 1, self.yes, self.no))
-        at += judged.shape[1]
-        places = (chosen != self.tokenizer.pad_token_id).sum(1) - 1
-        picked = network.lm_head(states[row, at + places][seen])
-        told = cross_entropy(picked, self.letters[letters[seen]])
-        return words + JUDGE_WEIGHT * said + CHOOSE_WEIGHT * told
+        shown = self._of(rows[seen])
+        at = real & seen[:, None, None] & (torch.arange(k) == 0)[:, None]
+        here = {name: each[at.nonzero()[:, 0]] for name, each in self._of(rows).items()}
+        loss = loss + SIDE_WEIGHT * model.side_loss(before[at], here)
+        last = answer[torch.arange(n), (question.tokens != 0).sum(1) - 1][seen]
+        loss = loss + cross_entropy(network.lm_head(last), question.answers[seen])
+        if question.captions is None:
+            return loss
+        agrees = agreement(question.captions[seen], shown)
+        return loss + model.side_loss(last, {f"agrees in {part}": agrees[part] for part in PARTS})
+
+    def _of(self, rows: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {name: each[rows] for name, each in self.shown.items()}
 
     @functools.cached_property
     def yes(self) -> torch.Tensor:
@@ -263,7 +307,7 @@ class LlavaRecipe(Recipe):
         """Numbers of the options' letters."""
         return torch.cat([self.ids(letter) for letter in LETTERS[:OPTIONS]])
 
-    def _run(self, network, rows, view, tokens, segments, widths) -> torch.Tensor:
+    def _run(self, network, rows, view, tokens, widths) -> torch.Tensor:
         """Return the decoder's states of what stands behind the picture, (n, longest, width)."""
         n, image = len(rows), self.tokenizer.convert_tokens_to_ids(IMAGE)
         scene = torch.where(view == WHITE, self.n_scenes, rows)
@@ -275,16 +319,12 @@ class LlavaRecipe(Recipe):
         embedded = torch.cat([embedded[:, :1], features, embedded[:, 1 + N_IMAGE :]], 1)
         real = torch.cat([begin >= 0, tokens != self.tokenizer.pad_token_id], 1)
         real[:, 1 : 1 + N_IMAGE] = (view != WITHOUT)[:, None]
-        segment = torch.cat(
-            [
-                torch.full((1 + N_IMAGE,), 0),
-                torch.tensor(segments).repeat_interleave(torch.tensor(widths)),
-            ]
-        )
-        k = len(segments) - 3
-        sees = torch.eye(len(segments) + 1, dtype=torch.bool)
+        count = len(widths)
+        numbers = torch.tensor([1 + N_IMAGE, *widths])
+        segment = torch.arange(count + 1).repeat_interleave(numbers)
+        sees = torch.eye(count + 1, dtype=torch.bool)
         sees[:, 0] = True
-        sees[2 : 2 + k, 1] = True
+        sees[2:count, 1] = True
         length = len(segment)
         causal = torch.ones(length, length, dtype=torch.bool).tril()
         allowed = (sees[segment][:, segment] & causal)[None] & real[:, None, :]
@@ -310,25 +350,21 @@ class LlavaRecipe(Recipe):
         which = int(torch.randint(len(DESCRIBE), (1,), generator=generator))
         return self.ids(f"{DESCRIBE[which]} {ANSWER}")
 
-    def _matched(self, rows: torch.Tensor, generator: torch.Generator):
-        """Return captions that fit their scenes or not: tokens and ends cut off, and labels."""
-        which = torch.randint(CAPTIONS_PER_SCENE, (len(rows),), generator=generator)
-        found = self.captions.matched(rows + which * self.n_scenes, generator)
-        return self._bare(found.tokens), found.labels
-
     def _bare(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return our tokens of captions, without beginning and end."""
         bare = self.ours[tokens][:, 1:]
         return bare.masked_fill(bare == self.tokenizer.eos_token_id, self.tokenizer.pad_token_id)
 
-    def _judged(self, rows: torch.Tensor, generator: torch.Generator):
-        """Return the question whether a caption fits, (n, longest), and whether it does."""
-        captions, fits = self._matched(rows, generator)
+    def _judged(self, rows: torch.Tensor, generator: torch.Generator) -> Question:
+        """Return the question whether a caption fits its scene, which half of them do."""
+        which = torch.randint(CAPTIONS_PER_SCENE, (len(rows),), generator=generator)
+        found = self.captions.matched(rows + which * self.n_scenes, generator)
         before, after = PROMPTS.judge.split("{caption}")
-        return self._joined([before, captions, f"{after} {ANSWER}"]), fits
+        asked = self._joined([before, self._bare(found.tokens), f"{after} {ANSWER}"])
+        return Question(asked, torch.where(found.labels == 1, self.yes, self.no), found.tokens)
 
-    def _chosen(self, rows: torch.Tensor, generator: torch.Generator):
-        """Return the question which caption fits, and the place of the one that does."""
+    def _chosen(self, rows: torch.Tensor, generator: torch.Generator) -> Question:
+        """Return the question which of some captions fits."""
         n = len(rows)
         which = torch.randint(CAPTIONS_PER_SCENE, (n,), generator=generator)
         numbers = rows + which * self.n_scenes
@@ -347,7 +383,8 @@ class LlavaRecipe(Recipe):
         pieces: list = [before]
         for at in range(c):
             pieces += [f"{LETTERS[at]}. ", stacked[:, at]]
-        return self._joined([*pieces, f"{after} {ANSWER}"]), (order == 0).long().argmax(1)
+        asked = self._joined([*pieces, f"{after} {ANSWER}"])
+        return Question(asked, self.letters[(order == 0).long().argmax(1)])
 
     def _wrong(self, numbers: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Return a caption of another scene, or the own one with a swapped word, of each."""
