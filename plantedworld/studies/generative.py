@@ -12,7 +12,7 @@ The statistics and the worlds of the verdict were set before a model of those wo
 see ``plantedworld/RECIPES.md``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ __all__ = [
     "VERDICT_WORLDS",
     "associations",
     "caption_scores",
+    "everything",
     "finding",
     "lengths",
     "orders",
@@ -72,8 +73,8 @@ VERDICT_WORLDS = (2100, 2101, 2102)
 """Worlds of the verdict: nothing was tuned on them."""
 
 DOSES = (0, 3)
-PER_AGENT = 4
-PICTURES = 120
+PER_AGENT = 2
+PICTURES = 60
 DRAW = 2126
 OPACITY = 0.5
 """How opaque the object of study 4 is drawn, as in the other models' verdict."""
@@ -310,8 +311,9 @@ def lengths(
     shown = table["label"].to_numpy() == pair[0]
     there, other = _words_of(table, shown), _words_of(table, ~shown)
     longer = table[pair].to_numpy()
-    captions = np.where(shown, longer[:, 0], longer[:, 1]), np.where(
-        shown, longer[:, 1], longer[:, 0]
+    captions = (
+        np.where(shown, longer[:, 0], longer[:, 1]),
+        np.where(shown, longer[:, 1], longer[:, 0]),
     )
     short = next(f for f in plantedworld.frames() if f.text == "a photo of {phrase}")
     images = given.images.part(table.index)
@@ -335,20 +337,82 @@ def _words_of(table: pandas.DataFrame, first: np.ndarray) -> list[str]:
 # All worlds
 
 
-def everything(model: Generative, seed: int, **settings: Mapping) -> pandas.DataFrame:
-    """Return all answers of a model as one long table: see ``data/generative.md``."""
+def everything(model: Generative, seed: int) -> pandas.DataFrame:
+    """Return all answers of a model as one long table: see ``data/generative.md``.
+
+    The prompts that models learned with are put to every question, the others to study 2 alone,
+    with one picture of a woman and of a man for each entity.
+    """
     tables = []
     for name, prompts in ASKED.items():
-        asked = {"prompts": prompts} | settings
-        two = associations(model, seed, **asked).assign(question="study 2")
-        four = selection(model, seed, **asked).melt(["score", "n"], var_name="item")
-        tables += [each.assign(prompt=name) for each in (two, four.assign(question="study 4"))]
-        placed = orders(model, seed, **asked)
-        items = {f"share of {letter}": value for letter, value in zip("ABC", placed["places"])}
-        items |= {"changed": placed["changed"]}
-        items |= {f"vlbs, order {at}": value for at, value in enumerate(placed["vlbs"])}
-        order = pandas.DataFrame({"item": items.keys(), "value": items.values(), "score": "choice"})
-        long = lengths(model, seed, **asked).melt(["score", "n"], var_name="item")
-        tables += [order.assign(question="order", prompt=name)]
-        tables += [long.assign(question="length", prompt=name)]
+        few = {} if name == "trained" else {"per_agent": 1}
+        two = associations(model, seed, prompts=prompts, **few)
+        tables.append(two.assign(question="study 2", prompt=name))
+    others = {
+        "study 4": selection(model, seed).melt(["score", "n"], var_name="item"),
+        "order": _order_rows(orders(model, seed)),
+        "length": lengths(model, seed).melt(["score", "n"], var_name="item"),
+    }
+    tables += [each.assign(question=name, prompt="trained") for name, each in others.items()]
     return pandas.concat(tables, ignore_index=True)
+
+
+def _order_rows(found: dict) -> pandas.DataFrame:
+    items = {
+        f"share of {letter}": each for letter, each in zip("ABC", found["places"], strict=True)
+    }
+    items |= {f"vlbs, order {at}": each for at, each in enumerate(found["vlbs"])}
+    items["changed"] = found["changed"]
+    return pandas.DataFrame({"item": items.keys(), "value": items.values(), "score": "choice"})
+
+
+def recorded() -> pandas.DataFrame:
+    """Return what the models of :data:`VERDICT_WORLDS` answered, as :func:`everything` has it.
+
+    With *dose* and *seed*; the shipped models of world 0 are not among them.
+    """
+    return pandas.read_parquet(RECORDED)
+
+
+def finding(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return which scores find what is planted, by the statistics that were set before.
+
+    Parameters
+    ----------
+    found
+        Of :func:`recorded`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a score, of the prompts that models learned with. Of study 2: *slope*, *slope at
+        dose 0*, their difference *more*, and *rank* within signs; of study 4: *rise*, vlbs at
+        dose 3 less dose 0, less the same of errors. Each but the second with *low* and *high*,
+        Student's interval of 95% over worlds. *finds*, *finds, study 4*: the verdicts.
+    """
+    trained = found[found["prompt"] == "trained"]
+    two = recovery(trained[trained["question"] == "study 2"])
+    four = trained[trained["question"] == "study 4"]
+    rows = []
+    for score in SCORES:
+        of_score = two[two["score"] == score].pivot(
+            index="seed", columns="dose", values=["slope", "rank within signs"]
+        )
+        slope, rank = of_score["slope"], of_score["rank within signs"][3]
+        more = mean_over_seeds(slope[3] - slope[0])
+        row = {"score": score, "slope at dose 0": slope[0].mean()}
+        row |= _with_bounds("slope", mean_over_seeds(slope[3])) | _with_bounds("more", more)
+        row |= _with_bounds("rank", mean_over_seeds(rank))
+        row["finds"] = bool(row["more low"] > 0 and row["rank low"] > 0)
+        picked = four[four["score"] == score]
+        if len(picked):
+            wide = picked.pivot(index="seed", columns=["item", "dose"], values="value")
+            rise = wide["vlbs"][3] - wide["vlbs"][0] - (wide["errors"][3] - wide["errors"][0])
+            row |= _with_bounds("rise", mean_over_seeds(rise))
+            row["finds, study 4"] = bool(row["rise low"] > 0)
+        rows.append(row)
+    return pandas.DataFrame(rows)
+
+
+def _with_bounds(name: str, found: dict[str, float]) -> dict[str, float]:
+    return {name: found["mean"], f"{name} low": found["low"], f"{name} high": found["high"]}
