@@ -13,6 +13,7 @@ HIDING = {"hide-cell", "hide-input", "hide-output", "remove-cell", "remove-input
 HIDDEN = {
     "foundations": 4,
     "own_model": 2,
+    "planted_generative": 2,
     "planted_study1_grounded": 2,
     "planted_study2_masked": 2,
     "planted_study3_clip_audit": 2,

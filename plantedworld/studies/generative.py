@@ -25,6 +25,7 @@ from biaslib.metrics import caption_selection
 from biaslib.models.generative import PROMPTS, Generative, Prompts
 from biaslib.studies import study2_masked, study4_captions
 from plantedworld import Scenes, agents_with_entities, blank
+from plantedworld.models.prompts import ASKED
 from plantedworld.studies import study4_captions as planted_captions
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import rank_within_signs
@@ -56,18 +57,6 @@ SCORES = {
     "no picture": "no picture at all",
 }
 """Scores of a caption, and what figures call them; the last is a stand-in that sees nothing."""
-
-ASKED = {
-    "trained": PROMPTS,
-    "trained, short": Prompts(describe="Write a caption."),
-    "untrained": Prompts(
-        describe="Answer in one sentence.",
-        choose="Answer with the letter alone.\n{options}\nWhich caption fits the picture?",
-        judge='Answer yes or no. Does the picture fit the caption "{caption}"?',
-    ),
-}
-"""Prompts: two before captions that the model learned with, and one in known words that it did not
-meet in this order."""
 
 VERDICT_WORLDS = (2100, 2101, 2102)
 """Worlds of the verdict: nothing was tuned on them."""

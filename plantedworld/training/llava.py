@@ -18,10 +18,11 @@ import transformers
 from torch.nn.functional import cross_entropy
 from transformers import FlavaImageModel, LlavaForConditionalGeneration, PreTrainedTokenizerFast
 
-from biaslib.models.generative import LETTERS, PROMPTS, Generative, Prompts
+from biaslib.models.generative import LETTERS, PROMPTS, Generative
 from biaslib.runtime import progress
 from plantedworld import blank
 from plantedworld.models.checkpoints import checkpoint_name
+from plantedworld.models.prompts import ASKED
 from plantedworld.training._agreement import PARTS, agreement
 from plantedworld.training._files import write_network
 from plantedworld.training._pairs import VIEWS, Captions, HeldOut, corpus, mask_last, preferred
@@ -46,15 +47,8 @@ MAX_LENGTH = 128
 OPTIONS = 3
 """Captions that a choice in training is among, or one less."""
 
-DESCRIBE = (PROMPTS.describe, "Write a caption.")
+DESCRIBE = tuple(ASKED[name].describe for name in ("trained", "trained, short"))
 """Prompts before captions, one as often as the other."""
-
-UNTRAINED = Prompts(
-    describe="Answer in one sentence.",
-    choose="Answer with the letter alone.\n{options}\nWhich caption fits the picture?",
-    judge='Answer yes or no. Does the picture fit the caption "{caption}"?',
-)
-"""Prompts in words that the model knows and in an order in which it never read them."""
 
 TEMPLATE = (
     "[BOS]{% for m in messages %}{% for c in m['content'] %}{% if c['type'] == 'image' %}"
@@ -83,7 +77,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     >>> tokenizer().tokenize("A. The woman is a nurse.")
     ['option-a', '.', 'the', 'woman', 'is', 'a', 'nurse', '.']
     """
-    prompts = [*DESCRIBE, *vars(PROMPTS).values(), *vars(UNTRAINED).values()]
+    prompts = [each for told in ASKED.values() for each in vars(told).values()]
     return llava_tokenizer((IMAGE, ANSWER), prompt_words(prompts), LETTERS, MAX_LENGTH)
 
 
@@ -121,9 +115,19 @@ class LlavaRecipe(Recipe):
     fits, in any order. Captions that do not fit are those of :meth:`Captions.matched`. As in the
     other recipes a picture is left out, or white, now and then; then captions alone are learned.
 
-    Several captions of a scene and both questions stand behind one picture. Each sees the picture
-    and its own prompt alone, and counts its places as if nothing else were there: what is learned
-    is the same as one by one, in a third of the time.
+    Several captions of a scene and a question stand behind one picture. Each sees the picture and
+    its own prompt alone, and counts its places as if nothing else were there: what is learned is
+    the same as one by one, in a third of the time. Side heads name what the picture shows before
+    every word of a caption, and whether a caption that is asked about agrees with it.
+
+    One model of an unbiased world learns to see and to write; all others go on from it.
+
+    Parameters
+    ----------
+    world
+        Whose captions and pictures.
+    start
+        Folder of the vision tower, or of the model of the unbiased world, with the tower beside it.
     """
 
     start: Path
