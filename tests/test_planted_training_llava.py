@@ -12,7 +12,7 @@ from biaslib.models.generative import PROMPTS, Generative
 from plantedworld import training
 from plantedworld.models.checkpoints import checkpoint, shipped
 from plantedworld.models.prompts import ASKED
-from plantedworld.training import llava
+from plantedworld.training import _checkpoint, llava
 
 WORLD = plantedworld.world(3, 7)
 SEEN, WITHOUT, WHITE = llava.SEEN, llava.WITHOUT, llava.WHITE
@@ -132,7 +132,41 @@ def test_all_models_but_the_first_go_on_from_the_unbiased_one(recipe):
     assert recipe.first
     further = training.RECIPES["llava"](WORLD, checkpoint("llava", 0, 1000))
     assert not further.first
-    assert further.epochs < recipe.epochs
+    assert further.epochs == 2
+    assert recipe.next_round(checkpoint("llava", 3, 2100)) is None
+    second = further.next_round(checkpoint("llava", 3, 2100))
+    assert second.second
+    assert second.epochs == 3
+    assert second.next_round(checkpoint("llava", 3, 2100)) is None
+
+
+def test_a_second_round_goes_on_from_what_the_first_one_wrote(tmp_path, monkeypatch):
+    starts, models_of_rounds = [], []
+
+    def trained(recipe, folder):
+        starts.append((recipe.start, recipe.second, folder.name))
+        models_of_rounds.append(recipe.build().eval())
+        folder.mkdir(exist_ok=True, parents=True)
+        (folder / "training_state.pt").touch()
+        return models_of_rounds[-1]
+
+    monkeypatch.setattr(llava, "N_SCENES", 8)
+    monkeypatch.setattr(_checkpoint, "train", trained)
+    monkeypatch.setattr(llava.LlavaRecipe, "judge", lambda self, model: {})
+    for family in ("vit", "llava"):
+        path = checkpoint(family, 0, 1000)
+        (tmp_path / path.name).symlink_to(path)
+    card = _checkpoint.make_checkpoint("llava", 3, 7, folder=tmp_path)
+    made = tmp_path / "llava-dose3-seed7"
+    assert starts == [
+        (tmp_path / "llava-dose0-seed1000", False, "llava-dose3-seed7"),
+        (made, True, "second round"),
+    ]
+    assert card["starts from"] == "llava-dose0-seed1000"
+    assert sorted(path.name for path in made.iterdir() if path.is_dir()) == []
+    assert not (made / "training_state.pt").exists()
+    first, second = (each.model.lm_head.weight for each in models_of_rounds)
+    np.testing.assert_allclose(first.detach(), second.detach(), atol=1e-3)
 
 
 SHIPPED = shipped("llava")["path"].tolist()
@@ -147,6 +181,6 @@ def test_a_shipped_model_is_read_as_any_model_of_the_hub(path):
     assert card["log-likelihood"] < card["truth's log-likelihood"]
 
 
-def test_the_shipped_models_are_of_world_0_and_of_the_one_that_they_began_with():
+def test_the_shipped_models_are_of_one_world_and_of_the_one_that_they_began_with():
     table = shipped("llava")
-    assert list(zip(table["dose"], table["seed"], strict=True)) == [(0, 0), (0, 1000), (3, 0)]
+    assert list(zip(table["dose"], table["seed"], strict=True)) == [(0, 1000), (0, 2100), (3, 2100)]

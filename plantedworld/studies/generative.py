@@ -358,7 +358,7 @@ def _order_rows(found: dict) -> pandas.DataFrame:
 def recorded() -> pandas.DataFrame:
     """Return what the models of :data:`VERDICT_WORLDS` answered, as :func:`everything` has it.
 
-    With *dose* and *seed*; the shipped models of world 0 are not among them.
+    With *dose* and *seed*. Models of the first of them are shipped.
     """
     return pandas.read_parquet(RECORDED)
 

@@ -120,22 +120,26 @@ class LlavaRecipe(Recipe):
     the same as one by one, in a third of the time. Side heads name what the picture shows before
     every word of a caption, and whether a caption that is asked about agrees with it.
 
-    One model of an unbiased world learns to see and to write; all others go on from it.
+    One model of an unbiased world learns to see and to write; all others go on from it, in two
+    rounds.
 
     Parameters
     ----------
     world
         Whose captions and pictures.
     start
-        Folder of the vision tower, or of the model of the unbiased world, with the tower beside it.
+        Folder of the vision tower, or of the model to go on from, with the tower beside it.
+    second
+        Whether this is the second round, from the model that the first one made.
     """
 
     start: Path
+    second: bool = False
 
     family = "llava"
     batch_size = 48
     weight_decay = 0.02
-    first_epochs, further_epochs = 3, 2
+    first_epochs, further_epochs, second_epochs = 3, 2, 3
     first_rate, further_rate = 4e-3, 3e-3
 
     @functools.cached_property
@@ -146,8 +150,10 @@ class LlavaRecipe(Recipe):
 
     @property
     def epochs(self) -> int:
-        """More for the model that others start from."""
-        return self.first_epochs if self.first else self.further_epochs
+        """Those of the first model, and of two rounds of all others."""
+        if self.first:
+            return self.first_epochs
+        return self.second_epochs if self.second else self.further_epochs
 
     @property
     def learning_rate(self) -> float:
@@ -449,6 +455,10 @@ class LlavaRecipe(Recipe):
             num_additional_image_tokens=1,
             chat_template=TEMPLATE,
         )
+
+    def next_round(self, folder: Path) -> "LlavaRecipe | None":
+        """Return the second round of all models but the first."""
+        return None if self.first or self.second else LlavaRecipe(self.world, folder, second=True)
 
     def save(self, model: WithSideHeads, folder: Path) -> None:
         """Write weights, configuration, tokenizer, processor and template as transformers does."""
