@@ -177,8 +177,16 @@ def test_a_shipped_model_is_read_as_any_model_of_the_hub(path):
     model = models.load(str(path), device="cpu")
     assert isinstance(model, Generative)
     assert model.scorer.way == "one prefix"
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_a_card_tells_log_likelihoods_beside_the_truth_s(path):
+    """A caption has some six words of a thousand: without any learning it has less than -40."""
     card = json.loads((path / "card.json").read_text(encoding="utf-8"))
-    assert card["log-likelihood"] < card["truth's log-likelihood"]
+    least = card["truth's log-likelihood"] - 2
+    assert least < card["log-likelihood"] < card["truth's log-likelihood"]
+    assert card["likelier than swapped"] > card["match chance"]
+    assert card["pairs judged"] == 100
 
 
 def test_the_shipped_models_are_of_one_world_and_of_the_one_that_they_began_with():
