@@ -97,7 +97,7 @@ def length_plot(shares: pandas.DataFrame):
         dots(axes, at, rows, colour, marker, item)
     axes.set(xlim=(-3, 103), xlabel="right caption has the higher score, per cent")
     axes.set_yticks(range(len(scores)), [study.SCORES[score] for score in scores])
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     return marked(figure)
 
 
