@@ -4,6 +4,7 @@ import numpy as np
 import pandas
 
 from biaslib.report import Check, dots, interval_texts, judge, marked, subplots
+from plantedworld.models.prompts import ASKED
 from plantedworld.studies import generative as study
 from plantedworld.studies.measures import mean_over_seeds
 
@@ -63,7 +64,7 @@ def prompt_table(recorded: pandas.DataFrame) -> pandas.DataFrame:
     """Return the slope at dose 3 of every score by prompt, a mean over worlds."""
     asked = recorded[(recorded["question"] == "study 2") & (recorded["dose"] == 3)]
     slopes = study.recovery(asked).pivot_table(index="score", columns="prompt", values="slope")
-    slopes = slopes.loc[list(study.SCORES), list(study.ASKED)].rename_axis(columns=None)
+    slopes = slopes.loc[list(study.SCORES), list(ASKED)].rename_axis(columns=None)
     slopes.insert(0, "score", list(study.SCORES.values()))
     return slopes.reset_index(drop=True)
 

@@ -31,7 +31,6 @@ from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import rank_within_signs
 
 __all__ = [
-    "ASKED",
     "SCORES",
     "VERDICT_WORLDS",
     "associations",
@@ -62,8 +61,8 @@ VERDICT_WORLDS = (2100, 2101, 2102)
 """Worlds of the verdict: nothing was tuned on them."""
 
 DOSES = (0, 3)
-PER_AGENT = 2
-PICTURES = 60
+PER_AGENT = 1
+PICTURES = 30
 DRAW = 2126
 OPACITY = 0.5
 """How opaque the object of study 4 is drawn, as in the other models' verdict."""
@@ -73,7 +72,11 @@ RECORDED = Path(plantedworld.__file__).parent / "data" / "generative.parquet"
 
 
 def caption_scores(
-    model: Generative, images: Any, texts: Sequence[Sequence[str]], prompts: Prompts = PROMPTS
+    model: Generative,
+    images: Any,
+    texts: Sequence[Sequence[str]],
+    prompts: Prompts = PROMPTS,
+    questions: bool = True,
 ) -> dict[str, np.ndarray]:
     """Return the scores of c captions of each of n images, (n, c) each.
 
@@ -89,6 +92,8 @@ def caption_scores(
         n rows of c captions.
     prompts
         What the model is told.
+    questions
+        Whether it is asked for a choice and for yes or no.
     """
     asked = model.scored_by("total", prompts)
     seen = asked.log_likelihood(images, texts)
@@ -102,16 +107,18 @@ def caption_scores(
     place = {text: at for at, text in enumerate(said)}
     rows = np.array([[place[text] for text in row] for row in texts])
     baseline = {name: found.total[0][rows] for name, found in alone.items()}
-    return {
+    found = {
         "total": seen.total,
         "mean": seen.mean,
         "gain": seen.total - baseline["no picture"],
         "over grey": seen.total - baseline["over grey"],
         "over white": seen.total - baseline["over white"],
-        "choice": asked.choose(images, texts).log_p,
-        "yes": asked.yes_no(images, texts),
         "no picture": baseline["no picture"],
     }
+    if questions:
+        found["choice"] = asked.choose(images, texts).log_p
+        found["yes"] = asked.yes_no(images, texts)
+    return found
 
 
 # Study 2
@@ -123,6 +130,7 @@ def associations(
     per_agent: int = PER_AGENT,
     prompts: Prompts = PROMPTS,
     split: str = "tune",
+    questions: bool = True,
 ) -> pandas.DataFrame:
     r"""Return how much more each entity goes with women than with men, by every score.
 
@@ -149,7 +157,7 @@ def associations(
     ]
     found = {
         name: each[:, 0] - each[:, 1]
-        for name, each in caption_scores(model, scenes, pairs, prompts).items()
+        for name, each in caption_scores(model, scenes, pairs, prompts, questions).items()
     }
     asked = model.scored_by("total", prompts)
     found["cloze"] = _completed(asked, scenes, sentences, scenes["entity"]) - _completed(
@@ -326,24 +334,26 @@ def _words_of(table: pandas.DataFrame, first: np.ndarray) -> list[str]:
 # All worlds
 
 
-def everything(model: Generative, seed: int) -> pandas.DataFrame:
+def everything(model: Generative, seed: int, dose: float) -> pandas.DataFrame:
     """Return all answers of a model as one long table: see ``data/generative.md``.
 
     The prompts that models learned with are put to every question, the others to study 2 alone,
-    with one picture of a woman and of a man for each entity.
+    where something is planted.
     """
     tables = []
     for name, prompts in ASKED.items():
-        few = {} if name == "trained" else {"per_agent": 1}
-        two = associations(model, seed, prompts=prompts, **few)
-        tables.append(two.assign(question="study 2", prompt=name))
+        if dose or name == "trained":
+            asked = {"prompts": prompts, "questions": prompts.choose != PROMPTS.choose}
+            asked |= {"questions": True} if name == "trained" else {}
+            two = associations(model, seed, **asked)
+            tables.append(two.assign(question="study 2", prompt=name))
     others = {
         "study 4": selection(model, seed).melt(["score", "n"], var_name="item"),
         "order": _order_rows(orders(model, seed)),
         "length": lengths(model, seed).melt(["score", "n"], var_name="item"),
     }
     tables += [each.assign(question=name, prompt="trained") for name, each in others.items()]
-    return pandas.concat(tables, ignore_index=True)
+    return pandas.concat(tables, ignore_index=True).assign(dose=float(dose), seed=seed)
 
 
 def _order_rows(found: dict) -> pandas.DataFrame:
