@@ -131,6 +131,7 @@ def associations(
     prompts: Prompts = PROMPTS,
     split: str = "tune",
     questions: bool = True,
+    completed: bool = True,
 ) -> pandas.DataFrame:
     r"""Return how much more each entity goes with women than with men, by every score.
 
@@ -159,10 +160,11 @@ def associations(
         name: each[:, 0] - each[:, 1]
         for name, each in caption_scores(model, scenes, pairs, prompts, questions).items()
     }
-    asked = model.scored_by("total", prompts)
-    found["cloze"] = _completed(asked, scenes, sentences, scenes["entity"]) - _completed(
-        asked, scenes, sentences, [neutral] * len(scenes)
-    )
+    if completed:
+        asked = model.scored_by("total", prompts)
+        found["cloze"] = _completed(asked, scenes, sentences, scenes["entity"]) - _completed(
+            asked, scenes, sentences, [neutral] * len(scenes)
+        )
     side = scenes["gender"].map({"woman": 1.0, "man": -1.0})
     rows = [
         pandas.DataFrame({"item": scenes["entity"], "score": name, "value": value * side})
@@ -338,15 +340,16 @@ def everything(model: Generative, seed: int, dose: float) -> pandas.DataFrame:
     """Return all answers of a model as one long table: see ``data/generative.md``.
 
     The prompts that models learned with are put to every question, the others to study 2 alone,
-    where something is planted.
+    where something is planted, and without completed sentences.
     """
-    tables = []
-    for name, prompts in ASKED.items():
-        if dose or name == "trained":
-            asked = {"prompts": prompts, "questions": prompts.choose != PROMPTS.choose}
-            asked |= {"questions": True} if name == "trained" else {}
-            two = associations(model, seed, **asked)
-            tables.append(two.assign(question="study 2", prompt=name))
+    tables = [associations(model, seed).assign(prompt="trained")]
+    if dose:
+        short, new = ASKED["trained, short"], ASKED["untrained"]
+        two = associations(model, seed, prompts=short, questions=False, completed=False)
+        tables.append(two.assign(prompt="trained, short"))
+        two = associations(model, seed, prompts=new, completed=False)
+        tables.append(two.assign(prompt="untrained"))
+    tables = [each.assign(question="study 2") for each in tables]
     others = {
         "study 4": selection(model, seed).melt(["score", "n"], var_name="item"),
         "order": _order_rows(orders(model, seed)),
