@@ -191,7 +191,7 @@ def selection_sentence(found: pandas.DataFrame, recorded: pandas.DataFrame) -> s
 def prompt_sentence(recorded: pandas.DataFrame) -> str:
     """Return how far the slopes move with the prompt."""
     table = prompt_table(recorded).set_index("score")
-    moved = (table["untrained"] - table["trained"]).drop(study.SCORES["no picture"])
+    moved = (table["untrained"] - table["trained"]).drop(study.SCORES["no picture"]).dropna()
     score = moved.abs().idxmax()
     short = (table["trained, short"] - table["trained"]).abs().drop(study.SCORES["no picture"])
     return (
