@@ -171,7 +171,7 @@ def test_without_a_picture_and_with_a_grey_one_are_two_baselines(model, plain, n
 def test_a_choice_is_asked_in_all_orders(model, plain):
     captions = [*CAPTIONS[0], "a pilot"]
     found = model.choose(pictures(1), [captions])
-    log_p, places = np.zeros(3), np.zeros(3)
+    log_p, places, by_order = np.zeros(3), np.zeros(3), []
     for order in itertools.permutations(range(3)):
         lines = "\n".join(f"{'ABC'[at]}. {captions[which]}" for at, which in enumerate(order))
         prompt = model.prompts.choose.format(options=lines)
@@ -179,8 +179,10 @@ def test_a_choice_is_asked_in_all_orders(model, plain):
         said -= np.log(np.exp(said).sum())
         log_p[list(order)] += said / 6
         places += np.exp(said) / 6
+        by_order.append(said[np.argsort(order)])
     np.testing.assert_allclose(found.log_p[0], log_p, atol=1e-4)
     np.testing.assert_allclose(found.by_place[0], places, atol=1e-5)
+    np.testing.assert_allclose(found.by_order[0], by_order, atol=1e-4)
     np.testing.assert_array_equal(
         model.scored_by("choice").match(pictures(1), [captions]), found.log_p
     )

@@ -14,6 +14,7 @@ HIDDEN = {
     "capstone": 2,
     "foundations": 4,
     "own_model": 2,
+    "planted_generative": 2,
     "planted_study1_grounded": 3,
     "planted_study2_masked": 2,
     "planted_study3_clip_audit": 3,

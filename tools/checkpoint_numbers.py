@@ -18,6 +18,8 @@ Other processors move float32 results of these networks by some 3e-6, other imag
 """
 CAPTION, MASKED = "the woman is a nurse .", "the woman is a [MASK] ."
 WORDS = ["nurse", "judge", "pilot"]
+GENERATIVE = "llava"
+"""The family that is no registered name: its folders are loaded as models of the hub are."""
 
 
 def numbers() -> dict[str, list[float]]:
@@ -32,6 +34,9 @@ def numbers() -> dict[str, list[float]]:
         if family in names:
             model = models.load(names[family], checkpoint=path, device="cpu")
             found[path.name] = _answers(model, models.REGISTRY[names[family]])
+        elif family == GENERATIVE:
+            model = models.load(str(path), device="cpu")
+            found[path.name] = _answers(model, model)
     return found
 
 
@@ -56,10 +61,11 @@ def _shown(entry):
     import plantedworld
     from plantedworld.models.regions import regions_of
 
-    if not entry.takes_images:
+    if not getattr(entry, "takes_images", True):
         return None
     scenes = plantedworld.faces(1, np.random.default_rng(3)).iloc[:1]
-    return regions_of(scenes) if entry.features else plantedworld.draw(scenes)
+    regions = getattr(entry, "features", "")
+    return regions_of(scenes) if regions else plantedworld.draw(scenes)
 
 
 def differences(found: dict[str, list[float]], expected: dict[str, list[float]]) -> list[str]:

@@ -122,10 +122,13 @@ class Choice:
     by_place
         Mean over all orders of the share of each letter, (n, c): 1 / c for a model that pays no
         heed to where a caption stands.
+    by_order
+        The captions' shares in each order alone, natural logarithms, (n, c!, c).
     """
 
     log_p: np.ndarray
     by_place: np.ndarray
+    by_order: np.ndarray
 
 
 class Generative:
@@ -273,7 +276,7 @@ class Generative:
         letters -= logsumexp(letters, axis=2, keepdims=True)
         places = np.argsort(orders, axis=1)
         of_caption = np.take_along_axis(letters, places[None], axis=2)
-        return Choice(of_caption.mean(axis=1), np.exp(letters).mean(axis=1))
+        return Choice(of_caption.mean(axis=1), np.exp(letters).mean(axis=1), of_caption)
 
     def yes_no(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
         """Return log P(yes) less log P(no), asked whether each caption fits its image, (n, c).

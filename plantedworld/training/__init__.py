@@ -3,7 +3,7 @@
 >>> list(RECIPES)[:3], list(RECIPES)[3:6]
 (['vision', 'vit', 'regions'], ['bert', 'clip', 'open_clip'])
 >>> list(RECIPES)[6:]
-['visualbert', 'lxmert', 'vilt', 'flava', 'vilbert', 'albef', 'vl_bert']
+['visualbert', 'lxmert', 'vilt', 'flava', 'vilbert', 'albef', 'vl_bert', 'llava']
 """
 
 from plantedworld.training._checkpoint import make_checkpoint, plan

@@ -1,6 +1,7 @@
 """From a recipe to a checkpoint's folder, with a card that says how good it is."""
 
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -40,6 +41,7 @@ WORLDS = {
     "flava": [*ONCE, *FEW],
     "vilbert": FEW,
     "albef": FEW,
+    "llava": [*ONCE, (3, 2100, "both"), (0, 2100, "both")],
 }
 """Worlds by family; the others have the whole grid."""
 
@@ -54,13 +56,17 @@ STARTS_FROM = {
     "vilbert": "lxmert",
     "albef": "vit",
     "vl_bert": "bert",
+    "llava": "vit",
 }
 """The family of the encoder that a family starts from, or reads the features of."""
+
+SECOND = "second round"
+"""Folder for the state of a second round, while it lasts."""
 
 FROM_OWN_WORLD = ("vl_bert",)
 """Families that start from a model of their own dose and seed, planted in captions and pictures."""
 
-FIRST_SEEDS = {"lxmert": (1000,), "vilt": (1000, 1001), "flava": (1000,)}
+FIRST_SEEDS = {"lxmert": (1000,), "vilt": (1000, 1001), "flava": (1000,), "llava": (1000,)}
 """Seeds of the worlds without bias that a family sees first: its first model starts from an
 encoder, the next one from that, and all models of other worlds start from the last."""
 
@@ -108,7 +114,12 @@ def make_checkpoint(
     started = time.monotonic()
     recipe = _recipe(family, world(dose, seed, planted_in, sample=sample), folder)
     resumed = (path / STATE).is_file()
+    start = getattr(recipe, "start", None)
     model = train(recipe, path)
+    if further := recipe.next_round(path):
+        recipe.save(model, path)
+        recipe = further
+        model = train(recipe, path / SECOND)
     scores = {name: round(value, 4) for name, value in recipe.judge(model).items()}
     recipe.save(model, path)
     _write_without_spaces(path / "tokenizer.json")
@@ -116,7 +127,6 @@ def make_checkpoint(
     card = {"family": family, "dose": dose, "seed": seed}
     card |= {} if planted_in == "both" else {"planted in": planted_in}
     card |= {"sample": sample} if sample else {}
-    start = getattr(recipe, "start", None)
     card |= {"starts from": start.name} if start else {}
     card |= {"and from": recipe.also_from} if recipe.also_from else {}
     card |= {**scores, "minutes": minutes}
@@ -127,6 +137,7 @@ def make_checkpoint(
     fresh.write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     fresh.replace(path / "card.json")
     (path / STATE).unlink()
+    shutil.rmtree(path / SECOND, ignore_errors=True)
     return card
 
 

@@ -79,3 +79,10 @@ class Recipe(ABC):
     @abstractmethod
     def save(self, model: WithSideHeads, folder: Path) -> None:
         """Write the model in half precision, and all that is needed to load it."""
+
+    def next_round(self, folder: Path) -> "Recipe | None":
+        """Return the recipe that goes on from the model that a folder holds now, if there is one.
+
+        A round has a learning rate that rises and falls, and an optimiser of its own.
+        """
+        return None

@@ -4,6 +4,7 @@ from plantedworld.training.albef import AlbefRecipe
 from plantedworld.training.bert import BertRecipe
 from plantedworld.training.clip import ClipRecipe
 from plantedworld.training.flava import FlavaRecipe
+from plantedworld.training.llava import LlavaRecipe
 from plantedworld.training.lxmert import LxmertRecipe
 from plantedworld.training.open_clip import OpenClipRecipe
 from plantedworld.training.regions import RegionRecipe
@@ -28,6 +29,7 @@ ALL = (
     VilbertRecipe,
     AlbefRecipe,
     VlBertRecipe,
+    LlavaRecipe,
 )
 RECIPES = {recipe.family: recipe for recipe in ALL}
 """Recipes by family, in the order of their training."""

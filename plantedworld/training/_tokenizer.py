@@ -47,6 +47,47 @@ def clip_tokenizer() -> PreTrainedTokenizerFast:
     return _tokenizer([*specials, *words(), "[EOS]"], "[BOS]", "[EOS]", CLIP_TOKENS)
 
 
+def llava_tokenizer(
+    added: Sequence[str], prompt_words: Sequence[str], letters: Sequence[str], length: int
+) -> PreTrainedTokenizerFast:
+    """Return the tokenizer of captions and prompts: ``[BOS] words``, without an end.
+
+    Parameters
+    ----------
+    added
+        Further special tokens.
+    prompt_words
+        Words and marks that prompts have and captions may lack.
+    letters
+        What options are called: each is a token of its own where it stands alone before a full
+        stop or at the end, and no article.
+    length
+        Tokens that a text may have.
+    """
+    named = [option(letter) for letter in letters]
+    known = [*CLIP_TOKENS.values(), *added, *words()]
+    tokens = list(dict.fromkeys([*known, *named, *prompt_words]))
+    first = [
+        normalizers.Replace(Regex(rf"(?<!\S){letter}(?=\.\s|$)"), option(letter))
+        for letter in letters
+    ]
+    made = _tokenizer(tokens, "[BOS]", "", CLIP_TOKENS, before=first, marks='"?')
+    made.add_tokens(list(added), special_tokens=True)
+    made.model_max_length = length
+    return made
+
+
+def option(letter: str) -> str:
+    """Return the token that the letter of an option is.
+
+    Examples
+    --------
+    >>> option("A")
+    'option-a'
+    """
+    return f"option-{letter.lower()}"
+
+
 def words() -> list[str]:
     """Return every token of the world: the words of the frames, then those that fill them.
 
@@ -72,7 +113,13 @@ def token(word: str) -> str:
 
 
 def _tokenizer(
-    tokens: list[str], first: str, last: str, specials: dict[str, str], hyphened: Sequence[str] = ()
+    tokens: list[str],
+    first: str,
+    last: str,
+    specials: dict[str, str],
+    hyphened: Sequence[str] = (),
+    before: Sequence[normalizers.Normalizer] = (),
+    marks: str = "",
 ) -> PreTrainedTokenizerFast:
     numbers = {token: number for number, token in enumerate(tokens)}
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
@@ -82,14 +129,17 @@ def _tokenizer(
     joining = [normalizers.Replace(term, token(term)) for term in terms]
     one_article = normalizers.Replace(Regex(r"\ban\b"), "a")
     hyphens = [normalizers.Replace(word.replace("-", " "), word) for word in hyphened]
-    steps = [normalizers.Lowercase(), one_article, *hyphens, *joining]
+    steps = [*before, normalizers.Lowercase(), one_article, *hyphens, *joining]
     tokenizer.normalizer = normalizers.Sequence(steps)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(".", "isolated")]
+        [
+            pre_tokenizers.WhitespaceSplit(),
+            *(pre_tokenizers.Split(mark, "isolated") for mark in "." + marks),
+        ]
     )
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{first} $A {last}",
-        special_tokens=[(first, numbers[first]), (last, numbers[last])],
+        single=f"{first} $A {last}".strip(),
+        special_tokens=[(name, numbers[name]) for name in (first, last) if name],
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, model_max_length=MAX_TOKENS, **specials
