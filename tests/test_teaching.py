@@ -118,7 +118,13 @@ def test_answers_that_can_be_computed_are_computed(stem, number, proof):
     X, Y, A, B = (rng.normal(size=(n, 6)) for n in (4, 4, 5, 3))
     names = {"X": X, "Y": Y, "A": A, "B": B, "np": np, "math": math, "chapter": chapter}
     names |= {"association": association, "inference": inference, "masked_lm": masked_lm}
-    names |= {"ledger": ledger, "grounded": grounded, "c_asc": c_asc, "entropy": entropy, "ivlas": ivlas}
+    names |= {
+        "ledger": ledger,
+        "grounded": grounded,
+        "c_asc": c_asc,
+        "entropy": entropy,
+        "ivlas": ivlas,
+    }
     names |= {"S": rng.normal(size=(3, 8)), "G": np.arange(8)[:, None] % 2 == [0, 1]}
     printed = published.table("zhou2022", 3).query("metric == 'vlbs' and category == 'overall'")
     models = ["VisualBERT", "LXMERT", "ViLT", "CLIP", "ALBEF", "FLAVA"]
