@@ -182,9 +182,10 @@ def share_sentences(paper: str, records: Sequence[ledger.Record]) -> str:
     answers = told_answers(table).value_counts()
     n, told = len(told_answers(table)), {name: int(answers.get(name, 0)) for name in ANSWERS}
     first = (
-        f"Of {n} claims of the paper that the [ledger](what_holds_up.ipynb) holds, "
-        f"{told['follows']} follow from what the paper itself prints, {told['in part']} in part, "
-        f"{told['does not follow']} do not, and {told['cannot be told']} cannot be told from it."
+        f"Of the paper's {n} claims in the [ledger](what_holds_up.ipynb), "
+        f"{told['follows']} {'follows' if told['follows'] == 1 else 'follow'} from what the paper "
+        f"itself prints, {told['in part']} in part, {told['does not follow']} not, and "
+        f"{told['cannot be told']} cannot be told from it."
     )
     found = newest(records).get(paper)
     contracts = table[table["verdict"] != ""]
