@@ -369,8 +369,10 @@ def test_headlines_are_what_the_printed_tables_add_up_to():
 def test_the_tests_are_named_with_what_they_compare_and_their_images():
     table = plots.test_table().set_index("test")
     assert table["images"].sum() == 10_584
-    assert table.at["C6", "targets X / Y"] == "names of men / names of women"
-    assert table.at["C6", "attributes A / B"] == "career words / family words"
+    assert table.at["C6", "targets X / Y"] == "men / women"
+    assert table.at["C3", "targets X / Y"] == "EA / AA"
+    assert table.at["C6", "attributes A / B"] == "career / family"
+    assert table.at["ABW", "attributes A / B"] == "opposite of the stereotype / stereotype"
     sets = plots.set_table("occupation-gender").set_index("set")
     assert sets.index.tolist() == list(study.SETS)
     assert sets["pictures of"].tolist() == ["men", "women", "men", "women", "men", "women"]

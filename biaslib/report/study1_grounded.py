@@ -56,17 +56,21 @@ def test_table() -> pandas.DataFrame:
 def _short(label: str) -> str:
     """Return what a set holds without the words that all sets have.
 
-    >>> _short("names of men"), _short("words for competence"), _short("career words")
-    ('men', 'competence', 'career')
+    >>> _short("names of men"), _short("African American names"), _short("words for competence")
+    ('men', 'AA', 'competence')
     """
-    for much in ("names of ", "words for ", "words of the ", "near-antonyms of the "):
-        label = label.replace(much, "opposite of the " if much.startswith("near") else "")
-    label = label.replace("'angry Black woman' stereotype", "stereotype")
-    return (
-        label.replace(" names", "")
-        .replace(" words", "")
-        .replace("occupations held mostly by", "jobs of")
-    )
+    for long, short in SHORT.items():
+        label = label.replace(long, short)
+    return label
+
+
+SHORT = {
+    **{"European American names": "EA", "African American names": "AA", "names of ": ""},
+    **{"near-antonyms of the ": "opposite of the ", "words of the ": "", "words for ": ""},
+    **{"'angry Black woman' stereotype": "stereotype", " words": ""},
+    "occupations held mostly by": "jobs of",
+}
+"""What stands for a longer label, in the order in which they are replaced."""
 
 
 # The name says what the rows are; it is not a test for pytest to collect.
