@@ -296,6 +296,14 @@ def test_selections_are_those_of_study_4(of_clip, clip, store):
     assert set(mine["test"]) == {"overall", "gender", "profession", "tone", "age"}
 
 
+def test_beside_shares_stands_what_guessing_gives(of_clip):
+    """The paper's imaginary random model, in closed form."""
+    rows = study.summary(of_clip).set_index("measured")["null"]
+    guessing = study4_captions.reference_models().set_index("model").loc["random"]
+    for name in ("vlrs", "ivlas"):
+        assert rows[f"overall: {name}"] == f"{guessing[name]:.2f} by guessing"
+
+
 def test_beside_vlbs_stands_the_same_mistake_the_other_way_round(of_clip, clip, store):
     given = study4_captions.inputs("planted")
     texts = given.table[["stereotype", "anti-stereotype", "irrelevant"]].to_numpy().tolist()

@@ -392,7 +392,7 @@ def _of_choices(scores: pandas.DataFrame) -> list[dict[str, Any]]:
     """The scores overall and by category."""
     rows = [_claimed(scores, "categories and overall")]
     for row in scores.to_dict("records"):
-        null = {"vlrs": "66.67 by guessing", "ivlas": "44.44 by guessing"}.get(row["statistic"], "")
+        null = {"vlrs": "66.67 by guessing", "ivlas": "66.67 by guessing"}.get(row["statistic"], "")
         if row["statistic"] == "vlbs":
             null = f"the other way round: {row.get('mirrored', np.nan):.2f} ({_null_text(row)})"
         if row["statistic"] == "preference":
