@@ -41,7 +41,7 @@ def description(doctree) -> str:
             return meta["content"]
     paragraphs = [each for each in doctree.findall(nodes.paragraph) if each.astext().strip()]
     questions = [p.astext() for p in paragraphs if p.astext().startswith("Question.")]
-    plain = [p.astext() for p in paragraphs if isinstance(p.parent, nodes.section)]
+    plain = [p.astext() for p in paragraphs if isinstance(p.parent, nodes.section | nodes.document)]
     found = [text.removeprefix("Question.") for text in questions] + plain
     return shortened(found[0]) if found else ""
 

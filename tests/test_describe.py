@@ -1,0 +1,75 @@
+"""Extensions of the book: descriptions of pages, and outputs that stand on another page."""
+
+from types import SimpleNamespace
+
+import describe
+import from_run
+import nbformat
+import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
+
+
+def test_a_chapter_is_described_by_the_question_of_its_card():
+    page = "Title\n=====\n\nFirst.\n\n.. note::\n\n   **Question.** Does it find what is there?\n"
+    assert describe.description(publish_doctree(page)) == "Does it find what is there?"
+
+
+def test_other_pages_are_described_by_their_first_paragraph_or_their_own_words():
+    page = publish_doctree(
+        "Title\n=====\n\nBefore\n------\n\n.. note::\n\n   A note.\n\nFirst words.\n"
+    )
+    assert describe.description(page) == "First words."
+    page += nodes.meta(name="description", content="Their own.")
+    assert describe.description(page) == "Their own."
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One.  Two\nwords.", "One. Two words."),
+        (
+            f"{'A sentence of words. ' * 8}And {'one more ' * 20}.",
+            ("A sentence of words. " * 8).strip(),
+        ),
+        ("word " * 60, "word " * 39 + "…"),
+    ],
+    ids=["short", "whole sentences", "one long sentence"],
+)
+def test_descriptions_are_short(text, found):
+    assert describe.shortened(text) == found
+    assert len(describe.shortened(text)) <= describe.LONGEST
+
+
+def app(**settings):
+    settings = {"html_baseurl": "", "html_theme_options": {}, **settings}
+    return SimpleNamespace(config=SimpleNamespace(**settings))
+
+
+def test_the_address_of_the_site_follows_from_that_of_the_repository():
+    repository = {"repository_url": "https://github.com/Some-Body/vision-language-bias"}
+    assert describe.address(app(html_theme_options=repository)) == (
+        "https://some-body.github.io/vision-language-bias/"
+    )
+    assert describe.address(app(html_baseurl="https://example.org/book")) == (
+        "https://example.org/book/"
+    )
+    assert describe.address(app()) == ""
+
+
+def test_only_outputs_of_cells_with_the_tag_are_taken():
+    output = nbformat.v4.new_output("display_data", {"text/plain": "15 of 39"})
+    tagged = nbformat.v4.new_code_cell("", metadata={"tags": ["start-page"]}, outputs=[output])
+    other = nbformat.v4.new_code_cell("", outputs=[output])
+    notebook = nbformat.v4.new_notebook(cells=[other, tagged])
+    assert from_run.tagged_outputs(notebook, "start-page") == [output]
+    assert from_run.tagged_outputs(None, "start-page") == []
+
+
+def test_pages_that_show_outputs_are_read_last(tmp_path):
+    for name, text in (("a", "```{from-run} n\n```"), ("b", "Words."), ("c", "More.")):
+        (tmp_path / f"{name}.md").write_text(text)
+    env = SimpleNamespace(doc2path=lambda name: str(tmp_path / f"{name}.md"))
+    names = ["a", "b", "c"]
+    from_run.read_last(None, env, names)
+    assert names == ["b", "c", "a"]
