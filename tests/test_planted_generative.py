@@ -18,13 +18,13 @@ def tiny():
     return models.load(str(checkpoint("llava", 3, 2100)), device="cpu")
 
 
-@pytest.fixture(scope="module")
-def some_entities():
+@pytest.fixture
+def some_entities(monkeypatch):
     """Three entities alone, so that a model is asked in seconds."""
-    with pytest.MonkeyPatch.context() as patch:
-        few = stimuli.entities()[lambda all: all["entity"].isin(["purse", "suit", "beer"])]
-        patch.setattr(study.stimuli, "entities", lambda: few)
-        yield few["entity"].tolist()
+    table = stimuli.entities()
+    few = table[table["entity"].isin(["purse", "suit", "beer"])]
+    monkeypatch.setattr(study.stimuli, "entities", lambda: few)
+    return few["entity"].tolist()
 
 
 def captions_of(entity, gender):
