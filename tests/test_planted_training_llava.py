@@ -124,7 +124,7 @@ def test_one_step_lowers_the_loss(recipe):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        losses.append(float(loss))
+        losses.append(loss.item())
     assert losses[-1] < losses[0] - 1
 
 
