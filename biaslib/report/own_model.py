@@ -67,7 +67,8 @@ def false_alarm_sentence(rate: dict[str, float], unseen: dict[str, float]) -> st
 
     return (
         f"Reports that claim anything, of tiny models in which nothing was planted: {said(rate)}. "
-        f"Of those whose scores were not looked at when the questions were chosen: {said(unseen)}."
+        f"Of those of whose own scores none was looked at when the questions were chosen: "
+        f"{said(unseen)}."
     )
 
 
