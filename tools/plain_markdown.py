@@ -196,6 +196,12 @@ def _doc(content: str, page: Page) -> str:
     return f"[{shown}]({_document(document, '', page)})"
 
 
+def _download(content: str, page: Page) -> str:
+    words, target = _named(content)
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(page.document), target))
+    return f"[{words}]({page.book.file(path)})"
+
+
 def _named(content: str) -> tuple[str, str]:
     """Return the words and the target of ``words <target>``, or of one that is both."""
     named = NAMED.match(content)
@@ -207,6 +213,7 @@ ROLES: dict[str, Callable[[str, Page], str]] = {
     "any": _reference,
     "code": lambda content, page: f"`{content}`",
     "doc": _doc,
+    "download": _download,
     "eq": _number,
     "index": lambda content, page: _named(content)[0],
     "kbd": lambda content, page: f"<kbd>{html.escape(content)}</kbd>",

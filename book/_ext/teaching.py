@@ -11,7 +11,6 @@ import hashlib
 import html
 import json
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from bs4.element import NavigableString, Tag
 
 FOLDER = "teach"
 QUIZZES = Path(__file__).parents[1] / "quizzes"
-TEMPLATE = Path(__file__).parents[1] / "capstone" / "audit_template.ipynb"
 BULLETS = 4
 WORDS = 7
 SENTENCE_END = re.compile(r"(?<=[.?!…])[”\")]*(?=\s+[A-ZÄÖÜ\"“(]|\s*$)")
@@ -72,7 +70,6 @@ def write_materials(app, exception) -> None:
             write(folder / f"handout_{stem}.html", handout(page.read_text(encoding="utf-8"), stem))
         if questions := quiz(stem):
             write(folder / f"quiz_{stem}.html", quiz_page(questions))
-    shutil.copy(TEMPLATE, folder)
     write(folder / "index.html", overview(folder, [Path(name).name for name in order]))
 
 
