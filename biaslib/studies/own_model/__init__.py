@@ -8,7 +8,6 @@ its study, and stands beside what it would be if there were nothing to find.
 from pathlib import Path
 
 from biaslib import runtime
-from biaslib.models.capabilities import CapabilityError
 from biaslib.studies.own_model._audit import (
     LEVEL,
     Audit,
@@ -31,7 +30,6 @@ __all__ = [
     "PARTS",
     "QUOTED",
     "Audit",
-    "CapabilityError",
     "DoesNotFitError",
     "Looking",
     "OwnFolder",
