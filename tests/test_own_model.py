@@ -16,7 +16,7 @@ from support import generative_models, repositories
 from biaslib import __main__ as command_line
 from biaslib import inference, report, runtime, stimuli
 from biaslib.datasets import DataError
-from biaslib.models.errors import CheckpointError
+from biaslib.models.errors import CapabilityError, CheckpointError
 from biaslib.models.own import OwnModel, load_own
 from biaslib.report import own_model as plots
 from biaslib.studies import own_model as study
@@ -425,9 +425,7 @@ def test_a_second_audit_asks_the_model_nothing_again(tmp_path, monkeypatch):
 
 
 def test_a_model_without_any_capability_is_named_and_its_parts_counted():
-    with pytest.raises(
-        study.CapabilityError, match=r"nothing at all fits none of the 8 parts .*masks"
-    ):
+    with pytest.raises(CapabilityError, match=r"nothing at all fits none of the 8 parts .*masks"):
         study.audit(OwnModel("nothing at all", "bert", object()), "planted")
 
 
