@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from teaching import FOLDER, classroom, deck, first_sentence, inline, quiz, quiz_page
+from teaching import FOLDER, classroom, deck, first_sentence, handout, inline, quiz, quiz_page
 
 from biaslib import inference, ledger, published
 from biaslib.metrics import association, masked_lm
@@ -37,6 +37,10 @@ PAGE = """<html><body><article><section id="a"><h1>Title<a class="headerlink">#<
 <section id="c"><h3>Part</h3><p>A part. It ends.</p></section></section>
 <section id="summary"><h2>Summary</h2><ul><li>It is so.</li></ul><p>Next.</p></section>
 </section></article></body></html>"""
+
+EXERCISES = """<section id="exercises"><h2>Exercises</h2>
+<div class="solution admonition"><ol><li>The secret.</li></ol></div>
+<div class="cell_output"><ol><li>Why?</li></ol></div></section>"""
 
 
 def slides_of(page):
@@ -79,6 +83,14 @@ def test_a_deck_has_the_points_figures_and_exercises_of_the_page_in_its_order():
 def test_the_first_sentence(text, first):
     paragraph = BeautifulSoup(f"<p>{text}</p>", "html.parser").p
     assert first_sentence(paragraph) == first
+
+
+def test_a_handout_has_the_summary_and_what_to_discuss_and_no_solution():
+    page = PAGE.replace("<p>Next.</p></section>", "</section>" + EXERCISES)
+    found = BeautifulSoup(handout(page, "study1"), "html.parser")
+    assert [each.get_text() for each in found.find_all("h2")] == ["What to remember", "To discuss"]
+    assert [each.get_text() for each in found.find_all("li")] == ["It is so.", "Why?"]
+    assert found.find("img")["alt"] == "A line."
 
 
 def test_text_of_a_quiz_is_escaped():

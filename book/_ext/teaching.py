@@ -282,10 +282,16 @@ def handout(page: str, stem: str) -> str:
     return PAGE.format(title=title, kind="handout", script="", body=body)
 
 
+def aside(element: Tag) -> bool:
+    """Tell whether an element stands in an exercise, a solution or another note."""
+    return element.find_parent(class_=["admonition", "solution", "exercise"]) is not None
+
+
 def listed(article: Tag, section: str, heading: str, kind: str = "ul") -> list[str]:
     """Return the list that stands in a section of the chapter, under a heading of its own."""
     found = article.find("section", id=section)
-    lists = found.find_all(kind, recursive=False) if found else []
+    every = found.find_all(kind) if found else []
+    lists = [each for each in every if not each.find_parent(["li", "details"]) and not aside(each)]
     return [f"<h2>{heading}</h2>", str(lists[-1])] if lists else []
 
 
