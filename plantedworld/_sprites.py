@@ -215,7 +215,7 @@ def rgb(code: str) -> Array:
 
 
 def _person(row: dict[str, str], gender: str, tone: int) -> Layers:
-    pixels = _emoji_pixels(person_code(row, gender, tone))
+    pixels = emoji_pixels(person_code(row, gender, tone))
     hair, clothes, lips = _weights(row["kind"], row["code"], gender)
     colours, opacity = pixels[..., :3], pixels[..., 3:] / 255
     colours = colours + lips[..., None] * (rgb(MOUTH[tone - 1]) - rgb(_lip_code(row["code"])))
@@ -249,7 +249,7 @@ def _shade(colours: Array, weight: Array) -> Array:
 def _weights(kind: str, code: str, gender: str) -> tuple[Array, Array, Array]:
     """Return how far each pixel is hair, clothes and lips, from 0 to 1, each 72 by 72."""
     row = {"kind": kind, "code": code}
-    pixels = _emoji_pixels(person_code(row, gender, MIDDLE))
+    pixels = emoji_pixels(person_code(row, gender, MIDDLE))
     colours = pixels[..., :3]
     skin = rgb(SKIN[MIDDLE - 1])
     hair_colours = [rgb(each) for each in _hair_codes(code)]
@@ -289,7 +289,7 @@ def _own_surfaces(row: dict[str, str], gender: str, hair: list[Array]) -> list[A
 
 @functools.cache
 def _surfaces(code: str, least: int) -> tuple[Array, ...]:
-    pixels = _emoji_pixels(code).astype(numpy.uint8)
+    pixels = emoji_pixels(code).astype(numpy.uint8)
     opaque = pixels[pixels[..., 3] >= OPAQUE][:, :3]
     colours, counts = numpy.unique(opaque, axis=0, return_counts=True)
     return tuple(colours[counts >= least].astype(float))
@@ -325,7 +325,7 @@ def _bordering(surface: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=256)
-def _emoji_pixels(code: str) -> Array:
+def emoji_pixels(code: str) -> Array:
     with Image.open(assets() / f"{code}.png") as image:
         return numpy.array(image.convert("RGBA"), dtype=float)
 
@@ -333,7 +333,7 @@ def _emoji_pixels(code: str) -> Array:
 def _object_pixels(name: str) -> Array:
     if name in DRAWN:
         return numpy.array(drawn(name), dtype=float)
-    return _emoji_pixels(object_rows()[name]["code"])
+    return emoji_pixels(object_rows()[name]["code"])
 
 
 def _premultiplied(pixels: Array) -> Array:

@@ -397,10 +397,10 @@ def ranks(clip, oracle):
 
 def test_better_than_the_oracle_is_said_of_whole_intervals_alone():
     sure = plots.better_than_exact(ranks([0.95, 0.96, 0.95], [0.90, 0.91, 0.90]))
-    assert sure.startswith("At dose 3, CLIP's C-ASC ranks the words even *better* than")
+    assert sure.startswith("At dose 3, tiny-CLIP's C-ASC ranks the words even *better* than")
     alike = plots.better_than_exact(ranks([0.90, 0.93, 0.92], [0.905, 0.91, 0.91]))
     assert alike.startswith(
-        "At dose 3, CLIP's C-ASC ranks the words no worse, within the intervals"
+        "At dose 3, tiny-CLIP's C-ASC ranks the words no worse, within the intervals"
     )
     assert "the oracle ranks words better" in plots.better_than_exact(ranks([0.5] * 3, [0.9] * 3))
 

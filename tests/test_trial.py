@@ -476,8 +476,8 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     assert signs["B(E)", 3, "rank within signs", "signs alone"] == 0.0
     axes = plots.figure(judged, beside, "slope").axes[0]
     assert [each.get_text() for each in axes.get_yticklabels()][:2] == [
-        "B(E), BERT, dose 1",
-        "B(E), BERT, dose 3",
+        "B(E), tiny-BERT, dose 1",
+        "B(E), tiny-BERT, dose 3",
     ]
     risen = pandas.DataFrame({"reached": [True, False]})
     told = plots.sentence(judged, risen)

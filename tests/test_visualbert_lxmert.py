@@ -124,7 +124,7 @@ def there(row):
 
 
 def near(found, expected):
-    np.testing.assert_allclose(found, np.array(expected), atol=1e-5, rtol=0)
+    np.testing.assert_allclose(found, np.array(expected), atol=1e-5, rtol=1e-5)
 
 
 # Values

@@ -114,7 +114,8 @@ def chapter(site: Path, stem: str) -> str:
     known = notes(stem)
     card = article.find(class_="chapter-card")
     parts = [f"<h2>{article.find('h1').decode_contents()}</h2>", str(card or "")]
-    parts += [f"<p><strong>Time.</strong> {teaching.inline(known['time'])}</p>"] * ("time" in known)
+    if "time" in known:
+        parts.append(f"<p><strong>Time.</strong> {teaching.inline(known['time'])}</p>")
     for each in article.select(".exercise, .solution"):
         parts.append(str(each))
         if "exercise" in each["class"]:

@@ -5,6 +5,7 @@ neither as Markdown nor as HTML.
 """
 
 import base64
+import gzip
 import html
 import io
 import json
@@ -326,6 +327,9 @@ def report_figure(found: study.Audit) -> str:
 
 # Files
 
+PACKED = 500_000
+"""A file of more bytes than this is packed in its link: the page that holds it stays light."""
+
 
 class Downloads:
     """Links that hold the files of an audit themselves, so that they work on a page too.
@@ -364,7 +368,11 @@ class Downloads:
 
     def _link(self, name: str) -> str:
         kind, text = self.files[name]
-        held = base64.b64encode(text.encode()).decode()
+        content = text.encode()
+        if len(content) > PACKED:
+            kind, name = "application/gzip", f"{name}.gz"
+            content = gzip.compress(content, mtime=0)
+        held = base64.b64encode(content).decode()
         return f'<a download="{html.escape(name)}" href="data:{kind};base64,{held}">{name}</a>'
 
     def __repr__(self) -> str:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import textwrap
+
 import numpy as np
 import pandas
 
@@ -264,7 +266,8 @@ def _panel(axes, rows: pandas.DataFrame, label: str, title: str, name: str) -> N
     null = {"color": "0.82", "linewidth": 7}
     axes.hlines(rows.index, rows["null_low"], rows["null_high"], **null, zorder=0)
     dots(axes, rows.index, rows, "C0")
-    axes.set_yticks(rows.index, [_plain(each) for each in rows["row"]], fontsize=8)
+    labels = [textwrap.fill(_plain(each), 36) for each in rows["row"]]
+    axes.set_yticks(rows.index, labels, fontsize=8, linespacing=0.9)
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlabel(label, fontsize=9)
     axes.tick_params(axis="x", labelsize=8)

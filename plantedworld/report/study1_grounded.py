@@ -17,7 +17,7 @@ from biaslib.report import (
 )
 from biaslib.report.study1_grounded import MARKS, TINY, listed, profile_of
 from biaslib.studies import study1_grounded as study
-from plantedworld._sprites import assets
+from plantedworld._sprites import emoji_pixels
 from plantedworld.inputs.study1_grounded import planted_signs
 
 STANCES = {"relaxed": ("1f9d8", "1f486"), "angry": ("1f64e", "1f64d")}
@@ -32,16 +32,13 @@ def stereotype_figure():
 
     The rows are the targets, the columns the attributes in their pictures.
     """
-    from PIL import Image
-
     figure, axes = subplots(2, 4, height=2.3)
     figure.set_facecolor("white")
     for line, group, (name, tone) in zip(axes, "xy", PEOPLE_SHOWN.items(), strict=True):
         stances = [(word, code) for word, codes in STANCES.items() for code in codes]
         for each, (word, code) in zip(line, stances, strict=True):
             each.axis("off")
-            with Image.open(assets() / f"{code}-1f3f{tone}-200d-2640-fe0f.png") as picture:
-                each.imshow(np.asarray(picture.convert("RGBA")))
+            each.imshow(emoji_pixels(f"{code}-1f3f{tone}-200d-2640-fe0f") / 255)
             key = f"{'A' if word == 'relaxed' else 'B'}{group}"
             each.set_title(f"{key}: “{word}”", fontsize=9.5, color="0.15")
         place = {"transform": line[0].transAxes, "rotation": 90, "va": "center", "ha": "right"}

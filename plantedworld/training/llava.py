@@ -82,12 +82,12 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 def prompt_words(prompts: Sequence[str]) -> list[str]:
-    """Return the words and marks of prompts, without what stands for captions.
+    """Return the words and marks of prompts, without what stands for captions, and two answers.
 
     Examples
     --------
     >>> prompt_words(["Write {caption}?", "Write!"])
-    ['?', 'write', 'write!']
+    ['?', 'no', 'write', 'write!', 'yes']
     """
     text = " ".join(prompts).lower().replace("{caption}", " ").replace("{options}", " ")
     for mark in '".?':

@@ -97,6 +97,8 @@ class OwnFolder:
             captions=functools.partial(_no_captions, self.name),
             crops=dict,
             lower_case=lower_case,
+            units=pandas.factorize(self.people["person"])[0],
+            unit_name="people",
         )
 
     @property

@@ -281,12 +281,11 @@ def _portraits(head: str):
         given = _given(own, setting, head)
         table = _captions(given, head)
         texts = given.spelt(table["caption"])
-        people = given.people["person"].to_numpy() if "person" in given.people else None
         scores = _similarities(own.model, head, given.portraits, texts, setting.store)
         if np.ptp(scores, axis=1).max() <= grounded.FLAT:
             raise CapabilityError("the model gives all pictures the same score: it does not look")
         tables = [
-            _facet(scores, members, people, table, facet, setting.n_resamples)
+            _facet(scores, members, given.units, table, facet, setting.n_resamples)
             for facet, members in given.groups.items()
         ]
         found = pandas.concat(tables, ignore_index=True)
@@ -342,12 +341,12 @@ def _similarities(model: Any, head: str, shown: Any, texts: list[str], store: An
 
 
 def _facet(
-    scores, members: pandas.DataFrame, people, table, facet: str, n_resamples: int
+    scores, members: pandas.DataFrame, units, table, facet: str, n_resamples: int
 ) -> pandas.DataFrame:
     """Return C-ASC of every word and group, and a contrast of every pair of lists and group."""
     shown = members.iloc[:, :1] if members.shape[1] == 2 else members
-    found = _c_asc(scores, shown.to_numpy(), people, n_resamples)
-    n = int(len(np.unique(people)) if people is not None else len(members))
+    found = _c_asc(scores, shown.to_numpy(), units, n_resamples)
+    n = len(members) if units is None else len(np.unique(units))
     rows = []
     for column, group in enumerate(shown):
         value, low, high = (each[:, column] for each in found)
@@ -379,16 +378,16 @@ def _contrasts(
 
 
 def _c_asc(
-    scores: np.ndarray, members: np.ndarray, people: Any, n_resamples: int
+    scores: np.ndarray, members: np.ndarray, units: Any, n_resamples: int
 ) -> tuple[np.ndarray, ...]:
-    """Return C-ASC with bounds, (words, groups) each; people are drawn anew, the same for all."""
+    """Return C-ASC with bounds, (words, groups) each; units are drawn anew, the same for all."""
     if not n_resamples:
         value = caption_association.c_asc(scores, members)
         return value, np.full(value.shape, np.nan), np.full(value.shape, np.nan)
     parts = []
     for start in range(0, len(scores), SEVERAL_A_WORD):
         block = np.asarray(scores[start : start + SEVERAL_A_WORD], dtype=np.float64)
-        options = {"people": people, "n_resamples": n_resamples, "rng": 0}
+        options = {"people": units, "n_resamples": n_resamples, "rng": 0}
         interval = inference.bootstrap_c_asc(block, members, **options)
         parts.append((interval.estimate, interval.low, interval.high))
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
