@@ -100,12 +100,19 @@ def slug(heading: str) -> str:
 
 
 def figure_calls(source: str) -> list[ast.Call]:
-    """Return the calls of ``report.figure`` in a cell, in their order."""
+    """Return the calls of ``report.figure`` in a cell, in their order.
+
+    Those of the profile ``paper`` alone have no number: the site is built in ``planted``.
+    """
     try:
         tree = ast.parse(source)
     except SyntaxError:  # a command of the notebook program
         return []
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    choices = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
+    of_paper = [each for each in choices if "== 'paper'" in ast.unparse(each.test)]
+    apart = {id(node) for each in of_paper for part in each.body for node in ast.walk(part)}
+    nodes = [node for node in ast.walk(tree) if id(node) not in apart]
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
     found = [each for each in calls if ast.unparse(each.func) == "report.figure"]
     return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 

@@ -1,8 +1,7 @@
 """Tables, sentences and the figure of an audit of a model of one's own."""
 
-from typing import Any
-
 import textwrap
+from typing import Any
 
 import numpy as np
 import pandas
