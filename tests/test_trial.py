@@ -483,7 +483,7 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     told = plots.sentence(judged, risen)
     reached = int(judged["reached"].sum())
     assert told.startswith(f"**{reached} of {len(judged)} targets are reached.** Missed: ")
-    assert "difference, CLIP, dose 3, slope (0.33)" in told
+    assert "difference, tiny-CLIP, dose 3, slope (0.33)" in told
     assert told.endswith("errors on stereotypical pictures do for 1 of 2 models.")
     recovers = plots.recovery_table(trial.recoveries(judged)).set_index(["measure", "dose"])
     assert recovers.loc[("B(E)", 3), "recovers"] == "yes"
