@@ -182,7 +182,7 @@ def share_sentences(paper: str, records: Sequence[ledger.Record]) -> str:
     answers = told_answers(table).value_counts()
     n, told = len(told_answers(table)), {name: int(answers.get(name, 0)) for name in ANSWERS}
     first = (
-        f"Of {n} claims of the paper in the [ledger](what_holds_up.ipynb), "
+        f"The [ledger](what_holds_up.ipynb) has {n} claims of the paper: "
         f"{told['follows']} {'follows' if told['follows'] == 1 else 'follow'} from what the paper "
         f"itself prints, {told['in part']} in part, {told['does not follow']} not, and "
         f"{told['cannot be told']} cannot be told from it."
@@ -246,7 +246,7 @@ def exchange_sentence() -> str:
 def listing(table: pandas.DataFrame, records: Sequence[ledger.Record] = ()) -> Listing:
     """Return the table of all contracts, to search and filter."""
     ending = "html" if in_book() else "ipynb"
-    book = "../book/api/metrics.html" if in_book() else "../book/api/metrics.md"
+    pages = "../book/api/{}.html#{}" if in_book() else "../book/api/{}.md#{}"
     claim = table["kind"] == "claim"
     shown = table["printed"].where(~claim, "“" + table["printed"] + "”")
     limit = table["margin"].map(lambda margin: f"± {margin:g}", na_action="ignore").fillna("")
@@ -269,7 +269,9 @@ def listing(table: pandas.DataFrame, records: Sequence[ledger.Record] = ()) -> L
                 for each, paper in zip(table["chapter"], table["paper"], strict=True)
             ],
             "code": [
-                f"{book}#{'biaslib.ledger.reexamined' if is_claim else CODE[paper]}"
+                pages.format("ledger", "biaslib.ledger.reexamined")
+                if is_claim
+                else pages.format("metrics", CODE[paper])
                 for paper, is_claim in zip(table["paper"], claim, strict=True)
             ],
         }
