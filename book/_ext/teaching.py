@@ -120,11 +120,7 @@ def deck(page: str, stem: str) -> str:
     stem
         The chapter's name, for links back.
     """
-    article = BeautifulSoup(page, "html.parser").find("article")
-    for each in article.select("a.headerlink, .caption-number"):
-        each.decompose()
-    for each in article.select("a[href]"):
-        each["href"] = from_here(each["href"], stem)
+    article = article_of(page, stem)
     chapter = article.find("section")
     title = chapter.find("h1")
     link = f'<p class="source"><a href="../notebooks/{stem}.html">The chapter</a></p>'
@@ -142,6 +138,16 @@ def deck(page: str, stem: str) -> str:
         script="",
         body=toggle + body + "\n</main>",
     )
+
+
+def article_of(page: str, stem: str) -> Tag:
+    """Return a chapter's article without anchors and numbers of captions, with links from here."""
+    article = BeautifulSoup(page, "html.parser").find("article")
+    for each in article.select("a.headerlink, .caption-number"):
+        each.decompose()
+    for each in article.select("a[href]"):
+        each["href"] = from_here(each["href"], stem)
+    return article
 
 
 def from_here(address: str, stem: str) -> str:
@@ -261,11 +267,7 @@ def handout(page: str, stem: str) -> str:
     stem
         The chapter's name, for links back.
     """
-    article = BeautifulSoup(page, "html.parser").find("article")
-    for each in article.select("a.headerlink, .caption-number"):
-        each.decompose()
-    for each in article.select("a[href]"):
-        each["href"] = from_here(each["href"], stem)
+    article = article_of(page, stem)
     title = article.find("h1").decode_contents()
     formulas = [str(each) for each in article.select("div.math")[:2]]
     figure = article.find("figure")
