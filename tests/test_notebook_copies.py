@@ -390,7 +390,7 @@ def run(path, folder):
     return notebook
 
 
-HARMFUL = {"Criminal justice", "Appearance", "Portrayal in Media"}
+HARMFUL = {"Criminal justice", "Appearance", "Portrayal in Media", "Religion"}
 """Types of study 3's words among which are slurs and words of contempt or crime."""
 
 
