@@ -86,28 +86,32 @@ def figure(judged: pandas.DataFrame, beside: pandas.DataFrame, statistic: str):
     axes.invert_yaxis()
     axes.axvline(0, color="0.4", linewidth=1)
     axes.set(xlabel=statistic)
-    axes.legend(
-        frameon=False, fontsize=8.5, ncols=3, loc="upper center", bbox_to_anchor=(0.4, -0.2)
-    )
+    handles, labels = axes.get_legend_handles_labels()
+    place = {"loc": "outside lower center", "ncols": 4}
+    figure.legend(handles, labels, frameon=False, fontsize=8.5, **place)
     return marked(figure)
 
 
 def verdict_table(judged: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the targets with what was measured: one row a target."""
-    most = judged["most"].map(lambda value: "" if np.isinf(value) else f" to {value:g}")
-    return pandas.DataFrame(
-        {
-            "measure": judged["measure"],
-            "model": judged["model"].map(MODELS),
-            "dose": judged["dose"],
-            "statistic": judged["statistic"],
-            "target": judged["least"].map("{:g}".format) + most,
-            "mean": judged["mean"],
-            "95% interval": interval_texts(judged),
-            "worlds": judged["n"],
-            "reached": np.where(judged["reached"], "yes", "no"),
-        }
+    """Return the targets with what was measured, doses side by side: one row a statistic."""
+    told = judged.assign(
+        measure=judged["measure"] + ", " + judged["model"].map(MODELS),
+        dose=judged["dose"].map("dose {:g}".format),
+        found=[
+            f"{signed(row.mean)} ({ends}), asked {_target(row)}: {'yes' if row.reached else 'no'}"
+            for row, ends in zip(judged.itertuples(), interval_texts(judged), strict=True)
+        ],
     )
+    keys = ["measure", "statistic"]
+    table = told.pivot(index=keys, columns="dose", values="found").fillna("not asked")
+    worlds = told.groupby(keys)["n"].min().rename("worlds")
+    return table.join(worlds).reindex(told[keys].drop_duplicates()).reset_index()
+
+
+def _target(row) -> str:
+    if np.isinf(row.most):
+        return f"{row.least:g} or more"
+    return f"{row.least:g} to {row.most:g}"
 
 
 def sentence(judged: pandas.DataFrame, risen: pandas.DataFrame) -> str:

@@ -16,6 +16,8 @@ from plantedworld.trial._design import (
 from plantedworld.trial._judge import (
     attacks,
     found_without_bias,
+    judge_all,
+    judged,
     recoveries,
     rises,
     stand_in_means,
@@ -34,6 +36,8 @@ __all__ = [
     "attacks",
     "collected",
     "found_without_bias",
+    "judge_all",
+    "judged",
     "models_to_train",
     "oracle_scores",
     "recoveries",

@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--folder", type=Path, default=FOLDER, help="for checkpoints and scores")
     command.add_argument("--processes", type=int, default=2, help="how many models at once")
     command.add_argument("--minutes", type=float, help="begin no further model after these")
-    commands.add_parser("judge", help="print the verdicts on what was collected")
+    commands.add_parser("judge", help="judge what was collected: print the verdicts, and write them beside")
     return parser
 
 
@@ -63,9 +63,9 @@ def _print(wanted: pandas.DataFrame) -> None:
     if len(cards) < len(wanted):
         raise _run.TrialError("not all models are scored: nothing is judged before that")
     print(f"VL-BERTs of another BERT than the scored one: {_run.other_starts(cards) or 'none'}")
-    for table in (_judge.verdicts, _judge.found_without_bias, _judge.rises, _judge.attacks):
-        print(table(scores).round(3).to_string(index=False), end="\n\n")
-    print(_judge.two_nulls(scores).round(3).to_string(index=False))
+    for name, table in _judge.judge_all(scores).items():
+        table.to_csv(_run.DATA / f"{name}.csv", index=False)
+        print(table.round(3).to_string(index=False), end="\n\n")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """What the trial's scores say: targets, models without bias, rises, stand-ins, two nulls."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import pandas
 from scipy import stats
 
+from biaslib.runtime import note_files
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import (
     Target,
@@ -15,6 +17,7 @@ from plantedworld.studies.recovery import (
     without_bias,
 )
 from plantedworld.trial._design import N_OTHER, N_WORLDS, RISES, SIGN_TARGETS, TARGETS
+from plantedworld.trial._run import DATA, DIGITS
 
 ALL_TARGETS = (*TARGETS, *SIGN_TARGETS)
 ATTRIBUTES = ", attributes"
@@ -199,3 +202,31 @@ def _with_sample(part: pandas.DataFrame) -> float:
 
 def _rejected(p: pandas.Series) -> float:
     return float((p.dropna() < LEVEL).mean()) if p.notna().any() else np.nan
+
+
+QUESTIONS = {
+    "verdicts": verdicts,
+    "without_bias": found_without_bias,
+    "rises": rises,
+    "attacks": attacks,
+    "stand_ins": stand_in_means,
+    "nulls": two_nulls,
+}
+"""What is asked of the scores, by the name of the file that keeps the answer."""
+
+
+def judge_all(scores: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
+    """Return the answer to every question of ``QUESTIONS``."""
+    return {name: ask(scores).round(DIGITS) for name, ask in QUESTIONS.items()}
+
+
+def judged(folder: Path = DATA) -> dict[str, pandas.DataFrame]:
+    """Return what ``python -m plantedworld.trial judge`` wrote, by the names of ``QUESTIONS``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If nothing was judged yet.
+    """
+    note_files(folder)
+    return {name: pandas.read_csv(folder / f"{name}.csv") for name in QUESTIONS}
