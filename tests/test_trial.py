@@ -467,11 +467,11 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     scores = made()
     judged = trial.verdicts(scores)
     beside = trial.stand_in_means(scores)
-    table = plots.verdict_table(judged)
-    slopes = table[table["statistic"] == "slope"].set_index(["measure", "dose"])["reached"]
-    assert slopes["B(E)", 3] == "yes"
-    assert slopes["difference", 3] == "no"
-    assert table["target"].tolist()[:3] == ["0.85 to 1.15", "0.85 to 1.15", "0.8"]
+    table = plots.verdict_table(judged).set_index(["measure", "statistic"])
+    assert table.loc[("B(E), tiny-BERT", "slope"), "dose 3"].endswith("asked 0.85 to 1.15: yes")
+    assert table.loc[("difference, tiny-CLIP", "slope"), "dose 3"].endswith(": no")
+    assert "asked 0.8 or more" in table.loc[("B(E), tiny-BERT", "rank within signs"), "dose 1"]
+    assert table.loc[("top k, tiny-CLIP", "rank within signs"), "dose 1"] == "not asked"
     signs = beside.set_index(["measure", "dose", "statistic", "scores"])["mean"]
     assert signs["B(E)", 3, "rank within signs", "signs alone"] == 0.0
     axes = plots.figure(judged, beside, "slope").axes[0]
@@ -488,8 +488,35 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     recovers = plots.recovery_table(trial.recoveries(judged)).set_index(["measure", "dose"])
     assert recovers.loc[("B(E)", 3), "recovers"] == "yes"
     assert recovers.loc[("difference", 3), "recovers"] == "no"
-    attacked = plots.attack_table(trial.attacks(scores)).set_index("scores")
+    attacks = trial.attacks(scores)
+    attacked = plots.attack_table(attacks).set_index("scores")
     assert attacked.loc["the models' own", "called recoveries"] == 2
     assert attacked.drop(index="the models' own")["called recoveries"].sum() == 0
+    wrong = attacks[attacks["scores"] != "the models' own"]
+    told = plots.attack_sentence(attacks)
+    assert told.startswith(f"Of {wrong['claims'].sum()} claims that wrong scores make, **0 are")
+    assert told.endswith("was never called without bias.")
+    clean = plots.unbiased_table(trial.found_without_bias(scores))
+    assert clean["shown to be without bias"].eq("no").all()
     nulls = plots.null_table(trial.two_nulls(scores))
     assert nulls["at dose 0"].notna().all()
+    told = plots.null_sentence(trial.two_nulls(scores))
+    assert "share of words with p < .05, portraits as units: 0.00 (0.00 to 0.00)" in told
+
+
+def test_what_judges_wrote_is_what_the_scores_say(tmp_path):
+    scores = made()
+    for name, table in trial.judge_all(scores).items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    for name, table in trial.judged(tmp_path).items():
+        expected = trial.judge_all(scores)[name]
+        pandas.testing.assert_frame_equal(table, expected, check_dtype=False)
+
+
+def test_verdicts_are_those_of_the_collected_scores():
+    scores, cards = trial.collected()
+    if len(cards) < len(trial.wanted_models()):
+        pytest.skip("the trial still runs: nothing is judged before all of it is there")
+    for name, table in trial.judged().items():
+        expected = trial.judge_all(scores)[name]
+        pandas.testing.assert_frame_equal(table, expected, check_dtype=False, atol=1e-6)

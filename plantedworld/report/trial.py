@@ -3,7 +3,7 @@
 import numpy as np
 import pandas
 
-from biaslib.report import dots, interval_texts, marked, signed, subplots
+from biaslib.report import dots, interval_text, interval_texts, marked, signed, subplots
 from plantedworld.report.measures import MODELS as NAMES
 
 MODELS = NAMES | {
@@ -163,6 +163,53 @@ def attack_table(found: pandas.DataFrame) -> pandas.DataFrame:
             "called unbiased": "called without bias",
         }
     )
+
+
+def attack_sentence(found: pandas.DataFrame) -> str:
+    """Return whether wrong scores pass for a recovery, or dosed models for unbiased ones."""
+    own = found["scores"] == "the models' own"
+    wrong = found[~own]
+    called = wrong[wrong["called recoveries"] > 0]
+    counts = zip(called["scores"], called["called recoveries"], strict=True)
+    passed = ", ".join(f"{name}, {n}" for name, n in counts) or "none"
+    clean = int(found["called unbiased"].sum())
+    return (
+        f"Of {int(wrong['claims'].sum())} claims that wrong scores make, "
+        f"**{int(wrong['called recoveries'].sum())} are called a recovery** (by kind: {passed}). "
+        f"A model with planted bias, which measures with a positive control were asked about "
+        f"{int(found['models'].sum())} times, was {_times(clean)} called without bias."
+    )
+
+
+def _times(n: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(n, f"{n} times")
+
+
+def unbiased_table(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return :func:`plantedworld.trial.found_without_bias` as it shall be read."""
+    return pandas.DataFrame(
+        {
+            "measure": found["measure"] + ", " + found["model"].map(MODELS),
+            "dose": found["dose"],
+            "slope on the log-odds of dose 1": found["mean"],
+            "90% interval": interval_texts(found),
+            "size of scores, upper end": found["size"],
+            "positive control, lower end": found["control"],
+            "worlds": found["n"],
+            "shown to be without bias": np.where(found["shown"], "yes", "no"),
+        }
+    )
+
+
+def null_sentence(found: pandas.DataFrame) -> str:
+    """Return how often a test rejects where nothing is planted, and what is in the sample."""
+    asked = found.set_index(["measure", "share"])[["mean", "low", "high"]]
+    text = [
+        f"{SHARES[name]}: {signed(asked.loc[('difference', name), 'mean'])} "
+        f"({interval_text(*asked.loc[('difference', name), ['low', 'high']])})"
+        for name in SHARES
+    ]
+    return f"tiny-CLIP's similarities to roles and objects, {'; '.join(text)}."
 
 
 def null_table(found: pandas.DataFrame) -> pandas.DataFrame:
