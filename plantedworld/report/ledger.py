@@ -1,10 +1,35 @@
 """The planted world's verdicts on the papers' measures, for the page of contracts."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas
 
+from biaslib.report import interval_text, interval_texts, signed
+from plantedworld import trial
+from plantedworld.report.trial import MODELS, row_name
+
 DATA = Path(__file__).parents[1] / "data" / "measure_verdicts.csv"
+
+OF_THE_TRIAL = {
+    "d, Experiment 1": ("1", ("d, word", "d, sentence", "d, contextual")),
+    "B(E)": ("2", ("B(E)",)),
+    "S_PT": ("2", ("S_PT",)),
+    "S_L": ("2", ("S_L",)),
+    "S_V": ("2", ("S_V",)),
+    "scaled difference": ("3", ("difference",)),
+    "C-ASC": ("3", ("C-ASC",)),
+    "retrieval, top k": ("3", ("top k",)),
+}
+"""Measures that the sealed trial judges: the study that uses each, and what the trial calls it."""
+
+QUESTIONS = {
+    "signs": "sign",
+    "rank within signs": "order within words of one sign",
+    "partial rank": "order beyond what it says without a picture",
+    "slope": "size (slope)",
+}
+"""What each statistic of the trial asks of a measure."""
 
 
 def measures() -> pandas.DataFrame:
@@ -18,12 +43,110 @@ def measures() -> pandas.DataFrame:
 
     Examples
     --------
-    >>> measures()["measure"].tolist()[4:8]
-    ['S_PT', 'S_L', 'S_V', 'C-ASC']
+    >>> measures()["measure"].tolist()[1:4]
+    ['B(E)', 'S_PT', 'S_L']
     """
     return verdicts().drop(columns="words of the page")
 
 
 def verdicts() -> pandas.DataFrame:
     """Return :func:`measures` with the words of the page on which each rests."""
-    return pandas.read_csv(DATA, dtype=str)
+    found = trial.judged()
+    other = pandas.read_csv(DATA, dtype=str).set_index("measure")
+    rows = [
+        _of_trial(name, study, found["verdicts"].query("measure in @asked and dose == 3"))
+        for name, (study, asked) in OF_THE_TRIAL.items()
+    ]
+    rows += [_of_rises(found["rises"])]
+    return pandas.concat([pandas.DataFrame(rows), other.reset_index()], ignore_index=True)
+
+
+def questions() -> pandas.DataFrame:
+    """Return what the sealed trial asked of each measure, with its answers and baselines.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *measure*, *model*, *dose*; *question*, of ``QUESTIONS``; *verdict*, yes or no; *mean* over
+        *worlds* with its *95% interval*; *least* and *most* that was asked for; *best wrong score*,
+        the kind of stand-in that comes highest, and *its mean*.
+    """
+    found = trial.judged()
+    judged, keys = found["verdicts"], ["measure", "model", "dose", "statistic"]
+    wrong = found["stand_ins"].sort_values("mean").drop_duplicates(keys, keep="last")
+    table = judged.merge(wrong, on=keys, how="left", suffixes=("", " of wrong"))
+    return pandas.DataFrame(
+        {
+            "measure": table["measure"],
+            "model": table["model"].map(MODELS),
+            "dose": table["dose"],
+            "question": table["statistic"].map(QUESTIONS),
+            "verdict": table["reached"].map({True: "yes", False: "no"}),
+            "mean": table["mean"],
+            "95% interval": interval_texts(table),
+            "worlds": table["n"],
+            "least": table["least"],
+            "most": table["most"],
+            "best wrong score": table["scores"].fillna("none asked"),
+            "its mean": table["mean of wrong"],
+        }
+    )
+
+
+def sealed_sentences(study: str) -> str:
+    """Return what the sealed trial found of the measures of one study, a line a measure."""
+    found = measures()
+    rows = found[(found["study"] == study) & (found["page"] == "planted_world")]
+    lines = [f"- {row[0]}: {row[2]}." for row in rows.itertuples(index=False)]
+    return "\n".join(lines)
+
+
+def _of_trial(name: str, study: str, rows: pandas.DataFrame) -> dict[str, str]:
+    """Return the row of one measure: what the trial found at dose 3."""
+    if set(rows["statistic"]) == {"signs"}:
+        told = [f"{MODELS[model]} {_levels(part)}" for model, part in rows.groupby("model")]
+        text = f"finds the planted sign, by level: {'; '.join(told)}"
+    else:
+        text = "; ".join(
+            f"{QUESTIONS[row.statistic]}: {_verdict(row.reached)}, {signed(row.mean)} "
+            f"({interval_text(row.low, row.high)})"
+            for row in rows.itertuples()
+        )
+    return {
+        "measure": name,
+        "study": study,
+        "what it finds": text,
+        "scope": _scope(MODELS[each] for each in rows["model"].unique()),
+        "page": "planted_world",
+        "words of the page": row_name(next(rows.itertuples())),
+    }
+
+
+def _of_rises(risen: pandas.DataFrame) -> dict[str, str]:
+    models = risen.loc[risen["reached"], "model"].tolist()
+    named = f" ({'; '.join(models)})" if models else ""
+    return {
+        "measure": "vlbs",
+        "study": "4",
+        "what it finds": f"rises with a planted bias by more than errors on stereotypical pictures "
+        f"do, for {len(models)} of {len(risen)} models{named}",
+        "scope": f"{_scope(['tiny models'])}; objects drawn half transparent",
+        "page": "planted_world",
+        "words of the page": f"for {len(models)} of {len(risen)} models",
+    }
+
+
+def _scope(models: Iterable[str]) -> str:
+    return f"{', '.join(models)}; worlds and drawings that nobody tuned on, dose 3"
+
+
+def _levels(part: pandas.DataFrame) -> str:
+    found = zip(part["measure"], part["mean"], part["reached"], strict=True)
+    return ", ".join(
+        f"{measure.partition(', ')[2]} {mean:.0%} ({_verdict(reached)})"
+        for measure, mean, reached in found
+    )
+
+
+def _verdict(reached: bool) -> str:
+    return "found" if reached else "not found"

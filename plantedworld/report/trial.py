@@ -52,8 +52,13 @@ def is_complete(cards: pandas.DataFrame, wanted: pandas.DataFrame) -> bool:
     return all(row in found for row in wanted.itertuples(index=False, name=None))
 
 
+def row_name(row) -> str:
+    """Return what tables call a measure on a model."""
+    return f"{row.measure}, {MODELS[row.model]}"
+
+
 def _row_names(table: pandas.DataFrame) -> list[str]:
-    return [f"{row.measure}, {MODELS[row.model]}, dose {row.dose:g}" for row in table.itertuples()]
+    return [f"{row_name(row)}, dose {row.dose:g}" for row in table.itertuples()]
 
 
 def figure(judged: pandas.DataFrame, beside: pandas.DataFrame, statistic: str):
@@ -95,7 +100,7 @@ def figure(judged: pandas.DataFrame, beside: pandas.DataFrame, statistic: str):
 def verdict_table(judged: pandas.DataFrame) -> pandas.DataFrame:
     """Return the targets with what was measured, doses side by side: one row a statistic."""
     told = judged.assign(
-        measure=judged["measure"] + ", " + judged["model"].map(MODELS),
+        measure=[row_name(row) for row in judged.itertuples()],
         dose=judged["dose"].map("dose {:g}".format),
         found=[
             f"{signed(row.mean)} ({ends}), asked {_target(row)}: {'yes' if row.reached else 'no'}"
