@@ -7,7 +7,7 @@ import pandas
 
 from biaslib.report import interval_text, interval_texts, signed
 from plantedworld import trial
-from plantedworld.report.trial import MODELS, row_name
+from plantedworld.report.trial import MODELS, asked, row_name
 
 DATA = Path(__file__).parents[1] / "data" / "measure_verdicts.csv"
 
@@ -54,8 +54,8 @@ def verdicts() -> pandas.DataFrame:
     found = trial.judged()
     other = pandas.read_csv(DATA, dtype=str).set_index("measure")
     rows = [
-        _of_trial(name, study, found["verdicts"].query("measure in @asked and dose == 3"))
-        for name, (study, asked) in OF_THE_TRIAL.items()
+        _of_trial(name, study, found["verdicts"].query("measure in @names and dose == 3"))
+        for name, (study, names) in OF_THE_TRIAL.items()
     ]
     rows += [_of_rises(found["rises"])]
     return pandas.concat([pandas.DataFrame(rows), other.reset_index()], ignore_index=True)
@@ -68,8 +68,8 @@ def questions() -> pandas.DataFrame:
     -------
     pandas.DataFrame
         *measure*, *model*, *dose*; *question*, of ``QUESTIONS``; *verdict*, yes or no; *mean* over
-        *worlds* with its *95% interval*; *least* and *most* that was asked for; *best wrong score*,
-        the kind of stand-in that comes highest, and *its mean*.
+        *worlds* with its *95% interval*; what was *asked*; *best wrong score*, the kind of stand-in
+        that comes highest, and *its mean*.
     """
     found = trial.judged()
     judged, keys = found["verdicts"], ["measure", "model", "dose", "statistic"]
@@ -85,8 +85,7 @@ def questions() -> pandas.DataFrame:
             "mean": table["mean"],
             "95% interval": interval_texts(table),
             "worlds": table["n"],
-            "least": table["least"],
-            "most": table["most"],
+            "asked": [asked(row) for row in table.itertuples()],
             "best wrong score": table["scores"].fillna("none asked"),
             "its mean": table["mean of wrong"],
         }
@@ -123,7 +122,7 @@ def _of_trial(name: str, study: str, rows: pandas.DataFrame) -> dict[str, str]:
 
 
 def _of_rises(risen: pandas.DataFrame) -> dict[str, str]:
-    models = risen.loc[risen["reached"], "model"].tolist()
+    models = ("tiny-" + risen.loc[risen["reached"], "model"]).tolist()
     named = f" ({'; '.join(models)})" if models else ""
     return {
         "measure": "vlbs",

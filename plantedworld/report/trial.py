@@ -7,10 +7,10 @@ from biaslib.report import dots, interval_text, interval_texts, marked, signed, 
 from plantedworld.report.measures import MODELS as NAMES
 
 MODELS = NAMES | {
-    "vl_bert": "VL-BERT",
-    "visualbert": "VisualBERT",
-    "vilbert": "ViLBERT",
-    "lxmert": "LXMERT",
+    "vl_bert": "tiny-VL-BERT",
+    "visualbert": "tiny-VisualBERT",
+    "vilbert": "tiny-ViLBERT",
+    "lxmert": "tiny-LXMERT",
 }
 STAND_IN_MARKS = {
     "signs alone": "x",
@@ -103,7 +103,7 @@ def verdict_table(judged: pandas.DataFrame) -> pandas.DataFrame:
         measure=[row_name(row) for row in judged.itertuples()],
         dose=judged["dose"].map("dose {:g}".format),
         found=[
-            f"{signed(row.mean)} ({ends}), asked {_target(row)}: {'yes' if row.reached else 'no'}"
+            f"{signed(row.mean)} ({ends}), asked {asked(row)}: {'yes' if row.reached else 'no'}"
             for row, ends in zip(judged.itertuples(), interval_texts(judged), strict=True)
         ],
     )
@@ -113,7 +113,8 @@ def verdict_table(judged: pandas.DataFrame) -> pandas.DataFrame:
     return table.join(worlds).reindex(told[keys].drop_duplicates()).reset_index()
 
 
-def _target(row) -> str:
+def asked(row) -> str:
+    """Return the bounds of a target as text."""
     if np.isinf(row.most):
         return f"{row.least:g} or more"
     return f"{row.least:g} to {row.most:g}"
@@ -138,7 +139,7 @@ def rise_table(risen: pandas.DataFrame) -> pandas.DataFrame:
     """Return :func:`plantedworld.trial.rises` as it shall be read."""
     return pandas.DataFrame(
         {
-            "model, score": risen["model"],
+            "model, score": "tiny-" + risen["model"],
             "vlrs": risen["vlrs"],
             "vlbs": risen["vlbs"],
             "vlbs at dose 0": risen["vlbs at dose 0"],
