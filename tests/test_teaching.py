@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from support import browser
 from teaching import FOLDER, classroom, deck, first_sentence, handout, inline, quiz, quiz_page
 
 from biaslib import inference, ledger, published
@@ -91,6 +92,36 @@ def test_a_handout_has_the_summary_and_what_to_discuss_and_no_solution():
     assert [each.get_text() for each in found.find_all("h2")] == ["What to remember", "To discuss"]
     assert [each.get_text() for each in found.find_all("li")] == ["It is so.", "Why?"]
     assert found.find("img")["alt"] == "A line."
+
+
+@pytest.fixture
+def teach(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import teach
+
+    return teach
+
+
+def test_a_printed_handout_can_be_read_aloud(teach, tmp_path):
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / "_images").mkdir()
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">'
+    drawing = f'{svg}<rect width="9" height="9"/></svg>'
+    (tmp_path / "_images" / "x.svg").write_text(drawing, encoding="utf-8")
+    page = tmp_path / FOLDER / "handout_x.html"
+    page.write_text(handout(PAGE, "x"), encoding="utf-8")
+    assert teach.pdfs(page.parent, browser.require()) == 1
+    printed = page.with_suffix(".pdf").read_bytes()
+    catalog = re.search(rb"/Type /Catalog\b.*?endobj", printed, re.S)[0]
+    assert b"/Marked true" in catalog
+    assert b"/StructTreeRoot" in catalog
+    assert b"/Outlines" in catalog
+    assert b"/Lang (en)" in catalog
+    assert b"/Title (Handout: Title)" in printed
+    assert b"/DisplayDocTitle true" in catalog
+    assert b"/Alt (A line.)" in printed
+    kinds = set(re.findall(rb"/S /(\w+)", printed))
+    assert {b"H1", b"H2", b"L", b"LI", b"Figure"} <= kinds
 
 
 def test_text_of_a_quiz_is_escaped():
