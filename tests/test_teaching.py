@@ -35,7 +35,9 @@ PAGE = """<html><body><article><section id="a"><h1>Title<a class="headerlink">#<
 <figure><img src="../_images/x.svg" alt="A line."><figcaption><p>C.</p></figcaption></figure>
 <div class="exercise admonition" id="ex"><p class="admonition-title">Exercise (Count)</p>
 <section id="exercise-content"><p>Count to two.</p></section></div>
-<div class="solution admonition"><section id="solution-content"><p>The secret.</p></section></div>
+<div class="solution admonition"><section id="solution-content"><p>The secret.</p>
+<div class="table-scroll"><table><tr><td>A secret table.</td></tr></table></div>
+<figure><img src="../_images/y.svg" alt="A secret figure."></figure></section></div>
 <section id="c"><h3>Part</h3><p>A part. It ends.</p></section></section>
 <section id="summary"><h2>Summary</h2><ul><li>It is so.</li></ul><p>Next.</p></section>
 </section></article></body></html>"""
@@ -217,6 +219,10 @@ def test_a_quiz_page_names_reasons_and_is_a_form_that_can_be_used_by_keyboard():
     assert page.find(role="status").get_text() == "0 of 10 answered right."
 
 
+def everything(notebook):
+    return "\n".join("".join(each["source"]) for each in json.loads(notebook)["cells"])
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_classroom_notebook_has_exercises_and_code_and_no_solution(path):
     text = path.read_text(encoding="utf-8")
@@ -231,6 +237,11 @@ def test_a_classroom_notebook_has_exercises_and_code_and_no_solution(path):
     for block in re.findall(r"^(`{3,})\{solution\}[^\n]*\n(.*?)^\1", whole, re.M | re.S):
         for line in block[1].splitlines():
             assert len(line) < 40 or line not in prose
+    code = "\n".join("".join(c["source"]) for c in bare["cells"] if c["cell_type"] == "code")
+    assert not re.search(r"^report\.say\(", code, re.M)
+    for solved in re.findall(r"(?s)\{solution-start\}.*?\{solution-end\}", everything(text)):
+        for line in solved.splitlines():
+            assert len(line) < 40 or line not in code
     checks = [c for c in bare["cells"] if "exercise-check" in c["metadata"].get("tags", [])]
     given = json.loads(text)["cells"]
     assert len(checks) == sum("exercise-check" in c["metadata"].get("tags", []) for c in given)
