@@ -143,7 +143,7 @@ def test_a_lecturer_is_told_about_every_chapter_and_about_exercises_that_it_has(
     assert set(known.get("wrong", {})) <= set(labels)
     page = "".join(str(teach.answers(each)) for each in known.get("wrong", {}).values())
     assert page.count("Say:") == sum(map(len, known.get("wrong", {}).values()))
-    assert len(teach.asked(known["asked"])) == 2
+    assert "".join(teach.asked(known["asked"])).count("<li>") == len(known["asked"])
 
 
 @pytest.mark.parametrize("path", QUIZZES, ids=lambda path: path.stem)
