@@ -49,8 +49,9 @@ def count_ratio(rows, column, one, other):
 @pytest.mark.parametrize(
     ("given", "column"), [("picture", "gender"), ("caption", "caption_gender")]
 )
-def test_log_ratios_of_women_and_men_are_those_of_samples(given, column):
-    world, rows = sample()
+@pytest.mark.parametrize("seed", [0, 1])
+def test_log_ratios_of_women_and_men_are_those_of_samples(seed, given, column):
+    world, rows = sample(seed=seed)
     words, found, error = count_ratio(rows, column, "woman", "man")
     assert_within_noise((found - world.truth.log_ratio(words, given)) / error)
 

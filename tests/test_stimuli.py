@@ -107,9 +107,53 @@ def test_sizes_are_the_published_ones(name):
     assert tuple(row[["n_X", "n_Y", "n_A", "n_B"]]) == SIZES[name]
 
 
+def test_c6_is_the_published_list():
+    test = association_test("C6")
+    assert test.X == ("John", "Paul", "Mike", "Kevin", "Steve", "Greg", "Jeff", "Bill")
+    assert test.Y == ("Amy", "Joan", "Lisa", "Sarah", "Diana", "Kate", "Ann", "Donna")
+    assert " ".join(test.A) == (
+        "executive management professional corporation salary office business career"
+    )
+    assert " ".join(test.B) == "home parents children family cousins marriage wedding relatives"
+
+
+def test_c9_is_the_published_list():
+    test = association_test("C9")
+    assert " ".join(test.X) == "sad hopeless gloomy tearful miserable depressed"
+    assert " ".join(test.Y) == "sick illness influenza disease virus cancer"
+    assert " ".join(test.A) == (
+        "impermanent unstable variable fleeting short-term brief occasional"
+    )
+    assert " ".join(test.B) == "stable always constant persistent chronic prolonged forever"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_have_not_changed(name):
     assert digest(association_test(name)) == HASHES[name]
+
+
+def test_names_that_the_supplement_sets_in_italics_are_left_out():
+    third, fourth, fifth = (association_test(name) for name in ("C3", "C4", "C5"))
+    assert not {"Chip", "Ian", "Todd", "Sue-Ellen", "Wendy"} & set(third.X)
+    assert not {"Lerone", "Percell", "Latonya", "Tawanda"} & set(third.Y)
+    assert not {"Jay", "Kristen"} & set(fourth.X)
+    assert not {"Tremayne", "Latonya"} & set(fourth.Y)
+    assert (fifth.X, fifth.Y) == (fourth.X, fourth.Y)
+
+
+def test_unpleasant_words_differ_between_c1_and_c3():
+    first, third = set(association_test("C1").B), set(association_test("C3").B)
+    assert first - third == {"agony", "prison"}
+    assert third - first == {"bomb", "evil"}
+
+
+def test_tests_share_lists_where_their_source_says_so():
+    tests = {name: association_test(name) for name in NAMES}
+    assert (tests["C11"].A, tests["C11"].B) == (tests["C3"].A, tests["C3"].B)
+    assert (tests["C12"].X, tests["C12"].A) == (tests["C3"].X, tests["C6"].A)
+    assert (tests["C13"].A, tests["C13"].B) == (tests["C8"].X, tests["C8"].Y)
+    assert set(tests["occupation-race"].X) < set(tests["C3"].X)
+    assert set(tests["occupation-race"].Y) < set(tests["C3"].Y)
 
 
 def test_direction_reads_the_sign():

@@ -625,6 +625,19 @@ def test_reasons_are_short_in_table_2_and_whole_in_a_table_of_their_own():
     assert plots.skipped_table(nothing)["why not"].tolist() == ["everything was run"]
 
 
+@pytest.mark.slow
+def test_in_planted_one_way_alone_is_left_out_and_for_its_vectors():
+    found = study.run(study.WAYS, planted.inputs(0, 2))
+    assert found.skipped.to_numpy().tolist() == [
+        [
+            "FLAVA, cosine of the encoders alone",
+            "flava's unimodal vectors have 48 numbers for a text and 64 for an image: they have no "
+            "cosine",
+        ]
+    ]
+    assert list(found.scored) == [way.label for way in study.WAYS[:-1]]
+
+
 class Slow(Matcher):
     """Notes every row that it scores, and takes its time."""
 
@@ -925,6 +938,17 @@ def test_the_opacity_of_the_target_is_chosen_by_models_without_bias(monkeypatch)
     monkeypatch.setattr(worlds, "shipped_ways", lambda dose, seed: clip)
     (below,) = worlds.seen_without_bias([worlds.TARGET_OPACITY - 0.1])["vlrs"]
     assert below < worlds.TARGET_VLRS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "least"), [("visualbert", 85), ("lxmert", 75), ("clip", 75)])
+def test_trained_models_prefer_the_right_word(model, least):
+    given = worlds.choices(0, 24)
+    way = next(way for way in study.WAYS if way.planted == model)
+    loader = functools.partial(study.load, profile="planted", dose=3, seed=0)
+    first, second = study.run([way], given, loader).scored[way.label].original[:, :2].T
+    right = np.where(given.anti, second > first, first > second)
+    assert 100 * right.mean() > least
 
 
 # The chapter
