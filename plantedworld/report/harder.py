@@ -93,15 +93,16 @@ def sentence(
     size = intersections.set_index("groups")["size"]
     return (
         "Where portraits do not show the gender but the clothes go with it, the scaled difference "
-        f"has still a slope of {slope['clothes, gender not shown']:.2f}, with age in their place "
-        f"{slope['age, gender not shown']:.2f}: **a score called gender may be carried by what "
+        f"has still a slope of {slope['clothes, gender not shown']:.2f}, and where age goes with it, "
+        f"one of {slope['age, gender not shown']:.2f}: **a score called gender may be carried by what "
         "goes with it**, and words are ranked as if it were the gender. Labels that are wrong in "
         f"one case of ten shrink the slope to {slope['noisy labels']:.2f}, and nothing in the "
-        "scores tells that. Under Zipf's law the rarest third of the words makes up "
+        "scores reveals that. Under Zipf's law the rarest third of the words makes up "
         f"{rare.loc[(exponent, 'rarest'), 'extreme']:.0%} of the tenth that a count finds most "
         "gendered, though frequency goes with nothing here "
         f"({rare.loc[(0.0, 'rarest'), 'extreme']:.0%} where frequencies are nearly alike). And an "
-        "association that only intersections have is not found by gender (size "
-        f"{size['women against men']:.2f}) nor by tone ({size['tone 5 against tone 1']:.2f}); "
-        f"among people of one tone it is {size['women of tone 5 against men of tone 5']:.2f}."
+        "association that only intersections have is found neither by comparing genders "
+        f"(size {size['women against men']:.2f}) nor by comparing tones "
+        f"({size['tone 5 against tone 1']:.2f}); among people of one tone it is "
+        f"{size['women of tone 5 against men of tone 5']:.2f}."
     )
