@@ -93,9 +93,9 @@ def sentence(
     size = intersections.set_index("groups")["size"]
     return (
         "Where portraits do not show the gender but the clothes go with it, the scaled difference "
-        f"has still a slope of {slope['clothes, gender not shown']:.2f}, and where age goes with it, "
-        f"one of {slope['age, gender not shown']:.2f}: **a score called gender may be carried by what "
-        "goes with it**, and words are ranked as if it were the gender. Labels that are wrong in "
+        f"has still a slope of {slope['clothes, gender not shown']:.2f}, and where age goes with "
+        f"it, one of {slope['age, gender not shown']:.2f}: **a score called gender may be carried "
+        "by what goes with it**, and words are ranked as if it were the gender. Labels that are wrong in "
         f"one case of ten shrink the slope to {slope['noisy labels']:.2f}, and nothing in the "
         "scores reveals that. Under Zipf's law the rarest third of the words makes up "
         f"{rare.loc[(exponent, 'rarest'), 'extreme']:.0%} of the tenth that a count finds most "

@@ -197,8 +197,8 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
     return (
         "That $S_V$ reaches its target does not show that it measures what comes from pictures. In "
         "these worlds captions and pictures carry the same directions, so that the same models' "
-        f"scores *without* a picture rank the truth of $S_V$ at {blind['mean']:.2f}. Given those, the "
-        f"partial rank correlation of $S_V$ is {partial['mean']:.2f} (95% interval "
+        f"scores *without* a picture rank the truth of $S_V$ at {blind['mean']:.2f}. Given those, "
+        f"the partial rank correlation of $S_V$ is {partial['mean']:.2f} (95% interval "
         f"{interval_text(partial['low'], partial['high'])}, {partial['n']} worlds)."
     )
 
