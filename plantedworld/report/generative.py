@@ -184,8 +184,8 @@ def selection_sentence(found: pandas.DataFrame, recorded: pandas.DataFrame) -> s
     return (
         "These scores have a rise, less that of errors, whose interval lies above 0: "
         f"{'; '.join(finders) or 'none'}. These have none: {others}. By the log-likelihood, vlbs "
-        f"itself is {means['vlbs', 0]:.0f}% at dose 0 and {means['vlbs', 3]:.0f}% at dose 3, and vlrs is {means['vlrs', 0]:.0f}% and "
-        f"{means['vlrs', 3]:.0f}%."
+        f"itself is {means['vlbs', 0]:.0f}% at dose 0 and {means['vlbs', 3]:.0f}% at dose 3, and "
+        f"vlrs is {means['vlrs', 0]:.0f}% and {means['vlrs', 3]:.0f}%."
     )
 
 
