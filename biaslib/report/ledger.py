@@ -444,5 +444,5 @@ def check_verdicts(answer) -> Check:
     if wrong:
         right = len(expected) - len(wrong)
         return Check(False, f"{right} of 10 are right; look at row {wrong[0]} again")
-    learned = "an interval partly outside the tolerance decides nothing; neither does a missing one."
+    learned = "an interval partly outside the tolerance decides nothing, nor does a missing one."
     return Check(True, learned)

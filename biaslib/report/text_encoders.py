@@ -248,7 +248,8 @@ def _panel_sentence(row: dict, d: float, random) -> str:
         f"{row['n_words']} words a side. Relabelled targets reach this d or more in "
         f"{_share(row['p_value_words'])} of partitions (one-sided p). Random attribute words "
         f"reach this size in {_share(random.p_value(row['value']))} of "
-        f"{len(random.effect_sizes):,} sets; 95% of them stay within ±{stretch * random.quantile():.2f}, and the permutation test "
+        f"{len(random.effect_sizes):,} sets; 95% of them stay within "
+        f"±{stretch * random.quantile():.2f}, and the permutation test "
         f"calls {_share(random.rejection_rate())} of them significant at 5%."
     )
 
