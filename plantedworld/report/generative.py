@@ -163,11 +163,13 @@ def finding_sentence(found: pandas.DataFrame) -> str:
     blind = found.set_index("score").loc["no picture"]
     others = named(rows.loc[~rows["finds"], "score"])
     slopes = "; ".join(f"{study.SCORES[row.score]} {row.slope:.2f}" for row in finders.itertuples())
+    best = blind["rank"] > rows["rank"].max()
+    more = ", and no score with a picture has a higher rank correlation" if best else ""
     return (
         "By the rule set before, these scores find what is planted in study 2 (with their slope at "
         f"dose 3): {slopes or 'none'}. These do not: {others}. Without any picture the slope is "
         f"{blind['slope']:.2f} and the rank correlation within signs {blind['rank']:.2f}: that "
-        "much is in the words alone."
+        f"much is in the words alone{more}."
     )
 
 
