@@ -254,7 +254,8 @@ def chosen_sentence(summary: pandas.DataFrame) -> str:
         higher = wide["paper"] > wide["anti"]
         parts.append(f"{test} is higher in {int(higher.sum())} and lower in {int((~higher).sum())}")
     return (
-        f"Of {len(wide)} ways of scoring models without bias, the mean {', and the mean '.join(parts)}"
+        f"Of {len(wide)} ways of scoring models without bias, the mean "
+        f"{', and the mean '.join(parts)}"
         " on the images where the stereotype was chosen than on all anti-stereotypical ones."
     )
 
