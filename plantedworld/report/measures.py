@@ -372,8 +372,8 @@ def better_than_exact(summary: pandas.DataFrame) -> str:
     told = f"At {' and '.join(better or alike)}, tiny-CLIP's C-ASC ranks the words "
     told += "even *better* than" if better else "no worse, within the intervals, than"
     return (
-        f"{told} that of the oracle, which knows the answer: its noise keeps the scores away "
-        "from the bound."
+        f"{told} that of the oracle, which knows the answer: the noise of tiny-CLIP keeps its "
+        "scores away from the bound."
     )
 
 
@@ -430,7 +430,7 @@ def _missed(row) -> str:
     name = f"{study.MEASURES[row.measure]} ({row.words}, dose {row.dose:g}), {row.statistic}"
     if row.dose == 0:
         by = max(row.high - row.most, row.least - row.low)
-        return f"{name}: the interval leaves the bound by {by:.2g}"
+        return f"{name}: the interval exceeds the bound by {by:.2g}"
     by = max(row.least - row.mean, row.mean - row.most)
     return f"{name}: {signed(row.mean, 3)}, off by {by:.2g}"
 
