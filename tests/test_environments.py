@@ -81,7 +81,6 @@ def test_an_extra_brings_what_its_modules_import(extras):
         for name, owners in modules.items()
         if not brought & {plain(each) for each in owners}
         and name not in ("biaslib", "plantedworld")
-        and name not in ("biaslib", "plantedworld")
     ]
     kept = {"pip", "setuptools", "pkg_resources", "_distutils_hack", "_virtualenv"}
     refused = " ".join(name for name in others if name not in kept and name.isidentifier())

@@ -234,16 +234,6 @@ def test_a_model_without_a_matching_head_says_so(model):
 # Batches
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 100])
-def test_results_do_not_depend_on_batches_or_order(model, batch_size):
-    texts = ["the woman is old.", "nurse", "a man is carrying a pilot.", "the old man."]
-    images, order = [1.0, 2.0, 3.0, 4.0], [2, 0, 3, 1]
-    expected = model.embed(texts, images)
-    model.batch_size = batch_size
-    found = model.embed([texts[i] for i in order], [images[i] for i in order])
-    np.testing.assert_allclose(found, expected[order], atol=1e-5)
-
-
 def test_images_are_asked_for_in_the_order_that_was_told_ahead(model):
     model.batch_size = 2
     texts = ["nurse", "the woman is old.", "the man.", "old"]

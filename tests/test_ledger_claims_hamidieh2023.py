@@ -128,12 +128,6 @@ def test_every_claim_is_printed_run_only_or_unchecked():
     assert {each["id"] for each in claims()} == every
 
 
-@pytest.mark.parametrize("number", [number for number, *_ in PRINTED])
-def test_no_tables_no_finding(number):
-    with pytest.raises(NoEvidenceError):
-        found(number, Evidence({}))
-
-
 def first_words(n, types):
     def change(rows):
         return rows.iloc[:n].assign(bias_type=[f"type {at % types}" for at in range(n)])

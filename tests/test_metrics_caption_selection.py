@@ -1,7 +1,7 @@
 """Study 4's scores against worked examples, slow implementations, and the printed tables."""
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -72,26 +72,6 @@ def test_agrees_with_slow_counting(scores, data):
     )
 
 
-@settings(max_examples=100, deadline=None)
-@given(scores=small_scores, ties=st.sampled_from(["anti-stereotype", "split"]))
-def test_bounds_and_ivlas_between_its_two_parts(scores, ties):
-    found = metrics.selection_scores(
-        scores, np.ones(len(scores), bool), ties=ties, require_relevant=False
-    )["overall"]
-    assert 0 <= found.vlrs.value <= 100
-    assert 0 <= found.vlbs.value <= found.vlrs.value + 1e-9
-    parts = sorted([found.vlrs.value, 100 - found.vlbs.value])
-    assert parts[0] - 1e-9 <= found.ivlas <= parts[1] + 1e-9
-
-
-@settings(max_examples=100, deadline=None)
-@given(x=st.floats(0, 100), y=st.floats(0, 100))
-def test_ivlas_is_symmetric_and_bounded(x, y):
-    value = metrics.ivlas(x, y)
-    assert min(x, 100 - y) - 1e-9 <= value <= max(x, 100 - y) + 1e-9
-    assert value == pytest.approx(metrics.ivlas(100 - y, 100 - x), abs=1e-9)
-
-
 def test_ivlas_at_the_corner_is_the_limit():
     assert metrics.ivlas(0, 100) == 0.0
     assert metrics.ivlas(1e-9, 100 - 1e-9) == pytest.approx(0, abs=1e-8)
@@ -158,6 +138,7 @@ def test_categories():
     assert (race.vlrs.numerator, race.vlrs.denominator) == (2, 3)
     assert (race.vlbs.numerator, race.vlbs.denominator) == (1, 2)
     assert (gender.vlbs.numerator, gender.vlbs.denominator) == (1, 2)
+    np.testing.assert_array_equal(race.vlrs.rows, [0, 1, 2])
     np.testing.assert_array_equal(gender.vlbs.rows, [3, 4])
     for key in ("vlrs", "vlbs"):
         parts = [getattr(found[name], key) for name in ("race", "gender")]
@@ -203,12 +184,6 @@ def test_averages_over_terms_stay_within_100_per_cent():
         assert (scores.vlrs.value, scores.vlbs.value) == pytest.approx((100, 100))
         assert max(scores.vlrs.value, scores.vlbs.value) <= 100
         assert scores.ivlas == pytest.approx(0, abs=1e-9)
-
-
-def test_one_image_a_term_is_the_average_over_images():
-    scores, opposite = np.array([S, A, I]), np.ones(3, bool)
-    by_term = metrics.vlbs(scores, opposite, targets=["a", "b", "c"])
-    assert by_term.value == pytest.approx(metrics.vlbs(scores, opposite).value)
 
 
 # --- weights ---------------------------------------------------------------------------------
@@ -273,22 +248,6 @@ def test_reference_models_are_the_printed_ones():
         assert values == printed[short]
 
 
-def test_reference_models_agree_with_models_that_do_as_they_say():
-    n = 30_000
-    opposite = np.arange(n) % 2 == 0
-    right = np.where(opposite[:, None], A, S)
-    picks = {"ideal": right, "biased": np.tile(S, (n, 1))}
-    picks["random"] = np.random.default_rng(0).normal(size=(n, 3))
-    for name, scores in picks.items():
-        found = metrics.selection_scores(scores, opposite)["overall"]
-        expected = metrics.reference_scores(name)
-        # The standard error of a percentage near a third, of 15,000 images, is 0.4.
-        tolerance = 1.6 if name == "random" else 1e-9
-        assert found.vlrs.value == pytest.approx(expected.vlrs, abs=tolerance)
-        assert found.vlbs.value == pytest.approx(expected.vlbs, abs=tolerance)
-        assert found.ivlas == pytest.approx(expected.ivlas, abs=tolerance)
-
-
 SIZES = {"overall": 1028, "gender": 206, "profession": 322, "race": 486, "religion": 14}
 VILT_SIZES = {"overall": 1018, "gender": 204, "profession": 320, "race": 480, "religion": 14}
 
@@ -311,15 +270,6 @@ def test_picks_made_from_whole_counts_give_all_printed_scores():
     assert differing == []
 
 
-def test_albef_overall():
-    scores, opposite = scores_from_counts(876, 1028, 166, 514)
-    found = metrics.selection_scores(scores, opposite)["overall"]
-    assert (found.vlrs.numerator, found.vlrs.denominator) == (876, 1028)
-    assert (found.vlbs.numerator, found.vlbs.denominator) == (166, 514)
-    values = [round(each, 2) for each in (found.vlrs.value, found.vlbs.value, found.ivlas)]
-    assert values == [85.21, 32.30, 75.46]
-
-
 # --- lmss and vlss ---------------------------------------------------------------------------
 
 
@@ -334,20 +284,6 @@ def test_worked_shifts():
     assert shifts.scale == 1.0
     assert metrics.vlss(original, neutral).name == "vlss"
     np.testing.assert_allclose(metrics.vlss([0.6], [0.3]).values, [math.log(2)])
-
-
-@settings(max_examples=60, deadline=None)
-@given(scores=st.lists(st.tuples(*[st.floats(-5, 5)] * 2), min_size=1, max_size=6))
-def test_shifts_are_zero_for_equal_probabilities_and_change_sign(scores):
-    first = metrics.two_way(scores)
-    second = metrics.two_way(np.array(scores)[:, ::-1])
-    same = metrics.lmss(first, first)
-    np.testing.assert_array_equal(same.values, 0)
-    np.testing.assert_array_equal(
-        metrics.lmss(first, second).values, -metrics.lmss(second, first).values
-    )
-    # Two-way probabilities of a caption and of the other sum to 1.
-    np.testing.assert_allclose(first.probability + second.probability, 1)
 
 
 def test_two_way_is_the_softmax_and_carries_its_scale():
@@ -508,14 +444,3 @@ def test_bad_categories_are_named():
     for bad, message in (([1] * 3, "there are 4 images"), ([1, 1, 1, -1], "not negative")):
         with pytest.raises(ValueError, match=message):
             metrics.vlrs(scores).reweighted(bad)
-
-
-def test_rows_of_categories_partition_the_images():
-    rng = np.random.default_rng(0)
-    categories = rng.choice(list("abc"), 40)
-    found = metrics.selection_scores(rng.normal(size=(40, 3)), np.ones(40, bool), categories)
-    by_name = defaultdict(list)
-    for row, name in enumerate(categories):
-        by_name[name].append(row)
-    for name, rows in by_name.items():
-        np.testing.assert_array_equal(found[name].vlrs.rows, rows)

@@ -9,11 +9,9 @@ authors' files. The latter also run at the published sizes, in some minutes and 
 
 import json
 import os
-import re
 import sys
 import types
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +23,7 @@ from support import plain, small_models
 from support import volta as of_volta
 
 from biaslib.models import _originals, lxmert, vilt, visualbert
-from biaslib.models._checkpoints import CheckpointError, read_weights
+from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._registry import REGISTRY
 from biaslib.models.regions import RegionFeatures
 
@@ -438,71 +436,28 @@ def test_sizes_are_read_off_the_tensors(tmp_path, build, network, expected):
         assert getattr(config, name) == value, name
 
 
-def volta_lxmert_of_full_size():
-    """Return the names in the file of full size, after those of the small one."""
-    weights, *_ = golden("volta_original_lxmert")
-    small = {**dict(enumerate([0, 1] * 5)), **dict(enumerate([4, 5] * 4, start=10))}
-    small |= dict(enumerate([6, 7, 8] * 5, start=18))
-    begin = "bert.encoder.layer."
-    names = {name: each for name, each in weights.items() if not name.startswith(begin)}
-    for number, template in small.items():
-        for name in (name for name in weights if name.startswith(f"{begin}{template}.")):
-            names[name.replace(f"{begin}{template}.", f"{begin}{number}.")] = weights[name]
-    return names
-
-
-def volta_visualbert_of_full_size():
-    weights, *_ = golden("volta_ctrl_visualbert")
-    begin = re.compile(r"bert\.encoder\.layer\.([01])\.")
-    names = {name: each for name, each in weights.items() if ".layer." not in name}
-    for name, each in weights.items():
-        if found := begin.match(name):
-            for number in range(int(found[1]), 24, 2):
-                names[begin.sub(f"bert.encoder.layer.{number}.", name)] = each
-    return names
-
-
-def renamed(names):
-    """Return the names of a file as transformers has them, or as VOLTA's converter makes them."""
-    if "bert.embeddings.projection.weight" in names:
-        return of_volta.visualbert_names(names)
-    if "bert.v_embeddings.ImgLayerNorm.weight" in names:
-        return of_volta.lxmert_names(names)
-    return _originals.convert(names).weights
-
-
 def named(shapes):
     return {name: torch.zeros(1).expand(1) for name in shapes}
 
 
 @pytest.mark.parametrize(
-    ("names", "n_names", "network", "config", "left_out"),
+    ("names", "n_names", "network", "config"),
     [
         (
             named(plain.visualbert_shapes(plain.FULL)),
             211,
             VISUALBERT,
             transformers.VisualBertConfig(),
-            (),
         ),
-        (named(plain.lxmert_shapes(plain.FULL)), 473, LXMERT, transformers.LxmertConfig(), ()),
-        (volta_lxmert_of_full_size(), 523, LXMERT, transformers.LxmertConfig(), ()),
-        (
-            volta_visualbert_of_full_size(),
-            411,
-            VISUALBERT,
-            transformers.VisualBertConfig(),
-            ("visual_bert.pooler.", "cls.seq_relationship."),
-        ),
+        (named(plain.lxmert_shapes(plain.FULL)), 473, LXMERT, transformers.LxmertConfig()),
     ],
-    ids=["VisualBERT", "LXMERT", "VOLTA's LXMERT", "VOLTA's VisualBERT"],
+    ids=["VisualBERT", "LXMERT"],
 )
-def test_names_of_full_size_are_those_of_transformers(names, n_names, network, config, left_out):
+def test_names_of_full_size_are_those_of_transformers(names, n_names, network, config):
     with torch.device("meta"):
         needed = network(config).state_dict()
-    found = renamed(names)
     assert len(names) == n_names
-    assert set(found) == {name for name in needed if not name.startswith(left_out)}
+    assert set(_originals.convert(names).weights) == set(needed)
 
 
 def test_missing_and_left_over_tensors_are_named(tmp_path):
@@ -523,13 +478,6 @@ def test_a_file_of_another_family_or_of_none_is_named(tmp_path):
     path = written(tmp_path, {"layer.weight": torch.zeros(1)})
     with pytest.raises(CheckpointError, match=r"none of the known layouts: VisualBERT, LXMERT"):
         _originals.read(path, VISUALBERT, "visualbert")
-
-
-def test_a_file_that_holds_objects_is_not_run(tmp_path):
-    path = tmp_path / "weights.th"
-    torch.save({"weights": Fraction(1, 2)}, path)
-    with pytest.raises(CheckpointError, match="which are never run"):
-        read_weights(path)
 
 
 def written_by(module, tmp_path, weights):
@@ -559,20 +507,6 @@ def test_what_lightning_wrote_beside_the_weights_is_read_as_plain_dictionaries(t
     path = written_by(module_named("another_program.callbacks"), tmp_path, weights)
     with pytest.raises(CheckpointError, match="which are never run"):
         _originals.read(path, vilt.ViltNetwork, "vilt", vilt.OPTIONAL)
-
-
-def test_layers_that_text_and_image_should_share_and_do_not_are_refused():
-    weights, *_ = golden("volta_ctrl_visualbert")
-    name = "bert.encoder.layer.0.attention_self.v_query.bias"
-    with pytest.raises(CheckpointError, match=r"v_query\.bias differs from .*query\.bias"):
-        of_volta.visualbert_names(weights | {name: weights[name] + 1})
-
-
-def test_a_files_row_of_a_class_of_volta_that_is_not_covered_is_named():
-    weights, *_, config = golden("volta_original_lxmert")
-    extra = {"bert.v_pooler.dense.bias": torch.zeros(48)}
-    with pytest.raises(CheckpointError, match=r"does not know: lxmert\.v_pooler\.dense\.bias"):
-        converted(weights | extra, LXMERT, config)
 
 
 # Through the adapters' own loading

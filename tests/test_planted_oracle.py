@@ -12,7 +12,6 @@ from scipy.special import expit, logsumexp
 import plantedworld
 from biaslib import models, stimuli
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
-from biaslib.metrics.grounded import grounded
 from biaslib.models import capabilities
 from plantedworld._tables import CAPTION_GENDER, PICTURE_GENDER, TONE
 from plantedworld._truth import word_indices
@@ -101,11 +100,13 @@ def masked(row, agent):
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "view"), [(0, "hidden"), (1, "ambiguous")])
 def test_masked_word_scores_are_the_closed_expressions(seed, view):
-    """S_PT, S_L, S_V and B of every entity, per image."""
+    """S_PT, S_L, S_V and B of two entities of every frame, one of each stereotype, per image."""
     model, text_model = oracle(2, seed), oracle(2, seed, corpus="text")
     truth, text_truth = model.truth, text_model.truth
     scenes = plantedworld.agents_with_entities(rng(), n_per_agent=2, view=view)
-    for row in stimuli.entities().itertuples():
+    entities = stimuli.entities().drop_duplicates(["frame", "stereotype"])
+    assert len(entities) < len(stimuli.entities()) / 2
+    for row in entities.itertuples():
         images = scenes[scenes["entity"] == row.entity]
         name = [row.entity]
         score = {}
@@ -171,16 +172,6 @@ def test_bias_scores_of_hidden_entities_have_the_planted_order(seed, sign):
         assert (same["bias"].rank() == planted_bias[same.index].rank()).all()
     women = stimuli.entities().set_index("entity")["stereotype"] == "women"
     assert sign * (table["bias"][women].mean() - table["bias"][~women].mean()) > 0
-
-
-def test_an_object_in_plain_sight_leaves_nothing_to_bias():
-    model = oracle(3, 0)
-    scenes = plantedworld.agents_with_entities(rng(), ["apron", "beer"], 3, view="visible")
-    for row in stimuli.entities().query("entity in ['apron', 'beer']").itertuples():
-        images = scenes[scenes["entity"] == row.entity]
-        for agent in ("person", "woman", "man"):
-            found = model.mask_log_prob([masked(row, agent)] * len(images), [row.entity], images)
-            np.testing.assert_allclose(found, 0, atol=1e-12)
 
 
 # Study 3: similarities of captions and portraits
@@ -272,22 +263,6 @@ def test_caption_association_of_women_has_the_planted_sign(portraits, seed, sign
 # Study 1: association tests
 
 
-PLANTED = {
-    "C6": "career and family",
-    "C8": "science and arts",
-    "C11": "pleasant and unpleasant",
-    "DB-competent-gender": "competent and incompetent",
-    "DB-likeable-gender": "likeable and unlikeable",
-    "C3": "pleasant and unpleasant",
-    "C12": "career and family",
-    "C13": "science and arts",
-    "DB-competent-race": "competent and incompetent",
-    "DB-likeable-race": "likeable and unlikeable",
-    "ABW": "angry Black woman",
-    "occupation-gender": "occupations",
-}
-
-
 def embedded(model, name, level):
     test = stimuli.association_test(name, level)
     return [
@@ -295,33 +270,19 @@ def embedded(model, name, level):
     ]
 
 
-@pytest.mark.parametrize("dose", [1, 3])
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", PLANTED)
-def test_association_tests_have_the_planted_sign_and_controls_none(name, seed, dose):
-    model = oracle(dose, seed)
-    X, Y, A, B = embedded(model, name, "word")
-    if PLANTED[name] == model.world.control:
-        # No word of the pair is associated with anything: every score is 0, and an effect size,
-        # a ratio of two zeros, is not defined.
-        scores = association.association(np.concatenate([X, Y]), A, B)
-        assert np.abs(scores).max() < 1e-9
-        return
-    sign = -1 if seed == 1 else 1
-    assert sign * association.effect_size(X, Y, A, B) > 0.5
-
-
-@pytest.mark.parametrize("seed", [5_000, 5_001, 5_002])
-def test_association_tests_have_the_sign_that_a_seed_draws(seed):
-    model, signs = oracle(1, seed), planted_signs(seed).set_index("test")["sign"]
+@pytest.mark.parametrize("seed", [*SEEDS, 5_000, 5_001, 5_002])
+def test_association_tests_have_the_sign_that_is_planted_and_controls_none(seed):
+    """Of a control pair every score is 0, and an effect size, a ratio of two zeros, not defined."""
+    model, planted = oracle(1, seed), planted_signs(seed).set_index("test")["sign"]
+    signs = planted.drop("occupation-race")
     assert (signs == 0).any()
-    for name in PLANTED:
+    for name, sign in signs.items():
         X, Y, A, B = embedded(model, name, "word")
         scores = association.association(np.concatenate([X, Y]), A, B)
-        if signs[name] == 0:
+        if sign == 0:
             assert np.abs(scores).max() < 1e-9
         else:
-            assert signs[name] * association.effect_size(X, Y, A, B) > 0.5
+            assert sign * association.effect_size(X, Y, A, B) > 0.5
 
 
 @pytest.mark.parametrize("level", ["sentence", "contextual"])
@@ -345,11 +306,6 @@ def test_inner_products_are_the_lift_of_two_captions_about_the_same_cell():
     np.testing.assert_allclose((vectors @ vectors.T)[off], (lift - 1)[off], atol=1e-9)
 
 
-def test_without_association_words_have_a_direction_and_no_relation():
-    X, Y, A, B = embedded(oracle(0, 0), "C6", "word")
-    assert np.abs(association.association(np.concatenate([X, Y]), A, B)).max() < 1e-12
-
-
 def test_images_add_what_they_show_to_a_text():
     model = oracle(1, 0)
     scenes = plantedworld.faces(1, rng())
@@ -365,24 +321,6 @@ def test_images_add_what_they_show_to_a_text():
     np.testing.assert_allclose(
         model.embed(texts[:1], plantedworld.blank()), model.embed(texts[:1]), atol=1e-9
     )
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_grounded_occupations_have_the_planted_sign(seed):
-    model = oracle(1, seed)
-    sets = plantedworld.grounded_sets("occupation-gender", rng(), n_per_word=2, undrawn="context")
-    vectors = {
-        name: model.embed([f"a photo of {_phrase(word)}" for word in scenes["word"]], scenes)
-        for name, scenes in sets.items()
-    }
-    order = ("X", "Y", "Ax", "Ay", "Bx", "By")
-    found = grounded(*(vectors[name] for name in order), experiment=1)
-    assert np.isfinite(found.effect_size)
-    assert (1 if seed == 0 else -1) * found.effect_size > 0
-
-
-def _phrase(word):
-    return WORDS.at[word.lower(), "phrase"].format(word=word.lower())
 
 
 # Study 4: caption choices
@@ -415,9 +353,8 @@ def test_selection_scores_of_tone_are_biased_and_of_age_those_of_chance():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", SEEDS)
-def test_scores_of_shift_are_those_of_the_truth(seed):
-    model = oracle(1, seed)
+def test_scores_of_shift_are_those_of_the_truth():
+    model = oracle(1, 1)
     table = plantedworld.caption_choices(model.world, 2, rng())
     table = table[table["label"] == "anti-stereotype"]
     pair = CAPTIONS[:2]

@@ -11,7 +11,6 @@ from support.learning import losses_of_the_same_steps
 
 import plantedworld
 from biaslib import stimuli
-from biaslib.models.regions import RegionFeatures
 from plantedworld import training
 from plantedworld.models import regions as planted_regions
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, checkpoint_name
@@ -103,29 +102,6 @@ def test_whitened_features_have_about_one_spread(scenes):
 def test_pictures_without_boxes_are_refused(scenes):
     with pytest.raises(ValueError, match="boxes have none"):
         planted_regions.regions_of(plantedworld.draw(scenes.head(2)))
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"features": np.full((2, 1, 4), np.nan)}, "region 0 of picture 0 .* not finite"),
-        ({"boxes": np.tile([0, 0, 1.2, 1], (2, 1, 1))}, "region 0 of picture 0 .* box"),
-        ({"boxes": np.zeros((2, 1, 4))}, "region 0 of picture 0 .* box"),
-        ({"real": np.ones((2, 3), bool)}, r"real have the shape \(2, 3\)"),
-        ({"sizes": np.array([[64, 64], [64, 0]])}, r"picture 1 has the size \[64, 0\]"),
-    ],
-)
-def test_region_features_that_cannot_be_are_named(change, words):
-    good = {
-        "features": np.zeros((2, 1, 4)),
-        "boxes": np.tile([0, 0, 1, 1], (2, 1, 1)),
-        "real": np.ones((2, 1), bool),
-        "persons": np.zeros((2, 1), bool),
-        "sizes": np.full((2, 2), 64),
-    }
-    assert RegionFeatures(**good)[1].features.shape == (1, 1, 4)
-    with pytest.raises(ValueError, match=words):
-        RegionFeatures(**(good | change))
 
 
 def test_masked_words_are_the_content_word_or_the_person(captions):

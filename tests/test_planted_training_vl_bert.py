@@ -250,8 +250,17 @@ def test_without_a_bias_the_scores_are_small():
 
 
 def test_at_dose_1_language_is_recovered():
-    found = statistics(1, seeds=shipped_seeds(1))
-    assert found.at["B without image", "rank"] > 0.9
+    """Without an image: of women against men."""
+    ranks = []
+    for seed in shipped_seeds(1):
+        model, world = models.load("vl-bert", dose=1, seed=seed), plantedworld.world(1, seed % 2)
+        found, planted = (
+            log_p(each, "woman", ENTITIES) - log_p(each, "man", ENTITIES)
+            for each in (model, world.truth)
+        )
+        ranks.append(stats.spearmanr(found, planted).statistic)
+    assert len(ranks) > 1
+    assert np.mean(ranks) > 0.9
 
 
 def test_planted_in_the_text_alone_the_caption_says_what_the_picture_does_not_add():

@@ -137,12 +137,6 @@ def test_boxes_that_do_not_fit_are_named(folder, box, what):
         region_files.read(folder, ["b", "a"], width=8)
 
 
-def test_features_that_are_not_numbers_are_named(folder):
-    write_npz(folder, "a", x=np.full((2, 8), np.nan, np.float32))
-    with pytest.raises(FeatureFileError, match="a feature of 'a' is not a finite number"):
-        region_files.read(folder, ["b", "a"], width=8)
-
-
 def test_files_whose_parts_disagree_are_named(folder):
     write_npz(folder, "a", x=FEATURES["a"].T)
     with pytest.raises(FeatureFileError, match=r"a.npz says 2 regions and has x of .*\(8, 2\)"):
@@ -178,27 +172,6 @@ def test_damaged_pictures_of_a_file_are_told_from_sound_and_missing_ones(folder,
         assert list(found) == ["b"]
         assert "'b'" in found["b"] or "b.npz" in found["b"]
         assert list(region_files.damaged(path, ["a"], width=4)) == ["a"]
-
-
-def test_files_that_cannot_be_read_are_named(tmp_path):
-    for name in ("missing.tsv", "missing.safetensors"):
-        with pytest.raises(FeatureFileError, match=f"{name} is not there; check the path"):
-            region_files.read(tmp_path / name, ["a"])
-    for name in ("noise.tsv", "noise.safetensors"):
-        (tmp_path / name).write_bytes(bytes(range(256)))
-        with pytest.raises(FeatureFileError, match=f"{name} cannot be read"):
-            region_files.read(tmp_path / name, ["a"])
-    (tmp_path / "noise.npz").write_bytes(b"PK\x03\x04 no zip")
-    with pytest.raises(FeatureFileError, match=r"noise\.npz cannot be read"):
-        region_files.read(tmp_path, ["noise"])
-
-
-def test_a_safetensors_file_of_something_else_is_named(tmp_path):
-    from safetensors.numpy import save_file
-
-    save_file({"weight": np.ones(3)}, tmp_path / "weights.safetensors")
-    with pytest.raises(FeatureFileError, match="does not say which picture is which"):
-        region_files.read(tmp_path / "weights.safetensors", ["a"])
 
 
 # The files of study 1

@@ -10,7 +10,7 @@ from PIL import Image
 from support.panels import assert_shows, choose, drawn, numbers, opened
 
 from biaslib import report
-from biaslib.report import _explorer
+from biaslib.report import _assets
 from biaslib.report._drawing import round_ticks
 
 MARKS = [
@@ -150,7 +150,7 @@ def test_a_page_of_two_panels_draws_each_once(panel, browser, tmp_path):
 
 
 def test_in_the_book_the_script_is_a_file_of_the_site(panel, monkeypatch):
-    monkeypatch.setattr(_explorer, "in_book", lambda: True)
+    monkeypatch.setattr(_assets, "in_book", lambda: True)
     assert re.findall("<script.*?>", panel.page()) == [
         '<script type="application/json" data-part="data">'
     ]

@@ -171,6 +171,7 @@ def test_page_is_quiet_private_and_accessible(name, mode, visit):
     assert page.locator("mjx-merror").count() == 0, "a formula could not be set"
     if soup(name).select_one("article .math"):
         assert page.locator("article mjx-container").count() > 0, "formulas were not set"
+    assert cells_that_scroll(page) == [], "code must be seen whole on a desktop"
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -187,7 +188,26 @@ def test_page_fits_a_phone(name, visit):
         }).map(element => element.outerHTML.slice(0, 120))"""
     )
     assert unreachable == [], "what scrolls must be reachable with the keyboard"
+    assert all(scale > 0.78 for scale in scales_of_figures(page)), "letters are too small"
     assert seen.errors + seen.foreign == []
+
+
+def cells_that_scroll(page) -> list[str]:
+    return page.evaluate(
+        """() => [...document.querySelectorAll('.cell_input pre')]
+            .filter(code => !code.textContent.includes('%pip install'))
+            .filter(code => code.scrollWidth > code.clientWidth)
+            .map(code => code.textContent.slice(0, 120))"""
+    )
+
+
+def scales_of_figures(page) -> list[float]:
+    """A figure is drawn at 96 pixels an inch; its letters of 8 points need nine pixels."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('article figure img[src$=".svg"]')]
+            .filter(each => each.naturalWidth && each.checkVisibility())
+            .map(each => each.clientWidth / each.naturalWidth)"""
+    )
 
 
 def test_wide_tables_on_a_phone_are_shaded_where_they_go_on(visit):
@@ -201,18 +221,6 @@ def test_wide_tables_on_a_phone_are_shaded_where_they_go_on(visit):
     )
     assert any(wide for wide, _, _ in frames)
     assert all(shaded == wide and captioned for wide, shaded, captioned in frames)
-
-
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_code_of_cells_does_not_scroll_on_a_desktop(name, visit):
-    page, _ = visit(name)
-    scrolling = page.evaluate(
-        """() => [...document.querySelectorAll('.cell_input pre')]
-            .filter(code => !code.textContent.includes('%pip install'))
-            .filter(code => code.scrollWidth > code.clientWidth)
-            .map(code => code.textContent.slice(0, 120))"""
-    )
-    assert scrolling == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -243,13 +251,6 @@ def test_harsh_words_lie_behind_a_line_that_opens_with_the_keyboard(visit):
     line.focus()
     page.keyboard.press("Enter")
     assert page.locator(".listing").is_visible()
-
-
-def test_search_finds_a_word_of_the_book(visit):
-    page, seen = visit("search")
-    page.goto(page.url + "?q=permutation", wait_until="load")
-    page.locator("#search-results ul.search li").first.wait_for(timeout=10_000)
-    assert seen.errors + seen.foreign == []
 
 
 KINDS = ["index", "slides_foundations", "quiz_foundations", "handout_study3_clip_audit"]
@@ -381,18 +382,6 @@ def test_the_keyboard_s_place_is_seen_on_every_button(visit):
             }).map(each => each.outerHTML.slice(0, 120))"""
     )
     assert hidden == []
-
-
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_letters_of_figures_are_nine_pixels_high_on_a_phone(name, visit):
-    """A figure is drawn at 96 pixels an inch; its smallest letters have 8 points."""
-    page, _ = visit(name, size=PHONE)
-    scales = page.evaluate(
-        """() => [...document.querySelectorAll('article figure img[src$=".svg"]')]
-            .filter(each => each.naturalWidth && each.checkVisibility())
-            .map(each => each.clientWidth / each.naturalWidth)"""
-    )
-    assert all(scale > 0.78 for scale in scales), scales
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])

@@ -420,34 +420,6 @@ def test_an_empty_set_is_refused():
         _data.check_tests(tests, words)
 
 
-def test_public_names():
-    assert sorted(stimuli.__all__, key=str.lower) == [
-        "all_words",
-        "association_test",
-        "association_tests",
-        "AssociationTest",
-        "caption",
-        "CAPTION_TEMPLATES",
-        "data_checksum",
-        "entities",
-        "frames",
-        "GENDERED_OCCUPATIONS",
-        "indefinite_article",
-        "innocent_things",
-        "LEVELS",
-        "own_entities",
-        "phrases",
-        "printed_outside",
-        "seat_test",
-        "sentences",
-        "TAXONOMIES",
-        "taxonomy",
-        "taxonomy_kinds",
-        "templates",
-        "word_frame",
-    ]
-
-
 SEAT_RELEASED = {
     "C3": ["ebc7406b007323cb", "91457b21a62e58aa", "427d26bb5031720f", "850e0bd3fd8e7e73"],
     "C6": ["311dcaa77a9a3a70", "ab958554bdde130a", "3ba63aabced1a02b", "0d9f4662a0ed04ae"],

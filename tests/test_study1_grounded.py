@@ -20,7 +20,6 @@ from biaslib.report import study1_grounded as plots
 from biaslib.studies import study1_grounded as study
 from plantedworld.inputs import study1_grounded as planted
 
-ROOT = Path(__file__).parent.parent
 GENDER = tuple(study.tests().query("group == 'gender'")["test"])
 WORLDS = [(dose, seed) for dose in (1, 3) for seed in (0, 1)]
 

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas
@@ -23,7 +22,6 @@ from plantedworld.inputs import study2_masked as planted
 from plantedworld.report import study2_masked as verdicts
 from plantedworld.studies import study2_masked as recovery
 
-ROOT = Path(__file__).parents[1]
 WOMAN, MAN, PERSON = study.AGENTS
 
 

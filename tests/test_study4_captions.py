@@ -766,7 +766,7 @@ def test_a_contrastive_score_has_less_of_a_stereotype_to_show():
         assert found[seed, "contrastive"] == pytest.approx(0.34, abs=0.05)
     assert worlds.leaning(dose=0, n=4)["preference"].abs().max() < 1e-9
     sentence = verdicts.leaning_sentence(leaning)
-    assert f"{found.xs('contrastive', level='head').mean():.2f} by the score" in sentence
+    assert f"{found.xs('contrastive', level='head').mean():.2f} nats in the score" in sentence
 
 
 def test_what_a_perfect_model_scores_is_said_from_the_run(oracle_scores):
@@ -1141,7 +1141,7 @@ def test_what_choosing_by_the_outcome_does_is_counted_both_ways():
     )
     sentence = verdicts.chosen_sentence(summary)
     assert "Of 3 ways of scoring" in sentence
-    assert "lmss is higher in 1 and lower in 2 and the mean vlss is higher in 2" in sentence
+    assert "lmss is higher in 1 and lower in 2, and the mean vlss is higher in 2" in sentence
 
 
 def test_the_four_models_are_judged_by_what_they_read_and_by_noise():

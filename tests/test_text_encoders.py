@@ -9,10 +9,6 @@ from biaslib.metrics.association import effect_size
 from biaslib.stimuli import pool as word_pools
 from biaslib.studies import text_encoders as study
 
-NAMES = stimuli.association_tests(study1=True)["name"].tolist()
-GENDER_NAMES = ["DB-competent-gender", "DB-likeable-gender", "occupation-gender"]
-RACE_NAMES = ["DB-competent-race", "DB-likeable-race", "occupation-race"]
-
 
 class ToyEncoder:
     """Embeds a text by hashing its letters: cheap, repeatable, meaningless."""

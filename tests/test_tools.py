@@ -8,6 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
+import changed_pages  # noqa: E402
 import check  # noqa: E402
 import links  # noqa: E402
 
@@ -93,3 +94,28 @@ def test_the_book_links_to_other_sites_from_many_pages():
     found = links.places()
     assert len(found) > 20
     assert not [each for each in found if "YOUR_ACCOUNT" in each]
+
+
+def test_pages_that_differ_are_listed_with_their_first_change(tmp_path, capsys):
+    old, new = tmp_path / "old", tmp_path / "new"
+    page = "<nav>{0}</nav><article>{1}<dl class='stamp'>{0}</dl>{2}</article>"
+    pages = {
+        old / "same.html": ("1", "Nothing new here", ""),
+        new / "same.html": ("2", "Nothing new here", ""),
+        old / "book/text.html": ("1", "Women and men were asked", "<img>"),
+        new / "book/text.html": ("1", "Women and men answered", "<img><img>"),
+        new / "added.html": ("1", "Words", ""),
+    }
+    for path, parts in pages.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page.format(*parts), encoding="utf-8")
+    assert changed_pages.main([str(old), str(new)]) == 0
+    told = capsys.readouterr().out
+    assert "2 of 3 pages differ." in told
+    assert "| added.html | new |" in told
+    assert (
+        "| book/text.html | 1 words more, 2 less: **answered** in place of **were asked**; "
+        "2 pictures, before 1 |"
+    ) in told
+    assert changed_pages.main([str(old), str(tmp_path / "none")]) == 2
+    assert "run 'make book' first" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """The sealed trial: what it trains, what it asks of a model, that it runs once, what it says."""
 
+import functools
 import hashlib
 import json
 import subprocess
@@ -97,11 +98,12 @@ def test_the_test_drawings_are_opened_by_the_trial_alone():
 # What is asked of a model, here of shipped ones on drawings of tuning
 
 
+@functools.cache
 def scored(family, dose=3):
     return trial.score(family, dose, 0, 0, CHECKPOINTS, "tune")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def clip():
     return scored("clip")
 

@@ -263,21 +263,6 @@ def test_pictures_need_a_detector(pair, images):
         pair[0].embed(TEXTS, images)
 
 
-def test_features_of_another_width_are_refused(pair):
-    with pytest.raises(ValueError, match="reads 67 numbers a region, and these features have 64"):
-        pair[0].embed(TEXTS, regions(width=64))
-
-
-def test_captions_are_not_matched_with_no_images(pair):
-    with pytest.raises(ValueError, match="matching needs an image for every row of captions"):
-        pair[0].match(None, CAPTIONS)
-
-
-def test_as_many_images_as_texts_are_needed(pair):
-    with pytest.raises(ValueError, match="there are 3 images for 4 texts"):
-        pair[0].embed(TEXTS, regions(3))
-
-
 # Checkpoints
 
 

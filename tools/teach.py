@@ -52,7 +52,9 @@ def browser() -> str | None:
 def pdfs(folder: Path, program: str | None) -> int:
     """Print every handout to a PDF beside it; return how many.
 
-    Without a browser none is made, and a line says so: the handouts are pages all the same.
+    Without a browser none is made, and a line says so: the handouts are pages all the same. What
+    is printed has the page's title and language, headings that can be listed, and tags by which
+    software reads it aloud; formulas are drawn, and only the page has them as MathML.
     """
     if program is None:
         print("No Chromium or Chrome was found, so that handouts stay pages: print them there.")
@@ -61,6 +63,7 @@ def pdfs(folder: Path, program: str | None) -> int:
     for page in pages:
         options = ["--headless", "--no-sandbox", "--no-pdf-header-footer", "--disable-gpu"]
         options += ["--virtual-time-budget=20000", "--allow-file-access-from-files"]
+        options += ["--generate-pdf-document-outline"]  # tags, title and language need no option
         target = page.with_suffix(".pdf")
         command = [program, *options, f"--print-to-pdf={target}", page.resolve().as_uri()]
         subprocess.run(command, check=True, capture_output=True, timeout=120)

@@ -1,14 +1,13 @@
 """A panel of choices over precomputed results; the page that shows it needs no kernel."""
 
 import html
-import importlib.resources
 import json
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
+from biaslib.report._assets import script_and_style
 from biaslib.report._drawing import Drawing
-from biaslib.runtime import in_book
 
 MISSING = "Nothing was run for this combination."
 
@@ -115,7 +114,7 @@ class Panel:
             "<noscript>This panel needs JavaScript; the tables of this page hold the same "
             "numbers.</noscript>"
             f'<script type="application/json" data-part="data">{data}</script></div>'
-            f"{'' if in_book() else _script_and_style()}"
+            f"{script_and_style('explorer')}"
         )
 
     def _control(self, label: str) -> str:
@@ -177,12 +176,3 @@ def _slides(values: Sequence[Any]) -> bool:
         and not isinstance(values[0], bool)
         and all(isinstance(v, Real) for v in values)
     )
-
-
-def _script_and_style() -> str:
-    return f"<style>{_file('explorer.css')}</style><script>{_file('explorer.js')}</script>"
-
-
-def _file(name: str) -> str:
-    folder = importlib.resources.files("biaslib.report") / "data"
-    return (folder / name).read_text(encoding="utf-8").strip()

@@ -1,14 +1,13 @@
 """A long table with a search field and filters; the page that shows it needs no kernel."""
 
 import html
-import importlib.resources
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas
 
+from biaslib.report._assets import script_and_style
 from biaslib.report._tables import one_line
-from biaslib.runtime import in_book
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Listing:
             f'<div class="table-scroll listing-rows" role="region" tabindex="0" '
             f'aria-label="{caption}"><table class="bias-table"><caption>{caption}</caption>'
             f"<thead><tr>{head}</thead><tbody>{rows}</tbody></table></div></div>"
-            f"{'' if in_book() else _script_and_style()}"
+            f"{script_and_style('listing')}"
         )
 
     def _filter(self, column: str, shown: Sequence[str]) -> str:
@@ -79,11 +78,3 @@ class Listing:
 
     def __repr__(self) -> str:
         return f"{self.caption}: {len(self.frame):,} rows"
-
-
-def _script_and_style() -> str:
-    folder = importlib.resources.files("biaslib.report") / "data"
-    style, script = (
-        (folder / f"listing.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
-    )
-    return f"<style>{style.strip()}</style><script>{script.strip()}</script>"

@@ -9,6 +9,7 @@ from biaslib import inference
 from biaslib.metrics import association
 from biaslib.report._check import Check, judge_function
 from biaslib.report._style import COLOURS, subplots
+from biaslib.report._vectors import Vectors
 from biaslib.report.text_encoders import ROWS
 
 
@@ -27,6 +28,20 @@ def vectors(sets: dict[str, np.ndarray]):
             )  # fmt: skip
     axes.set(xlim=(-0.05, 1.2), ylim=(-0.05, 1.2), aspect="equal", xticks=[0, 1], yticks=[0, 1])
     return figure
+
+
+def dragged(X: np.ndarray, Y: np.ndarray, A: np.ndarray, B: np.ndarray) -> Vectors:
+    """Return the toy's vectors for a reader to drag, with two other places to begin from."""
+    sets = {"X": X, "Y": Y, "A": A, "B": B}
+    close = {"X": [(0.80, 0.62), (0.80, 0.62)], "Y": [(0.79, 0.63), (0.79, 0.63)], "A": A, "B": B}
+    return Vectors(
+        "Vectors of the toy: a tip can be dragged; arrow keys turn and stretch it",
+        sets,
+        {
+            "Targets that agree": close,
+            "Half as long": {name: np.asarray(rows) / 2 for name, rows in sets.items()},
+        },
+    )
 
 
 def cosine_table(X, Y, A, B) -> pandas.DataFrame:

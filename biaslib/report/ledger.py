@@ -239,7 +239,7 @@ def exchange_sentence() -> str:
             parts.append(f"{name} {share:.0f}% ({len(found)} exchanges)")
     return (
         "Of the claims that follow, these shares still do when two columns of a table are "
-        f"exchanged: {'; '.join(parts)}. A claim about all models at once cannot notice it."
+        f"exchanged: {'; '.join(parts)}. A claim about all models at once cannot notice that."
     )
 
 
@@ -444,5 +444,5 @@ def check_verdicts(answer) -> Check:
     if wrong:
         right = len(expected) - len(wrong)
         return Check(False, f"{right} of 10 are right; look at row {wrong[0]} again")
-    learned = "an interval that sticks out decides nothing, and neither does none."
+    learned = "an interval partly outside the tolerance decides nothing, nor does a missing one."
     return Check(True, learned)

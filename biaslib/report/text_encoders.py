@@ -216,7 +216,7 @@ def panel(
         "Divide by": list(DIVISORS),
     }
     begin = None if start is None else (*start, next(iter(DIVISORS)))
-    return Panel("A test beside what chance gives", choices, cases, begin)
+    return Panel("One test, and what chance gives", choices, cases, begin)
 
 
 def _drawing(row: dict, d: float, relabelled: np.ndarray, random) -> Drawing:
@@ -246,9 +246,10 @@ def _panel_sentence(row: dict, d: float, random) -> str:
         f"{test.title}, {row['level']} level; positive: {test.direction}. d = {signed(d)}, 95% "
         f"interval {interval_text(stretch * row['low'], stretch * row['high'])}, "
         f"{row['n_words']} words a side. Relabelled targets reach this d or more in "
-        f"{_share(row['p_value_words'])} of partitions (one-sided p). Random attribute words reach "
-        f"its size in {_share(random.p_value(row['value']))} of {len(random.effect_sizes):,} sets; "
-        f"95% of them stay within ±{stretch * random.quantile():.2f}, and the permutation test "
+        f"{_share(row['p_value_words'])} of partitions (one-sided p). Random attribute words "
+        f"reach this size in {_share(random.p_value(row['value']))} of "
+        f"{len(random.effect_sizes):,} sets; 95% of them stay within "
+        f"±{stretch * random.quantile():.2f}, and the permutation test "
         f"calls {_share(random.rejection_rate())} of them significant at 5%."
     )
 
@@ -293,7 +294,7 @@ def switches(scores: pandas.DataFrame, placed: pandas.DataFrame) -> Panel:
     """
     states = list(itertools.product((False, True), repeat=len(SWITCHES)))
     cases = {state: _significant_tests(scores, placed, state) for state in states}
-    return Panel("How much of it is left?", {name: [False, True] for name in SWITCHES}, cases)
+    return Panel("How many findings are left?", {name: [False, True] for name in SWITCHES}, cases)
 
 
 def _significant_tests(scores, placed, state: tuple[bool, ...]) -> Drawing:

@@ -56,7 +56,21 @@ def shown(source: str) -> str:
         first, last = text.lineno - 1, text.end_lineno - 1
         whole = lines[first][: text.col_offset], lines[last][text.end_col_offset :]
         lines[first : last + 1] = ['"…"'.encode().join(whole)]
-    for said in reversed([each for each in ast.parse(b"\n".join(lines)).body if _says(each)]):
+    return unsaid(b"\n".join(lines).decode())
+
+
+def unsaid(source: str) -> str:
+    """Return a cell's code without its calls of ``report.say``.
+
+    >>> unsaid('mean = 2\\nreport.say("The mean is {mean}.", mean=mean)')
+    'mean = 2'
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # a command of the notebook program
+        return source
+    lines = source.encode().splitlines()
+    for said in reversed([each for each in tree.body if _says(each)]):
         del lines[said.lineno - 1 : said.end_lineno]
     return b"\n".join(lines).decode().strip()
 

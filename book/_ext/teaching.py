@@ -17,6 +17,7 @@ from pathlib import Path
 import yaml
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
+from cells import unsaid
 
 FOLDER = "teach"
 QUIZZES = Path(__file__).parents[1] / "quizzes"
@@ -183,10 +184,10 @@ def slides(section: Tag) -> list[Slide]:
         said = notes[at : at + size] if not listed else []
         found.append(Slide(heading, f"<ul>{items}</ul>{shown_formulas}", said))
     for table in section.find_all(class_="table-scroll"):
-        if nearest(table) is section and not table.find_parent("details"):
+        if nearest(table) is section and not (table.find_parent("details") or aside(table)):
             found.append(Slide(heading, str(table), []))
     for figure in section.find_all("figure"):
-        if nearest(figure) is section:
+        if nearest(figure) is section and not aside(figure):
             found.append(Slide(heading, str(figure), []))
     for exercise in section.find_all(class_="exercise"):
         if nearest(exercise) is section:
@@ -378,21 +379,35 @@ HEADING = re.compile(r"^#+ .*$", re.M)
 def classroom(notebook: str) -> str:
     """Return a notebook with its code, headings and exercises, and neither prose nor solutions.
 
-    A cell that checks a written solution goes too.
+    A cell that checks a written solution goes too, and so do cells that are one.
     """
     found = json.loads(notebook)
-    cells = [bare(each) for each in found["cells"]]
+    cells = [bare(each) for each in outside_solutions(found["cells"])]
     found["cells"] = [each for each in cells if each is not None]
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+def outside_solutions(cells: list[dict]) -> list[dict]:
+    """Return the cells that do not stand between a ``solution-start`` and its ``solution-end``."""
+    kept, inside = [], False
+    for cell in cells:
+        source = "".join(cell["source"])
+        begins, ends = "{solution-start}" in source, "{solution-end}" in source
+        inside = (inside or begins) and not ends
+        if not inside and not ends:
+            kept.append(cell)
+    return kept
 
 
 def bare(cell: dict) -> dict | None:
     source = "".join(cell["source"])
     if cell["cell_type"] == "code":
         installs, stamp = "%pip" in source, source.strip() == "run"
+        if installs or stamp:
+            return cell
         hidden = "hide-cell" in cell["metadata"].get("tags", [])
-        said = source.lstrip().startswith("report.say(")
-        return cell if installs or stamp or not (hidden or said) else None
+        code = unsaid(source)
+        return None if hidden or not code else cell | {"source": code.splitlines(keepends=True)}
     text = SOLUTION.sub("", source)
     pieces = [*HEADING.finditer(EXERCISE.sub("", text)), *EXERCISE.finditer(text)]
     lines = [

@@ -143,7 +143,7 @@ def check_preference(answer) -> Check:
         found,
         expected,
         "in the second order A stands for the other caption; average log-odds, not probabilities.",
-        right="what the letter adds is in both log-odds alike, and their difference is rid of it.",
+        right="what the letter adds is in both log-odds alike and cancels in their difference.",
     )
 
 
@@ -163,10 +163,13 @@ def finding_sentence(found: pandas.DataFrame) -> str:
     blind = found.set_index("score").loc["no picture"]
     others = named(rows.loc[~rows["finds"], "score"])
     slopes = "; ".join(f"{study.SCORES[row.score]} {row.slope:.2f}" for row in finders.itertuples())
+    best = blind["rank"] > rows["rank"].max()
+    more = ", and no score with a picture has a higher rank correlation" if best else ""
     return (
-        f"Found in study 2, by the rule set before, with the slope at dose 3: {slopes or 'none'}. "
-        f"Not found by: {others}. Without any picture the slope is {blind['slope']:.2f} and the "
-        f"rank correlation within signs {blind['rank']:.2f}: that much is in the words alone."
+        "By the rule set before, these scores find what is planted in study 2 (with their slope at "
+        f"dose 3): {slopes or 'none'}. These do not: {others}. Without any picture the slope is "
+        f"{blind['slope']:.2f} and the rank correlation within signs {blind['rank']:.2f}: that "
+        f"much is in the words alone{more}."
     )
 
 
@@ -181,10 +184,10 @@ def selection_sentence(found: pandas.DataFrame, recorded: pandas.DataFrame) -> s
     four = recorded[(recorded["question"] == "study 4") & (recorded["score"] == "total")]
     means = four.groupby(["item", "dose"])["value"].mean()
     return (
-        f"A rise whose interval lies above 0: {'; '.join(finders) or 'none'}. No such rise: "
-        f"{others}. By the log-likelihood, vlbs is {means['vlbs', 0]:.0f}% at dose 0 and "
-        f"{means['vlbs', 3]:.0f}% at dose 3, and vlrs is {means['vlrs', 0]:.0f}% and "
-        f"{means['vlrs', 3]:.0f}%."
+        "These scores have a rise, less that of errors, whose interval lies above 0: "
+        f"{'; '.join(finders) or 'none'}. These have none: {others}. By the log-likelihood, vlbs "
+        f"itself is {means['vlbs', 0]:.0f}% at dose 0 and {means['vlbs', 3]:.0f}% at dose 3, and "
+        f"vlrs is {means['vlrs', 0]:.0f}% and {means['vlrs', 3]:.0f}%."
     )
 
 
@@ -195,7 +198,7 @@ def prompt_sentence(recorded: pandas.DataFrame) -> str:
     score = moved.abs().idxmax()
     short = (table["trained, short"] - table["trained"]).abs().drop(study.SCORES["no picture"])
     return (
-        f"Between the two prompts that models learned with, no slope moves by more than "
+        f"Between the two prompts of the training, no slope moves by more than "
         f"{short.max():.2f}. With the untrained prompt the slope of {score} moves furthest, from "
         f"{table.at[score, 'trained']:.2f} to {table.at[score, 'untrained']:.2f}; that of the "
         f"log-likelihood goes from {table.at['log-likelihood', 'trained']:.2f} to "
@@ -209,8 +212,8 @@ def order_sentence(recorded: pandas.DataFrame) -> str:
     return (
         f"On average A gets {found['A']:.0f}%, B {found['B']:.0f}% and C {found['C']:.0f}% of the "
         f"probability. In {found['changed']:.0f}% of the pictures the picked caption is not the "
-        f"same in all six orders. Asked in one order alone, a model's vlbs would lie between "
-        f"{found['lowest']:.0f}% and {found['highest']:.0f}%, by which order it is."
+        f"same in all six orders. With one order alone, a model's vlbs would lie between "
+        f"{found['lowest']:.0f}% and {found['highest']:.0f}%, depending on the order."
     )
 
 
@@ -224,6 +227,6 @@ def length_sentence(shares: pandas.DataFrame) -> str:
     return (
         f"By the log-likelihood the right caption wins in {total[SHARES[0]]:.0f}% of the pictures "
         f"if it is the longer one and in {total[SHARES[1]]:.0f}% if it is the shorter one; by "
-        f"token in {mean[SHARES[0]]:.0f}% and {mean[SHARES[1]]:.0f}%. Least apart are both shares "
-        f"of {name}: {even[SHARES[0]]:.0f}% and {even[SHARES[1]]:.0f}%."
+        f"token in {mean[SHARES[0]]:.0f}% and {mean[SHARES[1]]:.0f}%. The two shares lie "
+        f"closest together for {name}: {even[SHARES[0]]:.0f}% and {even[SHARES[1]]:.0f}%."
     )

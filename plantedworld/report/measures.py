@@ -371,8 +371,8 @@ def better_than_exact(summary: pandas.DataFrame) -> str:
     told = f"At {' and '.join(better or alike)}, tiny-CLIP's C-ASC ranks the words "
     told += "even *better* than" if better else "no worse, within the intervals, than"
     return (
-        f"{told} that of the oracle, which knows the answer: its noise keeps the scores away "
-        "from the bound."
+        f"{told} that of the oracle, which knows the answer: the noise of tiny-CLIP keeps its "
+        "scores away from the bound."
     )
 
 

@@ -114,7 +114,7 @@ def sign_sentence(scores: pandas.DataFrame) -> str:
     counts = missed.value_counts()
     whose = ", ".join(f"{count} of {name}" for name, count in counts.items())
     misses = f" On gender, {len(missed)} signs are wrong: {whose}." if len(missed) else ""
-    return f"The sign is right {'; '.join(parts)} (race is emoji tones here).{misses}"
+    return f"The sign is right {'; '.join(parts)} (emoji tones stand for race here).{misses}"
 
 
 def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: int = 1):
@@ -305,7 +305,7 @@ def worlds_summary(verdict: pandas.DataFrame) -> str:
         f"*{question}?* {', '.join(rows['number'])}"
         for question, rows in found.groupby("question", sort=False)
     ]
-    start = "In how many models a number separates all tests of the two worlds of its question: "
+    start = "The number of models in which a measure separates all tests of the two worlds: "
     return start + "; ".join(told) + "."
 
 

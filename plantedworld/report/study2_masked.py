@@ -195,10 +195,10 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
         found["own"].append(partial_rank(scores["S_V"], rows, scores["S_L, no image"]))
     blind, partial = (mean_over_seeds(found[name]) for name in ("blind", "own"))
     return (
-        "What the target of $S_V$ cannot show is that the model measures pictures. In these worlds "
-        "captions and pictures carry the same directions, so that the same models' scores "
-        f"*without* a picture rank the truth of $S_V$ at {blind['mean']:.2f}. Given those, the "
-        f"partial rank correlation of $S_V$ is {partial['mean']:.2f} (95% interval "
+        "That $S_V$ reaches its target does not show that it measures what comes from pictures. In "
+        "these worlds captions and pictures carry the same directions, so that the same models' "
+        f"scores *without* a picture rank the truth of $S_V$ at {blind['mean']:.2f}. Given those, "
+        f"the partial rank correlation of $S_V$ is {partial['mean']:.2f} (95% interval "
         f"{interval_text(partial['low'], partial['high'])}, {partial['n']} worlds)."
     )
 
@@ -272,7 +272,7 @@ def panel(beside: pandas.DataFrame, entities: Sequence[str]) -> Panel:
         for level in SHOWN_LEVELS
     }
     choices = {"Entity": list(entities), "Score": list(SHOWN_LEVELS)}
-    return Panel("An entity beside its truth", choices, cases)
+    return Panel("An entity and its true score", choices, cases)
 
 
 def _drawing(rows: pandas.DataFrame, entity: str, level: str, reach: float) -> Drawing:

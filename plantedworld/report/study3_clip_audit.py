@@ -91,7 +91,7 @@ def saturated(known: pandas.DataFrame, beyond: float = 1.9) -> str:
         f"The oracle, which makes no error, gives {len(rows)} words a C-ASC by gender beyond "
         f"±{beyond}, on planted log ratios from ±{ratios.min():.2f} to ±{ratios.max():.2f}: "
         "divided by the spread of one caption's similarities, the score says whether portraits of "
-        "two groups are told apart, and hardly how far."
+        "two groups are told apart, but hardly by how much."
     )
 
 

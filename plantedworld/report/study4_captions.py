@@ -82,7 +82,8 @@ def grounded_sentence(look: pandas.DataFrame, dose: float = 3) -> str:
             or "none"
             for part in (rows[rows["model"].isin(good)], rows[~rows["model"].isin(good)])
         ]
-        parts.append(f"With {LOOKED_AT[category]} they do so: {listed[0]}; not: {listed[1]}.")
+        what = LOOKED_AT[category]
+        parts.append(f"With {what}, these do: {listed[0]}; these do not: {listed[1]}.")
     return (
         f"A model is taken to read the picture if it is right in at least "
         f"{worlds.LEAST_GROUNDED:.0f}%, with an interval above the chance of 50%, at dose "
@@ -123,8 +124,8 @@ def relevance_sentence(relevant: pandas.DataFrame) -> str:
     return (
         f"vlrs is below {worlds.TARGET_VLRS:.0f} {parts[0]}, and {parts[1]}. "
         f"Of three alike captions {chance:.0f} is chance. With a "
-        f"white picture, which rules nothing out, models have {blind.min():.0f} to "
-        f"{blind.max():.0f} against a third word: that much needs no picture."
+        f"white picture, which rules nothing out, models reach {blind.min():.0f} to "
+        f"{blind.max():.0f} against a third word, so that much needs no picture."
     )
 
 
@@ -188,10 +189,11 @@ def verdict_sentence(verdict: pandas.DataFrame) -> str:
     unjudged = ", ".join(map(tiny_name, rows.loc[rows["reached"].isna(), "model"]))
     absent = f" Not judged, for want of a dose-0 checkpoint: {unjudged}." if unjudged else ""
     return (
-        f"Target, at opacity {worlds.TARGET_OPACITY:g}, for {worlds.LEAST_MODELS} of the six "
-        "models as the paper scores them: the model reads the picture, vlrs is at least "
-        f"{worlds.TARGET_VLRS:.0f}, and vlbs rises above its value at dose 0 by more than the "
-        f"noise floor. {len(reached)} models: **{met}**. They are: {good or 'none'}. "
+        f"The target, at opacity {worlds.TARGET_OPACITY:g}, is that for at least "
+        f"{worlds.LEAST_MODELS} of the six models, scored as in the paper, the model reads the "
+        f"picture, vlrs is at least {worlds.TARGET_VLRS:.0f}, and vlbs rises above its value at "
+        f"dose 0 by more than the noise floor. It holds for {len(reached)} models: **{met}**. "
+        f"They are: {good or 'none'}. "
         f"Missed by: {poor or 'none'}.{absent}"
     )
 
@@ -252,7 +254,8 @@ def chosen_sentence(summary: pandas.DataFrame) -> str:
         higher = wide["paper"] > wide["anti"]
         parts.append(f"{test} is higher in {int(higher.sum())} and lower in {int((~higher).sum())}")
     return (
-        f"Of {len(wide)} ways of scoring, all without bias, the mean {' and the mean '.join(parts)}"
+        f"Of {len(wide)} ways of scoring models without bias, the mean "
+        f"{', and the mean '.join(parts)}"
         " on the images where the stereotype was chosen than on all anti-stereotypical ones."
     )
 
@@ -368,12 +371,13 @@ def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
 def leaning_sentence(leaning: pandas.DataFrame) -> str:
     """Return how much of a stereotype there is to find for either way of scoring."""
     means = leaning.groupby("head")["preference"].mean()
+    share = means["contrastive"] / means["matching"]
     return (
         "Where the picture does not show the answer, the oracle prefers "
-        f"the stereotype by {means['matching']:.2f} nats if it is asked what belongs together, and "
-        f"by {means['contrastive']:.2f} by the score that a contrastive objective approaches, from "
-        "which is taken how usual a caption is. A model scored by cosine has "
-        f"{means['contrastive'] / means['matching']:.0%} as much to show."
+        f"the stereotype by {means['matching']:.2f} nats in a matching score, which asks whether "
+        f"picture and caption belong together, and by {means['contrastive']:.2f} nats in the score "
+        "that a contrastive objective approaches, which leaves out how frequent a caption is. A "
+        f"model scored by cosine has {share:.0%} as much to show."
     )
 
 
@@ -495,8 +499,8 @@ def _bars(given, row: int, words: str, look: str, label: str, of: dict, shown) -
     sentence = f"{who} gives {', '.join(parts)}; {_picked(now)}."
     if now is not start:
         sentence += (
-            " Against the named group and the picture, the stereotype's probability has moved by "
-            f"{signed(now[0] - start[0])}."
+            " Compared with captions that name the group and with the picture shown, the "
+            f"stereotype's probability has moved by {signed(now[0] - start[0])}."
         )
     bars = {"kind": "bars", "x": [0, 1, 2], "y": now, "label": "now", "group": 0, "width": 0.5}
     before = {"kind": "dots", "x": [0, 1, 2], "y": start, "label": "named, with picture"}
