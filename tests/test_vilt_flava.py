@@ -408,7 +408,9 @@ def test_a_checkpoint_of_another_family_or_with_weights_missing_is_named(
 def test_one_file_in_place_of_a_folder_is_refused(tmp_path):
     path = tmp_path / "vilt_200k_mlm_itm.ckpt"
     torch.save({"state_dict": {"weight": torch.zeros(1)}}, path)
-    with pytest.raises(CheckpointError, match=r"200k_mlm_itm.ckpt is one file, and 'vilt' is load"):
+    with pytest.raises(
+        CheckpointError, match=r"200k_mlm_itm\.ckpt is one file, and 'vilt' is load"
+    ):
         models.load("vilt", checkpoint=path, device="cpu")
 
 

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.numpy import save_file
 from support import small_models
 from support.batches import Asked, require_same_in_batches
 
 import plantedworld
 from biaslib import models
+from biaslib.models import region_files
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.fusion import Mask
 from biaslib.models.lxmert import no_regions
-from biaslib.models.regions import RegionFeatures
+from biaslib.models.regions import FeatureFileError, RegionFeatures
 from plantedworld.models.regions import regions_of
 
 WIDTH = 67
@@ -315,18 +317,17 @@ def test_a_checkpoint_of_another_architecture_is_named(networks):
 def test_one_file_in_place_of_a_folder_is_refused(networks, tmp_path):
     path = tmp_path / "weights.th"
     torch.save(networks["visualbert"][0].state_dict(), path)
-    with pytest.raises(CheckpointError, match="weights.th is one file, and 'visualbert' is loaded"):
+    with pytest.raises(CheckpointError, match=r"weights\.th is one file, and 'visualbert' is load"):
         models.load("visualbert", checkpoint=path, device="cpu")
 
 
 # Features
 
 
-@pytest.mark.parametrize("ending", ["npz", "safetensors"])
-def test_regions_survive_a_file(tmp_path, ending):
-    whole = regions()
-    whole.save(tmp_path / f"regions.{ending}")
-    again = RegionFeatures.load(tmp_path / f"regions.{ending}")
+def test_regions_survive_a_file(tmp_path):
+    whole, names = regions(), list("abcd")
+    region_files.write(tmp_path / "regions.safetensors", whole, names)
+    again = region_files.read(tmp_path / "regions.safetensors", names, WIDTH)
     for name in ("features", "boxes", "real", "persons", "sizes"):
         before, after = getattr(whole, name), getattr(again, name)
         assert before.dtype == after.dtype
@@ -365,19 +366,17 @@ WHOLE = {
 def test_wrong_regions_are_named_by_row(tmp_path, part, value, message):
     with pytest.raises(ValueError, match=message):
         RegionFeatures(**WHOLE | {part: value})
-    np.savez(tmp_path / "regions.npz", **WHOLE | {part: value})
-    with pytest.raises(ValueError, match=rf"regions\.npz: .*{message}"):
-        RegionFeatures.load(tmp_path / "regions.npz")
+    arrays = {name: np.array(each) for name, each in (WHOLE | {part: value}).items()}
+    save_file(arrays, tmp_path / "regions.safetensors", {"ids": '["a", "b"]'})
+    with pytest.raises(FeatureFileError, match=rf"regions\.safetensors .*{message}"):
+        region_files.read(tmp_path / "regions.safetensors", ["a", "b"], 8)
 
 
 def test_files_that_hold_no_regions_are_named(tmp_path):
-    np.savez(tmp_path / "less.npz", features=np.zeros((1, 1, 8)))
-    with pytest.raises(ValueError, match=r"less\.npz lacks boxes, real, persons, sizes: it holds"):
-        RegionFeatures.load(tmp_path / "less.npz")
-    for name in ("cut.npz", "cut.safetensors"):
-        (tmp_path / name).write_bytes(b"PK\x03\x04 cut short")
-        with pytest.raises(ValueError, match=r"cut\.\w+ cannot be read"):
-            RegionFeatures.load(tmp_path / name)
-    for name in ("regions.pt", "regions"):
-        with pytest.raises(ValueError, match=r"named as one of \.npz, \.safetensors"):
-            RegionFeatures.load(tmp_path / name)
+    less = tmp_path / "less.safetensors"
+    save_file({"features": np.zeros((1, 1, 8))}, less, {"ids": '["a"]'})
+    with pytest.raises(FeatureFileError, match=r"less\.safetensors .*'boxes', 'real', 'persons'"):
+        region_files.read(less, ["a"], 8)
+    (tmp_path / "cut.safetensors").write_bytes(b"PK\x03\x04 cut short")
+    with pytest.raises(FeatureFileError, match=r"cut\.safetensors cannot be read"):
+        region_files.read(tmp_path / "cut.safetensors", ["a"], 8)

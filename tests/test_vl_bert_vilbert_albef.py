@@ -342,8 +342,9 @@ def test_vilbert_without_an_image_reads_a_region_that_is_not_there(loaded):
     model = loaded["vilbert"]
     found = model.embed(TEXTS)
     ids = ids_of(model, TEXTS[0])
-    nothing = vilbert.no_image(ids, WIDTH)
-    expected = model.network(ids, torch.ones_like(ids), **nothing).text[0, 0]
+    nothing, places = torch.zeros(1, 1, WIDTH), torch.zeros(1, 1, 5)
+    none_real = torch.zeros(1, 1, dtype=torch.bool)
+    expected = model.network(ids, torch.ones_like(ids), nothing, places, none_real).text[0, 0]
     np.testing.assert_allclose(found[0], expected, atol=1e-5)
 
 

@@ -100,11 +100,6 @@ class Entry:
         return bool({*self.capabilities} - {can.EMBED, can.FILL})
 
     @property
-    def takes_regions(self) -> bool:
-        """Whether it reads the regions of a detector instead of pictures."""
-        return bool(self.features)
-
-    @property
     def name_of_package(self) -> str:
         """Name of the installed package that carries the model, or an empty string."""
         found = re.fullmatch(r"package (\S+) \S+", self.source)

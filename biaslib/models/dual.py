@@ -8,7 +8,7 @@ import torch
 
 from biaslib.models._batches import autocast, run_in_batches
 from biaslib.models.capabilities import ENCODE
-from biaslib.models.images import Ahead, loaded, pictures
+from biaslib.models.images import Ahead, pictures
 
 __all__ = ["ContrastiveEncoder", "unit_vectors"]
 
@@ -92,9 +92,7 @@ class ContrastiveEncoder:
 
         return run_in_batches(lengths, run, batch_size, f"{self.name}: {len(texts):,} texts")
 
-    def encode_image(
-        self, images: Any, batch_size: int = 128, n_workers: int | None = None
-    ) -> np.ndarray:
+    def encode_image(self, images: Any, batch_size: int = 128) -> np.ndarray:
         """Return one unit vector an image, (n, d), float32.
 
         Parameters
@@ -104,9 +102,6 @@ class ContrastiveEncoder:
             (height, width, 3), one array of many, or a frame of planted scenes.
         batch_size
             Images a forward pass. It is halved if memory does not suffice.
-        n_workers
-            Processes that open and resize images ahead of the model, as of
-            :func:`biaslib.models.images.loaded`.
 
         Raises
         ------
@@ -118,8 +113,7 @@ class ContrastiveEncoder:
         found = pictures(images)
         if not len(found):
             raise ValueError("there are no images to encode: the set is empty")
-        rows = np.arange(len(found))
-        ahead = Ahead(loaded(found, self.prepare, rows, n_workers), rows)
+        ahead = Ahead(found, self.prepare, np.arange(len(found)))
 
         def run(batch: np.ndarray) -> np.ndarray:
             return unit_vectors(self.device, self.encode_batch_of_images, ahead(batch))

@@ -25,7 +25,6 @@ from biaslib.models.capabilities import CapabilityError
 from biaslib.models.fusion import Mask, Output
 from biaslib.models.global_region import with_whole_image
 from biaslib.models.lxmert import Lxmert
-from biaslib.models.networks.vilbert import locations
 from biaslib.models.regions import RegionFeatures, SharedRegions
 from biaslib.models.vilbert import Vilbert
 from biaslib.models.visualbert import VisualBert
@@ -264,11 +263,7 @@ class _ReleasedVilbert(_Released, Vilbert):
         count = real.sum(dim=1, keepdim=True) + (mask is not None)
         outer = with_whole_image(first, real, whole)
         outer["features"][:, 0] = (features * real[..., None]).sum(dim=1) / count
-        return {
-            "features": outer["features"],
-            "places": locations(outer["boxes"]),
-            "real": outer["real"],
-        }
+        return outer
 
 
 class _ReleasedVlBert(_Released, VlBert):

@@ -212,7 +212,7 @@ def embed(
     Parameters
     ----------
     model
-        A :class:`biaslib.models.capabilities.GroundedEncoder`; a text encoder with
+        One that embeds texts with images (:mod:`biaslib.models.capabilities`); a text encoder with
         ``with_images=False``.
     every
         The stimuli, which share their images.
