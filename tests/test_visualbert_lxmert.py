@@ -17,6 +17,7 @@ from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.fusion import Mask
 from biaslib.models.lxmert import no_regions
 from biaslib.models.regions import FeatureFileError, RegionFeatures
+from biaslib.models.released import reader
 from plantedworld.models.regions import regions_of
 
 WIDTH = 67
@@ -177,16 +178,13 @@ def test_without_an_image_the_words_alone_are_read(pair):
     near(model.embed(TEXTS, nothing), [each[0][0] for each in found])
 
 
-def test_lxmert_has_a_visual_stream_and_visualbert_has_not(networks):
+def test_the_states_of_lxmerts_streams_are_joined_as_released(networks):
     images = regions()
     network, folder = networks["lxmert"]
-    model = models.load("lxmert", checkpoint=folder, device="cpu")
-    both = model.embed(TEXTS, images, stream="both")
+    model = reader(models.load("lxmert", checkpoint=folder, device="cpu"))
+    both = model.embed(TEXTS, images)
     rows = [direct_lxmert(network, text, images[i]) for i, text in enumerate(TEXTS)]
     near(both, [torch.cat([text[0], vision]) for text, vision, *_ in rows])
-    model = models.load("visualbert", checkpoint=networks["visualbert"][1], device="cpu")
-    with pytest.raises(ValueError, match="visualbert has one stream; use stream='text'"):
-        model.embed(TEXTS, images, stream="both")
 
 
 def test_any_number_of_regions_that_are_not_there_is_no_image_for_lxmert(networks):

@@ -31,7 +31,7 @@ class ContrastiveEncoder:
         compare captions by a softmax.
     prepare
         A picture, uint8 (height, width, 3) -> what the model takes of it, made by worker
-        processes; None leaves pictures as they are.
+        processes.
     token_counts
         Texts -> the tokens of each, (n,), which puts texts of like length together, and raises an
         error if a text is longer than the model takes.
@@ -49,14 +49,14 @@ class ContrastiveEncoder:
         name: str,
         revision: str,
         *,
-        bias: float = 0.0,
-        prepare: Callable | None = None,
-        token_counts: Callable | None = None,
-        device: str = "cpu",
+        bias: float,
+        prepare: Callable,
+        token_counts: Callable,
+        device: str,
     ) -> None:
         self.encode_batch_of_texts = encode_batch_of_texts
         self.encode_batch_of_images = encode_batch_of_images
-        self.prepare, self.token_counts = prepare or np.asarray, token_counts
+        self.prepare, self.token_counts = prepare, token_counts
         self.scale, self.bias = scale, bias
         self.name, self.revision = name, revision
         self.device = device
@@ -84,7 +84,7 @@ class ContrastiveEncoder:
         texts = list(texts)
         if not texts:
             raise ValueError("there are no texts to encode: the set is empty")
-        lengths = self.token_counts(texts) if self.token_counts else np.ones(len(texts))
+        lengths = self.token_counts(texts)
 
         def run(rows: np.ndarray) -> np.ndarray:
             batch = [texts[row] for row in rows]

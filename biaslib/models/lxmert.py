@@ -41,8 +41,6 @@ class Lxmert(RegionModel):
         As of :class:`biaslib.models.fusion.FusionModel`.
     """
 
-    has_two_streams = True
-
     def __init__(self, network, tokenizer, name: str, revision: str, device: str):
         width = network.config.visual_feat_dim
         super().__init__(network, tokenizer, name, revision, device, width)

@@ -48,8 +48,6 @@ class Vilbert(RegionModel):
         The number of the 12-in-1 model's task.
     """
 
-    has_two_streams = True
-
     def __init__(
         self, network, tokenizer, name: str, revision: str, device: str, task: int = RETRIEVAL
     ):

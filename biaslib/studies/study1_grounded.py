@@ -225,7 +225,7 @@ def embed(
     variant
         One of :data:`VARIANTS`.
     **options
-        Passed on to the model's ``embed``, such as ``stream="both"``; ``released`` takes none.
+        Passed on to the model's ``embed``; ``released`` takes none.
 
     Raises
     ------
