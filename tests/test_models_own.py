@@ -31,20 +31,20 @@ def hub(official, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("name", "read_as", "images", "regions"),
+    ("name", "read_as", "images"),
     [
-        ("bert", "bert", False, False),
-        ("clip", "clip", True, False),
-        ("open_clip", "open-clip", True, False),
-        ("flava", "flava", True, False),
-        ("vilt", "vilt", True, False),
-        ("lxmert", "lxmert", True, True),
-        ("visualbert", "visualbert", True, True),
+        ("bert", "bert", False),
+        ("clip", "clip", True),
+        ("open_clip", "open-clip", True),
+        ("flava", "flava", True),
+        ("vilt", "vilt", True),
+        ("lxmert", "lxmert", True),
+        ("visualbert", "visualbert", True),
     ],
 )
-def test_a_planted_folder_is_read_by_its_family(name, read_as, images, regions):
+def test_a_planted_folder_is_read_by_its_family(name, read_as, images):
     found = own.load_own(checkpoint(name, 3, 0), device="cpu")
-    assert (found.registered, found.takes_images, found.takes_regions) == (read_as, images, regions)
+    assert (found.registered, found.takes_images) == (read_as, images)
     named = models.load(read_as, profile="planted", dose=3, seed=0, device="cpu")
     assert found.model.revision == named.revision
 

@@ -41,11 +41,6 @@ class OwnModel:
         """Whether the model sees at all."""
         return REGISTRY[self.registered].takes_images
 
-    @property
-    def takes_regions(self) -> bool:
-        """Whether it reads the regions of a detector instead of pictures."""
-        return REGISTRY[self.registered].takes_regions
-
 
 def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | Path | None]:
     """Return the registered name that reads a model, and what to load it from.

@@ -212,7 +212,7 @@ def embed(
     Parameters
     ----------
     model
-        A :class:`biaslib.models.capabilities.GroundedEncoder`; a text encoder with
+        One that embeds texts with images (:mod:`biaslib.models.capabilities`); a text encoder with
         ``with_images=False``.
     every
         The stimuli, which share their images.
@@ -225,7 +225,7 @@ def embed(
     variant
         One of :data:`VARIANTS`.
     **options
-        Passed on to the model's ``embed``, such as ``stream="both"``; ``released`` takes none.
+        Passed on to the model's ``embed``; ``released`` takes none.
 
     Raises
     ------
