@@ -31,9 +31,10 @@ _NUMBER = {
     *("reason", "unit", "measure", "chapter"),
 }
 _MAY = {"printed", "wanted"}
+_CLAIM_MAY = {"check"}
 _FILE = {"paper": str, "needs": dict, "questions": dict}
 _FILE |= dict.fromkeys(("numbers", "claims", "limits"), list)
-_TYPES: dict[str, type] = dict.fromkeys(("needs", "tables"), list)
+_TYPES: dict[str, type] = {"needs": list, "tables": list, "check": dict}
 _TYPES |= dict.fromkeys(("id", "place", "quotation", "claim", "population", "predicate"), str)
 _TYPES |= dict.fromkeys(("kind", "column", "reason", "stem", "says"), str)
 _CLAIM = {
@@ -53,8 +54,9 @@ def check_contracts(found: Mapping[str, Any], source: str, text: str | None = No
     ----------
     found
         *paper*, *needs* (a sentence by key), *numbers* (see :class:`biaslib.ledger.Family`),
-        *claims*, *limits*, what the authors say of their own, and *questions*: which numbers an
-        erratum of :func:`biaslib.published.errata` is about, as patterns of ids.
+        *claims*, with the rule of ``_claims_<paper>.py`` that checks each and its settings,
+        *limits*, what the authors say of their own, and *questions*: which numbers an erratum of
+        :func:`biaslib.published.errata` is about, as patterns of ids.
     source
         The file's name, for messages.
     text
@@ -88,7 +90,7 @@ def check_contracts(found: Mapping[str, Any], source: str, text: str | None = No
         _need_types(f"{source}: a contract", each, _TYPES)
         claim = "quotation" in each
         where = f"{source}: {each.get('id', 'a contract without an id')}"
-        _need_keys(where, each, _CLAIM if claim else _NUMBER, set() if claim else _MAY)
+        _need_keys(where, each, _CLAIM if claim else _NUMBER, _CLAIM_MAY if claim else _MAY)
         key = (each["id"], tuple(each["tables"]) if not claim else ())
         if key in seen:
             raise LedgerError(f"{where} is there twice: give one of the two another id")
@@ -141,6 +143,8 @@ def _check_claim(where: str, each: Mapping[str, Any], spelt: str | None) -> None
             raise LedgerError(f"{where}: its {name} is empty")
     if each["thresholds"] not in THRESHOLDS:
         raise LedgerError(f"{where}: thresholds are of {each['thresholds']!r}, not {THRESHOLDS}")
+    if "rule" not in each.get("check", {"rule": ""}):
+        raise LedgerError(f"{where}: its check names no rule")
     _check_quotation(where, each["quotation"], spelt)
 
 
@@ -190,6 +194,11 @@ def limits(paper: str | None = None) -> pandas.DataFrame:
         for each in _of(name)["limits"]
     ]
     return pandas.DataFrame(rows)
+
+
+def named_checks(paper: str) -> dict[str, dict[str, Any]]:
+    """Return, by the claims' ids, the rule that checks each and its settings."""
+    return {each["id"]: each["check"] for each in _of(paper)["claims"] if "check" in each}
 
 
 def _of(paper: str) -> dict[str, Any]:
