@@ -11,10 +11,10 @@ import pandas
 
 from biaslib import inference
 from biaslib.ledger._evidence import Evidence, Finding, Mean, NoEvidenceError, answer, mean_over
+from biaslib.ledger._runs import MODELS as NAMES
 
-MODELS = ("VisualBERT", "ViLBERT", "LXMERT", "VL-BERT")
+MODELS = tuple(NAMES.values())
 MASKED = MODELS[1:]
-NAMES = dict(zip(MODELS, ("visualbert", "vilbert", "lxmert", "vl-bert"), strict=True))
 LEVELS = ("W", "S", "C")
 TESTS, ENTRIES = 13, 17
 EFFECTS, COUNTS, IMAGES = (
@@ -110,13 +110,11 @@ def _by_model(evidence: Evidence, experiment: int, by: str = "model") -> pandas.
 def _alone(evidence: Evidence) -> pandas.DataFrame:
     """Return how much larger \\|d\\| is with images than that of BERT without: *more*, *test*."""
     text = evidence.scores_of(model="bert", images="without", experiment=1, masking="none")
-    seen = evidence.scores_of(
-        model=list(NAMES.values()), images="with", experiment=1, masking="none"
-    )
+    seen = evidence.scores_of(model=list(NAMES), images="with", experiment=1, masking="none")
     seen = seen[seen["domain"] != "in domain"] if "domain" in seen else seen
     both = seen.merge(text, on=["test", "level"], suffixes=("", " text"))
     more = both["value"].abs() - both["value text"].abs()
-    table = both.assign(more=more, model=both["model"].map({v: k for k, v in NAMES.items()}))
+    table = both.assign(more=more, model=both["model"].map(NAMES))
     return _complete(table, tests=1)
 
 
@@ -595,7 +593,7 @@ def how_many_tests(evidence: Evidence) -> Finding:
 
 
 def against_text(evidence: Evidence, least: float, most: float = np.inf) -> Finding:
-    """\\|d\\| less that of BERT without images lies in a range with its interval, for most models."""
+    """\\|d\\| less BERT's without images lies in a range with its interval, for most models."""
     rows = _alone(evidence)
     means = _means(rows, rows["more"])
     held = _most(mean.low > least and mean.high < most for mean in means.values())
