@@ -11,7 +11,7 @@ from scipy import stats
 
 import plantedworld
 from biaslib import datasets, stimuli
-from biaslib.ledger._claims_srinivasan2021 import CHECKS
+from biaslib.ledger import CHECKS
 from biaslib.ledger._evidence import Evidence
 from biaslib.models import region_files
 from biaslib.models.images import Pictures, pictures

@@ -23,6 +23,7 @@ import pyarrow.parquet
 import torch
 from PIL import Image
 from safetensors.numpy import load_file, save_file
+from support import table_schemas
 
 from biaslib import datasets, published, stimuli
 from biaslib.datasets import captions, ross2021, vlstereoset
@@ -589,7 +590,7 @@ def write_table(folder: Path) -> Path:
 
 
 def read_published(path: Path) -> list:
-    return published.read_table(path).to_numpy().tolist()
+    return table_schemas.read_table(path).to_numpy().tolist()
 
 
 TABLE_DAMAGES: dict[str, Damage] = of_table(
