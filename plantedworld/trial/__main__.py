@@ -40,9 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--folder", type=Path, default=FOLDER, help="for checkpoints and scores")
     command.add_argument("--processes", type=int, default=2, help="how many models at once")
     command.add_argument("--minutes", type=float, help="begin no further model after these")
-    commands.add_parser(
-        "judge", help="print the verdicts on what was collected, and keep them"
-    )
+    commands.add_parser("judge", help="print the verdicts on what was collected, and keep them")
     return parser
 
 
