@@ -602,7 +602,7 @@ def test_a_gated_name_without_a_token_says_what_to_do(monkeypatch):
 
 
 def test_a_plan_counts_texts_pictures_and_bytes_without_loading_a_model(monkeypatch):
-    monkeypatch.setattr("biaslib.models.own.load", None)
+    monkeypatch.setattr("biaslib.models.own.load_identified", None)
     found = study.plan(checkpoint("clip", 3, 0), "planted", "cpu", speed=1e9)
     assert found.parts["part"].tolist() == ["portraits by word", "captions by cosine"]
     files = sum(path.stat().st_size for path in checkpoint("clip", 3, 0).glob("*.safetensors"))
