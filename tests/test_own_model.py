@@ -733,6 +733,7 @@ def test_the_command_says_in_a_line_what_is_wrong(capsys, tmp_path):
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 HUB_NAMES = {"siglip": "google/siglip-base-patch16-224", "llava": "llava-hf/llava-tiny"}
+NEVER_AUDITED = "llava-hf/llava-other"
 RUN = {
     "siglip": ["portraits by word"],
     "llava": ["masked words, caption alone", "portraits by word, matching"],
@@ -745,6 +746,7 @@ def hub(tmp_path_factory):
     official = tmp_path_factory.mktemp("official")
     repositories.build("siglip", official)
     generative_models.build("llava", official / HUB_NAMES["llava"])
+    generative_models.build("llava", official / NEVER_AUDITED)
     scratch = tmp_path_factory.mktemp("scratch")
     with instead_of_the_real_one(official, scratch) as running:
         yield running
@@ -788,11 +790,14 @@ def test_a_newcomer_audits_a_model_of_the_hub_with_the_command_of_the_readme(
     assert set(scores.loc[scores["study"] == "hamidieh2023", "level"]) == {"gender", "age"}
     assert HUB_NAMES[kind] in saved["report.html"]
     assert "| gender | women | 5 | 5 |" in saved["report.md"]
+    asked = len(hub.requests)
+    assert study.plan(HUB_NAMES[kind], "paper", "cpu", data=people, speed=1e9).download == 0
+    assert len(hub.requests) == asked
 
 
 def test_a_plan_for_a_name_of_the_hub_asks_for_its_settings_alone(hub, people):
     before = len(hub.requests)
-    planned = study.plan(HUB_NAMES["llava"], "paper", "cpu", data=people, speed=1e9)
+    planned = study.plan(NEVER_AUDITED, "paper", "cpu", data=people, speed=1e9)
     files = [path.rpartition("/")[2] for _, path, _ in hub.requests[before:] if "/resolve/" in path]
     assert set(files) == {"config.json"}
     assert planned.parts["part"].tolist() == [_counting.CHECK, *RUN["llava"]]

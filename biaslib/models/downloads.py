@@ -18,7 +18,7 @@ from pathlib import Path
 
 from biaslib.runtime import ChecksumError, DownloadError, Lock, download, file_sha256
 
-__all__ = ["by_hand", "cache_folder", "fetch", "listed_bytes", "settings_of"]
+__all__ = ["by_hand", "cache_folder", "fetch", "kept", "listed_bytes", "settings_of"]
 
 TOKENIZERS = (
     "tokenizer.json",
@@ -325,6 +325,20 @@ def _listed(file) -> _Listed:
 
 def _endpoint() -> str:
     return os.environ.get("HF_ENDPOINT", SITE).rstrip("/")
+
+
+def kept(name: str, revision: str = "") -> Path | None:
+    """Return the folder of a repository of the hub that is on this disk already; None if it is not.
+
+    Examples
+    --------
+    >>> kept("owner/never-downloaded")
+    """
+    repository, root = _Repository(name, (*OPEN_CLIP_WEIGHTS, *WEIGHTS)), cache_folder()
+    by_hand = repository.folder(root) / BY_HAND
+    if by_hand.is_dir():
+        return by_hand
+    return _kept(repository, revision or Lock(None).revision(repository.source) or "", root)
 
 
 def listed_bytes(name: str, revision: str = "") -> int:

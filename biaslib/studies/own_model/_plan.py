@@ -15,7 +15,7 @@ import pandas
 
 from biaslib import models, runtime
 from biaslib.models._registry import repository
-from biaslib.models.downloads import listed_bytes, settings_of
+from biaslib.models.downloads import kept, listed_bytes, settings_of
 from biaslib.models.own import identify
 from biaslib.studies.own_model import _counting as counting
 from biaslib.studies.own_model._audit import chosen_data, chosen_parts
@@ -186,6 +186,7 @@ def plan(
     """
     chosen, place = runtime.profile(profile), runtime.device(device)
     stimuli, folder = chosen_data(data, chosen)
+    given = _on_this_disk(given, chosen)
     registered, told = _family(given, chosen)
     weights, stored, download = weights_of(given, chosen)
     parameters = weights / (told or stored)
@@ -201,17 +202,33 @@ def plan(
     return Plan(*sizes, place, numbers, asked, read, seconds)
 
 
+def _on_this_disk(given: str | Path, profile: str) -> str | Path:
+    """Return the folder of a name of the hub that was downloaded before; else what was given."""
+    if _is_here(given) or profile == "planted":
+        return given
+    return kept(*_address(given)) or given
+
+
+def _is_here(given: str | Path) -> bool:
+    """Tell whether what is given is a folder or a registered name, and none of the hub."""
+    return Path(given).is_dir() or str(given) in models.REGISTRY
+
+
+def _address(given: str | Path) -> tuple[str, str]:
+    """Return the repository of the hub that is meant, and its revision, empty if none is named."""
+    name, _, revision = str(given).partition("@")
+    return repository(models.REGISTRY["open-clip"], name), revision
+
+
 def _family(given: str | Path, profile: str) -> tuple[str, int]:
     """Return the registered name whose family reads a model, and the bytes of a number of weights.
 
     These are 0 where no settings were asked the hub for.
     """
-    if Path(given).is_dir() or str(given) in models.REGISTRY or profile == "planted":
+    if _is_here(given) or profile == "planted":
         return identify(given, profile)[0], 0
-    name, _, revision = str(given).partition("@")
-    address = repository(models.REGISTRY["open-clip"], name)
     with tempfile.TemporaryDirectory() as folder:
-        settings_of(address, revision, Path(folder))
+        settings_of(*_address(given), Path(folder))
         return identify(folder, profile)[0], _stored(Path(folder))
 
 
@@ -225,9 +242,7 @@ def weights_of(given: str | Path, profile: str) -> tuple[int, int, int]:
         entry = models.REGISTRY[str(given)]
         weights = int(entry.parameters) * 4
         return weights, 4, weights if profile == "paper" else 0
-    name, _, revision = str(given).partition("@")
-    address = repository(models.REGISTRY["open-clip"], name)
-    size = listed_bytes(address, revision) if profile == "paper" else 0
+    size = listed_bytes(*_address(given)) if profile == "paper" else 0
     return size, 4, size
 
 
