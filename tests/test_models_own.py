@@ -16,6 +16,9 @@ from plantedworld.models.checkpoints import checkpoint
 
 TEXT = ["the nurse is here"]
 
+CALLED = {"google/siglip-base-patch16-224": "siglip", "FacebookAI/roberta-base": "roberta"}
+"""Of a kind that the family which reads them reads beside its own."""
+
 
 @pytest.fixture(scope="module")
 def official(tmp_path_factory):
@@ -65,6 +68,7 @@ def test_a_planted_folder_is_read_by_its_family(name, read_as, images):
 def test_a_name_of_the_hub_is_read_by_its_family(hub, given, read_as):
     found = own.load_own(given, profile="paper", device="cpu")
     assert (found.given, found.registered) == (given, read_as)
+    assert found.model.name == CALLED.get(given, read_as)
     if read_as in ("clip", "open-clip"):
         assert found.model.encode_text(TEXT).shape[0] == 1
     else:

@@ -9,7 +9,7 @@ from typing import Any
 
 from biaslib import runtime
 from biaslib.models import _checkpoints
-from biaslib.models._registry import REGISTRY, load, repository
+from biaslib.models._registry import REGISTRY, load_identified, repository
 from biaslib.models.errors import CheckpointError
 
 __all__ = ["OwnModel", "identify", "load_own"]
@@ -148,6 +148,6 @@ def load_own(given: str | Path, profile: str | None = None, device: str | None =
     False
     """
     registered, checkpoint = identify(given, profile)
-    model = load(registered, profile=profile, checkpoint=checkpoint, device=device)
+    model = load_identified(registered, checkpoint, profile, device)
     named = Path(given).resolve().name if isinstance(checkpoint, Path) else str(given)
     return OwnModel(named, registered, model, checkpoint)
