@@ -24,6 +24,7 @@ NAMES = (
     "bootstrap",
     "encoders",
     "overhead",
+    "audit",
     "kills",
     "detector",
     "captions",

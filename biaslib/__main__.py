@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return 0, or 1 with one clear line about what is wrong."""
     options = parser().parse_args(arguments)
     from biaslib import report, runtime
+    from biaslib.models.own import load_own
     from biaslib.report import own_model as plots
     from biaslib.studies import own_model as study
 
@@ -42,10 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         planned = study.plan(options.model, profile, options.device, folder or data, options.parts)
         print(planned)
         planned.require_fit()
-        if options.dry_run:
+        if options.dry_run and planned.download:
             return 0
         settings = {"device": options.device, "data": folder or data, "parts": options.parts}
-        found = study.audit(options.model, profile, **settings)
+        own = load_own(options.model, profile, options.device)
+        print(planned.timed(own.model).time)
+        if options.dry_run:
+            return 0
+        found = study.audit(own, profile, **settings)
         other = study.audit(options.compare, profile, **settings) if options.compare else None
         compared = None if other is None else study.compare(found, other)
     except (ValueError, OSError, ImportError, LookupError, RuntimeError) as error:

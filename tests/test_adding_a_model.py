@@ -81,7 +81,7 @@ def test_it_is_listed_found_by_its_files_and_asked_for_what_it_can_do(entry, fol
     table = models.available().set_index("name")
     assert table.loc["blip", "capabilities"] == "match images and texts"
     own = load_own(folder, device="cpu")
-    assert (own.registered, own.takes_images, own.takes_regions) == ("blip", True, False)
+    assert (own.registered, own.takes_images) == ("blip", True)
     can.require(own.model, can.MATCH)
     with pytest.raises(can.CapabilityError, match=r"blip cannot embed texts with images\. Its"):
         own.model.embed(["the woman"], small_models.pictures(1))

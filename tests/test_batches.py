@@ -7,8 +7,6 @@ import torch
 from biaslib import models, runtime
 from biaslib.models import _batches
 from biaslib.models._batches import (
-    autocast,
-    last_plan,
     precision,
     rows_that_fit,
     run_in_batches,
@@ -64,12 +62,6 @@ def test_a_batch_that_finds_no_memory_is_halved_and_the_size_kept(error):
     assert found[:, 1].tolist() == [row**2 for row in range(7)]
     assert model.tried == [6, 3, *[1] * 7]
     assert len(caught) == 1
-    assert str(last_plan()) == "7 rows, 1 a batch (6 did not fit in memory)"
-
-
-def test_the_plan_of_a_run_that_fits_is_recorded_without_a_warning():
-    run_in_batches(LENGTHS, Memory(9, None), 3, "words")
-    assert last_plan() == _batches.Plan("words", rows=7, asked=3, used=3)
 
 
 def test_what_did_not_fit_is_in_the_stamp_whatever_runs_after_it():
@@ -180,6 +172,6 @@ def test_convolutions_on_cuda_keep_to_single_precision(monkeypatch):
 
 def test_half_precision_off_cuda_and_unknown_precisions_are_refused():
     with pytest.raises(ValueError, match="bfloat16 is for CUDA devices; on cpu use"):
-        autocast("cpu", "bfloat16")
+        precision("cpu", "bfloat16")
     with pytest.raises(UnknownNameError, match="Did you mean 'bfloat16'"):
         precision("cuda", "bfloat")

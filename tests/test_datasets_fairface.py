@@ -42,7 +42,8 @@ def test_the_authors_folders_are_read(released):
     assert people.loc[0, ["file", "age", "split", "crop", "row"]].tolist() == [
         "train/1.jpg", "0-2", "train", "0.25", -1,
     ]  # fmt: skip
-    assert datasets.fairface_images(people)[3] == str(released / "train" / "4.jpg")
+    images = fairface.FairFaceImages(people)
+    assert images.part([3]).name(0) == str(released / "train" / "4.jpg")
     assert people["sha256"].str.len().unique().tolist() == [64]
     assert len(datasets.read_fairface(released, "validation")) == 14
     assert fairface.SPLITS == {"train": 86_744, "validation": 10_954}
@@ -64,7 +65,7 @@ def test_the_hubs_files_hold_the_same_pictures_and_labels(hub, released):
     assert people["file"].is_unique
     expected = sample.people(2)
     assert people[["gender", "race", "age"]].equals(expected[["gender", "race", "age"]])
-    images = datasets.fairface_images(people.iloc[[27, 3, 14]])
+    images = fairface.FairFaceImages(people).part([27, 3, 14])
     for row, image in zip([27, 3, 14], images, strict=True):
         difference = np.asarray(image).astype(int) - expected["picture"][row]
         assert np.abs(difference).mean() < 6  # JPEG

@@ -149,13 +149,6 @@ def test_the_lock_file_records_what_was_seen_first(hub):
     assert len(entry["date"]) == 10
 
 
-def test_the_lock_file_goes_into_the_stamp(hub):
-    folder = fetch(BERT)
-    stamp = runtime.start("planted").record(weights=Lock().stamp()).as_dict()["Weights"]
-    assert f"{BERT.source}: {folder.name[:12]}, 5 files, largest with sha256" in stamp
-    assert file_sha256(folder / "model.safetensors")[:12] in stamp
-
-
 def test_the_second_time_nothing_is_asked_of_the_network(hub):
     folder = fetch(BERT)
     hub.requests.clear()

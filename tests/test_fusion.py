@@ -5,7 +5,6 @@ import pytest
 import torch
 from support import small_models
 
-from biaslib.models import _batches
 from biaslib.models._tokens import tokenized
 from biaslib.models.capabilities import MATCH, CapabilityError
 from biaslib.models.fusion import FusionModel, Mask, Output
@@ -40,8 +39,6 @@ class Listed(FusionModel):
     The state of a token is its number, its place, the text's length and the image's number; the
     logits of words are linear in it. The image is a number.
     """
-
-    has_two_streams = True
 
     def __init__(self):
         super().__init__(Network(), TOKENIZER, "listed", "by hand", "cpu")
@@ -159,20 +156,6 @@ def test_masks_move_the_place_that_is_read(model):
     assert model.embed(texts, mask=mask, **options).tolist() == [[MASK, 8, 11, 3]]
 
 
-def test_both_streams_are_joined_as_the_released_code_does(model):
-    one = model.embed(["the man.", "nurse"], [2.0, 4.0])
-    both = model.embed(["the man.", "nurse"], [2.0, 4.0], stream="both")
-    assert np.array_equal(both, np.column_stack([one, [2.0, 4.0]]))
-    words = {"level": "contextual", "words": ["man", "nurse"]}
-    one = model.embed(["the man.", "nurse"], [2.0, 4.0], **words)
-    assert np.array_equal(
-        model.embed(["the man.", "nurse"], [2.0, 4.0], stream="both", **words), one
-    )
-    model.has_two_streams = False
-    with pytest.raises(ValueError, match="has one stream; use stream='text'"):
-        model.embed(["the man."], [2.0], stream="both")
-
-
 # Masked words
 
 
@@ -268,7 +251,6 @@ def test_a_batch_that_finds_no_memory_is_halved(model, monkeypatch):
     with pytest.warns(UserWarning, match="did not fit in memory; went on with 2"):
         found = model.embed(texts, [1.0, 2.0, 3.0, 4.0, 5.0])
     assert np.array_equal(found, expected)
-    assert _batches.last_plan().used == 2
 
 
 # Bad input
@@ -287,7 +269,6 @@ def test_bad_input_is_named(model):
         ),
         (lambda: model.embed(["zebra"]), ValueError, "does not know: zebra"),
         (lambda: model.embed(["nurse"], level="wrd"), UnknownNameError, "word"),
-        (lambda: model.embed(["nurse"], stream="vision"), UnknownNameError, "stream"),
         (lambda: model.embed(["nurse"], level="contextual"), ValueError, "needs the word"),
         (lambda: model.mask_log_prob(["the man."], ["old"]), ValueError, r"one \[MASK\]"),
         (lambda: model.mask_log_prob(["[MASK]"], ["zebra"]), ValueError, "zebra"),

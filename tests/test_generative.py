@@ -210,7 +210,9 @@ def test_a_cloze_is_the_end_of_a_completed_sentence(model, plain):
 
 def test_the_files_tell_the_kind_and_study_4_asks_it(folders, name, model):
     assert identify(folders[name]) == ("smolvlm", folders[name])
-    can.require(load_own(folders[name], device="cpu").model, can.MATCH, can.LIKELIHOOD)
+    own = load_own(folders[name], device="cpu")
+    can.require(own.model, can.MATCH, can.LIKELIHOOD)
+    assert own.model.name == model.name == name
     found = study4_captions.caption_scores(model, "matching", pictures(), CAPTIONS)
     np.testing.assert_allclose(found, model.log_likelihood(pictures(), CAPTIONS).mean, atol=1e-6)
 
@@ -233,7 +235,7 @@ def test_answers_of_other_scores_and_prompts_are_stored_apart(folders):
         ([["a man"]], "1 rows of captions need as many images, and here are 2"),
         ([["a man"], ["a man", "a woman"]], "every image needs the same number of captions"),
         ([["a man"], [" "]], "a caption is empty"),
-        ([["a man"], ["a man " * 600]], "tokens with prompt and picture, and smolvlm takes 1,024"),
+        ([["a man"], ["a man " * 600]], "tokens with prompt and picture, and llava takes 1,024"),
     ],
 )
 def test_bad_captions_are_refused(folders, texts, told):
@@ -264,7 +266,7 @@ def test_a_network_that_ignores_pictures_is_refused(tmp_path):
         key: each * 0 if "multi_modal_projector" in key else each for key, each in weights.items()
     }
     save_file(blind, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(CheckpointError, match="smolvlm says the same whatever the picture"):
+    with pytest.raises(CheckpointError, match="llava says the same whatever the picture"):
         models.load(str(folder), device="cpu")
 
 

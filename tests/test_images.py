@@ -334,14 +334,27 @@ def test_what_workers_are_given_can_be_pickled(tmp_path):
 
 def test_a_batch_that_failed_gets_its_images_again():
     made = []
-    images = (made.append(row) or row * 10 for row in [4, 2, 0, 1, 3])
-    ahead = Ahead(images, [4, 2, 0, 1, 3])
+    images = pictures([np.full((1, 1, 3), value, np.uint8) for value in range(5)])
+
+    def prepare(picture):
+        made.append(int(picture.max()))
+        return 10 * made[-1]
+
+    ahead = Ahead(images, prepare, np.array([4, 2, 0, 1, 3]))
     assert ahead([4, 2, 0, 1]) == [40, 20, 0, 10]
     assert ahead([4, 2]) == [40, 20]
     assert ahead([0, 1]) == [0, 10]
     assert ahead([3]) == [30]
     assert made == [4, 2, 0, 1, 3]
-    assert list(ahead.kept) == [3]
+
+
+def test_two_batches_of_pictures_are_kept_and_older_ones_are_made_again():
+    images = pictures([np.full((1, 1, 3), value, np.uint8) for value in range(6)])
+    ahead = Ahead(images, lambda picture: int(picture.max()), np.arange(6))
+    for rows in ([0, 1], [2, 3], [4, 5]):
+        assert ahead(rows) == rows
+    assert list(ahead.kept) == [2, 3, 4, 5]
+    assert ahead([0, 5]) == [0, 5]
 
 
 class Noted:

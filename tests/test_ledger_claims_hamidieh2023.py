@@ -9,9 +9,11 @@ import pytest
 
 from biaslib import stimuli
 from biaslib.ledger import _verdicts
-from biaslib.ledger._claims_hamidieh2023 import CHECKS, RACES, TYPES
+from biaslib.ledger._claims_hamidieh2023 import RACES, TYPES
 from biaslib.ledger._evidence import Evidence, NoEvidenceError, NoIntervalError
 from biaslib.published._tables import _file
+
+CHECKS = _verdicts.checks("hamidieh2023")
 
 DATA = Path(__file__).parents[1] / "biaslib" / "ledger" / "data"
 CASC, TAXONOMY, PRONOUNS = (f"hamidieh2023_{s}" for s in ("casc", "taxonomy", "laion_pronouns"))

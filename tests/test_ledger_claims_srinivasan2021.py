@@ -7,10 +7,13 @@ import numpy as np
 import pandas
 import pytest
 
-from biaslib.ledger._claims_srinivasan2021 import CHECKS, ENTITIES
+from biaslib.ledger._claims_srinivasan2021 import ENTITIES
 from biaslib.ledger._contracts import DATA
 from biaslib.ledger._evidence import Evidence, NoEvidenceError
+from biaslib.ledger._verdicts import checks
 from biaslib.published._tables import _file
+
+CHECKS = checks("srinivasan2021")
 
 STEMS = ("srinivasan2021_methodology", "srinivasan2021_case_study")
 STEREOTYPES = dict(zip(ENTITIES, ("women", "men") * 2 + ("women", "men"), strict=True))

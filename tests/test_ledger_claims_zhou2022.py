@@ -5,10 +5,13 @@ import json
 import pandas
 import pytest
 
-from biaslib.ledger._claims_zhou2022 import CATEGORIES, CHECKS, MODELS
+from biaslib.ledger._claims_zhou2022 import CATEGORIES, MODELS
 from biaslib.ledger._contracts import DATA
 from biaslib.ledger._evidence import Evidence, NoEvidenceError
+from biaslib.ledger._verdicts import checks
 from biaslib.published._tables import _file
+
+CHECKS = checks("zhou2022")
 
 STEMS = ("zhou2022_images", "zhou2022_models", "zhou2022_scores")
 

@@ -80,7 +80,7 @@ def test_each_row_alone(name):
 @pytest.mark.parametrize("name", ["vlbert", "vilbert", "albef", "volta_ctrl_vilbert"])
 def test_another_norm_would_be_noticed(name):
     """The fixtures tell a layer norm with 1e-5 from one with 1e-12."""
-    network = golden.MODULES[name].load_official(golden.weights(name), golden.config(name))
+    network = golden.loaded(name, golden.weights(name))
     for module in network.modules():
         if hasattr(module, "eps"):
             module.eps = 1e-5

@@ -3,19 +3,24 @@
 import base64
 import dataclasses
 import gzip
+import itertools
 import json
 import re
 import shutil
+import subprocess
+import sys
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
 from PIL import Image
 from support import generative_models, repositories
+from support.hub import instead_of_the_real_one
 
 from biaslib import __main__ as command_line
-from biaslib import inference, report, runtime, stimuli
+from biaslib import inference, models, report, runtime, stimuli
 from biaslib.datasets import DataError
 from biaslib.models.errors import CapabilityError, CheckpointError
 from biaslib.models.own import OwnModel, load_own
@@ -23,7 +28,7 @@ from biaslib.report import own_model as plots
 from biaslib.studies import own_model as study
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study3_clip_audit, study4_captions
-from biaslib.studies.own_model import _parts, _plan
+from biaslib.studies.own_model import _counting, _grounding, _nulls, _parts, _plan
 from biaslib.studies.scores import COLUMNS
 from plantedworld.inputs import study1_grounded as planted
 from plantedworld.models.checkpoints import checkpoint
@@ -392,13 +397,13 @@ def test_a_part_that_fails_does_not_take_the_others_with_it(clip, store, monkeyp
     }
 
     def raising(name):
-        def run(own, setting):
+        def ask(own, setting):
             raise errors[name]
 
-        return run
+        return ask
 
     parts = [
-        dataclasses.replace(part, run=raising(part.name)) if part.name in errors else part
+        dataclasses.replace(part, ask=raising(part.name)) if part.name in errors else part
         for part in study.PARTS
     ]
     monkeypatch.setattr(_parts, "PARTS", tuple(parts))
@@ -602,15 +607,76 @@ def test_a_gated_name_without_a_token_says_what_to_do(monkeypatch):
 
 
 def test_a_plan_counts_texts_pictures_and_bytes_without_loading_a_model(monkeypatch):
-    monkeypatch.setattr("biaslib.models.own.load", None)
+    monkeypatch.setattr("biaslib.models.own.load_identified", None)
     found = study.plan(checkpoint("clip", 3, 0), "planted", "cpu", speed=1e9)
-    assert found.parts["part"].tolist() == ["portraits by word", "captions by cosine"]
+    parts = [_counting.CHECK, "portraits by word", "captions by cosine"]
+    assert found.parts["part"].tolist() == parts
     files = sum(path.stat().st_size for path in checkpoint("clip", 3, 0).glob("*.safetensors"))
     assert found.parameters == files / 2  # float16 on disk
     assert found.download == 0
     assert found.parts.set_index("part").loc["portraits by word", "pictures"] == 300
     assert found.fits
     found.require_fit()
+
+
+class Tally:
+    """Answers at random, and counts texts, pictures and pairs of these."""
+
+    name, revision = "tally", "1"
+
+    def __init__(self, capabilities):
+        self.capabilities, self.rng = capabilities, np.random.default_rng(1)
+        self.read = dict.fromkeys(("texts", "pictures", "pairs"), 0)
+
+    def embed(self, texts, images=None, level="sentence", words=None):
+        self.read["texts" if images is None else "pairs"] += len(texts)
+        return self.rng.normal(size=(len(texts), 8))
+
+    def mask_log_prob(self, texts, candidates, images=None, **options):
+        each = len(candidates) if "give likelihoods of texts" in self.capabilities else 1
+        self.read["texts" if images is None else "pairs"] += len(texts) * each
+        return -self.rng.exponential(size=(len(texts), len(candidates)))
+
+    def encode_text(self, texts):
+        self.read["texts"] += len(texts)
+        return self.rng.normal(size=(len(texts), 8))
+
+    def encode_image(self, images):
+        self.read["pictures"] += len(images)
+        return self.rng.normal(size=(len(images), 8))
+
+    def match(self, images, texts):
+        self.read["pairs"] += sum(map(len, texts))
+        return self.rng.normal(size=(len(images), len(texts[0])))
+
+
+@pytest.mark.parametrize("name", ["clip", "vilt", "smolvlm", "bert"])
+def test_an_audit_reads_as_much_as_the_plan_counted(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(_grounding.Looking, "looks", True)
+    monkeypatch.setattr(_parts, "MATCHED_PER_CELL", 2)
+    monkeypatch.setattr(_nulls, "DRAWS", 99)
+    planned = study.plan(name, "planted", "cpu", speed=1e9)
+    tally = Tally(models.REGISTRY[name].capabilities)
+    store = runtime.Store(tmp_path)
+    found = study.audit(OwnModel("mine", name, tally), "planted", store=store, n_resamples=0)
+    refused = found.not_run[~found.not_run["reason"].str.startswith("the model does not")]
+    assert refused.empty, refused["reason"].tolist()
+    assert planned.parts[["texts", "pictures", "pairs"]].sum().to_dict() == tally.read
+    parts = [part for part in planned.parts["part"] if part != _counting.CHECK]
+    assert parts == found.scores["part"].unique().tolist()
+
+
+def test_minutes_are_measured_with_a_few_items_of_each_question(folder, monkeypatch):
+    planned = study.plan("clip", "planted", "cpu", data=folder, speed=1e9)
+    assert "an estimate" in planned.time
+    tally, ticks = Tally(models.REGISTRY["clip"].capabilities), itertools.count()
+    monkeypatch.setattr(_counting.time, "perf_counter", lambda: next(ticks))
+    timed = planned.timed(tally)  # a second for each call
+    read = planned.parts[["texts", "pictures", "pairs"]].sum()
+    assert (read["pictures"], read["pairs"]) == (24, 0)
+    assert tally.read == {"texts": 16, "pictures": 16, "pairs": 0}
+    assert timed.minutes == pytest.approx((read["texts"] + 24) / 8 / 60)
+    assert "measured with a few items" in timed.time
 
 
 def test_what_does_not_fit_is_refused_and_what_would_is_said(monkeypatch):
@@ -642,6 +708,7 @@ def test_the_command_says_what_it_would_take_and_stops(capsys, folder):
     said = capsys.readouterr().out
     assert said.index("women") < said.index("million parameters")
     assert "portraits by word" in said
+    assert said.index("an estimate") < said.index("measured with a few items")
 
 
 def test_the_command_writes_a_report(capsys, tmp_path, monkeypatch):
@@ -659,6 +726,85 @@ def test_the_command_says_in_a_line_what_is_wrong(capsys, tmp_path):
     error = capsys.readouterr().err
     assert error.startswith("FileNotFoundError: ")
     assert "has no labels.csv" in error
+
+
+# From the README alone: a name of the hub, and a folder of pictures
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+HUB_NAMES = {"siglip": "google/siglip-base-patch16-224", "llava": "llava-hf/llava-tiny"}
+NEVER_AUDITED = "llava-hf/llava-other"
+RUN = {
+    "siglip": ["portraits by word"],
+    "llava": ["masked words, caption alone", "portraits by word, matching"],
+}
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory):
+    """A hub with a dual encoder and a model that writes, both tiny and in the official formats."""
+    official = tmp_path_factory.mktemp("official")
+    repositories.build("siglip", official)
+    generative_models.build("llava", official / HUB_NAMES["llava"])
+    generative_models.build("llava", official / NEVER_AUDITED)
+    scratch = tmp_path_factory.mktemp("scratch")
+    with instead_of_the_real_one(official, scratch) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    """Ten people in a folder as the README describes it, with what each picture shows."""
+    place = tmp_path_factory.mktemp("newcomer") / "people"
+    place.mkdir()
+    (columns,) = re.findall(r"^file,.+$", README, re.MULTILINE)
+    rows = [f"{columns},caption"]
+    for at in range(10):
+        repositories.picture(at).save(place / f"{at}.png")
+        gender, age = ("women", "men")[at % 2], ("young", "old")[at // 5]
+        rows.append(f"{at}.png,p{at},{gender},{age},a picture of person number {at}")
+    (place / "labels.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return place
+
+
+@pytest.mark.parametrize("kind", HUB_NAMES)
+def test_a_newcomer_audits_a_model_of_the_hub_with_the_command_of_the_readme(
+    hub, people, kind, tmp_path
+):
+    (line,) = re.findall(r"^python (-m biaslib audit .+ --out my-audit)$", README, re.MULTILINE)
+    given = {"MODEL": HUB_NAMES[kind], "FOLDER": str(people), "my-audit": str(tmp_path / "out")}
+    command = [given.get(word, word) for word in line.split()]
+    process = subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=ROOT)
+    assert process.returncode == 0, process.stderr[-3000:]
+    said = process.stdout
+    assert said.index("women") < said.index("million parameters") < said.index("report.html")
+    saved = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").iterdir()}
+    assert sorted(saved) == ["provenance.json", "report.html", "report.md", "scores.csv"]
+    provenance = json.loads(saved["provenance.json"])
+    assert provenance["model"] == HUB_NAMES[kind]
+    assert hub.commit(HUB_NAMES[kind]) in provenance["revision"]
+    assert provenance["parts run"] == RUN[kind]
+    assert "of 5 swapped pairs" in " ".join(provenance["checks of grounding"])
+    scores = pandas.read_csv(tmp_path / "out" / "scores.csv", dtype={"kind": str})
+    assert set(scores["model"]) == {HUB_NAMES[kind]}
+    assert set(scores.loc[scores["study"] == "hamidieh2023", "level"]) == {"gender", "age"}
+    assert HUB_NAMES[kind] in saved["report.html"]
+    assert "| gender | women | 5 | 5 |" in saved["report.md"]
+    asked = len(hub.requests)
+    assert study.plan(HUB_NAMES[kind], "paper", "cpu", data=people, speed=1e9).download == 0
+    assert len(hub.requests) == asked
+
+
+def test_a_plan_for_a_name_of_the_hub_asks_for_its_settings_alone(hub, people):
+    before = len(hub.requests)
+    planned = study.plan(NEVER_AUDITED, "paper", "cpu", data=people, speed=1e9)
+    files = [path.rpartition("/")[2] for _, path, _ in hub.requests[before:] if "/resolve/" in path]
+    assert set(files) == {"config.json"}
+    assert planned.parts["part"].tolist() == [_counting.CHECK, *RUN["llava"]]
+    rows = planned.parts.set_index("part")
+    assert rows.loc[_counting.CHECK, "pairs"] == 10 * 2
+    assert rows.loc[RUN["llava"][1], "pairs"] % 10 == 0
+    assert planned.download > 0
 
 
 # Two models

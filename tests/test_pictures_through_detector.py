@@ -14,7 +14,7 @@ from support import repositories
 from support.hub import instead_of_the_real_one
 
 from biaslib import models
-from biaslib.models import _found_regions, detector
+from biaslib.models import _region_model, detector
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._networks import require_variant
 from biaslib.models.fusion import Mask
@@ -95,17 +95,17 @@ def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, 
             looked.extend(images.ids)
             return finder.regions(images, words)
 
-    first = _found_regions.found_regions(files[:2], Counted, store)
+    first = _region_model.found_regions(files[:2], Counted, store)
     moved = tmp_path / "moved.png"
     moved.write_bytes(files[1].read_bytes())
-    second = _found_regions.found_regions([files[2], moved, files[0], moved], Counted, store)
+    second = _region_model.found_regions([files[2], moved, files[0], moved], Counted, store)
     assert len(looked) == len(set(looked)) == 3
     for name, expected in regions.arrays().items():
         assert np.array_equal(getattr(first, name), expected[:2]), name
         assert np.array_equal(getattr(second, name), expected[[2, 1, 0, 1]]), name
     assert first.class_names == regions.class_names == tuple(repositories.CLASSES)
     Counted.revision = "another"
-    _found_regions.found_regions(files[:1], Counted, store)
+    _region_model.found_regions(files[:1], Counted, store)
     assert len(looked) == 4
 
 
@@ -117,9 +117,9 @@ def test_pictures_are_made_ahead_across_shards(finder, files, tmp_path, monkeypa
         return loaded(images, prepare, rows, **how)
 
     monkeypatch.setattr(detector, "loaded", noting)
-    monkeypatch.setattr(_found_regions, "SHARD", 2)
-    _found_regions.found_regions(files[:1], finder, Store(tmp_path))
-    _found_regions.found_regions(files, finder, Store(tmp_path))
+    monkeypatch.setattr(_region_model, "SHARD", 2)
+    _region_model.found_regions(files[:1], finder, Store(tmp_path))
+    _region_model.found_regions(files, finder, Store(tmp_path))
     assert asked == [("ReadAhead", [0], [0]), ("ReadAhead", [1, 2], [1, 2])]
 
 

@@ -230,7 +230,7 @@ def embedded():
 @pytest.mark.parametrize(("experiment", "key"), [(1, "union"), (2, "targ_specific")])
 def test_effect_sizes_and_p_values_are_those_of_the_released_code(experiment, key):
     effect, p = arrays("outputs")[f"statistics/{key}"]
-    (row,) = study.score_released(embedded(), experiment)
+    (row,) = study.score_released([(embedded(), experiment)])
     assert row["value"] == pytest.approx(effect, abs=1e-5)
     # Their 20,000 samples and our 100,000: within three standard errors of theirs.
     assert abs(row["p_value"] - p) < 3 * np.sqrt(p / 20_000)
@@ -240,7 +240,7 @@ def test_effect_sizes_and_p_values_are_those_of_the_released_code(experiment, ke
 
 def test_experiment_3_has_two_signed_halves_and_a_p_value_of_1():
     x, p_x, y, p_y = arrays("outputs")["statistics/intra_targ"]
-    rows = study.score_released(embedded(), 3)
+    rows = study.score_released([(embedded(), 3)])
     assert [row["statistic"] for row in rows] == ["effect size of X", "effect size of Y"]
     assert [row["value"] for row in rows] == pytest.approx([x, y], abs=1e-5)
     assert [row["p_value"] for row in rows] == [p_x, p_y] == [1, 1]
@@ -251,7 +251,7 @@ def test_experiment_3_has_two_signed_halves_and_a_p_value_of_1():
 def test_the_longer_target_set_is_cut_for_the_p_value_alone():
     sets = embedded()
     shorter = {**sets.embeddings, "X": sets.embeddings["X"][:24]}
-    (row,) = study.score_released(dataclasses.replace(sets, embeddings=shorter), 1)
+    (row,) = study.score_released([(dataclasses.replace(sets, embeddings=shorter), 1)])
     effect, p = arrays("outputs")["statistics/union, 24 of X"]
     assert row["value"] == pytest.approx(effect, abs=1e-5)
     assert abs(row["p_value"] - p) < 3 * np.sqrt(p / 20_000)
@@ -260,7 +260,7 @@ def test_the_longer_target_set_is_cut_for_the_p_value_alone():
 def test_up_to_20_targets_every_partition_is_counted():
     sets = embedded()
     few = {name: each[:6] for name, each in sets.embeddings.items()}
-    (row,) = study.score_released(dataclasses.replace(sets, embeddings=few), 1)
+    (row,) = study.score_released([(dataclasses.replace(sets, embeddings=few), 1)])
     assert row["p_method"] == "enumeration"
     assert row["p_value"] * 924 == pytest.approx(round(row["p_value"] * 924))
 

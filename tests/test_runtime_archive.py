@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import stored
 
 from biaslib import models, runtime
 from biaslib.studies import study4_captions as study
@@ -26,7 +27,7 @@ def places(tmp_path):
 def wipe(store, lock):
     shutil.rmtree(store.folder)
     lock.path.unlink()
-    assert store.table().empty
+    assert stored.table(store).empty
     assert lock.entries() == {}
 
 

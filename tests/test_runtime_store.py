@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load, save
+from support import stored
 
 from biaslib import runtime
 from biaslib.runtime import Store
@@ -110,7 +111,7 @@ def test_a_damaged_shard_is_named_set_aside_and_computed_again(full, damage):
         np.testing.assert_array_equal(full.rows(KEY, IDS, model, shard_size=4), TABLE)
     assert [len(which) for which in model.asked] in ([4], [2])
     assert {path: path.read_bytes() for path in shards(full)} == before
-    assert full.table()["damaged"].tolist() == [1]
+    assert stored.table(full)["damaged"].tolist() == [1]
 
 
 def test_a_damaged_id_is_no_other_id(full):
@@ -182,11 +183,11 @@ def test_a_wrong_clock_takes_no_file_from_a_living_process(full):
 def test_a_damaged_key_is_shown_and_written_anew(full):
     (path,) = full.folder.glob("*/key.json")
     path.write_bytes(b"{")
-    assert full.table()[["model", "options", "rows"]].values.tolist() == [
+    assert stored.table(full)[["model", "options", "rows"]].values.tolist() == [
         ["", "key.json=damaged", 10]
     ]
     full.rows(KEY, ["a new picture"], Model())
-    assert full.table()["model"].tolist() == ["clip"]
+    assert stored.table(full)["model"].tolist() == ["clip"]
 
 
 def test_a_disk_that_damages_what_it_is_given_is_given_up(store, monkeypatch):
@@ -256,18 +257,18 @@ def test_keys_and_ids_that_do_not_tell_what_they_are_are_refused(store):
         store.rows(KEY, [], Model())
 
 
-def test_the_table_tells_what_is_there_and_clear_deletes_one_key(full):
+def test_clear_deletes_one_key(full):
     full.rows({"model": "bert", "revision": "9", "output": "text"}, ["nurse"], lambda _: TABLE[:1])
-    table = full.table().sort_values("model").reset_index(drop=True)
-    assert table["model"].tolist() == ["bert", "clip"]
-    assert table["rows"].tolist() == [1, 10]
-    assert table["options"].tolist() == ["", "size=224"]
+    found = stored.table(full).sort_values("model").reset_index(drop=True)
+    assert found["model"].tolist() == ["bert", "clip"]
+    assert found["rows"].tolist() == [1, 10]
+    assert found["options"].tolist() == ["", "size=224"]
     size = sum(path.stat().st_size for path in shards(full))
-    assert table["MB"].sum() == pytest.approx(size / 1e6)
+    assert found["MB"].sum() == pytest.approx(size / 1e6)
     full.clear(KEY)
     full.clear(KEY)
-    assert full.table()["model"].tolist() == ["bert"]
-    assert Store(full.folder / "nothing").table().empty
+    assert stored.table(full)["model"].tolist() == ["bert"]
+    assert stored.table(Store(full.folder / "nothing")).empty
 
 
 def test_the_folder_is_named_by_the_user_or_in_the_users_cache(monkeypatch, tmp_path):
@@ -305,7 +306,7 @@ def test_processes_that_write_the_same_rows_at_once_do_no_harm(tmp_path):
     ids = [str(i) for i in range(120)]
     found = Store(tmp_path).rows(key, ids, lambda which: pytest.fail("nothing is missing"))
     assert found[:, 0].tolist() == [10 * i for i in range(120)]
-    assert Store(tmp_path).table()["rows"].tolist() == [120]
+    assert stored.table(Store(tmp_path))["rows"].tolist() == [120]
     assert not list(tmp_path.rglob("*.partial"))
 
 

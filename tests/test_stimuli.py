@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas
 import pytest
+from support import word_lists
 
 from biaslib import stimuli
 from biaslib.runtime import UnknownNameError
@@ -409,15 +410,16 @@ def tampered(set_name: str, word: str | None, replacement: str | None) -> pandas
 )
 def test_improper_tests_are_refused(change, message):
     tests = pandas.DataFrame(_data.read_json("tests.json"))
+    word_lists.check_tests(tests, _data.word_frame())
     with pytest.raises(ValueError, match=message):
-        _data.check_tests(tests, tampered(*change))
+        word_lists.check_tests(tests, tampered(*change))
 
 
 def test_an_empty_set_is_refused():
     tests = pandas.DataFrame(_data.read_json("tests.json"))
     words = _data.word_frame().query("set != 'family'")
     with pytest.raises(ValueError, match=r"test C6: B \(family\) holds no words"):
-        _data.check_tests(tests, words)
+        word_lists.check_tests(tests, words)
 
 
 SEAT_RELEASED = {

@@ -7,6 +7,7 @@ import re
 
 import pandas
 import pytest
+from support import word_lists
 
 from biaslib import published
 from biaslib.runtime import UnknownNameError
@@ -179,18 +180,17 @@ def with_another_nurse(cells: dict[str, str]) -> pandas.DataFrame:
         ({"word": "doctor"}, r"'doctor' \(Occupation\) has two rows; leave one"),
     ],
 )
-def test_a_wrong_row_is_refused(monkeypatch, cells, message):
-    kinds = with_another_nurse(cells)
-    monkeypatch.setattr(_taxonomy, "read_csv", lambda name: kinds)
+def test_a_wrong_row_is_refused(cells, message):
     with pytest.raises(ValueError, match=rf"taxonomy_kinds\.csv: {message}"):
-        taxonomy("sobit")
+        word_lists.check_kinds(with_another_nurse(cells), _taxonomy._printed())
 
 
-def test_a_missing_word_is_refused(monkeypatch):
+def test_every_printed_word_has_one_row_and_a_missing_one_is_refused():
+    printed = _taxonomy._printed()
+    word_lists.check_kinds(taxonomy_kinds(), printed)
     kinds = taxonomy_kinds().query("word != 'sewing'")
-    monkeypatch.setattr(_taxonomy, "read_csv", lambda name: kinds)
     with pytest.raises(ValueError, match=r"csv: 'sewing' \(Activity\) is printed and has no row"):
-        taxonomy_kinds()
+        word_lists.check_kinds(kinds, printed)
 
 
 @pytest.mark.parametrize("frame_of", [lambda: taxonomy("sobit"), taxonomy_kinds])

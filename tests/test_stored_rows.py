@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas
 import pytest
+from support import stored
 
 from biaslib.models.capabilities import ENCODE
 from biaslib.models.images import pictures
@@ -54,7 +55,7 @@ def test_embeddings_of_the_audit_are_computed_again_in_another_precision(tmp_pat
     monkeypatch.delenv("BIASLIB_PRECISION")
     again = study3_clip_audit.embed_texts(model, ["a photo"], store)
     assert [each[0, 0] for each in (full, half, again)] == [1, 2, 1]
-    assert sorted(store.table()["options"]) == ["", "precision=float16"]
+    assert sorted(stored.table(store)["options"]) == ["", "precision=float16"]
 
 
 def test_caption_scores_are_computed_again_in_another_precision(tmp_path, monkeypatch):
@@ -79,7 +80,7 @@ def test_answers_of_masked_words_are_computed_again_in_another_precision(tmp_pat
     monkeypatch.setenv("BIASLIB_PRECISION", "float16")
     question.alone(None)
     assert model.calls == 2 * len(study2_masked.AGENTS)
-    assert store.table()["options"].str.contains("precision=float16").sum() == 1
+    assert stored.table(store)["options"].str.contains("precision=float16").sum() == 1
 
 
 def test_embeddings_with_images_are_computed_again_in_another_precision(tmp_path, monkeypatch):
@@ -95,4 +96,4 @@ def test_embeddings_with_images_are_computed_again_in_another_precision(tmp_path
     monkeypatch.setenv("BIASLIB_PRECISION", "float16")
     study1_grounded.embed(model, [sets], store=store)
     assert model.calls == 2
-    assert store.table()["options"].str.contains("precision=float16").sum() == 1
+    assert stored.table(store)["options"].str.contains("precision=float16").sum() == 1

@@ -11,6 +11,7 @@ import pandas
 import pytest
 import torch
 from PIL import Image
+from support import stored
 
 import plantedworld
 from biaslib import datasets, inference, models, runtime, stimuli
@@ -128,7 +129,7 @@ def test_a_scene_is_read_as_regions_once_and_gives_what_the_scene_gives(store):
     (one,), (other,) = (study.embed(model, [each], store=store) for each in (scenes, regions))
     for name in study.SETS:
         np.testing.assert_allclose(one.embeddings[name], other.embeddings[name], atol=1e-4)
-    assert store.table()["rows"].max() >= 48
+    assert stored.table(store)["rows"].max() >= 48
 
 
 def test_hiding_words_makes_two_names_with_one_picture_the_same(store):

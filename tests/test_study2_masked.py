@@ -11,7 +11,7 @@ from scipy import stats
 
 import plantedworld
 from biaslib import datasets, stimuli
-from biaslib.ledger._claims_srinivasan2021 import CHECKS
+from biaslib.ledger import CHECKS
 from biaslib.ledger._evidence import Evidence
 from biaslib.models import region_files
 from biaslib.models.images import Pictures, pictures
@@ -402,21 +402,6 @@ def test_other_sizes_and_pictures_of_two_entities_are_noted(tmp_path):
         ("note", "picture is in two sets"): 2,
         ("note", "set has another size"): 2,
     }
-
-
-def test_a_list_says_which_pictures_are_missing(tmp_path):
-    gather(tmp_path, {"woman": [1], "man": [2]})
-    lines = ["entity,agent,image", "purse,woman,purse/woman/1.png", "purse,man,purse/man/9.png"]
-    (tmp_path / "images.csv").write_text("\n".join(lines))
-    _, problems = datasets.entity_images(tmp_path, ["purse"], per_agent=1)
-    missing = problems[problems["kind"] == "image is missing"]
-    assert missing[["where", "what"]].values.tolist() == [["purse, man", "purse/man/9.png"]]
-    (tmp_path / "images.csv").write_text("entity,agent,image\npurse,girl,1.png\n")
-    with pytest.raises(datasets.DataError, match=r"line 2: the agent is 'girl'"):
-        datasets.entity_images(tmp_path, ["purse"])
-    (tmp_path / "images.csv").write_text("entity,image\npurse,1.png\n")
-    with pytest.raises(datasets.DataError, match="lacks the column agent"):
-        datasets.entity_images(tmp_path, ["purse"])
 
 
 def test_a_list_of_entities_of_ones_own(tmp_path):

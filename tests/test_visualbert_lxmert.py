@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.numpy import save_file
 from support import small_models
 from support.batches import Asked, require_same_in_batches
 
 import plantedworld
 from biaslib import models
+from biaslib.models import region_files
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.fusion import Mask
 from biaslib.models.lxmert import no_regions
-from biaslib.models.regions import RegionFeatures
+from biaslib.models.regions import FeatureFileError, RegionFeatures
+from biaslib.models.released import reader
 from plantedworld.models.regions import regions_of
 
 WIDTH = 67
@@ -175,16 +178,13 @@ def test_without_an_image_the_words_alone_are_read(pair):
     near(model.embed(TEXTS, nothing), [each[0][0] for each in found])
 
 
-def test_lxmert_has_a_visual_stream_and_visualbert_has_not(networks):
+def test_the_states_of_lxmerts_streams_are_joined_as_released(networks):
     images = regions()
     network, folder = networks["lxmert"]
-    model = models.load("lxmert", checkpoint=folder, device="cpu")
-    both = model.embed(TEXTS, images, stream="both")
+    model = reader(models.load("lxmert", checkpoint=folder, device="cpu"))
+    both = model.embed(TEXTS, images)
     rows = [direct_lxmert(network, text, images[i]) for i, text in enumerate(TEXTS)]
     near(both, [torch.cat([text[0], vision]) for text, vision, *_ in rows])
-    model = models.load("visualbert", checkpoint=networks["visualbert"][1], device="cpu")
-    with pytest.raises(ValueError, match="visualbert has one stream; use stream='text'"):
-        model.embed(TEXTS, images, stream="both")
 
 
 def test_any_number_of_regions_that_are_not_there_is_no_image_for_lxmert(networks):
@@ -297,21 +297,20 @@ def test_a_checkpoint_of_another_architecture_is_named(networks):
         models.load("visualbert", checkpoint=networks["lxmert"][1], device="cpu")
 
 
-def test_an_original_file_needs_its_tokenizer_beside_it(networks, tmp_path):
+def test_one_file_in_place_of_a_folder_is_refused(networks, tmp_path):
     path = tmp_path / "weights.th"
     torch.save(networks["visualbert"][0].state_dict(), path)
-    with pytest.raises(CheckpointError, match="there is no tokenizer in"):
+    with pytest.raises(CheckpointError, match=r"weights\.th is one file, and 'visualbert' is load"):
         models.load("visualbert", checkpoint=path, device="cpu")
 
 
 # Features
 
 
-@pytest.mark.parametrize("ending", ["npz", "safetensors"])
-def test_regions_survive_a_file(tmp_path, ending):
-    whole = regions()
-    whole.save(tmp_path / f"regions.{ending}")
-    again = RegionFeatures.load(tmp_path / f"regions.{ending}")
+def test_regions_survive_a_file(tmp_path):
+    whole, names = regions(), list("abcd")
+    region_files.write(tmp_path / "regions.safetensors", whole, names)
+    again = region_files.read(tmp_path / "regions.safetensors", names, WIDTH)
     for name in ("features", "boxes", "real", "persons", "sizes"):
         before, after = getattr(whole, name), getattr(again, name)
         assert before.dtype == after.dtype
@@ -350,19 +349,17 @@ WHOLE = {
 def test_wrong_regions_are_named_by_row(tmp_path, part, value, message):
     with pytest.raises(ValueError, match=message):
         RegionFeatures(**WHOLE | {part: value})
-    np.savez(tmp_path / "regions.npz", **WHOLE | {part: value})
-    with pytest.raises(ValueError, match=rf"regions\.npz: .*{message}"):
-        RegionFeatures.load(tmp_path / "regions.npz")
+    arrays = {name: np.array(each) for name, each in (WHOLE | {part: value}).items()}
+    save_file(arrays, tmp_path / "regions.safetensors", {"ids": '["a", "b"]'})
+    with pytest.raises(FeatureFileError, match=rf"regions\.safetensors .*{message}"):
+        region_files.read(tmp_path / "regions.safetensors", ["a", "b"], 8)
 
 
 def test_files_that_hold_no_regions_are_named(tmp_path):
-    np.savez(tmp_path / "less.npz", features=np.zeros((1, 1, 8)))
-    with pytest.raises(ValueError, match=r"less\.npz lacks boxes, real, persons, sizes: it holds"):
-        RegionFeatures.load(tmp_path / "less.npz")
-    for name in ("cut.npz", "cut.safetensors"):
-        (tmp_path / name).write_bytes(b"PK\x03\x04 cut short")
-        with pytest.raises(ValueError, match=r"cut\.\w+ cannot be read"):
-            RegionFeatures.load(tmp_path / name)
-    for name in ("regions.pt", "regions"):
-        with pytest.raises(ValueError, match=r"named as one of \.npz, \.safetensors"):
-            RegionFeatures.load(tmp_path / name)
+    less = tmp_path / "less.safetensors"
+    save_file({"features": np.zeros((1, 1, 8))}, less, {"ids": '["a"]'})
+    with pytest.raises(FeatureFileError, match=r"less\.safetensors .*'boxes', 'real', 'persons'"):
+        region_files.read(less, ["a"], 8)
+    (tmp_path / "cut.safetensors").write_bytes(b"PK\x03\x04 cut short")
+    with pytest.raises(FeatureFileError, match=r"cut\.safetensors cannot be read"):
+        region_files.read(tmp_path / "cut.safetensors", ["a"], 8)

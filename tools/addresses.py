@@ -33,7 +33,7 @@ HASHES = ("x-linked-etag", "x-amz-checksum-sha256", "x-goog-hash", "content-md5"
 def addresses_of(entry: models.Entry) -> list[str]:
     """Return the addresses of an entry's files outside the hub, in order of trust."""
     first = entry.source.removeprefix("url ") if entry.source.startswith("url ") else ""
-    several = [first, *entry.mirrors, entry.also.removeprefix("url "), *entry.beside]
+    several = [first, *entry.mirrors, *entry.beside]
     found = []
     for address in filter(None, several):
         _, names = downloads._place_of(address, Path())

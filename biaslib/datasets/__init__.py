@@ -15,7 +15,7 @@ from biaslib.datasets.captions import (
     proportions,
 )
 from biaslib.datasets.entity_images import balanced_images, entity_balance, entity_images
-from biaslib.datasets.fairface import equal_groups, fairface_images, membership, read_fairface
+from biaslib.datasets.fairface import equal_groups, membership, read_fairface
 from biaslib.datasets.grounded_images import (
     GroundedTest,
     balance,
@@ -37,7 +37,6 @@ __all__ = [
     "entity_balance",
     "entity_images",
     "equal_groups",
-    "fairface_images",
     "grounded_test",
     "group_counts",
     "group_counts_on_spark",

@@ -1,11 +1,9 @@
 """Images of study 2: people with an entity, six of women and six of men for each.
 
 Srinivasan and Bisk (2021) collected them for six entities and could not publish them. So this reads
-what a user has gathered: ``<entity>/woman`` and ``<entity>/man`` with pictures in each, or a table
-``images.csv`` beside them that lists the files.
+what a user has gathered: ``<entity>/woman`` and ``<entity>/man`` with pictures in each.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +11,6 @@ import pandas
 
 from biaslib.datasets._image_files import images_in, readable
 from biaslib.datasets._problems import DataError, problems
-from biaslib.runtime import read_table
 
 __all__ = ["AGENTS", "balanced_images", "entity_balance", "entity_images"]
 
@@ -21,8 +18,6 @@ AGENTS = ("woman", "man")
 """Names of the folders; whom they show is for the people in the pictures to say."""
 
 COLUMNS = ["entity", "gender", "image", "path"]
-LISTED = ["entity", "agent", "image"]
-"""Columns of ``images.csv``."""
 
 
 def entity_images(
@@ -34,8 +29,7 @@ def entity_images(
     ----------
     folder
         With ``<entity>/woman`` and ``<entity>/man``; an entity of two words has a folder with a
-        space or an underscore. A table ``images.csv`` in it, with the columns entity, agent and
-        image (a path below the folder), is read instead of the folders, and says what is missing.
+        space or an underscore.
     entities
         The entities that are wanted.
     per_agent
@@ -47,17 +41,16 @@ def entity_images(
         One row an image that can be used: *entity*, *gender* (``woman`` or ``man``), *image*,
         *path*, *sha256*.
     problems : pandas.DataFrame
-        Errors: images that are missing, cannot be opened, or are there twice, for one agent or for
-        both (then neither is used); lines of ``images.csv`` that are no row; entities with more
-        images of one agent than of the other.
+        Errors: agents without an image; images that cannot be opened, or are there twice, for one
+        agent or for both (then neither is used); entities with more images of one agent than of the
+        other.
         Notes: another number than ``per_agent``, a picture that stands for two entities, folders
         that are not used.
 
     Raises
     ------
     DataError
-        If the folder is not there, or ``images.csv`` cannot be read, lacks a column or names an
-        unknown agent.
+        If the folder is not there.
 
     Examples
     --------
@@ -71,16 +64,9 @@ def entity_images(
             f"{folder} is not there; make it, with <entity>/woman and <entity>/man and pictures in "
             "each"
         )
-    listed = folder / "images.csv"
-    if os.path.lexists(listed):
-        rows, found = _of_table(listed, entities)
-    else:
-        rows, found = _of_folders(folder, entities)
+    rows, found = _of_folders(folder, entities)
     rows = rows.assign(where=rows["entity"] + ", " + rows["gender"])
-    there = rows["path"].map(Path.is_file).astype(bool)
-    gone = rows[~there]
-    found += [("error", "image is missing", row.where, row.image) for row in gone.itertuples()]
-    sound, damaged = readable(rows[there], "where")
+    sound, damaged = readable(rows, "where")
     sound, twice = _without_twins(sound)
     found += damaged + twice + _counts(sound, entities, per_agent)
     manifest = sound[[*COLUMNS, "sha256"]].reset_index(drop=True)
@@ -133,37 +119,6 @@ def _of_folders(folder: Path, entities: Sequence[str]):
         if name not in used
     ]
     return pandas.DataFrame(rows, columns=COLUMNS), found
-
-
-def _of_table(path: Path, entities: Sequence[str]):
-    """Return the rows of ``images.csv`` for some entities, and the sets that it lacks."""
-    table, broken = read_table(path, DataError)
-    for column in LISTED:
-        if column not in table:
-            raise DataError(f"{path} lacks the column {column}; it has {', '.join(table.columns)}")
-    wrong = table[~table["agent"].isin(AGENTS)]
-    if len(wrong):
-        raise DataError(
-            f"{path}, line {wrong.index[0]}: the agent is {wrong['agent'].iloc[0]!r}; write "
-            f"{' or '.join(AGENTS)}"
-        )
-    rows = table[LISTED].rename(columns={"agent": "gender"})
-    rows = rows[rows["entity"].isin(entities)].drop_duplicates()
-    rows = rows.assign(path=[path.parent / image for image in rows["image"]])
-    there = set(zip(rows["entity"], rows["gender"], strict=True))
-    found = [
-        ("error", "line is no row", f"{path.name}, line {line}", what)
-        for line, what in broken.items()
-    ]
-    found += [
-        ("error", "image is missing", f"{entity}, {agent}", f"no row in {path.name}")
-        for entity in entities
-        for agent in AGENTS
-        if (entity, agent) not in there
-    ]
-    unused = sorted(set(table["entity"]) - set(entities))
-    found += [("note", "rows are not used", each, path.name) for each in unused]
-    return rows.reset_index(drop=True), found
 
 
 def _without_twins(sound: pandas.DataFrame) -> tuple[pandas.DataFrame, list[tuple]]:

@@ -18,7 +18,6 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
@@ -36,7 +35,6 @@ __all__ = [
     "SPLITS",
     "FairFaceImages",
     "equal_groups",
-    "fairface_images",
     "group_sizes",
     "has_crop",
     "membership",
@@ -67,10 +65,11 @@ def read_fairface(
     split: str = "train",
     crop: str = "0.25",
     *,
-    check: bool = True,
     only_sound: bool = False,
 ) -> pandas.DataFrame:
-    """Return the portraits of one part with their labels, checked.
+    """Return the portraits of one part with their labels, each image opened once.
+
+    Opening them takes a minute or two, and what it finds would else stop a run of hours.
 
     Parameters
     ----------
@@ -81,9 +80,6 @@ def read_fairface(
     crop
         ``0.25`` or ``1.25``. The paper does not say which it used. With the authors' layout and a
         single unnamed set of folders, it is a label only.
-    check
-        Open every image once. It takes a minute or two, and what it finds would else stop a run
-        of hours.
     only_sound
         Go on without rows that have a wrong label or an image that cannot be opened.
 
@@ -114,9 +110,7 @@ def read_fairface(
     else:
         source, images = _authors_places(folder, split, crop)
         table, found = _of_authors(source, images)
-    found += _wrong_labels(table)
-    if check:
-        found += _unreadable(table)
+    found += _wrong_labels(table) + _unreadable(table)
     listed = problems(found)
     require_sound(listed, f"FairFace ({split}, crop {crop}) in {source}", only_sound)
     bad = set(listed.loc[listed["severity"] == "error", "where"])
@@ -144,30 +138,6 @@ def has_crop(folder: str | Path, split: str, crop: str) -> bool:
     )
 
 
-def fairface_images(manifest: pandas.DataFrame) -> list[Any]:
-    """Return the images of a manifest, in its order: paths, or images that open when needed.
-
-    Parameters
-    ----------
-    manifest
-        Rows of :func:`biaslib.datasets.read_fairface`; a few hundred at a time where they lie
-        in parquet files, whose bytes are read at once.
-
-    Returns
-    -------
-    list
-        What every model takes (:func:`biaslib.models.images.pictures`).
-    """
-    if (manifest["row"] < 0).all():
-        return manifest["path"].tolist()
-    images = dict.fromkeys(manifest.index)
-    for path, rows in manifest.groupby("path"):
-        data = _bytes_of(path, rows["row"].to_numpy())
-        for index, name, content in zip(rows.index, rows["file"], data, strict=True):
-            images[index] = _opened(content, f"{path}, {name}")
-    return list(images.values())
-
-
 class FairFaceImages(Pictures):
     """The images of a manifest, as models take them; their ids are the manifest's checksums.
 
@@ -191,7 +161,15 @@ class FairFaceImages(Pictures):
 
     def part(self, rows: Sequence[int]) -> Pictures:
         """Return some images; the bytes of those in parquet files are read at once."""
-        return pictures(fairface_images(self.manifest.iloc[list(rows)]))
+        manifest = self.manifest.iloc[list(rows)]
+        if self.in_files:
+            return pictures(manifest["path"].tolist())
+        images = dict.fromkeys(manifest.index)
+        for path, part in manifest.groupby("path"):
+            data = _bytes_of(path, part["row"].to_numpy())
+            for index, name, content in zip(part.index, part["file"], data, strict=True):
+                images[index] = _opened(content, f"{path}, {name}")
+        return pictures(list(images.values()))
 
     def name(self, row: int) -> str:
         """Return what an error calls an image."""

@@ -11,7 +11,6 @@ import functools
 import hashlib
 import importlib.resources
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +39,6 @@ __all__ = [
     "neutral_caption",
     "neutral_terms",
     "neutralised",
-    "overlaps",
     "read",
     "released",
     "with_images",
@@ -345,9 +343,7 @@ def _notes(table: pandas.DataFrame, name: str) -> list[tuple]:
     return found
 
 
-def balanced(
-    table: pandas.DataFrame, seed: int, only_sound: bool = False, without: Iterable[str] = ()
-) -> pandas.DataFrame:
+def balanced(table: pandas.DataFrame, seed: int, only_sound: bool = False) -> pandas.DataFrame:
     """Draw equally many images of both labels in every category.
 
     As the paper did (Section 3.2), of every category as many as its rarer label has. Which rows
@@ -362,8 +358,6 @@ def balanced(
         Of the draw.
     only_sound
         Leave out a category that has one label only; otherwise it is an error.
-    without
-        Categories to leave out.
 
     Returns
     -------
@@ -395,25 +389,10 @@ def balanced(
             )
         for each in by_label:
             drawn = rng.choice(len(each), size=size, replace=False)
-            chosen += [] if category in set(without) else each[drawn].tolist()
+            chosen += each[drawn].tolist()
     if not chosen:
         raise DataError("no category has images of both labels: there is nothing to balance")
     return table.loc[sorted(chosen)]
-
-
-def overlaps(table: pandas.DataFrame, seeds: Iterable[int]) -> pandas.DataFrame:
-    """Return which share of its rows a selection has in common with that of the first seed.
-
-    Examples
-    --------
-    >>> table = pandas.DataFrame({"category": "race", "label": [LABELS[0]] * 9 + [LABELS[1]]})
-    >>> overlaps(table, [0, 1])["shared"].tolist()[0]
-    1.0
-    """
-    drawn = {seed: set(balanced(table, seed, only_sound=True).index) for seed in seeds}
-    first = next(iter(drawn.values()))
-    rows = [(seed, len(rows), len(rows & first) / len(rows)) for seed, rows in drawn.items()]
-    return pandas.DataFrame(rows, columns=["seed", "rows", "shared"])
 
 
 def links(table: pandas.DataFrame) -> pandas.DataFrame:

@@ -11,7 +11,6 @@ the planted world says of the measure, which is no evidence about any model.
 from biaslib.ledger._contracts import (
     KINDS,
     LedgerError,
-    check_contracts,
     checksum,
     contracts,
     families,
@@ -57,7 +56,6 @@ __all__ = [
     "Record",
     "add",
     "check",
-    "check_contracts",
     "checksum",
     "claims_after_exchange",
     "compare",

@@ -4,10 +4,12 @@ The printed tables by race and gender are lists of the highest words of each gro
 group's list does not have is at most as high as the list's last. A run has every word. Claims on
 who is retrieved are checked on a run's shares; the paper prints C-ASC by race in their place, which
 is another measure and can bear out such a claim in part at most.
+
+Three claims have no check: 15 (photographs), 16 (sizes of groups), 29 (ratings of harm).
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +17,6 @@ import pandas
 
 from biaslib import inference
 from biaslib.ledger._evidence import (
-    Check,
     Evidence,
     Finding,
     Mean,
@@ -30,8 +31,6 @@ SCORES, WORDS, PRONOUNS = (
     f"hamidieh2023_{stem}" for stem in ("casc", "taxonomy", "laion_pronouns")
 )
 
-TAXONOMY_WORDS, TAXONOMY_TYPES = 374, 10
-"""The size of the taxonomy, as the paper gives it."""
 HARMFUL = 0.2
 """C-ASC from which a word counts as tied to a group. Ours."""
 STRONG = 0.5
@@ -68,30 +67,6 @@ ADJECTIVES = (LOOKS, BEHAVIOUR, SCHOOLING, CRIME, MEDIA, POLITICS, FAITH)
 
 CAPTION_WORDS = ("maid", "nurse", "housekeeper", "assistant", "porter", "farmer", "CEO")
 """The occupations of Table 1."""
-STEREOTYPE = {"maid": 1, "nurse": 1, "housekeeper": 1, "farmer": -1, "ceo": -1}
-"""1 for an occupation that stands for women, -1 for men; porter and assistant for neither. Ours."""
-SHOWN = ("homemaker", "farmer", "maid")
-"""Occupations that the text names for its figure, besides CEO."""
-
-POSITIVE = (
-    "ambitious brave calm caring committed compassionate confident dedicated dignified friendly "
-    "gentle happy helpful hopeful independent intelligent loving loyal nurturing outgoing polite "
-    "popular rational strong studious supportive warm well-spoken"
-)
-NEGATIVE = (
-    "aggressive angry anxious ashamed bored bossy disgusted frustrated hopeless hysterical "
-    "immature indifferent insecure lazy naggy outcast possessive rowdy sad submissive subservient "
-    "unapproachable uncare unfriendly unruly untrustworthy weak"
-)
-"""Words of behaviour that we read as positive or negative; the others as neither. Ours."""
-UNFLATTERING = "chubby disfigured fat handicap overweight ugly unattractive underweight"
-"""Words of appearance that we read as negative. Ours."""
-OUTDOORS = ("fixing cars", "fishing", "playing sports", "hunting", "farming", "building")
-INDOORS = (
-    *("designing fashion", "sewing", "decorating", "knitting", "cooking", "coding"),
-    "investing",
-)
-"""Activities that we read as outdoor (with fixing cars, as the text) or indoor. Ours."""
 
 
 @dataclass(frozen=True)
@@ -232,12 +207,12 @@ def _difference(first: Sequence[float], second: Sequence[float]) -> Mean:
     return Mean(found.estimate, found.low, found.high)
 
 
-def _taxonomy_size(evidence: Evidence) -> Finding:
+def taxonomy_size(evidence: Evidence, words: int, types: int) -> Finding:
     """Check the number of words and of types of the taxonomy."""
     rows = evidence.table(WORDS)
-    entries, distinct, types = len(rows), rows["word"].nunique(), rows["bias_type"].nunique()
-    parts = [TAXONOMY_WORDS in (entries, distinct), types == TAXONOMY_TYPES]
-    told = f"Table 2 lists {entries} entries, {distinct} distinct words, in {types} types"
+    entries, distinct, listed = len(rows), rows["word"].nunique(), rows["bias_type"].nunique()
+    parts = [words in (entries, distinct), listed == types]
+    told = f"Table 2 lists {entries} entries, {distinct} distinct words, in {listed} types"
     return Finding(answer(parts), told)
 
 
@@ -256,7 +231,7 @@ def _reached(values: _Values, words: Sequence[str], least: float) -> int:
     return int((highest >= least).sum())
 
 
-def _often_harmful(evidence: Evidence) -> Finding:
+def often_harmful(evidence: Evidence) -> Finding:
     """Check how many crime words are tied to some group, against occupations."""
     harmful, neutral = (_values(evidence, each) for each in (CRIME, WORK))
     sizes = [_type_words(evidence, each) for each in (harmful, neutral)]
@@ -287,23 +262,17 @@ def _strong_types(evidence: Evidence, facets: Sequence[str]) -> dict[str, float]
     return highest
 
 
-def _many_types(*facets: Sequence[str]) -> Check:
-    """Return the check that most types have a strongly tied word, in each set of facets."""
-
-    def check(evidence: Evidence) -> Finding:
-        half, yes, no, told = len(TYPES) * MOST, [], [], []
-        for each in facets:
-            highest = _strong_types(evidence, each)
-            strong = sum(value >= STRONG for value in highest.values())
-            yes.append(strong > half)
-            no.append(strong + len(TYPES) - len(highest) <= half)
-            told.append(
-                f"{strong} of the {len(highest)} types that have values by {' or '.join(each)}"
-            )
-        said = f"A word reaches {STRONG:.2f} in {'; '.join(told)}; the taxonomy has {len(TYPES)}"
-        return Finding(_three(yes, no), said)
-
-    return check
+def many_types(evidence: Evidence, facets: Sequence[Sequence[str]]) -> Finding:
+    """Check that most types have a strongly tied word, in each set of facets."""
+    half, yes, no, told = len(TYPES) * MOST, [], [], []
+    for each in facets:
+        highest = _strong_types(evidence, each)
+        strong = sum(value >= STRONG for value in highest.values())
+        yes.append(strong > half)
+        no.append(strong + len(TYPES) - len(highest) <= half)
+        told.append(f"{strong} of the {len(highest)} types that have values by {' or '.join(each)}")
+    said = f"A word reaches {STRONG:.2f} in {'; '.join(told)}; the taxonomy has {len(TYPES)}"
+    return Finding(_three(yes, no), said)
 
 
 def _three(yes: Sequence[bool], no: Sequence[bool]) -> str:
@@ -331,7 +300,7 @@ def _side(rows: pandas.DataFrame, middle: float) -> pandas.Series:
     return (rows["low"] > middle).astype(int) - (rows["high"] < middle).astype(int)
 
 
-def _captions_and_clip(evidence: Evidence) -> Finding:
+def captions_and_clip(evidence: Evidence) -> Finding:
     """Check that pronouns of captions and C-ASC lean to the same gender."""
     captions = _side(_women_in_captions(evidence), 50.0)
     women = _towards(_values(evidence, WORK, "gender"), WOMEN)
@@ -345,7 +314,7 @@ def _captions_and_clip(evidence: Evidence) -> Finding:
     return Finding(found, told)
 
 
-def _captions_correlate(evidence: Evidence) -> Finding:
+def captions_correlate(evidence: Evidence) -> Finding:
     """Check the rank correlation of captions with C-ASC over the occupations."""
     _run(evidence, statistic="c_asc", level="gender", bias_type=WORK)
     captions = _women_in_captions(evidence)["female"]
@@ -359,20 +328,23 @@ def _captions_correlate(evidence: Evidence) -> Finding:
     return Finding(answer([r > 0, low > 0]), told)
 
 
-def _stereotyped_captions(evidence: Evidence) -> Finding:
-    """Check that pronouns lie beyond one half, in place of the base rate, as stereotypes say."""
+def stereotyped_captions(evidence: Evidence, signs: Mapping[str, int]) -> Finding:
+    """Check that pronouns lie beyond one half, in place of the base rate, as stereotypes say.
+
+    A sign is 1 for an occupation that stands for women, -1 for men.
+    """
     rows = _women_in_captions(evidence)
     side = _side(rows, 50.0)
-    as_said = sum(side[word] == direction for word, direction in STEREOTYPE.items())
+    as_said = sum(side[word] == direction for word, direction in signs.items())
     told = (
         f"Women's share lies beyond 50% as the stereotype says for {as_said} of {len(rows)} words "
-        f"({len(rows) - len(STEREOTYPE)} have none), from {rows['female'].min():.1f}% to "
+        f"({len(rows) - len(signs)} have none), from {rows['female'].min():.1f}% to "
         f"{rows['female'].max():.1f}%; the base rate is not printed"
     )
     return Finding(_capped([as_said > len(rows) * MOST]), told)
 
 
-def _nurse_captions(evidence: Evidence) -> Finding:
+def nurse_captions(evidence: Evidence) -> Finding:
     """Check that captions with "nurse" have women's pronouns much more often."""
     row = _women_in_captions(evidence).loc["nurse"]
     ratio = row["female"] / row["male"]
@@ -383,7 +355,7 @@ def _nurse_captions(evidence: Evidence) -> Finding:
     return Finding(answer([row["low"] > 50, ratio >= MUCH]), told)
 
 
-def _caption_words_lean(evidence: Evidence) -> Finding:
+def caption_words_lean(evidence: Evidence) -> Finding:
     """Check that the seven occupations of the captions have a C-ASC by gender other than 0."""
     women = _towards(_values(evidence, WORK, "gender"), WOMEN)
     known = women.reindex([word.lower() for word in CAPTION_WORDS]).dropna()
@@ -394,10 +366,10 @@ def _caption_words_lean(evidence: Evidence) -> Finding:
     return Finding(answer([apart > 0, apart == n]), told)
 
 
-def _valence(evidence: Evidence) -> Finding:
+def valence(evidence: Evidence, positive: str, negative: str) -> Finding:
     """Check that positive words of behaviour lean to men more than negative ones."""
     men = _towards(_values(evidence, BEHAVIOUR, "gender"), MEN)["casc"]
-    good, bad = (men[men.index.isin(words.split())] for words in (POSITIVE, NEGATIVE))
+    good, bad = (men[men.index.isin(words.split())] for words in (positive, negative))
     if good.empty or bad.empty:
         raise NoEvidenceError("there are not both positive and negative words")
     gap = _difference(good, bad)
@@ -408,12 +380,12 @@ def _valence(evidence: Evidence) -> Finding:
     return Finding(answer([gap.value > 0, gap.low > 0]), told)
 
 
-def _outdoors(evidence: Evidence) -> Finding:
+def outdoors(evidence: Evidence, outdoor: Sequence[str], indoor: Sequence[str]) -> Finding:
     """Check that outdoor activities lean to men and indoor ones to women."""
     men = _towards(_values(evidence, DOING, "gender"), MEN)["casc"]
-    if not {*OUTDOORS, *INDOORS} <= set(men.index):
+    if not {*outdoor, *indoor} <= set(men.index):
         raise NoEvidenceError("an activity has no C-ASC by gender")
-    out, at_home = men[list(OUTDOORS)], men[list(INDOORS)]
+    out, at_home = men[list(outdoor)], men[list(indoor)]
     gap, to_men, to_women = _difference(out, at_home), (out > 0).sum(), (at_home < 0).sum()
     parts = [to_men > MOST * len(out), to_women > MOST * len(at_home), gap.low > 0]
     told = (
@@ -423,7 +395,7 @@ def _outdoors(evidence: Evidence) -> Finding:
     return Finding(answer(parts), told)
 
 
-def _gendered_occupations(evidence: Evidence) -> Finding:
+def gendered_occupations(evidence: Evidence) -> Finding:
     """Check that no occupation of Table 4 names a gender: on -man, or with a form on -ess."""
     rows = evidence.table(SCORES, table=4)
     if "low" in rows:
@@ -437,17 +409,17 @@ def _gendered_occupations(evidence: Evidence) -> Finding:
     return Finding("does not follow" if found else "follows", told)
 
 
-def _flattering(evidence: Evidence) -> Finding:
+def flattering(evidence: Evidence, unflattering: str) -> Finding:
     """Check that men's first words of appearance are not negative but for one."""
     first = _values(evidence, LOOKS, "gender").ranked(MEN).index[:TOP]
-    negative = [word for word in first if word in UNFLATTERING.split()]
+    negative = [word for word in first if word in unflattering.split()]
     parts = [len(first) - len(negative) >= NEUTRAL_WORDS, negative == ["disfigured"]]
     named = ", ".join(negative) or "none"
     told = f"{len(first) - len(negative)} of {len(first)} are not negative; negative: {named}"
     return Finding(answer(parts), told)
 
 
-def _looks_differ(evidence: Evidence) -> Finding:
+def looks_differ(evidence: Evidence) -> Finding:
     """Check how many words of appearance lean to a gender."""
     values = _values(evidence, LOOKS, "gender")
     words = _type_words(evidence, values)
@@ -461,7 +433,7 @@ def _looks_differ(evidence: Evidence) -> Finding:
     )
 
 
-def _someone_leads(evidence: Evidence) -> Finding:
+def someone_leads(evidence: Evidence) -> Finding:
     """Check that "extremist" is strongly tied to one group."""
     values = _values(evidence, POLITICS)
     group = max(RACES, key=lambda each: values.at("extremist", each, "low"))
@@ -488,63 +460,57 @@ def _leads(
     return holds, f"{word} {values.shown(word, best)} ({best}; others to {others:.2f})"
 
 
-def _tied(least: float, *named: tuple[str, str, Sequence[str]]) -> Check:
-    """Return the check that each word is highest for the group that the text names."""
-
-    def check(evidence: Evidence) -> Finding:
-        found = [
-            _leads(_values(evidence, category), word, groups, least)
-            for category, word, groups in named
-        ]
-        return Finding(answer([holds for holds, _ in found]), "; ".join(told for _, told in found))
-
-    return check
+def tied(
+    evidence: Evidence, named: Sequence[tuple[str, str, Sequence[str]]], least: float = -np.inf
+) -> Finding:
+    """Check that each word is highest for the group that the text names."""
+    found = [
+        _leads(_values(evidence, category), word, groups, least) for category, word, groups in named
+    ]
+    return Finding(answer([holds for holds, _ in found]), "; ".join(told for _, told in found))
 
 
-def _listed(
+def high_for(
+    evidence: Evidence,
     category: str,
     group: str,
     words: Sequence[str],
-    first: int | None = None,
+    first: float = np.inf,
     least: float = -np.inf,
-) -> Check:
-    """Return the check that words have high values for a gender, among its *first* words."""
-
-    def check(evidence: Evidence) -> Finding:
-        values = _values(evidence, category, "gender")
-        ranks = {word: rank for rank, word in enumerate(values.ranked(group).index, 1)}
-        parts = [
-            values.at(word, group, "low") > 0
-            and values.at(word, group) >= least
-            and (first is None or ranks.get(word, np.inf) <= first)
-            for word in words
-        ]
-        told = [f"{w} {values.shown(w, group)} (rank {ranks.get(w, 'none')})" for w in words]
-        return Finding(answer(parts), f"For {NAMED[group]}: {', '.join(told)}")
-
-    return check
+) -> Finding:
+    """Check that words have high values for a gender, among its *first* words."""
+    values = _values(evidence, category, "gender")
+    ranks = {word: rank for rank, word in enumerate(values.ranked(group).index, 1)}
+    parts = [
+        values.at(word, group, "low") > 0
+        and values.at(word, group) >= least
+        and ranks.get(word, np.inf) <= first
+        for word in words
+    ]
+    told = [f"{w} {values.shown(w, group)} (rank {ranks.get(w, 'none')})" for w in words]
+    return Finding(answer(parts), f"For {NAMED[group]}: {', '.join(told)}")
 
 
-def _tops(
-    category: str, *named: tuple[str, set[str]], facet: str = "race", apart: bool = False
-) -> Check:
-    """Return the check that the first words of groups are those that the text names."""
+def tops(
+    evidence: Evidence,
+    category: str,
+    named: Mapping[str, Sequence[str]],
+    facet: str = "race",
+    apart: bool = False,
+) -> Finding:
+    """Check that the first words of groups are those that the text names."""
+    values, parts, told = _values(evidence, category, facet), [], []
+    for group, words in named.items():
+        rows = values.ranked(group)
+        first, after = rows.iloc[: len(words)], rows.iloc[len(words)]
+        beyond = not apart or first["low"].min() > after["high"]
+        parts.append(set(first.index) == set(words) and beyond)
+        each = ", ".join(f"{word} {casc:.2f}" for word, casc in first["casc"].items())
+        told.append(f"{NAMED.get(group, group)} {each} (next {after['casc']:.2f})")
+    return Finding(answer(parts), "; ".join(told))
 
-    def check(evidence: Evidence) -> Finding:
-        values, parts, told = _values(evidence, category, facet), [], []
-        for group, words in named:
-            rows = values.ranked(group)
-            first, after = rows.iloc[: len(words)], rows.iloc[len(words)]
-            beyond = not apart or first["low"].min() > after["high"]
-            parts.append(set(first.index) == words and beyond)
-            each = ", ".join(f"{word} {casc:.2f}" for word, casc in first["casc"].items())
-            told.append(f"{NAMED.get(group, group)} {each} (next {after['casc']:.2f})")
-        return Finding(answer(parts), "; ".join(told))
 
-    return check
-
-
-def _not_white(evidence: Evidence) -> Finding:
+def not_white(evidence: Evidence) -> Finding:
     """Check for how many crime words another group than White is highest."""
     values = _values(evidence, CRIME)
     words = _type_words(evidence, values)
@@ -561,7 +527,7 @@ def _not_white(evidence: Evidence) -> Finding:
     return Finding(found, told + f"; {open_} cannot be told apart" * (open_ > 0))
 
 
-def _all_negative(evidence: Evidence) -> Finding:
+def all_negative(evidence: Evidence) -> Finding:
     """Check that all political words have a negative C-ASC for Black."""
     rows = _values(evidence, POLITICS).ranked("Black")
     negative, low = int((rows["casc"] < 0).sum()), (rows["high"] < 0).all()
@@ -569,7 +535,7 @@ def _all_negative(evidence: Evidence) -> Finding:
     return Finding(answer([low, negative > MOST * len(rows)]), told)
 
 
-def _of_colour(evidence: Evidence) -> Finding:
+def of_colour(evidence: Evidence) -> Finding:
     """Check that three words of poverty are highest for others than White, and White's below 0."""
     values, parts, told, absent = _values(evidence, SCHOOLING), [], [], []
     for word in ("menial", "migrant", "low rate"):
@@ -584,7 +550,7 @@ def _of_colour(evidence: Evidence) -> Finding:
     return Finding(_capped(parts) if absent else answer(parts), "; ".join(told))
 
 
-def _hardly_tied(evidence: Evidence) -> Finding:
+def hardly_tied(evidence: Evidence) -> Finding:
     """Check that the highest words of behaviour are lower for two groups than for the others."""
     values = _values(evidence, BEHAVIOUR)
     first = {group: values.ranked(group)["casc"].to_numpy()[:TOP] for group in values.groups}
@@ -616,7 +582,7 @@ def _fewer(values: _Values, group: str) -> bool:
     return all(_above(values, race)[0] > most for race in others)
 
 
-def _fewer_ties(evidence: Evidence) -> Finding:
+def fewer_ties(evidence: Evidence) -> Finding:
     """Check that two groups have fewer words above 0.2 than each other group in most types."""
     every = [_values(evidence, category) for category in ADJECTIVES]
     types = {group: sum(_fewer(each, group) for each in every) for group in HARDLY_LISTED}
@@ -625,7 +591,7 @@ def _fewer_ties(evidence: Evidence) -> Finding:
     return Finding(answer([n > MOST * len(every) for n in types.values()]), told)
 
 
-def _uneducated(evidence: Evidence) -> Finding:
+def uneducated(evidence: Evidence) -> Finding:
     """Check that "uneducated" is highest for East Asian, and there for women."""
     holds, told = _leads(_values(evidence, SCHOOLING), "uneducated", ["East Asian"])
     if evidence.scores.empty:
@@ -661,49 +627,40 @@ def _most(
     return row["low"] > others, row, told
 
 
-def _retrieved(category: str, *named: tuple[str, str, str | None], over: bool = False) -> Check:
-    """Return the check that the retrieved are mostly of the groups named; else by C-ASC."""
-
-    def check(evidence: Evidence) -> Finding:
-        if evidence.scores.empty:
-            return _by_race(evidence, category, [(word, race) for word, race, _ in named])
-        parts, told = [], []
-        for word, race, gender in named:
-            holds, row, said = _most(evidence, category, word, race, gender)
-            more = row["ratio"] > 1 and row["p_value"] <= LEVEL
-            parts.append(holds and (more or not over))
-            told.append(said)
-        return Finding(answer(parts), "; ".join(told))
-
-    return check
+Named = Sequence[tuple[str, str, str | None]]
+"""Words with the race and the gender of those who are said to be retrieved for them."""
 
 
-def _majority(category: str, *named: tuple[str, str, str]) -> Check:
-    """Return the check that more than half of the retrieved are of the groups named."""
-
-    def check(evidence: Evidence) -> Finding:
-        parts, told = [], []
-        for word, race, gender in named:
-            row = _retrieval(evidence, word, category, INTERSECTION).loc[_fairface(race, gender)]
-            parts += [row["value"] > MOST, row["low"] > MOST]
-            told.append(
-                f"{word} {row['value']:.0%} [{row['low']:.0%}, {row['high']:.0%}] "
-                f"{_people(race, gender)}"
-            )
-        return Finding(answer(parts), "; ".join(told))
-
-    return check
+def retrieved(evidence: Evidence, category: str, named: Named, over: bool = False) -> Finding:
+    """Check that the retrieved are mostly of the groups named; else by C-ASC."""
+    if evidence.scores.empty:
+        return _by_race(evidence, category, [(word, race) for word, race, _ in named])
+    parts, told = [], []
+    for word, race, gender in named:
+        holds, row, said = _most(evidence, category, word, race, gender)
+        more = row["ratio"] > 1 and row["p_value"] <= LEVEL
+        parts.append(holds and (more or not over))
+        told.append(said)
+    return Finding(answer(parts), "; ".join(told))
 
 
-_SHY_AND_DOMESTIC = _majority(
-    BEHAVIOUR, ("shy", "East Asian", WOMEN), ("domestic", "Indian", WOMEN)
-)
+def majority(evidence: Evidence, category: str, named: Named) -> Finding:
+    """Check that more than half of the retrieved are of the groups named."""
+    parts, told = [], []
+    for word, race, gender in named:
+        row = _retrieval(evidence, word, category, INTERSECTION).loc[_fairface(race, gender)]
+        parts += [row["value"] > MOST, row["low"] > MOST]
+        told.append(
+            f"{word} {row['value']:.0%} [{row['low']:.0%}, {row['high']:.0%}] "
+            f"{_people(race, gender)}"
+        )
+    return Finding(answer(parts), "; ".join(told))
 
 
-def _shy_and_domestic(evidence: Evidence) -> Finding:
+def shy_and_domestic(evidence: Evidence, named: Named) -> Finding:
     """Check who is retrieved for two words of behaviour; else what C-ASC tells."""
     if not evidence.scores.empty:
-        return _SHY_AND_DOMESTIC(evidence)
+        return majority(evidence, BEHAVIOUR, named)
     race, gender = (_values(evidence, BEHAVIOUR, facet) for facet in ("race", "gender"))
     holds, told = _leads(race, "shy", ["East Asian"], races=race.groups)
     domestic = gender.shown("domestic", WOMEN)
@@ -719,24 +676,22 @@ def _below_zero(values: _Values, words: Sequence[str]) -> Finding:
     return Finding(_capped(parts), f"By C-ASC only, for White: {', '.join(told)}")
 
 
-def _underrepresented(category: str, words: Sequence[str], printed: bool) -> Check:
-    """Return the check that White people are retrieved less than their share; else by C-ASC."""
-
-    def check(evidence: Evidence) -> Finding:
-        if printed and evidence.scores.empty:
-            return _below_zero(_values(evidence, category), words)
-        rows = [_retrieval(evidence, word, category, "race").loc["White"] for word in words]
-        parts = [row["ratio"] < 1 and row["p_value"] <= LEVEL for row in rows]
-        told = [
-            f"{word} {row['value']:.0%} ({row['ratio']:.2f} of the pool's)"
-            for word, row in zip(words, rows, strict=True)
-        ]
-        return Finding(answer(parts), f"White people: {', '.join(told)}")
-
-    return check
+def underrepresented(
+    evidence: Evidence, category: str, words: Sequence[str], printed: bool
+) -> Finding:
+    """Check that White people are retrieved less than their share; else, if printed, by C-ASC."""
+    if printed and evidence.scores.empty:
+        return _below_zero(_values(evidence, category), words)
+    rows = [_retrieval(evidence, word, category, "race").loc["White"] for word in words]
+    parts = [row["ratio"] < 1 and row["p_value"] <= LEVEL for row in rows]
+    told = [
+        f"{word} {row['value']:.0%} ({row['ratio']:.2f} of the pool's)"
+        for word, row in zip(words, rows, strict=True)
+    ]
+    return Finding(answer(parts), f"White people: {', '.join(told)}")
 
 
-def _maid_and_homemaker(evidence: Evidence) -> Finding:
+def maid_and_homemaker(evidence: Evidence) -> Finding:
     """Check that women of colour are retrieved for one word, and Indian women for the other."""
     if evidence.scores.empty:
         return _maid_and_homemaker_by_race(_values(evidence, WORK))
@@ -768,7 +723,7 @@ def _ratios(evidence: Evidence, category: str, group: str) -> pandas.Series:
     return np.exp(rows.set_index("test")["value"]) - 1
 
 
-def _white_by_type(evidence: Evidence) -> Finding:
+def white_by_type(evidence: Evidence) -> Finding:
     """Check that White people are retrieved more for behaviour, and not for crime but one word."""
     crime = _ratios(evidence, CRIME, "White").drop("hacker", errors="ignore")
     behaviour = _ratios(evidence, BEHAVIOUR, "White")
@@ -780,7 +735,7 @@ def _white_by_type(evidence: Evidence) -> Finding:
     return Finding(answer([first.low <= 0, second.low > 0]), told)
 
 
-def _few_for_behaviour(evidence: Evidence) -> Finding:
+def few_for_behaviour(evidence: Evidence) -> Finding:
     """Check that two groups are retrieved less than their share for almost all words."""
     parts, told = [], []
     for group in HARDLY_LISTED:
@@ -790,123 +745,3 @@ def _few_for_behaviour(evidence: Evidence) -> Finding:
         bounds = f"{below.mean():.0%} [{found.low:.0%}, {found.high:.0%}]"
         told.append(f"{group} for {below.sum()} of {len(below)} words, {bounds}")
     return Finding(answer(parts), f"Retrieved less than the pool's share: {'; '.join(told)}")
-
-
-def _named(*checks: tuple[int, Check]) -> dict[str, Check]:
-    """Return checks by the ids of their claims."""
-    return {f"hamidieh2023/claim/{number}": check for number, check in checks}
-
-
-CHECKS: dict[str, Check] = _named(
-    (1, _taxonomy_size),
-    (2, _often_harmful),
-    (3, _captions_and_clip),
-    (4, _many_types(("race", "gender"))),
-    (5, _captions_correlate),
-    (6, _many_types(("race",), ("gender",))),
-    (7, _retrieved(CRIME, ("terrorist", "Middle Eastern", MEN), over=True)),
-    (8, _valence),
-    (9, _outdoors),
-    (10, _someone_leads),
-    (11, _not_white),
-    (12, _stereotyped_captions),
-    (13, _nurse_captions),
-    (14, _caption_words_lean),
-    (17, _tops(BEHAVIOUR, (MEN, {"ambitious"}), (WOMEN, {"bossy"}), facet="gender", apart=True)),
-    (18, _listed(DOING, MEN, ("fixing cars", "fishing"), first=2)),
-    (19, _listed(DOING, WOMEN, ("sewing",))),
-    (20, _listed(WORK, WOMEN, ("maid", "housekeeper", "homemaker"), least=STRONG)),
-    (21, _gendered_occupations),
-    (22, _flattering),
-    (23, _listed(LOOKS, WOMEN, ("overweight", "chubby", "ugly"), first=TOP)),
-    (
-        24,
-        _tied(
-            STRONG,
-            (POLITICS, "extremist", ["Middle Eastern"]),
-            (CRIME, "terrorist", ["Middle Eastern"]),
-        ),
-    ),
-    (
-        25,
-        _tied(STRONG, (POLITICS, "libertarian", ["White"]), (POLITICS, "conservative", ["White"])),
-    ),
-    (26, _all_negative),
-    (
-        27,
-        _tops(
-            POLITICS,
-            ("Middle Eastern", {"extremist", "anti-semitic"}),
-            ("Southeast Asian", {"communist"}),
-        ),
-    ),
-    (
-        28,
-        _tops(
-            CRIME,
-            ("White", {"psychopath"}),
-            ("Black", {"felon"}),
-            ("Latino/Hispanic", {"gang-related"}),
-            ("Middle Eastern", {"terrorist"}),
-            ("Indian", {"fraud"}),
-        ),
-    ),
-    (30, _white_by_type),
-    (
-        31,
-        _tied(-np.inf, (CRIME, "delinquent", ["Southeast Asian"]), (CRIME, "felon", ["Black"])),
-    ),
-    (
-        32,
-        _retrieved(
-            CRIME,
-            ("terrorist", "Middle Eastern", MEN),
-            ("felon", "Black", MEN),
-            ("hacker", "White", MEN),
-        ),
-    ),
-    (
-        33,
-        _tied(
-            HARMFUL,
-            (MEDIA, "ghetto", ["Black"]),
-            (MEDIA, "immigrant", ["Latino/Hispanic"]),
-            (MEDIA, "barbaric", ["Middle Eastern"]),
-            (MEDIA, "oriental", ["East Asian", "Southeast Asian"]),
-            (MEDIA, "tribal", ["Indian"]),
-        ),
-    ),
-    (
-        34,
-        _retrieved(
-            MEDIA,
-            ("ghetto", "Black", MEN),
-            ("savage", "Black", MEN),
-            ("third-world", "Indian", None),
-            ("tribal", "Indian", None),
-        ),
-    ),
-    (35, _underrepresented(MEDIA, ("ghetto", "savage", "third-world", "tribal"), printed=True)),
-    (
-        36,
-        _tied(STRONG, (SCHOOLING, "illiterate", ["Indian"]), (SCHOOLING, "unskilled", ["Indian"])),
-    ),
-    (37, _uneducated),
-    (38, _tied(STRONG, (SCHOOLING, "undocumented", ["Latino/Hispanic"]))),
-    (
-        39,
-        _retrieved(SCHOOLING, ("underperforming", "White", WOMEN), ("unmotivated", "White", WOMEN)),
-    ),
-    (40, _of_colour),
-    (41, _maid_and_homemaker),
-    (42, _majority(WORK, ("homemaker", "Indian", WOMEN))),
-    (43, _retrieved(WORK, ("farmer", "Indian", MEN), ("CEO", "White", MEN))),
-    (44, _underrepresented(WORK, SHOWN, printed=False)),
-    (45, _retrieved(SCHOOLING, ("illiterate", "Indian", MEN), ("unskilled", "Indian", MEN))),
-    (46, _shy_and_domestic),
-    (47, _hardly_tied),
-    (48, _few_for_behaviour),
-    (49, _fewer_ties),
-    (50, _looks_differ),
-)
-"""By claim; three have no check: 15 (photographs), 16 (sizes of groups), 29 (ratings of harm)."""

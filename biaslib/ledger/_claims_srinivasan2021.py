@@ -5,13 +5,13 @@ natural logarithms; B is above 0 where the entity goes with women.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas
 
 from biaslib import inference
-from biaslib.ledger._evidence import Check, Evidence, Finding, NoEvidenceError, answer, mean_over
+from biaslib.ledger._evidence import Evidence, Finding, NoEvidenceError, answer, mean_over
 
 ENTITIES = ("purse", "briefcase", "apron", "suit", "wine", "beer")
 SIMILAR = ("suit", "wine")
@@ -21,7 +21,6 @@ SIGNS = {"women": 1.0, "men": -1.0}
 FACTOR = math.log(2)  # ours: "much", "heavily", "considerably" are a factor of two
 RANGE = 0.5  # ours: scores of entities that "differ" lie so far apart
 HALF = 0.5  # ours: "majority", "most", "often", "largely" are more than half
-NEARLY_ALL = 5  # ours: of the six entities that move towards men
 PRE_TRAINING, LANGUAGE, IMAGE = "S_PT", "S_L", "S_V"
 ALONE, TEXT_MODEL = "S_L, no image", "S_L, text model"
 
@@ -121,7 +120,7 @@ def purse_ahead(evidence: Evidence) -> Finding:
 # Pre-training
 
 
-def both_scores(evidence: Evidence, signs: dict[str, float]) -> Finding:
+def both_scores(evidence: Evidence, signs: Mapping[str, int]) -> Finding:
     """Check that pre-training moves entities one way, with a woman and with a man."""
     parts, told = [], []
     for entity, sign in signs.items():
@@ -165,7 +164,7 @@ def purse_moves_apart(evidence: Evidence) -> Finding:
     return Finding(answer([m > 0, f < 0]), told)
 
 
-def _towards_men(evidence: Evidence, least: int) -> Finding:
+def towards_men(evidence: Evidence, least: int) -> Finding:
     """Check that most of the six entities move towards men, and at least so many."""
     rows = _bias(evidence, PRE_TRAINING)
     n = int((rows["value"] < 0).sum())
@@ -190,9 +189,9 @@ def sources_differ(evidence: Evidence) -> Finding:
     return Finding(answer(parts), told)
 
 
-def _both_contexts(evidence: Evidence, least: float) -> Finding:
-    """Check that B_L and B_V of most entities are apart from 0, and so far."""
-    parts, told = [], []
+def both_contexts(evidence: Evidence, by_factor: bool) -> Finding:
+    """Check that B_L and B_V of most entities are apart from 0, or by a factor of two."""
+    least, parts, told = FACTOR * by_factor, [], []
     for level in (LANGUAGE, IMAGE):
         rows = _with_intervals(_bias(evidence, level))
         clear = (rows["low"] > 0) | (rows["high"] < 0)
@@ -203,7 +202,7 @@ def _both_contexts(evidence: Evidence, least: float) -> Finding:
     return Finding(answer(parts), f"B with an interval without 0{much}: {', '.join(told)}.")
 
 
-def _towards(evidence: Evidence, agent: str, sign: float) -> Finding:
+def towards(evidence: Evidence, agent: str, sign: int) -> Finding:
     """Check that a word for a person changes purse by a factor of two."""
     row = _with_intervals(_score(evidence, LANGUAGE, f"S({agent})", ["purse"]))
     value, low, high = row[["value", "low", "high"]].iloc[0]
@@ -214,14 +213,14 @@ def _towards(evidence: Evidence, agent: str, sign: float) -> Finding:
     return Finding(answer(parts), f"{told}a factor of two is {FACTOR:.2f}.")
 
 
-def _signed(evidence: Evidence, level: str, signs: dict[str, float], least: float) -> Finding:
-    """Check that entities have a bias of a sign, with its interval, of at least some size."""
+def signed(evidence: Evidence, level: str, signs: Mapping[str, int], by_factor: bool) -> Finding:
+    """Check that entities have a bias of a sign, with its interval, or by a factor of two."""
     rows = _with_intervals(_bias(evidence, level, list(signs)))
     sign = pandas.Series(signs)
     clear = np.where(sign > 0, rows["low"] > 0, rows["high"] < 0)
-    large = sign * rows["value"] >= least
+    large = sign * rows["value"] >= FACTOR * by_factor
     told = f"B of {level}: {_each(rows)}"
-    told += f"; a factor of two is {FACTOR:.2f}." if least else "."
+    told += f"; a factor of two is {FACTOR:.2f}." if by_factor else "."
     return Finding(answer(clear & large), told)
 
 
@@ -255,11 +254,7 @@ def _share(evidence: Evidence, level: str, statistic: str) -> pandas.Series:
     return rows.iloc[0]
 
 
-REFLECTS = (ALONE, "agrees with the label")
-SHIFTED = (PRE_TRAINING, "towards men")
-
-
-def _majority(evidence: Evidence, *shares: tuple[str, str]) -> Finding:
+def majority(evidence: Evidence, shares: Sequence[tuple[str, str]]) -> Finding:
     """Check that shares of the larger set are above one half, with their intervals."""
     parts, told = [], []
     for level, statistic in shares:
@@ -278,43 +273,3 @@ def cat_and_cigar(evidence: Evidence) -> Finding:
     weaker = both.abs() < text.abs()
     told = ", ".join(f"{name} {both[name]:.2f} (text only {text[name]:.2f})" for name in both.index)
     return Finding(answer([both["cat"] > 0, both["cigar"] < 0, *weaker]), f"B_L: {told}.")
-
-
-def _of(check: Callable[..., Finding], *given: object, **named: object) -> Check:
-    """Return a check with its settings."""
-    return lambda evidence: check(evidence, *given, **named)
-
-
-_NUMBERED: dict[int, Check] = {
-    1: often_wrong,
-    2: sources_differ,
-    3: _of(_majority, REFLECTS),
-    4: _of(_towards_men, least=4),
-    5: _of(_both_contexts, least=FACTOR),
-    6: _of(_majority, SHIFTED, REFLECTS),
-    7: often_wrong,
-    8: _of(_both_contexts, least=0.0),
-    9: purse_ahead,
-    10: entities_differ,
-    11: _of(both_scores, {"briefcase": 1.0}),
-    12: _of(both_scores, {"suit": -1.0, "apron": -1.0}),
-    13: more_for_men,
-    14: women_lose_more,
-    15: purse_moves_apart,
-    16: _of(_towards_men, least=NEARLY_ALL),
-    17: _of(_towards, "f", 1.0),
-    18: _of(_towards, "m", -1.0),
-    19: _of(_signed, LANGUAGE, {"briefcase": -1.0, "apron": 1.0, "beer": -1.0}, FACTOR),
-    20: similar_language,
-    21: _of(_signed, IMAGE, {"purse": 1.0, "apron": 1.0}, FACTOR),
-    22: _of(_signed, IMAGE, {"briefcase": -1.0, "beer": -1.0}, 0.0),
-    23: less_by_image,
-    24: both_wrong,
-    25: _of(_majority, REFLECTS),
-    26: _of(_majority, REFLECTS),
-    27: _of(_majority, SHIFTED),
-    28: cat_and_cigar,
-}
-
-CHECKS: dict[str, Check] = {f"srinivasan2021/claim/{n}": check for n, check in _NUMBERED.items()}
-"""The check of each claim that can be checked, by the claim's id."""

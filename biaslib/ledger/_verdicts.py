@@ -12,7 +12,14 @@ from biaslib.ledger import (
     _claims_srinivasan2021,
     _claims_zhou2022,
 )
-from biaslib.ledger._contracts import PAPERS, contracts, families, open_questions, printed
+from biaslib.ledger._contracts import (
+    PAPERS,
+    contracts,
+    families,
+    named_checks,
+    open_questions,
+    printed,
+)
 from biaslib.ledger._evidence import Check, Evidence, NoEvidenceError, NoIntervalError
 from biaslib.ledger._numbers import judge_list, judge_number
 from biaslib.ledger._runs import Tables
@@ -23,11 +30,27 @@ VERDICTS = ("met", "not met", "cannot be said", "not run")
 FROM_ANSWER = {"follows": "met", "in part": "cannot be said", "does not follow": "not met"}
 """The verdict on a claim by what its check finds in a run."""
 
+RULES = {
+    "ross2021": _claims_ross2021,
+    "srinivasan2021": _claims_srinivasan2021,
+    "hamidieh2023": _claims_hamidieh2023,
+    "zhou2022": _claims_zhou2022,
+}
+"""Where the rules lie by which a paper's claims are checked, a function each."""
+
+
+def checks(paper: str) -> dict[str, Check]:
+    """Return a paper's checks: the rule that a claim's contract names, with its settings."""
+    found = {}
+    for name, settings in named_checks(paper).items():
+        rule = getattr(RULES[paper], settings["rule"])
+        given = {key: value for key, value in settings.items() if key != "rule"}
+        found[name] = functools.partial(rule, **given)
+    return found
+
+
 CHECKS: Mapping[str, Check] = {
-    **_claims_ross2021.CHECKS,
-    **_claims_srinivasan2021.CHECKS,
-    **_claims_hamidieh2023.CHECKS,
-    **_claims_zhou2022.CHECKS,
+    name: check for paper in PAPERS for name, check in checks(paper).items()
 }
 """The check of each claim that can be checked, by the claim's id."""
 

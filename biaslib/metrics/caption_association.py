@@ -28,10 +28,6 @@ __all__ = [
     "audit",
     "c_asc",
     "entropy",
-    "max_skew_at_k",
-    "min_skew_at_k",
-    "ndkl",
-    "rank_by_entropy",
     "representation",
     "skew_at_k",
     "top_k",
@@ -396,37 +392,6 @@ def entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndar
     return np.clip(_entropies(shares) / np.log(shares.shape[1]), 0.0, 1.0) + 0.0
 
 
-def rank_by_entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndarray:
-    """Return the order of the words from the lowest entropy to the highest.
-
-    The words whose images are concentrated most on few groups come first (Hamidieh et al. 2023,
-    section 3.3). Equal entropies go by index.
-
-    Parameters
-    ----------
-    counts
-        Counts or shares of the g groups of a partition, (k, g).
-    words
-        What errors call the words; otherwise their index.
-
-    Returns
-    -------
-    numpy.ndarray
-        Indices of words, (k,).
-
-    Raises
-    ------
-    ValueError
-        As :func:`entropy`.
-
-    Examples
-    --------
-    >>> rank_by_entropy([[50, 50], [100, 0], [90, 10]])
-    array([1, 2, 0])
-    """
-    return np.argsort(entropy(counts, words=words).round(12), kind="stable")
-
-
 def representation(
     composition: Composition, *, names: Sequence[str] | None = None
 ) -> Representation:
@@ -532,127 +497,6 @@ def skew_at_k(
     shares = (counts + smoothing * expected) / (composition.n_retrieved + smoothing)
     with np.errstate(divide="ignore"):
         return np.log(shares / expected)
-
-
-def max_skew_at_k(
-    composition: Composition, smoothing: float = 0.0, *, names: Sequence[str] | None = None
-) -> np.ndarray:
-    r"""Return the Skew@k of the group that is most over-represented.
-
-    Geyik, Ambler and Kenthapadi (2019): :math:`\text{MaxSkew}@k = \max_a \text{Skew}_a@k`.
-
-    Parameters
-    ----------
-    composition
-        Of a partition, as from :func:`top_k_composition` or :func:`audit`.
-    smoothing
-        As :func:`skew_at_k`. The measure is finite without.
-    names
-        What errors call the groups; otherwise their index.
-
-    Returns
-    -------
-    numpy.ndarray
-        (k words,), in nats. Never below 0, since the shares of a partition cannot all be too small.
-
-    Raises
-    ------
-    ValueError
-        As :func:`skew_at_k`, and if the groups are not a partition.
-
-    Examples
-    --------
-    >>> groups = np.repeat([[True, False], [False, True]], 5, axis=0)
-    >>> max_skew_at_k(top_k_composition([[0, 1, 2, 3]], groups)).round(3)
-    array([0.693])
-    """
-    _require_partition_counts(composition)
-    return np.maximum(skew_at_k(composition, smoothing, names=names).max(axis=1), 0.0)
-
-
-def min_skew_at_k(
-    composition: Composition, smoothing: float = 0.0, *, names: Sequence[str] | None = None
-) -> np.ndarray:
-    r"""Return the Skew@k of the group that is most under-represented.
-
-    Geyik, Ambler and Kenthapadi (2019): :math:`\text{MinSkew}@k = \min_a \text{Skew}_a@k`.
-
-    Parameters
-    ----------
-    composition
-        Of a partition, as from :func:`top_k_composition` or :func:`audit`.
-    smoothing
-        As :func:`skew_at_k`. With 0, as defined, a word for which some group is absent has minus
-        infinity, which is frequent where groups outnumber images retrieved.
-    names
-        What errors call the groups; otherwise their index.
-
-    Returns
-    -------
-    numpy.ndarray
-        (k words,), in nats. Never above 0.
-
-    Raises
-    ------
-    ValueError
-        As :func:`skew_at_k`, and if the groups are not a partition.
-
-    Examples
-    --------
-    >>> groups = np.repeat([[True, False], [False, True]], 5, axis=0)
-    >>> min_skew_at_k(top_k_composition([[0, 1, 2, 5]], groups)).round(3)
-    array([-0.693])
-    """
-    _require_partition_counts(composition)
-    return np.minimum(skew_at_k(composition, smoothing, names=names).min(axis=1), 0.0)
-
-
-def ndkl(top: ArrayLike, groups: ArrayLike, *, names: Sequence[str] | None = None) -> np.ndarray:
-    r"""Return how far a ranking's groups are from those of the data set, at every depth.
-
-    Normalised discounted cumulative Kullback-Leibler divergence of Geyik, Ambler and Kenthapadi
-    (2019), with the data set's own shares q as the desired ones and p(i) the shares among the
-    first i of m images:
-
-    .. math:: \text{NDKL} = \frac{1}{Z} \sum_{i=1}^{m} \frac{1}{\log_2 (i + 1)}
-              \sum_a p_a(i) \ln \frac{p_a(i)}{q_a}, \qquad
-              Z = \sum_{i=1}^{m} \frac{1}{\log_2 (i + 1)}, \qquad 0 \ln 0 = 0
-
-    Parameters
-    ----------
-    top
-        Indices of the retrieved images, nearest first, (k, m), as from :func:`top_k`.
-    groups
-        A partition, (n, g), true where the image belongs to the group.
-    names
-        What errors call the groups; otherwise their index.
-
-    Returns
-    -------
-    numpy.ndarray
-        (k,), in nats, 0 or more. Never 0 with two groups or more, since the first image alone
-        cannot have the data set's shares; compare with the value of shuffled images.
-
-    Raises
-    ------
-    ValueError
-        As :func:`top_k_composition`, and if the groups are not a partition.
-
-    Examples
-    --------
-    >>> groups = [[True, False], [False, True], [True, False], [False, True]]
-    >>> ndkl([[0, 1], [0, 2]], groups).round(3)
-    array([0.425, 0.693])
-    """
-    members = _groups(groups, None, names)
-    _require_members(members, names)
-    _require_partition(members)
-    retrieved = _retrieved(top, len(members))
-    depths = np.arange(1, retrieved.shape[1] + 1)
-    discounts = 1 / np.log2(depths + 1)
-    expected = members.mean(axis=0)
-    divergences = [_divergences(members[row], depths, expected) for row in retrieved]
-    return np.maximum(np.stack(divergences) @ (discounts / discounts.sum()), 0.0)
 
 
 class _Moments:
@@ -889,13 +733,6 @@ def _entropies(shares: np.ndarray) -> np.ndarray:
     return -(shares * logs).sum(axis=1)
 
 
-def _divergences(members: np.ndarray, depths: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Return the divergence from the expected shares at every depth of one ranking, (m,)."""
-    shares = np.cumsum(members, axis=0) / depths[:, None]
-    logs = np.log(shares / expected, out=np.zeros_like(shares), where=shares > 0)
-    return (shares * logs).sum(axis=1)
-
-
 def _label(kind: str, index: int, names: Sequence[str] | None) -> str:
     return f"{kind} {index}" if names is None else f"{kind} {index} ({names[index]!r})"
 
@@ -966,27 +803,6 @@ def _require_both_sides(members: np.ndarray, names: Sequence[str] | None) -> Non
     if full.size:
         raise ValueError(
             f"{_label('group', full[0], names)} holds every image: its complement is empty"
-        )
-
-
-def _require_partition(members: np.ndarray) -> None:
-    memberships = members.sum(axis=1)
-    bad = np.flatnonzero(memberships != 1)
-    if bad.size:
-        raise ValueError(
-            f"image {bad[0]} is in {memberships[bad[0]]} groups; this measure needs a partition, "
-            "each image in exactly one group"
-        )
-
-
-def _require_partition_counts(composition: Composition) -> None:
-    counts = np.asarray(composition.counts)
-    bad = np.flatnonzero(counts.sum(axis=1) != composition.n_retrieved)
-    if bad.size or np.sum(composition.group_sizes) != composition.n_images:
-        where = f"the counts of word {bad[0]}" if bad.size else "the group sizes"
-        raise ValueError(
-            f"{where} do not add up to all images; this measure needs a partition, each image in "
-            "exactly one group"
         )
 
 

@@ -3,7 +3,6 @@
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -29,47 +28,6 @@ MOST = 1024
 """Rows beyond which a larger batch no longer fills a card better."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How the rows of one run were divided.
-
-    Attributes
-    ----------
-    label
-        What ran.
-    rows
-        How many rows there were.
-    asked
-        Rows a batch that the caller asked for.
-    used
-        Rows a batch at the end: as asked, or smaller where memory did not suffice.
-    """
-
-    label: str
-    rows: int
-    asked: int
-    used: int
-
-    def __str__(self) -> str:
-        size = f"{self.rows:,} rows, {self.used} a batch"
-        return size if self.used == self.asked else f"{size} ({self.asked} did not fit in memory)"
-
-
-_last: Plan | None = None
-
-
-def last_plan() -> Plan | None:
-    """Return how the last finished run was divided, for a stamp; None before the first.
-
-    Examples
-    --------
-    >>> _ = run_in_batches([3, 1, 2], lambda rows: rows, batch_size=2)
-    >>> print(last_plan())
-    3 rows, 2 a batch
-    """
-    return _last
-
-
 def batch_order(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     """Return the order in which :func:`run_in_batches` takes rows: the longest first, (n,).
 
@@ -91,7 +49,7 @@ def run_in_batches(
 
     The longest rows come first: if memory does not suffice, it shows at once. A batch that finds
     no memory is halved and tried again, and the smaller size is kept for the rest of the run; a
-    warning says so at the end, :func:`last_plan` records it, and the stamp of a page prints it
+    warning says so at the end, and the stamp of a page prints it
     (:func:`biaslib.runtime.note_batches`).
 
     Parameters
@@ -138,7 +96,7 @@ def run_in_batches(
         if found is None:
             found = np.empty((len(order), *result.shape), dtype=result.dtype)
         found[row] = result
-    batches.record(label)
+    batches.tell(label)
     return found
 
 
@@ -182,12 +140,13 @@ class _Batches:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def record(self, label: str) -> None:
-        """Record the plan, and warn if memory did not suffice for what was asked."""
-        global _last
-        _last = Plan(label, len(self.order), self.asked, self.size)
+    def tell(self, label: str) -> None:
+        """Note and warn if memory did not suffice for what was asked."""
         if self.size < self.asked:
-            note_batches(f"{label or 'a model'}: {_last}")
+            note_batches(
+                f"{label or 'a model'}: {len(self.order):,} rows, {self.size} a batch "
+                f"({self.asked} did not fit in memory)"
+            )
             warnings.warn(
                 f"{label or 'the model'}: {self.asked} rows a batch did not fit in memory; went on "
                 f"with {self.size}. To start there: batch_size={self.size}",
@@ -295,7 +254,7 @@ def _wanted() -> str:
     return os.environ.get("BIASLIB_PRECISION") or "float32"
 
 
-def autocast(device: str, wanted: str | None = None) -> torch.autocast:
+def autocast(device: str) -> torch.autocast:
     """Return the context in which a forward pass runs in the :func:`precision` of a device.
 
     Examples
@@ -304,6 +263,6 @@ def autocast(device: str, wanted: str | None = None) -> torch.autocast:
     ...     (torch.ones(1, 2) @ torch.ones(2, 1)).dtype
     torch.float32
     """
-    number = precision(device, wanted)
+    number = precision(device)
     half = number != torch.float32
     return torch.autocast(device.split(":")[0], dtype=number if half else None, enabled=half)

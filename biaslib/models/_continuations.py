@@ -152,7 +152,8 @@ class Continuations:
         told = {"input_ids": ids, **self._positions(n, start, longest)}
         told["attention_mask"] = torch.cat([torch.ones(n, start, dtype=torch.long), real], dim=1)
         logits = self.network(**self._there(told), past_key_values=cache, use_cache=True).logits
-        of_tail = (logits[read.index(tuple(tail[:-1]))] for tail in tails)
+        places = {each: at for at, each in enumerate(read)}
+        of_tail = (logits[places[tuple(tail[:-1])]] for tail in tails)
         return [_picked(each, tail[1:]) for each, tail in zip(of_tail, tails, strict=True)]
 
     def _one(self, row: Row) -> np.ndarray:

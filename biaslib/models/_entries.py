@@ -51,8 +51,6 @@ class Entry:
         family goes by something else.
     companion
         The repository of its tokenizer and image settings, where its own has none.
-    also
-        Other files of the same weights, as the authors published them.
     other_detector
         Whose features it was trained on, where they were not those of ``detector``, which pictures
         get all the same.
@@ -86,7 +84,6 @@ class Entry:
     family: str = "text"
     kinds: tuple[str, ...] = ()
     companion: str = ""
-    also: str = ""
     mirrors: tuple[str, ...] = ()
     command: str = ""
     access: str = "anyone, without an account"
@@ -101,11 +98,6 @@ class Entry:
     def takes_images(self) -> bool:
         """Whether the model sees at all."""
         return bool({*self.capabilities} - {can.EMBED, can.FILL})
-
-    @property
-    def takes_regions(self) -> bool:
-        """Whether it reads the regions of a detector instead of pictures."""
-        return bool(self.features)
 
     @property
     def name_of_package(self) -> str:

@@ -1,4 +1,4 @@
-"""Networks and tokenizers from folders on this disk, or from the original authors' files."""
+"""Networks and tokenizers from folders on this disk."""
 
 import contextlib
 import importlib
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import torch
 import transformers
 
-from biaslib.models import _originals
 from biaslib.models._checkpoints import require_complete
 from biaslib.models._entries import ENTRIES, Entry
 from biaslib.models._revisions import revision_of
@@ -69,8 +68,13 @@ def read_network(
     Raises
     ------
     CheckpointError
-        If other weights are missing or left over.
+        If other weights are missing or left over, or there is no folder but one file.
     """
+    if folder.is_file():
+        raise CheckpointError(
+            f"{folder} is one file, and {name!r} is loaded from a folder with config.json, weights "
+            "and tokenizer, as transformers saves them"
+        )
     transformers.utils.logging.disable_progress_bar()
     config = transformers.AutoConfig.from_pretrained(folder, **LOCAL, **changes)
     with quiet():
@@ -138,10 +142,10 @@ def _tokenizer_settings(folder: Path) -> dict:
 def read_network_and_tokenizer(
     network: type[transformers.PreTrainedModel],
     entry: Entry,
-    path: Path,
+    folder: Path,
     optional: Iterable[str] = (),
 ) -> Loaded:
-    """Load what an adapter needs.
+    """Load what an adapter of BERT's word pieces needs.
 
     Parameters
     ----------
@@ -149,24 +153,19 @@ def read_network_and_tokenizer(
         A class of transformers.
     entry
         Of the registry.
-    path
-        A folder, or a file in a layout of the original authors (see
-        :mod:`biaslib.models._originals`), with a tokenizer beside it in its folder.
+    folder
+        With weights, configuration and tokenizer.
     optional
         Patterns, as of a shell, of weights that may be missing.
 
     Raises
     ------
     CheckpointError
-        If the checkpoint is of another architecture, damaged, or lacks weights or has others; or a
-        file has no tokenizer beside it.
+        If weights are missing or left over, or there is no tokenizer.
     """
-    folder = require_tokenizer(path)
-    if path.is_dir():
-        model, _ = read_network(network, path, entry.name, optional)
-    else:
-        model, _ = _originals.read(path, network, entry.name, optional)
-    return Loaded(model, read_tokenizer(folder, of_bert=True), revision_of(path))
+    model, _ = read_network(network, folder, entry.name, optional)
+    require_tokenizer(folder)
+    return Loaded(model, read_tokenizer(folder, of_bert=True), revision_of(folder))
 
 
 def require_tokenizer(path: Path) -> Path:

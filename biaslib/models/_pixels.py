@@ -14,7 +14,7 @@ from biaslib.models._batches import run_in_batches
 from biaslib.models._networks import LOCAL
 from biaslib.models.dual import unit_vectors
 from biaslib.models.fusion import FusionModel, Mask
-from biaslib.models.images import Pictures, loaded, pictures
+from biaslib.models.images import Ahead, Pictures, pictures
 
 
 class PixelModel(FusionModel):
@@ -36,12 +36,12 @@ class PixelModel(FusionModel):
         """Return the images as a lazy sequence of pictures; None for none."""
         return None if images is None else pictures(images)
 
-    def ahead(self, prepared: Pictures | None, rows: np.ndarray) -> "Asked | None":
+    def ahead(self, prepared: Pictures | None, rows: np.ndarray) -> Ahead | None:
         """Have workers prepare the pictures in the order in which batches will ask for them."""
-        return None if prepared is None else Asked(prepared, OnePicture(self.processor), rows)
+        return None if prepared is None else Ahead(prepared, OnePicture(self.processor), rows)
 
     def visual(
-        self, prepared: "Asked | None", rows: np.ndarray, mask: Mask | None
+        self, prepared: Ahead | None, rows: np.ndarray, mask: Mask | None
     ) -> dict[str, torch.Tensor]:
         """Return the pixels of the given pictures, smaller ones with zeros around.
 
@@ -87,59 +87,6 @@ class PixelModel(FusionModel):
         label = f"{self.name}: {len(lengths):,} {what}"
         read = functools.partial(unit_vectors, self.device, run)
         return run_in_batches(lengths, read, batch_size, label)
-
-
-class Asked:
-    """Hands prepared pictures to batches, made by workers ahead of them in an order that is known.
-
-    A picture that is asked for once more is prepared once more, unless it was among the last ones:
-    two batches of pictures are kept.
-
-    Parameters
-    ----------
-    images
-        The pictures.
-    prepare
-        A picture, uint8 (h, w, 3) -> what the model takes of it.
-    rows
-        The rows in the order in which they are first asked for.
-
-    Examples
-    --------
-    >>> images = pictures(np.arange(4, dtype=np.uint8)[:, None, None, None].repeat(3, axis=3))
-    >>> asked = Asked(images, lambda picture: int(picture.max()), rows=np.array([3, 1, 0, 2]))
-    >>> asked([3, 1]), asked([1, 0]), asked([2, 3])
-    ([3, 1], [1, 0], [2, 3])
-    """
-
-    def __init__(self, images: Pictures, prepare: Callable, rows: np.ndarray) -> None:
-        self.images, self.prepare = images, prepare
-        order = list(dict.fromkeys(rows.tolist()))
-        self.coming = set(order)
-        self.made = zip(order, loaded(images, prepare, order), strict=True)
-        self.kept: dict[int, Any] = {}
-        self.most = 0
-
-    def __call__(self, rows: Sequence[int]) -> list:
-        """Return the prepared pictures of some rows, each of another picture."""
-        found = {row: self._one(row) for row in rows}
-        self.most = max(self.most, len(rows))
-        for row, one in found.items():
-            self.kept.pop(row, None)
-            self.kept[row] = one
-        for row in list(self.kept)[: -2 * self.most]:
-            del self.kept[row]
-        return list(found.values())
-
-    def _one(self, row: int) -> Any:
-        while row in self.coming:
-            number, prepared = next(self.made)
-            self.kept[number] = prepared
-            self.coming.remove(number)
-        if row in self.kept:
-            return self.kept[row]
-        (again,) = loaded(self.images, self.prepare, [row])
-        return again
 
 
 @dataclass(frozen=True)

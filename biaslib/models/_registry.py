@@ -21,6 +21,9 @@ UNKNOWN_REVISION = "main, recorded at first download"
 WITH_OPTIONS = ("detector", "generative")
 """Families whose models take options of their own."""
 
+OF_MANY_KINDS = ("bert", "clip", "generative")
+"""Families that read whatever transformers has of their sort."""
+
 REGISTRY = {entry.name: entry for entry in ENTRIES}
 
 
@@ -126,6 +129,8 @@ def load(
     object
         With ``capabilities`` as the registry lists them or, of another checkpoint, as its heads
         allow; its class is in the module of ``biaslib.models`` that the registry calls its family.
+        A model from a folder or a repository is called by its ``model_type`` where its family reads
+        many kinds.
 
     Raises
     ------
@@ -164,7 +169,40 @@ def load(
     if checkpoint is None and _is_place(name):
         from biaslib.models.own import identify
 
-        name, checkpoint = identify(name, profile)
+        return load_identified(*identify(name, profile), profile, device, **options)
+    return _load(name, profile, checkpoint, device, options)
+
+
+def load_identified(
+    name: str,
+    checkpoint: str | Path | None,
+    profile: str | None = None,
+    device: str | None = None,
+    **options: Any,
+) -> Any:
+    """Load what :func:`biaslib.models.own.identify` found.
+
+    Where the family that reads it reads many kinds, the model is called by its own: a LLaVA is no
+    ``smolvlm``, although the family of that name reads it.
+
+    Parameters
+    ----------
+    name, checkpoint
+        The registered name, and what to load.
+    profile, device, **options
+        As of :func:`load`.
+    """
+    return _load(name, profile, checkpoint, device, options, identified=checkpoint is not None)
+
+
+def _load(
+    name: str,
+    profile: str | None,
+    checkpoint: str | Path | None,
+    device: str | None,
+    options: dict[str, Any],
+    identified: bool = False,
+) -> Any:
     _require_known_options(name, options)
     maker = _maker(name, profile) if checkpoint is None else None
     if maker is not None:
@@ -179,6 +217,7 @@ def load(
     options = {key: value for key, value in options.items() if key not in _provided_options()}
     path = _on_this_disk(entry, checkpoint, profile)
     _require_right_kind(entry, path)
+    entry = _called_by_kind(entry, path) if identified else entry
     family = module_of(entry)
     _keep_float32()
     from biaslib.models._checkpoints import loading, reading, without_hub
@@ -241,6 +280,16 @@ def _profiles(entry: Entry) -> str:
     return ", ".join(there)
 
 
+def _called_by_kind(entry: Entry, path: Path | None) -> Entry:
+    """Return an entry under the ``model_type`` of a folder, where its family reads many kinds."""
+    if entry.family not in OF_MANY_KINDS or path is None or not path.is_dir():
+        return entry
+    from biaslib.models._checkpoints import read_config
+
+    kind = read_config(path, entry.name).get("model_type")
+    return dataclasses.replace(entry, name=kind) if kind else entry
+
+
 def _say_what_is_lacking(model: Any, entry: Entry) -> None:
     """Warn of a model whose weights cannot do what the registry says of their kind."""
     lacking = [each for each in entry.capabilities if each not in model.capabilities]
@@ -248,7 +297,7 @@ def _say_what_is_lacking(model: Any, entry: Entry) -> None:
         warnings.warn(
             f"{model.name} ({model.revision}) cannot {' or '.join(lacking)}: these weights have no "
             "head for it",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

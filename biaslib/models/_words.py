@@ -31,9 +31,7 @@ def require_known_words(tokenizer, texts: Sequence[str]) -> None:
             )
 
 
-def require_fitting_length(
-    tokenizer, texts: Sequence[str], limit: int, name: str, beside: str = ""
-) -> np.ndarray:
+def require_fitting_length(tokenizer, texts: Sequence[str], limit: int, name: str) -> np.ndarray:
     """Return the number of tokens of each text, special ones among them, if all fit the model.
 
     Parameters
@@ -46,8 +44,6 @@ def require_fitting_length(
         Tokens that the model takes.
     name
         What the error calls the model.
-    beside
-        What else takes room in the model, for the error: for example ``"36 regions"``.
 
     Returns
     -------
@@ -61,7 +57,7 @@ def require_fitting_length(
     """
     encoded = tokenizer(list(texts), verbose=False)["input_ids"]
     counts = np.array([len(ids) for ids in encoded])
-    require_fitting(counts, limit, name, texts, f"beside {beside}" if beside else "")
+    require_fitting(counts, limit, name, texts)
     return counts
 
 

@@ -18,19 +18,22 @@ Name                                 Method                                   Us
 ``find regions of pictures``         ``regions(images)``                      region models
 ===================================  =======================================  =================
 
+All return NumPy arrays. ``embed``, ``encode_text`` and ``encode_image`` give one vector an item,
+(n, d); ``embed`` of models that read both takes ``mask=`` too, what to hide
+(:class:`biaslib.models.fusion.Mask`). ``mask_log_prob`` gives natural logarithms of k candidates'
+probabilities at the one ``[MASK]`` of each of n texts, (n, k). ``match`` takes n images and n rows
+of c captions, and gives logits or cosines, (n, c).
+
 ``images`` are paths, PIL images, arrays, a lazy sequence of arrays (h, w, 3)
 (:class:`biaslib.models.images.Pictures`), region features where the family reads regions, or frames
 of planted scenes, which every model takes: the oracle reads them, the others see them drawn.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from biaslib.models.errors import CapabilityError
 from biaslib.runtime import unknown_name
-
-if TYPE_CHECKING:
-    import numpy as np
 
 __all__ = [
     "DETECT",
@@ -44,10 +47,6 @@ __all__ = [
     "NAMES",
     "UNIMODAL",
     "CapabilityError",
-    "DualEncoder",
-    "GroundedEncoder",
-    "ImageTextMatcher",
-    "MaskedLM",
     "require",
     "require_known",
 ]
@@ -111,50 +110,3 @@ def require_known(names: Sequence[str]) -> None:
     for each in names:
         if each not in NAMES:
             raise unknown_name("capability", each, NAMES)
-
-
-class GroundedEncoder(Protocol):
-    """Embeds texts, alone or each with an image: study 1.
-
-    Text encoders take no images. Models that read both also take ``mask=``, what to hide before
-    embedding (:class:`biaslib.models.fusion.Mask`).
-    """
-
-    capabilities: frozenset[str]
-
-    def embed(
-        self, texts: Sequence[str], images: Any = None, level: str = "sentence", words: Any = None
-    ) -> "np.ndarray":
-        """Return one embedding a text, (n, d)."""
-
-
-class DualEncoder(Protocol):
-    """Embeds texts and images apart, so that products of the two are similarities: study 3."""
-
-    capabilities: frozenset[str]
-
-    def encode_text(self, texts: Sequence[str]) -> "np.ndarray":
-        """Return (n, d)."""
-
-    def encode_image(self, images: Any) -> "np.ndarray":
-        """Return (n, d)."""
-
-
-class MaskedLM(Protocol):
-    """Fills one ``[MASK]`` a text: study 2."""
-
-    capabilities: frozenset[str]
-
-    def mask_log_prob(
-        self, texts: Sequence[str], candidates: Sequence[str], images: Any = None
-    ) -> "np.ndarray":
-        """Return natural logarithms of the candidates' probabilities, (n, k)."""
-
-
-class ImageTextMatcher(Protocol):
-    """Scores how well captions fit an image: study 4."""
-
-    capabilities: frozenset[str]
-
-    def match(self, images: Any, texts: Sequence[Sequence[str]]) -> "np.ndarray":
-        """Return logits or cosines of c captions of each of n images, (n, c)."""

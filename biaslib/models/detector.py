@@ -82,11 +82,8 @@ class Detector:
         What the stamp says of it.
     device
         Where it runs.
-    class_names, attribute_names
-        What the numbers of classes and attributes mean; ``None`` where the label files are missing.
-    as_released
-        Give the network RGB where it was trained on BGR, as the released code does with local files
-        (huggingface/transformers, issues 8333, 11042 and 19601); the revision then says so.
+    class_names
+        What the numbers of classes mean; ``None`` where the label file is missing.
     precision
         ``float32``; or ``bfloat16`` or ``float16``, in which convolutions and matrix products run
         while boxes stay in float32, and which the revision then names. Half precision changes the
@@ -109,8 +106,6 @@ class Detector:
         revision: str,
         device: str,
         class_names: Sequence[str] | None = None,
-        attribute_names: Sequence[str] | None = None,
-        as_released: bool = False,
         precision: str = "float32",
     ):
         if precision not in PRECISIONS:
@@ -121,45 +116,29 @@ class Detector:
             self.network.to(memory_format=torch.channels_last)
         self.config = network.config
         self.name, self.device = name, device
-        self.revision = f"{revision}, channels as released" if as_released else revision
-        self.revision += "" if precision == "float32" else f", {precision}"
+        self.revision = revision if precision == "float32" else f"{revision}, {precision}"
         self.batch_size = 8 if device.startswith("cuda") else 1
-        self.preparation = Preparation(self.config, as_released)
-        self._names = dict(zip(LABELS, (class_names, attribute_names), strict=True))
+        self.preparation = Preparation(self.config)
+        self._class_names = class_names
 
     @property
     def class_names(self) -> list[str]:
         """The name of every class; an error says where to get them if they are missing."""
-        return self._require_names(LABELS[0])
-
-    @property
-    def attribute_names(self) -> list[str]:
-        """The name of every attribute; an error says where to get them if they are missing."""
-        return self._require_names(LABELS[1])
-
-    def detect(self, image: Any) -> Detections:
-        """Return the regions of one image, up to 36, the surest first.
-
-        Parameters
-        ----------
-        image
-            A path, a PIL image, or a uint8 array (h, w, 3), RGB.
-
-        Returns
-        -------
-        Detections
-            NumPy arrays, boxes in pixels of the image. They may be fewer than the least number
-            that the configuration asks for, or none: a white image has few distinct regions.
-        """
-        (prepared,) = loaded(pictures([image]), self.preparation, [0])
-        return self._run([prepared])[0]
+        if self._class_names is None:
+            raise FileNotFoundError(
+                f"{self.name} has no {LABELS[0]}, which names what the numbers mean: copy it from "
+                f"the repository {LABELS_FROM}, to the checkpoint's folder or one to pass as "
+                "labels=. Without it, ask for numbers alone: words=None"
+            )
+        return self._class_names
 
     def regions(self, images: Any, words: Sequence[str] | None = ()) -> RegionFeatures:
         """Return the regions of pictures, as the region models take them.
 
-        Every row has as many places as the configuration allows regions (36); those that a picture
-        does not fill are not ``real``, have zeros in every number, and -1 for class and attribute.
-        A box that the picture's edge has cut thinner than a pixel is given a pixel.
+        Every row has as many places as the configuration allows regions (36), the surest first;
+        those that a picture does not fill are not ``real``, have zeros in every number, and -1 for
+        class and attribute. A white picture has few distinct regions, or none. A box that the
+        picture's edge has cut thinner than a pixel is given a pixel.
 
         Parameters
         ----------
@@ -208,19 +187,11 @@ class Detector:
         words
             Further classes, as of :func:`person_regions`.
         """
-        names = self._names[LABELS[0]]
+        names = self._class_names
         if names is None:
             return regions
-        persons = person_regions(_named(names, regions.classes), words)
+        persons = person_regions(np.array([*names, ""])[regions.classes], words)
         return replace(regions, persons=persons, class_names=tuple(names))
-
-    def classes_of(self, regions: RegionFeatures) -> np.ndarray:
-        """Return the name of each region's class, (n, k); empty for one that is not real."""
-        return _named(self.class_names, regions.classes)
-
-    def attributes_of(self, regions: RegionFeatures) -> np.ndarray:
-        """Return the name of each region's attribute, (n, k); empty for one that is not real."""
-        return _named(self.attribute_names, regions.attributes)
 
     def _found(self, shown: Pictures) -> Iterator[tuple[int, RegionRow]]:
         """Yield the number of each picture and its regions, pictures of one size together."""
@@ -270,15 +241,6 @@ class Detector:
                 stacklevel=3,
             )
 
-    def _require_names(self, file: str) -> list[str]:
-        if self._names[file] is None:
-            raise FileNotFoundError(
-                f"{self.name} has no {file}, which names what the numbers mean: copy it from the "
-                f"repository {LABELS_FROM}, to the checkpoint's folder or one to pass as labels=. "
-                "Without it, ask for numbers alone: words=None"
-            )
-        return self._names[file]
-
 
 @dataclass(frozen=True)
 class Preparation:
@@ -292,12 +254,9 @@ class Preparation:
     ----------
     config
         The detector's settings.
-    as_released
-        As of :class:`Detector`.
     """
 
     config: FasterRcnnConfig
-    as_released: bool = False
 
     def __call__(self, picture: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
         """Return the prepared picture, (3, h, w) float32, and the height and width it came with.
@@ -314,8 +273,7 @@ class Preparation:
                 f"a picture of {width} x {height} pixels is too narrow: resized it has "
                 f"{size[1]} x {size[0]}, and the detector needs {THINNEST}. Crop it"
             )
-        backwards = (self.config.channels == "BGR") != self.as_released
-        channels = picture[:, :, ::-1] if backwards else picture
+        channels = picture[:, :, ::-1] if self.config.channels == "BGR" else picture
         pixels = torch.from_numpy(channels.astype(np.float32)).permute(2, 0, 1)[None]
         pixels = nn.functional.interpolate(pixels, size, mode="bilinear", align_corners=False)[0]
         mean, deviation = (
@@ -388,10 +346,6 @@ def _of_one_size(
         yield group
 
 
-def _named(names: Sequence[str], numbers: np.ndarray) -> np.ndarray:
-    return np.array([*names, ""])[numbers]
-
-
 def _row(found: Detections, size: tuple[int, int]) -> RegionRow:
     """Return a picture's detections, none thinner than a pixel; size is (w, h)."""
     low = np.clip(found.boxes[:, :2], 0, np.array(size) - 1)
@@ -405,7 +359,6 @@ def load(
     checkpoint: Path,
     device: str,
     labels: str | Path | None = None,
-    as_released: bool = False,
     precision: str = "float32",
 ) -> Detector:
     """Load the detector: what ``biaslib.models.load("detector", ...)`` calls.
@@ -422,7 +375,7 @@ def load(
     labels
         A folder with ``objects_vocab.txt`` and ``attributes_vocab.txt``, one name a line, which
         may be missing; ``None`` looks in the checkpoint's, where a download puts them.
-    as_released, precision
+    precision
         As of :class:`Detector`.
 
     Returns
@@ -439,11 +392,11 @@ def load(
     network = _built(weights, settings)
     labels = checkpoint if labels is None else Path(labels)
     counts = (network.config.n_classes, network.config.n_attributes)
-    names = [_names(labels / file, n) for file, n in zip(LABELS, counts, strict=True)]
+    class_names, _ = (_names(labels / file, n) for file, n in zip(LABELS, counts, strict=True))
     named = [labels / file for file in LABELS if (labels / file).exists()]
     hashes = " and ".join(runtime.file_sha256(file)[:12] for file in (weights, settings, *named))
     revision = f"{checkpoint.name}, sha256 {hashes}"
-    return Detector(network, entry.name, revision, device, *names, as_released, precision)
+    return Detector(network, entry.name, revision, device, class_names, precision)
 
 
 def _files(folder: Path) -> tuple[Path, Path]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from biaslib.runtime import ChecksumError, DownloadError, Lock, download, file_sha256
 
-__all__ = ["by_hand", "cache_folder", "fetch", "listed_bytes"]
+__all__ = ["by_hand", "cache_folder", "fetch", "kept", "listed_bytes", "settings_of"]
 
 TOKENIZERS = (
     "tokenizer.json",
@@ -44,6 +44,9 @@ SETTINGS = (
     "*.model",
 )
 """What is taken of a repository beside its weights; programs (``*.py``) never are."""
+
+TELLING = ("config.json", "open_clip_config.json")
+"""Settings that tell the family of a model."""
 
 WEIGHTS = (
     ("model.safetensors",),
@@ -324,6 +327,20 @@ def _endpoint() -> str:
     return os.environ.get("HF_ENDPOINT", SITE).rstrip("/")
 
 
+def kept(name: str, revision: str = "") -> Path | None:
+    """Return the folder of a repository of the hub that is on this disk already; None if it is not.
+
+    Examples
+    --------
+    >>> kept("owner/never-downloaded")
+    """
+    repository, root = _Repository(name, (*OPEN_CLIP_WEIGHTS, *WEIGHTS)), cache_folder()
+    by_hand = repository.folder(root) / BY_HAND
+    if by_hand.is_dir():
+        return by_hand
+    return _kept(repository, revision or Lock(None).revision(repository.source) or "", root)
+
+
 def listed_bytes(name: str, revision: str = "") -> int:
     """Return how many bytes of a repository of the hub would be downloaded; nothing is.
 
@@ -338,6 +355,23 @@ def listed_bytes(name: str, revision: str = "") -> int:
     except DownloadError as error:
         raise _with_steps(error, repository, cache_folder(), Lock(None)) from error
     return sum(listing[each].size for each in repository.wanted(listing))
+
+
+def settings_of(name: str, revision: str, folder: Path) -> None:
+    """Download what tells the family of a repository of the hub, a few kilobytes, into a folder.
+
+    Raises
+    ------
+    DownloadError
+        As of :func:`listed_bytes`.
+    """
+    repository = _Repository(name, ())
+    try:
+        commit, listing = _listing(repository, revision or "main")
+        for each in _matching(sorted(listing), TELLING):
+            _download_listed(repository, commit, each, listing[each], folder, _record(folder))
+    except DownloadError as error:
+        raise _with_steps(error, repository, cache_folder(), Lock(None)) from error
 
 
 def _download_listed(

@@ -8,7 +8,7 @@ import torch
 
 from biaslib.models._batches import autocast, run_in_batches
 from biaslib.models.capabilities import ENCODE
-from biaslib.models.images import Ahead, loaded, pictures
+from biaslib.models.images import Ahead, pictures
 
 __all__ = ["ContrastiveEncoder", "unit_vectors"]
 
@@ -31,7 +31,7 @@ class ContrastiveEncoder:
         compare captions by a softmax.
     prepare
         A picture, uint8 (height, width, 3) -> what the model takes of it, made by worker
-        processes; None leaves pictures as they are.
+        processes.
     token_counts
         Texts -> the tokens of each, (n,), which puts texts of like length together, and raises an
         error if a text is longer than the model takes.
@@ -49,14 +49,14 @@ class ContrastiveEncoder:
         name: str,
         revision: str,
         *,
-        bias: float = 0.0,
-        prepare: Callable | None = None,
-        token_counts: Callable | None = None,
-        device: str = "cpu",
+        bias: float,
+        prepare: Callable,
+        token_counts: Callable,
+        device: str,
     ) -> None:
         self.encode_batch_of_texts = encode_batch_of_texts
         self.encode_batch_of_images = encode_batch_of_images
-        self.prepare, self.token_counts = prepare or np.asarray, token_counts
+        self.prepare, self.token_counts = prepare, token_counts
         self.scale, self.bias = scale, bias
         self.name, self.revision = name, revision
         self.device = device
@@ -84,7 +84,7 @@ class ContrastiveEncoder:
         texts = list(texts)
         if not texts:
             raise ValueError("there are no texts to encode: the set is empty")
-        lengths = self.token_counts(texts) if self.token_counts else np.ones(len(texts))
+        lengths = self.token_counts(texts)
 
         def run(rows: np.ndarray) -> np.ndarray:
             batch = [texts[row] for row in rows]
@@ -92,9 +92,7 @@ class ContrastiveEncoder:
 
         return run_in_batches(lengths, run, batch_size, f"{self.name}: {len(texts):,} texts")
 
-    def encode_image(
-        self, images: Any, batch_size: int = 128, n_workers: int | None = None
-    ) -> np.ndarray:
+    def encode_image(self, images: Any, batch_size: int = 128) -> np.ndarray:
         """Return one unit vector an image, (n, d), float32.
 
         Parameters
@@ -104,9 +102,6 @@ class ContrastiveEncoder:
             (height, width, 3), one array of many, or a frame of planted scenes.
         batch_size
             Images a forward pass. It is halved if memory does not suffice.
-        n_workers
-            Processes that open and resize images ahead of the model, as of
-            :func:`biaslib.models.images.loaded`.
 
         Raises
         ------
@@ -118,8 +113,7 @@ class ContrastiveEncoder:
         found = pictures(images)
         if not len(found):
             raise ValueError("there are no images to encode: the set is empty")
-        rows = np.arange(len(found))
-        ahead = Ahead(loaded(found, self.prepare, rows, n_workers), rows)
+        ahead = Ahead(found, self.prepare, np.arange(len(found)))
 
         def run(batch: np.ndarray) -> np.ndarray:
             return unit_vectors(self.device, self.encode_batch_of_images, ahead(batch))

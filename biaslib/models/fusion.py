@@ -26,12 +26,9 @@ from biaslib.models.capabilities import (
 )
 from biaslib.models.errors import CapabilityError
 from biaslib.models.regions import SharedRegions
-from biaslib.models.text import LEVELS
-from biaslib.runtime import unknown_name
+from biaslib.models.text import require_level
 
 __all__ = ["FusionModel", "Mask", "Output"]
-
-STREAMS = ("text", "both")
 
 
 @dataclass(frozen=True)
@@ -102,9 +99,6 @@ class FusionModel(ABC):
     capabilities = frozenset({EMBED, EMBED_WITH_IMAGES, FILL, FILL_WITH_IMAGES, MATCH})
     """What it can do; an adapter takes away what its network, or the weights at hand, cannot."""
 
-    has_two_streams = False
-    """Whether text and image have states of their own up to the end, so that both can be read."""
-
     def __init__(self, network: torch.nn.Module, tokenizer, name: str, revision: str, device: str):
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
@@ -161,7 +155,6 @@ class FusionModel(ABC):
         level: str = "sentence",
         words: Sequence[str] | None = None,
         mask: Mask | None = None,
-        stream: str = "text",
     ) -> np.ndarray:
         """Return one embedding a text with its image.
 
@@ -181,36 +174,30 @@ class FusionModel(ABC):
             For ``contextual``: the n words to look at, each a whole word of its text.
         mask
             What to hide: see :class:`Mask`. A word that is hidden is read at its mask token.
-        stream
-            ``text``, as the paper says; ``both``, as the released code does for models of two
-            streams: at the levels ``word`` and ``sentence``, the first state of the visual stream
-            is joined to it.
 
         Returns
         -------
         numpy.ndarray
-            (n, d), float32; (n, d text + d visual) where both streams are read.
+            (n, d), float32.
 
         Raises
         ------
         UnknownNameError
-            If there is no such level or stream.
+            If there is no such level.
         ValueError
-            If texts, images and words differ in number, a word is missing from its text, a text is
-            longer than the model reads, or the model has one stream only and both are asked for.
+            If texts, images and words differ in number, a word is missing from its text, or a text
+            is longer than the model reads.
         CapabilityError
             If the model cannot read texts alone, or with images.
         """
         require(self, EMBED if images is None else EMBED_WITH_IMAGES)
-        self._require_level(level, stream)
+        require_level(level)
         rows = [self._hidden(tokens, mask) for tokens in self._tokens(texts)]
         contextual = level == "contextual"
         places = _places(rows, words) if contextual else np.zeros(len(rows), dtype=int)
 
         def read(output: Output, batch: np.ndarray) -> torch.Tensor:
-            states = _at(output.text, places[batch])
-            one = stream == "text" or contextual
-            return states if one else torch.cat([states, output.image], dim=1)
+            return at(output.text, places[batch])
 
         prepared = self._prepared(images, len(rows))
         return self._run(rows, prepared, read, mask=mask)
@@ -393,14 +380,6 @@ class FusionModel(ABC):
             raise ValueError(f"there are {len(prepared)} images for {n} texts; give one for each")
         return prepared
 
-    def _require_level(self, level: str, stream: str) -> None:
-        if level not in LEVELS:
-            raise unknown_name("level", level, LEVELS)
-        if stream not in STREAMS:
-            raise unknown_name("stream", stream, STREAMS)
-        if stream == "both" and not self.has_two_streams:
-            raise ValueError(f"{self.name} has one stream; use stream='text'")
-
 
 def _listed(texts: Sequence) -> list:
     if isinstance(texts, str):
@@ -408,7 +387,7 @@ def _listed(texts: Sequence) -> list:
     return list(texts)
 
 
-def _at(states: torch.Tensor, places: np.ndarray) -> torch.Tensor:
+def at(states: torch.Tensor, places: np.ndarray) -> torch.Tensor:
     """Return the state at one place of every row: (n, tokens, d) -> (n, d)."""
     return states[torch.arange(len(places)), torch.as_tensor(places)]
 

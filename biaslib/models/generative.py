@@ -6,6 +6,7 @@ picture, and of that :class:`Generative` makes five scores (:data:`SCORES`), and
 """
 
 import copy
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,9 @@ MOST_OPTIONS = 4
 
 GREY = 128
 """The neutral picture is of this grey all over."""
+
+KEPT = 4096
+"""Texts whose tokens are kept: the same captions come with every picture."""
 
 TRIED_SIDE = 224
 """Width and height of the picture of noise that a network is tried out with."""
@@ -177,6 +181,8 @@ class Generative:
         self.prompts, self.score = prompts, score
         self.limit = token_limit(self.tokenizer, network.config)
         self.image_tokens = _image_tokens(network, processor)
+        self.gap = functools.lru_cache(KEPT)(self._gap)
+        self.spelt = functools.lru_cache(KEPT)(self._spelt)
         self.scorer = settled(
             Continuations(self.network, device, self.image_tokens),
             self._tried_rows(0),
@@ -461,8 +467,17 @@ class Generative:
         """Return a text behind a prompt, and the number of the token that a character is in."""
         if not text.strip():
             raise ValueError("a caption is empty, and has no likelihood")
-        before = self.tokenizer.decode(inputs["input_ids"][0, -4:].tolist())
-        gap = "" if before[-1:].isspace() else " "
+        gap = self.gap(tuple(inputs["input_ids"][0, -4:].tolist()))
+        ids, ends = self.spelt(text, gap)
+        start = next(at for at, end in enumerate(ends) if end > place + len(gap))
+        return Row(inputs, ids), start
+
+    def _gap(self, last: tuple[int, ...]) -> str:
+        """Return what stands between a prompt that ends in some tokens and a text."""
+        return "" if self.tokenizer.decode(list(last))[-1:].isspace() else " "
+
+    def _spelt(self, text: str, gap: str) -> tuple[list[int], list[int]]:
+        """Return a text's tokens behind a gap, and the characters at which they end."""
         if self.tokenizer.unk_token_id is not None:
             require_known_words(self.tokenizer, [text])
         encoded = self.tokenizer(
@@ -474,8 +489,7 @@ class Generative:
         ids, ends = encoded["input_ids"], [end for _, end in encoded["offset_mapping"]]
         if self.image_tokens.intersection(ids):
             raise ValueError(f"{text!r} holds what stands for a picture; leave it out")
-        start = next(at for at, end in enumerate(ends) if end > place + len(gap))
-        return Row(inputs, ids), start
+        return ids, ends
 
     def _tried_rows(self, seed: int) -> list[Row]:
         """Return rows of two prompts with a picture of noise, to try the network out."""

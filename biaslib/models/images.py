@@ -127,17 +127,13 @@ def _naming(name: str) -> Iterator[None]:
             raise ImageError(f"{name} {_problem(error)}") from error
 
 
-def check_images(
-    paths: Sequence[str | os.PathLike], n_workers: int | None = None
-) -> pandas.DataFrame:
+def check_images(paths: Sequence[str | os.PathLike]) -> pandas.DataFrame:
     """Open every file once and return those that cannot be used, all at once.
 
     Parameters
     ----------
     paths
         Image files.
-    n_workers
-        As of :func:`loaded`.
 
     Returns
     -------
@@ -152,7 +148,7 @@ def check_images(
     """
     paths = [Path(path) for path in paths]
     rows = np.arange(len(paths))
-    outcomes = _outcomes(_Files(paths), _nothing, rows, n_workers)
+    outcomes = _outcomes(_Files(paths), _nothing, rows)
     found = [
         {"row": row, "path": str(paths[row]), "problem": str(outcome)}
         for row, outcome in enumerate(progress(outcomes, "images", len(paths)))
@@ -557,33 +553,56 @@ def loaded(
 
 
 class Ahead:
-    """Hands out what :func:`loaded` yields to batches, which may come again after a failure.
+    """Hands prepared pictures to batches, made by workers ahead of them in an order that is known.
+
+    A picture that is asked for once more, as by a batch that found no memory, is prepared once
+    more, unless it was among the last ones: two batches of pictures are kept.
 
     Parameters
     ----------
     images
-        Prepared images, in the order of ``rows``.
+        The pictures.
+    prepare
+        A picture, uint8 (h, w, 3) -> what the model takes of it.
     rows
-        The rows in the order in which batches ask for them, each once.
+        The rows in the order in which they are first asked for.
 
     Examples
     --------
-    >>> ahead = Ahead(iter("abcd"), rows=[3, 1, 0, 2])
-    >>> ahead([3, 1, 0]), ahead([3, 1]), ahead([0, 2])
-    (['a', 'b', 'c'], ['a', 'b'], ['c', 'd'])
+    >>> images = pictures(np.arange(4, dtype=np.uint8)[:, None, None, None].repeat(3, axis=3))
+    >>> ahead = Ahead(images, lambda picture: int(picture.max()), rows=np.array([3, 1, 0, 2]))
+    >>> ahead([3, 1]), ahead([1, 0]), ahead([2, 3])
+    ([3, 1], [1, 0], [2, 3])
     """
 
-    def __init__(self, images: Iterator[Any], rows: Sequence[int]) -> None:
-        self.images, self.order = images, iter(rows)
+    def __init__(self, images: Pictures, prepare: Callable, rows: np.ndarray) -> None:
+        self.images, self.prepare = images, prepare
+        order = list(dict.fromkeys(rows.tolist()))
+        self.coming = set(order)
+        self.made = zip(order, loaded(images, prepare, order), strict=True)
         self.kept: dict[int, Any] = {}
+        self.most = 0
 
     def __call__(self, rows: Sequence[int]) -> list:
-        """Return the images of a batch; those that came before its first row are forgotten."""
-        while self.kept and next(iter(self.kept)) != rows[0]:
-            del self.kept[next(iter(self.kept))]
-        while rows[-1] not in self.kept:
-            self.kept[next(self.order)] = next(self.images)
-        return [self.kept[row] for row in rows]
+        """Return the prepared pictures of some rows, each of another picture."""
+        found = {row: self._one(row) for row in rows}
+        self.most = max(self.most, len(rows))
+        for row, one in found.items():
+            self.kept.pop(row, None)
+            self.kept[row] = one
+        for row in list(self.kept)[: -2 * self.most]:
+            del self.kept[row]
+        return list(found.values())
+
+    def _one(self, row: int) -> Any:
+        while row in self.coming:
+            number, prepared = next(self.made)
+            self.kept[number] = prepared
+            self.coming.remove(number)
+        if row in self.kept:
+            return self.kept[row]
+        (again,) = loaded(self.images, self.prepare, [row])
+        return again
 
 
 class _Chunks:

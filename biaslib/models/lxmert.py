@@ -41,8 +41,6 @@ class Lxmert(RegionModel):
         As of :class:`biaslib.models.fusion.FusionModel`.
     """
 
-    has_two_streams = True
-
     def __init__(self, network, tokenizer, name: str, revision: str, device: str):
         width = network.config.visual_feat_dim
         super().__init__(network, tokenizer, name, revision, device, width)
@@ -89,8 +87,8 @@ def no_regions(tokens: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
     return {"features": zeros[..., :width], "boxes": zeros[..., width:], "real": real}
 
 
-def load(entry: Entry, path: Path, device: str) -> Lxmert:
-    """Load LXMERT from a folder, or a file of the original code with a tokenizer beside it.
+def load(entry: Entry, folder: Path, device: str) -> Lxmert:
+    """Load LXMERT from a folder with its tokenizer.
 
     Raises
     ------
@@ -98,5 +96,5 @@ def load(entry: Entry, path: Path, device: str) -> Lxmert:
         If the checkpoint is of another architecture, or weights are missing or left over.
     """
     network = transformers.LxmertForPreTraining
-    found = read_network_and_tokenizer(network, entry, path, UNREAD)
+    found = read_network_and_tokenizer(network, entry, folder, UNREAD)
     return Lxmert(found.network, found.tokenizer, entry.name, found.revision, device)

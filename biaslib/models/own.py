@@ -9,7 +9,7 @@ from typing import Any
 
 from biaslib import runtime
 from biaslib.models import _checkpoints
-from biaslib.models._registry import REGISTRY, load, repository
+from biaslib.models._registry import REGISTRY, load_identified, repository
 from biaslib.models.errors import CheckpointError
 
 __all__ = ["OwnModel", "identify", "load_own"]
@@ -40,11 +40,6 @@ class OwnModel:
     def takes_images(self) -> bool:
         """Whether the model sees at all."""
         return REGISTRY[self.registered].takes_images
-
-    @property
-    def takes_regions(self) -> bool:
-        """Whether it reads the regions of a detector instead of pictures."""
-        return REGISTRY[self.registered].takes_regions
 
 
 def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | Path | None]:
@@ -153,6 +148,6 @@ def load_own(given: str | Path, profile: str | None = None, device: str | None =
     False
     """
     registered, checkpoint = identify(given, profile)
-    model = load(registered, profile=profile, checkpoint=checkpoint, device=device)
+    model = load_identified(registered, checkpoint, profile, device)
     named = Path(given).resolve().name if isinstance(checkpoint, Path) else str(given)
     return OwnModel(named, registered, model, checkpoint)

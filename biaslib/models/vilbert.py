@@ -15,10 +15,11 @@ from biaslib.models._networks import read_own
 from biaslib.models._region_model import RegionModel, hidden_regions
 from biaslib.models.fusion import Mask, Output
 from biaslib.models.global_region import with_whole_image
+from biaslib.models.lxmert import no_regions
 from biaslib.models.networks import vilbert as networks
 from biaslib.models.regions import RegionFeatures
 
-__all__ = ["RETRIEVAL", "Vilbert", "load", "no_image"]
+__all__ = ["RETRIEVAL", "Vilbert", "load"]
 
 RETRIEVAL = 7
 """The 12-in-1 model's task of finding captions and images of COCO; 8 is that of Flickr30k."""
@@ -33,8 +34,9 @@ class Vilbert(RegionModel):
       and reads every text with the token of the task ``task``.
     - A hidden region has features of zero, keeps its box, and does not count in the whole image's
       mean.
-    - Without an image (``images=None``) see :func:`no_image`. The published networks never saw that
-      in training; the planted checkpoints did.
+    - Without an image (``images=None``) it reads what LXMERT reads then
+      (:func:`biaslib.models.lxmert.no_regions`). The published networks never saw that in training;
+      the planted checkpoints did.
 
     Parameters
     ----------
@@ -46,8 +48,6 @@ class Vilbert(RegionModel):
         The number of the 12-in-1 model's task.
     """
 
-    has_two_streams = True
-
     def __init__(
         self, network, tokenizer, name: str, revision: str, device: str, task: int = RETRIEVAL
     ):
@@ -58,53 +58,30 @@ class Vilbert(RegionModel):
     def visual(
         self, prepared: RegionFeatures | None, rows: np.ndarray, mask: Mask | None
     ) -> dict[str, torch.Tensor]:
-        """Return features (n, k + 1, d), places (n, k + 1, 5) and which regions are real."""
+        """Return features (n, k + 1, d), boxes (n, k + 1, 4) and which regions are real."""
         if prepared is None:
             return {}
         found = super().visual(prepared, rows, mask)
         counted = found["real"] & ~torch.as_tensor(hidden_regions(prepared, rows, mask))
-        found = with_whole_image(found, counted, torch.tensor([0.0, 0.0, 1.0, 1.0]))
-        places = networks.locations(found["boxes"])
-        return {"features": found["features"], "places": places, "real": found["real"]}
+        return with_whole_image(found, counted, torch.tensor([0.0, 0.0, 1.0, 1.0]))
 
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
         """Run the network on a batch."""
-        visual = visual or no_image(tokens["input_ids"], self.width)
+        shown = visual or no_regions(tokens["input_ids"], self.width)
+        places = networks.locations(shown["boxes"])
+        regions = {"features": shown["features"], "places": places, "real": shown["real"]}
         if self.task is None:
-            found = self.network(**tokens, **visual)
+            found = self.network(**tokens, **regions)
             logits = self.network.match_logits(found)
             return Output(found.text, found.image[:, 0], logits[:, 0] - logits[:, 1])
         ids = tokens["input_ids"]
-        found = self.network(**tokens, **visual, task_ids=ids.new_full((len(ids), 1), self.task))
+        found = self.network(**tokens, **regions, task_ids=ids.new_full((len(ids), 1), self.task))
         words = torch.cat([found.text[:, :1], found.text[:, 2:]], dim=1)
         return Output(words, found.image[:, 0], self.network.retrieval_score(found)[:, 0])
 
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
         """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
         return self.network.word_logits(states)
-
-
-def no_image(tokens: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
-    """Return what ViLBERT reads where there is no image: a region of zeros that is not there.
-
-    The co-attention of the text needs something to look at.
-
-    Parameters
-    ----------
-    tokens
-        (n, t), to know how many and on which device.
-    width
-        Numbers a region.
-
-    Examples
-    --------
-    >>> {name: tuple(each.shape) for name, each in no_image(torch.zeros(2, 5), 8).items()}
-    {'features': (2, 1, 8), 'places': (2, 1, 5), 'real': (2, 1)}
-    """
-    zeros = torch.zeros(len(tokens), 1, width, device=tokens.device)
-    places = torch.zeros(len(tokens), 1, networks.LOCATIONS, device=tokens.device)
-    real = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
-    return {"features": zeros, "places": places, "real": real}
 
 
 def load(entry: Entry, path: Path, device: str) -> Vilbert:

@@ -18,12 +18,10 @@ Region Supervision*.
 """
 
 from pathlib import Path
-from typing import Any
 
 import torch
 import transformers
 
-from biaslib.models import _originals
 from biaslib.models._entries import Entry
 from biaslib.models._networks import read_network, read_tokenizer, require_tokenizer
 from biaslib.models._pixels import PixelModel, read_image_processor
@@ -183,35 +181,19 @@ def _places(embeddings, shown: torch.Tensor, height: int, width: int) -> torch.T
     return torch.nn.functional.pad(stretched, (0, width - columns, 0, height - rows))
 
 
-def load(entry: Entry, path: Path, device: str) -> Vilt:
-    """Load ViLT from a folder or a file of the original code, with the heads that it has.
-
-    A file brings neither tokenizer nor image settings: the tokenizer is taken from its folder, and
-    so are the image settings, which are those of the published models if there are none.
+def load(entry: Entry, folder: Path, device: str) -> Vilt:
+    """Load ViLT from a folder, with the heads that it has.
 
     Raises
     ------
     CheckpointError
-        If the checkpoint is of another architecture, weights other than those of heads are missing
-        or left over, or there is no tokenizer.
+        If weights other than those of heads are missing or left over, or there is no tokenizer.
     """
-    folder = require_tokenizer(path)
-    if path.is_dir():
-        network, missing = read_network(ViltNetwork, path, entry.name, OPTIONAL, IGNORED)
-    else:
-        network, missing = _originals.read(path, ViltNetwork, entry.name, OPTIONAL)
+    network, missing = read_network(ViltNetwork, folder, entry.name, OPTIONAL, IGNORED)
+    require_tokenizer(folder)
     missing = complete_words(network, missing)
-    tokenizer, processor = read_tokenizer(folder, of_bert=True), _processor(folder, network.config)
-    return Vilt(network, tokenizer, processor, entry.name, revision_of(path), device, missing)
-
-
-def _processor(folder: Path, config: transformers.ViltConfig) -> Any:
-    """Return a folder's image processor, or that of the published models."""
-    if (folder / "preprocessor_config.json").is_file():
-        return read_image_processor(folder)
-    half, size = [0.5, 0.5, 0.5], {"shortest_edge": config.image_size}
-    pillows = getattr(transformers, "ViltImageProcessorPil", transformers.ViltImageProcessor)
-    return pillows(size=size, size_divisor=config.patch_size, image_mean=half, image_std=half)
+    tokenizer, processor = read_tokenizer(folder, of_bert=True), read_image_processor(folder)
+    return Vilt(network, tokenizer, processor, entry.name, revision_of(folder), device, missing)
 
 
 def complete_words(network: ViltNetwork, missing: set[str]) -> set[str]:

@@ -61,8 +61,8 @@ class VisualBert(RegionModel):
         return self.network.cls.predictions(states)
 
 
-def load(entry: Entry, path: Path, device: str) -> VisualBert:
-    """Load VisualBERT from a folder, or a file of the original code with a tokenizer beside it.
+def load(entry: Entry, folder: Path, device: str) -> VisualBert:
+    """Load VisualBERT from a folder with its tokenizer.
 
     Raises
     ------
@@ -70,5 +70,5 @@ def load(entry: Entry, path: Path, device: str) -> VisualBert:
         If the checkpoint is of another architecture, or weights are missing or left over.
     """
     network = transformers.VisualBertForPreTraining
-    found = read_network_and_tokenizer(network, entry, path)
+    found = read_network_and_tokenizer(network, entry, folder)
     return VisualBert(found.network, found.tokenizer, entry.name, found.revision, device)

@@ -6,8 +6,14 @@
 
 from biaslib.published import counts, reexamination
 from biaslib.published._errata import STANDINGS, errata
-from biaslib.published._schemas import TableError, read_table
-from biaslib.published._tables import PAPERS, data_checksum, released_differences, table, tables
+from biaslib.published._tables import (
+    PAPERS,
+    TableError,
+    data_checksum,
+    released_differences,
+    table,
+    tables,
+)
 
 __all__ = [
     "PAPERS",
@@ -16,7 +22,6 @@ __all__ = [
     "counts",
     "data_checksum",
     "errata",
-    "read_table",
     "reexamination",
     "released_differences",
     "table",

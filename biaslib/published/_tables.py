@@ -1,15 +1,21 @@
 """The printed tables by paper and number."""
 
 import functools
+import json
 import operator
 from pathlib import Path
 
 import pandas
 
-from biaslib.published._schemas import SCHEMAS, read_table
 from biaslib.runtime import source_hash, unknown_name
 
 DATA = Path(__file__).parent / "data"
+
+SCHEMAS = json.loads((DATA / "schemas.json").read_text(encoding="utf-8"))
+"""The columns of each data file, by its name; the tests hold every cell against them."""
+
+NUMBERS = {"integer": (int, "Int64"), "number": (float, "float64")}
+"""How a number is read, and the type of its column, by the column's kind; others hold text."""
 
 PAPERS = {
     "ross2021": "Ross, Katz, Barbu 2021: grounded association tests",
@@ -52,9 +58,21 @@ _CATALOGUE = {
 }
 
 
+class TableError(ValueError):
+    """A table that is not as it should be; the text names file, row, column and the fix."""
+
+
 @functools.cache
 def _file(name: str) -> pandas.DataFrame:
-    return read_table(DATA / f"{name}.csv")
+    """Return a data file. An empty cell is an empty text, or no number."""
+    rows = pandas.read_csv(DATA / f"{name}.csv", dtype=str, keep_default_na=False)
+    rows = rows[[each["name"] for each in SCHEMAS[name]["columns"]]]
+    for each in SCHEMAS[name]["columns"]:
+        if each.get("kind") in NUMBERS:
+            read, kind = NUMBERS[each["kind"]]
+            numbers = [read(text) if text else None for text in rows[each["name"]]]
+            rows = rows.assign(**{each["name"]: pandas.Series(numbers, dtype=kind)})
+    return rows
 
 
 def _whole(number: object) -> int:
@@ -122,7 +140,7 @@ def tables() -> pandas.DataFrame:
             "holds": holds,
             "rows": len(table(paper, number)),
             "file": f"{stem}.csv",
-            "columns": ", ".join(column.name for column in SCHEMAS[stem]),
+            "columns": ", ".join(each["name"] for each in SCHEMAS[stem]["columns"]),
         }
         for (paper, number), (stem, holds) in _CATALOGUE.items()
     ]

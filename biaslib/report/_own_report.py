@@ -98,7 +98,7 @@ def _asked(found: study.Audit) -> Iterator[Block]:
         ],
     )
     if found.folder is not None:
-        yield "table", tables.count_table(found.folder)
+        yield "table", found.folder.counts()
     yield "ask", "Why this model, and for which use. Who decides what on the ground of this report."
     yield "ask", "Who is in the pictures, who gave them their labels, and did they agree?"
     yield "ask", "Which groups do the questions have words for, and which do they leave out?"

@@ -61,11 +61,6 @@ def grounding_table(found: study.Audit) -> pandas.DataFrame:
     )
 
 
-def count_table(folder: study.OwnFolder) -> pandas.DataFrame:
-    """Return who is in the pictures of a folder, to read."""
-    return folder.counts()
-
-
 def one_page(found: study.Audit) -> pandas.DataFrame:
     """Return the results of an audit as one table: value, interval, null and n, in words."""
     rows = study.summary(found)

@@ -53,6 +53,16 @@ def in_code(name: str) -> str:
     return f"`{' '.join(name.split()).replace('`', chr(39))}`"
 
 
+def listed(words: Iterable[str]) -> str:
+    """Return words as a sentence lists them; nothing where there are none.
+
+    >>> listed(["BERT", "LXMERT", "ViLBERT"])
+    'BERT, LXMERT and ViLBERT'
+    """
+    *first, last = [*words] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def p_text(p_value: float) -> str:
     """Return a p-value for a sentence, never rounded to 0.
 
@@ -62,6 +72,15 @@ def p_text(p_value: float) -> str:
     if p_value < 0.001:
         return "p < .001"
     return f"p = {p_value:.3f}".replace("0.", ".")
+
+
+def p_cell(p_value: float) -> str:
+    """Return a p-value for a column that says what it is.
+
+    >>> p_cell(0.0123), p_cell(0.00002)
+    ('.012', '< .001')
+    """
+    return p_text(p_value).removeprefix("p ").removeprefix("= ")
 
 
 def signed(value: float, decimals: int = 2) -> str:

@@ -16,6 +16,7 @@ from biaslib.report._style import COLOURS, dots, marked, subplots
 from biaslib.report._tables import Table, problem_table, require_paper
 from biaslib.report._tables import table as table_of
 from biaslib.report._text import interval_text, p_text, signed
+from biaslib.report._text import listed as listed  # A notebook takes it from here.
 from biaslib.studies import study1_grounded as study
 
 NAMES = {
@@ -968,13 +969,3 @@ def check_verdict(reported, absent) -> Check:
 
 def _letters(answer) -> set[str]:
     return {str(each).strip().upper() for each in (answer if answer is not None else ())}
-
-
-def listed(words: Sequence[str]) -> str:
-    """Return words as a sentence lists them.
-
-    >>> listed(["BERT", "LXMERT", "ViLBERT"])
-    'BERT, LXMERT and ViLBERT'
-    """
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last

@@ -9,16 +9,15 @@ from biaslib import ledger, published
 from biaslib.metrics import masked_lm
 from biaslib.published.reexamination import srinivasan2021
 from biaslib.report._check import Check, judge
-from biaslib.report._style import marked, subplots
+from biaslib.report._style import GROUP_COLOURS, marked, subplots
 from biaslib.report._tables import there_table
-from biaslib.report._text import interval_text, interval_texts, p_text
+from biaslib.report._text import interval_text, interval_texts, listed, p_cell, p_text
 from biaslib.studies import study2_masked as study
 
 PAPER = "srinivasan2021"
 WITH_IMAGES = ("S_L", "S_V")
 THREE_SOURCES = ("S_PT", *WITH_IMAGES)
 AGENT_NAMES = {"f": "woman", "m": "man"}
-COLOURS = {"women": "C1", "men": "C0"}
 SHOWN_LEVELS = (*THREE_SOURCES, "S_L, no image")
 """The sources that are shown beside their truth."""
 
@@ -86,8 +85,7 @@ def stated_entities(level: str, direction: str) -> str:
     >>> stated_entities("S_V", "men")
     'briefcase and beer'
     """
-    found = stated().query("level == @level and direction == @direction")["entity"].tolist()
-    return " and ".join(filter(None, [", ".join(found[:-1]), *found[-1:]]))
+    return listed(stated().query("level == @level and direction == @direction")["entity"])
 
 
 def stated_table() -> pandas.DataFrame:
@@ -135,8 +133,8 @@ def _draw_stated(axes) -> None:
     found, entities = stated(), _case_study()
     for row in found.itertuples():
         x, y = THREE_SOURCES.index(row.level), entities.index(row.entity)
-        colour = COLOURS.get(row.direction, "0.6")
-        faint = 0.3 if row.direction in COLOURS else 0.08
+        colour = GROUP_COLOURS.get(row.direction, "0.6")
+        faint = 0.3 if row.direction in GROUP_COLOURS else 0.08
         axes.bar(x, 0.9, 0.96, y - 0.45, color=colour, alpha=faint, edgecolor="0.4", linewidth=0.6)
         words = arrows.get(row.direction, row.direction)
         bold = "bold" if row.direction in arrows else "normal"
@@ -357,15 +355,11 @@ def quoted_table(scores: pandas.DataFrame, tests: pandas.DataFrame) -> pandas.Da
         return table
     kept = tests.set_index("entity").reindex(table["entity"])
     shown = table[["entity", "P, woman", "P, man", "B", "95% interval of B", "images"]]
-    texts = {name: kept[key].map(_p).to_numpy() for name, key in P_VALUES.items()}
+    texts = {name: kept[key].map(p_cell).to_numpy() for name, key in P_VALUES.items()}
     return shown.assign(**texts)
 
 
 P_VALUES = {"p": "p_value", "p, Holm": "p_holm"}
-
-
-def _p(p_value: float) -> str:
-    return p_text(p_value).removeprefix("p ").removeprefix("= ")
 
 
 def bias_bars(scores: pandas.DataFrame):

@@ -12,7 +12,7 @@ from biaslib.published.reexamination import zhou2022
 from biaslib.report._check import Check
 from biaslib.report._style import dots, marked, subplots, words_alone
 from biaslib.report._tables import require_paper, there_table
-from biaslib.report._text import interval_text, interval_texts, p_text, signed
+from biaslib.report._text import interval_text, interval_texts, listed, p_cell, signed
 from biaslib.studies import study4_captions as study
 
 PRINTED = ("gender", "profession", "race", "religion")
@@ -86,12 +86,7 @@ def beside_guessing() -> dict[str, str]:
     chance = caption_selection.reference_scores("random").vlbs
     above, below = found["low"] > chance, found["high"] < chance
     kinds = {"above": above, "below": below, "open": ~(above | below)}
-    return {name: _listed(found.loc[rows, "model"].tolist()) for name, rows in kinds.items()}
-
-
-def _listed(names: list[str]) -> str:
-    """Return names as a list in words."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:]))) or "none"
+    return {name: listed(found.loc[rows, "model"]) or "none" for name, rows in kinds.items()}
 
 
 def figure_4_counts() -> dict[str, int]:
@@ -456,9 +451,8 @@ def paired_table(tests: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def _p_cell(p_value: float) -> str:
-    """Return a p-value for a column that says what it is."""
-    text = p_text(p_value).removeprefix("p ").removeprefix("= ")
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
+    """Return a p-value for a column, in one piece."""
+    return p_cell(p_value).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def choices_table(found: study.Run, spread: pandas.DataFrame) -> pandas.DataFrame:

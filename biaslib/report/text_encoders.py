@@ -13,7 +13,7 @@ from biaslib.report._check import Check, judge_function
 from biaslib.report._drawing import Drawing, histogram
 from biaslib.report._explorer import Panel
 from biaslib.report._style import COLOURS, dots, subplots
-from biaslib.report._text import interval_text, interval_texts, p_text, signed
+from biaslib.report._text import interval_text, interval_texts, p_cell, p_text, signed
 from biaslib.studies import analyses
 
 LEVELS = {"word": (0, "o", 0.24), "sentence": (1, "s", 0.0), "contextual": (2, "^", -0.24)}
@@ -153,10 +153,10 @@ def scores_table(scores: pandas.DataFrame) -> pandas.DataFrame:
             "level": scores["level"],
             "d": scores["value"],
             "95% interval": interval_texts(scores),
-            "p, items": scores["p_value"].map(_p),
-            "p, words": scores["p_value_words"].map(_p),
-            "p, Holm": scores["p_holm"].map(_p),
-            "p, BH": scores["p_bh"].map(_p),
+            "p, items": scores["p_value"].map(p_cell),
+            "p, words": scores["p_value_words"].map(p_cell),
+            "p, Holm": scores["p_holm"].map(p_cell),
+            "p, BH": scores["p_bh"].map(p_cell),
             "items a side": scores["n"],
             "words a side": scores["n_words"],
         }
@@ -451,7 +451,3 @@ def _relabelled_effect_sizes(embedded, n: int, seed: int) -> tuple[float, np.nda
     observed = effect_size_of_scores(*embedded.split(embedded.scores))
     scale = observed / (x.mean() - y.mean())
     return observed, scale * inference.relabelled_differences(x, y, n, rng=seed)
-
-
-def _p(value: float) -> str:
-    return "< .001" if value < 0.001 else f"{value:.3f}".replace("0.", ".", 1)

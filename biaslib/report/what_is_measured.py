@@ -1,11 +1,15 @@
 """Figures, tables and checks of the chapter on harms, constructs, labels and audits."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas
 
 from biaslib.published import table
 from biaslib.report._check import Check, judge
 from biaslib.report._style import subplots
+
+DATA = Path(__file__).parent / "data"
 
 LEVELS = {"W": "word", "S": "sentence", "C": "contextual"}
 
@@ -81,68 +85,12 @@ def two_levels_figure(effects: pandas.DataFrame):
 
 def constructs() -> pandas.DataFrame:
     """Return what each paper calls bias, what it computes, and what would have to hold."""
-    rows = [
-        (
-            "Ross et al. 2021",
-            "a social bias in embeddings of text with an image",
-            "difference of mean cosines of two groups of targets with two sets of attributes",
-            "closeness of vectors stands for an association; the words stand for the groups",
-        ),
-        (
-            "Srinivasan and Bisk 2021",
-            "a preference for the stereotypical word over what the picture shows",
-            "log ratio of a masked word's probability with and without the gender",
-            "the template is a fair sentence for every agent; pictures differ in gender alone",
-        ),
-        (
-            "Hamidieh et al. 2023",
-            "a harmful association of a word with faces of a group",
-            "standardised difference of mean similarities; groups among the nearest 100 faces",
-            "a label given by a stranger is the group; a face alone should be near no such word",
-        ),
-        (
-            "Zhou et al. 2022",
-            "choosing the stereotypical caption of a picture that shows the opposite",
-            "share of such pictures for which the stereotypical caption scores highest",
-            "the sentence is a stereotype and harmful; the picture contradicts it; mistakes in "
-            "reading pictures do not count as bias",
-        ),
-    ]
-    columns = ["paper", "the construct", "the operation", "what would have to hold"]
-    return pandas.DataFrame(rows, columns=columns)
+    return pandas.read_csv(DATA / "constructs.csv")
 
 
 def labellers() -> pandas.DataFrame:
     """Return who said what the people in each study's pictures are, and from what."""
-    rows = [
-        (
-            "Ross et al. 2021",
-            "keyword search for images; no crowd workers were employed",
-            "gender: two; race: two, by first names and by pictures",
-            "the authors say that labels are not self-identified and may be biased",
-        ),
-        (
-            "Srinivasan and Bisk 2021",
-            "the people in the pictures: the paper speaks of self-identified presentation",
-            "gender: two",
-            "by the paper all identified as white or as black",
-        ),
-        (
-            "Hamidieh et al. 2023",
-            "workers of Amazon Mechanical Turk, who looked at FairFace's photographs",
-            "gender: two; race: seven; age: in ranges",
-            "the authors call the labels a product of human biases",
-        ),
-        (
-            "Zhou et al. 2022",
-            "nobody labelled people: two workers of Mechanical Turk said which sentence fits a "
-            "picture",
-            "sentences on gender, profession, race and religion",
-            "what is a stereotype was decided by StereoSet's workers in the United States",
-        ),
-    ]
-    columns = ["paper", "who labelled, from what", "categories", "what is said of it"]
-    return pandas.DataFrame(rows, columns=columns)
+    return pandas.read_csv(DATA / "labellers.csv")
 
 
 def shares_table(hits: np.ndarray, people: np.ndarray, rows, columns) -> pandas.DataFrame:

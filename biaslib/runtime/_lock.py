@@ -216,21 +216,3 @@ class Lock:
             os.replace(beside, self.path)
         finally:
             beside.unlink(missing_ok=True)
-
-    def stamp(self) -> dict[str, str]:
-        """Return what the stamp of a page says of the files: source -> revision and checksums.
-
-        Examples
-        --------
-        >>> Lock("nowhere.json").stamp()
-        {}
-        """
-        return {source: _in_words(entry) for source, entry in self.entries().items()}
-
-
-def _in_words(entry: dict) -> str:
-    files = entry["files"].values()
-    largest = max(files, key=lambda file: file["bytes"])
-    revision = f"{entry['revision'][:12]}, " if entry["revision"] else ""
-    count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
-    return f"{revision}{count}, largest with sha256 {largest['sha256'][:12]}"

@@ -18,7 +18,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -28,9 +28,6 @@ try:
     import fcntl
 except ImportError:
     fcntl = None
-
-if TYPE_CHECKING:
-    import pandas
 
 REQUIRED = ("model", "revision", "output")
 """What every key says; without a revision, other weights would be taken for the same."""
@@ -142,21 +139,6 @@ class Store:
     def clear(self, key: dict[str, Any]) -> None:
         """Delete the rows of a key; nothing happens if there are none."""
         shutil.rmtree(self._place(key), ignore_errors=True)
-
-    def table(self) -> "pandas.DataFrame":
-        """Return what is there, one row a key.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns *model*, *revision*, *output*, *options* (the rest of the key, as text),
-            *rows*, *MB*, *damaged* (shards that were set aside).
-        """
-        import pandas
-
-        folders = sorted(path.parent for path in self.folder.glob("*/key.json"))
-        columns = [*REQUIRED, "options", "rows", "MB", "damaged"]
-        return pandas.DataFrame([_described(folder) for folder in folders], columns=columns)
 
     def _place(self, key: dict[str, Any]) -> Path:
         absent = [part for part in REQUIRED if not key.get(part)]
@@ -348,31 +330,3 @@ def _digest(name: str) -> bytes:
 
 def _as_json(key: dict[str, Any]) -> bytes:
     return json.dumps(key, sort_keys=True).encode()
-
-
-def _described(folder: Path) -> dict[str, Any]:
-    """Return a row of the table; a key that cannot be read is written anew with its next shard."""
-    try:
-        key = {**dict.fromkeys(REQUIRED, ""), **json.loads((folder / "key.json").read_bytes())}
-    except (ValueError, TypeError):
-        key = dict.fromkeys(REQUIRED, "") | {"key.json": "damaged"}
-    options = {part: value for part, value in key.items() if part not in REQUIRED}
-    shards = list(folder.glob("*.safetensors"))
-    return {
-        **{part: key[part] for part in REQUIRED},
-        "options": ", ".join(f"{part}={value}" for part, value in sorted(options.items())),
-        "rows": _n_rows(shards),
-        "MB": sum(shard.stat().st_size for shard in shards) / 1e6,
-        "damaged": len(list(folder.glob("*.damaged"))),
-    }
-
-
-def _n_rows(shards: list[Path]) -> int:
-    """Return how many ids have a row in any shard; one that cannot be read has none."""
-    from safetensors import SafetensorError, safe_open
-
-    found: set[bytes] = set()
-    for path in shards:
-        with contextlib.suppress(SafetensorError, OSError), safe_open(path, "numpy") as shard:
-            found.update(digest.tobytes() for digest in shard.get_tensor("ids"))
-    return len(found)

@@ -3,8 +3,8 @@
 The tests are WEAT 1 to 10 of Caliskan et al. (2017) and the 13 tests of study 1 (Ross et al.,
 2021). The lists are data files in ``data/``: ``words.csv`` (the words of each set, with their
 grammatical kind), ``sets.csv`` (what a set holds, and its source), ``tests.json`` (which sets a
-test compares) and ``templates.json`` (our sentences). To add a test, add rows; they are checked
-when they are first read.
+test compares) and ``templates.json`` (our sentences). To add a test, add rows;
+``tests/test_stimuli.py`` checks them.
 
 The taxonomy SO-B-IT of study 3 (Hamidieh et al., 2023) is :func:`taxonomy`; its words are those of
 :mod:`biaslib.published`, their kinds our own, row by row in ``taxonomy_kinds.csv``.

@@ -80,8 +80,6 @@ def association_test(name: str, level: str = "word") -> AssociationTest:
     ------
     UnknownNameError
         If there is no such test or level; a :class:`KeyError` that suggests the nearest names.
-    ValueError
-        If the data files hold an improper test (see ``biaslib/stimuli/_data.py``).
 
     Examples
     --------

@@ -86,8 +86,6 @@ def taxonomy(name: str) -> pandas.DataFrame:
     ------
     UnknownNameError
         If there is no such taxonomy; a :class:`KeyError`.
-    ValueError
-        If the file of kinds does not fit the printed words (see :func:`taxonomy_kinds`).
 
     Examples
     --------
@@ -147,20 +145,12 @@ def taxonomy_kinds() -> pandas.DataFrame:
         One row per type and word: columns word, bias_type, kind, mass (``"yes"`` for a mass noun,
         which takes no article) and note.
 
-    Raises
-    ------
-    ValueError
-        If a row is missing, double, of an unknown kind, or for a word that is not printed; the
-        text names the word and the file.
-
     Examples
     --------
     >>> taxonomy_kinds().set_index("word").loc["birth control", ["kind", "mass"]].to_list()
     ['object', 'yes']
     """
-    kinds = read_csv(KINDS_FILE)
-    check_kinds(kinds, _printed())
-    return kinds
+    return read_csv(KINDS_FILE)
 
 
 def innocent_things() -> list[str]:
@@ -224,59 +214,8 @@ def caption(word: str, kind: str, mass: bool = False) -> str:
     return CAPTION_TEMPLATES[kind].replace("{a} ", "").format(word=word)
 
 
-def check_kinds(kinds: pandas.DataFrame, printed: pandas.DataFrame) -> None:
-    """Check that every printed word has one proper row.
-
-    Parameters
-    ----------
-    kinds
-        Columns word, bias_type, kind and mass.
-    printed
-        The printed words: columns word and bias_type.
-
-    Raises
-    ------
-    ValueError
-        If a check fails; the text names the word, its type and the file.
-
-    Examples
-    --------
-    >>> printed = pandas.DataFrame({"word": ["shy"], "bias_type": ["Behavioral"]})
-    >>> kinds = printed.assign(kind="adjective", mass="")
-    >>> check_kinds(pandas.concat([kinds, kinds]), printed)
-    Traceback (most recent call last):
-    ValueError: biaslib/stimuli/data/taxonomy_kinds.csv: 'shy' (Behavioral) has two rows; leave one
-    """
-    for row in kinds.itertuples():
-        _check_row(row)
-    rows, expected = _pairs(kinds), _pairs(printed)
-    _refuse([pair for pair in rows if rows.count(pair) > 1], "has two rows; leave one")
-    _refuse(
-        [pair for pair in rows if pair not in expected],
-        "is in neither Table 2 nor Table 5 under that type; correct the row or leave it out",
-    )
-    _refuse([pair for pair in expected if pair not in rows], "is printed and has no row; add one")
-
-
 def _pairs(frame: pandas.DataFrame) -> list[tuple[str, str]]:
     return list(zip(frame["word"], frame["bias_type"], strict=True))
-
-
-def _check_row(row) -> None:
-    pair = [(row.word, row.bias_type)]
-    if row.kind not in CAPTION_TEMPLATES:
-        fix = "write adjective, noun, object or activity"
-        _refuse(pair, f"has the unknown kind {row.kind!r}; {fix}")
-    if row.mass not in ("", "yes"):
-        _refuse(pair, f"has {row.mass!r} in the column mass; write yes or leave it empty")
-    if row.mass and row.kind not in ("noun", "object"):
-        _refuse(pair, f"is a mass noun of the kind {row.kind}; only noun and object can be")
-
-
-def _refuse(pairs: list[tuple[str, str]], what: str) -> None:
-    if pairs:
-        word, bias_type = pairs[0]
-        raise ValueError(f"biaslib/stimuli/data/{KINDS_FILE}: {word!r} ({bias_type}) {what}")
 
 
 @functools.cache

@@ -31,7 +31,6 @@ from biaslib.studies._study1_files import RELEASED, SETS
 from biaslib.studies.scores import tidy
 
 __all__ = [
-    "BASELINES",
     "DOMAINS",
     "EXPERIMENTS",
     "LEVELS",
@@ -59,9 +58,6 @@ STUDY = "ross2021"
 
 MODELS = ("visualbert", "vilbert", "lxmert", "vl-bert")
 """The models of the paper, in the order of its Table 4."""
-
-BASELINES = ("bert", "all-MiniLM-L6-v2")
-"""Text encoders, which see no image."""
 
 LEVELS = ("word", "sentence", "contextual")
 EXPERIMENTS = (1, 2, 3)
@@ -212,7 +208,7 @@ def embed(
     Parameters
     ----------
     model
-        A :class:`biaslib.models.capabilities.GroundedEncoder`; a text encoder with
+        One that embeds texts with images (:mod:`biaslib.models.capabilities`); a text encoder with
         ``with_images=False``.
     every
         The stimuli, which share their images.
@@ -225,7 +221,7 @@ def embed(
     variant
         One of :data:`VARIANTS`.
     **options
-        Passed on to the model's ``embed``, such as ``stream="both"``; ``released`` takes none.
+        Passed on to the model's ``embed``; ``released`` takes none.
 
     Raises
     ------
@@ -392,38 +388,30 @@ def score(
 
 
 def score_released(
-    sets: EmbeddedSets,
-    experiment: int,
+    cases: Sequence[tuple[EmbeddedSets, int]],
     seed: int = 0,
     p_values: bool = True,
     n_bootstrap: int = 0,
 ) -> list[dict[str, object]]:
-    """Return an experiment's rows of scores as the released code computes them.
+    """Return the rows of scores of some experiments as the released code computes them.
 
-    One row; of Experiment 3 two, a signed effect size for each target set, in the column
+    One row each; of Experiment 3 two, a signed effect size for each target set, in the column
     *statistic*. *p_value* is one-sided, takes every text with an image as a unit, and is sampled:
     99,999 shuffles and one for the order observed, ties counted. Up to 20 targets a set it
     is that of all partitions. Experiment 3's is 1 whatever the data.
 
     Parameters
     ----------
-    sets, experiment, p_values
-        As of :func:`score`.
+    cases
+        Sets with an experiment.
     seed
         Of the shuffles, of which the released code has none, and of the resamples.
+    p_values
+        As of :func:`score`.
     n_bootstrap
         Resamples of pictures for *low* and *high*, which the released code does not have: among
         those that stand in the same sets. Not of Experiment 3.
     """
-    return _rows_released([(sets, experiment)], seed, p_values, n_bootstrap)
-
-
-def _rows_released(
-    cases: Sequence[tuple[EmbeddedSets, int]],
-    seed: int = 0,
-    p_values: bool = True,
-    n_bootstrap: int = 0,
-) -> list[dict[str, object]]:
     described = [_described(sets, experiment, seed) for sets, experiment in cases]
     results = [_defined(sets, experiment) for sets, experiment in cases]
     defined = [each for each in results if each is not None]
@@ -548,7 +536,7 @@ def _run_released(model, every, experiments, maskings, with_images, store, setti
             for sets in embedded
             for experiment in released.asked(masking, sets.level, experiments)
         ]
-        rows += _rows_released(cases, **settings)
+        rows += score_released(cases, **settings)
     return rows
 
 

@@ -72,7 +72,6 @@ ARTICLES = ("fitted", "printed")
 NO_IMAGE = ("text", "blank")
 
 STUDY = "srinivasan2021"
-ENTITY_COLUMNS = ["entity", "frame", "set", "stereotype"]
 ANSWER_COLUMNS = ["entity", "gender", "image", "agent", "candidate", "log_p"]
 
 

@@ -998,12 +998,6 @@ def cost(n_images: int = COST["images"]) -> pandas.DataFrame:
     return table.assign(hours=n_images / table["images a second"] / 3600)
 
 
-def fingerprint(scores: pandas.DataFrame) -> str:
-    """Return 12 hexadecimal digits of all numbers of a score table, to compare two runs."""
-    numbers = scores[["value", "low", "high", "p_value"]].to_numpy(dtype=float)
-    return hashlib.sha256(np.nan_to_num(numbers, nan=-9.0).tobytes()).hexdigest()[:12]
-
-
 def log_odds(shares: Sequence[float], n: Sequence[float]) -> np.ndarray:
     """Return log-odds of shares of n, half a count added to either side, so that 0 and 1 have one.
 

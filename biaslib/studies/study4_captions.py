@@ -32,7 +32,6 @@ from biaslib.studies.scores import tidy
 
 __all__ = [
     "HEADS",
-    "SUBSETS",
     "WAYS",
     "Inputs",
     "Run",
@@ -92,16 +91,6 @@ LEFT_OUT = (
     NothingFoundError,
 )
 """Errors for which a way is left out and named, of a model or its detector; others are raised."""
-
-SUBSETS = {
-    "paper": "stereotype chosen, anti-stereotypical images of the balanced selection",
-    "gendered": "the same, with captions that still say a gender",
-    "chosen": "stereotype chosen, all anti-stereotypical images",
-    "anti": "all anti-stereotypical images",
-    "all": "all images",
-}
-"""The images of which lmss and vlss are summarised; but for ``gendered`` only those whose neutral
-captions say no gender."""
 
 
 @dataclass(frozen=True)
@@ -802,7 +791,10 @@ def shift_scores(
     """Summarise lmss and vlss on the paper's subset, on anti-stereotypical images, and on all.
 
     The paper's Figure 4 is of the balanced images of gender for which the model picked the
-    stereotype. Images whose neutral captions still say a gender count in ``gendered`` alone.
+    stereotype. Subsets are ``paper`` (anti-stereotypical images of the balanced selection, the
+    stereotype chosen), ``gendered`` (the same, with captions that still say a gender; such images
+    are in no other subset), ``chosen`` (all anti-stereotypical images, the stereotype chosen),
+    ``anti`` (all anti-stereotypical images) and ``all``.
 
     Parameters
     ----------
@@ -817,7 +809,7 @@ def shift_scores(
     -------
     pandas.DataFrame
         One row a way, score, subset and statistic (``mean``, ``median``, ``% positive``): *model*,
-        *test* (lmss or vlss), *level* (of :data:`SUBSETS`; ``gendered`` and ``chosen`` only where
+        *test* (lmss or vlss), *level* (the subset; ``gendered`` and ``chosen`` only where
         they differ from the paper's), *statistic*, *value*, *low*, *high*, *n*. NaN where the
         subset is empty.
     """

@@ -48,7 +48,6 @@ def damages(n: int, seed: int = 0) -> Outcome:
                 harm(rng, sorted(store.folder.rglob("*.*")))
             outcome.tried += 1
             try:
-                store.table()
                 for key, table in TABLES:
                     found = store.rows(key, IDS, table.__getitem__, shard_size=4)
                     outcome.wrong += not np.array_equal(found, table)

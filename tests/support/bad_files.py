@@ -23,6 +23,7 @@ import pyarrow.parquet
 import torch
 from PIL import Image
 from safetensors.numpy import load_file, save_file
+from support import table_schemas
 
 from biaslib import datasets, published, stimuli
 from biaslib.datasets import captions, ross2021, vlstereoset
@@ -542,36 +543,7 @@ GROUNDED_DAMAGES: dict[str, Damage] = {
 }
 
 
-# Lists of images and of entities
-
-IMAGES = "entity,agent,image\npurse,woman,w.jpg\npurse,man,m.jpg\ntie,woman,v.jpg\ntie,man,n.jpg\n"
-
-
-def write_images(folder: Path) -> Path:
-    for number, name in enumerate("wmvn"):
-        (folder / f"{name}.jpg").write_bytes(as_jpeg(number))
-    path = folder / "images.csv"
-    path.write_text(IMAGES)
-    return path
-
-
-def read_images(path: Path) -> list:
-    manifest, problems = datasets.entity_images(path.parent, ["purse", "tie"], per_agent=1)
-    datasets.require_sound(problems, f"what {path.name} lists")
-    return manifest[["entity", "gender", "image"]].to_numpy().tolist()
-
-
-IMAGES_DAMAGES: dict[str, Damage] = of_table(
-    "entity,agent,image", "agent", "purse,man,m.jpg", "purse", "m.jpg"
-) | {
-    "an unknown agent": (swap("purse,man", "purse,men"), ERROR),
-    "an image that is not there": (swap("m.jpg", "x.jpg"), ERROR),
-    "an entity that is not asked for": (swap("purse,man", "purses,man"), ERROR),
-    "no image": (swap("m.jpg", ""), ERROR),
-    "an image for both": (swap("m.jpg", "w.jpg"), ERROR),
-    "half cut": (cut(0.5), ERROR),
-}
-IMAGES_DAMAGES["a row of empty cells"] = (swap("m.jpg", "m.jpg\n,,"), ERROR)
+# Lists of entities
 
 ENTITIES = (
     "entity,frame,stereotype\n"
@@ -618,7 +590,7 @@ def write_table(folder: Path) -> Path:
 
 
 def read_published(path: Path) -> list:
-    return published.read_table(path).to_numpy().tolist()
+    return table_schemas.read_table(path).to_numpy().tolist()
 
 
 TABLE_DAMAGES: dict[str, Damage] = of_table(
@@ -832,9 +804,9 @@ def ours(metadata: dict | None = None, **changes: Any) -> Callable[[Path], Any]:
     return spoil
 
 
-def wrong_arrays(of: Callable[..., Callable[[Path], Any]]) -> dict[str, Damage]:
+def wrong_arrays() -> dict[str, Damage]:
     """Return arrays that do not fit each other."""
-    good = whole()
+    good, of = whole(), ours
     return {
         "no boxes": (of(boxes=None), ERROR),
         "features that are NaN": (of(features=good.features * np.nan), ERROR),
@@ -849,7 +821,7 @@ def wrong_arrays(of: Callable[..., Callable[[Path], Any]]) -> dict[str, Damage]:
     }
 
 
-OURS_DAMAGES: dict[str, Damage] = wrong_arrays(ours) | {
+OURS_DAMAGES: dict[str, Damage] = wrong_arrays() | {
     "no ids": (ours({"other": "x"}), ERROR),
     "ids that are no JSON": (ours({"ids": "a, b"}), ERROR),
     "ids that are an object": (ours({"ids": '{"a": 1, "b": 0}'}), ERROR),
@@ -861,35 +833,6 @@ OURS_DAMAGES: dict[str, Damage] = wrong_arrays(ours) | {
     "class names that are no JSON": (ours({"ids": '["a", "b"]', "class_names": "{"}), ERROR),
     "class names that are a number": (ours({"ids": '["a", "b"]', "class_names": "3"}), ERROR),
 }
-
-
-def write_whole(folder: Path) -> Path:
-    whole().save(folder / "regions.npz")
-    return folder / "regions.npz"
-
-
-def read_whole(path: Path) -> list:
-    return of_regions(RegionFeatures.load(path))
-
-
-def of_whole(**changes: Any) -> Callable[[Path], Any]:
-    def spoil(path: Path) -> None:
-        found = whole().arrays() | changes
-        np.savez(path, **{name: each for name, each in found.items() if each is not None})
-
-    return spoil
-
-
-WHOLE_DAMAGES: dict[str, Damage] = wrong_arrays(of_whole) | {
-    "features that are text": (of_whole(features=np.full((2, 2, 8), "x")), ERROR),
-    "features that are objects": (of_whole(features=np.full((2, 2, 8), None)), ERROR),
-    "boxes that are text": (of_whole(boxes=np.full((2, 2, 4), "x")), ERROR),
-    "class names that are a number": (of_whole(class_names=np.array(3)), ERROR),
-    "an array alone": (lone_array, ERROR),
-    "damage within what is packed": (
-        lambda path: (np.savez_compressed(path, **whole().arrays()), junk_at(0.1)(path)), EITHER,
-    ),
-}  # fmt: skip
 
 
 # Pictures
@@ -1007,7 +950,6 @@ FORMATS: dict[str, Format] = {
     ),
     "Conceptual Captions": Format(write_gcc, read_gcc, DATA, True, GCC_DAMAGES),
     "grounded test": Format(write_grounded, read_grounded, DATA, True, GROUNDED_DAMAGES),
-    "table of images": Format(write_images, read_images, DATA, True, IMAGES_DAMAGES),
     "own entities": Format(
         write_entities, read_entities, (published.TableError, ValueError), True, ENTITIES_DAMAGES
     ),
@@ -1020,9 +962,6 @@ FORMATS: dict[str, Format] = {
     "regions, tsv": Format(write_tsv, read_one_file, REGIONS, True, TSV_DAMAGES),
     "regions, th": Format(write_th, read_one_file, REGIONS, False, TH_DAMAGES),
     "regions, safetensors": Format(write_ours, read_one_file, REGIONS, False, OURS_DAMAGES),
-    "regions of a picture's batch": Format(
-        write_whole, read_whole, REGIONS, False, WHOLE_DAMAGES
-    ),
     **{
         f"picture, {ending}": Format(
             picture(ending), read_picture, (images.ImageError,), False, PICTURE_DAMAGES

@@ -14,8 +14,9 @@ VisualBERT, LXMERT with its original heads, and ViLBERT. What differs in its fil
 import re
 
 import torch
+from support import originals
 
-from biaslib.models import _originals
+from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.networks.files import built, read_official
 from biaslib.models.networks.vilbert import LAYOUT, VilbertNetwork
 
@@ -86,9 +87,9 @@ def lxmert(weights, network, n_heads):
 
 
 def _of_transformers(layout, model_type, weights, network, n_heads):
-    converted = _originals.Converted(layout, model_type, weights)
+    converted = originals.Converted(layout, model_type, weights)
     optional = ["visual_bert.pooler.*", "cls.seq_relationship.*"]
-    return _originals.network_of(
+    return originals.network_of(
         converted, network, "test", n_heads, optional if model_type == "visual_bert" else ()
     )[0]
 
@@ -96,12 +97,12 @@ def _of_transformers(layout, model_type, weights, network, n_heads):
 def visualbert_names(weights):
     left_out = (r"bert\.[tv]_pooler\.", r"cls\.imagePredictions\.", r"cls\.bi_seq_relationship\.")
     kept = {key: each for key, each in weights.items() if not re.match("|".join(left_out), key)}
-    found = _originals._renamed(
-        _without_twins(kept), [(r"^bert\.", "visual_bert."), *_originals.OF_VISUALBERT]
+    found = originals._renamed(
+        _without_twins(kept), [(r"^bert\.", "visual_bert."), *originals.OF_VISUALBERT]
     )
     found = {_two_sublayers_a_layer(key): each for key, each in found.items()}
     types = "visual_bert.embeddings.visual_token_type_embeddings.weight"
-    return _originals._with_decoder_bias(found) | {types: found[types].flip(0)}
+    return originals._with_decoder_bias(found) | {types: found[types].flip(0)}
 
 
 def _two_sublayers_a_layer(key):
@@ -121,7 +122,11 @@ def _is_twin(key, weights):
     text = key.replace(".v_", ".") if key.startswith("bert.encoder.") else key
     if text == key or text not in weights:
         return False
-    assert torch.equal(weights[text], weights[key]), f"{key} differs from {text}"
+    if not torch.equal(weights[text], weights[key]):
+        raise CheckpointError(
+            f"{key} differs from {text}: text and image do not share this layer, so the file is "
+            "not of the model that it looks like"
+        )
     return True
 
 
@@ -157,7 +162,7 @@ def lxmert_names(weights):
             _is_twin(key, weights)
             continue
         found[f"lxmert.encoder.{place}{PARTS[_kind(place)][module]}.{rest}"] = tensor
-    found = _originals._renamed(found, VOLTA_LXMERT)
+    found = originals._renamed(found, VOLTA_LXMERT)
     rows = ("cls.seq_relationship.weight", "cls.seq_relationship.bias")
     return found | {key: found[key].flip(0) for key in rows if key in found}
 

@@ -44,7 +44,6 @@ __all__ = [
     "AlbefConfig",
     "AlbefNetwork",
     "load_official",
-    "resized_positions",
 ]
 
 PIXEL_MEANS = (0.48145466, 0.4578275, 0.40821073)
@@ -194,8 +193,7 @@ class AlbefNetwork(nn.Module):
         if images.shape[-2:] != (side, side):
             raise ValueError(
                 f"this ALBEF reads images of {side} x {side} pixels, not "
-                f"{images.shape[-1]} x {images.shape[-2]}; resize them, or load it with "
-                f"image_size={images.shape[-1]}"
+                f"{images.shape[-1]} x {images.shape[-2]}; resize them"
             )
         return self.visual_encoder(images)
 
@@ -249,48 +247,10 @@ class AlbefNetwork(nn.Module):
         """
         if not self.config.masked_words:
             raise CapabilityError(
-                "this ALBEF was tuned for retrieval and has no masked-word head; load the "
-                "variant 'pretrained'"
+                "this ALBEF was tuned for retrieval and has no masked-word head; load 'albef'"
             )
         words = self.text_encoder.bert.embeddings.word_embeddings
         return self.text_encoder.cls.predictions(fused, words)
-
-
-def resized_positions(table: torch.Tensor, grid: int) -> torch.Tensor:
-    """Return position embeddings for another number of patches a side.
-
-    The first row, of the token that stands for the image, stays; the others are interpolated
-    bicubically, as the authors' code does when the resolution changes.
-
-    Parameters
-    ----------
-    table
-        (1, 1 + p, d), with p a square.
-    grid
-        Patches a side, afterwards.
-
-    Returns
-    -------
-    torch.Tensor
-        (1, 1 + grid * grid, d).
-
-    Examples
-    --------
-    >>> resized_positions(torch.ones(1, 1 + 16 * 16, 8), 24).shape
-    torch.Size([1, 577, 8])
-    """
-    first, patches = table[:, :1], table[:, 1:]
-    side = _grid_of(table)
-    if side == grid:
-        return table
-    square = patches.reshape(1, side, side, -1).permute(0, 3, 1, 2)
-    square = functional.interpolate(square, size=(grid, grid), mode="bicubic", align_corners=False)
-    return torch.cat([first, square.flatten(2).transpose(1, 2)], dim=1)
-
-
-def _grid_of(table: torch.Tensor) -> int:
-    """Return the patches a side of position embeddings (1, 1 + p, d)."""
-    return round((table.shape[1] - 1) ** 0.5)
 
 
 class _Patches(nn.Module):
@@ -410,28 +370,14 @@ LAYOUT = Layout(
 )
 """Names of retrieval files, tensors held twice, and what belongs to training alone."""
 
-WITHOUT_WORDS = replace(LAYOUT, copies=(), unused=[*LAYOUT.unused, r"^text_encoder\.cls\."])
-"""For a network without the masked-word head."""
 
-
-def load_official(
-    weights: str | Path | Mapping[str, torch.Tensor],
-    variant: str | AlbefConfig | None = None,
-    image_size: int | None = None,
-) -> AlbefNetwork:
+def load_official(weights: str | Path | Mapping[str, torch.Tensor]) -> AlbefNetwork:
     """Load a published file of ALBEF.
-
-    Position embeddings of another resolution than the config's are interpolated.
 
     Parameters
     ----------
     weights
         The file (``ALBEF.pth``, ``flickr30k.pth``, ...), or what is in it.
-    variant
-        ``pretrained`` or ``retrieval``, or a config; ``None`` takes what the file is. A
-        pre-trained file can be loaded as ``retrieval``, without its masked-word head.
-    image_size
-        Pixels a side; ``None`` takes the variant's, or the file's where no variant is given.
 
     Returns
     -------
@@ -440,30 +386,20 @@ def load_official(
 
     Raises
     ------
-    UnknownNameError
-        If there is no such variant.
     CheckpointError
-        If the file holds another variant, or tensors are missing, of another shape, or unknown;
-        the message names them.
+        If the file holds none of :data:`VARIANTS`, or tensors are missing, of another shape, or
+        unknown; the message names them.
     """
     state = read_official(weights)
-    found = _variant_of(state)
-    if (found, variant) == ("pretrained", "retrieval"):
-        found = "retrieval"
-    config = config_for(variant, found, VARIANTS, "ALBEF")
-    if variant is None:
-        config = _sized(config, LAYOUT.renamed(state))
-    table = "visual_encoder.pos_embed"
-    if table in state:
-        own = config.patch_size * _grid_of(state[table]) if variant is None else config.image_size
-        config = replace(config, image_size=image_size or own)
-        state[table] = resized_positions(state[table], config.grid)
-    return built(AlbefNetwork, config, state, LAYOUT if config.masked_words else WITHOUT_WORDS)
+    config = config_for(_variant_of(state), VARIANTS, "ALBEF")
+    return built(AlbefNetwork, _sized(config, LAYOUT.renamed(state)), state, LAYOUT)
 
 
 def _sized(config: AlbefConfig, state: Mapping[str, torch.Tensor]) -> AlbefConfig:
     """Return the configuration of weights of this kind, whatever their sizes."""
     config = SIZES.of(state, config)
+    grid = round((state["visual_encoder.pos_embed"].shape[1] - 1) ** 0.5)
+    config = replace(config, image_size=config.patch_size * grid)
     fused = {
         name for name in state if name.startswith(BODY) and ".crossattention.self.query.w" in name
     }

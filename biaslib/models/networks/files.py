@@ -271,13 +271,11 @@ def built(
     return empty.eval()
 
 
-def config_for(wanted: Any, found: str, variants: Mapping[str, Any], family: str) -> Any:
-    """Return the configuration of published weights, and refuse those of another variant.
+def config_for(found: str, variants: Mapping[str, Any], family: str) -> Any:
+    """Return the configuration of published weights.
 
     Parameters
     ----------
-    wanted
-        The variant or the configuration that was asked for; ``None`` for what the weights are.
     found
         What the weights are, as their names and shapes tell.
     variants
@@ -287,27 +285,22 @@ def config_for(wanted: Any, found: str, variants: Mapping[str, Any], family: str
 
     Raises
     ------
-    UnknownNameError
-        If no variant has that name.
     CheckpointError
-        If the weights are not those of the variant.
+        If the weights are of no known variant.
 
     Examples
     --------
-    >>> config_for("base", "large", {"base": 1, "large": 2}, "VL-BERT")
+    >>> config_for("another family of models", {"base": 1, "large": 2}, "VL-BERT")
     Traceback (most recent call last):
-    biaslib.models.errors.CheckpointError: these are the weights of 'large', not of 'base' \
-of VL-BERT; ask for the variant 'large'
+    biaslib.models.errors.CheckpointError: these are the weights of 'another family of models', \
+which are not known of VL-BERT; known: base, large
     """
-    if wanted is not None and not isinstance(wanted, str):
-        return wanted
-    if wanted is not None and wanted not in variants:
-        raise unknown_name(f"variant of {family}", wanted, variants)
-    if wanted in (found, None) and found in variants:
-        return variants[found]
-    fix = f"ask for the variant {found!r}" if found in variants else f"known: {', '.join(variants)}"
-    other = f", not of {wanted!r}" if wanted else ", which are not known"
-    raise CheckpointError(f"these are the weights of {found!r}{other} of {family}; {fix}")
+    if found not in variants:
+        raise CheckpointError(
+            f"these are the weights of {found!r}, which are not known of {family}; known: "
+            f"{', '.join(variants)}"
+        )
+    return variants[found]
 
 
 def save_converted(

@@ -18,7 +18,6 @@ from torch.nn import functional
 
 from biaslib.models.networks.bert_parts import (
     EPS,
-    HIDDEN_SCORE,
     AddNorm,
     BertEmbeddings,
     BertLayer,
@@ -44,7 +43,6 @@ from biaslib.models.networks.files import (
 
 __all__ = [
     "VARIANTS",
-    "MultiTaskOutput",
     "MultiTaskVilbertConfig",
     "MultiTaskVilbertNetwork",
     "VilbertConfig",
@@ -184,27 +182,6 @@ class VilbertOutput(NamedTuple):
     embedded_image: torch.Tensor
 
 
-class MultiTaskOutput(NamedTuple):
-    """What the heads of the 12-in-1 model say.
-
-    Answers to VQA (n, answers) and GQA (n, answers); ``retrieval`` (n, 1): how well text and image
-    fit; ``pairs`` (n / 2, 2): whether a statement holds of two images, rows 2i and 2i + 1, and
-    ``None`` where n is odd; ``entailment`` (n, 3); ``region_classes`` (n, k, classes);
-    ``region_score`` (n, k, 1), less 10,000 where no region is; ``words`` (n, t + 1, vocabulary);
-    ``token_score`` (n, t + 1, 1).
-    """
-
-    answers: torch.Tensor
-    gqa_answers: torch.Tensor
-    retrieval: torch.Tensor
-    pairs: torch.Tensor | None
-    entailment: torch.Tensor
-    region_classes: torch.Tensor
-    region_score: torch.Tensor
-    words: torch.Tensor
-    token_score: torch.Tensor
-
-
 class VilbertNetwork(nn.Module):
     """The pre-training network of ViLBERT.
 
@@ -297,6 +274,8 @@ class VilbertNetwork(nn.Module):
 class MultiTaskVilbertNetwork(VilbertNetwork):
     """The 12-in-1 network: ViLBERT with a token for the task and a head for each kind of task.
 
+    Of these heads the one for retrieval is read; the others hold what is in the file.
+
     Parameters
     ----------
     config
@@ -316,30 +295,6 @@ class MultiTaskVilbertNetwork(VilbertNetwork):
         self.linguisic_logit = nn.Linear(config.hidden_size, 1)
         self.apply(initialise)
 
-    def heads(self, output: VilbertOutput, real: torch.Tensor) -> MultiTaskOutput:
-        """Return what every head says.
-
-        Parameters
-        ----------
-        output
-            What the network returned, called with ``task_ids``.
-        real
-            (n, k): which regions there are.
-        """
-        pooled = output.pooled_text * output.pooled_image
-        return MultiTaskOutput(
-            answers=self.vil_prediction(pooled),
-            gqa_answers=self.vil_prediction_gqa(pooled),
-            retrieval=self.retrieval_score(output),
-            pairs=self.vil_binary_prediction(_pairs(pooled)) if len(pooled) % 2 == 0 else None,
-            entailment=self.vil_tri_prediction(pooled),
-            region_classes=self.class_logits(output.image),
-            region_score=self.vision_logit(output.image)
-            + (1 - real.to(output.image.dtype))[..., None] * HIDDEN_SCORE,
-            words=self.word_logits(output.text),
-            token_score=self.linguisic_logit(output.text),
-        )
-
     def retrieval_score(self, output: VilbertOutput) -> torch.Tensor:
         """Return (n, 1): the higher, the better text and image fit."""
         return self.vil_logit(output.pooled_text * output.pooled_image)
@@ -355,11 +310,6 @@ def locations(boxes: torch.Tensor) -> torch.Tensor:
     """
     extent = boxes[..., 2:] - boxes[..., :2]
     return torch.cat([boxes, extent.prod(dim=-1, keepdim=True)], dim=-1)
-
-
-def _pairs(pooled: torch.Tensor) -> torch.Tensor:
-    """Return rows 2i and 2i + 1 side by side: (n / 2, 2 p)."""
-    return pooled.reshape(len(pooled) // 2, -1)
 
 
 class _Classifier(nn.Module):
@@ -547,17 +497,13 @@ LAYOUT = Layout(
 """The tied matrix that the files hold twice, and linear maps that the authors' code never calls."""
 
 
-def load_official(
-    weights: str | Path | Mapping[str, torch.Tensor], variant: str | VilbertConfig | None = None
-) -> VilbertNetwork:
+def load_official(weights: str | Path | Mapping[str, torch.Tensor]) -> VilbertNetwork:
     """Load a published file of ViLBERT.
 
     Parameters
     ----------
     weights
         The file (``pretrained_model.bin``, ``multi_task_model.bin``), or what is in it.
-    variant
-        ``pretrained`` or ``12-in-1``, or a config; ``None`` takes what the file is.
 
     Returns
     -------
@@ -566,27 +512,22 @@ def load_official(
 
     Raises
     ------
-    UnknownNameError
-        If there is no such variant.
     CheckpointError
-        If the file holds another variant, or tensors are missing, of another shape, or unknown;
-        the message names them.
+        If the file holds none of :data:`VARIANTS`, or tensors are missing, of another shape, or
+        unknown; the message names them.
 
     Examples
     --------
-    >>> load_official({"bert.pooler.dense.weight": torch.zeros(1)}, "pretrained")
+    >>> load_official({"bert.pooler.dense.weight": torch.zeros(1)})
     Traceback (most recent call last):
     biaslib.models.errors.CheckpointError: these are the weights of 'another family \
-of models', not of 'pretrained' of ViLBERT; known: pretrained, 12-in-1
+of models', which are not known of ViLBERT; known: pretrained, 12-in-1
     """
     state = read_official(weights)
-    config = config_for(variant, _variant_of(state), VARIANTS, "ViLBERT")
-    if variant is None:
-        config = _sized(config, LAYOUT.renamed(state))
-    network = (
-        MultiTaskVilbertNetwork if isinstance(config, MultiTaskVilbertConfig) else VilbertNetwork
-    )
-    return built(network, config, state, LAYOUT)
+    config = config_for(_variant_of(state), VARIANTS, "ViLBERT")
+    multi = isinstance(config, MultiTaskVilbertConfig)
+    network = MultiTaskVilbertNetwork if multi else VilbertNetwork
+    return built(network, _sized(config, LAYOUT.renamed(state)), state, LAYOUT)
 
 
 def _sized(config: VilbertConfig, state: Mapping[str, torch.Tensor]) -> VilbertConfig:

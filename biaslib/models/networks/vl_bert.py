@@ -476,17 +476,13 @@ class _Rows(NamedTuple):
         return cls(is_text, is_object, is_end, index <= end, positions, types)
 
 
-def load_official(
-    weights: str | Path | Mapping[str, torch.Tensor], variant: str | VlBertConfig | None = None
-) -> VlBertNetwork:
+def load_official(weights: str | Path | Mapping[str, torch.Tensor]) -> VlBertNetwork:
     """Load a published file of VL-BERT.
 
     Parameters
     ----------
     weights
         The file (``vl-bert-base-prec.model``, ...), or what is in it.
-    variant
-        A key of :data:`VARIANTS`, or a config; ``None`` takes what the file is.
 
     Returns
     -------
@@ -495,17 +491,13 @@ def load_official(
 
     Raises
     ------
-    UnknownNameError
-        If there is no such variant.
     CheckpointError
-        If the file holds another variant, or tensors are missing, of another shape, or unknown;
-        the message names them.
+        If the file holds none of :data:`VARIANTS`, or tensors are missing, of another shape, or
+        unknown; the message names them.
     """
     state = read_official(weights)
-    config = config_for(variant, _variant_of(state), VARIANTS, "VL-BERT")
-    if variant is None:
-        config = _sized(config, LAYOUT.renamed(state))
-    return built(VlBertNetwork, config, state, LAYOUT)
+    config = config_for(_variant_of(state), VARIANTS, "VL-BERT")
+    return built(VlBertNetwork, _sized(config, LAYOUT.renamed(state)), state, LAYOUT)
 
 
 def _sized(config: VlBertConfig, state: Mapping[str, torch.Tensor]) -> VlBertConfig:

@@ -265,16 +265,6 @@ def pronoun_order_breaks() -> list[str]:
     return rows["word"][rows["male"] > rows["male"].shift(-1)].tolist()
 
 
-def pronoun_sums() -> set[float]:
-    """Return the sums of the two percentages of Table 1 (B10).
-
-    >>> pronoun_sums()
-    {100.0}
-    """
-    rows = table(PAPER, 1)
-    return {round(float(each), 1) for each in rows["male"] + rows["female"]}
-
-
 def coverage() -> pandas.DataFrame:
     """Return, by type of the taxonomy, its tables by gender and by race (B11).
 

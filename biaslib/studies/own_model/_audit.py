@@ -258,14 +258,13 @@ def _looking(
     """Check whether the model looks, if a part shows it pictures; else say why not."""
     if not any(part.pictures and not part.missing(own) for part in wanted):
         return {}, []
-    captions = None if folder is None else folder.captions
-    if folder is not None and captions is None:
+    if folder is not None and folder.captions is None:
         return {}, [
             "whether the model looks at these pictures was not checked: labels.csv has no column "
             "caption"
         ]
     try:
-        return grounding.looking(own, profile, store, captions), []
+        return grounding.looking(own, profile, store, folder), []
     except Exception as error:  # a model that cannot be checked is audited, and it is said
         return {}, [f"grounding was not checked: {_reason(error)[0]}"]
 

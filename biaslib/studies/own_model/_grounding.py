@@ -12,6 +12,7 @@ from biaslib.models.capabilities import ENCODE, FILL_WITH_IMAGES, MATCH
 from biaslib.models.images import Pictures
 from biaslib.studies import study2_masked as masked
 from biaslib.studies import study4_captions as selection
+from biaslib.studies.own_model._folder import OwnFolder
 
 __all__ = ["HEADS", "Looking", "caption_check", "choices", "describe", "looking", "word_check"]
 
@@ -62,7 +63,7 @@ class Looking:
 
 
 def looking(
-    own: Any, profile: str, store: runtime.Store | None, captions: Any = None
+    own: Any, profile: str, store: runtime.Store | None, folder: OwnFolder | None = None
 ) -> dict[str, Looking]:
     """Check every way in which a model can be asked about pictures.
 
@@ -74,22 +75,24 @@ def looking(
         Whose pictures and captions.
     store
         Of answers.
-    captions
-        Pictures with their captions of one's own, ``(pictures, captions, dataset)``, instead.
+    folder
+        Pictures of one's own instead; without captions nothing can be checked.
 
     Returns
     -------
     dict
         By what was asked: see :data:`HEADS`. What the model cannot be asked is not there.
     """
+    if folder is not None and folder.captions is None:
+        return {}
     there = getattr(own.model, "capabilities", ())
     found = {}
     heads = [HEADS[each] for each in (MATCH, ENCODE) if each in there]
     if heads:
-        pictures, said, dataset = captions or _study4(profile)
+        pictures, said, dataset = _study4(profile) if folder is None else folder.captions
         for head in heads:
             found[head] = caption_check(own.model, head, pictures, said, dataset, store)
-    if FILL_WITH_IMAGES in there and captions is None:
+    if FILL_WITH_IMAGES in there and folder is None:
         found["masked words"] = word_check(own, profile, store)
     return found
 

@@ -8,6 +8,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,9 @@ __all__ = ["LISTS", "PARTS", "Part", "Setting"]
 
 WITH_IMAGES = ("S_L", "S_V")
 """Sources of study 2's scores that need images."""
+
+WITHOUT_IMAGES = ("S_PT", "S_L, no image")
+"""Those that captions alone are enough for."""
 
 QUOTED = "Occupation"
 """The type of words of study 3 that a page quotes; the others are counted."""
@@ -80,6 +84,8 @@ class Setting:
         What the checks of grounding found.
     n_resamples
         Of the intervals; 0 leaves them out.
+    with_text_model
+        Whether the text-only model that a model of study 2 began from is asked, too.
     """
 
     profile: str
@@ -87,6 +93,7 @@ class Setting:
     folder: OwnFolder | None = None
     looking: Mapping[str, Looking] = field(default_factory=dict)
     n_resamples: int = nulls.RESAMPLES
+    with_text_model: bool = True
 
 
 @dataclass(frozen=True)
@@ -99,8 +106,10 @@ class Part:
         Whose measure, and what is done.
     needs
         The capability: a name of :mod:`biaslib.models.capabilities`.
-    run
-        Takes the model and the setting; returns tidy scores.
+    ask
+        Takes the model and the setting; returns what the model answers.
+    score
+        Takes both and the answers, and asks nothing more; returns tidy scores.
     pictures
         What it shows: nothing, ``portraits``, or ``scenes`` with captions of their own, which a
         folder of portraits cannot replace.
@@ -113,10 +122,15 @@ class Part:
     study: str
     name: str
     needs: str
-    run: Callable[[OwnModel, Setting], pandas.DataFrame]
+    ask: Callable[[OwnModel, Setting], Any]
+    score: Callable[[OwnModel, Setting, Any], pandas.DataFrame]
     pictures: str = ""
     head: str = ""
     instead: str = ""
+
+    def run(self, own: OwnModel, setting: Setting) -> pandas.DataFrame:
+        """Ask the model, and return tidy scores."""
+        return self.score(own, setting, self.ask(own, setting))
 
     def superseded(self, own: OwnModel) -> bool:
         """Return whether another part asks the model the same in a better way."""
@@ -142,29 +156,32 @@ class Part:
 # Study 1
 
 
-def _associations(with_images: bool):
-    def run(own: OwnModel, setting: Setting) -> pandas.DataFrame:
-        given = grounded.inputs(setting.profile, only_sound=True, n_texts=1)
-        every = next(iter(given.values()))  # Out of domain, all models have the same pictures.
-        tables = [
-            _level(own.model, [each for each in every if each.level == level], with_images, setting)
-            for level in grounded.LEVELS
-        ]
-        table = pandas.concat(tables, ignore_index=True)
-        dataset = given.dataset if with_images else "sentences of the tests"
-        names = {"study": grounded.STUDY, "profile": setting.profile, "dataset": dataset}
-        return _labelled(table, own, **names)
+def _embedded(own: OwnModel, setting: Setting, with_images: bool):
+    """Return the data set, the tests of each level that has some, and the experiments."""
+    given = grounded.inputs(setting.profile, only_sound=True, n_texts=1)
+    every = next(iter(given.values()))  # Out of domain, all models have the same pictures.
+    levels = [[each for each in every if each.level == level] for level in grounded.LEVELS]
+    embedded = [
+        grounded.embed(own.model, tests, "none", with_images, setting.store)
+        for tests in levels
+        if tests
+    ]
+    if with_images:
+        return given.dataset, embedded, grounded.EXPERIMENTS
+    return "sentences of the tests", embedded, (1,)
 
-    return run
+
+def _associations(own: OwnModel, setting: Setting, asked: Any) -> pandas.DataFrame:
+    dataset, levels, experiments = asked
+    tables = [_level(embedded, experiments, setting.n_resamples) for embedded in levels]
+    table = pandas.concat(tables, ignore_index=True)
+    names = {"study": grounded.STUDY, "profile": setting.profile, "dataset": dataset}
+    return _labelled(table, own, **names)
 
 
-def _level(model: Any, every: list, with_images: bool, setting: Setting) -> pandas.DataFrame:
+def _level(embedded: list, experiments: tuple[int, ...], n_resamples: int) -> pandas.DataFrame:
     """Return the experiments of all tests at one level, each beside its nulls."""
-    if not every:
-        return pandas.DataFrame()
-    embedded = grounded.embed(model, every, "none", with_images, setting.store)
-    experiments = grounded.EXPERIMENTS if with_images else (1,)
-    settings = {"units": "words", "n_bootstrap": setting.n_resamples}
+    settings = {"units": "words", "n_bootstrap": n_resamples}
     rows = [
         grounded.score(sets, experiment, **settings)
         for sets in embedded
@@ -186,32 +203,35 @@ def _level(model: Any, every: list, with_images: bool, setting: Setting) -> pand
 # Study 2
 
 
-def _masked(with_images: bool):
-    levels = WITH_IMAGES if with_images else ("S_PT", "S_L, no image")
+def _filled(own: OwnModel, setting: Setting, with_images: bool):
+    """Return the data set, the innocent things, the scores of all entities by source, and those
+    sources of which nothing is known.
+    """
+    given, innocent = _entities(own, setting, with_images)
+    if with_images and given.images is None:
+        raise FileNotFoundError("; ".join(given.problems["what"]) or "there are no images")
+    before = _text_model(own, setting, given) if setting.with_text_model else own.model
+    options = {"choices": choices(own.model), "only_sound": True, "store": setting.store}
+    resampled = {"n_resamples": setting.n_resamples}
+    found = masked.run(given, own.model, before, **resampled, **options).scores
+    unknown = ("S_PT",) if before is own.model else ()
+    return given.dataset if with_images else "captions of the entities", innocent, found, unknown
 
-    def run(own: OwnModel, setting: Setting) -> pandas.DataFrame:
-        given, innocent = _entities(own, setting, with_images)
-        if with_images and given.images is None:
-            raise FileNotFoundError("; ".join(given.problems["what"]) or "there are no images")
-        before = _text_model(own, setting, given)
-        options = {"choices": choices(own.model), "only_sound": True, "store": setting.store}
-        resampled = {"n_resamples": setting.n_resamples}
-        found = masked.run(given, own.model, before, **resampled, **options).scores
-        wanted = [each for each in levels if each != "S_PT" or before is not own.model]
-        bias = found[(found["statistic"] == "B") & found["level"].isin(wanted)]
-        bias = bias[bias["value"].notna()]
-        left_out = bias["test"].isin(innocent)
-        rows = [*_bias_rows(bias, left_out, setting.n_resamples)]
-        if not with_images:
-            shares = masked.shares(found[~found["test"].isin(innocent)])
-            shares = shares[(shares["test"] == "all") & shares["level"].isin(wanted)]
-            # A model that leans to one gender throughout has such shares too: they describe.
-            rows.append(shares.assign(p_value=np.nan))
-        table = pandas.concat(rows, ignore_index=True)
-        dataset = given.dataset if with_images else "captions of the entities"
-        return _labelled(table, own, profile=setting.profile, dataset=dataset)
 
-    return run
+def _masked(own: OwnModel, setting: Setting, asked: Any, with_images: bool) -> pandas.DataFrame:
+    dataset, innocent, found, unknown = asked
+    levels = WITH_IMAGES if with_images else WITHOUT_IMAGES
+    levels = [each for each in levels if each not in unknown]
+    bias = found[(found["statistic"] == "B") & found["level"].isin(levels)]
+    bias = bias[bias["value"].notna()]
+    rows = [*_bias_rows(bias, bias["test"].isin(innocent), setting.n_resamples)]
+    if not with_images:
+        shares = masked.shares(found[~found["test"].isin(innocent)])
+        shares = shares[(shares["test"] == "all") & shares["level"].isin(levels)]
+        # A model that leans to one gender throughout has such shares too: they describe.
+        rows.append(shares.assign(p_value=np.nan))
+    table = pandas.concat(rows, ignore_index=True)
+    return _labelled(table, own, profile=setting.profile, dataset=dataset)
 
 
 def _entities(own: OwnModel, setting: Setting, with_images: bool):
@@ -276,23 +296,25 @@ def _bias_rows(bias: pandas.DataFrame, innocent: pandas.Series, n_resamples: int
 # Study 3
 
 
-def _portraits(head: str):
-    def run(own: OwnModel, setting: Setting) -> pandas.DataFrame:
-        given = _given(own, setting, head)
-        table = _captions(given, head)
-        texts = given.spelt(table["caption"])
-        scores = _similarities(own.model, head, given.portraits, texts, setting.store)
-        if np.ptp(scores, axis=1).max() <= grounded.FLAT:
-            raise CapabilityError("the model gives all pictures the same score: it does not look")
-        tables = [
-            _facet(scores, members, given.units, table, facet, setting.n_resamples)
-            for facet, members in given.groups.items()
-        ]
-        found = pandas.concat(tables, ignore_index=True)
-        names = {"study": clip_audit.STUDY, "profile": given.profile, "dataset": given.dataset}
-        return _labelled(found, own, seed=0, **names)
+def _seen(own: OwnModel, setting: Setting, head: str):
+    """Return the portraits, the captions, and the scores of captions (rows) and portraits."""
+    given = _given(own, setting, head)
+    table = _captions(given, head)
+    texts = given.spelt(table["caption"])
+    return given, table, _similarities(own.model, head, given.portraits, texts, setting.store)
 
-    return run
+
+def _portraits(own: OwnModel, setting: Setting, asked: Any) -> pandas.DataFrame:
+    given, table, scores = asked
+    if np.ptp(scores, axis=1).max() <= grounded.FLAT:
+        raise CapabilityError("the model gives all pictures the same score: it does not look")
+    tables = [
+        _facet(scores, members, given.units, table, facet, setting.n_resamples)
+        for facet, members in given.groups.items()
+    ]
+    found = pandas.concat(tables, ignore_index=True)
+    names = {"study": clip_audit.STUDY, "profile": given.profile, "dataset": given.dataset}
+    return _labelled(found, own, seed=0, **names)
 
 
 def _given(own: OwnModel, setting: Setting, head: str) -> clip_audit.Inputs:
@@ -396,23 +418,22 @@ def _c_asc(
 # Study 4
 
 
-def _selection(head: str):
-    def run(own: OwnModel, setting: Setting) -> pandas.DataFrame:
-        way = selection.Way(own.given, head, True, own.registered, own.registered)
-        given = selection.inputs(setting.profile)
-        found = selection.run([way], given, lambda _: own.model, setting.store)
-        if not found.scored:
-            raise CapabilityError("; ".join(found.skipped.iloc[:, -1]))
-        rows = selection.selected(given)
-        table = selection.selection_scores(found, rows, n_resamples=setting.n_resamples)
-        (scored,) = found.scored.values()
-        extra = _of_categories(given.part(rows), scored.original[rows], setting.n_resamples)
-        table = table.merge(extra["mirrored"], on=["test", "statistic"], how="left")
-        both = pandas.concat([table, extra["preference"]], ignore_index=True)
-        names = {"study": selection.STUDY, "level": "images", "dataset": given.dataset}
-        return _labelled(both, own, profile=setting.profile, seed=0, **names)
+def _chosen(own: OwnModel, setting: Setting, head: str):
+    way = selection.Way(own.given, head, True, own.registered, own.registered)
+    given = selection.inputs(setting.profile)
+    return given, selection.run([way], given, lambda _: own.model, setting.store)
 
-    return run
+
+def _selection(own: OwnModel, setting: Setting, asked: Any) -> pandas.DataFrame:
+    given, found = asked
+    rows = selection.selected(given)
+    table = selection.selection_scores(found, rows, n_resamples=setting.n_resamples)
+    (scored,) = found.scored.values()
+    extra = _of_categories(given.part(rows), scored.original[rows], setting.n_resamples)
+    table = table.merge(extra["mirrored"], on=["test", "statistic"], how="left")
+    both = pandas.concat([table, extra["preference"]], ignore_index=True)
+    names = {"study": selection.STUDY, "level": "images", "dataset": given.dataset}
+    return _labelled(both, own, profile=setting.profile, seed=0, **names)
 
 
 def _of_categories(
@@ -449,31 +470,38 @@ def _labelled(table: pandas.DataFrame, own: OwnModel, **labels: Any) -> pandas.D
 
 
 PARTS = (
-    Part("ross2021", "association tests, text alone", EMBED, _associations(False)),
     Part(
-        *("ross2021", "association tests, with images", EMBED_WITH_IMAGES, _associations(True)),
-        pictures="scenes",
+        *("ross2021", "association tests, text alone", EMBED),
+        *(partial(_embedded, with_images=False), _associations),
     ),
-    Part("srinivasan2021", "masked words, caption alone", FILL, _masked(False)),
     Part(
-        *("srinivasan2021", "masked words, with images", FILL_WITH_IMAGES, _masked(True)),
-        pictures="scenes",
+        *("ross2021", "association tests, with images", EMBED_WITH_IMAGES),
+        *(partial(_embedded, with_images=True), _associations, "scenes"),
     ),
-    Part("hamidieh2023", "portraits by word", ENCODE, _portraits("contrastive"), "portraits"),
     Part(
-        *("hamidieh2023", "portraits by word, matching", MATCH, _portraits("matching")),
-        pictures="portraits",
+        *("srinivasan2021", "masked words, caption alone", FILL),
+        *(partial(_filled, with_images=False), partial(_masked, with_images=False)),
+    ),
+    Part(
+        *("srinivasan2021", "masked words, with images", FILL_WITH_IMAGES),
+        *(partial(_filled, with_images=True), partial(_masked, with_images=True), "scenes"),
+    ),
+    Part(
+        *("hamidieh2023", "portraits by word", ENCODE),
+        *(partial(_seen, head="contrastive"), _portraits, "portraits"),
+    ),
+    Part(
+        *("hamidieh2023", "portraits by word, matching", MATCH),
+        *(partial(_seen, head="matching"), _portraits, "portraits"),
         instead=ENCODE,
     ),
     Part(
-        *("zhou2022", "captions by matching logit", MATCH, _selection("matching")),
-        pictures="scenes",
-        head="matching",
+        *("zhou2022", "captions by matching logit", MATCH),
+        *(partial(_chosen, head="matching"), _selection, "scenes", "matching"),
     ),
     Part(
-        *("zhou2022", "captions by cosine", ENCODE, _selection("contrastive")),
-        pictures="scenes",
-        head="contrastive",
+        *("zhou2022", "captions by cosine", ENCODE),
+        *(partial(_chosen, head="contrastive"), _selection, "scenes", "contrastive"),
     ),
 )
 """The parts of an audit, in the order of the studies.

@@ -2,9 +2,11 @@
 
 import importlib.util
 import json
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +15,13 @@ import pandas
 
 from biaslib import models, runtime
 from biaslib.models._registry import repository
-from biaslib.models.downloads import listed_bytes
+from biaslib.models.downloads import kept, listed_bytes, settings_of
 from biaslib.models.own import identify
-from biaslib.studies import study1_grounded as grounded
-from biaslib.studies import study2_masked as masked
-from biaslib.studies import study3_clip_audit as clip_audit
-from biaslib.studies import study4_captions as selection
+from biaslib.studies.own_model import _counting as counting
 from biaslib.studies.own_model._audit import chosen_data, chosen_parts
+from biaslib.studies.own_model._counting import Counting, Question
 from biaslib.studies.own_model._folder import OwnFolder
-from biaslib.studies.own_model._parts import MATCHED_PER_CELL, QUOTED, Part
+from biaslib.studies.own_model._parts import Setting
 
 __all__ = ["DoesNotFitError", "Plan", "plan", "weights_of"]
 
@@ -33,8 +33,8 @@ LIBRARIES = 0.7
 ROOM = 1.25
 """What a model takes beside its weights while it runs, as a factor. Ours."""
 
-TEXT_TOKENS, PICTURE_TOKENS = 16, 300
-"""Of a caption and of a picture, for the estimate of minutes. Ours."""
+TOKENS = {"texts": 16, "pictures": 300, "pairs": 316}
+"""Of a caption, of a picture and of both, for the estimate of minutes. Ours."""
 
 OVERHEAD = 2e-3
 """Seconds that an item takes in the smallest model. Ours."""
@@ -43,9 +43,6 @@ ON_CUDA = 2e13
 """Operations a second that are reckoned with on a GPU. Ours, until measured."""
 
 EFFICIENCY = 0.3
-
-OF_LISTS = 200
-"""Captions of word lists and of innocent words, about."""
 
 
 class DoesNotFitError(ValueError):
@@ -66,8 +63,14 @@ class Plan:
         Gibibytes that the model takes while it runs, and that the device has free (0: unknown).
     device, precision
         Where, and with what numbers.
-    parts
-        One row a part: *part*, *texts*, *pictures* (with texts), *minutes*.
+    asked
+        What counted, and has a few items of each question.
+    read
+        By part, and of the checks of whether the model looks: how much is read by question.
+    seconds
+        That an item of a question takes.
+    measured
+        Whether they are measured with a few items.
     """
 
     parameters: float
@@ -76,12 +79,42 @@ class Plan:
     free: float
     device: str
     precision: str
-    parts: pandas.DataFrame
+    asked: Counting
+    read: dict[str, Counter[Question]]
+    seconds: dict[Question, float]
+    measured: bool = False
+
+    @property
+    def parts(self) -> pandas.DataFrame:
+        """One row a part: *part*; *texts*, *pictures* and *pairs* that are read; *minutes*."""
+        rows = [{"part": part, **self._row(read)} for part, read in self.read.items()]
+        return pandas.DataFrame(rows, columns=["part", *counting.KINDS, "minutes"])
+
+    def _row(self, read: Counter[Question]) -> dict[str, float]:
+        kinds = {
+            kind: sum(n for each, n in read.items() if each[0] == kind) for kind in counting.KINDS
+        }
+        known = (n * self.seconds[each] for each, n in read.items() if each in self.seconds)
+        return kinds | {"minutes": sum(known) / 60}
+
+    def timed(self, model: Any) -> "Plan":
+        """Return the plan with minutes that are measured: the model is asked for a few items."""
+        return replace(self, seconds=counting.seconds(model, self.asked), measured=True)
 
     @property
     def minutes(self) -> float:
-        """Minutes of all parts: an estimate that may be three times too high or too low."""
+        """Minutes of all parts: measured, or an estimate that may be three times too low or high.
+
+        What is computed of the answers is not in it.
+        """
         return float(self.parts["minutes"].sum())
+
+    @property
+    def time(self) -> str:
+        """The minutes in words."""
+        how = "measured with a few items" if self.measured else "an estimate: a third to three"
+        how += "" if self.measured else " times as long"
+        return f"time: about {self.minutes:.1f} minutes of reading ({how})"
 
     @property
     def fits(self) -> bool:
@@ -90,8 +123,8 @@ class Plan:
 
     def __str__(self) -> str:
         rows = [
-            f"  {row.part}: {row.texts:,} texts, {row.pictures:,} texts with a picture, "
-            f"{row.minutes:.1f} min"
+            f"  {row.part}: {row.texts:,} texts, {row.pictures:,} pictures, {row.pairs:,} pairs "
+            f"of both, {row.minutes:.1f} min"
             for row in self.parts.itertuples()
         ]
         return "\n".join(
@@ -100,8 +133,7 @@ class Plan:
                 f"({self.precision})",
                 f"download: {self.download:.2f} GB",
                 f"memory: {self.memory:.1f} GiB of {self.free:.1f} GiB free",
-                f"time: about {self.minutes:.1f} minutes if the model can do all of these "
-                "(an estimate: a third to three times as long)",
+                self.time,
                 *rows,
             ]
         )
@@ -139,7 +171,11 @@ def plan(
     parts: Sequence[str] | None = None,
     speed: float | None = None,
 ) -> Plan:
-    """Return what an audit would take; nothing is downloaded, and no model is loaded.
+    """Return what an audit would take; no weights are downloaded, and no model is loaded.
+
+    How many texts and pictures the model would read is counted by running the parts with a model
+    that answers at random: exact for one that has answered nothing yet, looks at pictures and knows
+    all words.
 
     Parameters
     ----------
@@ -150,28 +186,50 @@ def plan(
     """
     chosen, place = runtime.profile(profile), runtime.device(device)
     stimuli, folder = chosen_data(data, chosen)
+    given = _on_this_disk(given, chosen)
+    registered, told = _family(given, chosen)
     weights, stored, download = weights_of(given, chosen)
-    parameters = weights / stored
+    parameters = weights / (told or stored)
     numbers = _precision(place)
     memory = parameters * BYTES[numbers] * ROOM / GIB + (0 if "cuda" in place else LIBRARIES)
+    there = models.REGISTRY[registered].capabilities
+    asked = Counting(there)
+    wanted = [part for part in chosen_parts(parts) if part.instead not in there]
+    read = dict(counting.counts(wanted, registered, asked, Setting(stimuli, folder=folder)))
     speed = speed or _speed(place)
-    rows = []
-    for part in _possible(chosen_parts(parts), given, chosen):
-        texts, shown = _items(part, stimuli, folder)
-        work = 2 * parameters * (texts * TEXT_TOKENS + shown * (TEXT_TOKENS + PICTURE_TOKENS))
-        seconds = work / speed + (texts + shown) * OVERHEAD
-        rows.append((part.name, texts, shown, seconds / 60))
-    table = pandas.DataFrame(rows, columns=["part", "texts", "pictures", "minutes"])
-    free = runtime.free_memory(place) / GIB
-    return Plan(parameters, download / 1e9, memory, free, place, numbers, table)
+    seconds = {each: 2 * parameters * TOKENS[each[0]] / speed + OVERHEAD for each in asked.read}
+    sizes = parameters, download / 1e9, memory, runtime.free_memory(place) / GIB
+    return Plan(*sizes, place, numbers, asked, read, seconds)
 
 
-def _possible(parts: Sequence[Part], given: str | Path, profile: str) -> list[Part]:
-    """Return the parts that a model of its family can do; all of them if it is still on the hub."""
-    if not Path(given).is_dir() and str(given) not in models.REGISTRY:
-        return list(parts)
-    there = models.REGISTRY[identify(given, profile)[0]].capabilities
-    return [part for part in parts if part.needs in there and part.instead not in there]
+def _on_this_disk(given: str | Path, profile: str) -> str | Path:
+    """Return the folder of a name of the hub that was downloaded before; else what was given."""
+    if _is_here(given) or profile == "planted":
+        return given
+    return kept(*_address(given)) or given
+
+
+def _is_here(given: str | Path) -> bool:
+    """Tell whether what is given is a folder or a registered name, and none of the hub."""
+    return Path(given).is_dir() or str(given) in models.REGISTRY
+
+
+def _address(given: str | Path) -> tuple[str, str]:
+    """Return the repository of the hub that is meant, and its revision, empty if none is named."""
+    name, _, revision = str(given).partition("@")
+    return repository(models.REGISTRY["open-clip"], name), revision
+
+
+def _family(given: str | Path, profile: str) -> tuple[str, int]:
+    """Return the registered name whose family reads a model, and the bytes of a number of weights.
+
+    These are 0 where no settings were asked the hub for.
+    """
+    if _is_here(given) or profile == "planted":
+        return identify(given, profile)[0], 0
+    with tempfile.TemporaryDirectory() as folder:
+        settings_of(*_address(given), Path(folder))
+        return identify(folder, profile)[0], _stored(Path(folder))
 
 
 def weights_of(given: str | Path, profile: str) -> tuple[int, int, int]:
@@ -184,9 +242,7 @@ def weights_of(given: str | Path, profile: str) -> tuple[int, int, int]:
         entry = models.REGISTRY[str(given)]
         weights = int(entry.parameters) * 4
         return weights, 4, weights if profile == "paper" else 0
-    name, _, revision = str(given).partition("@")
-    address = repository(models.REGISTRY["open-clip"], name)
-    size = listed_bytes(address, revision) if profile == "paper" else 0
+    size = listed_bytes(*_address(given)) if profile == "paper" else 0
     return size, 4, size
 
 
@@ -214,47 +270,3 @@ def _speed(device: str) -> float:
     for _ in range(10):
         matrix @ matrix
     return EFFICIENCY * 10 * 2 * 512**3 / (time.perf_counter() - begun)
-
-
-def _items(part: Part, profile: str, folder: OwnFolder | None) -> tuple[int, int]:
-    """Return texts alone, and texts with a picture, that a part asks for; none without data."""
-    if folder is not None and part.pictures == "scenes":
-        return 0, 0
-    try:
-        return COUNTS[part.study](part, profile, folder)
-    except Exception:  # data that are not there are named by the audit
-        return 0, 0
-
-
-def _of_tests(part: Part, profile: str, folder: OwnFolder | None) -> tuple[int, int]:
-    every = next(iter(grounded.inputs(profile, only_sound=True, n_texts=1).values()))
-    n = sum(len(each.rows) for each in every)
-    return (0, n) if part.pictures else (n, 0)
-
-
-def _of_entities(part: Part, profile: str, folder: OwnFolder | None) -> tuple[int, int]:
-    per_agent = 2 if part.pictures else 0
-    given = masked.inputs(profile, only_sound=True, per_agent=per_agent, pictured=None)
-    shown = 0 if given.images is None else len(given.images.rows)
-    return len(given.entities) * len(masked.AGENTS), shown * len(masked.AGENTS)
-
-
-def _of_portraits(part: Part, profile: str, folder: OwnFolder | None) -> tuple[int, int]:
-    matching = "matching" in part.name
-    few = {"n_per_cell": MATCHED_PER_CELL} if matching else {}
-    given = clip_audit.inputs(profile, **few) if folder is None else folder
-    words = clip_audit.words()
-    captions = len(words[words["bias_type"] == QUOTED] if matching else words) + OF_LISTS
-    return (0, len(given.people) * captions) if matching else (captions, len(given.people))
-
-
-def _of_choices(part: Part, profile: str, folder: OwnFolder | None) -> tuple[int, int]:
-    return 0, 7 * len(selection.inputs(profile).table)
-
-
-COUNTS: dict[str, Callable[[Part, str, Any], tuple[int, int]]] = {
-    "ross2021": _of_tests,
-    "srinivasan2021": _of_entities,
-    "hamidieh2023": _of_portraits,
-    "zhou2022": _of_choices,
-}

@@ -1,6 +1,5 @@
 """What each data file must look like, and one clear error when it does not."""
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,6 +7,8 @@ from pathlib import Path
 
 import pandas
 
+from biaslib.published import TableError
+from biaslib.published._tables import SCHEMAS as WRITTEN
 from biaslib.runtime import read_rows, unknown_name
 
 KINDS = {
@@ -16,10 +17,6 @@ KINDS = {
     "number": (float, "float64", "a decimal number", "0.57"),
 }
 """For each kind of column: the type of a value and of the column, its name, and an example."""
-
-
-class TableError(ValueError):
-    """A data file that breaks its schema; the text names file, row, column and the fix."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +68,10 @@ def _columns(rows: list[dict]) -> tuple[Column, ...]:
     return tuple(Column(**row | {"allowed": tuple(row.get("allowed", ()))}) for row in rows)
 
 
-_TABLES = json.loads((Path(__file__).parent / "data" / "schemas.json").read_text("utf-8"))
-
-SCHEMAS = {name: _columns(each["columns"]) for name, each in _TABLES.items()}
+SCHEMAS = {name: _columns(each["columns"]) for name, each in WRITTEN.items()}
 """The columns of each data file, by its name."""
 
-KEYS = {name: tuple(each["key"]) for name, each in _TABLES.items()}
+KEYS = {name: tuple(each["key"]) for name, each in WRITTEN.items()}
 """The columns that tell the rows of each data file apart."""
 
 Rows = dict[int, list[str]]

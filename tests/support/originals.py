@@ -1,7 +1,8 @@
-"""Checkpoint files in the layouts of the original authors, made into networks of transformers.
+"""Checkpoint files in the layouts of the original authors, put into networks of transformers.
 
-Known are VisualBERT, LXMERT and ViLT as their authors published them. Sizes are read off the
-tensors; each head of attention is 64 numbers wide in all of them.
+So it is shown that the networks of transformers are the original ones. Known are VisualBERT, LXMERT
+and ViLT as their authors published them. Sizes are read off the tensors; each head of attention is
+64 numbers wide in all of them.
 
 What a plain renaming would get wrong: ViLT's query, key and value are one matrix, and its decoder
 of words is its own, which ``ViltForMaskedLM`` of transformers 5 overwrites the word embeddings
