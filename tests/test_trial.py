@@ -17,6 +17,7 @@ from biaslib import models
 from biaslib.metrics import caption_association
 from plantedworld import trial
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint
+from plantedworld.report import ledger as ledger_rows
 from plantedworld.report import trial as plots
 from plantedworld.studies import measures
 from plantedworld.studies.recovery import recovered
@@ -506,8 +507,10 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     assert "share of words with p < .05, portraits as units: 0.00 (0.00 to 0.00)" in told
 
 
-def test_what_judges_wrote_is_what_the_scores_say(tmp_path):
-    scores = made()
+def test_what_judges_wrote_is_what_the_scores_say(tmp_path, monkeypatch):
+    scores = made()  # without pictures, so that nothing rises
+    asked = {name: ask for name, ask in _judge.QUESTIONS.items() if name != "rises"}
+    monkeypatch.setattr(_judge, "QUESTIONS", asked)
     for name, table in trial.judge_all(scores).items():
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     for name, table in trial.judged(tmp_path).items():
@@ -518,7 +521,35 @@ def test_what_judges_wrote_is_what_the_scores_say(tmp_path):
 def test_verdicts_are_those_of_the_collected_scores():
     scores, cards = trial.collected()
     if len(cards) < len(trial.wanted_models()):
+        assert not trial.is_judged()
         pytest.skip("the trial still runs: nothing is judged before all of it is there")
     for name, table in trial.judged().items():
         expected = trial.judge_all(scores)[name]
         pandas.testing.assert_frame_equal(table, expected, check_dtype=False, atol=1e-6)
+
+
+def test_the_ledger_takes_the_verdicts_of_the_trial_where_there_are_some(monkeypatch):
+    before = ledger_rows.verdicts().set_index("measure")
+    if trial.is_judged():
+        assert before.loc["B(E)", "page"] == "planted_world"
+        return
+    assert "B(E)" not in before.index
+    judged = {"verdicts": trial.verdicts(made()), "stand_ins": trial.stand_in_means(made())}
+    judged["rises"] = pandas.DataFrame({"model": ["CLIP, contrastive"], "reached": [True]})
+    signs = judged["verdicts"].query("statistic == 'signs'").assign(mean=0.9, reached=True)
+    judged["verdicts"].update(signs)
+    monkeypatch.setattr(ledger_rows.trial, "is_judged", lambda: True)
+    monkeypatch.setattr(ledger_rows.trial, "judged", lambda: judged)
+    after = ledger_rows.verdicts().set_index("measure")
+    assert after.loc["B(E)", "what it finds"].startswith("size (slope): found, 1.0")
+    assert "size (slope): not found, 0.33" in after.loc["scaled difference", "what it finds"]
+    assert "tiny-LXMERT word 90% (found)" in after.loc["d, Experiment 1", "what it finds"]
+    assert "for 1 of 1 models (tiny-CLIP, contrastive)" in after.loc["vlbs", "what it finds"]
+    kept = before.drop(index=["d, Experiment 1", "S_PT", "S_L", "S_V", "C-ASC", "vlbs"])
+    kept = kept.drop(index="retrieval, top k")
+    pandas.testing.assert_frame_equal(after.loc[kept.index], kept)
+    asked = ledger_rows.questions().set_index(["measure", "dose", "question"])
+    row = asked.loc[("B(E)", 3, "order within words of one sign")]
+    assert row["verdict"] == "yes"
+    assert row["its mean"] < 0.2
+    assert "- B(E): size (slope): found" in ledger_rows.sealed_sentences("2")

@@ -43,22 +43,23 @@ def measures() -> pandas.DataFrame:
 
     Examples
     --------
-    >>> measures()["measure"].tolist()[1:4]
-    ['B(E)', 'S_PT', 'S_L']
+    >>> {"d, Experiment 1", "S_PT", "C-ASC", "vlbs"} <= set(measures()["measure"])
+    True
     """
     return verdicts().drop(columns="words of the page")
 
 
 def verdicts() -> pandas.DataFrame:
-    """Return :func:`measures` with the words of the page on which each rests."""
-    found = trial.judged()
-    other = pandas.read_csv(DATA, dtype=str).set_index("measure")
-    rows = [
-        _of_trial(name, study, found["verdicts"].query("measure in @names and dose == 3"))
-        for name, (study, names) in OF_THE_TRIAL.items()
-    ]
-    rows += [_of_rises(found["rises"])]
-    return pandas.concat([pandas.DataFrame(rows), other.reset_index()], ignore_index=True)
+    """Return :func:`measures` with the words of the page on which each rests.
+
+    Where the sealed trial has judged a measure, that takes the place of what other worlds say.
+    """
+    table = pandas.read_csv(DATA, dtype=str)
+    if not trial.is_judged():
+        return table
+    sealed = _of_trial_all(trial.judged())
+    kept = table[~table["measure"].isin(sealed["measure"])]
+    return pandas.concat([sealed, kept], ignore_index=True)
 
 
 def questions() -> pandas.DataFrame:
@@ -98,6 +99,14 @@ def sealed_sentences(study: str) -> str:
     rows = found[(found["study"] == study) & (found["page"] == "planted_world")]
     lines = [f"- {row[0]}: {row[2]}." for row in rows.itertuples(index=False)]
     return "\n".join(lines)
+
+
+def _of_trial_all(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
+    rows = [
+        _of_trial(name, study, found["verdicts"].query("measure in @names and dose == 3"))
+        for name, (study, names) in OF_THE_TRIAL.items()
+    ]
+    return pandas.DataFrame([*rows, _of_rises(found["rises"])])
 
 
 def _of_trial(name: str, study: str, rows: pandas.DataFrame) -> dict[str, str]:

@@ -209,11 +209,9 @@ def unbiased_table(found: pandas.DataFrame) -> pandas.DataFrame:
 
 def null_sentence(found: pandas.DataFrame) -> str:
     """Return how often a test rejects where nothing is planted, and what is in the sample."""
-    asked = found.set_index(["measure", "share"])[["mean", "low", "high"]]
     text = [
-        f"{SHARES[name]}: {signed(asked.loc[('difference', name), 'mean'])} "
-        f"({interval_text(*asked.loc[('difference', name), ['low', 'high']])})"
-        for name in SHARES
+        f"{SHARES[row.share]}: {signed(row.mean)} ({interval_text(row.low, row.high)})"
+        for row in found[found["measure"] == "difference"].itertuples()
     ]
     return f"tiny-CLIP's similarities to roles and objects, {'; '.join(text)}."
 

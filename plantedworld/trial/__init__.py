@@ -16,6 +16,7 @@ from plantedworld.trial._design import (
 from plantedworld.trial._judge import (
     attacks,
     found_without_bias,
+    is_judged,
     judge_all,
     judged,
     recoveries,
@@ -36,6 +37,7 @@ __all__ = [
     "attacks",
     "collected",
     "found_without_bias",
+    "is_judged",
     "judge_all",
     "judged",
     "models_to_train",
