@@ -511,11 +511,10 @@ def test_what_judges_wrote_is_what_the_scores_say(tmp_path, monkeypatch):
     scores = made()  # without pictures, so that nothing rises
     asked = {name: ask for name, ask in _judge.QUESTIONS.items() if name != "rises"}
     monkeypatch.setattr(_judge, "QUESTIONS", asked)
-    for name, table in trial.judge_all(scores).items():
+    answers = trial.judge_all(scores)
+    for name, table in answers.items():
         table.to_csv(tmp_path / f"{name}.csv", index=False)
-    for name, table in trial.judged(tmp_path).items():
-        expected = trial.judge_all(scores)[name]
-        pandas.testing.assert_frame_equal(table, expected, check_dtype=False)
+    assert_same(trial.judged(tmp_path), answers)
 
 
 def test_verdicts_are_those_of_the_collected_scores():
@@ -523,8 +522,13 @@ def test_verdicts_are_those_of_the_collected_scores():
     if len(cards) < len(trial.wanted_models()):
         assert not trial.is_judged()
         pytest.skip("the trial still runs: nothing is judged before all of it is there")
-    for name, table in trial.judged().items():
-        expected = trial.judge_all(scores)[name]
+    assert_same(trial.judged(), trial.judge_all(scores))
+
+
+def assert_same(found, answers):
+    assert set(found) == set(answers)
+    for name, table in found.items():
+        expected = answers[name].reset_index(drop=True)
         pandas.testing.assert_frame_equal(table, expected, check_dtype=False, atol=1e-6)
 
 
