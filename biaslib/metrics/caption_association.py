@@ -6,8 +6,8 @@ ask who is among the k nearest images.
 
 Shapes, everywhere: k words, n images, g groups, d dimensions. ``similarities`` (k, n);
 ``groups`` (n, g), true where the image shows a member of the group. Groups may overlap, so that
-men, women, races and their intersections go through in one call; measures of a whole
-distribution (entropy, MaxSkew, MinSkew, NDKL) ask for a partition: each image in exactly one group.
+men, women, races and their intersections go through in one call; entropy, a measure of a whole
+distribution, asks for a partition: each image in exactly one group.
 Cosines have no unit; C-ASC is in standard deviations of a word's similarities.
 """
 
