@@ -104,8 +104,8 @@ def stereotype_share_sentence() -> str:
     return (
         f"Among the picks of one of the two meaningful captions alone, where guessing gives 50%, "
         f"the printed tables leave these ranges for the stereotype: {', '.join(parts)}. "
-        f"The whole range lies below 50% for {below} of {len(share)} models, and the lower end of "
-        f"none above it ({most} comes nearest)."
+        f"The whole range lies below 50% for {below} of {len(share)} models, and above it for none "
+        f"(the lower end of {most} comes nearest)."
     )
 
 
@@ -589,11 +589,12 @@ def shift_sentence(summary: pandas.DataFrame) -> str:
     """Return the least and the largest share of images with a shift above 0, over the models."""
     share = summary.query("statistic == '% positive' and n > 0")
     parts = []
-    for level, where in (("paper", "On the paper's subset"), ("anti", "On all such images")):
+    subsets = (("paper", "the images of the paper's subset"), ("anti", "all such images"))
+    for level, where in subsets:
         rows = share[share["level"] == level].groupby("test")["value"]
-        ends = [f"{name} for {low:.0f} to {high:.0f}% of them" for name, low, high in _ends(rows)]
-        parts.append(f"{where} {' and '.join(ends) or 'nothing'}, depending on the model")
-    return f"How often is a shift above 0? {'. '.join(parts)}."
+        ends = [f"{low:.0f} to {high:.0f}% ({name})" for name, low, high in _ends(rows)]
+        parts.append(f"for {' and '.join(ends) or 'none'} of {where}")
+    return f"A shift is above 0 {', and '.join(parts)}, depending on the model."
 
 
 def _ends(groups) -> list[tuple[str, float, float]]:
