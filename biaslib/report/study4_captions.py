@@ -589,7 +589,10 @@ def shift_sentence(summary: pandas.DataFrame) -> str:
     """Return the least and the largest share of images with a shift above 0, over the models."""
     share = summary.query("statistic == '% positive' and n > 0")
     parts = []
-    subsets = (("paper", "the images of the paper's subset"), ("anti", "all such images"))
+    subsets = (
+        ("paper", "the images of the paper's subset"),
+        ("anti", "all anti-stereotypical images"),
+    )
     for level, where in subsets:
         rows = share[share["level"] == level].groupby("test")["value"]
         ends = [f"{low:.0f} to {high:.0f}% ({name})" for name, low, high in _ends(rows)]
