@@ -429,7 +429,7 @@ def printed_sentence() -> str:
         below = printed.loc[printed[name] <= value, "model"].tolist()
         parts.append(
             f"{len(above)} of {len(printed)} models pick {what} more often than the random model's "
-            f"{value:.1f}% (not: {', '.join(below) or 'none'})"
+            f"{value:.1f}% (exceptions: {', '.join(below) or 'none'})"
         )
     return f"In the paper's Table 3, {parts[0]}, and {parts[1]}."
 
@@ -496,7 +496,7 @@ def selection_spread(spread: pandas.DataFrame, scores: pandas.DataFrame) -> pand
 def spread_sentence(table: pandas.DataFrame) -> str:
     """Return how far the choice of images alone moves the scores, from :func:`selection_spread`."""
     parts = [_moved(name, table[table["score"] == name]) for name in ("vlrs", "vlbs")]
-    return f"How far does the seed move a score? {' '.join(parts)}"
+    return f"How far does the random selection of images move a score? {' '.join(parts)}"
 
 
 def _moved(name: str, rows: pandas.DataFrame) -> str:
@@ -506,9 +506,9 @@ def _moved(name: str, rows: pandas.DataFrame) -> str:
     where = f" ({rows.loc[most, 'model']})" if apart.max() else ""
     return (
         f"Over {rows['selections'].max()} selections {name} moves by {apart.median():.1f} points "
-        f"in the median model, and at most by {apart.max():.1f}{where}; half an interval is "
-        f"{rows[half].median():.1f} points wide in the median, and {wider} of {len(rows)} models "
-        "move by more than half of their own."
+        f"in the median model, and at most by {apart.max():.1f}{where}; half the width of an "
+        f"interval is {rows[half].median():.1f} points in the median, and {wider} of {len(rows)} "
+        "models move by more than half of their own interval."
     )
 
 
