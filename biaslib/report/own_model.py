@@ -61,12 +61,13 @@ def false_alarm_sentence(rate: dict[str, float], unseen: dict[str, float]) -> st
 
     def said(each: dict[str, float]) -> str:
         bounds = f"{each['low']:.1%} to {each['high']:.1%}"
-        return f"{each['false']} of {each['reports']} ({each['share']:.1%}; 95% interval {bounds})"
+        counted = f"{each['false']} of {each['reports']} reports"
+        return f"{counted} ({each['share']:.1%}; 95% interval {bounds})"
 
     return (
-        f"Of the reports on tiny models without a planted bias, {said(rate)} claim something. "
-        f"Of those on models whose own scores nobody had looked at when the questions were chosen, "
-        f"{said(unseen)} do."
+        f"Something is claimed in {said(rate)} on tiny models in which nothing was planted, and in "
+        f"{said(unseen)} on those whose own scores nobody had looked at when the questions were "
+        f"chosen."
     )
 
 

@@ -429,7 +429,7 @@ def printed_sentence() -> str:
         below = printed.loc[printed[name] <= value, "model"].tolist()
         parts.append(
             f"{len(above)} of {len(printed)} models pick {what} more often than the random model's "
-            f"{value:.1f}% (exceptions: {', '.join(below) or 'none'})"
+            f"{value:.1f}%{f' (all but {listed(below)})' if below else ''}"
         )
     return f"In the paper's Table 3, {parts[0]}, and {parts[1]}."
 
