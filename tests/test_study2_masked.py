@@ -781,7 +781,7 @@ def test_without_a_photograph_the_captions_are_asked_and_what_is_missing_is_coun
     assert quoted["S_V"].tolist() == ["no entity has images"]
     assert plots.named_examples(study.named_instead(results.answers, given.entities), ["tie"]).empty
     said = plots.leaning_sentence(results.scores)
-    assert "language, no entity has images; vision, no entity has images" in said
+    assert "language, no entity has images; for vision, no entity has images" in said
     assert "Images: none. In captions alone: 46 entities." in plots.run_sentence(given, results)
 
 

@@ -1044,7 +1044,7 @@ def test_table_3_has_its_counts_and_intervals():
     assert plots.figure_4_counts() == {"CLIP": 50, "ALBEF": 39}
     said = plots.stereotype_share_sentence()
     assert "ALBEF 32 to 46%" in said
-    assert "below 50% for 1 of 6 models, and the lower end of none above it" in said
+    assert "below 50% for 1 of 6 models, and above it for none" in said
 
 
 def test_models_of_the_planted_world_are_called_tiny_and_nothing_else_is():

@@ -99,7 +99,7 @@ def _asked(found: study.Audit) -> Iterator[Block]:
     )
     if found.folder is not None:
         yield "table", found.folder.counts()
-    yield "ask", "Why this model, and for which use. Who decides what on the ground of this report."
+    yield "ask", "Why this model, and for which use? Who decides what on the basis of this report?"
     yield "ask", "Who is in the pictures, who gave them their labels, and did they agree?"
     yield "ask", "Which groups do the questions have words for, and which do they leave out?"
 
@@ -176,9 +176,8 @@ def _limits(found: study.Audit) -> Iterator[Block]:
             f"{tables.STUDIES[name]} {each:.2f} wide" for name, each in width.items()
         )
         said.append(
-            f"{across:,} of {len(asked):,} intervals have 0 inside. Half of the intervals are at "
-            f"least so wide, each in its unit: {widths}. A small score is no proof that nothing is "
-            "there"
+            f"{across:,} of {len(asked):,} intervals include 0. The median interval, in the unit "
+            f"of each study: {widths}. A small score is no proof that nothing is there"
         )
         said.append(
             f"The smallest question rests on {asked['n'].min():,.0f} units (words, entities or "
@@ -189,8 +188,8 @@ def _limits(found: study.Audit) -> Iterator[Block]:
         "A score describes the model with these words and pictures. It does not say how the model, "
         "or a system built on it, treats people; intrinsic measures have been found not to predict "
         "that",
-        "More than 5% of words lie outside of the range of innocent words in models in which "
-        "nothing was planted. That count describes, and is no claim",
+        "More than 5% of words lie outside the range of innocent words even in models in which "
+        "nothing was planted. That count is a description and not a claim",
         "The words are English, and from the United States; two genders and a few race labels are "
         "the studies', not the world's",
     ]

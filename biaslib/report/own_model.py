@@ -61,12 +61,13 @@ def false_alarm_sentence(rate: dict[str, float], unseen: dict[str, float]) -> st
 
     def said(each: dict[str, float]) -> str:
         bounds = f"{each['low']:.1%} to {each['high']:.1%}"
-        return f"{each['false']} of {each['reports']} ({each['share']:.1%}; 95% interval {bounds})"
+        counted = f"{each['false']} of {each['reports']} reports"
+        return f"{counted} ({each['share']:.1%}; 95% interval {bounds})"
 
     return (
-        f"Reports that claim anything, of tiny models in which nothing was planted: {said(rate)}. "
-        f"Of those of whose own scores none was looked at when the questions were chosen: "
-        f"{said(unseen)}."
+        f"Something is claimed in {said(rate)} on tiny models in which nothing was planted, and in "
+        f"{said(unseen)} on those whose own scores nobody had looked at when the questions were "
+        f"chosen."
     )
 
 
@@ -99,7 +100,7 @@ def check_swapped(share: Any) -> Check:
     >>> check_swapped(0.5)
     Right: what a caption is worth by itself stands on both sides.
     """
-    hint = "write both sums for one pair: which of the terms differ?"
+    hint = "write both sums for one pair: do any of their terms differ?"
     return judge(share, 0.5, hint, 1e-9, "what a caption is worth by itself stands on both sides.")
 
 

@@ -200,7 +200,7 @@ def left_sentence(inputs: study.Inputs) -> str:
     return (
         f"Of {len(inputs.asked)} tests asked for, counted by source and level, {run} are run. "
         f"Counted by file and set, {left:,} of {n:,} images are there and can be opened. "
-        f"Pairs of sets that are compared and unbalanced: {uneven}.{told}"
+        f"Pairs of sets that are compared although they are unbalanced: {uneven}.{told}"
     )
 
 
@@ -437,7 +437,7 @@ def domain_sentence(scores: pandas.DataFrame) -> str:
     size = rows["value"].abs().groupby(rows["domain"]).mean()
     out, own = (f"{size[domain]:.2f}" for domain in study.DOMAINS)
     return (
-        f"Over the {len(rows) // 2} effect sizes that there are on both sides, of "
+        f"Over the {len(rows) // 2} effect sizes that exist both in and out of domain, of "
         f"{' and '.join(rows['test'].unique())}, the mean absolute size is {out} out of domain "
         f"and {own} in domain."
     )
@@ -962,8 +962,8 @@ def check_verdict(reported, absent) -> Check:
         return Check(False, hint)
     if "D" in reported:
         return Check(False, "how many random attributes do as well as those of D?")
-    hint = "take the words as units, all tests together, and random attributes as the last bar"
-    right = "A alone is left, and no line of the table shows that there is no association."
+    hint = "take words as units, correct over all tests, and compare with random attributes last"
+    right = "only A is left, and no line of the table shows that there is no association."
     return Check(reported == {"A"}, right if reported == {"A"} else hint)
 
 

@@ -328,15 +328,15 @@ def leaning_sentence(scores: pandas.DataFrame) -> str:
         wide = ((rows["low"] > 0) | (rows["high"] < 0)).sum()
         return (
             f"{(rows['value'] > 0).sum()} of {len(rows)} entities lean to women and "
-            f"{(rows['value'] < 0).sum()} to men; for {wide} the interval leaves out 0"
+            f"{(rows['value'] < 0).sum()} to men, and the interval of {wide} leaves out 0"
         )
 
     shifts = bias[bias["level"] == "S_PT"]
     shift, first = shifts["value"], shifts.iloc[0]
     model = shown_model(first["model"], first["profile"])
     return (
-        f"{model}: language, {signs('S_L')}; vision, {signs('S_V')}. Pre-training shifted "
-        f"{(shift < 0).sum()} of {len(shift)} entities towards men."
+        f"What {model} gives, by source: for language, {signs('S_L')}; for vision, {signs('S_V')}. "
+        f"Pre-training shifted {(shift < 0).sum()} of {len(shift)} entities towards men."
     )
 
 
@@ -432,7 +432,7 @@ def share_sentence(found: pandas.DataFrame, chosen: str = "gendered") -> str:
 
 def _counted(row: pandas.Series) -> str:
     if not row["n"]:
-        return "none, as no entity has one"
+        return "none, since no entity has a label"
     tested = "" if row["profile"] == "planted" else f", {p_text(row['p_value'])}"
     return (
         f"{row['count']} of {row['n']} entities ({row['value']:.0%}, 95% interval "
@@ -523,7 +523,7 @@ def check_shift(answer) -> Check:
     cases = [((0.02, 0.04), (0.03, 0.02)), ((0.3, 0.1), (0.05, 0.2))]
     given = [[dict(zip("fm", np.log(each), strict=True)) for each in case] for case in cases]
     expected = [(vl["f"] - vl["m"]) - (text["f"] - text["m"]) for vl, text in given]
-    hint = "take each agent's score, model against model, and then women less men"
+    hint = "compute each agent's score, model against model, and then subtract men from women"
     told = "it is the difference of the models' bias scores, either way you add up."
     return judge([answer(*case) for case in given], expected, hint, right=told)
 

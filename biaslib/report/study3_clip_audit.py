@@ -350,11 +350,11 @@ def most_moved(moved: pandas.DataFrame) -> str:
     kept, ranks = moved["top 10 kept"], moved["rank correlation"]
     ddof = moved.loc[moved["choice"] == "ddof", "largest change"].iloc[0]
     text = (
-        f"What moves the order most is {least['choice']} ({least['setting']}): rank correlation "
-        f"{signed(least['rank correlation'])}, {least['top 10 kept']} of the first ten words kept. "
-        f"Dividing by n instead of n − 1 moves C-ASC by {ddof:.4f} at most. Over all choices, "
-        f"{kept.min()} to {kept.max()} of the first ten words are kept, and the rank correlation "
-        f"over all words is {interval_text(ranks.min(), ranks.max())}."
+        f"The choice that moves the order most is {least['choice']} ({least['setting']}): the rank "
+        f"correlation is {signed(least['rank correlation'])}, with {least['top 10 kept']} of the "
+        f"first ten words kept. Dividing by n instead of n − 1 moves C-ASC by {ddof:.4f} at most. "
+        f"Over all choices, {kept.min()} to {kept.max()} of the first ten words are kept, and the "
+        f"rank correlation over all words is {interval_text(ranks.min(), ranks.max())}."
     )
     if ranks.min() > 0.9 and kept.min() < 8:
         return f"{text} Lists of a few top words are less stable than the scores behind them."

@@ -104,8 +104,8 @@ def stereotype_share_sentence() -> str:
     return (
         f"Among the picks of one of the two meaningful captions alone, where guessing gives 50%, "
         f"the printed tables leave these ranges for the stereotype: {', '.join(parts)}. "
-        f"The whole range lies below 50% for {below} of {len(share)} models, and the lower end of "
-        f"none above it ({most} comes nearest)."
+        f"The whole range lies below 50% for {below} of {len(share)} models, and above it for none "
+        f"(the lower end of {most} comes nearest)."
     )
 
 
@@ -429,7 +429,7 @@ def printed_sentence() -> str:
         below = printed.loc[printed[name] <= value, "model"].tolist()
         parts.append(
             f"{len(above)} of {len(printed)} models pick {what} more often than the random model's "
-            f"{value:.1f}% (not: {', '.join(below) or 'none'})"
+            f"{value:.1f}%{f' (all but {listed(below)})' if below else ''}"
         )
     return f"In the paper's Table 3, {parts[0]}, and {parts[1]}."
 
@@ -496,7 +496,7 @@ def selection_spread(spread: pandas.DataFrame, scores: pandas.DataFrame) -> pand
 def spread_sentence(table: pandas.DataFrame) -> str:
     """Return how far the choice of images alone moves the scores, from :func:`selection_spread`."""
     parts = [_moved(name, table[table["score"] == name]) for name in ("vlrs", "vlbs")]
-    return f"How far does the seed move a score? {' '.join(parts)}"
+    return f"How far does the random selection of images move a score? {' '.join(parts)}"
 
 
 def _moved(name: str, rows: pandas.DataFrame) -> str:
@@ -506,9 +506,9 @@ def _moved(name: str, rows: pandas.DataFrame) -> str:
     where = f" ({rows.loc[most, 'model']})" if apart.max() else ""
     return (
         f"Over {rows['selections'].max()} selections {name} moves by {apart.median():.1f} points "
-        f"in the median model, and at most by {apart.max():.1f}{where}; half an interval is "
-        f"{rows[half].median():.1f} points wide in the median, and {wider} of {len(rows)} models "
-        "move by more than half of their own."
+        f"in the median model, and at most by {apart.max():.1f}{where}; half the width of an "
+        f"interval is {rows[half].median():.1f} points in the median, and {wider} of {len(rows)} "
+        "models move by more than half of their own interval."
     )
 
 
@@ -589,11 +589,15 @@ def shift_sentence(summary: pandas.DataFrame) -> str:
     """Return the least and the largest share of images with a shift above 0, over the models."""
     share = summary.query("statistic == '% positive' and n > 0")
     parts = []
-    for level, where in (("paper", "On the paper's subset"), ("anti", "On all such images")):
+    subsets = (
+        ("paper", "the images of the paper's subset"),
+        ("anti", "all anti-stereotypical images"),
+    )
+    for level, where in subsets:
         rows = share[share["level"] == level].groupby("test")["value"]
-        ends = [f"{name} for {low:.0f} to {high:.0f}% of them" for name, low, high in _ends(rows)]
-        parts.append(f"{where} {' and '.join(ends) or 'nothing'}, depending on the model")
-    return f"How often is a shift above 0? {'. '.join(parts)}."
+        ends = [f"{low:.0f} to {high:.0f}% ({name})" for name, low, high in _ends(rows)]
+        parts.append(f"for {' and '.join(ends) or 'none'} of {where}")
+    return f"A shift is above 0 {', and '.join(parts)}, depending on the model."
 
 
 def _ends(groups) -> list[tuple[str, float, float]]:
