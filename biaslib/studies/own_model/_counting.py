@@ -2,10 +2,10 @@
 
 import contextlib
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -180,7 +180,7 @@ def seconds(model: Any, asked: Counting) -> dict[Question, float]:
         if question[1] in model.capabilities:
             with contextlib.suppress(Exception):  # the audit names what fails
                 ask(model)
-                begun = time.perf_counter()
+                begun = perf_counter()
                 n = ask(model)
-                found[question] = (time.perf_counter() - begun) / n
+                found[question] = (perf_counter() - begun) / n
     return found
