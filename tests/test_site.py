@@ -529,6 +529,11 @@ def test_images_have_alternative_text(name, site):
 def test_figures_and_tables_with_a_caption_are_numbered(name, site):
     for caption in article(name).select("figure > figcaption, table.docutils > caption"):
         assert caption.select_one(".caption-number"), caption.get_text()[:80]
+    tables = article(name).select("table.bias-table")
+    for place, each in enumerate(tables, start=1):
+        frame = each.find_parent(id=f"table-{place}")
+        label = (each.caption or frame.find_parent("details").summary).select_one(".caption-number")
+        assert re.fullmatch(rf"Table (\d+\.)?{place} ", label.get_text())
     for formula in article(name).select("div.math[id^=equation-]"):
         assert formula.select_one(".eqno"), formula["id"]
 

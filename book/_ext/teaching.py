@@ -221,7 +221,7 @@ def belongs(element: Tag, section: Tag) -> bool:
     """Tell whether an element is prose of this very section."""
     if nearest(element) is not section or element.find_parent("figcaption"):
         return False
-    if element.get("class") and "admonition-title" in element["class"]:
+    if {"admonition-title", "check"} & set(element.get("class", [])):
         return False
     above = {name for parent in element.parents for name in parent.get("class", [])}
     inside = element.find_parent(["details", "table", "li"])

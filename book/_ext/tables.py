@@ -1,0 +1,51 @@
+"""Sphinx extension: tables of a run have the number of their chapter, and an address of their own.
+
+Figures and listed tables get these from Sphinx; what a cell puts out is HTML by then. A table that
+is folded is numbered where it is opened, in the same sequence.
+"""
+
+import itertools
+import re
+
+CHAPTER = re.compile(r'<span class="section-number">(\d+)\. ?</span>')
+TABLE = re.compile(
+    r'(?:(?P<folded><details class="table-behind"><summary>)(?P<words>[^<>]*</summary>))?'
+    r'(?P<frame><div class="table-scroll[^"]*")(?P<rest>[^>]*>\s*<table class="bias-table">)'
+    r"(?:<caption>(?P<caption>[^<>]*)</caption>)?"
+)
+LINK = '<a class="headerlink" href="#{0}" title="Link to this table">#</a>'
+
+
+def setup(app):
+    app.connect("html-page-context", number)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def number(app, pagename, templatename, context, doctree) -> None:
+    """Number the tables of a page."""
+    if "body" in context:
+        context["body"] = numbered(context["body"])
+
+
+def numbered(body: str) -> str:
+    """Return a page's body with its tables numbered.
+
+    >>> frame = '<div class="table-scroll"><table class="bias-table"><caption>Words</caption>'
+    >>> body = '<h1><span class="section-number">4. </span>Words</h1>' + frame
+    >>> found = numbered(body)
+    >>> 'id="table-1"' in found, found.partition("<caption>")[2][:60]
+    (True, '<span class="caption-number">Table 4.1 </span>Words<a class=')
+    """
+    chapter = CHAPTER.search(body)
+    counted = itertools.count(1)
+    return TABLE.sub(lambda found: _named(found, next(counted), chapter), body)
+
+
+def _named(found: re.Match, place: int, chapter: re.Match | None) -> str:
+    name, number = f"table-{place}", f"{chapter[1]}.{place}" if chapter else str(place)
+    number = f'<span class="caption-number">Table {number} </span>'
+    folded, caption = found["folded"] or "", found["caption"]
+    told = "" if caption is None else f"<caption>{number}{caption}{LINK.format(name)}</caption>"
+    frame = f'{found["frame"]} id="{name}"{found["rest"]}'
+    opened = f"{folded}{number}{found['words']}" if folded else ""
+    return f"{opened}{frame}{told}"
