@@ -1,6 +1,7 @@
 """Permutation test, bootstrap and corrections against brute force and closed forms."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -41,6 +42,18 @@ def test_enumeration_is_exact_ties_included(scores, alternative):
     assert (result.low, result.high) == (result.p_value, result.p_value)
 
 
+def test_agrees_with_scipy():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(0.4, 1, 7), rng.normal(0, 1, 7)
+    expected = stats.permutation_test(
+        (x, y),
+        lambda a, b, axis: a.mean(axis) - b.mean(axis),
+        alternative="greater",
+        n_resamples=np.inf,
+    )
+    assert inference.permutation_test(x, y).p_value == pytest.approx(expected.pvalue, abs=1e-12)
+
+
 def test_perfect_separation_has_the_smallest_p():
     result = inference.permutation_test(np.arange(8) + 10.0, np.arange(8.0))
     assert result.n_partitions == 12_870
@@ -73,6 +86,21 @@ def test_sampled_interval_covers_the_exact_p():
     covered = np.mean([run.low <= exact <= run.high for run in runs])
     assert covered >= 0.92
     assert np.mean([run.p_value for run in runs]) == pytest.approx(exact, abs=0.01)
+
+
+def test_many_at_once_agree_with_one_after_the_other():
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(5, 6)), rng.normal(size=(5, 6))
+    one_by_one = [inference.permutation_test(a, b).p_value for a, b in zip(x, y, strict=True)]
+    np.testing.assert_array_equal(inference.permutation_p_values(x, y), one_by_one)
+
+
+def test_rejects_at_its_level_when_targets_are_exchangeable():
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=(4_000, 16))
+    p = inference.permutation_p_values(scores[:, :8], scores[:, 8:])
+    rejected = (p < 0.05).mean()
+    assert abs(rejected - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 4_000)
 
 
 def test_relabelled_differences_have_the_moments_of_the_null():
@@ -138,6 +166,20 @@ def test_a_histogram_is_of_a_fitting_experiment_and_of_finite_scores():
         inference.permutation_histogram([], [1.0], [0, 1])
     with pytest.raises(ValueError, match="not finite"):
         inference.permutation_histogram([np.nan], [1.0], [0, 1])
+
+
+BAD = [
+    (([], []), {}, "empty"),
+    (([1.0, np.nan], [0.0, 1.0]), {}, "not finite"),
+    (([1.0], [0.0]), {"method": "exact"}, "enumeration"),
+    (([1.0], [0.0]), {"alternative": "larger"}, "two-sided"),
+]
+
+
+@pytest.mark.parametrize(("scores", "options", "message"), BAD)
+def test_bad_input_says_what_is_wrong(scores, options, message):
+    with pytest.raises(ValueError, match=message):
+        inference.permutation_test(*scores, **options)
 
 
 def slow_bootstrap(cosines_a, cosines_b, units, ddof, n_resamples, rng):

@@ -435,6 +435,26 @@ def test_sides_belong_together_in_large_sets(kind, method):
     assert both.p_value >= min(greater.p_value, less.p_value) * (1 - 1e-9)
 
 
+scores_lists = st.lists(st.integers(-40, 40), min_size=1, max_size=7)
+
+
+@settings(max_examples=80, deadline=None)
+@given(x=scores_lists, y=scores_lists)
+def test_sides_add_up_to_one_and_the_ties(x, y):
+    x, y = np.array(x) / 8, np.array(y) / 8
+    greater, less, both = (
+        inference.permutation_test(x, y, alternative=each).p_value
+        for each in ("greater", "less", "two-sided")
+    )
+    _, sums = every_sum(np.concatenate([x, y]), len(x))
+    ties = (sums == x.sum()).mean()
+    assert greater + less == pytest.approx(1 + ties)
+    assert 0 < min(greater, less, both) <= max(greater, less, both) <= 1
+    assert both >= min(greater, less) - 1e-12
+    mirrored = inference.permutation_test(-x, -y, alternative="less").p_value
+    assert mirrored == greater
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10_000),

@@ -8,6 +8,7 @@ from scipy import stats
 
 from biaslib import inference
 from biaslib.metrics.caption_selection import ivlas, selection_scores
+from biaslib.published.counts import clopper_pearson
 
 
 @settings(max_examples=60, deadline=None)
@@ -26,6 +27,21 @@ def test_bounds_solve_the_tail_equations(n, share, confidence):
         assert stats.binom.cdf(k, n, found.high) == pytest.approx(tail, rel=1e-6)
     else:
         assert found.high == 1
+
+
+def test_agrees_with_the_one_for_published_counts():
+    for k, n in ((0, 7), (7, 14), (166, 514), (876, 1028), (14, 14)):
+        found = inference.proportion_interval(k, n)
+        assert (found.low, found.high) == pytest.approx(clopper_pearson(k, n), abs=1e-9)
+        assert found.method == "Clopper-Pearson"
+
+
+def test_holds_its_level_for_every_proportion():
+    n = 30
+    intervals = [inference.proportion_interval(k, n, 0.9) for k in range(n + 1)]
+    for p in np.linspace(0.01, 0.99, 99):
+        covered = [each.low <= p <= each.high for each in intervals]
+        assert stats.binom.pmf(np.arange(n + 1), n, p) @ covered >= 0.9 - 1e-9
 
 
 @pytest.mark.parametrize(
