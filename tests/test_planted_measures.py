@@ -200,12 +200,6 @@ def test_the_noise_floor_leaves_its_own_seed_out():
     assert floor[1] > 1
 
 
-def test_a_target_without_a_checkpoint_is_neither_reached_nor_missed(masked):
-    found = study.verdict(masked)
-    assert found["reached"].isna().all()
-    assert set(plots.verdict_table(found)["verdict"]) == {"not shipped"}
-
-
 # What the chapter says
 
 
@@ -258,17 +252,6 @@ def test_noise_of_the_model_shows_in_its_scores_and_not_in_the_oracle_s(summary)
     assert value(summary, "logit", "clip", 3, "slope") == pytest.approx(1, abs=0.05)
     assert value(summary, "logit", "clip", 0, "rms") > 0.005
     assert value(summary, "logit", "oracle", 0, "rms") < 1e-9
-
-
-def test_the_verdict_judges_what_is_there(scores):
-    found = study.verdict(scores)
-    clip = found[found["model"] == "clip"]
-    assert clip["n"].eq(2).all()
-    assert clip["reached"].notna().all()
-    text = plots.verdict_sentence(found)
-    assert f"{clip['reached'].sum()} of {len(clip)}" in text
-    for row in clip[~clip["reached"].astype(bool)].itertuples():
-        assert f"{study.MEASURES[row.measure]} ({row.words}" in text
 
 
 # Pictures and panel
@@ -403,17 +386,3 @@ def test_better_than_the_oracle_is_said_of_whole_intervals_alone():
         "At dose 3, tiny-CLIP's C-ASC ranks the words no worse, within the intervals"
     )
     assert "the oracle ranks words better" in plots.better_than_exact(ranks([0.5] * 3, [0.9] * 3))
-
-
-def test_what_signs_alone_reach_is_said_with_what_scores_reach_within_signs():
-    rng, rows = np.random.default_rng(0), []
-    for seed in range(4):
-        truth = rng.permutation(np.linspace(-1, 1, 300))  # The closed form is sqrt(3) / 2.
-        for dose in (1, 3):
-            part = {"word": np.arange(300), "truth": dose * truth, "seed": seed, "dose": dose}
-            part |= {"measure": "c_asc", "style": "twemoji"}
-            rows.append(pandas.DataFrame(part | {"model": "oracle", "value": truth}))
-            rows.append(pandas.DataFrame(part | {"model": "clip", "value": np.sign(truth)}))
-    told = plots.signs_sentence(pandas.concat(rows, ignore_index=True))
-    assert "has a rank correlation of 0.87 with the truth" in told
-    assert "is 0.00 at dose 1 (95% interval 0.00 to 0.00) and 0.00 at dose 3" in told

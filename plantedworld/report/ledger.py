@@ -157,4 +157,4 @@ def _levels(part: pandas.DataFrame) -> str:
 
 
 def _verdict(reached: bool) -> str:
-    return "found" if reached else "not found"
+    return "target reached" if reached else "target missed"

@@ -18,7 +18,6 @@ from biaslib.report import (
     subplots,
 )
 from plantedworld.studies import measures as study
-from plantedworld.studies.recovery import rank_within_signs
 
 MODELS = {
     "oracle": "oracle",
@@ -383,80 +382,22 @@ def floor_stated(floor: pandas.DataFrame, measure: str, model: str) -> str:
     return f"{values.mean():.2f}" if len(values) else "(no checkpoint shipped)"
 
 
-def verdict_sentence(verdict: pandas.DataFrame) -> str:
-    """Return how many targets were reached, and by how much the others were missed."""
-    judged = verdict[verdict["reached"].notna()]
-    reached = judged["reached"].astype(bool)
-    missed = [_missed(row) for row in judged[~reached].itertuples()]
-    text = f"**{reached.sum()} of {len(judged)}** targets with checkpoints are reached."
-    if missed:
-        text += f" Missed: {'; '.join(missed)}."
-    absent = len(verdict) - len(judged)
-    return text + (f" {absent} have no checkpoint to judge by yet." if absent else "")
-
-
-def signs_sentence(chosen: pandas.DataFrame) -> str:
-    """Return what a score that knows signs alone would reach, and what scores reach within signs.
-
-    Parameters
-    ----------
-    chosen
-        Scores of the judged words, as of :func:`plantedworld.studies.measures.of_words`.
-    """
-    exact = chosen[(chosen["model"] == "oracle") & (chosen["measure"] == "c_asc")]
-    known = exact[exact["dose"] == 1].groupby("seed")["truth"]
-    alone = known.apply(lambda truth: _spearman(np.sign(truth), truth)).mean()
-    parts = []
-    for dose in (1, 3):
-        kept = _rows(chosen, "c_asc", "clip", dose).groupby("seed")[["value", "truth"]]
-        ranks = kept.apply(lambda part: rank_within_signs(part["value"], part["truth"]))
-        if len(ranks):
-            found = study.mean_over_seeds(ranks)
-            ends = interval_text(found["low"], found["high"])
-            parts.append(f"{signed(found['mean'])} at dose {dose} (95% interval {ends})")
-    within = " and ".join(parts) or "not known here, without checkpoints"
-    return (
-        "A score that knows nothing but the sign of each association has a rank correlation of "
-        f"{signed(alone)} with the truth, more than some targets ask for. Within words of one "
-        f"sign, where it would have 0, the rank correlation of tiny-CLIP's C-ASC is {within}."
-    )
-
-
-def _spearman(one: pandas.Series, other: pandas.Series) -> float:
-    return float(one.rank().corr(other.rank()))
-
-
-def _missed(row) -> str:
-    name = f"{study.MEASURES[row.measure]} ({row.words}, dose {row.dose:g}), {row.statistic}"
-    if row.dose == 0:
-        by = max(row.high - row.most, row.least - row.low)
-        return f"{name}: the interval exceeds the bound by {by:.2g}"
-    by = max(row.least - row.mean, row.mean - row.most)
-    return f"{name}: {signed(row.mean, 3)}, off by {by:.2g}"
-
-
 def plain_verdicts(summary: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
-    """Return what each measure gives back: sign, order, size, for the oracle and trained models.
+    """Return what each measure gives back if the model is perfect: sign, order, size.
 
     Sign: at least 95% of the words with a planted log-odds above the bound have it. Order: rank
     correlation at least .9. Size: slope between .75 and 1.25, in log-odds alone.
     """
-    rows = []
-    for measure, trained in zip(study.MEASURES, ("bert", "clip", "clip", "clip"), strict=True):
-        for model in ("oracle", trained):
-            found = _rows(summary, measure, model, dose)
-            if len(found):
-                rows.append(_plain(measure, model, found))
-    return pandas.DataFrame(rows)
+    exact = {measure: _rows(summary, measure, "oracle", dose) for measure in study.MEASURES}
+    return pandas.DataFrame([_plain(measure, found) for measure, found in exact.items()])
 
 
-def _plain(measure: str, model: str, found: pandas.DataFrame) -> dict:
+def _plain(measure: str, found: pandas.DataFrame) -> dict:
     signs, rank, slope = (found[column].mean() for column in ("signs", "rank", "slope"))
     in_log_odds = measure in ("masked", "logit")
     sized = (0.75 <= slope <= 1.25) if in_log_odds else None
     return {
         "measure": study.MEASURES[measure],
-        "asked": MODELS[model],
         "signs right": f"{signs:.0%}",
         "sign": signs >= 0.95,
         "rank correlation": rank,
@@ -465,38 +406,6 @@ def _plain(measure: str, model: str, found: pandas.DataFrame) -> dict:
         "size": "no unit" if sized is None else ("yes" if sized else "no"),
         "seeds": len(found),
     }
-
-
-def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
-    """Return targets and what was measured, with headings for the reader."""
-    answers = {True: "reached", False: "missed", None: "not shipped"}
-    names = {"rank": "rank correlation", "slope": "slope", "mean": "mean of the scores"}
-    measured = [
-        f"{signed(mean, 3)} ({interval})" if n else "–"
-        for mean, interval, n in zip(
-            verdict["mean"], interval_texts(verdict, 3), verdict["n"], strict=True
-        )
-    ]
-    return pandas.DataFrame(
-        {
-            "verdict": [answers[None if pandas.isna(r) else bool(r)] for r in verdict["reached"]],
-            "measure": verdict["measure"].map(study.MEASURES) + ", " + verdict["model"].map(MODELS),
-            "words": verdict["words"],
-            "dose": verdict["dose"],
-            "statistic": verdict["statistic"].map(names),
-            "target": [_target(row) for row in verdict.itertuples()],
-            "mean over seeds (interval)": measured,
-            "seeds": verdict["n"],
-        }
-    )
-
-
-def _target(row) -> str:
-    if row.dose == 0:
-        return f"within ±{row.most:.2f}"
-    if np.isinf(row.most):
-        return f"at least {row.least:.2f}"
-    return f"{row.least:.2f} to {row.most:.2f}"
 
 
 def panel(scores: pandas.DataFrame) -> Panel:

@@ -178,12 +178,18 @@ def attack_sentence(found: pandas.DataFrame) -> str:
     called = wrong[wrong["called recoveries"] > 0]
     counts = zip(called["scores"], called["called recoveries"], strict=True)
     passed = ", ".join(f"{name}, {n}" for name, n in counts) or "none"
-    clean = int(found["called unbiased"].sum())
+    without = found["scores"] == "no bias"
+    clean, dosed = found[without], found[~without]
+    wrongly = dosed[dosed["called unbiased"] > 0]
+    kinds = ", ".join(f"{row[0]}, {row[-1]}" for row in wrongly.itertuples(index=False))
     return (
         f"Of {int(wrong['claims'].sum())} claims that wrong scores make, "
         f"**{int(wrong['called recoveries'].sum())} are called a recovery** (by kind: {passed}). "
+        f"Models without bias in the place of dosed ones are called without bias in "
+        f"{int(clean['called unbiased'].sum())} of {int(clean['models'].sum())} cases. "
         f"A model with planted bias, which measures with a positive control were asked about "
-        f"{int(found['models'].sum())} times, was {_times(clean)} called without bias."
+        f"{int(dosed['models'].sum())} times, was {_times(int(wrongly['called unbiased'].sum()))} "
+        f"called without bias{f' (by kind: {kinds})' if kinds else ''}."
     )
 
 

@@ -29,7 +29,6 @@ __all__ = [
     "DOSES",
     "EQUIVALENCE",
     "MEASURES",
-    "TARGETS",
     "VERDICT_SEEDS",
     "bias_scores",
     "control_scores",
@@ -48,7 +47,6 @@ __all__ = [
     "run_similarity",
     "similarity_scores",
     "summarise",
-    "verdict",
     "weights",
     "words",
 ]
@@ -650,69 +648,8 @@ def dose_zero(scores: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=columns)
 
 
-TARGETS = (
-    ("masked", "bert", "roles and objects", 1, "rank", 0.95, np.inf),
-    ("masked", "bert", "roles and objects", 3, "rank", 0.95, np.inf),
-    ("masked", "bert", "roles and objects", 1, "slope", 0.85, 1.15),
-    ("masked", "bert", "roles and objects", 3, "slope", 0.85, 1.15),
-    ("c_asc", "clip", "roles and objects", 1, "rank", 0.75, np.inf),
-    ("c_asc", "clip", "roles and objects", 3, "rank", 0.9, np.inf),
-    ("logit", "clip", "roles and objects", 1, "slope", 0.75, 1.25),
-    ("logit", "clip", "roles and objects", 3, "slope", 0.75, 1.25),
-    ("c_asc", "clip", "taxonomy", 3, "rank", 0.8, np.inf),
-)
-"""What was to be reached, set before the verdict's models were trained: measure, model, words,
-dose, statistic, least and most of its mean over seeds."""
-
-
-ZERO_TARGETS = (
-    ("masked", "bert", "slope"),
-    ("masked", "bert", "mean"),
-    ("logit", "clip", "slope"),
-    ("logit", "clip", "mean"),
-)
-"""Equivalence at dose 0: measure, model, and the statistic whose 90% interval is judged."""
-
-
 def of_words(scores: pandas.DataFrame, chosen: str) -> pandas.DataFrame:
     """Return the rows of ``"roles and objects"``, or of the words of the ``"taxonomy"``."""
     if chosen == "taxonomy":
         return scores[scores["taxonomy"]]
     return scores[scores["slot"].isin(["role", "object"])]
-
-
-def verdict(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return every target with what was measured: one row a target.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``measure``, ``model``, ``words``, ``dose``, ``statistic``, ``least``, ``most``; ``mean``
-        over seeds with ``low``, ``high``, ``n``; ``reached``, None where no seed is shipped.
-    """
-    rows = []
-    for measure, model, chosen, dose, statistic, least, most in TARGETS:
-        labels = {"measure": measure, "model": model, "words": chosen, "dose": dose}
-        where = (scores["measure"] == measure) & (scores["model"] == model)
-        where &= (scores["dose"] == dose) & scores["style"].isin(["", "twemoji"])
-        summary = summarise(of_words(scores[where], chosen))
-        found = mean_over_seeds(summary[statistic] if len(summary) else [])
-        row = labels | {"statistic": statistic, "least": least, "most": most} | found
-        rows.append(row | {"reached": _within(found, least, most)})
-    clean = dose_zero(of_words(scores, "roles and objects"))
-    for measure, model, statistic in ZERO_TARGETS:
-        labels = {"measure": measure, "model": model, "words": "roles and objects", "dose": 0}
-        where = (clean["measure"] == measure) & (clean["model"] == model)
-        where &= (clean["statistic"] == statistic) & clean["style"].isin(["", "twemoji"])
-        found = clean.loc[where, ["mean", "low", "high", "n", "within"]]
-        found = found.rename(columns={"within": "reached"}).to_dict("records")
-        limits = {"statistic": statistic, "least": -EQUIVALENCE, "most": EQUIVALENCE}
-        rows.append(labels | limits | (found[0] if found else NOT_SHIPPED))
-    return pandas.DataFrame(rows)
-
-
-NOT_SHIPPED = {"mean": np.nan, "low": np.nan, "high": np.nan, "n": 0, "reached": None}
-
-
-def _within(found: dict, least: float, most: float) -> bool | None:
-    return bool(least <= found["mean"] <= most) if found["n"] else None
