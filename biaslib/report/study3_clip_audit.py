@@ -242,24 +242,6 @@ def composition(
     return marked(figure, _profile(scores))
 
 
-def significant(scores: pandas.DataFrame, level: float = 0.05) -> pandas.DataFrame:
-    """Return how many words differ from chance, before and after correction: a row a facet."""
-    rows = scores[scores["statistic"].isin(["c_asc", "share"])]
-    return pandas.DataFrame(
-        [
-            {
-                "facet": facet,
-                "statistic": {"c_asc": "C-ASC", "share": "share of the retrieved"}[statistic],
-                "tests": len(part),
-                "p below .05": int((part["p_value"] < level).sum()),
-                "after correction": int((part["p_adjusted"] < level).sum()),
-                "largest size": part["value"].abs().max(),
-            }
-            for (facet, statistic), part in rows.groupby(["level", "statistic"], sort=False)
-        ]
-    )
-
-
 def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = "gender"):
     """Return quantiles of the size of C-ASC for words of the taxonomy and innocent ones.
 
