@@ -49,3 +49,29 @@ def test_a_check_is_a_line_of_the_page():
     assert report.Check(True, "a < b")._repr_html_() == (
         '<p class="check check-right"><strong>Right:</strong> a &lt; b</p>'
     )
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ([True, False, True], "Right: well done."),
+        (np.array([True, False, True]), "Right: well done."),
+        (pandas.Series([True, False, True]), "Right: well done."),
+        ([True, True, False], "Not yet: 1 of 3 are right; two"),
+        ([1, 0, 1], "Not yet: three truth values"),
+        ([True, False], "Not yet: three truth values"),
+        (["True", "False", "True"], "Not yet: three truth values"),
+        (None, "Not yet: three truth values"),
+    ],
+)
+def test_verdicts_are_counted_and_the_first_wrong_one_is_hinted_at(answer, told):
+    hints = ["one", "two", "three"]
+    found = report.judge_list(answer, [True, False, True], "three truth values", hints)
+    assert repr(found) == told
+
+
+def test_words_that_are_never_expected_are_asked_for_again():
+    found = report.judge_list(["yes", "perhaps"], ["yes", "no"], "say yes or no")
+    assert repr(found) == "Not yet: say yes or no"
+    found = report.judge_list(np.array(["yes", "yes"]), ["yes", "no"], "say yes or no", "again")
+    assert repr(found) == "Not yet: 1 of 2 are right; again"

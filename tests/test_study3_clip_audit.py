@@ -145,10 +145,11 @@ def test_c_asc_stands_beside_truth_and_oracle(audit):
 
 def test_a_model_without_planted_bias_is_significant_all_the_same(store):
     clean = study.audit(study.inputs("planted", dose=0), n_resamples=5, store=store)
-    found = plots.significant(clean.scores).query("statistic == 'C-ASC'").set_index("facet")
-    assert found.loc[["gender", "tone", "age"], "tests"].tolist() == [856, 2140, 1284]
-    assert found.loc["gender", "after correction"] > 428
-    assert found.loc["age", "after correction"] > 642
+    found = clean.scores.query("statistic == 'c_asc'").groupby("level")["p_adjusted"]
+    assert found.size()[["gender", "tone", "age"]].tolist() == [856, 2140, 1284]
+    corrected = found.agg(lambda p_values: (p_values < 0.05).sum())
+    assert corrected["gender"] > 428
+    assert corrected["age"] > 642
     units = verdict.by_unit(clean).set_index("unit")
     assert units["n"].to_dict() == {"portraits": 300, "drawings": 56, "outlines": 12}
     assert units.loc["portraits", "corrected"] > 214

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas
+from scipy import stats
 
 from biaslib import inference
 from biaslib.ledger._evidence import (
@@ -25,7 +26,6 @@ from biaslib.ledger._evidence import (
     answer,
     mean_over,
 )
-from biaslib.published import counts
 
 SCORES, WORDS, PRONOUNS = (
     f"hamidieh2023_{stem}" for stem in ("casc", "taxonomy", "laion_pronouns")
@@ -321,7 +321,9 @@ def captions_correlate(evidence: Evidence) -> Finding:
     women = _towards(_values(evidence, WORK, "gender"), WOMEN)["casc"].reindex(captions.index)
     if women.isna().any():
         raise NoEvidenceError("an occupation of Table 1 has no C-ASC by gender")
-    r, n = counts.spearman(captions.tolist(), women.tolist()), len(captions)
+    if women.nunique() == 1:
+        raise NoEvidenceError("all occupations have the same C-ASC: there is no correlation")
+    r, n = stats.spearmanr(captions, women).statistic, len(captions)
     half = 1.96 * 1.03 / np.sqrt(n - 3)
     low, high = (float(np.tanh(np.arctanh(np.clip(r, -0.999, 0.999)) + s)) for s in (-half, half))
     told = f"Rank correlation {r:.2f} [{low:.2f}, {high:.2f}] over {n} occupations"

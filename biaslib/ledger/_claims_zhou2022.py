@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas
+from scipy import stats
 
 from biaslib import inference
 from biaslib.ledger._evidence import Evidence, Finding, NoEvidenceError, answer
@@ -229,13 +230,10 @@ def gender_above_each(evidence: Evidence) -> Finding:
 def _correlations(rows: pandas.DataFrame) -> tuple[float, float, float, float]:
     """Return Pearson's correlation of vlrs and vlbs, Fisher's interval, and Spearman's."""
     pairs = rows["vlrs"].tolist(), rows["vlbs"].tolist()
-    try:
-        pearson, spearman = counts.pearson(*pairs), counts.spearman(*pairs)
-    except ValueError as error:
-        raise NoEvidenceError(f"there is no correlation: {error}") from error
-    centre = math.atanh(np.clip(pearson, -1 + 1e-12, 1 - 1e-12))
-    half = 1.959964 / math.sqrt(len(rows) - 3)
-    return pearson, math.tanh(centre - half), math.tanh(centre + half), spearman
+    if not all(map(np.ptp, pairs)):
+        raise NoEvidenceError("there is no correlation: all values of one score are the same")
+    found = stats.pearsonr(*pairs)
+    return found.statistic, *found.confidence_interval(), stats.spearmanr(*pairs).statistic
 
 
 def go_together(evidence: Evidence, better_than_random: bool = False) -> Finding:

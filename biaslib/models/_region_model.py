@@ -31,16 +31,18 @@ class RegionModel(FusionModel):
     ----------
     network, tokenizer, name, revision, device
         As of :class:`biaslib.models.fusion.FusionModel`.
-    width
-        Numbers a region that the network takes.
     """
 
     hides_boxes = False
     """Whether hiding a region hides where it is, too."""
 
-    def __init__(self, network, tokenizer, name: str, revision: str, device: str, width: int):
-        super().__init__(network, tokenizer, name, revision, device)
-        self.width = width
+    width_setting = ""
+    """What the network's configuration calls the numbers a region that it takes."""
+
+    @property
+    def width(self) -> int:
+        """Numbers a region that the network takes."""
+        return getattr(self.network.config, self.width_setting)
 
     reads_pixels = False
     """Whether the network takes pictures beside the boxes in them, and no features."""

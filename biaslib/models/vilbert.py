@@ -48,11 +48,12 @@ class Vilbert(RegionModel):
         The number of the 12-in-1 model's task.
     """
 
+    width_setting = "v_feature_size"
+
     def __init__(
         self, network, tokenizer, name: str, revision: str, device: str, task: int = RETRIEVAL
     ):
-        width = network.config.v_feature_size
-        super().__init__(network, tokenizer, name, revision, device, width)
+        super().__init__(network, tokenizer, name, revision, device)
         self.task = task if isinstance(network, networks.MultiTaskVilbertNetwork) else None
 
     def visual(

@@ -40,9 +40,7 @@ class VisualBert(RegionModel):
         As of :class:`biaslib.models.fusion.FusionModel`.
     """
 
-    def __init__(self, network, tokenizer, name: str, revision: str, device: str):
-        width = network.config.visual_embedding_dim
-        super().__init__(network, tokenizer, name, revision, device, width)
+    width_setting = "visual_embedding_dim"
 
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
         """Run the network on a batch: words alone, or words and regions."""

@@ -51,10 +51,10 @@ class VlBert(RegionModel):
     """
 
     hides_boxes = True
+    width_setting = "feature_size"
 
     def __init__(self, network, tokenizer, name: str, revision: str, device: str):
-        width = network.config.feature_size
-        super().__init__(network, tokenizer, name, revision, device, width)
+        super().__init__(network, tokenizer, name, revision, device)
         self.max_tokens = min(self.max_tokens, network.config.max_position_embeddings - 2)
         alone = set() if network.config.text_only else {EMBED, FILL}
         self.capabilities = self.capabilities - alone - {MATCH}

@@ -1,6 +1,5 @@
 """What counts allow: whole counts behind percentages, intervals, bounds on paired differences."""
 
-import itertools
 import math
 import numbers
 from collections.abc import Sequence
@@ -198,59 +197,3 @@ def independent_p(a: int, b: int, n: int) -> float:
     pooled = (a + b) / (2 * n)
     error = math.sqrt(2 * pooled * (1 - pooled) / n)
     return 1.0 if error == 0 else math.erfc(abs(a - b) / n / error / math.sqrt(2))
-
-
-def pearson(x: Sequence[float], y: Sequence[float]) -> float:
-    """Return Pearson's correlation.
-
-    Raises ``ValueError`` for fewer than two pairs, for samples of different length, and where all
-    values of one are the same, so that no correlation is defined.
-
-    >>> round(pearson([1, 2, 3], [2, 4, 6]), 12)
-    1.0
-    """
-    _check_pairs(x, y)
-    x, y = (np.asarray(each, dtype=float) - np.mean(each) for each in (x, y))
-    return float(x @ y / math.sqrt((x @ x) * (y @ y)))
-
-
-def _check_pairs(x: Sequence[float], y: Sequence[float]) -> None:
-    if len(x) != len(y) or len(x) < 2:
-        raise ValueError(f"{len(x)} and {len(y)} values; pass as many in each, at least two")
-    for name, values in (("x", x), ("y", y)):
-        if min(values) == max(values):
-            raise ValueError(f"all values of {name} are the same: no correlation is defined")
-
-
-def ranks(values: Sequence[float]) -> list[float]:
-    """Return the ranks from 1, ties sharing their mean rank.
-
-    >>> ranks([10, 30, 20, 30])
-    [1.0, 3.5, 2.0, 3.5]
-    """
-    values = list(values)
-    return [sum(other < each for other in values) + (values.count(each) + 1) / 2 for each in values]
-
-
-def spearman(x: Sequence[float], y: Sequence[float]) -> float:
-    """Return Spearman's correlation: Pearson's of the ranks.
-
-    >>> round(spearman([1, 2, 3], [1, 8, 27]), 12)
-    1.0
-    """
-    return pearson(ranks(x), ranks(y))
-
-
-def correlation_p(x: Sequence[float], y: Sequence[float], statistic=pearson) -> float:
-    """Return the exact two-sided permutation p-value of a correlation: all n! orders of y.
-
-    Raises ``ValueError`` for more than eight pairs, and where the correlation does.
-
-    >>> correlation_p([1, 2, 3, 4], [1, 2, 3, 4])
-    0.08333333333333333
-    """
-    if len(x) > 8:
-        raise ValueError(f"{len(x)} pairs have too many orders to list; use at most 8 pairs")
-    observed = abs(statistic(x, y)) - 1e-12
-    orders = [abs(statistic(x, order)) >= observed for order in itertools.permutations(y)]
-    return sum(orders) / len(orders)

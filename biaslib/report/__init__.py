@@ -1,6 +1,6 @@
 """From tidy scores to what a person sees: style, tables, sentences, plots, panels and checks."""
 
-from biaslib.report._check import Check, judge, judge_function
+from biaslib.report._check import Check, judge, judge_function, judge_list
 from biaslib.report._drawing import Drawing, picture
 from biaslib.report._explorer import Panel
 from biaslib.report._figure import Figure, Folded, figure, fold
@@ -34,6 +34,7 @@ __all__ = [
     "interval_texts",
     "judge",
     "judge_function",
+    "judge_list",
     "marked",
     "p_text",
     "picture",

@@ -7,6 +7,7 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
+import pandas
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,46 @@ def judge_function(
         if not check.passed:
             return check
     return Check(True, right)
+
+
+def judge_list(
+    answer: Any,
+    expected: Sequence[Any],
+    form: str,
+    hint: str | Sequence[str] = "",
+    right: str = "well done.",
+) -> Check:
+    """Compare a list of verdicts with the expected one, and say how many of them are right.
+
+    Parameters
+    ----------
+    answer, expected
+        Verdicts in the same order: truth values, or words, each of which is expected somewhere.
+        Anything else is asked for again.
+    form
+        What to give, as an instruction.
+    hint
+        What to think about if an answer is wrong; a sequence has one for each place, of which that
+        of the first wrong answer is shown.
+    right
+        What to say if all are right.
+
+    Examples
+    --------
+    >>> judge_list([True, True], [True, False], "give two truth values", "read them again")
+    Not yet: 1 of 2 are right; read them again
+    """
+    given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
+    kinds = str if isinstance(expected[0], str) else bool | np.bool_
+    known = all(isinstance(each, kinds) and each in set(expected) for each in given)
+    if len(given) != len(expected) or not known:
+        return Check(False, form)
+    wrong = [at for at, pair in enumerate(zip(given, expected, strict=True)) if pair[0] != pair[1]]
+    if not wrong:
+        return Check(True, right)
+    told = f"{len(given) - len(wrong)} of {len(given)} are right"
+    hint = hint if isinstance(hint, str) else hint[wrong[0]]
+    return Check(False, f"{told}; {hint}" if hint else told)
 
 
 def _same(answer: Any, expected: Any, tolerance: float) -> bool:

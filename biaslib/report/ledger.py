@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 
 from biaslib import ledger
-from biaslib.report._check import Check
+from biaslib.report._check import Check, judge_list
 from biaslib.report._listing import Listing
 from biaslib.report._style import subplots
 from biaslib.report._text import signed
@@ -434,15 +434,7 @@ def check_verdicts(answer) -> Check:
     rows = ten_contracts()
     names = ("printed", "margin", "low", "high")
     expected = ledger.judge_number(*(rows[name].to_numpy() for name in names))
-    given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
-    unknown = [each for each in given if each not in ledger.VERDICTS]
-    if len(given) != len(expected) or unknown:
-        return Check(False, f"return ten of {', '.join(ledger.VERDICTS[:3])}, in the table's order")
-    wrong = [
-        at for at, pair in enumerate(zip(given, expected, strict=True), 1) if pair[0] != pair[1]
-    ]
-    if wrong:
-        right = len(expected) - len(wrong)
-        return Check(False, f"{right} of 10 are right; look at row {wrong[0]} again")
+    form = f"return ten of {', '.join(ledger.VERDICTS[:3])}, in the table's order"
+    hints = [f"look at row {number} again" for number in range(1, 11)]
     learned = "an interval partly outside the tolerance decides nothing, nor does a missing one."
-    return Check(True, learned)
+    return judge_list(answer, expected, form, hints, learned)

@@ -8,7 +8,7 @@ import pandas
 from biaslib import ledger, published
 from biaslib.metrics import masked_lm
 from biaslib.published.reexamination import srinivasan2021
-from biaslib.report._check import Check, judge
+from biaslib.report._check import Check, judge, judge_list
 from biaslib.report._style import GROUP_COLOURS, marked, subplots
 from biaslib.report._tables import there_table
 from biaslib.report._text import interval_text, interval_texts, listed, p_cell, p_text
@@ -540,14 +540,9 @@ def check_readings(answer) -> Check:
     >>> check_readings([True] * 6)
     Not yet: 2 of 6 are right
     """
-    given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
-    if len(given) != len(READINGS) or not all(isinstance(each, bool | np.bool_) for each in given):
-        return Check(False, "give True or False six times, in the order of the sentences")
-    right = sum(one == other for one, other in zip(given, READINGS, strict=True))
-    if right < len(READINGS):
-        return Check(False, f"{right} of {len(READINGS)} are right")
+    form = "give True or False six times, in the order of the sentences"
     learned = "a score says what changed and by how much, not why, and not that nothing did."
-    return Check(True, learned)
+    return judge_list(answer, READINGS, form, right=learned)
 
 
 # Small parts

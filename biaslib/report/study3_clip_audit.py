@@ -7,7 +7,7 @@ import pandas
 
 from biaslib import published, stimuli
 from biaslib.datasets.fairface import SPLITS
-from biaslib.report._check import Check, judge
+from biaslib.report._check import Check, judge, judge_list
 from biaslib.report._drawing import Drawing
 from biaslib.report._explorer import Panel
 from biaslib.report._style import COLOURS, dots, marked, subplots
@@ -240,24 +240,6 @@ def composition(
         axis.tick_params(axis="y", rotation=0, labelsize=9)
         axis.tick_params(axis="x", rotation=45, labelsize=8.5)
     return marked(figure, _profile(scores))
-
-
-def significant(scores: pandas.DataFrame, level: float = 0.05) -> pandas.DataFrame:
-    """Return how many words differ from chance, before and after correction: a row a facet."""
-    rows = scores[scores["statistic"].isin(["c_asc", "share"])]
-    return pandas.DataFrame(
-        [
-            {
-                "facet": facet,
-                "statistic": {"c_asc": "C-ASC", "share": "share of the retrieved"}[statistic],
-                "tests": len(part),
-                "p below .05": int((part["p_value"] < level).sum()),
-                "after correction": int((part["p_adjusted"] < level).sum()),
-                "largest size": part["value"].abs().max(),
-            }
-            for (facet, statistic), part in rows.groupby(["level", "statistic"], sort=False)
-        ]
-    )
 
 
 def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = "gender"):
@@ -736,11 +718,7 @@ def check_judgements(answer) -> Check:
     Not yet: 2 of 6 are right; compare the whole interval with what innocent words reach
     """
     expected = [JUDGEMENTS[at] for at in (0, 1, 2, 0, 1, 2)]
-    given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
-    if len(given) != len(expected) or not set(given) <= set(JUDGEMENTS):
-        return Check(False, f"return six of {', '.join(JUDGEMENTS)}, in the table's order")
-    right = sum(one == other for one, other in zip(given, expected, strict=True))
-    if right < len(expected):
-        hint = "compare the whole interval with what innocent words reach"
-        return Check(False, f"{right} of 6 are right; {hint}")
-    return Check(True, "a difference from zero is not yet more than any word has.")
+    form = f"return six of {', '.join(JUDGEMENTS)}, in the table's order"
+    hint = "compare the whole interval with what innocent words reach"
+    learned = "a difference from zero is not yet more than any word has."
+    return judge_list(answer, expected, form, hint, learned)

@@ -9,7 +9,7 @@ from biaslib import published
 from biaslib.datasets import vlstereoset
 from biaslib.metrics import caption_selection
 from biaslib.published.reexamination import zhou2022
-from biaslib.report._check import Check
+from biaslib.report._check import Check, judge_list
 from biaslib.report._style import dots, marked, subplots, words_alone
 from biaslib.report._tables import require_paper, there_table
 from biaslib.report._text import interval_text, interval_texts, listed, p_cell, signed
@@ -708,13 +708,10 @@ def check_statements(answer) -> Check:
 
     Examples
     --------
-    >>> check_statements([True] * 6)
-    Not yet: statement 3: compare the interval with the line of guessing, to the digit
+    >>> check_statements([True, True, False, True, False, False])
+    Not yet: 5 of 6 are right; statement 4: the point is on one side of guessing; is the interval?
     """
-    given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
-    if len(given) != len(STATEMENTS) or not all(isinstance(e, bool | np.bool_) for e in given):
-        return Check(False, f"give {len(STATEMENTS)} of True and False, in the order of the list")
-    for at, (own, right) in enumerate(zip(given, statements_shown(), strict=True)):
-        if bool(own) != right:
-            return Check(False, f"statement {at + 1}: {WHY[at]}")
-    return Check(True, "a share has an interval, and a low share has more than one cause.")
+    form = f"give {len(STATEMENTS)} of True and False, in the order of the list"
+    hints = [f"statement {at}: {why}" for at, why in enumerate(WHY, 1)]
+    learned = "a share has an interval, and a low share has more than one cause."
+    return judge_list(answer, statements_shown(), form, hints, learned)

@@ -1,7 +1,6 @@
 """Plots, tables and the panel of the chapters on association tests."""
 
 import itertools
-import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -330,33 +329,6 @@ def _some(chosen, x, y, names, label: str, group: int) -> dict:
     at = np.flatnonzero(chosen)
     kept = {"x": np.asarray(x)[at], "y": np.asarray(y)[at], "names": [names[i] for i in at]}
     return {"kind": "dots", "label": f"{label}: {len(at)}", "group": group, **kept}
-
-
-def four_steps(scores: pandas.DataFrame, placed: pandas.DataFrame, width: float = 9.0):
-    """Draw which tests are significant as the three :data:`SWITCHES` go on, a panel a step.
-
-    Parameters
-    ----------
-    scores, placed
-        As for :func:`significant`.
-    width
-        Of the figure, in inches.
-    """
-    rows = list(ROWS)[::-1]
-    at = [rows.index(test) + LEVELS[level][2] for test, level in scores[["test", "level"]].values]
-    figure, panels = subplots(1, 4, width=width, height=0.5 * width, sharey=True)
-    steps = ("Significant tests", *SWITCHES)
-    for on, (axes, step) in enumerate(zip(panels, steps, strict=True)):
-        found = significant(scores, placed, *(number < on for number in range(3)))
-        axes.axvline(0, color="0.75", linewidth=1)
-        for chosen, colour, size in ((~found, "0.72", 14), (found, "C0", 42)):
-            kept = np.flatnonzero(chosen)
-            axes.scatter(scores["value"].to_numpy()[kept], np.array(at)[kept], size, colour)
-        axes.set_title(textwrap.fill(f"{'' if on == 0 else '+ '}{step}", 18), fontsize=10.5)
-        axes.set(xlim=(-2, 2), ylim=(-3.2, len(rows) - 0.4), xlabel="effect size d")
-        axes.text(1.9, -2.8, str(found.sum()), size=34, weight="bold", color="C0", ha="right")
-    panels[0].set_yticks(range(len(rows)), [ROWS[test] for test in rows], fontsize=9.5)
-    return figure
 
 
 def choices_panel(table: pandas.DataFrame, tests: Sequence[str], start: tuple) -> Panel:

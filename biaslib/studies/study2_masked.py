@@ -200,8 +200,6 @@ class Results:
         Tidy scores: see :func:`scores`.
     answers
         What the vision-language model answered: see :func:`answers`.
-    text_answers
-        What the text-only model answered.
     problems
         What was left out, and what a reader should know.
     weights
@@ -210,7 +208,6 @@ class Results:
 
     scores: pandas.DataFrame
     answers: pandas.DataFrame
-    text_answers: pandas.DataFrame
     problems: pandas.DataFrame
     weights: dict[str, str]
 
@@ -647,7 +644,7 @@ def run(
     labelled = _labelled(found, inputs, model, text_model)
     weights = {each.name: each.revision for each in (model, text_model)}
     found = pandas.concat([inputs.problems, *checked], ignore_index=True)
-    return Results(labelled, asked, before, found, weights)
+    return Results(labelled, asked, found, weights)
 
 
 def _labelled(

@@ -564,7 +564,8 @@ def score(
     """
     rng = np.random.default_rng(seed)
     everyone = pandas.concat(given.groups.values(), axis=1)
-    intervals = _c_asc_intervals(found, everyone.to_numpy(), given.units, ddof, n_resamples, rng)
+    asked = (found.similarities, everyone.to_numpy(), given.units)
+    intervals = c_asc_intervals(*asked, ddof, n_resamples, rng.integers(2**32))
     p_values = welch_p_values(found.similarities, everyone.to_numpy())
     shares = _resampled(found, everyone.to_numpy(), given.units, "share", n_resamples, rng)
     alone = everyone.to_numpy().sum(axis=0) < 2
@@ -613,14 +614,13 @@ def _tidy(table, facet, names, statistic, value, low, high, p_value) -> pandas.D
     return pandas.DataFrame(columns | {key: each.ravel() for key, each in numbers.items()})
 
 
-def _c_asc_intervals(found: Retrieval, members, units, ddof, n_resamples, rng):
+def c_asc_intervals(similarities: np.ndarray, members, units, ddof: int, n_resamples: int, seed):
     """Return C-ASC with bounds, (k, g) each, some words at a time; all see the same resamples."""
-    seeds = rng.integers(2**32)
     parts = []
-    for start in range(0, len(found.similarities), WORDS_AT_ONCE):
-        block = found.similarities[start : start + WORDS_AT_ONCE]
+    for start in range(0, len(similarities), WORDS_AT_ONCE):
+        block = similarities[start : start + WORDS_AT_ONCE]
         interval = inference.bootstrap_c_asc(
-            block, members, ddof, units, n_resamples=n_resamples, rng=np.random.default_rng(seeds)
+            block, members, ddof, units, n_resamples=n_resamples, rng=seed
         )
         parts.append((interval.estimate, interval.low, interval.high))
     return [np.concatenate(part) for part in zip(*parts, strict=True)]

@@ -14,6 +14,7 @@ from biaslib.report import (
     Panel,
     dots,
     interval_text,
+    judge_list,
     marked,
     picture,
     signed,
@@ -550,12 +551,10 @@ def check_four(answer) -> Check:
     Examples
     --------
     >>> check_four(["yes", "yes", "yes", "no"])
-    Not yet: model B: what does a model read that is right as often as chance?
+    Not yet: 2 of 4 are right; model B: what does a model read that is right as often as chance?
     """
-    given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
-    if len(given) != len(FOUR_MODELS) or not set(map(str, given)) <= {"yes", "no", "open"}:
-        return Check(False, "give four of 'yes', 'no' and 'open', in the order of the models")
-    for own, (model, (answer, hint)) in zip(given, FOUR_MODELS.items(), strict=True):
-        if str(own) != answer:
-            return Check(False, f"model {model}: {hint}")
-    return Check(True, "a rise counts only in a model that reads pictures, and beyond the noise.")
+    form = "give four of 'yes', 'no' and 'open', in the order of the models"
+    expected, hints = zip(*FOUR_MODELS.values(), strict=True)
+    hints = [f"model {model}: {hint}" for model, hint in zip(FOUR_MODELS, hints, strict=True)]
+    learned = "a rise counts only in a model that reads pictures, and beyond the noise."
+    return judge_list(answer, expected, form, hints, learned)

@@ -207,7 +207,7 @@ def _run_vl_bert(network, batch):
     ids = batch["input_ids"]
     given = {key: each for key, each in batch.items() if key != "input_ids"}
     found = network(ids, ids > 0, **given)
-    words, classes = network.word_logits(found.text), network.class_logits(found.objects)
+    words, classes = network.word_logits(found.text), network.vlbert.mvrc_head(found.objects)
     named = {
         "obj_reps": found.regions,
         "packed_embedding_output": found.embedded,
@@ -242,7 +242,7 @@ def _run_streams(network, batch, **options):
         token_type_ids=batch["token_type_ids"],
         **options,
     )
-    classes = network.class_logits(found.image)
+    classes = network.cls.imagePredictions(found.image)
     named = {
         "embedding_output_t": found.embedded_text,
         "embedding_output_v": found.embedded_image,
@@ -273,7 +273,7 @@ def _heads(network, found, real):
         "vil_logit": network.retrieval_score(found),
         "vil_binary_prediction": None if pairs is None else network.vil_binary_prediction(pairs),
         "vil_tri_prediction": network.vil_tri_prediction(pooled),
-        "vision_prediction": network.class_logits(found.image),
+        "vision_prediction": network.cls.imagePredictions(found.image),
         "vision_logit": network.vision_logit(found.image) + outside,
         "linguisic_prediction": network.word_logits(found.text),
         "linguisic_logit": network.linguisic_logit(found.text),

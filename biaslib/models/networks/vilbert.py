@@ -262,10 +262,6 @@ class VilbertNetwork(nn.Module):
         """Return masked-word logits (..., vocabulary) of text states (..., d)."""
         return self.cls.predictions(states, self.bert.embeddings.word_embeddings)
 
-    def class_logits(self, states: torch.Tensor) -> torch.Tensor:
-        """Return region-class logits (..., classes) of region states (..., v)."""
-        return self.cls.imagePredictions(states)
-
     def match_logits(self, output: VilbertOutput) -> torch.Tensor:
         """Return (n, 2): index 0 for a text that belongs to its image, 1 for one that does not."""
         return self.cls.bi_seq_relationship(output.pooled_text * output.pooled_image)

@@ -247,10 +247,6 @@ class VlBertNetwork(nn.Module):
         """Return masked-word logits (..., vocabulary) of text states (..., d)."""
         return self.vlbert.mlm_head.predictions(states, self.vlbert.word_embeddings)
 
-    def class_logits(self, states: torch.Tensor) -> torch.Tensor:
-        """Return region-class logits (..., classes) of region states (..., d)."""
-        return self.vlbert.mvrc_head(states)
-
     def _silence_images(self) -> None:
         """Let images say nothing before training finds a use for them, as the authors do."""
         nn.init.zeros_(self.vlbert.visual_ln_text.weight)

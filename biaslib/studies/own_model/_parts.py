@@ -61,8 +61,6 @@ LISTS = (
 """Pairs of word lists of study 1's tests that portraits are held against: what they are called,
 test, its two sets, and the kind of caption (none: "a photo of" with the word)."""
 
-SEVERAL_A_WORD = 64
-
 MATCHED_PER_CELL = 6
 """Portraits of each gender in each tone of the planted world where each is read with each caption:
 60 in all."""
@@ -406,13 +404,7 @@ def _c_asc(
     if not n_resamples:
         value = caption_association.c_asc(scores, members)
         return value, np.full(value.shape, np.nan), np.full(value.shape, np.nan)
-    parts = []
-    for start in range(0, len(scores), SEVERAL_A_WORD):
-        block = np.asarray(scores[start : start + SEVERAL_A_WORD], dtype=np.float64)
-        options = {"people": units, "n_resamples": n_resamples, "rng": 0}
-        interval = inference.bootstrap_c_asc(block, members, **options)
-        parts.append((interval.estimate, interval.low, interval.high))
-    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+    return tuple(clip_audit.c_asc_intervals(scores, members, units, 1, n_resamples, 0))
 
 
 # Study 4
