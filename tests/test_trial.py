@@ -447,8 +447,12 @@ def test_the_page_says_how_far_the_trial_is_and_judges_nothing_before_it_is_over
     assert "2 of its 3 models are trained and scored (3.0 hours on one core)" in told
     assert "Nothing is judged before all of them are" in told
     assert not plots.is_complete(cards, WANTED)
-    whole = plots.state(WANTED.assign(minutes=1.0), WANTED)
+    origin = {"processor": ["A", "A", "B"], "resumed": [True, False, False]}
+    origin |= {"sha256": ["x", "y", "z"], "start": "-"}
+    whole = plots.state(WANTED.assign(minutes=1.0, **origin), WANTED)
     assert "3 of its 3" in whole
+    assert "Trained: 2 on A, 1 on B; 1 broke off" in whole
+    assert "0 started from a BERT trained anew" in whole
     assert "Nothing is judged" not in whole
     assert "Its worlds are not drawn yet" in plots.state(cards, None)
 
@@ -485,9 +489,13 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     risen = pandas.DataFrame({"reached": [True, False]})
     told = plots.sentence(judged, risen)
     reached = int(judged["reached"].sum())
-    assert told.startswith(f"**{reached} of {len(judged)} targets are reached.** Missed: ")
-    assert "difference, tiny-CLIP, dose 3, slope (0.33)" in told
-    assert told.endswith("errors on stereotypical pictures do for 1 of 2 models.")
+    assert told.startswith(f"**{reached} of {len(judged)} targets are reached.** All of their ")
+    whole = trial.recoveries(judged)["recovers"]
+    assert f"targets are reached by {whole.sum()} of {len(whole)} measures" in told
+    assert "errors on stereotypical pictures do for 1 of 2 models." in told
+    lines = [line for line in told.splitlines() if line.startswith("- difference, tiny-CLIP")]
+    assert len(lines) == 1
+    assert "difference, tiny-CLIP, dose 3, slope 0.33" in lines[0]
     recovers = plots.recovery_table(trial.recoveries(judged)).set_index(["measure", "dose"])
     assert recovers.loc[("B(E)", 3), "recovers"] == "yes"
     assert recovers.loc[("difference", 3), "recovers"] == "no"
@@ -499,6 +507,17 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     told = plots.attack_sentence(attacks)
     assert told.startswith(f"Of {wrong['claims'].sum()} claims that wrong scores make, **0 are")
     assert told.endswith("was never called without bias.")
+    posing = attacks.assign(**{"called unbiased": [0] * len(attacks)}).set_index("scores")
+    posing.loc["no bias", "called unbiased"] = posing.loc["no bias", "models"]
+    posing.loc["another world", "called unbiased"] = 1
+    told = plots.attack_sentence(posing.reset_index())
+    n = posing.loc["no bias", "models"]
+    assert f"called without bias in {n} of {n} cases" in told
+    assert told.endswith("was once called without bias (by kind: another world, 1).")
+    single = plots.single_targets_sentence(judged, beside)
+    slopes = judged.query("statistic == 'slope' and n > 0")  # Signs alone are scaled to a slope of 1.
+    assert f"signs alone, {len(slopes)}" in single
+    assert "truth shuffled" not in single
     clean = plots.unbiased_table(trial.found_without_bias(scores))
     assert clean["shown to be without bias"].eq("no").all()
     nulls = plots.null_table(trial.two_nulls(scores))

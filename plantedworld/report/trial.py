@@ -4,6 +4,7 @@ import numpy as np
 import pandas
 
 from biaslib.report import dots, interval_text, interval_texts, marked, signed, subplots
+from plantedworld import trial
 from plantedworld.report.measures import MODELS as NAMES
 
 MODELS = NAMES | {
@@ -41,8 +42,21 @@ def state(cards: pandas.DataFrame, wanted: pandas.DataFrame | None) -> str:
         f"models are trained and scored ({minutes:.1f} hours on one core)."
     )
     if is_complete(cards, wanted):
-        return told
+        return f"{told} {_breaks(cards)}"
     return f"{told} **Nothing is judged before all of them are**, so that nothing is said here yet."
+
+
+def _breaks(cards: pandas.DataFrame) -> str:
+    """Return what was not as in one sitting: processors, trainings that broke off, other starts."""
+    processors = cards["processor"].value_counts()
+    on = ", ".join(f"{n} on {name}" for name, n in processors.items())
+    other = trial.other_starts(cards)
+    named = f" ({', '.join(other)})" if other else ""
+    return (
+        f"Trained: {on}; {int(cards['resumed'].sum())} broke off and went on from the last epoch; "
+        f"{len(other)} started from a BERT trained anew, whose weights are not those of the one "
+        f"that is scored{named}."
+    )
 
 
 def is_complete(cards: pandas.DataFrame, wanted: pandas.DataFrame) -> bool:
@@ -121,17 +135,57 @@ def asked(row) -> str:
 
 
 def sentence(judged: pandas.DataFrame, risen: pandas.DataFrame) -> str:
-    """Return how many targets were reached, and which were not."""
-    missed = judged[~judged["reached"]]
-    told = [
-        f"{name}, {row.statistic} ({signed(row.mean)})"
-        for name, row in zip(_row_names(missed), missed.itertuples(), strict=True)
+    """Return how many targets were reached and by which measures, and a list of the others."""
+    found = trial.recoveries(judged)
+    whole = _row_names(found[found["recovers"]])
+    flat = judged[judged["low"] == judged["high"]]
+    notes = [
+        f" {row_name(row)}, has the same value in all {row.n} worlds, so that its interval has no "
+        "width; that is a limit of Student's interval for a share of few tests, and no certainty."
+        for row in flat.itertuples()
     ]
-    text = f"**{int(judged['reached'].sum())} of {len(judged)} targets are reached.**"
-    text += f" Missed: {'; '.join(told)}." if told else ""
     return (
-        f"{text} vlbs rises above that of dose 0 by more than errors on stereotypical pictures do "
-        f"for {int(risen['reached'].sum())} of {len(risen)} models."
+        f"**{int(judged['reached'].sum())} of {len(judged)} targets are reached.** All of their "
+        f"targets are reached by {len(whole)} of {len(found)} measures, each on one model at one "
+        f"dose: {'; '.join(whole) or 'none'}.{''.join(notes)} vlbs rises above that of dose 0 by "
+        f"more than errors on stereotypical pictures do for {int(risen['reached'].sum())} of "
+        f"{len(risen)} models. Missed, with the mean over worlds:\n\n{_missed(judged)}"
+    )
+
+
+def _missed(judged: pandas.DataFrame) -> str:
+    """Return the targets that are missed, a line for each measure."""
+    missed = judged[~judged["reached"]]
+    missed = missed.assign(
+        family=[row.measure.split(", ")[0] for row in missed.itertuples()],
+        told=[
+            f"{name}, {row.statistic} {signed(row.mean)}"
+            for name, row in zip(_row_names(missed), missed.itertuples(), strict=True)
+        ],
+    )
+    lines = missed.groupby("family", sort=False)["told"].agg("; ".join)
+    return "\n".join(f"- {each}." for each in lines) or "- none."
+
+
+def single_targets_sentence(judged: pandas.DataFrame, beside: pandas.DataFrame) -> str:
+    """Return which targets the mean of a wrong score would reach, if it were the only one.
+
+    Parameters
+    ----------
+    judged, beside
+        As for :func:`figure`.
+    """
+    keys = ["measure", "model", "dose", "statistic"]
+    rows = beside.drop(columns="mean").assign(wrong=beside["mean"])
+    rows = rows.merge(judged[[*keys, "least", "most"]], on=keys)
+    within = rows[rows["wrong"].between(rows["least"], rows["most"])]
+    kinds = within.groupby("scores", sort=False)["measure"].size()
+    told = "; ".join(f"{name}, {n}" for name, n in kinds.items()) or "none"
+    hit = len(within.drop_duplicates(keys))
+    return (
+        f"One target alone shows little: within the bounds of {hit} of {len(judged)} lies the mean "
+        f"of some wrong score (by kind: {told}). So a measure is said to recover what is planted "
+        "only if it reaches all of its targets."
     )
 
 

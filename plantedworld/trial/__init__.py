@@ -25,7 +25,7 @@ from plantedworld.trial._judge import (
     two_nulls,
     verdicts,
 )
-from plantedworld.trial._run import TrialError, collected, wanted_models
+from plantedworld.trial._run import TrialError, collected, other_starts, wanted_models
 from plantedworld.trial._scores import oracle_scores, score
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "judged",
     "models_to_train",
     "oracle_scores",
+    "other_starts",
     "recoveries",
     "rises",
     "score",
