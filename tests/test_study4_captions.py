@@ -1157,3 +1157,13 @@ def test_the_four_models_are_judged_by_what_they_read_and_by_noise():
     assert not any(verdicts.check_four(each).passed for each in wrong)
     assert verdicts.check_four(["yes", "no", "open", "no"]).passed
     assert verdicts.check_four(np.array(["yes", "no", "open", "no"])).passed
+
+
+@pytest.mark.parametrize("wrong", [(100, 70, 70), (70, 70, 50), (100, 30, 50)])
+def test_a_model_without_eyes_is_right_half_of_the_time(wrong):
+    triplets, usual = 100, 70
+    rows = [(label, at < usual) for at in range(triplets) for label in ("stereo", "anti")]
+    right = np.mean([stereotyped == (label == "stereo") for label, stereotyped in rows])
+    vlbs = np.mean([stereotyped for label, stereotyped in rows if label == "anti"])
+    assert verdicts.check_blind([100, 100 * vlbs, 100 * right]).passed
+    assert not verdicts.check_blind(wrong).passed

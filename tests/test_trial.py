@@ -515,7 +515,8 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     assert f"called without bias in {n} of {n} cases" in told
     assert told.endswith("was once called without bias (by kind: another world, 1).")
     single = plots.single_targets_sentence(judged, beside)
-    slopes = judged.query("statistic == 'slope' and n > 0")  # Signs alone are scaled to a slope of 1.
+    # Signs alone are scaled to a slope of 1.
+    slopes = judged.query("statistic == 'slope' and n > 0")
     assert f"signs alone, {len(slopes)}" in single
     assert "truth shuffled" not in single
     clean = plots.unbiased_table(trial.found_without_bias(scores))

@@ -278,7 +278,7 @@ def listing(table: pandas.DataFrame, records: Sequence[ledger.Record] = ()) -> L
     )
     links = {"contract": "chapter", "tolerance": "code"}
     filters = ["paper", "kind", "from the paper", "verdict"]
-    return Listing(rows, f"All {len(rows):,} contracts", filters, links)
+    return Listing(rows, f"All {len(rows):,} contracts and open questions", filters, links)
 
 
 def _run_column(table: pandas.DataFrame) -> list[str]:

@@ -1,6 +1,9 @@
 """Where the tiny checkpoints of the planted world are, and which there are."""
 
+import hashlib
+import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas
@@ -101,6 +104,36 @@ def checkpoint(
         f"To train it: python -m plantedworld.training {family} --dose {dose:g} --seed {seed}"
         f"{option}"
     )
+
+
+def fingerprints(families: Iterable[str], seeds: Iterable[int]) -> dict[str, str]:
+    """Return what a page's stamp says of shipped checkpoints: one fingerprint a family and dose.
+
+    Parameters
+    ----------
+    families, seeds
+        Of which; others are left out.
+
+    Returns
+    -------
+    dict
+        The first twelve digits of the SHA-256 of the hashes of the weights, by family, dose, where
+        it is planted, and seeds.
+
+    Examples
+    --------
+    >>> list(fingerprints(["bert"], [0, 1]))[:2]
+    ['bert dose 0, seeds 0, 1', 'bert dose 1, seeds 0, 1']
+    """
+    found = shipped()
+    found = found[found["family"].isin(list(families)) & found["seed"].isin(list(seeds))]
+    prints = {}
+    for (family, dose, planted_in), rows in found.groupby(["family", "dose", "planted_in"]):
+        cards = [json.loads((path / "card.json").read_text())["sha256"] for path in rows["path"]]
+        numbers = ", ".join(map(str, rows["seed"]))
+        name = f"{family} dose {dose:g}{_only(planted_in)}, seeds {numbers}"
+        prints[name] = hashlib.sha256("".join(cards).encode()).hexdigest()[:12]
+    return prints
 
 
 def _worlds(table: pandas.DataFrame) -> str:

@@ -14,6 +14,7 @@ from biaslib.report import (
     Panel,
     dots,
     interval_text,
+    judge,
     judge_list,
     marked,
     picture,
@@ -543,6 +544,18 @@ FOUR_MODELS = {
     "D": ("no", "is the rise above what models without bias have among themselves?"),
 }
 """The exercise's four invented models: whether vlbs has found a bias, and a hint."""
+
+
+def check_blind(answer) -> Check:
+    """Judge vlrs, vlbs and the share of right captions of a model that ignores pictures.
+
+    Examples
+    --------
+    >>> check_blind([100, 70, 70])
+    Not yet: which caption does it pick for the two images of one triplet?
+    """
+    hint = "which caption does it pick for the two images of one triplet?"
+    return judge(answer, [100, 70, 50], hint)
 
 
 def check_four(answer) -> Check:

@@ -6,8 +6,6 @@ checkpoints' size, which says how much of an error is the corpus's own sampling 
 """
 
 import functools
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -47,7 +45,6 @@ __all__ = [
     "run_similarity",
     "similarity_scores",
     "summarise",
-    "weights",
     "words",
 ]
 
@@ -396,18 +393,6 @@ CORPORA = {
     "captions": lambda world: (world.truth, "picture"),
 }
 MEASURE_OF_CORPUS = {"text": "masked", "captions": "logit"}
-
-
-def weights(seeds: Iterable[int] = VERDICT_SEEDS) -> dict[str, str]:
-    """Return what the stamp says of the checkpoints: one fingerprint a family and dose."""
-    found = planted_checkpoints.shipped()
-    found = found[found["seed"].isin(list(seeds)) & found["family"].isin(["bert", "clip"])]
-    prints = {}
-    for (family, dose), rows in found.groupby(["family", "dose"]):
-        cards = [json.loads((path / "card.json").read_text())["sha256"] for path in rows["path"]]
-        name = f"{family} dose {dose:g}, seeds {', '.join(map(str, rows['seed']))}"
-        prints[name] = hashlib.sha256("".join(cards).encode()).hexdigest()[:12]
-    return prints
 
 
 def _worlds(seeds: Iterable[int]) -> list[tuple[float, int]]:
