@@ -30,6 +30,7 @@ from biaslib.report import text_encoders as plots
 from biaslib.studies import own_model
 from biaslib.studies.scores import COLUMNS
 from biaslib.studies.study4_captions import WAYS
+from plantedworld import trial
 from plantedworld.report import ledger as planted_verdicts
 from plantedworld.studies import measures
 from plantedworld.studies import study4_captions as worlds
@@ -649,23 +650,42 @@ def test_five_of_six_models_reach_the_target_and_clip_misses_it(site):
     assert "4 models remain (not: tiny-ALBEF)" in text
 
 
-def test_the_shipped_models_reach_their_targets_but_for_the_size_of_clip_on_new_looks(site):
-    found = shown("notebooks/planted_world", "Targets, with means and intervals")
-    assert len(found) == 13
-    assert (found["seeds"] == str(len(measures.VERDICT_SEEDS))).all()
-    missed = found[found["verdict"] != "reached"]
-    assert missed["dose"].tolist() == ["1", "3"]
-    assert set(missed["measure"] + ", " + missed["statistic"]) == {f"{SIZE}, tiny-CLIP, slope"}
-    slopes = intervals(missed["mean over seeds (interval)"])["value"].astype(float)
-    assert slopes.between(0.5, 0.75).all()
-    every = shown("notebooks/planted_world", "recovery of the truth by similarities")
-    seen = every.query(
-        "measure == @SIZE and model == 'tiny-CLIP' and pictures == 'looks of the training'"
+def test_every_verdict_of_the_sealed_trial_stands_on_the_page(site):
+    found = shown("notebooks/planted_world", "every target of the sealed trial")
+    scores, _ = trial.collected()
+    judged = trial.verdicts(scores)
+    cells = pandas.concat([found["dose 1"], found["dose 3"]])
+    cells = cells[cells != "not asked"].str.extract(r"^(\S+) \((.*)\), asked .*: (yes|no)$")
+    assert len(cells) == len(judged) == 32
+    assert (cells[2] == "yes").sum() == judged["reached"].sum() == 10
+    assert sorted(cells[0].astype(float)) == sorted(judged["mean"].round(2))
+    whole = trial.recoveries(judged)["recovers"].sum()
+    text = " ".join(article("notebooks/planted_world").get_text().split())
+    assert f"All of their targets are reached by {whole} of 23 measures" in text
+    assert "2 started from a BERT trained anew" in text
+
+
+def test_of_shipped_models_clip_alone_misses_a_size_and_on_new_looks_alone(site):
+    every = pandas.concat(
+        shown("notebooks/planted_world", f"recovery of the truth by {what}")
+        for what in ("similarities", "masked words")
     )
-    slopes = seen.set_index("dose")["slope"].astype(float)
-    assert slopes[["1", "3"]].between(0.75, 1.25).all()
+    every = every[every["model"].isin(["tiny-BERT", "tiny-CLIP"])]
+    assert (every["seeds"] == str(len(measures.VERDICT_SEEDS))).all()
+    keys = ["measure", "pictures", "dose"]
+    found = every.set_index(keys)[["rank correlation", "slope"]].astype(float)
+    slopes, ranks = found["slope"].sort_index(), found["rank correlation"].sort_index()
+    assert slopes[SIZE, "looks of the training"][["1", "3"]].between(0.75, 1.25).all()
+    assert slopes[SIZE, "new looks"][["1", "3"]].between(0.5, 0.75).all()
+    assert (ranks["similarity: C-ASC", "new looks"][["1", "3"]] >= [0.75, 0.9]).all()
+    assert slopes[MASKED, "no picture"][["1", "3"]].between(0.85, 1.15).all()
+    assert (ranks[MASKED, "no picture"][["1", "3"]] >= 0.95).all()
+    unplanted = every[(every["dose"] == "0") & every["measure"].isin([MASKED, SIZE])]
+    bounds = unplanted["95% interval of the slope"].str.split(" to ", expand=True).astype(float)
+    assert bounds.abs().lt(measures.EQUIVALENCE).all(axis=None)
 
 
+MASKED = "masked words: B(E)"
 SIZE = "similarity: scaled difference"
 
 
