@@ -113,7 +113,7 @@ def _of_trial(name: str, study: str, rows: pandas.DataFrame) -> dict[str, str]:
     """Return the row of one measure: what the trial found at dose 3."""
     if set(rows["statistic"]) == {"signs"}:
         told = [f"{MODELS[model]} {_levels(part)}" for model, part in rows.groupby("model")]
-        text = f"finds the planted sign, by level: {'; '.join(told)}"
+        text = f"finds the planted sign of gender and race tests, by level: {'; '.join(told)}"
     else:
         text = "; ".join(
             f"{QUESTIONS[row.statistic]}: {_verdict(row.reached)}, {signed(row.mean)} "
