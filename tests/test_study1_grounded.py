@@ -467,13 +467,6 @@ def test_only_what_is_on_both_sides_is_compared():
     scores = both_domains(
         lxmert={"C6": -1.0, "C8": 0.25, "C11": 1.9}, vilbert={"C6": 0.75, "ABW": 2.0}
     )
-    table = plots.domain_table(scores)
-    assert table.to_numpy(dtype=object).tolist()[0] == [
-        "C6", 1, "W", "out of domain", "0.50", "0.50",
-    ]  # fmt: skip
-    assert table.columns.tolist()[-2:] == ["ViLBERT", "LXMERT"]
-    assert table["LXMERT"].tolist() == ["0.50", "−1.00", "−1.50", "0.25"]
-    assert table["ViLBERT"].fillna("").tolist() == ["0.50", "0.75", "", ""]
     said = plots.domain_sentence(scores)
     assert "Over the 3 effect sizes" in said
     assert "of C6 and C8, the mean absolute size is 0.83 out of domain and 0.67 in domain" in said
@@ -481,7 +474,6 @@ def test_only_what_is_on_both_sides_is_compared():
 
 def test_without_a_test_on_both_sides_nothing_is_compared():
     scores = both_domains(lxmert={"C11": 1.9})
-    assert plots.domain_table(scores).empty
     assert plots.domain_sentence(scores).startswith("No test has images both in and out of domain")
 
 
@@ -497,9 +489,11 @@ def test_in_domain_an_extra_released_test_is_not_compared(released, in_paper):
         labels = {"domain": domain, "profile": "paper"}
         settings = {"n_bootstrap": 0, "p_values": False, "labels": labels}
         parts.append(study.run(ByHash("lxmert"), every["lxmert"], (1,), **settings))
-    table = plots.domain_table(pandas.concat(parts))
-    assert table[["test", "domain"]].to_numpy().tolist() == [["C6", d] for d in study.DOMAINS]
-    assert table["LXMERT"].iloc[0] == table["LXMERT"].iloc[1]
+    size = f"{abs(parts[0]['value'].item()):.2f}"
+    assert plots.domain_sentence(pandas.concat(parts)) == (
+        "Over the 1 effect sizes that exist both in and out of domain, of C6, the mean absolute "
+        f"size is {size} out of domain and {size} in domain."
+    )
 
 
 class ByHash:
@@ -514,6 +508,21 @@ class ByHash:
         names = [Path(images.name(row)).name for row in range(len(images))]
         seeds = [sum(map(ord, text + name)) for text, name in zip(texts, names, strict=True)]
         return np.array([np.random.default_rng(seed).normal(size=8) for seed in seeds])
+
+
+def test_each_model_is_scored_on_its_tests_and_one_without_any_is_left_out(released, in_paper):
+    every = study.inputs("paper")
+    hashed = {name: ByHash(name) for name in ("lxmert", "vilbert", "another")}
+    settings = {"n_bootstrap": 0, "p_values": False}
+    scores = study.run_each(hashed, every, [1, 2], domain="in domain", **settings)
+    assert scores[["model", "experiment"]].to_numpy().tolist() == [
+        ["vilbert", 1], ["vilbert", 2], ["lxmert", 1], ["lxmert", 2],
+    ]  # fmt: skip
+    assert set(scores["domain"]) == {"in domain"}
+    assert set(scores["profile"]) == {"paper"}
+    alone = study.run(hashed["lxmert"], every["lxmert"], [1, 2], **settings)
+    assert scores["value"].iloc[2:].tolist() == alone["value"].tolist()
+    assert study.run_each({}, every).empty
 
 
 # Words as units

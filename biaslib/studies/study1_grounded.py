@@ -8,7 +8,7 @@ together: the words, or the pictures.
 
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ __all__ = [
     "inputs",
     "numerator",
     "run",
+    "run_each",
     "score",
     "score_released",
     "tests",
@@ -522,6 +523,39 @@ def run(
         label = f"{model.name}: scoring"
         rows += [score(sets, experiment, **settings) for sets, experiment in progress(cases, label)]
     return _labelled(rows, model, with_images, variant, labels)
+
+
+def run_each(
+    models: Mapping[str, Any],
+    given: "Inputs",
+    *which: Sequence,
+    levels: Sequence[str] = LEVELS,
+    domain: str = DOMAINS[0],
+    **settings: Any,
+) -> pandas.DataFrame:
+    """Score the tests of each model by :func:`run`: one table, one model after the other.
+
+    Parameters
+    ----------
+    models
+        By name; those that are not given any test are left out.
+    given
+        The tests of each, as of :func:`inputs`.
+    *which
+        Experiments and maskings, as of :func:`run`.
+    levels
+        Those of the tests.
+    domain
+        One of :data:`DOMAINS`: what the scores say of their images.
+    **settings
+        Further ones of :func:`run`.
+    """
+    tables = []
+    for name in [name for name in given if name in models]:
+        chosen = [sets for sets in given[name] if sets.level in levels]
+        labels = given.labels | {"domain": domain, "model": name}
+        tables.append(run(models[name], chosen, *which, labels=labels, **settings))
+    return pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame()
 
 
 def _run_released(model, every, experiments, maskings, with_images, store, settings) -> list[dict]:
