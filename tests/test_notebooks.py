@@ -21,7 +21,7 @@ HIDDEN = {
     "planted_study4_captions": 3,
     "planted_world": 4,
     "published_numbers": 2,
-    "study1_grounded": 10,
+    "study1_grounded": 9,
     "study2_masked": 3,
     "study3_clip_audit": 3,
     "study4_captions": 3,

@@ -273,14 +273,27 @@ def scores(value=0.5, p=0.01):
     return pandas.DataFrame(rows).assign(value=value, p_value=p, numerator=0.1, low=0.1, high=0.9)
 
 
-def test_effect_tables_have_the_papers_structure():
-    table = plots.effect_table(scores(-0.5), 1)
-    assert table.columns.tolist() == ["test", "level", "VisualBERT", "LXMERT"]
+def test_a_score_is_looked_up_by_test_level_and_run():
+    labels = {"domain": "out of domain", "statistic": "effect size"}
+    shown = scores(-0.5).assign(**labels)
+    table = plots.score_table(shown)
+    assert table.columns.tolist() == ["test", "level", "run", "VisualBERT", "LXMERT"]
     assert table["test"].tolist() == ["C6"] * 3 + ["C3"] * 3
     assert table["level"].tolist() == ["W", "S", "C"] * 2
     assert set(table["LXMERT"]) == {"−0.50*"}
-    counts = plots.significant_counts(scores(p=0.2))
-    assert set(counts["LXMERT"]) == {"0 of 1"}
+    others = [
+        shown.assign(p_value=0.2, value=0.3, experiment=2, masking="persons"),
+        shown.assign(p_value=np.nan, value=0.2, domain="in domain"),
+        shown.assign(p_value=1.0, value=0.1, experiment=3, statistic="effect size of Y"),
+    ]
+    rows = plots.score_table(pandas.concat([shown, *others]))
+    rows = rows.query("test == 'C3' and level == 'S'").set_index("run")["VisualBERT"]
+    assert rows.to_dict() == {
+        "Experiment 1": "−0.50*",
+        "Experiment 2, people hidden": "0.30",
+        "Experiment 1, in domain": "0.20",
+        "Experiment 3, Y": "0.10",
+    }
 
 
 def test_signs_are_judged_against_the_world_of_each_model():
@@ -302,19 +315,18 @@ def test_signs_are_judged_against_the_world_of_each_model():
     assert "On gender, 18 signs are wrong: 9 of tiny-VisualBERT, 9 of tiny-LXMERT." in said
 
 
-def test_the_baseline_has_a_row_a_model_and_an_interval_over_tests():
-    table = plots.baseline_table([("texts with images", scores()), ("texts alone", scores(-0.4))])
-    assert table["model"].tolist() == ["VisualBERT", "LXMERT"] * 2
-    assert table["shown"].tolist() == ["texts with images"] * 2 + ["texts alone"] * 2
-    assert table["word"].tolist() == ["0.50 (0.50 to 0.50)"] * 2 + ["0.40 (0.40 to 0.40)"] * 2
-
-
 def test_published_numbers_stand_beside_scores_of_paper_alone():
     table = plots.beside_printed(scores(0.6).assign(profile="paper"))
     row = table.set_index(["experiment", "test", "level", "model"]).loc[(1, "C6", "W", "LXMERT")]
     assert row["d printed"] == 0.55
     assert row["difference"] == pytest.approx(0.05)
     assert len(table) == 12
+    hidden = scores(0.6).assign(profile="paper", experiment=2, masking="words")
+    table = plots.beside_printed(pandas.concat([hidden, hidden.assign(masking="persons")]))
+    assert table["level"].tolist() == ["T"] * 4 + ["I"] * 4
+    rows = table.set_index(["experiment", "test", "level", "model"])["d printed"]
+    assert rows[3, "C6", "T", "LXMERT"] == 1.18
+    assert rows[3, "C3", "I", "LXMERT"] == 0.21
     with pytest.raises(ValueError, match="printed ones share no table; run the profile 'paper'"):
         plots.beside_printed(scores().assign(profile="planted"))
 
@@ -346,12 +358,12 @@ def test_the_panel_shows_the_scores_and_their_computed_null(tmp_path):
 
 
 def test_printed_tables_are_those_that_were_transcribed():
-    table = plots.printed_table(3).set_index(["kind", "test", "level"])
-    assert table.loc[("gender", "C6", "W")].tolist() == ["0.57", "1.04", "0.55", "1.61"]
+    table = plots.printed_effects().set_index(["kind", "test", "level"])
+    assert table.loc[("gender", "C6", "W")].tolist() == [
+        "0.57 / 1.05", "1.04 / 1.09", "0.55 / -0.20", "1.61 / 1.97",
+    ]  # fmt: skip
+    assert table.at[("gender", "C8", "S"), "LXMERT"] == "– / –"
     assert len(table) == 39
-    assert plots.printed_counts().iloc[0, 3:].tolist() == ["2", "2", "3", "3"]
-    captions = [each.caption.partition(" as")[0] for each in plots.printed_tables(7, 6)]
-    assert captions == ["Table 7", "Table 6"]
 
 
 def test_headlines_are_what_the_printed_tables_add_up_to():
@@ -359,6 +371,7 @@ def test_headlines_are_what_the_printed_tables_add_up_to():
     counts = [tuple(found[key].values()) for key in ("first", "second", "words", "persons")]
     assert counts == [(83, 156), (84, 156), (15, 39), (20, 39)]
     assert [round(found["size"][experiment], 3) for experiment in (1, 2)] == [0.634, 0.780]
+    assert found["effects"] == {1: 155, 2: 155}
     assert (round(found["out"], 3), round(found["own"], 3)) == (0.751, 0.665)
     assert found["levels"] == {"word": 23, "sentence": 24, "contextual": 36}
     assert (found["a_level"], found["a_model"], found["least"]) == (52, 39, 17)
@@ -379,13 +392,11 @@ def test_the_tests_are_named_with_what_they_compare_and_their_images():
     assert sets["n words"].tolist() == [8, 8, 20, 20, 20, 20]
 
 
-def test_printed_figures_bear_no_mark_of_the_planted_world_and_have_a_row_a_test():
-    for figure in (plots.found_figure(), plots.printed_effects_figure()):
-        assert figure.get_suptitle() == ""
-    rows = plots.printed_effects_figure().axes[0].get_yticklabels()
-    assert [label.get_text() for label in rows][::-1] == study.tests()["test"].tolist()
-    texts = [each.get_text() for each in plots.found_figure().axes[0].texts]
-    assert texts == ["83 of 156", "84 of 156", "15 of 39", "20 of 39"]
+def test_the_printed_figure_bears_no_mark_of_the_planted_world_and_has_a_row_a_test():
+    figure = plots.printed_effects_figure()
+    assert figure.get_suptitle() == ""
+    rows = [label.get_text() for label in figure.axes[0].get_yticklabels()][::-1]
+    assert rows == [plots.NAMED[test] for test in study.tests()["test"]]
 
 
 def test_more_is_asked_from_left_to_right():
@@ -394,12 +405,6 @@ def test_more_is_asked_from_left_to_right():
     rows = pandas.DataFrame({"p_value": [0.001, 0.01, 0.02, 0.04, 0.5], "p_value_words": p_words})
     row = plots.stricter_counts(rows.assign(experiment=2, masking="words")).iloc[0]
     assert row.tolist() == ["Experiment 2, words hidden", 5, 4, 3, 2]
-
-
-def test_the_sets_of_the_stereotype_are_those_of_its_test():
-    titles = [axes.get_title() for axes in verdicts.stereotype_figure().axes]
-    assert titles[::4] == ["Ax: “relaxed”", "Ay: “relaxed”"]
-    assert titles[3::4] == ["Bx: “angry”", "By: “angry”"]
 
 
 # The exercises

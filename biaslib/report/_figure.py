@@ -129,8 +129,8 @@ def figure(
     return Figure(picture, caption, name, alt, tables, invert)
 
 
-def fold(summary: str, *parts: Figure | Table) -> Folded:
-    """Return figures and tables behind a line that opens them, as harmful words ask for.
+def fold(summary: str, *parts: Any) -> Folded:
+    """Return figures, tables and panels behind a line that opens them, as harmful words ask for.
 
     Parameters
     ----------

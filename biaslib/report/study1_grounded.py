@@ -11,12 +11,12 @@ from biaslib.metrics.association import association
 from biaslib.report._check import Check, judge
 from biaslib.report._drawing import Drawing, steps
 from biaslib.report._explorer import Panel
-from biaslib.report._figure import Folded, fold
 from biaslib.report._style import COLOURS, dots, marked, subplots
 from biaslib.report._tables import Table, problem_table, require_paper
 from biaslib.report._tables import table as table_of
-from biaslib.report._text import interval_text, p_text, signed
 from biaslib.report._text import listed as listed  # A notebook takes it from here.
+from biaslib.report._text import p_text, signed
+from biaslib.report.published import TESTS as NAMED
 from biaslib.studies import study1_grounded as study
 
 NAMES = {
@@ -25,7 +25,6 @@ NAMES = {
     "lxmert": "LXMERT",
     "vl-bert": "VL-BERT",
     "bert": "BERT",
-    "all-MiniLM-L6-v2": "MiniLM",
     "oracle": "oracle",
 }
 TINY = NAMES | {name: f"tiny-{NAMES[name]}" for name in (*study.MODELS, "bert")}
@@ -168,20 +167,6 @@ def twelve_embeddings(d: int = 3, seed: int = 2) -> dict[int, np.ndarray]:
     }
 
 
-def outputs_read() -> pandas.DataFrame:
-    """Return which states are read as embeddings: the structure of Figure 2."""
-    text = "[CLS], tokens, [SEP]"
-    rows = [
-        ("VisualBERT", f"one stream: {text}, then regions", "first state", "as the paper says"),
-        ("VL-BERT", f"one stream: {text}, then regions, [END]", "first state", "as the paper says"),
-        ("ViLBERT", f"two streams; text: {text}", "first state of the text", "joins both firsts"),
-        ("LXMERT", f"two streams; text: {text}", "first state of the text", "joins both firsts"),
-    ]
-    columns = ["model", "reads", "word and sentence level", "released code"]
-    table = pandas.DataFrame(rows, columns=columns)
-    return table.assign(**{"contextual level": "state of the word's first piece"})
-
-
 # What is missing
 
 
@@ -236,38 +221,7 @@ def missing_tables(inputs: study.Inputs) -> list[Table]:
     ]
 
 
-# Tables in the structure of the paper's
-
-
-def paper_tables(
-    scores: pandas.DataFrame, masked: pandas.DataFrame, sides: pandas.DataFrame
-) -> list[Table]:
-    """Return scores in the structure of the paper's tables.
-
-    Parameters
-    ----------
-    scores, masked, sides
-        Without masks; with masks; of the tests in both domains.
-    """
-    every = pandas.concat([scores, masked], ignore_index=True)
-    tables = {
-        "Table 3: Experiment 1": effect_table(scores, 1),
-        "Table 4: Experiment 2": effect_table(scores, 2),
-        "Tables 3 and 4: Experiment 3 by exchange": effect_table(scores, 3),
-        "Table 5: words (T) or people (I) hidden": masked_table(masked),
-        "Table 6: in and out of domain": domain_table(sides),
-        "Table 7: counts": significant_counts(every),
-    }
-    return [
-        table_of(frame, f"As {what}; * p < .05.{mark(scores)}") for what, frame in tables.items()
-    ]
-
-
-def baseline_tables(scores: pandas.DataFrame, alone: pandas.DataFrame) -> list[Table]:
-    """Return the mean sizes of Experiment 1 with images and of a text encoder, as one table."""
-    compared = baseline_table([("texts with images", scores), ("texts alone", alone)])
-    caption = "Mean |d| of Experiment 1 over tests, in brackets 95% over tests."
-    return [table_of(compared, caption + mark(scores))]
+# Tables of scores
 
 
 def mark(scores: pandas.DataFrame) -> str:
@@ -281,88 +235,44 @@ def with_intervals(scores: pandas.DataFrame, drawn: pandas.DataFrame) -> pandas.
     return scores.drop(columns=["low", "high"]).merge(drawn[[*keys, "low", "high"]], on=keys)
 
 
-def effect_table(scores: pandas.DataFrame, experiment: int) -> pandas.DataFrame:
-    """Return effect sizes in the structure of Tables 3 and 4: a star where p is below .05."""
-    rows = scores[(scores["experiment"] == experiment) & (scores["masking"] == "none")]
-    return _wide(rows, ["test", "level"])
+def score_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return every effect size for looking one up: a row a test, level and run, a column a model.
 
-
-def masked_table(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return effect sizes in the structure of Table 5, sentences: T tokens, I regions masked."""
-    rows = scores[(scores["masking"] != "none") & (scores["level"] == "sentence")]
-    letter = rows["masking"].map(MASKS)
-    return _wide(rows.assign(masked=letter), ["test", "masked"])
-
-
-def halves_table(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return Experiment 3 as the released code has it: an effect size for each target set."""
-    rows = scores[(scores["experiment"] == 3) & (scores["masking"] == "none")]
-    rows = rows.assign(targets=rows["statistic"].str.removeprefix("effect size of "), p_value=1.0)
-    return _wide(rows, ["test", "level", "targets"])
-
-
-def masked_both_ways(ours: pandas.DataFrame, released: pandas.DataFrame) -> pandas.DataFrame:
-    """Return masked effect sizes of Experiment 1, as the released code has it, and Experiment 2.
-
-    Scores of the profile ``paper`` have those of the printed Table 5 beside them.
+    A star where p is below .05 with every text and its image as a unit, as in the paper.
 
     Parameters
     ----------
-    ours, released
-        Scores with masks of :func:`biaslib.studies.study1_grounded.run`, of either variant.
+    scores
+        Of :func:`biaslib.studies.study1_grounded.run`, of either variant, with *domain*.
     """
-    keys = ["test", "masking", "model"]
-    kept = [table[table["masking"] != "none"] for table in (released, ours)]
-    kept = [table.loc[table["level"] == "sentence", [*keys, "value"]] for table in kept]
-    as_run, as_said = (
-        table.rename(columns={"value": name})
-        for table, name in zip(kept, ("as the code: Experiment 1", "Experiment 2"), strict=True)
-    )
-    joined = as_run.merge(as_said, on=keys, how="left")
-    joined["masking"] = joined["masking"].map(MASKS)
-    joined["model"] = joined["model"].map(names_of(released))
-    if "profile" in released and (released["profile"] == "paper").all():
-        printed = published.table("ross2021", 5).rename(columns={"level": "masking"})
-        printed = printed[[*keys, "effect_size"]].rename(columns={"effect_size": "printed"})
-        joined = joined.merge(printed, on=keys, how="left")
-    return joined.rename(columns={"masking": "masked"})
+    whose = scores["statistic"].where(scores["experiment"] == 3, "").str.partition(" of ")[2]
+    runs = _runs(scores) + whose.map(lambda targets: f", {targets}" if targets else "")
+    runs += np.where(scores["domain"] == "in domain", ", in domain", "")
+    return _wide(scores.assign(run=runs), ["test", "level", "run"])
 
 
-def released_tables(
-    released: Sequence[pandas.DataFrame], masked: pandas.DataFrame, inputs: study.Inputs
-) -> list[Folded | Table]:
-    """Return the scores as the released code computes them, folded; in ``paper`` beside printed.
+def released_tables(released: pandas.DataFrame, inputs: study.Inputs) -> list[Table]:
+    """Return the scores as the released code computes them, and in ``paper`` what is wrong.
 
     Parameters
     ----------
     released
-        Scores of each model, ``variant="released"``; none where it was not run.
-    masked
-        Scores with masks as the paper describes them.
+        Scores of ``variant="released"``; empty where it was not run.
     inputs
         What the released variant read.
     """
-    if not released:
+    if released.empty:
         return []
-    scores = pandas.concat(released, ignore_index=True)
-    tables = {
-        "Experiment 1": effect_table(scores, 1),
-        "Experiment 2": effect_table(scores, 2),
-        "Experiment 3, a signed effect size for each target set": halves_table(scores),
-        "Masks: Experiment 1, as it computes, and 2, as the paper says": masked_both_ways(
-            masked, scores
-        ),
-    }
-    parts = [table_of(frame, f"{what}.{mark(scores)}") for what, frame in tables.items()]
-    found = [fold(f"The scores as the released code computes them.{mark(scores)}", *parts)]
-    if profile_of(scores) == "paper":
+    caption = f"Effect sizes as the released code computes them.{mark(released)}"
+    found = [table_of(score_table(released), caption, folded=True)]
+    if profile_of(released) == "paper":
         wrong = "What is wrong with images and region files of this run"
         found.append(table_of(problem_table(inputs.problems), wrong))
     return found
 
 
 def beside_tables(**runs: pandas.DataFrame) -> list[Table]:
-    """Return tables of Experiments 1 and 2 beside the printed ones, of runs in ``paper`` alone.
+    """Return tables of scores beside the printed ones, of runs in ``paper`` alone.
 
     Parameters
     ----------
@@ -370,7 +280,7 @@ def beside_tables(**runs: pandas.DataFrame) -> list[Table]:
         Scores by how they were run; those of the planted world are left out.
     """
     return [
-        table_of(beside_printed(scores), f"Experiments 1 and 2 {how}, and as printed", folded=True)
+        table_of(beside_printed(scores), f"Effect sizes {how}, and as printed", folded=True)
         for how, scores in runs.items()
         if len(scores) and profile_of(scores) == "paper"
     ]
@@ -405,24 +315,6 @@ def _number(value: float) -> str:
     return "–" if pandas.isna(value) else signed(value)
 
 
-def domain_table(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return effect sizes in and out of domain in the structure of Table 6, test by test.
-
-    Only what a model has on both sides: the same test, experiment and level.
-    """
-    rows = _in_both_domains(scores).sort_values(
-        ["experiment", "level", "domain"],
-        key=lambda column: column.map(lambda each: PLACES.get(each, each)),
-        kind="stable",
-    )
-    return _wide(rows.assign(p_value=np.nan), ["test", "experiment", "level", "domain"])
-
-
-PLACES = {
-    each: place for names in (study.LEVELS, study.DOMAINS) for place, each in enumerate(names)
-}
-
-
 def _in_both_domains(scores: pandas.DataFrame) -> pandas.DataFrame:
     rows = scores[(scores["masking"] == "none") & (scores["experiment"] < 3)]
     sides = rows.groupby(["model", "test", "experiment", "level"])["domain"].transform("nunique")
@@ -443,25 +335,12 @@ def domain_sentence(scores: pandas.DataFrame) -> str:
     )
 
 
-def significant_counts(scores: pandas.DataFrame, column: str = "p_value") -> pandas.DataFrame:
-    """Return how many tests have p below .05, in the structure of Table 7."""
-    group = study.tests().set_index("test")["group"]
-    names = names_of(scores)
-    rows = scores.assign(
-        group=scores["test"].map(group),
-        model=scores["model"].map(names),
-        significant=scores[column] < 0.05,
-        part=_part(scores),
-    )
-    found = rows.groupby(["group", "experiment", "part", "model"], sort=False)["significant"]
-    table = found.agg(lambda each: f"{each.sum()} of {len(each)}").unstack("model")
-    return table.reindex(columns=[n for n in names.values() if n in table]).reset_index()
+MASKED = {"none": "", "words": ", words hidden", "persons": ", people hidden"}
 
 
-RUNS = {
-    **{(experiment, "none"): f"Experiment {experiment}" for experiment in study.EXPERIMENTS},
-    **{(2, "words"): "Experiment 2, words hidden", (2, "persons"): "Experiment 2, people hidden"},
-}
+def _runs(scores: pandas.DataFrame) -> pandas.Series:
+    """Return what each row is a run of: an experiment, and what is hidden."""
+    return "Experiment " + scores["experiment"].astype(str) + scores["masking"].map(MASKED)
 
 
 def stricter_counts(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -476,7 +355,7 @@ def stricter_counts(scores: pandas.DataFrame) -> pandas.DataFrame:
         Of :func:`biaslib.studies.study1_grounded.run`, with *p_value* and *p_value_words*.
     """
     rows = []
-    for (experiment, masking), part in scores.groupby(["experiment", "masking"], sort=False):
+    for run, part in scores.groupby(_runs(scores), sort=False):
         words = part["p_value_words"].dropna()
         holm = inference.adjust(words, "holm")
         counts = {
@@ -485,70 +364,21 @@ def stricter_counts(scores: pandas.DataFrame) -> pandas.DataFrame:
             "words as units": int((words < 0.05).sum()),
             "words, and Holm": int((holm < 0.05).sum()),
         }
-        rows.append({"run": RUNS[experiment, masking]} | counts)
+        rows.append({"run": run} | counts)
     return pandas.DataFrame(rows)
-
-
-def _part(scores: pandas.DataFrame) -> pandas.Series:
-    masked = scores["masking"].map(MASKS)
-    return masked.fillna(scores["level"].map(LEVELS))
-
-
-def baseline_table(scores: Sequence[tuple[str, pandas.DataFrame]]) -> pandas.DataFrame:
-    """Return mean absolute effect sizes of Experiment 1, a row a model and a column a level.
-
-    Parameters
-    ----------
-    scores
-        Pairs of what the model was shown, and scores.
-
-    Returns
-    -------
-    pandas.DataFrame
-        In brackets the 95% interval of the mean, tests drawn anew.
-    """
-    rows = []
-    for shown, table in scores:
-        for model, part in table[table["experiment"] == 1].groupby("model", sort=False):
-            levels = part.groupby("level", sort=False)["value"]
-            cells = {level: _mean_size(values.abs().to_numpy()) for level, values in levels}
-            rows.append({"model": names_of(table)[model], "shown": shown} | cells)
-    return pandas.DataFrame(rows)
-
-
-def _mean_size(sizes: np.ndarray) -> str:
-    known = sizes[~np.isnan(sizes)]
-    found = inference.bootstrap(
-        lambda weights: known @ weights / weights.sum(axis=0), [len(known)], rng=0
-    )
-    return f"{known.mean():.2f} ({interval_text(found.low, found.high)})"
 
 
 # What the paper prints
 
 
-def printed_table(number: int) -> pandas.DataFrame:
-    """Return a table of printed effect sizes, a column a model as our copy has them."""
-    table = published.table("ross2021", number)
-    keys = (
-        ["source", "experiment", "kind", "test", "level"]
-        if number == 6
-        else ["kind", "test", "level"]
-    )
+def printed_effects() -> pandas.DataFrame:
+    """Return the effect sizes of Tables 3 and 4 as printed, one behind the other in each cell."""
+    table = pandas.concat([published.table("ross2021", number) for number in (3, 4)])
+    keys = ["kind", "test", "level"]
     wide = table.pivot_table(
-        index=keys, columns="model", values="printed", aggfunc="first", sort=False
+        index=keys, columns="model", values="printed", aggfunc=" / ".join, sort=False
     )
     return wide.reset_index()
-
-
-def printed_counts() -> pandas.DataFrame:
-    """Return the printed Table 7, by columns, since the header is lost in our copy."""
-    table = published.table("ross2021", 7)
-    keys = ["kind", "experiment", "level"]
-    wide = table.pivot_table(
-        index=keys, columns="column", values="printed", aggfunc="first", sort=False
-    )
-    return wide.rename(columns=lambda column: f"column {column}").reset_index()
 
 
 def printed_significant() -> pandas.DataFrame:
@@ -571,7 +401,8 @@ def headlines() -> dict[str, object]:
     """Return what the paper's tables amount to, for the sentences on what was found.
 
     ``first``, ``second``, ``words`` and ``persons`` are rows of :func:`printed_significant`;
-    ``size`` the mean absolute effect size by experiment, Google's images; ``out`` and ``own`` those
+    ``size`` the mean absolute effect size by experiment, Google's images, and ``effects`` how many
+    are printed, which leaves out a dash that Table 7 counts; ``out`` and ``own`` those
     of the tests that Table 6 has as well, out of domain and in domain; ``images`` the images that
     Table 1 lists by source; ``levels`` the significant tests of Experiment 1 by level, of
     ``a_level`` each; ``least`` those of the model that has fewest, of ``a_model``; ``fewest`` and
@@ -592,6 +423,7 @@ def headlines() -> dict[str, object]:
         "words": counts["words hidden"],
         "persons": counts["people hidden"],
         "size": sizes[google].groupby("experiment")["size"].mean().to_dict(),
+        "effects": sizes[google].groupby("experiment")["size"].size().to_dict(),
         "out": sizes.loc[google & shared, "size"].mean(),
         "own": sizes.loc[~google, "size"].mean(),
         "levels": {LETTERS[letter]: int(n) for letter, n in first.items()},
@@ -616,39 +448,6 @@ def leaning(tests: str | Sequence[str], experiment: int = 1) -> str:
     return f"{(d > 0).sum()} of {len(d)} effects are positive, with a mean d of {signed(d.mean())}"
 
 
-def found_figure():
-    """Draw what the paper's tables amount to: significant tests, and mean absolute effect sizes."""
-    counts, sizes = printed_significant(), printed_sizes()
-    figure, axes = subplots(1, 3, height=2.7, gridspec_kw={"width_ratios": [1.25, 1, 1]})
-    axes[0].barh(counts["what"], 100 * counts["significant"] / counts["total"], color="C0")
-    for place, row in enumerate(counts.itertuples()):
-        end = 100 * row.significant / row.total + 1.5
-        axes[0].text(end, place, f"{row.significant} of {row.total}", va="center", fontsize=9)
-    axes[0].axvline(5, color="0.35", linestyle="--", linewidth=1.2)
-    axes[0].set(xlim=(0, 88), xticks=(0, 25, 50))
-    axes[0].set_xlabel("significant tests (%)", fontsize=9.5)
-    google = sizes["source"] == "google"
-    shared = sizes["test"].isin(sizes.loc[~google, "test"])
-    parts = {1: ("Experiment", "experiment", sizes[google], {1: "1", 2: "2"})}
-    sources = {"google": "Google", "pretraining": "training's"}
-    parts[2] = ("images, two tests", "source", sizes[shared], sources)
-    for place, (label, column, rows, names) in parts.items():
-        for number, (model, part) in enumerate(rows.groupby("model", sort=False)):
-            means = part.groupby(column, sort=False)["size"].mean()
-            mark = {"color": COLOURS[number], "marker": MARKS[number], "label": model}
-            axes[place].plot([names[each] for each in means.index], means, **mark)
-        axes[place].set(ylim=(0, 1.25), xlim=(-0.35, 1.35))
-        axes[place].set_xlabel(label, fontsize=9.5)
-    axes[1].set_ylabel("mean absolute effect size |d|", fontsize=9.5)
-    axes[2].set_yticklabels([])
-    handles, labels = axes[1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", frameon=False, ncols=4, fontsize=9)
-    for each in axes:
-        each.invert_yaxis() if each is axes[0] else None
-        each.tick_params(labelsize=9)
-    return figure
-
-
 def printed_effects_figure():
     """Draw every printed effect size of Experiments 1 and 2: a row a test, colours for levels."""
     sizes = printed_sizes().query("source == 'google'")
@@ -668,7 +467,7 @@ def printed_effects_figure():
         each.set(xlim=(-2.1, 2.1), xlabel="effect size d")
         each.set_title(f"Experiment {experiment}", fontsize=10.5)
         each.tick_params(labelsize=9)
-    axes[0].set_yticks(range(len(names)), names)
+    axes[0].set_yticks(range(len(names)), [NAMED[name] for name in names])
     blank = [
         axes[0].plot([], [], "o", color=COLOURS[n], label=f"{LETTERS[letter]}")[0]
         for n, letter in enumerate(LETTERS)
@@ -689,23 +488,8 @@ def printed_effects_figure():
     return figure
 
 
-def printed_tables(*numbers: int) -> list[Table]:
-    """Return printed tables to stand behind a figure."""
-    captions = {
-        3: "Table 3 as printed: Experiment 1, Google images",
-        4: "Table 4 as printed: Experiment 2, Google images",
-        5: "Table 5 as printed: words (T) or people (I) hidden",
-        6: "Table 6 as printed: COCO and Conceptual Captions; columns 2 to 4 are assumed",
-        7: "Table 7 as printed: significant tests, by column",
-    }
-    return [
-        table_of(printed_counts() if number == 7 else printed_table(number), captions[number])
-        for number in numbers
-    ]
-
-
 def beside_printed(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return effect sizes of Experiments 1 and 2 beside those of Tables 3 and 4.
+    """Return effect sizes beside those of Tables 3, 4 and 5, whose masks are of Experiment 3.
 
     Raises
     ------
@@ -713,9 +497,12 @@ def beside_printed(scores: pandas.DataFrame) -> pandas.DataFrame:
         If the scores are of the planted world, which does not stand beside published numbers.
     """
     require_paper(scores)
-    rows = scores[(scores["masking"] == "none") & (scores["experiment"] < 3)]
-    ours = rows.assign(model=rows["model"].map(NAMES), level=rows["level"].map(LEVELS))
-    printed = pandas.concat([published.table("ross2021", number) for number in (3, 4)])
+    hidden = scores["masking"] != "none"
+    rows = scores[np.where(hidden, scores["level"] == "sentence", scores["experiment"] < 3)]
+    letters = rows["masking"].map(MASKS).fillna(rows["level"].map(LEVELS))
+    ours = rows.assign(model=rows["model"].map(NAMES), level=letters)
+    ours["experiment"] = rows["experiment"].where(rows["masking"] == "none", 3)
+    printed = pandas.concat([published.table("ross2021", number) for number in (3, 4, 5)])
     keys = ["experiment", "test", "level", "model"]
     joined = ours[[*keys, "value"]].merge(printed[[*keys, "effect_size"]], on=keys, how="left")
     difference = joined["value"] - joined["effect_size"]

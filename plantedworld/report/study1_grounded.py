@@ -17,34 +17,7 @@ from biaslib.report import (
 )
 from biaslib.report.study1_grounded import MARKS, TINY, listed, profile_of
 from biaslib.studies import study1_grounded as study
-from plantedworld._sprites import emoji_pixels
 from plantedworld.inputs.study1_grounded import planted_signs
-
-STANCES = {"relaxed": ("1f9d8", "1f486"), "angry": ("1f64e", "1f64d")}
-"""Emoji of people: sitting at rest and massaged, pouting and frowning."""
-
-PEOPLE_SHOWN = {"names of White women": "b", "names of Black women": "f"}
-"""The last letter of the code of each group's skin tone."""
-
-
-def stereotype_figure():
-    """Draw the idea of the paper's Figure 1 in emoji: two groups with either attribute.
-
-    The rows are the targets, the columns the attributes in their pictures.
-    """
-    figure, axes = subplots(2, 4, height=2.3)
-    figure.set_facecolor("white")
-    for line, group, (name, tone) in zip(axes, "xy", PEOPLE_SHOWN.items(), strict=True):
-        stances = [(word, code) for word, codes in STANCES.items() for code in codes]
-        for each, (word, code) in zip(line, stances, strict=True):
-            each.axis("off")
-            each.imshow(emoji_pixels(f"{code}-1f3f{tone}-200d-2640-fe0f") / 255)
-            key = f"{'A' if word == 'relaxed' else 'B'}{group}"
-            each.set_title(f"{key}: “{word}”", fontsize=9.5, color="0.15")
-        place = {"transform": line[0].transAxes, "rotation": 90, "va": "center", "ha": "right"}
-        name = f"{group.upper()}: {name}".replace("names of ", "names of\n")
-        line[0].text(-0.08, 0.5, name, fontsize=9, color="0.15", **place)
-    return figure
 
 
 def with_signs(scores: pandas.DataFrame) -> pandas.DataFrame:
