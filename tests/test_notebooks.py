@@ -22,14 +22,14 @@ HIDDEN = {
     "planted_world": 4,
     "published_numbers": 2,
     "study1_grounded": 9,
-    "study2_masked": 3,
+    "study2_masked": 8,
     "study3_clip_audit": 3,
     "study4_captions": 3,
     "text_encoders": 4,
     "what_holds_up": 2,
     "what_is_measured": 2,
 }
-"""Cells that install the package, import, end the page with its stamp, or check a solution."""
+"""Cells that install the package, import, draw, end the page with a stamp, or check a solution."""
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

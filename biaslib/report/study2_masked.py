@@ -11,7 +11,7 @@ from biaslib.published.reexamination import srinivasan2021
 from biaslib.report._check import Check, judge, judge_list
 from biaslib.report._style import GROUP_COLOURS, marked, subplots
 from biaslib.report._tables import there_table
-from biaslib.report._text import interval_text, interval_texts, listed, p_cell, p_text
+from biaslib.report._text import interval_text, listed, p_cell, p_text
 from biaslib.studies import study2_masked as study
 
 PAPER = "srinivasan2021"
@@ -121,7 +121,7 @@ def printed_probabilities() -> pandas.DataFrame:
 
 def printed_figure():
     """Draw what the paper prints: its stated directions, and the probabilities of its Table 3."""
-    figure, (above, below) = subplots(2, 1, height=6.8, height_ratios=[7.4, 2.6])
+    figure, (above, below) = subplots(2, 1, height=6.0, height_ratios=[7.4, 2.6])
     _draw_stated(above)
     _draw_probabilities(below)
     return figure
@@ -163,19 +163,6 @@ def _draw_probabilities(axes) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0, 0.58)
     axes.set_xlabel("probability, by picture of Table 3", fontsize=10)
-
-
-def entity_table(entities: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the entities with their captions."""
-    captions = study.captions(entities)["caption"].str.replace("{agent}", "…", regex=False)
-    return pandas.DataFrame(
-        {
-            "entity": entities["entity"].to_numpy(),
-            "caption": captions,
-            "label": entities["stereotype"].replace("", "none").to_numpy(),
-            "set": entities["set"].to_numpy(),
-        }
-    )
 
 
 def there(inputs: study.Inputs) -> pandas.DataFrame:
@@ -254,7 +241,7 @@ def association_bars(scores: pandas.DataFrame, levels: Sequence[str] = THREE_SOU
 
     Whiskers are 95% intervals over images, where there are images.
     """
-    figure, panels = subplots(len(levels), 1, height=2.2 * len(levels), squeeze=False)
+    figure, panels = subplots(len(levels), 1, height=1.6 * len(levels), squeeze=False)
     for axes, level in zip(panels[:, 0], levels, strict=True):
         _draw_bars(axes, _of(scores, level, "case study"), level)
     handles = {
@@ -309,6 +296,21 @@ def association_table(scores: pandas.DataFrame, level: str, chosen="case study")
     return found if found["images"].any() else found.drop(columns=["images", "95% interval of B"])
 
 
+def sources_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the scores of the case study's entities, one row a source and entity.
+
+    A source without an image has no interval.
+    """
+    there = [level for level in THREE_SOURCES if (scores["level"] == level).any()]
+    parts = [association_table(scores, level).assign(source=level) for level in there]
+    found = pandas.concat(parts, ignore_index=True)
+    found = found[["source", *found.columns.drop("source")]]
+    if "images" not in found:
+        return found
+    images = found["images"].fillna(0).astype(int)
+    return found.assign(images=images).fillna({"95% interval of B": "–"})
+
+
 def leaning_sentence(scores: pandas.DataFrame) -> str:
     """Return which way the entities of the case study lean, by source.
 
@@ -331,13 +333,18 @@ def leaning_sentence(scores: pandas.DataFrame) -> str:
             f"{(rows['value'] < 0).sum()} to men, and the interval of {wide} leaves out 0"
         )
 
-    shifts = bias[bias["level"] == "S_PT"]
-    shift, first = shifts["value"], shifts.iloc[0]
-    model = shown_model(first["model"], first["profile"])
+    shift = bias.loc[bias["level"] == "S_PT", "value"]
     return (
-        f"What {model} gives, by source: for language, {signs('S_L')}; for vision, {signs('S_V')}. "
-        f"Pre-training shifted {(shift < 0).sum()} of {len(shift)} entities towards men."
+        f"What {_asked(scores)} gives, by source: for language, {signs('S_L')}; for vision, "
+        f"{signs('S_V')}. Pre-training shifted {(shift < 0).sum()} of {len(shift)} entities "
+        "towards men."
     )
+
+
+def _asked(scores: pandas.DataFrame) -> str:
+    """Return what the model is called that the scores are of."""
+    first = scores[scores["level"] == "S_PT"].iloc[0]
+    return shown_model(first["model"], first["profile"])
 
 
 def quoted_table(scores: pandas.DataFrame, tests: pandas.DataFrame) -> pandas.DataFrame:
@@ -369,12 +376,12 @@ def bias_bars(scores: pandas.DataFrame):
     """
     levels = ("S_L, no image", "S_PT")
     order = _of(scores, levels[0], "gendered").query("statistic == 'B'").sort_values("value")
-    figure, panels = subplots(1, 2, height=0.19 * len(order) + 1.0, sharey=True)
+    figure, panels = subplots(1, 2, height=0.165 * len(order) + 1.0, sharey=True)
     for axes, level in zip(panels, levels, strict=True):
         rows = _of(scores, level, "gendered").query("statistic == 'B'").set_index("test")
         _draw_bias(axes, rows.loc[order["test"]])
         axes.set_xlabel(_bias_axis(level), parse_math=True, fontsize=10)
-    panels[0].set_yticks(np.arange(len(order)), order["test"], fontsize=8.5)
+    panels[0].set_yticks(np.arange(len(order)), order["test"], fontsize=8)
     panels[0].set_ylim(-0.7, len(order) - 0.3)
     panels[0].legend(frameon=False, loc="lower right", fontsize=9)
     return _from(figure, scores)
@@ -393,29 +400,17 @@ def _draw_bias(axes, rows: pandas.DataFrame) -> None:
     axes.axvline(0, color="0.3", linewidth=0.9)
 
 
-def bias_table(scores: pandas.DataFrame, level: str, chosen: str = "gendered"):
-    """Return the bias score of every entity, sorted, with its label and probabilities."""
-    table = association_table(scores, level, chosen)
-    labels = scores.drop_duplicates("test").set_index("test")["stereotype"]
-    table.insert(1, "label", table["entity"].map(labels).replace("", "none"))
-    return table.sort_values("B", ignore_index=True)
-
-
-def share_table(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the shares with their intervals, and with tests where no share was planted."""
-    table = pandas.DataFrame(
-        {
-            "entities": found["test"],
-            "source": found["level"].map(study.SOURCES),
-            "share": found["statistic"],
-            "count": [f"{c} of {n}" for c, n in zip(found["count"], found["n"], strict=True)],
-            "value": found["value"],
-            "95% interval": interval_texts(found),
-            "p against one half": [p_text(p) if p == p else "–" for p in found["p_value"]],
-        }
+def bias_table(scores: pandas.DataFrame, chosen: str = "gendered") -> pandas.DataFrame:
+    """Return every entity's B in captions alone and B of S_PT, with its label and probabilities."""
+    table = association_table(scores, "S_L, no image", chosen)
+    shift = association_table(scores, "S_PT", chosen).set_index("entity")["B"]
+    labels = scores.drop_duplicates("test").set_index("test")["stereotype"].replace("", "none")
+    found = table[["entity", "P, woman", "P, man", "B"]].assign(
+        label=table["entity"].map(labels), shift=table["entity"].map(shift)
     )
-    planted = (found["profile"] == "planted").all()
-    return table.drop(columns="p against one half") if planted else table
+    names = {"shift": "B of S_PT"}
+    order = ["entity", "label", "P, woman", "P, man", "B", "shift"]
+    return found[order].rename(columns=names).sort_values("B", ignore_index=True)
 
 
 def share_sentence(found: pandas.DataFrame, chosen: str = "gendered") -> str:
@@ -434,31 +429,46 @@ def _counted(row: pandas.Series) -> str:
     if not row["n"]:
         return "none, since no entity has a label"
     tested = "" if row["profile"] == "planted" else f", {p_text(row['p_value'])}"
-    return (
-        f"{row['count']} of {row['n']} entities ({row['value']:.0%}, 95% interval "
-        f"{row['low']:.0%} to {row['high']:.0%}{tested})"
-    )
+    return f"{row['count']} of {row['n']} entities ({_interval(row)}{tested})"
 
 
 # The logic of the paper's Table 3
 
 
-def named_examples(named: pandas.DataFrame, entities: Sequence[str], n: int = 6):
-    """Return images where the model names another entity: the most lopsided of each."""
-    kept = named[named["wrong"] & named["entity"].isin(list(entities))]
-    ratio = kept["named probability"] / kept["shown probability"]
-    kept = kept.assign(ratio=ratio).sort_values("ratio", ascending=False)
-    kept = kept.groupby(["entity", "gender"], sort=False).head(1).head(n)
-    return pandas.DataFrame(
-        {
-            "the picture shows": kept["gender"] + ", " + kept["entity"],
-            "P(shown)": kept["shown probability"].map(_probability),
-            "the model names": kept["named"],
-            "P(named)": kept["named probability"].map(_probability),
-            "ratio": kept["ratio"],
-            "name fits the gender": kept["fits the gender"],
-        }
+def named_sentence(named: pandas.DataFrame, scores: pandas.DataFrame) -> str:
+    """Return how often another entity is named, how often its gender fits, and the clearest case.
+
+    Parameters
+    ----------
+    named
+        Of :func:`biaslib.studies.study2_masked.named_instead`.
+    scores
+        Of :func:`biaslib.studies.study2_masked.scores`; they say which model it was.
+    """
+    if named.empty:
+        return "No entity has images, so that none can be named in place of what is shown."
+    found = study.named_shares(named).set_index("statistic")
+    wrong, fits = (_of_images(found.loc[name]) for name in found.index)
+    first = f"{_asked(scores)} names another entity in {wrong} pictures."
+    if not named["wrong"].any():
+        return first
+    ratio = named["named probability"] / named["shown probability"]
+    row = named.assign(ratio=ratio).loc[ratio.idxmax()]
+    return (
+        f"{first} The wrong name fits the gender in the picture in {fits}. In the clearest case, a "
+        f"{row['gender']} with {row['entity']}, {row['named']} gets {row['ratio']:.0f} times the "
+        f"probability of {row['entity']}."
     )
+
+
+def _of_images(row: pandas.Series) -> str:
+    if not row["n"]:
+        return "none, since no name has a label"
+    return f"{row['count']:.0f} of {row['n']:.0f} ({_interval(row)})"
+
+
+def _interval(row: pandas.Series) -> str:
+    return f"{row['value']:.0%}, 95% interval {row['low']:.0%} to {row['high']:.0%}"
 
 
 def choice_table(found: dict[str, pandas.DataFrame], against: str) -> pandas.DataFrame:
