@@ -15,8 +15,9 @@ from scipy import stats
 import plantedworld
 from biaslib import models
 from biaslib.metrics import caption_association
+from biaslib.runtime import file_sha256
 from plantedworld import trial
-from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint
+from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, shipped
 from plantedworld.report import ledger as ledger_rows
 from plantedworld.report import trial as plots
 from plantedworld.studies import measures
@@ -348,6 +349,55 @@ def test_samples_of_a_world_begin_with_other_weights():
         weights.append(next(BertRecipe(world).build().parameters()))
     assert not torch.equal(*weights)
     assert plantedworld.world(3, 2**32 - 1, sample=1).training_seed < 2**32
+
+
+# Its models, trained anew
+
+
+TRAINED = REPOSITORY / "tests" / "golden" / "trial"
+WORLDS = trial.world_seeds(PROTOCOL["commit"])
+ON_ANOTHER_PROCESSOR = {(family, WORLDS[0]) for family in ("bert", "clip")}
+"""Models that were scored on another kind of processor than the one that trained them anew."""
+
+
+def test_weights_trained_anew_are_those_that_were_scored():
+    _, cards = trial.collected()
+    scored = cards.query("sample == 0").set_index(["family", "dose", "seed"])["sha256"]
+    same = {}
+    for row in shipped(folder=TRAINED).query("planted_in == 'both'").itertuples():
+        asked = scored.get((row.family, row.dose, row.seed))
+        if asked is not None:
+            (weights,) = row.path.glob("*.safetensors")
+            same[row.family, row.dose, row.seed] = file_sha256(weights) == asked
+    others = {(family, seed) for (family, _, seed), equal in same.items() if not equal}
+    assert others == ON_ANOTHER_PROCESSOR
+    assert {family for family, *_ in same} == {"bert", "clip", *trial.OTHER_FAMILIES}
+    assert sum(same.values()) >= 28
+    # The VL-BERTs of world 0 started from BERTs that were trained anew as well: from these.
+    starts = cards.query("family == 'vl_bert'").set_index(["seed", "dose"])["start"]
+    for dose in (0, 3):
+        weights = checkpoint("bert", dose, WORLDS[0], folder=TRAINED) / "model.safetensors"
+        assert file_sha256(weights) == starts[WORLDS[0], dose]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("family", "dose", "world"), [("bert", 1, 1), ("clip", 3, 1), ("vl_bert", 3, 0)]
+)
+def test_the_scores_of_the_trial_are_what_these_models_say(family, dose, world):
+    rows, _ = trial.collected()
+    asked = {"family": family, "dose": dose, "seed": WORLDS[world], "sample": 0}
+    for name, value in asked.items():
+        rows = rows[rows[name] == value]
+    again = trial.score(family, dose, WORLDS[world], 0, TRAINED)
+    keys = ["measure", "model", "item"]
+    rows, again = (each.set_index(keys).sort_index() for each in (rows, again))
+    assert len(rows) > 200
+    assert again.index.equals(rows.index)
+    for column in ("value", "truth", "planted", "blind", "sampled", "dealt", "p_drawings"):
+        np.testing.assert_allclose(
+            again[column].astype(float), rows[column].astype(float), atol=2e-5, err_msg=column
+        )
 
 
 # What the scores say
