@@ -394,7 +394,7 @@ def pronoun_sentence(corpus: study.Corpus, shares: pandas.DataFrame, words: Sequ
     where = "data folder captions" if corpus.profile == "paper" else "planted world"
     told = (
         f"Counted: {shares.attrs['rows']:,} captions of the {where}, {shares.attrs['nulls']:,} of "
-        f"them null. The pronoun is a woman's in {', '.join(parts)}."
+        f"them null. The pronoun is a woman's (95% interval) in {', '.join(parts)}."
     )
     if not corpus.missing:
         return told
