@@ -280,6 +280,13 @@ def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
     assert "the count is right" in verdicts.recovered(found)
     off = verdict.against_truth(shares, np.clip(truth + 0.1, 0, 1))
     assert "the count is off" in verdicts.recovered(off)
+    world = plantedworld.world(3, 0)
+    corpus = study.Corpus(path, lambda words: corpus_truth.expected_shares(world, words), "planted")
+    told = plots.pronoun_sentence(corpus, shares, ["nurse", "no such word"])
+    nurse = shares.set_index("word").loc["nurse"]
+    assert f"{nurse['share']:.0%} with *nurse* ({nurse['low']:.0%} to" in told
+    assert told.count("planted)") == 1
+    assert "no such word" not in told
     assert shares.attrs["rows"] == corpus_truth.CORPUS_SIZE
     totals = shares[["female", "male", "both"]].sum(axis=1)
     assert (totals <= shares["captions"]).all()
@@ -415,6 +422,10 @@ def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
     monkeypatch.setattr(study, "load_model", lambda given: Random())
     audit = study.audit(given, n_resamples=10, store=Store(paper / "store"))
     assert audit.scores["dataset"].unique().tolist() == ["FairFace train, crop 0.25"]
+    lists = plots.folded_lists(audit.scores, given)
+    assert all(each.folded and "harmful words included" in each.caption for each in lists)
+    assert len(lists) == 1 + 2 + audit.scores["bias_type"].nunique()
+    assert len(lists[0].frame) == 11
     corpus = given.captions(paper)
     assert (corpus.missing, corpus.profile) == ("", "paper")
     shares = study.source_of_bias(corpus.path, audit.table)
@@ -479,11 +490,6 @@ def test_empty_and_small_groups_are_named_and_counted(paper, monkeypatch):
     bounds = rows.groupby("group")["low"].agg(lambda low: low.isna().all())
     assert bounds.index[bounds].tolist() == ["Female, Indian"]
     assert rows["value"].notna().all()
-    panel = plots.explorer(audit.scores, given, ["nurse"], facets=["gender x race"])
-    assert len(panel.cases) == 1
-    table = plots.explorer_table(audit.scores, given, ["nurse"], facets=["gender x race"])
-    row = table.set_index("group").loc["Female, Indian"]
-    assert row["95% interval"] == "none, one portrait"
 
 
 def test_groups_are_drawn_equal_and_other_crops_follow(paper, monkeypatch):
@@ -559,18 +565,58 @@ def test_tables_and_figures_show_the_scores(audit):
     table = plots.composition_table(scores, "gender x tone", "Activity", words)
     np.testing.assert_allclose(table.drop(columns="word").sum(axis=1), 1)
     figures = [
-        plots.flow(audit.found, given, audit.table, "nurse"),
+        plots.flow(audit.found.similarities[0], given, "a photo of a nurse"),
         plots.composition(scores, "gender x tone", plots.OPEN_TYPES, 3),
         plots.innocent_figure(scores, np.array([0.1, -0.2, 0.3])),
     ]
     assert all(isinstance(each, matplotlib.figure.Figure) for each in figures)
     assert {each.get_suptitle() for each in figures} == {"planted world"}
-    panel = plots.explorer(scores, given, ["nurse", "chef"])
-    assert len(panel.cases) == 2 * 4
-    assert "C-ASC is highest for" in panel.sentence("nurse", "gender")
-    found = plots.printed_pronouns().set_index("word")
-    assert found.loc["nurse", "95% interval, %"] == "68.3 to 69.7"
     assert len(plots.printed_lists([4])) == 2
+    assert "nurse 69.0% of 18,742" in plots.printed_gender_lists()["as printed"].iloc[-1]
+
+
+def test_the_flow_of_a_word_shows_the_means_and_the_first_hits(audit):
+    row = plots.one_word(audit.table, "nurse")
+    shown = plots.flow_table(audit.found.similarities[row], audit.given).set_index("group")
+    share = of(audit.scores, "share", "gender", "nurse", "women")["value"]
+    assert shown.loc["women", "share of the retrieved"] == share
+    women = audit.given.groups["gender"]["women"].to_numpy()
+    mean = audit.found.similarities[row][women].mean()
+    assert shown.loc["women", "mean cosine"] == pytest.approx(mean)
+
+
+def test_compositions_stand_below_each_other(audit):
+    words = {"Occupation": ("nurse", "chef"), "Activity": ("sewing",)}
+    table = plots.compositions(audit.scores, "gender", words)
+    assert table["word"].tolist() == ["nurse", "chef", "sewing"]
+    assert (
+        table.loc[table["word"] == "nurse", "women"].item()
+        == (of(audit.scores, "share", "gender", "nurse", "women")["value"])
+    )
+
+
+def test_nothing_harmful_is_listed_of_the_planted_world(audit):
+    assert plots.folded_lists(audit.scores, audit.given) == []
+    assert plots.beside_tables(audit.scores) == []
+
+
+def test_who_comes_up_is_what_the_captions_of_the_paper_say():
+    first = plots.printed_first().set_index("word")
+    assert first.loc["homemaker", ["C-ASC by gender", "C-ASC by race"]].tolist() == [1.14, 0.5]
+    assert first.loc["hacker", "C-ASC by race"] == 0.24
+    assert first.loc["CEO", ["C-ASC by gender", "C-ASC by race"]].isna().all()
+    assert first.filter(like="C-ASC").notna().sum().tolist() == [2, 8]
+    axis = plots.printed_intersections().axes[0]
+    races = [
+        label.get_text().replace("/\n", "/").replace("\n", " ") for label in axis.get_xticklabels()
+    ]
+    words = [label.get_text() for label in axis.get_yticklabels()]
+    marks = {
+        (line.get_label(), words[int(y)], races[int(x)])
+        for line in axis.lines
+        for x, y in zip(*line.get_data(), strict=True)
+    }
+    assert marks == set(zip(first["gender"], first.index, first["race"], strict=True))
 
 
 def test_figures_take_any_words_and_name_one_that_was_not_scored(audit):
@@ -630,6 +676,11 @@ def test_every_printed_cell_finds_the_score_of_its_word_type_and_group():
     ours = beside["this run (95% interval)"].str.split(" ").str[0].str.replace("−", "-")
     apart = (ours.astype(float) - beside["printed"]).abs()
     assert apart.gt(0.0051).sum() == 2  # Printed twice, with two values: militant and murderer.
+    [of_gender, others] = plots.beside_tables(scores)
+    assert len(of_gender.frame) + len(others.frame) == 709
+    alone = scores.assign(low=np.nan, high=np.nan)
+    [shown, _] = plots.beside_tables(alone)
+    assert shown.frame["this run (95% interval)"].str.endswith("(none, one portrait)").all()
     with pytest.raises(ValueError, match="planted scores and printed ones share no table"):
         plots.printed_beside(scores.assign(profile="planted"), [4])
 

@@ -1,4 +1,4 @@
-"""Figures, tables, panel and checks of the chapter on study 3."""
+"""Figures, tables and checks of the chapter on study 3."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,10 +8,8 @@ import pandas
 from biaslib import published, stimuli
 from biaslib.datasets.fairface import SPLITS
 from biaslib.report._check import Check, judge, judge_list
-from biaslib.report._drawing import Drawing
-from biaslib.report._explorer import Panel
-from biaslib.report._style import COLOURS, dots, marked, subplots
-from biaslib.report._tables import require_paper, there_table
+from biaslib.report._style import GROUP_COLOURS, marked, subplots
+from biaslib.report._tables import Table, require_paper, there_table
 from biaslib.report._text import interval_text, interval_texts, signed
 from biaslib.runtime import unknown_name
 from biaslib.studies import study3_clip_audit as study
@@ -56,44 +54,45 @@ def one_word(table: pandas.DataFrame, word: str) -> int:
     return int(np.flatnonzero(table["word"].to_numpy() == word)[0])
 
 
-def flow(found, given, table: pandas.DataFrame, word: str):
+def flow(cosines: np.ndarray, given: study.Inputs, caption: str):
     """Draw one word's way through the method, as Figure 2: cosines by gender, and who is retrieved.
 
     Parameters
     ----------
-    found, given, table
-        Of the run: :func:`biaslib.studies.study3_clip_audit.retrieve`, its inputs, its words.
-    word
-        A word of the table.
+    cosines
+        Of the caption with every portrait.
+    given
+        Inputs of the run.
+    caption
+        What the cosines are with.
     """
-    row, members = one_word(table, word), given.groups["gender"]
+    members, colours = given.groups["gender"], list(GROUP_COLOURS.values())  # women, men
     figure, (left, right) = subplots(1, 2, height=3.2, width_ratios=(3, 2))
-    cosines = found.similarities[row]
     edges = np.linspace(cosines.min(), cosines.max(), 25)
-    for name, colour, hatch in zip(given.gender, COLOURS, ("", "///"), strict=False):
+    for name, colour, hatch in zip(given.gender, colours, ("", "///"), strict=True):
         chosen = cosines[members[name].to_numpy()]
         left.hist(chosen, edges, alpha=0.5, color=colour, hatch=hatch, label=name)
         left.axvline(chosen.mean(), color=colour, linewidth=2)
-    left.axvline(cosines[found.ranking[row, found.k - 1]], color="0.3", linestyle="--")
-    left.set(xlabel=f"cosine with “{table['caption'].iloc[row]}”", ylabel="portraits")
+    left.axvline(np.sort(cosines)[-given.k], color="0.3", linestyle="--")
+    left.set(xlabel=f"cosine with “{caption}”", ylabel="portraits")
     left.legend(frameon=False)
-    shares = flow_table(found, given, table, word)
-    right.bar(shares["group"], shares["share of the retrieved"], color=COLOURS[: len(shares)])
+    shares = flow_table(cosines, given)
+    right.bar(shares["group"], shares["share of the retrieved"], color=colours)
     right.axhline(0.5, color="0.4", linestyle=":")
-    right.set(ylabel=f"share of the {found.k} nearest", ylim=(0, 1))
+    right.set(ylabel=f"share of the {given.k} nearest", ylim=(0, 1))
     return marked(figure, given.profile)
 
 
-def flow_table(found, given, table: pandas.DataFrame, word: str) -> pandas.DataFrame:
+def flow_table(cosines: np.ndarray, given: study.Inputs) -> pandas.DataFrame:
     """Return what :func:`flow` shows: mean cosine and share among the retrieved, by gender."""
-    row, members = one_word(table, word), given.groups["gender"]
-    top = found.ranking[row, : found.k]
+    members = given.groups["gender"]
+    top = np.argsort(-cosines, kind="stable")[: given.k]
     return pandas.DataFrame(
         [
             {
                 "group": name,
                 "portraits": int(members[name].sum()),
-                "mean cosine": found.similarities[row][members[name].to_numpy()].mean(),
+                "mean cosine": cosines[members[name].to_numpy()].mean(),
                 "share of the retrieved": members[name].to_numpy()[top].mean(),
             }
             for name in given.gender
@@ -188,6 +187,13 @@ def composition_table(
     return wide.loc[list(words)].reset_index().rename_axis(columns=None)
 
 
+def compositions(
+    scores: pandas.DataFrame, facet: str, words: Mapping[str, Sequence[str]]
+) -> pandas.DataFrame:
+    """Return :func:`composition_table` of words of several types, one below the other."""
+    return pandas.concat([composition_table(scores, facet, *each) for each in words.items()])
+
+
 def composition(
     scores: pandas.DataFrame,
     facet: str,
@@ -240,6 +246,29 @@ def composition(
         axis.tick_params(axis="y", rotation=0, labelsize=9)
         axis.tick_params(axis="x", rotation=45, labelsize=8.5)
     return marked(figure, _profile(scores))
+
+
+def folded_lists(scores: pandas.DataFrame, given: study.Inputs) -> list[Table]:
+    """Return the lists that hold harmful words, each folded; in ``planted`` none.
+
+    They are who is retrieved for the words that the captions of Figures 4, 6, 7 and 8 name, the
+    words of conduct and looks by gender, and the words of every type by the second facet.
+    """
+    if given.profile != "paper":
+        return []
+    facets = list(given.groups)
+    second, both = facets[1], facets[-1]
+    named = {kind: words for kind, words in FIGURE_WORDS.items() if kind not in OPEN_TYPES}
+    said = "harmful words included"
+    caption = f"Who is retrieved for words of Figures 4, 6, 7 and 8, {said}"
+    lists = [(caption, compositions(scores, both, named))]
+    for kind in ("Behavioral", "Appearance"):
+        caption = f"{kind}, {said}: highest C-ASC by gender"
+        lists.append((caption, top_words(scores, "gender", kind, interval=True)))
+    for kind in scores["bias_type"].unique():
+        caption = f"{kind}, {said}: highest C-ASC by {second}"
+        lists.append((caption, top_words(scores, second, kind)))
+    return [Table(rows, caption, folded=True) for caption, rows in lists]
 
 
 def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = "gender"):
@@ -343,156 +372,42 @@ def most_moved(moved: pandas.DataFrame) -> str:
     return text
 
 
-def sensitivity_table(moved: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the table of open choices as it is shown."""
-    return moved.rename(columns={"n": "words"})
-
-
-def pronoun_table(shares: pandas.DataFrame, truth: np.ndarray | None = None) -> pandas.DataFrame:
-    """Return captions and shares of women's pronouns, word by word, as Table 1 has them."""
-    table = pandas.DataFrame(
-        {
-            "word": shares["word"],
-            "women's pronouns": shares["share"],
-            "low": shares["low"],
-            "high": shares["high"],
-            "n": shares["n"].astype(int),
-            "both, left out": shares["both"],
-            "captions with the word": shares["captions"],
-        }
-    )
-    return table if truth is None else table.assign(truth=truth)
-
-
-def pronoun_figure(shares: pandas.DataFrame, words: Sequence[str], truth=None, profile="planted"):
-    """Draw the share of women's pronouns of some words with intervals, and the truth if known."""
-    rows = (
-        shares.assign(truth=np.nan if truth is None else truth).set_index("word").loc[list(words)]
-    )
-    rows = rows.sort_values("share")
-    places = np.arange(len(rows))
-    figure, axis = subplots(height=0.3 * len(rows) + 1.1)
-    dots(axis, places, rows.rename(columns={"share": "value"}), "C0", label="counted")
-    if truth is not None:
-        axis.plot(rows["truth"], places, "D", color="C1", markersize=5, label="planted")
-    axis.axvline(0.5, color="0.5", linestyle=":")
-    axis.set_yticks(places, rows.index, fontsize=9)
-    axis.set(xlabel="share of women's pronouns", xlim=(-0.02, 1.02))
-    axis.legend(frameon=False)
-    return marked(figure, profile)
-
-
-def explorer(
-    scores: pandas.DataFrame,
-    given,
-    words: Sequence[str],
-    types: Sequence[str] = OPEN_TYPES,
-    facets: Sequence[str] | None = None,
-) -> Panel:
-    """Return a panel of words and facets: C-ASC of every group, and who is retrieved.
+def pronoun_sentence(corpus: study.Corpus, shares: pandas.DataFrame, words: Sequence[str]) -> str:
+    """Return what was counted where, and women's pronouns beside some words with their intervals.
 
     Parameters
     ----------
-    scores, given
-        Of the run.
+    corpus, shares
+        Of the run: its captions, and what :func:`biaslib.studies.study3_clip_audit.source_of_bias`
+        counts in them.
     words
-        To choose from.
-    types
-        Of bias, from which the words are taken.
-    facets
-        To choose from; by default all.
+        Of which those that the captions hold are named.
     """
-    facets = list(facets or given.groups)
-    kept = _once(scores, words, types)
-    note = "planted world" if given.profile == "planted" else "this run"
-    cases = {}
-    for (word, facet), rows in kept.groupby(["test", "level"], sort=False):
-        if facet in facets:
-            members = given.groups[facet]
-            cases[word, facet] = _word_drawings(rows, word, facet, members, note)
-    return Panel("Words and groups", {"Word": list(words), "Groups": facets}, cases)
-
-
-def explorer_table(
-    scores: pandas.DataFrame,
-    given,
-    words: Sequence[str],
-    types: Sequence[str] = OPEN_TYPES,
-    facets: Sequence[str] | None = None,
-) -> pandas.DataFrame:
-    """Return the numbers of :func:`explorer`, a row a word and group."""
-    facets = list(facets or given.groups)
-    kept = _once(scores, words, types)
-    found = kept.set_index(["statistic", "test", "level", "group"])[["value", "low", "high"]]
-    found, rows = found.to_dict("index"), []
-    for word in words:
-        for facet in facets:
-            expected = given.groups[facet].mean()
-            entropy = found["entropy", word, facet, "all"]["value"]
-            for group, part in expected.items():
-                c_asc, share = (found[name, word, facet, group] for name in ("c_asc", "share"))
-                rows.append(
-                    {"word": word, "groups": facet, "group": group,
-                     "C-ASC": signed(c_asc["value"]), "95% interval": _interval(c_asc),
-                     "share of the retrieved": f"{share['value']:.0%}",
-                     "in the data": f"{part:.0%}", "entropy": f"{entropy:.2f}"}
-                )  # fmt: skip
-    return pandas.DataFrame(rows)
-
-
-def _once(scores, words: Sequence[str], types: Sequence[str]) -> pandas.DataFrame:
-    kept = scores[scores["bias_type"].isin(types) & scores["test"].isin(words)]
-    return kept.drop_duplicates(["level", "statistic", "test", "group"])
+    rows = shares.set_index("word")
+    known = [word for word in words if word in rows.index]
+    truth = dict(zip(known, corpus.truth(known), strict=True)) if corpus.truth else {}
+    parts = [
+        f"{row.share:.0%} with *{row.Index}* ({row.low:.0%} to {row.high:.0%}"
+        + (f"; {truth[row.Index]:.0%} planted)" if truth else ")")
+        for row in rows.loc[known].itertuples()
+    ]
+    where = "data folder captions" if corpus.profile == "paper" else "planted world"
+    told = (
+        f"Counted: {shares.attrs['rows']:,} captions of the {where}, {shares.attrs['nulls']:,} of "
+        f"them null. The pronoun is a woman's (95% interval) in {', '.join(parts)}."
+    )
+    if not corpus.missing:
+        return told
+    return (
+        f"**There is no corpus of captions here:** {corpus.missing}. What follows is of the "
+        f"planted world instead and says nothing about LAION. {told}"
+    )
 
 
 def _interval(row) -> str:
     if not np.isfinite(row["low"]):
         return "none, one portrait"
     return interval_text(row["low"], row["high"])
-
-
-def _word_drawings(rows, word: str, facet: str, members, note: str) -> list[Drawing]:
-    parts = {name: part.set_index("group") for name, part in rows.groupby("statistic")}
-    groups, expected = list(members), members.mean()
-    places = list(range(len(groups)))
-    ticks = dict(zip(map(float, places), groups, strict=True))
-    c_asc, share = (parts[name].loc[groups] for name in ("c_asc", "share"))
-    highest = c_asc["value"].idxmax()
-    first = share["value"].idxmax()
-    entropy = parts["entropy"].loc["all"]
-    reach = max(0.5, float(np.nanmax(c_asc[["low", "high"]].abs().to_numpy())))
-    common = {"note": note, "y_ticks": ticks, "height": 90 + 24 * len(groups)}
-    dots = {
-        "kind": "dots", "x": c_asc["value"].tolist(), "y": places, "label": "C-ASC", "group": 0,
-        "low": c_asc["low"].tolist(), "high": c_asc["high"].tolist(), "along": "x",
-    }  # fmt: skip
-    found = {
-        "kind": "dots", "x": share["value"].tolist(), "y": places, "label": "retrieved", "group": 1,
-        "low": share["low"].tolist(), "high": share["high"].tolist(), "along": "x",
-    }  # fmt: skip
-    there = {
-        "kind": "dots", "x": expected.loc[groups].tolist(), "y": places, "label": "in the data",
-        "group": 2,
-    }  # fmt: skip
-    limits = (-0.6, len(groups) - 0.4)
-    return [
-        Drawing(
-            f"“{word}”, {facet}: C-ASC is highest for {highest}, "
-            f"{signed(c_asc['value'].max())}, 95% interval {_interval(c_asc.loc[highest])}.",
-            [{"kind": "rule", "x": [0.0], "y": [], "label": "none"}, dots],
-            "C-ASC", "", (-1.1 * reach, 1.1 * reach), limits,
-            "A dot with an interval for each group, left and right of zero.",
-            **common,
-        ),
-        Drawing(
-            f"Of the portraits retrieved, {share['value'].max():.0%} are {first} "
-            f"({expected[first]:.0%} of the data); entropy {entropy['value']:.2f}.",
-            [there, found],
-            "share", "", (0, 1), limits,
-            "Two dots for each group: its share of the data, and of the retrieved.",
-            **common,
-        ),
-    ]  # fmt: skip
 
 
 def highest_printed(facet: str) -> dict[str, float]:
@@ -503,9 +418,16 @@ def highest_printed(facet: str) -> dict[str, float]:
     >>> highest_printed("race")["terrorist"], highest_printed("gender")["nurse"]
     (1.05, 1.28)
     """
-    printed = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
+    printed = _printed()
     return printed[printed["facet"] == facet].groupby("word")["casc"].max().to_dict()
 
+
+def _printed() -> pandas.DataFrame:
+    return pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
+
+
+PRINTED_GENDERS = {"women": "Female", "men": "Male"}
+GENDER_MARKS = {"women": "o", "men": "^"}
 
 PRINTED_RACES = {14: ("extremist",), 18: ("terrorist", "felon"), 17: ("illiterate", "undocumented")}
 """Tables by race that are drawn, and the words that their figure names: those that the text does.
@@ -541,8 +463,8 @@ def printed_genders():
         men = rows["group"] == "Male"
         rows = rows.assign(towards=rows["casc"].where(~men, -rows["casc"])).sort_values("towards")
         places = np.arange(len(rows))
-        for name, colour, mark in (("Female", "C0", "o"), ("Male", "C1", "^")):
-            own = (rows["group"] == name).to_numpy()
+        for name, mark in GENDER_MARKS.items():
+            own, colour = (rows["group"] == PRINTED_GENDERS[name]).to_numpy(), GROUP_COLOURS[name]
             axis.hlines(places[own], 0, rows["towards"][own], color=colour, linewidth=1)
             axis.plot(rows["towards"][own], places[own], mark, color=colour, markersize=5)
         axis.set_yticks(places, rows["word"], fontsize=8.5)
@@ -560,6 +482,63 @@ def printed_genders():
     return figure
 
 
+PRINTED_FIRST = {
+    "shy": (4, "women", "East Asian"),
+    "domestic": (4, "women", "Indian"),
+    "homemaker": (5, "women", "Indian"),
+    "farmer": (5, "men", "Indian"),
+    "CEO": (5, "men", "White"),
+    "terrorist": (6, "men", "Middle Eastern"),
+    "felon": (6, "men", "Black"),
+    "hacker": (6, "men", "White"),
+    "illiterate": (8, "men", "Indian"),
+    "unskilled": (8, "men", "Indian"),
+}
+"""Figure, gender and race that the captions of Figures 4, 5, 6 and 8 say are retrieved for a word.
+
+:meta hide-value:
+"""
+
+
+def printed_first() -> pandas.DataFrame:
+    """Return who comes up for a word, by the paper's captions, and its C-ASC by gender and race."""
+    highest = _printed().groupby(["word", "group"])["casc"].max()
+    return pandas.DataFrame(
+        [
+            {
+                "word": word,
+                "figure": number,
+                "gender": gender,
+                "race": race,
+                "C-ASC by gender": highest.get((word, PRINTED_GENDERS[gender])),
+                "C-ASC by race": highest.get((word, race)),
+            }
+            for word, (number, gender, race) in PRINTED_FIRST.items()
+        ]
+    )
+
+
+def printed_intersections():
+    """Draw who comes up for a word by the paper's captions, with the printed C-ASC of the race."""
+    rows = printed_first()
+    races = list(dict.fromkeys(published.table("hamidieh2023", 14)["group"]))
+    figure, axis = subplots(height=3.6)
+    for gender, mark in GENDER_MARKS.items():
+        own = rows[rows["gender"] == gender]
+        places = own["race"].map(races.index)
+        axis.plot(places, own.index, mark, color=GROUP_COLOURS[gender], markersize=8, label=gender)
+    for row, value in zip(rows.itertuples(), rows["C-ASC by race"], strict=True):
+        text = "–" if np.isnan(value) else signed(value)
+        axis.text(races.index(row.race) + 0.15, row.Index, text, va="center", fontsize=9)
+    names = [each.replace("/", "/\n").replace(" ", "\n") for each in races]
+    axis.set_xticks(range(len(races)), names, fontsize=9)
+    axis.set_yticks(range(len(rows)), rows["word"], fontsize=9)
+    axis.set(xlim=(-0.5, len(races) - 0.3), ylim=(len(rows) - 0.5, -0.5))
+    axis.grid(color="0.9")
+    axis.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), fontsize=9)
+    return figure
+
+
 def printed_lists(numbers: Sequence[int], n: int = 5) -> pandas.DataFrame:
     """Return the paper's printed lists: table, category, group, and its first words with C-ASC."""
     rows = []
@@ -570,9 +549,20 @@ def printed_lists(numbers: Sequence[int], n: int = 5) -> pandas.DataFrame:
             texts = [f"{w} {signed(c)}" for w, c in zip(best["word"], best["casc"], strict=True)]
             rows.append(
                 {"table": number, "category": part["category"].iloc[0], "group": group,
-                 "highest C-ASC, as printed": ", ".join(texts)}
+                 "as printed": ", ".join(texts)}
             )  # fmt: skip
     return pandas.DataFrame(rows)
+
+
+def printed_gender_lists() -> pandas.DataFrame:
+    """Return the lists of Tables 4 and 5, and the pronouns of Table 1."""
+    shares = [
+        f"{row.word} {row.female:.1f}% of {row.images:,}"
+        for row in published.table("hamidieh2023", 1).itertuples()
+    ]
+    pronouns = {"table": 1, "category": "Captions", "group": "women's pronouns"}
+    pronouns["as printed"] = ", ".join(shares)
+    return pandas.concat([printed_lists([4, 5], 10), pandas.DataFrame([pronouns])])
 
 
 def printed_beside(scores: pandas.DataFrame, numbers: Sequence[int]) -> pandas.DataFrame:
@@ -616,12 +606,26 @@ def printed_beside(scores: pandas.DataFrame, numbers: Sequence[int]) -> pandas.D
     )
 
 
+def beside_tables(scores: pandas.DataFrame) -> list[Table]:
+    """Return all printed C-ASC beside a run in ``paper``, folded; for other scores none."""
+    if _profile(scores) != "paper":
+        return []
+    tables = {
+        "Tables 4 and 5: printed, and here": [4, 5],
+        "Tables 3 and 6 to 18, slurs among their words: printed, and here": [3, *range(6, 19)],
+    }
+    return [
+        Table(printed_beside(scores, numbers), caption, folded=True)
+        for caption, numbers in tables.items()
+    ]
+
+
 def there(given: study.Inputs) -> pandas.DataFrame:
     """Return how many portraits, groups, words and captions were asked for, and are there."""
     n, sizes = len(given.people), {facet: given.sizes(facet) for facet in given.facets}
     asked = SPLITS[given.people["split"].iloc[0]] if given.profile == "paper" else n
     groups = pandas.concat(sizes.values())
-    printed = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
+    printed = _printed()
     known = set(zip(given.words["word"], given.words["bias_type"], strict=True))
     scored = sum(pair in known for pair in zip(printed["word"], printed["category"], strict=True))
     none = bool(given.no_captions)
@@ -632,25 +636,6 @@ def there(given: study.Inputs) -> pandas.DataFrame:
             ("printed cells of C-ASC: words with their types", len(printed), scored, ""),
             ("corpora of captions", 1, 1 - none, "no folder of captions" if none else ""),
         ]
-    )
-
-
-def printed_pronouns() -> pandas.DataFrame:
-    """Return the paper's Table 1, with the intervals that its counts allow."""
-    from biaslib.inference import proportion_interval
-
-    rows = published.table("hamidieh2023", 1)
-    found = [
-        proportion_interval(round(f * n / 100), n)
-        for f, n in zip(rows["female"], rows["images"], strict=True)
-    ]
-    return pandas.DataFrame(
-        {
-            "word": rows["word"],
-            "female, %": rows["female"],
-            "images": rows["images"],
-            "95% interval, %": [interval_text(100 * i.low, 100 * i.high, 1) for i in found],
-        }
     )
 
 
