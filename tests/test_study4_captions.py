@@ -248,28 +248,6 @@ def test_in_paper_a_balanced_selection_is_scored_and_in_planted_all():
     assert "all images of this run: 50 images, 40" in plots.selected_sentence(planted_run.inputs)
 
 
-def test_the_spread_over_selections_is_put_beside_the_interval():
-    spread = pandas.DataFrame(
-        [("A", "overall", "vlbs", value) for value in (40.0, 44.0)]
-        + [("B", "overall", "vlbs", value) for value in (30.0, 31.0)]
-        + [(name, "overall", "vlrs", 90.0) for name in "AABB"],
-        columns=["model", "test", "statistic", "value"],
-    )
-    keys = [(name, score) for name in "AB" for score in ("vlrs", "vlbs", "ivlas")]
-    scores = pandas.DataFrame(keys, columns=["model", "statistic"]).assign(
-        test="overall", low=40.0, high=46.0
-    )
-    table = plots.selection_spread(spread, scores)
-    assert table["score"].tolist() == ["vlrs", "vlrs", "vlbs", "vlbs"]
-    row = table.iloc[2]
-    assert row[["model", "lowest", "highest", "selections"]].tolist() == ["A", 40, 44, 2]
-    assert row["half an interval's width"] == 3
-    said = plots.spread_sentence(table)
-    assert "vlbs moves by 2.5 points in the median model, and at most by 4.0 (A)" in said
-    assert "and 1 of 2 models move by more than half of their own" in said
-    assert "vlrs moves by 0.0 points in the median model, and at most by 0.0; half" in said
-
-
 def test_in_paper_alone_printed_scores_stand_beside_those_of_the_same_way():
     label = ["stereotype", "anti-stereotype"] * 4
     table = {"category": ["gender"] * 4 + ["religion"] * 4, "label": label}

@@ -369,13 +369,14 @@ def _ability_panel(axes) -> None:
     }
     x, y = wide["percent", "vlrs"], wide["percent", "vlbs"]
     axes.errorbar(x, y, xerr=spread["vlrs"], yerr=spread["vlbs"], fmt="o", color="C0", ecolor="0.6")
-    places = {"VisualBERT": (-6, -12), "ViLT": (6, 6), "LXMERT": (6, 6)}
+    places = dict.fromkeys(("CLIP", "ViLT", "FLAVA"), (6, 6)) | {"VisualBERT": (6, -12)}
     for model in wide.index:
         shift = places.get(model, (-6, 6))
         side = "left" if shift[0] > 0 else "right"
         axes.annotate(
             model, (x[model], y[model]), shift, textcoords="offset points", ha=side, size=10
         )
+    axes.set_xlim(55, 102)
     axes.set_xlabel("vlrs: picks a relevant caption, percent")
     axes.set_ylabel("vlbs: picks the stereotype, percent")
 

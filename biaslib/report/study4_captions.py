@@ -354,37 +354,6 @@ def choices_table(found: study.Run, spread: pandas.DataFrame) -> pandas.DataFram
     )
 
 
-def selection_spread(spread: pandas.DataFrame, scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how far vlrs and vlbs move with the selection's seed, beside half their interval."""
-    keys, asked = ["statistic", "model"], "test == 'overall' and statistic != 'ivlas'"
-    kept = spread.query(asked).sort_values("statistic", ascending=False, kind="stable")
-    kept = kept.groupby(keys, sort=False)["value"]
-    found = kept.agg(["min", "max", "std", "count"])
-    wide = scores.query(asked).set_index(keys)
-    found["half an interval's width"] = (wide["high"] - wide["low"]).reindex(found.index) / 2
-    names = {"statistic": "score", "min": "lowest", "max": "highest"}
-    return found.reset_index().rename(columns=names | {"std": "spread", "count": "selections"})
-
-
-def spread_sentence(table: pandas.DataFrame) -> str:
-    """Return how far the choice of images alone moves the scores, from :func:`selection_spread`."""
-    parts = [_moved(name, table[table["score"] == name]) for name in ("vlrs", "vlbs")]
-    return f"How far does the random selection of images move a score? {' '.join(parts)}"
-
-
-def _moved(name: str, rows: pandas.DataFrame) -> str:
-    apart = rows["highest"] - rows["lowest"]
-    most, half = apart.idxmax(), "half an interval's width"
-    wider = int((apart > rows[half]).sum())
-    where = f" ({rows.loc[most, 'model']})" if apart.max() else ""
-    return (
-        f"Over {rows['selections'].max()} selections {name} moves by {apart.median():.1f} points "
-        f"in the median model, and at most by {apart.max():.1f}{where}; half the width of an "
-        f"interval is {rows[half].median():.1f} points in the median, and {wider} of {len(rows)} "
-        "models move by more than half of their own interval."
-    )
-
-
 # lmss and vlss
 
 
