@@ -197,9 +197,8 @@ def test_a_category_without_an_anti_stereotype_has_no_vlbs_and_is_counted():
             "vlbs and ivlas are not defined; no balanced selection has it",
         ]
     ]
-    wide = plots.category_table(scores.reset_index()).set_index("model")
-    assert wide.loc["VisualBERT", "religion"] == "–"
-    assert wide.loc["VisualBERT", "gender"].startswith("50.0 (")
+    assert plots.score_cell(of_model.loc["religion", "vlbs"]) == "–"
+    assert plots.score_cell(of_model.loc["gender", "vlbs"]).startswith("50.0 (")
     assert len(plots.intervals(scores.reset_index()).axes) == 3
 
 
@@ -247,28 +246,6 @@ def test_in_paper_a_balanced_selection_is_scored_and_in_planted_all():
     assert "20 images, 10 of them anti" in plots.selected_sentence(in_paper.inputs)
     assert study.selected(planted_run.inputs).tolist() == list(range(50))
     assert "all images of this run: 50 images, 40" in plots.selected_sentence(planted_run.inputs)
-
-
-def test_the_spread_over_selections_is_put_beside_the_interval():
-    spread = pandas.DataFrame(
-        [("A", "overall", "vlbs", value) for value in (40.0, 44.0)]
-        + [("B", "overall", "vlbs", value) for value in (30.0, 31.0)]
-        + [(name, "overall", "vlrs", 90.0) for name in "AABB"],
-        columns=["model", "test", "statistic", "value"],
-    )
-    keys = [(name, score) for name in "AB" for score in ("vlrs", "vlbs", "ivlas")]
-    scores = pandas.DataFrame(keys, columns=["model", "statistic"]).assign(
-        test="overall", low=40.0, high=46.0
-    )
-    table = plots.selection_spread(spread, scores)
-    assert table["score"].tolist() == ["vlrs", "vlrs", "vlbs", "vlbs"]
-    row = table.iloc[2]
-    assert row[["model", "lowest", "highest", "selections"]].tolist() == ["A", 40, 44, 2]
-    assert row["half an interval's width"] == 3
-    said = plots.spread_sentence(table)
-    assert "vlbs moves by 2.5 points in the median model, and at most by 4.0 (A)" in said
-    assert "and 1 of 2 models move by more than half of their own" in said
-    assert "vlrs moves by 0.0 points in the median model, and at most by 0.0; half" in said
 
 
 def test_in_paper_alone_printed_scores_stand_beside_those_of_the_same_way():
@@ -381,13 +358,39 @@ def test_the_papers_subset_is_balanced_and_says_no_gender_and_others_stand_besid
         assert means.loc[level, "value"] == pytest.approx(np.mean([gain[row] for row in rows]))
     told = "1 of 7 rows whose neutral captions still say a gender"
     assert study.gaps(found.inputs)["here"].tolist() == [told]
-    assert plots.there(found.inputs)["there"].tolist() == ["7 of 7", "6 of 7"]
     shown = plots.shift_table(worlds.shift_summary(found))["images"].tolist()
     assert "the same, with captions that say a gender" in shown
     assert (
         "50 images for CLIP (0 here) and 39 images for ALBEF (0 here)"
         in plots.figure_4_sentence(moved)
     )
+
+
+def shares_of(gains):
+    """Summaries of lmss of images that are a triplet each, all of them in every subset."""
+    neutral = np.zeros((len(gains), 2))
+    table = {"category": ["gender"] * len(gains), "label": ["anti-stereotype"] * len(gains)}
+    original = [[gain, 0, -9] for gain in gains]
+    found = study.shift_scores(study.shifts(run_of(table, scored(original, neutral=neutral))))
+    return found.query("test == 'lmss' and level == 'anti'").set_index("statistic")
+
+
+@pytest.mark.parametrize(("above", "below"), [(0, 6), (6, 0), (2, 4), (0, study.FEW), (10, 9)])
+def test_a_share_of_few_triplets_or_of_equal_ones_has_the_exact_interval(above, below):
+    row = shares_of([1] * above + [-1] * below).loc["% positive"]
+    exact = inference.proportion_interval(above, above + below)
+    assert row["value"] == pytest.approx(100 * exact.proportion)
+    assert row[["low", "high"]].tolist() == pytest.approx([100 * exact.low, 100 * exact.high])
+    assert row["method"] == "Clopper-Pearson over triplets"
+
+
+def test_a_share_of_more_triplets_is_bootstrapped_and_one_triplet_has_no_mean_with_interval():
+    rows = shares_of([1, -1] * (study.FEW // 2))
+    assert set(rows["method"]) == {"bootstrap of triplets"}
+    one = shares_of([1])
+    assert one["method"].tolist() == ["no interval", "Clopper-Pearson over triplets"]
+    assert plots.shift_cell(one.loc["mean"]) == "0.38"
+    assert plots.score_cell(one.loc["% positive"]).startswith("100.0 (")
 
 
 def test_the_two_cases_of_figure_3_are_found_by_their_lines_or_said_to_be_missing():
@@ -438,6 +441,7 @@ def test_shifts_in_paper_are_summarised_without_a_baseline():
     shown = plots.shift_table(summary)
     assert "dose" not in shown
     assert "all images" in shown["images"].tolist()
+    assert set(shown["interval of the share"]) == {"Clopper-Pearson over triplets", "–"}
 
 
 @pytest.mark.slow
@@ -1036,15 +1040,13 @@ def test_table_3_has_its_counts_and_intervals():
     assert table.loc["ALBEF", "vlbs, 95% interval"] == "28.3 to 36.5"
     assert table["anti-stereotypical images"].dropna().tolist() == [514, 514, 509, 514, 514, 514]
     assert table.loc["RAM", "vlbs, 95% interval"] == "–"
+    assert '<td class="number">1,018</td>' in report.table(table, "Table 3")._repr_html_()
     assert plots.beside_guessing() == {
         "above": "CLIP, ViLT and VisualBERT",
         "below": "FLAVA",
         "open": "ALBEF and LXMERT",
     }
     assert plots.figure_4_counts() == {"CLIP": 50, "ALBEF": 39}
-    said = plots.stereotype_share_sentence()
-    assert "ALBEF 32 to 46%" in said
-    assert "below 50% for 1 of 6 models, and above it for none" in said
 
 
 def test_models_of_the_planted_world_are_called_tiny_and_nothing_else_is():
@@ -1067,13 +1069,6 @@ def test_choices_of_whoever_repeats_it_stand_side_by_side():
     assert shown["ties to the anti-stereotype"] == 25
     assert shown["over target terms"] == 25
     assert shown["lowest of the selections"] == shown["highest"] == 37.5
-
-
-def test_category_sizes_stand_as_printed_and_as_counted():
-    table = plots.sizes(planted.inputs(0, 8)).set_index("category")
-    assert table["Table 1 as printed"].to_dict() == zhou2022.printed_sizes()
-    assert table["released table, balanced"].to_dict() == zhou2022.released_sizes()
-    assert table["fits Table 4"].to_dict() == zhou2022.released_sizes()
 
 
 def test_the_printed_tables_have_a_row_a_model_and_category():

@@ -286,24 +286,28 @@ def _reference(axes, metric: str) -> None:
     )
 
 
-def overall_scores(metrics: tuple[str, ...] = ("vlrs", "vlbs")) -> Figure:
-    """Draw scores of the six models with exact 95% intervals and the random model.
+def overall_scores() -> Figure:
+    """Draw vlrs and vlbs of the six models with exact 95% intervals and the random model."""
+    figure, panels = subplots(1, 2, height=3.2, sharey=True)
+    for axes, metric in zip(panels, ("vlrs", "vlbs"), strict=True):
+        _overall_panel(axes, metric)
+    return figure
 
-    Parameters
-    ----------
-    metrics
-        Among ``vlrs``, ``vlbs`` and ``ivlas``; the last is no share of images, and has no interval.
-    """
+
+def _overall_panel(axes, metric: str) -> None:
     counted = zhou2022.score_intervals().query("category == 'overall'")
-    printed = table("zhou2022", 3).rename(columns={"value": "percent"})
-    rows = pandas.concat([counted, printed.query("metric == 'ivlas'")])
     models = counted.query("metric == 'vlbs'").sort_values("percent")["model"].tolist()
-    figure, panels = subplots(1, len(metrics), height=3.2, sharey=True)
-    for axes, metric in zip(panels, metrics, strict=True):
-        colour = {"vlrs": "C0", "vlbs": "C1", "ivlas": "C2"}[metric]
-        _scores_panel(axes, rows[rows["metric"] == metric], models, colour)
-        _reference(axes, metric)
-        axes.set_xlabel(f"{metric}, percent" + " of images" * (metric != "ivlas"))
+    colour = {"vlrs": "C0", "vlbs": "C1"}[metric]
+    _scores_panel(axes, counted[counted["metric"] == metric], models, colour)
+    _reference(axes, metric)
+    axes.set_xlabel(f"{metric}, percent of images")
+
+
+def bias_beside_ability() -> Figure:
+    """Draw vlbs of the six models with exact 95% intervals, and beside it vlbs against vlrs."""
+    figure, (left, right) = subplots(1, 2, height=3.8, width_ratios=[1, 1.25])
+    _overall_panel(left, "vlbs")
+    _ability_panel(right)
     return figure
 
 
@@ -348,9 +352,14 @@ def paired_verdicts() -> Figure:
 
 def ability_and_bias() -> Figure:
     """Draw vlbs against vlrs of the six models, each named, with exact 95% intervals."""
+    figure, axes = subplots(height=4.4, width=6.4)
+    _ability_panel(axes)
+    return figure
+
+
+def _ability_panel(axes) -> None:
     rows = zhou2022.score_intervals().query("category == 'overall'")
     wide = rows.pivot(index="model", columns="metric", values=["percent", "low", "high"])
-    figure, axes = subplots(height=4.4, width=6.4)
     spread = {
         metric: [
             wide["percent", metric] - wide["low", metric],
@@ -360,16 +369,16 @@ def ability_and_bias() -> Figure:
     }
     x, y = wide["percent", "vlrs"], wide["percent", "vlbs"]
     axes.errorbar(x, y, xerr=spread["vlrs"], yerr=spread["vlbs"], fmt="o", color="C0", ecolor="0.6")
-    places = {"VisualBERT": (-6, -12), "ViLT": (6, 6), "LXMERT": (6, 6)}
+    places = dict.fromkeys(("CLIP", "ViLT", "FLAVA"), (6, 6)) | {"VisualBERT": (6, -12)}
     for model in wide.index:
         shift = places.get(model, (-6, 6))
         side = "left" if shift[0] > 0 else "right"
         axes.annotate(
             model, (x[model], y[model]), shift, textcoords="offset points", ha=side, size=10
         )
+    axes.set_xlim(55, 102)
     axes.set_xlabel("vlrs: picks a relevant caption, percent")
     axes.set_ylabel("vlbs: picks the stereotype, percent")
-    return figure
 
 
 def errata_table(paper: str) -> pandas.DataFrame:

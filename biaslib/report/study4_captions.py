@@ -6,16 +6,14 @@ import numpy as np
 import pandas
 
 from biaslib import published
-from biaslib.datasets import vlstereoset
 from biaslib.metrics import caption_selection
 from biaslib.published.reexamination import zhou2022
 from biaslib.report._check import Check, judge_list
 from biaslib.report._style import dots, marked, subplots, words_alone
-from biaslib.report._tables import require_paper, there_table
+from biaslib.report._tables import require_paper
 from biaslib.report._text import interval_text, interval_texts, listed, p_cell, signed
 from biaslib.studies import study4_captions as study
 
-PRINTED = ("gender", "profession", "race", "religion")
 SHOWN_SUBSETS = {
     "paper": "the paper's subset",
     "gendered": "the same, with captions that say a gender",
@@ -76,8 +74,8 @@ def printed_intervals() -> pandas.DataFrame:
     for name, of in (("vlrs", "images"), ("vlbs", "anti-stereotypical images")):
         rows = bounds.xs(name, level="metric").reindex(table["model"])
         columns |= {name: table[name], f"{name}, 95% interval": interval_texts(rows, 1)}
-        columns[of] = rows["n"].astype("Int64").to_numpy()
-    return pandas.DataFrame(columns | {"ivlas": table["ivlas"]})
+        columns[of] = [None if pandas.isna(n) else int(n) for n in rows["n"]]
+    return pandas.DataFrame(columns | {"ivlas": table["ivlas"]}, dtype=object)
 
 
 def beside_guessing() -> dict[str, str]:
@@ -95,48 +93,7 @@ def figure_4_counts() -> dict[str, int]:
     return {name: int(found.set_index("model").loc[name, "count"]) for name in ("CLIP", "ALBEF")}
 
 
-def stereotype_share_sentence() -> str:
-    """Return how often the printed tables can have the stereotype among relevant picks."""
-    share = zhou2022.stereotype_share().set_index("model")
-    parts = [f"{name} {row.low:.0f} to {row.high:.0f}%" for name, row in share.iterrows()]
-    below = int((share["high"] < 50).sum())
-    most = share["low"].idxmax()
-    return (
-        f"Among the picks of one of the two meaningful captions alone, where guessing gives 50%, "
-        f"the printed tables leave these ranges for the stereotype: {', '.join(parts)}. "
-        f"The whole range lies below 50% for {below} of {len(share)} models, and above it for none "
-        f"(the lower end of {most} comes nearest)."
-    )
-
-
-# Tables 1 and 2, Figures 1 and 2
-
-
-def sizes(given: study.Inputs) -> pandas.DataFrame:
-    """Return images by category: as printed, as Table 4's percentages give them, and here.
-
-    The third column is what balancing the released table gives, the last what balancing the images
-    of this run gives; in the planted world the categories are others.
-    """
-    released, printed = zhou2022.released_sizes(), zhou2022.printed_sizes()
-    rows = [(name, printed[name], released[name]) for name in PRINTED]
-    names = ["category", "Table 1 as printed", "released table, balanced"]
-    table = pandas.DataFrame(rows, columns=names)
-    cells = zhou2022.category_assignments().iloc[0]
-    table["fits Table 4"] = [int(cells[name]) for name in PRINTED]
-    if given.profile != "paper":
-        return table
-    drawn = vlstereoset.balanced(given.table, 0, only_sound=True)["category"].value_counts()
-    return table.assign(**{"this run": [int(drawn.get(name, 0)) for name in PRINTED]})
-
-
-def make_up(given: study.Inputs) -> pandas.DataFrame:
-    """Return the images of a run by category and label, and what a balanced selection keeps."""
-    table = given.table.groupby(["category", "label"]).size().unstack(fill_value=0)
-    table = table.reindex(columns=study.PAIR, fill_value=0)
-    table["balanced selection"] = 2 * table.min(axis=1)
-    table["triplets"] = given.table.groupby("category")["triplet"].nunique()
-    return table.reset_index().rename_axis(columns=None)
+# Table 2 and Figure 3
 
 
 def models_table(found: study.Run) -> pandas.DataFrame:
@@ -171,61 +128,6 @@ def skipped_table(found: study.Run) -> pandas.DataFrame:
     return found.skipped.rename(columns={"reason": "why not"})
 
 
-def _examples(given: study.Inputs, n: int = 3) -> pandas.DataFrame:
-    """Return the first of each category; none whose caption says something of a skin tone."""
-    firsts = given.table[given.anti].groupby("category", sort=False).head(1)
-    return firsts[firsts["category"] != "tone"].head(n)
-
-
-def example(given: study.Inputs):
-    """Draw one anti-stereotypical image a category with its captions; pictures of emoji only.
-
-    In ``paper`` no photograph is shown: the table behind the figure has counts.
-    """
-    if given.profile != "planted":
-        return words_alone("No photograph is shown: images by category and label are below.")
-
-    rows = _examples(given)
-    figure, axes = subplots(1, len(rows), height=2.9)
-    figure.set_facecolor("white")
-    for axis, at, row in zip(axes, rows.index, rows.to_dict("records"), strict=True):
-        axis.imshow(given.images[at], interpolation="lanczos")
-        axis.axis("off")
-        axis.set_title(row["category"], fontsize=10, color="0.1")
-        text = "\n".join(_wrapped(row[name]) for name in study.CAPTIONS)
-        axis.text(0.5, -0.06, text, transform=axis.transAxes, ha="center", va="top", fontsize=7.5)
-    return marked(figure, given.profile)
-
-
-def _wrapped(text: str, width: int = 24) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, width, initial_indent="· "))
-
-
-def example_table(given: study.Inputs) -> pandas.DataFrame:
-    """Return the captions behind :func:`example`; in ``paper`` counts, and no caption."""
-    if given.profile != "planted":
-        return make_up(given)
-    return _examples(given)[["category", "target", "label", *study.CAPTIONS]]
-
-
-def neutral_examples(given: study.Inputs) -> pandas.DataFrame:
-    """Return captions with their neutral ones: of this run, or invented ones in ``paper``."""
-    if given.profile == "planted":
-        rows = _examples(given)
-        pairs = rows[["category", "target", "stereotype", "neutral stereotype"]]
-        return pairs.rename(columns={"stereotype": "caption", "neutral stereotype": "neutral"})
-    invented = [
-        ("gender", "sister", "My sister says that she is tall."),
-        ("profession", "engineer", "He met an engineer."),
-        ("race", "Norway", "It snows in Norway."),
-        ("religion", "Bible", "He read the Bible."),
-    ]
-    rows = [(*each, vlstereoset.neutral_caption(each[2], each[1])) for each in invented]
-    return pandas.DataFrame(rows, columns=["category", "target", "caption", "neutral"])
-
-
 FIGURE_3 = {
     722: ("sister", "empathy", "aggression", "CLIP, ALBEF"),
     1680: ("delivery man", "rushed", "thoughtful", "all but ViLT"),
@@ -258,26 +160,6 @@ def figure_3(found: study.Run) -> pandas.DataFrame:
         rows.append((line, target, f"{one} or {other}", printed, here))
     names = ["line", "target", "stereotype or anti-stereotype"]
     return pandas.DataFrame(rows, columns=[*names, "picked the stereotype, printed", "this run"])
-
-
-def there(given: study.Inputs) -> pandas.DataFrame:
-    """Return how many rows, images and neutral captions were asked for, and are there."""
-    table, n = given.table, len(given.table)
-    rows = []
-    if given.links is not None:
-        released = given.links.set_index("category").loc["all"]
-        asked = int(sum(released[f"{label}, released"] for label in study.PAIR))
-        rows.append(("rows with their image", asked, n, released["what came instead"].strip("–")))
-    rows.append(
-        ("rows with neutral captions", n, int(table[study.NEUTRAL].notna().all(axis=1).sum()), "")
-    )
-    gender = (table["category"] == "gender").to_numpy()
-    told = int((gender & ~study.strict(given)).sum())
-    note = f"{told} still say a gender" if told else ""
-    rows.append(
-        ("rows of gender whose neutral captions say none", gender.sum(), gender.sum() - told, note)
-    )
-    return there_table(rows)
 
 
 # Tables 3 and 4
@@ -333,15 +215,6 @@ def score_cell(row: pandas.Series) -> str:
     if pandas.isna(row["low"]):
         return f"{row['value']:.1f}"
     return f"{row['value']:.1f} ({interval_text(row['low'], row['high'], 0)})"
-
-
-def category_table(scores: pandas.DataFrame, statistic: str = "vlbs") -> pandas.DataFrame:
-    """Return one score by model and category, with intervals."""
-    kept = scores[(scores["statistic"] == statistic) & (scores["test"] != "overall")]
-    cells = kept.assign(cell=kept.apply(score_cell, axis=1))
-    wide = cells.pivot(index="model", columns="test", values="cell")
-    order = dict.fromkeys(kept["model"])
-    return wide.loc[list(order)].reset_index().rename_axis(columns=None)
 
 
 def printed_scores(number: int = 3) -> pandas.DataFrame:
@@ -481,37 +354,6 @@ def choices_table(found: study.Run, spread: pandas.DataFrame) -> pandas.DataFram
     )
 
 
-def selection_spread(spread: pandas.DataFrame, scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how far vlrs and vlbs move with the selection's seed, beside half their interval."""
-    keys, asked = ["statistic", "model"], "test == 'overall' and statistic != 'ivlas'"
-    kept = spread.query(asked).sort_values("statistic", ascending=False, kind="stable")
-    kept = kept.groupby(keys, sort=False)["value"]
-    found = kept.agg(["min", "max", "std", "count"])
-    wide = scores.query(asked).set_index(keys)
-    found["half an interval's width"] = (wide["high"] - wide["low"]).reindex(found.index) / 2
-    names = {"statistic": "score", "min": "lowest", "max": "highest"}
-    return found.reset_index().rename(columns=names | {"std": "spread", "count": "selections"})
-
-
-def spread_sentence(table: pandas.DataFrame) -> str:
-    """Return how far the choice of images alone moves the scores, from :func:`selection_spread`."""
-    parts = [_moved(name, table[table["score"] == name]) for name in ("vlrs", "vlbs")]
-    return f"How far does the random selection of images move a score? {' '.join(parts)}"
-
-
-def _moved(name: str, rows: pandas.DataFrame) -> str:
-    apart = rows["highest"] - rows["lowest"]
-    most, half = apart.idxmax(), "half an interval's width"
-    wider = int((apart > rows[half]).sum())
-    where = f" ({rows.loc[most, 'model']})" if apart.max() else ""
-    return (
-        f"Over {rows['selections'].max()} selections {name} moves by {apart.median():.1f} points "
-        f"in the median model, and at most by {apart.max():.1f}{where}; half the width of an "
-        f"interval is {rows[half].median():.1f} points in the median, and {wider} of {len(rows)} "
-        "models move by more than half of their own interval."
-    )
-
-
 # lmss and vlss
 
 
@@ -574,10 +416,11 @@ def shift_table(summary: pandas.DataFrame) -> pandas.DataFrame:
                 "images": SHOWN_SUBSETS[level],
                 MEAN_AND_SHARE[0]: shift_cell(mean),
                 MEAN_AND_SHARE[1]: "–" if not mean["n"] else score_cell(share),
+                "interval of the share": share["method"] if mean["n"] else "–",
                 "n": int(mean["n"]),
             }
         )
-    names = ["model", "dose", "score", "images", *MEAN_AND_SHARE, "n"]
+    names = ["model", "dose", "score", "images", *MEAN_AND_SHARE, "interval of the share", "n"]
     table = pandas.DataFrame(rows, columns=names)
     if table["dose"].isna().all():
         return table.drop(columns="dose")
@@ -605,9 +448,11 @@ def _ends(groups) -> list[tuple[str, float, float]]:
 
 
 def shift_cell(row: pandas.Series) -> str:
-    """Return a mean shift with its interval."""
+    """Return a mean shift with its interval; that of one triplet has none."""
     if not row["n"]:
         return "–"
+    if pandas.isna(row["low"]):
+        return signed(row["value"])
     return f"{signed(row['value'])} ({interval_text(row['low'], row['high'])})"
 
 

@@ -79,6 +79,9 @@ SHIFTS += ["vlss", "scale"]
 """Columns of :func:`shifts`."""
 
 RESAMPLES = 400
+FEW = 20
+"""Triplets below which a bootstrap of a share is too narrow; see :func:`shift_scores`."""
+
 SHARD = 64
 """Images a shard of the store: what a kill may lose."""
 
@@ -808,10 +811,16 @@ def shift_scores(
     Returns
     -------
     pandas.DataFrame
-        One row a way, score, subset and statistic (``mean``, ``median``, ``% positive``): *model*,
-        *test* (lmss or vlss), *level* (the subset; ``gendered`` and ``chosen`` only where
-        they differ from the paper's), *statistic*, *value*, *low*, *high*, *n*. NaN where the
+        One row a way, score, subset and statistic (``mean``, ``% positive``): *model*, *test* (lmss
+        or vlss), *level* (the subset; ``gendered`` and ``chosen`` only where they differ from the
+        paper's), *statistic*, *value*, *low*, *high*, *n*, *method* of the interval. NaN where the
         subset is empty.
+
+    Notes
+    -----
+    A share of fewer than :data:`FEW` triplets, or one that is the same in all of them, has the
+    interval of Clopper and Pearson, of the share rounded to whole triplets: a bootstrap of few is
+    too narrow, and of equal ones it has no width. The mean of one triplet has no interval.
     """
     kept = table if category is None else table[table["category"] == category]
     columns = kept[["anti", "chosen", "balanced", "strict"]].to_numpy(dtype=bool)
@@ -828,9 +837,22 @@ def shift_scores(
         of_model = part[(part["model"] == label) & part[name].notna()]
         for statistic, values in _summaries(of_model[name]).items():
             bounds = mean_interval(values, of_model["triplet"], n_resamples, seed)
+            bounds = _few(statistic, bounds, of_model["triplet"].nunique())
             rows.append((label, name, subset, statistic, *bounds, len(of_model)))
-    names = ["model", "test", "level", "statistic", "value", "low", "high", "n"]
+    names = ["model", "test", "level", "statistic", "value", "low", "high", "method", "n"]
     return pandas.DataFrame(rows, columns=names)
+
+
+def _few(statistic: str, bounds: tuple[float, float, float], n: int) -> tuple:
+    """Return value, ends and method of an interval, one for few triplets where there are few."""
+    value, low, high = bounds
+    share = statistic == "% positive"
+    if n and share and (n < FEW or low == high):
+        exact = inference.proportion_interval(round(value * n / 100), n)
+        return value, 100 * exact.low, 100 * exact.high, "Clopper-Pearson over triplets"
+    if n < 2:
+        return value, np.nan, np.nan, "no interval"
+    return *bounds, "bootstrap of triplets"
 
 
 def _summaries(values: pandas.Series) -> dict[str, np.ndarray]:
