@@ -22,7 +22,13 @@ from biaslib.inference._sampling import (
     drawn_partitions,
 )
 from biaslib.inference._tail import count_listed
-from biaslib.metrics.inputs import in_scale, real_numbers, require_draws, require_finite
+from biaslib.metrics.inputs import (
+    in_scale,
+    real_numbers,
+    require_draws,
+    require_finite,
+    require_labelled,
+)
 
 ALTERNATIVES = ("greater", "less", "two-sided")
 METHODS = (
@@ -93,7 +99,8 @@ class PermutationResult:
     def undecided(self) -> tuple[float, ...]:
         """Return which of the levels .05, .01 and .001 lie between ``low`` and ``high``.
 
-        Of such a level the bounds do not tell whether p is below it.
+        Of such a level the bounds do not tell whether p is below it; ``p_value`` is then no more
+        than a number between them.
 
         >>> PermutationResult(0.1, 0.04, 0.2, "lattice", 10, None, 1.0, "proven bound").undecided
         (0.05,)
@@ -405,7 +412,9 @@ def _units(scores, clusters, name):
         )
     if clusters is None:
         return values
-    labels = np.asarray(list(clusters))
+    clusters = list(clusters)
+    require_labelled(clusters, f"the clusters of {name}")
+    labels = np.asarray(clusters)
     if labels.shape != values.shape:
         raise ValueError(
             f"the target set {name} has {values.size} scores and {labels.size} cluster labels; "
