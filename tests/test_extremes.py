@@ -65,10 +65,55 @@ def test_effects_and_cosines_have_no_unit(scale):
     assert many[0] == many[1]
 
 
+@pytest.mark.parametrize("scale", SCALES)
+def test_intervals_and_measures_of_captions_have_no_unit(scale):
+    rng = np.random.default_rng(4)
+    cosines = rng.uniform(-1, 1, (8, 12))
+    groups = np.arange(12)[:, None] < 5
+
+    def measured(by):
+        units = range(4), range(4), range(6), range(6)
+        tables = by * cosines[:, :6], by * cosines[:, 6:]
+        effect = inference.bootstrap_effect_size(*tables, *units, n_resamples=50, rng=0)
+        found = inference.bootstrap_c_asc(by * cosines, groups, n_resamples=20, rng=0)
+        null = inference.random_attribute_null(by * cosines[:4], by * cosines[4:], 3, 3, 30, rng=0)
+        return [
+            np.array([effect.low, effect.high]),
+            caption_association.c_asc(by * cosines, groups),
+            found.low,
+            null.effect_sizes,
+        ]
+
+    for one, other in zip(measured(1.0), measured(scale), strict=True):
+        assert np.isfinite(one).all()
+        np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
+
+
 def test_one_huge_score_does_not_make_the_others_tie():
     x, y = [10**10, 2, 3, 4, 2.5, 3.5], [1, 0.5, 1.5, 0, 0.2, 0.3]
     found = inference.permutation_test(x, y)
     assert found.p_value == found.low == found.high == brute(x, y) == 1 / 924
+
+
+def test_near_ties_of_the_studentised_test_are_between_the_bounds():
+    """With whole fractions one relabelling of 924 reaches the observed T, itself."""
+    x, y = [1e10, 2, 3, 4, 2.5, 3.5], [1, 0.5, 1.5, 0, 0.2, 0.3]
+    found = inference.studentised_test(x, y)
+    assert found.low == 1 / 924
+    assert (found.high, found.interval) == (found.p_value, "proven bound")
+    assert found.p_value > 0.1
+    assert found.undecided == (0.05, 0.01)
+    drawn = inference.studentised_test(x, y, n_resamples=500, rng=0)
+    assert drawn.low <= found.low <= found.high <= drawn.high
+
+
+def test_the_studentised_statistic_keeps_its_digits_where_sets_are_narrow_and_far_apart():
+    noise = np.array([0.3, -1.2, 0.5, 0.9, -0.4])
+    x, y = 1 + 3e-7 * noise, 3e-7 * noise[::-1]
+    found = inference.studentised_test(x, y)
+    expected = (x.mean() - y.mean()) / np.sqrt((x.var(ddof=1) + y.var(ddof=1)) / 5)
+    assert found.statistic == pytest.approx(expected, rel=1e-6)
+    assert found.p_value == 1 / 252
 
 
 def test_sums_that_nearly_tie_are_between_the_bounds():
@@ -105,6 +150,76 @@ def test_what_is_not_defined_has_no_place_among_random_effects():
     for value in (np.nan, np.inf):
         with pytest.raises(ValueError, match="no place among random ones"):
             null.p_value(value)
+
+
+def test_a_null_that_is_not_defined_throughout_places_nothing():
+    null = inference.RandomAttributeNull(None, None, np.array([0.3, np.nan, 1.2]))
+    with pytest.raises(ValueError, match="no place among random ones"):
+        null.p_value(0.5)
+
+
+@pytest.mark.parametrize("last_digit", [False, True])
+def test_random_attributes_that_are_alike_leave_rounding_and_no_effect(last_digit):
+    column = np.random.default_rng(0).uniform(-1, 1, (8, 1))
+    pool = np.repeat(column, 6, axis=1)
+    if last_digit:
+        pool[:, 1:] = np.nextafter(pool[:, 1:], 2)
+    with pytest.raises(ValueError, match="pair 0 of random sets gives all targets the same score"):
+        inference.random_attribute_null(pool[:4], pool[4:], 3, 3, n_sets=20, rng=0)
+
+
+@pytest.mark.parametrize(("n_a", "n_b", "n_sets"), [(0, 1, 5), (1, 0, 5), (1, 1, 0), (1, 1, -3)])
+def test_no_random_sets_are_no_null(n_a, n_b, n_sets):
+    cosines = np.random.default_rng(0).uniform(-1, 1, (4, 6))
+    with pytest.raises(ValueError, match="nothing to draw"):
+        inference.random_attribute_null(cosines[:2], cosines[2:], n_a, n_b, n_sets)
+
+
+def test_what_is_not_defined_for_the_data_has_no_interval():
+    def not_of_all(weights):
+        return np.where((weights == 1).all(axis=0), np.nan, weights[0])
+
+    for method in ("percentile", "bca", "auto"):
+        with pytest.raises(ValueError, match="not defined for the data"):
+            inference.bootstrap(not_of_all, [4], method, rng=0)
+    table = inference.bootstrap(
+        lambda weights: np.stack([not_of_all(weights), weights[0]], axis=1), [4], rng=0
+    )
+    assert np.isnan([table.low[0], table.high[0]]).all()
+    assert (table.low[1], table.high[1]) == (0.0, 3.0)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, ""])
+def test_a_row_without_a_label_is_no_unit(missing):
+    cosines = np.random.default_rng(0).uniform(-1, 1, (4, 2))
+    labels = ["a", missing] if isinstance(missing, str | None) else [1.0, missing]
+    with pytest.raises(ValueError, match="row 1 of the units of X has no label"):
+        inference.bootstrap_effect_size(cosines, cosines, labels, "cd", "ef", "gh")
+    with pytest.raises(ValueError, match="row 1 of the clusters of X has no label"):
+        inference.permutation_test([1.0, 2.0], [0.0], clusters_x=labels)
+    with pytest.raises(ValueError, match="row 1 of people has no label"):
+        inference.bootstrap_c_asc([[0.1, 0.2]], [[True], [False]], people=labels)
+
+
+@pytest.mark.parametrize("r", [1.0, -1.0])
+def test_a_correlation_of_1_is_not_known_for_certain(r):
+    low, high = inference.rank_correlation_interval(r, 7)
+    assert max(low, high, key=abs) == r
+    assert min(low, high, key=abs) == pytest.approx(0.7592 * r, abs=1e-4)
+    inner = [min(inference.rank_correlation_interval(r, n), key=abs) * r for n in (5, 9, 40)]
+    assert inner == sorted(inner)
+    assert inner[-1] < 1
+    assert np.isnan(inference.rank_correlation_interval(r, 4)).all()
+    assert np.isnan(inference.rank_correlation_interval(np.nan, 9)).all()
+
+
+@pytest.mark.parametrize(
+    ("tests", "message"),
+    [((1.1, 9), "beyond 1"), ((0.5, 9, 1.0), "confidence is 1.0")],
+)
+def test_what_is_no_correlation_has_no_interval(tests, message):
+    with pytest.raises(ValueError, match=message):
+        inference.rank_correlation_interval(*tests)
 
 
 @pytest.mark.parametrize(
@@ -296,6 +411,19 @@ def test_measures_of_captions_refuse_what_only_looks_like_numbers():
         lambda: masked_lm.pretraining_shift(masked[0], np.log([0.1, 0.2, 0.3])),
     ):
         with pytest.raises(ValueError, match="masked entries"):
+            ask()
+
+
+def test_corrections_and_intervals_refuse_what_only_looks_like_numbers():
+    masked = np.ma.array([[0.1, 0.2, 0.3]], mask=[[0, 1, 0]])
+    for ask in (
+        lambda: inference.adjust(masked[0]),
+        lambda: inference.adjust_table(masked),
+        lambda: inference.adjust(["0.1", "0.2"]),
+        lambda: inference.bootstrap_c_asc(masked, [[True], [False], [True]], n_resamples=5),
+        lambda: inference.bootstrap_c_asc([["1", "2"]], [[True], [False]], n_resamples=5),
+    ):
+        with pytest.raises(ValueError, match=r"masked entries|real numbers"):
             ask()
 
 

@@ -302,3 +302,16 @@ def test_only_probabilities_are_adjusted(p):
 def test_unknown_correction():
     with pytest.raises(ValueError, match="holm"):
         inference.adjust([0.5], "bonferroni")
+
+
+def test_fishers_intervals_of_rank_correlations_hold_their_level():
+    """Of normal pairs with Pearson's .6, whose rank correlation is 6 asin(.3) / pi."""
+    rng, n = np.random.default_rng(3), 20
+    true = 6 * np.arcsin(0.3) / np.pi
+    x = rng.standard_normal((2_000, n))
+    y = 0.6 * x + 0.8 * rng.standard_normal((2_000, n))
+    ranks = (stats.rankdata(each, axis=1) - (n + 1) / 2 for each in (x, y))
+    r = np.prod(list(ranks), axis=0).sum(axis=1) / (n * (n**2 - 1) / 12)
+    bounds = np.array([inference.rank_correlation_interval(each, n) for each in r])
+    held = ((bounds[:, 0] <= true) & (true <= bounds[:, 1])).mean()
+    assert held == pytest.approx(0.95, abs=0.02)

@@ -649,6 +649,48 @@ def test_levels_that_the_bounds_do_not_decide_are_named():
     assert undecided(0.05, 0.05) == ()
 
 
+# Scores in two clumps
+
+
+def near_binary(n_x, n_y, jitter, seed):
+    """Return scores near 0 and 1, of which one lattice for all would have to be too fine."""
+    rng = np.random.default_rng(seed)
+    return [
+        (rng.random(n) < share) + jitter * rng.standard_normal(n)
+        for n, share in ((n_x, 0.5), (n_y, 0.3))
+    ]
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less"])
+@pytest.mark.parametrize("jitter", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize(("n_x", "n_y"), [(4, 9), (11, 8), (14, 3)])
+def test_two_clumps_enclose_what_enumeration_counts(n_x, n_y, jitter, alternative, monkeypatch):
+    tests = [near_binary(n_x, n_y, jitter, seed) for seed in range(4)]
+    counted = [inference.permutation_test(*each, "enumeration", alternative) for each in tests]
+    monkeypatch.setattr(_permutation, "EASY_HALF_SUMS", 0)
+    monkeypatch.setitem(_permutation._AUTOMATIC, "auto", _permutation._of_two_clumps)
+    for test, exact in zip(tests, counted, strict=True):
+        found = inference.permutation_test(*test, alternative=alternative)
+        assert found.interval == "proven bound"
+        assert found.low <= exact.p_value * (1 + 1e-8)
+        assert found.high >= exact.p_value * (1 - 1e-8)
+        assert found.high - found.low <= 0.02 * exact.p_value + 2 / exact.n_partitions
+
+
+@pytest.mark.parametrize("jitter", [1e-3, 1e-6])
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_near_binary_scores_of_unequal_sets_are_decided_at_the_usual_levels(seed, jitter):
+    """300 against 8, where bounds of one lattice reach from .02 to .11; and a sampled p-value."""
+    x, y = near_binary(300, 8, jitter, seed)
+    found = inference.permutation_test(x, y)
+    assert (found.method, found.interval, found.undecided) == ("lattice", "proven bound", ())
+    assert found.high - found.low <= 0.02 * found.p_value
+    sampled = inference.permutation_test(x, y, "sampled", n_resamples=20_000, rng=0)
+    hits = round(sampled.p_value * 20_000) - 1
+    interval = stats.binomtest(hits, 19_999).proportion_ci(0.9999, method="exact")
+    assert interval.low <= found.p_value <= interval.high
+
+
 # The studentised test
 
 

@@ -146,6 +146,17 @@ def test_models_that_trade_off_the_other_way_round():
         assert {ask(n, of).answer for n in (6, 18, 21)} == {expected}
 
 
+def test_a_correlation_of_exactly_1_has_no_interval_and_is_not_said_to_be_clear():
+    table = with_scores("vlrs", dict(zip(MODELS, range(70, 76), strict=True)), "overall")
+    rows = table.tables["zhou2022_scores"]
+    rising = (rows["metric"] == "vlbs") & (rows["category"] == "overall")
+    vlbs = rows["model"].map(dict(zip(MODELS, range(20, 26), strict=True)))
+    rows["value"] = rows["value"].mask(rising & vlbs.notna(), vlbs)
+    found = ask(6, table)
+    assert "Pearson 1.00 [no interval], Spearman 1.00" in found.told
+    assert found.answer == IN_PART
+
+
 def test_no_correlation_of_models_that_are_all_the_same():
     with pytest.raises(NoEvidenceError, match="no correlation"):
         ask(6, with_scores("vlbs", 30.0))

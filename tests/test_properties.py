@@ -135,6 +135,9 @@ EVIDENCE = {
         inference.n_partitions: "test_perfect_separation_has_the_smallest_p",
         inference.permutation_histogram: "test_the_histogram_is_that_of_all_relabellings",
         inference.permutation_test: "test_enumeration_is_exact_ties_included",
+        inference.rank_correlation_interval: (
+            "test_fishers_intervals_of_rank_correlations_hold_their_level"
+        ),
         inference.relabelled_differences: (
             "test_relabelled_differences_have_the_moments_of_the_null"
         ),
@@ -950,6 +953,20 @@ def test_intervals_of_proportions_mirror_and_widen_and_rise(n, share, level):
         more = inference.proportion_interval(k + 1, n, level)
         assert more.low >= found.low
         assert more.high >= found.high
+
+
+@property_of(
+    inference.rank_correlation_interval,
+    r=st.floats(-1, 1),
+    n=st.integers(5, 200),
+    level=st.floats(0.5, 0.98),
+)
+def test_intervals_of_rank_correlations_mirror_and_widen(r, n, level):
+    low, high = inference.rank_correlation_interval(r, n, level)
+    assert inference.rank_correlation_interval(-r, n, level) == pytest.approx((-high, -low))
+    wider = inference.rank_correlation_interval(r, n, level + 0.01)
+    assert wider[0] <= low <= r <= high <= wider[1]
+    assert -1 <= low < high <= 1
 
 
 @property_of(inference.adjust, inference.adjust_table, p=p_values, seed=seeds)

@@ -7,6 +7,7 @@ from biaslib.inference._caption_bootstrap import (
     bootstrap_c_asc,
     bootstrap_top_k,
 )
+from biaslib.inference._correlation import rank_correlation_interval
 from biaslib.inference._exchange import exchange_test, grounded_permutation_test
 from biaslib.inference._null_histogram import exchange_histogram, permutation_histogram
 from biaslib.inference._permutation import (
@@ -57,6 +58,7 @@ __all__ = [
     "power",
     "proportion_interval",
     "random_attribute_null",
+    "rank_correlation_interval",
     "relabelled_differences",
     "sign_flip_test",
     "studentised_test",

@@ -4,6 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from biaslib.metrics.inputs import real_numbers
+
 METHODS = ("bh", "by", "holm")
 
 
@@ -35,14 +37,14 @@ def adjust(p_values: ArrayLike, method: str = "bh") -> np.ndarray:
     Raises
     ------
     ValueError
-        If a p-value is outside [0, 1] or NaN, or the method is unknown.
+        If a p-value is outside [0, 1], NaN, masked or no number, or the method is unknown.
 
     Examples
     --------
     >>> adjust([0.01, 0.04, 0.03], method="holm")
     array([0.03, 0.06, 0.06])
     """
-    p = np.asarray(p_values, dtype=float)
+    p = real_numbers(p_values, "p-values")
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
         raise ValueError("p-values must be a list of numbers between 0 and 1")
     if method not in METHODS:

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from biaslib.metrics.inputs import real_numbers, require_ddof, require_finite
+from biaslib.metrics.inputs import (
+    in_scale,
+    real_numbers,
+    require_ddof,
+    require_finite,
+    require_labelled,
+)
 
 METHODS = ("percentile", "bca", "auto")
 
@@ -25,7 +31,8 @@ class Interval:
         The statistic of the data themselves: a number or an array, and so are ``low``, ``high``
         and ``n_defined``.
     low, high
-        Bounds of the interval; NaN in a table where no resample defines the statistic.
+        Bounds of the interval; NaN in a table where the data, or all resamples, leave the statistic
+        undefined.
     n_defined
         In how many resamples the statistic is defined.
     confidence
@@ -108,8 +115,9 @@ def bootstrap(
     ------
     ValueError
         If the method is unknown, a sample is empty, there are no resamples, the confidence is not
-        between 0 and 1, or a statistic that is one number is never defined; and for ``"bca"`` of a
-        table, or where leaving out one unit leaves the statistic undefined.
+        between 0 and 1, or a statistic that is one number is not defined for the data or in any
+        resample; and for ``"bca"`` of a table, or where leaving out one unit leaves the statistic
+        undefined.
 
     Examples
     --------
@@ -133,6 +141,8 @@ def bootstrap(
     n_defined = np.isfinite(values).sum(axis=0)
     if values.ndim == 1 and n_defined == 0:
         raise ValueError("the statistic is not defined in any resample")
+    if values.ndim == 1 and not np.isfinite(estimate):
+        raise ValueError("the statistic is not defined for the data: there is nothing to bound")
     tail = (1.0 - confidence) / 2.0
     levels = np.array([tail, 1.0 - tail])
     if method == "auto":
@@ -141,7 +151,7 @@ def bootstrap(
         method = "bca" if all(np.isfinite(each).all() for each in left_out) else "percentile"
     if method == "bca":
         levels = _bca_levels(statistic, n_units, estimate, values, levels)
-    low, high = _quantiles(values, levels)
+    low, high = np.where(np.isfinite(estimate), _quantiles(values, levels), np.nan)
     summary = (estimate, low, high, n_defined)
     if values.ndim == 1:
         summary = (each.item() for each in summary)
@@ -207,10 +217,14 @@ def bootstrap_effect_size(
     first, second = real_numbers(cosines_a, "cosines"), real_numbers(cosines_b, "cosines")
     require_finite("cosine", first, second)
     units = [list(each) for each in (x_units, y_units, a_units, b_units)]
+    for name, labels in zip("XYAB", units, strict=True):
+        require_labelled(labels, f"the units of {name}")
     if len(first) != len(units[0]) + len(units[1]) or len(first) != len(second):
         raise ValueError("cosines need one row for every target, those of X before those of Y")
     if first.shape[1] != len(units[2]) or second.shape[1] != len(units[3]):
         raise ValueError("cosines need one column for every attribute")
+    both, _ = in_scale(np.concatenate([first, second], axis=1))
+    first, second = both[:, : first.shape[1]], both[:, first.shape[1] :]
     owners = [np.unique(np.asarray(each), return_inverse=True)[1] for each in units]
 
     def statistic(*weights):

@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 from biaslib.inference._adjust import adjust
 from biaslib.inference._bootstrap import Interval, bootstrap
 from biaslib.metrics import caption_association
+from biaslib.metrics.inputs import in_scale, real_numbers, require_labelled
 
 STATISTICS = ("share", "ratio", "entropy")
 _RESAMPLES_AT_ONCE = 50
@@ -66,10 +67,9 @@ def bootstrap_c_asc(
     >>> bool(interval.low[0, 0] < 1.42 < interval.high[0, 0])
     True
     """
-    scores = np.asarray(similarities, dtype=np.float64)
-    members = np.asarray(groups)
+    scores, members = real_numbers(similarities, "similarities"), np.asarray(groups)
     caption_association.c_asc(scores, members, ddof)
-    members = members.astype(bool)
+    scores, members = in_scale(scores, axis=1)[0], members.astype(bool)
     person = _persons(people, len(members))
     patterns, blocks, images = _cells(scores - scores.mean(axis=1, keepdims=True), members)
 
@@ -195,7 +195,7 @@ def adjust_table(p_values: ArrayLike, method: str = "bh") -> np.ndarray:
     array([[0.04, 0.09],
            [0.09, 1.  ]])
     """
-    table = np.asarray(p_values, dtype=float)
+    table = real_numbers(p_values, "p-values")
     return adjust(table.ravel(), method).reshape(table.shape)
 
 
@@ -265,6 +265,8 @@ def _statistic(counts, members, weights: np.ndarray, k: int, statistic: str) -> 
 def _persons(people: ArrayLike | None, n: int) -> np.ndarray:
     if people is None:
         return np.arange(n)
+    people = list(people)
+    require_labelled(people, "people")
     names = np.asarray(people)
     if names.shape != (n,):
         raise ValueError(f"people has shape {names.shape}; it must name one person for {n} images")

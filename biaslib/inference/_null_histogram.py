@@ -6,6 +6,7 @@ Scores are rounded to a fine step, and the distribution of their sums is built u
 import numpy as np
 from numpy.typing import ArrayLike
 
+from biaslib.inference._clumps import shares_of_sums
 from biaslib.inference._sign_sums import shares_of_heads
 from biaslib.metrics.grounded import GroundedResult
 from biaslib.metrics.inputs import real_numbers, require_finite
@@ -49,7 +50,7 @@ def permutation_histogram(x: ArrayLike, y: ArrayLike, edges: ArrayLike) -> np.nd
     pooled, size = np.concatenate([first, second]), len(first)
     least = pooled.min()
     step = size * max(np.ptp(pooled), np.finfo(float).tiny) / POINTS
-    shares = _shares_of_sums(np.rint((pooled - least) / step).astype(int), size)
+    shares = shares_of_sums(np.rint((pooled - least) / step).astype(int), size)
     sums = size * least + step * np.arange(len(shares))
     differences = sums / size - (pooled.sum() - sums) / len(second)
     return np.histogram(differences, edges, weights=shares)[0]
@@ -104,18 +105,6 @@ def _sound(x: ArrayLike, y: ArrayLike) -> list[np.ndarray]:
         raise ValueError(f"scores have the shapes {shapes}; give one list of at least one a set")
     require_finite("score", *sets)
     return sets
-
-
-def _shares_of_sums(places: np.ndarray, size: int) -> np.ndarray:
-    """Return the distribution of the sum of ``size`` of the places, whole numbers from 0."""
-    drawn = size / len(places)
-    shares = np.zeros((size + 1, size * places.max() + 1))
-    shares[0, 0] = 1.0
-    for place in places:
-        taken = drawn * shares[:-1, : shares.shape[1] - place]
-        shares *= 1.0 - drawn
-        shares[1:, place:] += taken
-    return shares[size] / shares[size].sum()
 
 
 def _shares_of_absolute_sums(values: np.ndarray, step: float) -> np.ndarray:

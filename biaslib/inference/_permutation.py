@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from biaslib.inference._clumps import two_clumps_tail
 from biaslib.inference._enumeration import count_by_halves, needs_more_sums
 from biaslib.inference._inversion import inverted_log_tail
 from biaslib.inference._lattice import common_step, lattice_tail
@@ -22,7 +23,13 @@ from biaslib.inference._sampling import (
     drawn_partitions,
 )
 from biaslib.inference._tail import count_listed
-from biaslib.metrics.inputs import in_scale, real_numbers, require_draws, require_finite
+from biaslib.metrics.inputs import (
+    in_scale,
+    real_numbers,
+    require_draws,
+    require_finite,
+    require_labelled,
+)
 
 ALTERNATIVES = ("greater", "less", "two-sided")
 METHODS = (
@@ -60,6 +67,8 @@ LEAST = 5e-324
 # lattice is made for, unless less is asked for.
 TRUSTED = 0.003
 LATTICE_WIDTH = 0.008
+# Relative distance of the bounds of scores in two clumps up to which nothing else is tried.
+CLOSE = 0.02
 
 
 @dataclass(frozen=True)
@@ -93,7 +102,8 @@ class PermutationResult:
     def undecided(self) -> tuple[float, ...]:
         """Return which of the levels .05, .01 and .001 lie between ``low`` and ``high``.
 
-        Of such a level the bounds do not tell whether p is below it.
+        Of such a level the bounds do not tell whether p is below it; ``p_value`` is then no more
+        than a number between them.
 
         >>> PermutationResult(0.1, 0.04, 0.2, "lattice", 10, None, 1.0, "proven bound").undecided
         (0.05,)
@@ -220,7 +230,8 @@ def permutation_test(
             few different values, by how many of each are chosen; ``"lattice"`` where it is exact;
             ``"tail"`` where it holds few partitions; ``"saddlepoint"`` if the integral confirms it
             within 0.3% and is itself trusted that far; ``"inversion"`` if its error is estimated
-            to be at most ``accuracy``; else ``"tail"`` or ``"lattice"``.
+            to be at most ``accuracy``; else ``"tail"`` or ``"lattice"``, for scores in two clumps
+            one for each.
     alternative
         ``"greater"`` (X nearer to A, the papers' choice), ``"less"`` or ``"two-sided"`` (the
         absolute difference of means).
@@ -405,7 +416,9 @@ def _units(scores, clusters, name):
         )
     if clusters is None:
         return values
-    labels = np.asarray(list(clusters))
+    clusters = list(clusters)
+    require_labelled(clusters, f"the clusters of {name}")
+    labels = np.asarray(clusters)
     if labels.shape != values.shape:
         raise ValueError(
             f"the target set {name} has {values.size} scores and {labels.size} cluster labels; "
@@ -644,6 +657,16 @@ def _on_lattice(question: _Question, step: float | None = None) -> _Answer | Non
     return _Answer(p, low, max(tail.high, p), "lattice", interval)
 
 
+def _of_two_clumps(question: _Question) -> _Answer | None:
+    bounds = two_clumps_tail(question.scores, question.size, *question.thresholds)
+    if bounds is None:
+        return None
+    # The observed partition itself is one of them.
+    least = 0.0 if question.strict else math.exp(-question.log_n_partitions)
+    low, high = (max(each, least) for each in bounds)
+    return _Answer(math.sqrt(low * high), low, high, "lattice", "proven bound")
+
+
 def _smooth(question: _Question) -> tuple[float, float, float]:
     """Return the p-values of saddlepoint and integral, and the integral's relative error.
 
@@ -708,7 +731,12 @@ def _automatic(question: _Question) -> _Answer | None:
         return answer
     if not _needs(question, HARD_HALF_SUMS):
         return _enumerated(question)
-    return _on_lattice(question) or _by_inversion(question)
+    clumps = _of_two_clumps(question)
+    if clumps and clumps.high - clumps.low <= CLOSE * clumps.p_value:
+        return clumps
+    found = [each for each in (clumps, _on_lattice(question)) if each]
+    narrowest = min(found, key=lambda each: each.high - each.low, default=None)
+    return narrowest or _by_inversion(question)
 
 
 _AUTOMATIC = {

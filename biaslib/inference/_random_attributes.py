@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from biaslib.inference._proportions import proportion_interval
-from biaslib.metrics.association import effect_size_of_scores
+from biaslib.metrics.association import ROUNDING, effect_size_of_scores
 from biaslib.metrics.inputs import real_numbers, require_finite
 
 
@@ -40,9 +40,10 @@ class RandomAttributeNull:
         Raises
         ------
         ValueError
-            If the effect size is not a finite number: what is not defined has no place.
+            If the effect size, or one of the random ones, is not a finite number: what is not
+            defined has no place.
         """
-        if not np.isfinite(observed):
+        if not (np.isfinite(observed) and np.isfinite(self.effect_sizes).all()):
             raise ValueError(f"the effect size is {observed}: it has no place among random ones")
         n = self.effect_sizes.size
         larger = int((np.abs(self.effect_sizes) >= abs(observed) - 1e-12).sum())
@@ -109,7 +110,8 @@ def random_attribute_null(
     ------
     ValueError
         If a cosine is not finite, the pool is smaller than two sets, a position is no whole number,
-        lies outside the pool or stands twice in one pair of sets, or the shapes differ.
+        lies outside the pool or stands twice in one pair of sets, the shapes differ, nothing would
+        be drawn, or a pair of sets gives all targets the same score.
 
     Examples
     --------
@@ -122,11 +124,14 @@ def random_attribute_null(
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ValueError(f"cosines of shapes {x.shape} and {y.shape} are not with the same pool")
     require_finite("cosine", x, y)
+    if min(n_a, n_b) < 1 or (draws is None and n_sets < 1):
+        raise ValueError(f"{n_sets} pairs of {n_a} and {n_b} words: there is nothing to draw")
     m, rng = x.shape[1], np.random.default_rng(rng)
     if draws is None:
         draws = _uniform_draws(m, n_a + n_b, n_sets, rng)
     drawn = _checked(np.asarray(draws), n_a + n_b, m)
     scores = _combine(drawn, np.repeat([1.0 / n_a, -1.0 / n_b], [n_a, n_b]), np.concatenate([x, y]))
+    _require_spread(scores, max(np.abs(x).max(), np.abs(y).max()))
     scores *= rng.choice((-1.0, 1.0), (len(scores), 1))
     x_scores, y_scores = scores[:, : len(x)], scores[:, len(x) :]
     effect_sizes = effect_size_of_scores(x_scores, y_scores, ddof, require_equal=False)
@@ -151,6 +156,16 @@ def _checked(drawn: np.ndarray, n_words: int, m: int) -> np.ndarray:
     if twice.size:
         raise ValueError(f"draw {twice[0]} has a word twice; a pair of sets needs different words")
     return drawn
+
+
+def _require_spread(scores: np.ndarray, largest: float) -> None:
+    """Refuse sets whose scores differ by no more than the rounding of such cosines."""
+    flat = np.flatnonzero(np.ptp(scores, axis=1) <= ROUNDING * largest)
+    if flat.size:
+        raise ValueError(
+            f"pair {flat[0]} of random sets gives all targets the same score: its effect size is "
+            "not defined; take words out of the pool that stand in it twice"
+        )
 
 
 def _combine(drawn: np.ndarray, weights: np.ndarray, cosines: np.ndarray) -> np.ndarray:

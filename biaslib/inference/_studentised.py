@@ -15,7 +15,10 @@ from biaslib.inference._sampling import all_partitions, count_extreme, drawn_par
 from biaslib.metrics.inputs import in_scale, require_draws
 
 NEAR = 1e-9
-"""Relative difference up to which two statistics tie."""
+"""Relative difference up to which two statistics may tie."""
+
+TIED = 1e-12
+"""Relative difference that rounding alone leaves of two statistics."""
 
 
 def studentised_test(
@@ -39,7 +42,9 @@ def studentised_test(
 
     with variances divided by :math:`n - 1`, computed anew for every relabelling. It is exact if
     nothing tells X from Y, as the plain test is, and as sets grow it keeps its level wherever the
-    *means* are equal (Janssen 1997; Chung and Romano 2013).
+    *means* are equal (Janssen 1997; Chung and Romano 2013). Relabellings whose T lies below the
+    observed one by at most a billionth of it count towards p and ``high``; towards ``low`` count
+    only those that differ by no more than rounding.
 
     Parameters
     ----------
@@ -90,48 +95,45 @@ def studentised_test(
         if every
         else drawn_partitions(n, n_x, n_resamples - 1, np.random.default_rng(rng))
     )
-    tolerance = NEAR * max(1.0, abs(observed)) if np.isfinite(observed) else 0.0
-    count = sum(
-        int(
-            count_extreme(
-                _statistics(block, scores)[None, :],
-                np.array([observed]),
-                np.array([tolerance]),
-                alternative,
-            )[0]
-        )
-        for block in blocks
-    )
+    near, apart = _counts(blocks, scores, observed, alternative).tolist()
+    found = {"n_partitions": total, "statistic": float(observed)}
     if every:
-        p = count / total
+        p, low = near / total, max(apart, 1) / total
+        interval = INTERVALS[0] if p == low else INTERVALS[1]
         return PermutationResult(
-            p, p, p, "enumeration", total, total, float(observed), INTERVALS[0]
+            p, low, p, "enumeration", n_evaluated=total, interval=interval, **found
         )
-    bounds = proportion_interval(count, n_resamples - 1)
+    low, high = (proportion_interval(each, n_resamples - 1) for each in (apart, near))
+    p, n = (near + 1) / n_resamples, n_resamples
     return PermutationResult(
-        (count + 1) / n_resamples,
-        bounds.low,
-        bounds.high,
-        "sampled",
-        total,
-        n_resamples,
-        float(observed),
-        INTERVALS[3],
+        p, low.low, high.high, "sampled", n_evaluated=n, interval=INTERVALS[3], **found
     )
+
+
+def _counts(blocks, scores: np.ndarray, observed: float, alternative: str) -> np.ndarray:
+    """Count the partitions that reach the observed T, near ones taken for ties and not: (2,)."""
+    size = max(1.0, abs(observed)) if np.isfinite(observed) else 0.0
+    tolerances, observed = size * np.array([NEAR, TIED]), np.full(2, observed)
+    counts = np.zeros(2, dtype=int)
+    for block in blocks:
+        reached = np.tile(_statistics(block, scores), (2, 1))
+        counts += count_extreme(reached, observed, tolerances, alternative)
+    return counts
 
 
 def _statistics(partitions: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Return T of partitions, (n_partitions, n) of ones for X: (n_partitions,)."""
     in_x = np.asarray(partitions, dtype=float)
     # What rounding leaves of equal scores is no spread, and of equal means no difference.
-    power, largest = (scores**2).sum(), np.abs(scores).max()
+    largest = np.abs(scores).max()
+    rounding = scores.size * (8 * np.finfo(float).eps * largest) ** 2
     means, errors = [], []
     for chosen in (in_x, 1.0 - in_x):
         size = chosen[0].sum()
         mean = chosen @ scores / size
-        squares = chosen @ scores**2 - size * mean**2
+        squares = (chosen * (scores - mean[:, None]) ** 2).sum(axis=1)
         means.append(mean)
-        errors.append(np.where(squares > 1e-13 * power, squares, 0.0) / (size - 1) / size)
+        errors.append(np.where(squares > rounding, squares, 0.0) / (size - 1) / size)
     difference, error = means[0] - means[1], np.sqrt(errors[0] + errors[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.where(error > 0, difference / error, np.copysign(np.inf, difference))

@@ -324,8 +324,7 @@ def captions_correlate(evidence: Evidence) -> Finding:
     if women.nunique() == 1:
         raise NoEvidenceError("all occupations have the same C-ASC: there is no correlation")
     r, n = stats.spearmanr(captions, women).statistic, len(captions)
-    half = 1.96 * 1.03 / np.sqrt(n - 3)
-    low, high = (float(np.tanh(np.arctanh(np.clip(r, -0.999, 0.999)) + s)) for s in (-half, half))
+    low, high = inference.rank_correlation_interval(r, n)
     told = f"Rank correlation {r:.2f} [{low:.2f}, {high:.2f}] over {n} occupations"
     return Finding(answer([r > 0, low > 0]), told)
 

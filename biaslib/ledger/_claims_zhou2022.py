@@ -228,12 +228,15 @@ def gender_above_each(evidence: Evidence) -> Finding:
 
 
 def _correlations(rows: pandas.DataFrame) -> tuple[float, float, float, float]:
-    """Return Pearson's correlation of vlrs and vlbs, Fisher's interval, and Spearman's."""
+    """Return Pearson's correlation of vlrs and vlbs, Fisher's interval if any, and Spearman's."""
     pairs = rows["vlrs"].tolist(), rows["vlbs"].tolist()
     if not all(map(np.ptp, pairs)):
         raise NoEvidenceError("there is no correlation: all values of one score are the same")
-    found = stats.pearsonr(*pairs)
-    return found.statistic, *found.confidence_interval(), stats.spearmanr(*pairs).statistic
+    found, spearman = stats.pearsonr(*pairs), stats.spearmanr(*pairs).statistic
+    # The transform of a correlation of 1 is infinite.
+    exact = abs(found.statistic) > 1 - 1e-12
+    bounds = (np.nan, np.nan) if exact else found.confidence_interval()
+    return found.statistic, *bounds, spearman
 
 
 def go_together(evidence: Evidence, better_than_random: bool = False) -> Finding:
@@ -243,7 +246,8 @@ def go_together(evidence: Evidence, better_than_random: bool = False) -> Finding
     if len(rows) < 4:
         raise NoEvidenceError(f"{len(rows)} models are too few for a correlation's interval")
     pearson, low, high, spearman = _correlations(rows)
-    told = f"vlrs and vlbs of {len(rows)} models: Pearson {pearson:.2f} [{low:.2f}, {high:.2f}], "
+    bounds = "no interval" if np.isnan(low) else f"{low:.2f}, {high:.2f}"
+    told = f"vlrs and vlbs of {len(rows)} models: Pearson {pearson:.2f} [{bounds}], "
     return Finding(answer([pearson > 0, spearman > 0, low > 0]), f"{told}Spearman {spearman:.2f}.")
 
 

@@ -125,6 +125,8 @@ class Mean:
     high: float
 
     def __str__(self) -> str:
+        if self.low == self.high:
+            return f"{self.value:.3f} [no width]"
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
@@ -138,6 +140,8 @@ def mean_over(values: Sequence[float], units: Sequence[object]) -> Mean:
     --------
     >>> print(mean_over([1.0, 1.0, 3.0, 3.0], ["C3", "C3", "C6", "C6"]))
     2.000 [1.000, 3.000]
+    >>> print(mean_over([1.0, 1.0], ["C3", "C6"]))
+    1.000 [no width]
     """
     rows = pandas.DataFrame({"value": np.asarray(values, float), "unit": list(units)}).dropna()
     if rows.empty:

@@ -168,11 +168,11 @@ def c_asc(
     totals, spread, least = np.empty((3, len(table)))
     # A few words at a time: what is computed of them stays in the processor's cache.
     for rows in _slices(len(table), -(-table.size // _IN_CACHE)):
-        scores = table[rows].astype(np.float64)
+        scores, largest = _squarable(table[rows].astype(np.float64))
         centred = scores - scores.mean(axis=1, keepdims=True)
         sums[rows], totals[rows] = centred @ weights, centred.sum(axis=1)
         spread[rows] = np.sqrt((centred**2).sum(axis=1) / (len(members) - ddof))
-        least[rows] = 1e-12 * np.abs(scores).max(axis=1)
+        least[rows] = 1e-12 * largest
     _require_spread(spread, least, words)
     inside, outside = _two_means(sums, totals, members)
     return (inside - outside) / spread[:, None]
@@ -710,6 +710,18 @@ def _chunk_length(text_shape, n_groups: int, top_k: int, max_bytes: int) -> int:
             f"need at least {fixed + each}. Raise it, or audit fewer words at a time"
         )
     return int(min(_LONGEST_CHUNK, (max_bytes - fixed) // each))
+
+
+def _squarable(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows whose squares are neither infinite nor 0, and the largest size in each.
+
+    C-ASC has no unit: a row that is very large or very small is divided by a power of two.
+    """
+    largest = np.abs(scores).max(axis=1)
+    if ((largest > 1e-100) & (largest < 1e100)).all():
+        return scores, largest
+    scores, _ = in_scale(scores, axis=1)
+    return scores, np.abs(scores).max(axis=1)
 
 
 def _two_means(sums, totals, members):

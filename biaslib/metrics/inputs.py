@@ -127,7 +127,19 @@ def complete_labels(labels: Sequence, n: int, name: str) -> np.ndarray:
     values = list(labels)
     if len(values) != n:
         raise ValueError(f"{name} has {len(values)} labels; there are {n} images")
-    missing = [row for row, each in enumerate(values) if each is None or each != each or each == ""]
-    if missing:
-        raise ValueError(f"row {missing[0]} of {name} has no label")
+    require_labelled(values, name)
     return np.array([str(each) for each in values])
+
+
+def require_labelled(labels: Sequence, name: str) -> None:
+    """Refuse labels that are None, NaN or "": such rows are not one unit.
+
+    Examples
+    --------
+    >>> require_labelled(["a", None], "people")
+    Traceback (most recent call last):
+    ValueError: row 1 of people has no label
+    """
+    for row, each in enumerate(labels):
+        if each is None or each != each or (isinstance(each, str) and not each):
+            raise ValueError(f"row {row} of {name} has no label")

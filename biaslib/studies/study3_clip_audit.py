@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas
-from scipy import special, stats
+from scipy import stats
 
 from biaslib import inference, models, runtime, stimuli
 from biaslib.datasets import DataError, fairface
@@ -1019,10 +1019,7 @@ def chance_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, f
     [0.9, 0.04, 0.99]
     """
     r = float(stats.spearmanr(x, y).statistic)
-    if abs(r) >= 1 or len(x) < 5:
-        return r, np.nan, np.nan
-    half = special.ndtri(0.975) * 1.03 / np.sqrt(len(x) - 3)
-    return r, float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half))
+    return r, *inference.rank_correlation_interval(r, len(x))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

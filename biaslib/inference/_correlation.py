@@ -1,0 +1,54 @@
+"""Intervals of rank correlations."""
+
+import numpy as np
+from scipy import special
+
+
+def rank_correlation_interval(r: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    r"""Return an interval of Spearman's rank correlation by Fisher's transformation.
+
+    .. math:: \tanh\Bigl( \operatorname{artanh} r \pm
+              \frac{1.03 \, z_{(1 + \mathit{confidence}) / 2}}{\sqrt{n - 3}} \Bigr)
+
+    (Fieller, Hartley and Pearson 1957, of normal variables). The transform of a correlation of 1 is
+    infinite, and its interval would have no width. The bound towards 0 is then that of the next
+    correlation that n ranks without ties can have, :math:`1 - 12 / (n (n^2 - 1))`.
+
+    Parameters
+    ----------
+    r
+        Spearman's correlation.
+    n
+        Number of pairs.
+    confidence
+        Level of the interval.
+
+    Returns
+    -------
+    tuple of float
+        The bounds; NaN for fewer than five pairs, and where the correlation is not defined.
+
+    Raises
+    ------
+    ValueError
+        If the correlation is beyond 1 in size, or the confidence is not between 0 and 1.
+
+    Examples
+    --------
+    >>> [round(each, 2) for each in rank_correlation_interval(0.9, 5)]
+    [0.04, 0.99]
+    >>> [round(each, 2) for each in rank_correlation_interval(1.0, 7)]
+    [0.76, 1.0]
+    """
+    if abs(r) > 1 + 1e-12:
+        raise ValueError(f"a correlation of {r} is beyond 1")
+    if not 0 < confidence < 1:
+        raise ValueError(f"the confidence is {confidence}; it must lie between 0 and 1")
+    if n < 5 or np.isnan(r):
+        return np.nan, np.nan
+    half = 1.03 * special.ndtri((1 + confidence) / 2) / np.sqrt(n - 3)
+    next_to_one = 1 - 12 / (n * (n**2 - 1))
+    if abs(r) <= next_to_one:
+        return float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half))
+    inner = float(np.tanh(np.arctanh(next_to_one) - half))
+    return (inner, 1.0) if r > 0 else (-1.0, -inner)
