@@ -224,6 +224,32 @@ def test_wide_tables_on_a_phone_are_shaded_where_they_go_on(visit):
     assert all(shaded == wide and captioned for wide, shaded, captioned in frames)
 
 
+def test_wide_figures_on_a_phone_are_shaded_where_they_go_on(visit):
+    page, _ = visit("notebooks/study1_grounded", size=PHONE)
+    figures = page.evaluate(
+        """() => [...document.querySelectorAll('article figure:has(img)')].map(figure => [
+            figure.scrollWidth > figure.clientWidth + 1,
+            getComputedStyle(figure).backgroundImage.includes('gradient'),
+        ])"""
+    )
+    assert any(wide for wide, _ in figures)
+    assert all(shaded == wide for wide, shaded in figures)
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_captions_have_the_ink_and_the_weight_of_the_text(mode, visit):
+    page, _ = visit("notebooks/study1_grounded", mode)
+    looks = page.evaluate(
+        """() => [...document.querySelectorAll(':is(article figcaption, article caption)')]
+            .filter(caption => caption.checkVisibility())
+            .flatMap(caption => [caption, ...caption.querySelectorAll('p')])
+            .map(each => getComputedStyle(each))
+            .map(look => `${look.color} ${look.fontWeight}`)"""
+    )
+    body = page.evaluate("getComputedStyle(document.querySelector('article')).color")
+    assert set(looks) == {f"{body} 400"}
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_first_visit_follows_the_reader_s_system(scheme, browser, origin, site):
     page = browser.new_page(viewport=DESKTOP, color_scheme=scheme)
