@@ -12,6 +12,7 @@ from biaslib.report import (
     Check,
     Drawing,
     Panel,
+    counted,
     dots,
     interval_text,
     judge,
@@ -194,8 +195,8 @@ def verdict_sentence(verdict: pandas.DataFrame) -> str:
         f"The target, at opacity {worlds.TARGET_OPACITY:g}, is that for at least "
         f"{worlds.LEAST_MODELS} of the six models, scored as in the paper, the model reads the "
         f"picture, vlrs is at least {worlds.TARGET_VLRS:.0f}, and vlbs rises above its value at "
-        f"dose 0 by more than the noise floor. It holds for {len(reached)} models: **{met}**. "
-        f"They are: {good or 'none'}. "
+        f"dose 0 by more than the noise floor. It holds for {counted(len(reached), 'models')}: "
+        f"**{met}**. Met by: {good or 'none'}. "
         f"Missed by: {poor or 'none'}.{absent}"
     )
 
@@ -221,9 +222,10 @@ def interval_sentence(verdict: pandas.DataFrame) -> str:
     judged = rows[rows["reached"].eq(True)]
     sure = judged["low"] > judged["floor"]
     lost = ", ".join(map(tiny_name, judged.loc[~sure, "model"]))
+    left = f"{counted(sure.sum(), 'models')} {'remains' if sure.sum() == 1 else 'remain'}"
     return (
         f"This was judged on the estimate. If the lower end of the interval has to be above the "
-        f"noise floor too, {int(sure.sum())} models remain (not: {lost or 'none'})."
+        f"noise floor too, {left} (not: {lost or 'none'})."
     )
 
 
