@@ -38,6 +38,9 @@ CHAPTERS = {
     "zhou2022": "study4_captions",
 }
 
+CONTRACT = "numbers, lists and claims, each with what would count as keeping it"
+"""What contracts are, for readers who have not met the word."""
+
 
 def newest(records: Sequence[ledger.Record]) -> dict[str, ledger.Record]:
     """Return the newest record of each paper."""
@@ -196,17 +199,16 @@ def share_sentences(paper: str, records: Sequence[ledger.Record]) -> str:
     )
     found = newest(records).get(paper)
     contracts = table[table["verdict"] != ""]
+    n_run = f"{len(contracts):,} contracts ({CONTRACT})"
     if found is None:
         second = (
-            f"No run of it with the released models is recorded yet, so that none of its "
-            f"{len(contracts):,} contracts has been put to the test."
+            f"No run of it with the released models is recorded yet, so that none of its {n_run} "
+            "has been put to the test."
         )
     else:
         runs = contracts["verdict"].value_counts()
         parts = ", ".join(f"{int(runs.get(name, 0)):,} {name}" for name in ledger.VERDICTS)
-        second = (
-            f"A recorded run ({found.label}) says of its {len(contracts):,} contracts: {parts}."
-        )
+        second = f"A recorded run ({found.label}) says of its {n_run}: {parts}."
     kinds = told_kinds(table)
     n_open, settled = (int((kinds == f"{how} question").sum()) for how in ("open", "settled"))
     third = (
