@@ -105,6 +105,14 @@ def claim_table(found: study.Audit) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=[*columns, "p, corrected", "n"])
 
 
+def claim_counts(found: study.Audit) -> pandas.DataFrame:
+    """Return how many questions were asked and how many led to a claim, by part and level."""
+    asked = found.asked.assign(claimed=found.asked["p_holm"] < study.LEVEL)
+    counts = asked.groupby(["study", "part", "level"], sort=False)["claimed"].agg(["size", "sum"])
+    rows = counts.reset_index().set_axis(["study", "part", "of", "questions", "claims"], axis=1)
+    return rows.assign(study=rows["study"].map(STUDIES))
+
+
 def _p(p_value: float) -> str:
     return p_text(min(p_value, 1.0)).removeprefix("p ").removeprefix("= ")
 
