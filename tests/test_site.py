@@ -23,6 +23,7 @@ from bs4 import BeautifulSoup
 from jupyter_cache import get_cache
 from PIL import Image
 from support.browser import Visit, axe_violations, served
+from support.letters import smallest_letters
 
 from biaslib import ledger, runtime, stimuli
 from biaslib.report import ledger as contracts
@@ -550,6 +551,15 @@ def test_a_script_that_a_label_brought_along_does_not_run(browser, tmp_path):
 def test_images_have_alternative_text(name, site):
     silent = [str(image)[:160] for image in soup(name).find_all("img") if not image.get("alt")]
     assert silent == []
+
+
+@pytest.mark.parametrize("name", ["own_model", "planted_world", "published_numbers"])
+def test_letters_of_figures_have_eight_points_on_the_page(name, site):
+    images = article(f"notebooks/{name}").select("figure img[src$='.svg']")
+    pictures = [site / "notebooks" / unquote(each["src"]) for each in images]
+    assert pictures
+    small = {each.name: smallest_letters(each.read_text(encoding="utf-8")) for each in pictures}
+    assert {name: size for name, size in small.items() if size < 7.9} == {}
 
 
 @pytest.mark.parametrize("name", documents())

@@ -193,7 +193,7 @@ def example(given: study.Inputs):
         axis.axis("off")
         axis.set_title(row["category"], fontsize=10, color="0.1")
         text = "\n".join(_wrapped(row[name]) for name in study.CAPTIONS)
-        axis.text(0.5, -0.06, text, transform=axis.transAxes, ha="center", va="top", fontsize=7.5)
+        axis.text(0.5, -0.06, text, transform=axis.transAxes, ha="center", va="top", fontsize=8)
     return marked(figure, given.profile)
 
 

@@ -160,7 +160,7 @@ def visibility_figure(verdict: pandas.DataFrame):
         axis.set_title(name.replace(", ", ",\n"), fontsize=8)
     for axis in list(axes.flat)[len(names) :]:
         axis.axis("off")
-    axes[0, 0].legend(frameon=False, fontsize=7)
+    axes[0, 0].legend(frameon=False, fontsize=8)
     figure.supxlabel("opacity of the object", fontsize=10)
     figure.supylabel("vlbs, per cent", fontsize=10)
     return marked(figure)
@@ -398,7 +398,7 @@ def modality_figure(table: pandas.DataFrame):
             at = np.arange(len(PLACES)) + shift
             dots(axis, at, rows, colour, "oD"[test == "vlss"], test, upright=True)
         axis.axhline(0, color="0.5", linewidth=1)
-        axis.set_xticks(range(4), ["nothing", "both", "captions", "pictures"], fontsize=7.5)
+        axis.set_xticks(range(4), ["nothing", "both", "captions", "pictures"], fontsize=8)
         axis.set_title(name, fontsize=8.5)
     for axis in list(axes.flat)[len(names) :]:
         axis.axis("off")
