@@ -42,7 +42,7 @@ def test_the_template_has_every_section_in_order_and_lacks_all_of_them():
     assert headings == [each.heading for each in capstone.SECTIONS]
     assert found["section"].tolist() == [*headings, "All cells"]
     assert not found["complete"].any()
-    assert found["lacks"].iloc[:-1].str.contains("1 places in brackets").all()
+    assert found["lacks"].iloc[:-1].str.contains("1 place in brackets").all()
 
 
 def test_a_filled_template_is_complete(tmp_path):
@@ -87,10 +87,10 @@ def no_stamp(cells):
     ("change", "section", "lacks"),
     [
         (without_a_section, "What may not be said", "the section"),
-        (a_bracket_left, "The decision", "1 places in brackets to be filled in"),
+        (a_bracket_left, "The decision", "1 place in brackets to be filled in"),
         (too_short, "The decision", "words: 2 of at least 40"),
         (no_interval, "Results", "the word 'interval'"),
-        (not_run, "All cells", "1 cells were not run"),
+        (not_run, "All cells", "1 cell was not run"),
         (out_of_order, "All cells", "cells were run out of order: restart and run all"),
         (with_an_error, "All cells", "a cell ended in an error"),
         (no_stamp, "All cells", "the stamp in the last cell"),

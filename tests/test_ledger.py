@@ -410,12 +410,28 @@ def test_what_a_verdict_rests_on_stands_beside_the_number():
 def test_the_scoreboard_counts_every_contract_once():
     table = plots.standing()
     board = plots.scoreboard(table).set_index("paper").loc["all four"]
-    kinds = ["numbers", "lists", "claims", "open questions"]
+    questions = ["questions: open", "questions: settled"]
+    kinds = ["numbers", "lists", "claims", *questions]
     assert board[kinds].sum() == len(table) == len(ledger.contracts())
     answers = board[[name for name in board.index if name.startswith("claims: ")]]
     assert answers.sum() == board["claims"]
     runs = board[[name for name in board.index if name.startswith("run: ")]]
-    assert runs["run: not run"] == runs.sum() == len(table) - board["open questions"]
+    assert runs["run: not run"] == runs.sum() == len(table) - board[questions].sum()
+
+
+def test_questions_that_are_settled_are_counted_apart():
+    standings = published.errata()["standing"]
+    board = plots.scoreboard(plots.standing()).set_index("paper").loc["all four"]
+    settled = standings.str.contains("confirmed by|agrees with")
+    assert board["questions: settled"] == settled.sum() > 0
+    assert board["questions: open"] == (~settled).sum() > 0
+    one = published.errata("srinivasan2021")["standing"]
+    n = one.isin(published.SETTLED).sum()
+    said = plots.share_sentences("srinivasan2021", [])
+    assert f"Of {len(one)} questions about its tables, {len(one) - n} " in said
+    assert f" and {n} {'is' if n == 1 else 'are'} settled" in said
+    assert f" contracts ({plots.CONTRACT}) has been put to the test." in said
+    assert "and none is settled" in plots.share_sentences("hamidieh2023", [])
 
 
 def test_the_list_of_all_contracts_is_light_and_escaped():

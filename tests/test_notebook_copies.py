@@ -26,6 +26,7 @@ import myst_blocks  # noqa: E402
 import notebook_copies  # noqa: E402
 import plain_markdown  # noqa: E402
 import repository  # noqa: E402
+from citations import Bibliography  # noqa: E402
 
 COPIES = sorted((ROOT / "colab").glob("*.ipynb"))
 each_copy = pytest.mark.parametrize("path", COPIES, ids=lambda path: path.stem)
@@ -173,6 +174,20 @@ def test_what_is_cited_is_listed(path):
     assert last.startswith("## References") == bool(keys)
     if keys:
         assert last.count("\n- ") == len(keys)
+
+
+def test_authors_and_year_tell_the_entries_of_the_bibliography_apart():
+    found = Bibliography(ROOT / "book" / "references.bib")
+    dated = [key for key, entry in found.entries.items() if "year" in entry.fields]
+    cited = [found.in_text(key) for key in dated]
+    assert len(cited) == len(set(cited)) > 50
+    lettered = [each for each in found.listed(dated) if re.search(r"\b\d{4}[a-z]\b", each)]
+    assert [re.search(r"\d{4}([a-z])\b", each)[1] for each in lettered] == ["a", "b"]
+    assert "Saving face" in lettered[0]
+    assert "accountability gap" in lettered[1]
+    assert found.in_text("raji2020saving") == "Raji et al. (2020a)"
+    assert found.in_text("raji2020closing") == "Raji et al. (2020b)"
+    assert found.in_text("srinivasan2021") == "Srinivasan and Bisk (2021)"
 
 
 @each_copy

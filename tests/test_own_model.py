@@ -895,6 +895,15 @@ def test_every_claim_is_in_the_report_and_no_maximum(of_clip):
     assert all(reason in text for reason in NOT_OF_CLIP.values())
 
 
+def test_claims_are_counted_by_part_and_level(of_clip):
+    counts = plots.claim_counts(of_clip)
+    assert counts["questions"].sum() == len(of_clip.asked)
+    assert counts["claims"].sum() == len(of_clip.claims) == len(plots.claim_table(of_clip)) > 0
+    assert (counts["claims"] <= counts["questions"]).all()
+    facet = counts[(counts["study"] == "Study 3") & (counts["of"] == "gender")].iloc[0]
+    assert facet["claims"] == (of_clip.claims["level"] == "gender").sum()
+
+
 def test_a_report_without_claims_does_not_say_that_nothing_is_there(of_nothing):
     text = " ".join(plots.write_up(of_nothing).split())
     n = len(of_nothing.asked)

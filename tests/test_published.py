@@ -1,5 +1,6 @@
 """The carried tables, their checks, and every number that the errata rest on."""
 
+import io
 import itertools
 import math
 import re
@@ -8,10 +9,12 @@ from pathlib import Path
 import pandas
 import pytest
 from support import table_schemas
+from support.letters import smallest_letters
 
-from biaslib import published
+from biaslib import published, report
 from biaslib.published import _tables, counts
 from biaslib.published.reexamination import hamidieh2023, ross2021, srinivasan2021, zhou2022
+from biaslib.report import published as plots
 from biaslib.runtime import UnknownNameError
 
 DATA = _tables.DATA
@@ -604,6 +607,13 @@ def test_stereotype_shares_are_the_extremes_over_every_split():
     assert (min(splits), max(splits)) == (max(picked, relevant - 7), min(7, relevant))
     assert (rows["low"] <= rows["high"]).all()
     assert rows.loc["ALBEF"].round(1).tolist() == [32.3, 45.9]
+
+
+def test_an_axis_of_p_values_has_no_small_raised_figures():
+    report.use_style()
+    drawn = io.StringIO()
+    plots.paired_verdicts().savefig(drawn, format="svg")
+    assert smallest_letters(drawn.getvalue()) >= 9
 
 
 # ---- Srinivasan and Bisk 2021

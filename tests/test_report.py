@@ -112,6 +112,24 @@ def test_small_numbers_are_not_rounded_to_nothing(number, shown):
 
 
 @pytest.mark.parametrize(
+    ("column", "number", "shown"),
+    [
+        ("mean B", 7.0e-19, "0.00"),
+        ("mean B", np.float64(-9.9e-13), "0.00"),
+        ("mean B", -1.1e-12, "−1.1e−12"),
+        ("p, Holm", 7.0e-19, "7.0e−19"),
+        ("P(named)", 7.0e-19, "7.0e−19"),
+        ("probability of the three", 7.0e-19, "7.0e−19"),
+        ("step", 7.0e-19, "0.00"),
+    ],
+)
+def test_what_rounding_leaves_is_zero_and_p_values_and_probabilities_are_not(column, number, shown):
+    frame = pandas.DataFrame({"word": ["a"], column: [number]})
+    page = report.table(frame, "Small")._repr_html_()
+    assert f'<td class="number">{shown}</td>' in page
+
+
+@pytest.mark.parametrize(
     ("p", "text"),
     [(0.0499, "p = .050"), (0.0009, "p < .001"), (1.0, "p = 1.000"), (0.3, "p = .300")],
 )

@@ -102,6 +102,24 @@ def test_the_contents_list_every_notebook():
     assert sorted(chapters()) == NOTEBOOKS
 
 
+def test_every_chapter_with_a_content_note_is_in_the_table_of_such_pages():
+    page = (ROOT / "book" / "content_note.md").read_text(encoding="utf-8")
+    rows = page.split(":name: difficult-pages")[1].split("```")[0]
+    warned = [each for each in NOTEBOOKS if "} Content note" in each.read_text(encoding="utf-8")]
+    assert len(warned) >= 10
+    assert [each.name for each in warned if f"notebooks/{each.name})" not in rows] == []
+
+
+def test_a_short_title_of_the_sidebar_is_how_the_chapter_s_heading_begins():
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    entries = [each for part in contents["parts"] for each in part["chapters"] if "title" in each]
+    assert len(entries) == 4
+    for each in entries:
+        heading = cells(ROOT / f"{each['file']}.ipynb", "markdown")[0]["source"][0]
+        assert heading.startswith(f"# {each['title']}:")
+        assert len(each["title"]) <= 30
+
+
 def next_links(path):
     """The files that a chapter's last words lead to, in their order."""
     last = "".join(cells(path, "markdown")[-1]["source"])

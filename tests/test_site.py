@@ -23,6 +23,7 @@ from bs4 import BeautifulSoup
 from jupyter_cache import get_cache
 from PIL import Image
 from support.browser import Visit, axe_violations, served
+from support.letters import smallest_letters
 
 from biaslib import ledger, runtime, stimuli
 from biaslib.report import ledger as contracts
@@ -222,6 +223,32 @@ def test_wide_tables_on_a_phone_are_shaded_where_they_go_on(visit):
     )
     assert any(wide for wide, _, _ in frames)
     assert all(shaded == wide and captioned for wide, shaded, captioned in frames)
+
+
+def test_wide_figures_on_a_phone_are_shaded_where_they_go_on(visit):
+    page, _ = visit("notebooks/study1_grounded", size=PHONE)
+    figures = page.evaluate(
+        """() => [...document.querySelectorAll('article figure:has(img)')].map(figure => [
+            figure.scrollWidth > figure.clientWidth + 1,
+            getComputedStyle(figure).backgroundImage.includes('gradient'),
+        ])"""
+    )
+    assert any(wide for wide, _ in figures)
+    assert all(shaded == wide for wide, shaded in figures)
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_captions_have_the_ink_and_the_weight_of_the_text(mode, visit):
+    page, _ = visit("notebooks/study1_grounded", mode)
+    looks = page.evaluate(
+        """() => [...document.querySelectorAll(':is(article figcaption, article caption)')]
+            .filter(caption => caption.checkVisibility())
+            .flatMap(caption => [caption, ...caption.querySelectorAll('p')])
+            .map(each => getComputedStyle(each))
+            .map(look => `${look.color} ${look.fontWeight}`)"""
+    )
+    body = page.evaluate("getComputedStyle(document.querySelector('article')).color")
+    assert set(looks) == {f"{body} 400"}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -524,6 +551,15 @@ def test_a_script_that_a_label_brought_along_does_not_run(browser, tmp_path):
 def test_images_have_alternative_text(name, site):
     silent = [str(image)[:160] for image in soup(name).find_all("img") if not image.get("alt")]
     assert silent == []
+
+
+@pytest.mark.parametrize("name", ["own_model", "planted_world", "published_numbers"])
+def test_letters_of_figures_have_eight_points_on_the_page(name, site):
+    images = article(f"notebooks/{name}").select("figure img[src$='.svg']")
+    pictures = [site / "notebooks" / unquote(each["src"]) for each in images]
+    assert pictures
+    small = {each.name: smallest_letters(each.read_text(encoding="utf-8")) for each in pictures}
+    assert {name: size for name, size in small.items() if size < 7.9} == {}
 
 
 @pytest.mark.parametrize("name", documents())

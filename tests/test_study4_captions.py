@@ -908,10 +908,10 @@ def test_the_verdict_asks_for_a_look_a_rise_above_the_floor_and_relevance():
     assert by_model[["n", "worlds"]].to_numpy().tolist() == [[4, 2]] * 4
     assert by_model.loc["VisualBERT", ["low", "high"]].tolist() == [10, 10]
     sentence = verdicts.verdict_sentence(found)
-    assert "1 models: **NOT reached**. They are: tiny-VisualBERT rises by 10.0 (" in sentence
+    assert "1 model: **NOT reached**. Met by: tiny-VisualBERT rises by 10.0 (" in sentence
     assert "tiny-LXMERT (rises by 7.0 (" in sentence
     assert "tiny-CLIP (vlrs 70); tiny-ViLT (does not read the picture)" in sentence
-    assert verdicts.interval_sentence(found).endswith("1 models remain (not: none).")
+    assert verdicts.interval_sentence(found).endswith("1 model remains (not: none).")
     wide = found.assign(low=found["floor"])
     assert verdicts.interval_sentence(wide).endswith("0 models remain (not: tiny-VisualBERT).")
     unjudged = table[(table["model"] != "LXMERT") | (table["dose"] == 3)]

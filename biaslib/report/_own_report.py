@@ -17,7 +17,7 @@ from typing import Any
 import pandas
 
 from biaslib.report import _own_tables as tables
-from biaslib.report._text import in_code
+from biaslib.report._text import counted, in_code
 from biaslib.studies import own_model as study
 
 Block = tuple[str, Any]
@@ -180,9 +180,9 @@ def _limits(found: study.Audit) -> Iterator[Block]:
             f"of each study: {widths}. A small score is no proof that nothing is there"
         )
         said.append(
-            f"The smallest question rests on {asked['n'].min():,.0f} units (words, entities or "
-            "triplets of captions). Intervals are about other words and pictures of the kind, not "
-            "about other trainings of the model"
+            f"The smallest question rests on {counted(asked['n'].min(), 'units')} (words, entities "
+            "or triplets of captions). Intervals are about other words and pictures of the kind, "
+            "not about other trainings of the model"
         )
     said += [
         "A score describes the model with these words and pictures. It does not say how the model, "

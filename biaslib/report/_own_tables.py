@@ -7,7 +7,7 @@ import numpy as np
 import pandas
 
 from biaslib.report._style import dots, marked, subplots, words_alone
-from biaslib.report._text import in_code, interval_text, p_text, signed
+from biaslib.report._text import counted, in_code, interval_text, p_text, signed
 from biaslib.studies import own_model as study
 
 STUDIES = {
@@ -75,7 +75,7 @@ def one_page(found: study.Audit) -> pandas.DataFrame:
                 for row in rows.itertuples()
             ],
             "if there were nothing": rows["null"],
-            "n": [f"{row.n:,.0f} {row.of}" for row in rows.itertuples()],
+            "n": [counted(row.n, row.of) for row in rows.itertuples()],
         }
     )
 
@@ -103,6 +103,14 @@ def claim_table(found: study.Audit) -> pandas.DataFrame:
     ]
     columns = ["study", "claim", "value", "95% interval", "if there were nothing"]
     return pandas.DataFrame(rows, columns=[*columns, "p, corrected", "n"])
+
+
+def claim_counts(found: study.Audit) -> pandas.DataFrame:
+    """Return how many questions were asked and how many led to a claim, by part and level."""
+    asked = found.asked.assign(claimed=found.asked["p_holm"] < study.LEVEL)
+    counts = asked.groupby(["study", "part", "level"], sort=False)["claimed"].agg(["size", "sum"])
+    rows = counts.reset_index().set_axis(["study", "part", "of", "questions", "claims"], axis=1)
+    return rows.assign(study=rows["study"].map(STUDIES))
 
 
 def _p(p_value: float) -> str:
@@ -145,7 +153,7 @@ def comparison_table(compared: pandas.DataFrame) -> pandas.DataFrame:
             "first less second": [signed(each) for each in compared["value"]],
             "95% interval": [interval_text(row.low, row.high) for row in compared.itertuples()],
             "p, corrected": [_p(each) for each in compared["p_holm"]],
-            "n": [f"{row.n:,.0f} {row.of}" for row in compared.itertuples()],
+            "n": [counted(row.n, row.of) for row in compared.itertuples()],
         }
     )
 

@@ -1,10 +1,17 @@
 """Tables that a screen reader, a phone and a spreadsheet can read."""
 
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pandas
+
+NOISE = 1e-12
+"""A value below this size is what rounding left of sums and differences near 1: shown as 0."""
+
+MAY_BE_TINY = re.compile(r"\bp\b|probabilit", re.IGNORECASE)
+"""Names of columns of p-values and probabilities: products, which can truly be that small."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class Table:
 
     def _row(self, row) -> str:
         """Set a row; where it begins with words, these are its heading."""
-        first, *rest = row or (None,)
+        first, *rest = list(map(_without_noise, self.frame.columns, row)) or [None]
         cells = [self._cell(value) for value in rest]
         head = self._cell(first)
         if isinstance(first, str):
@@ -77,6 +84,16 @@ def one_line(value: object) -> str:
     'a &lt;b&gt; # c'
     """
     return html.escape(" ".join(str(value).split()))
+
+
+def _without_noise(column, value):
+    """Return a cell's value, 0 in place of what rounding left of it.
+
+    >>> _without_noise("mean B", -7.0e-19), _without_noise("p, Holm", 7.0e-19)
+    (0.0, 7e-19)
+    """
+    noise = _is_number(value) and abs(value) < NOISE and not MAY_BE_TINY.search(str(column))
+    return type(value)(0) if noise else value
 
 
 def _is_number(value) -> bool:

@@ -63,6 +63,17 @@ def listed(words: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def counted(n: float, things: str) -> str:
+    """Return a number with what it counts, named in the regular plural, and in the singular for 1.
+
+    >>> counted(1_234, "words"), counted(1, "entities and sources"), counted(0, "places")
+    ('1,234 words', '1 entity and source', '0 places')
+    """
+    if n == 1:
+        things = re.sub(r"s\b", "", re.sub(r"ies\b", "y", things))
+    return f"{n:,.0f} {things}"
+
+
 def p_text(p_value: float) -> str:
     """Return a p-value for a sentence, never rounded to 0.
 

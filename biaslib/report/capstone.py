@@ -13,6 +13,7 @@ import pandas
 
 from biaslib.report._check import Check
 from biaslib.report._style import marked, subplots
+from biaslib.report._text import counted
 
 __all__ = ["SECTIONS", "Section", "against_null", "check_flaws", "complete"]
 
@@ -114,7 +115,7 @@ def _lacks(section: Section, text: str | None) -> str:
     lacking = []
     prose = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
     if n := len(OPEN.findall(prose)):
-        lacking.append(f"{n} places in brackets to be filled in")
+        lacking.append(f"{counted(n, 'places')} in brackets to be filled in")
     if (n := len(OPEN.sub(" ", prose).split())) < section.words:
         lacking.append(f"words: {n} of at least {section.words}")
     for each in section.mentions:
@@ -127,7 +128,8 @@ def _unrun(cells: list[dict]) -> str:
     written = [each for each in cells if "".join(each["source"]).strip()]
     lacking = []
     if missing := sum(each.get("execution_count") is None for each in written):
-        lacking.append(f"{missing} cells were not run")
+        were = "was" if missing == 1 else "were"
+        lacking.append(f"{counted(missing, 'cells')} {were} not run")
     counts = [each["execution_count"] for each in written if each.get("execution_count")]
     if counts != sorted(counts):
         lacking.append("cells were run out of order: restart and run all")

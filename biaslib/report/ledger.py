@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from biaslib import ledger
+from biaslib import ledger, published
 from biaslib.report._check import Check, judge_list
 from biaslib.report._listing import Listing
 from biaslib.report._style import subplots
-from biaslib.report._text import signed
+from biaslib.report._text import counted, signed
 from biaslib.runtime import in_book
 
 NAMES = {
@@ -38,6 +38,9 @@ CHAPTERS = {
     "zhou2022": "study4_captions",
 }
 
+CONTRACT = "numbers, lists and claims, each with what would count as keeping it"
+"""What contracts are, for readers who have not met the word."""
+
 
 def newest(records: Sequence[ledger.Record]) -> dict[str, ledger.Record]:
     """Return the newest record of each paper."""
@@ -63,6 +66,12 @@ def told_answers(table: pandas.DataFrame) -> pandas.Series:
     return claims["answer"].replace("", "cannot be told")
 
 
+def told_kinds(table: pandas.DataFrame) -> pandas.Series:
+    """Return the kinds of contracts, with questions that are settled apart from the open ones."""
+    settled = (table["kind"] == "open question") & table["answer"].isin(published.SETTLED)
+    return table["kind"].mask(settled, "settled question")
+
+
 def scoreboard(table: pandas.DataFrame) -> pandas.DataFrame:
     """Return one row a paper: contracts, answers about its claims, and verdicts of runs.
 
@@ -75,7 +84,7 @@ def scoreboard(table: pandas.DataFrame) -> pandas.DataFrame:
     for paper, part in table.groupby("paper", sort=False):
         answers = told_answers(part).value_counts()
         runs = part.loc[part["verdict"] != "", "verdict"].value_counts()
-        kinds = part["kind"].value_counts()
+        kinds = told_kinds(part).value_counts()
         rows.append(
             {
                 "paper": NAMES[paper],
@@ -83,7 +92,8 @@ def scoreboard(table: pandas.DataFrame) -> pandas.DataFrame:
                 "lists": int(kinds.get("list", 0)),
                 "claims": int(kinds.get("claim", 0)),
                 **{f"claims: {name}": int(answers.get(name, 0)) for name in ANSWERS},
-                "open questions": int(kinds.get("open question", 0)),
+                "questions: open": int(kinds.get("open question", 0)),
+                "questions: settled": int(kinds.get("settled question", 0)),
                 **{f"run: {name}": int(runs.get(name, 0)) for name in ledger.VERDICTS},
             }
         )
@@ -182,26 +192,30 @@ def share_sentences(paper: str, records: Sequence[ledger.Record]) -> str:
     answers = told_answers(table).value_counts()
     n, told = len(told_answers(table)), {name: int(answers.get(name, 0)) for name in ANSWERS}
     first = (
-        f"The [ledger](what_holds_up.ipynb) has {n} claims of the paper: "
+        f"The [ledger](what_holds_up.ipynb) has {counted(n, 'claims')} of the paper: "
         f"{told['follows']} {'follows' if told['follows'] == 1 else 'follow'} from what the paper "
         f"itself prints, {told['in part']} in part, {told['does not follow']} not, and "
         f"{told['cannot be told']} cannot be told from it."
     )
     found = newest(records).get(paper)
     contracts = table[table["verdict"] != ""]
+    n_run = f"{len(contracts):,} contracts ({CONTRACT})"
     if found is None:
         second = (
-            f"No run of it with the released models is recorded yet, so that none of its "
-            f"{len(contracts):,} contracts has been put to the test."
+            f"No run of it with the released models is recorded yet, so that none of its {n_run} "
+            "has been put to the test."
         )
     else:
         runs = contracts["verdict"].value_counts()
         parts = ", ".join(f"{int(runs.get(name, 0)):,} {name}" for name in ledger.VERDICTS)
-        second = (
-            f"A recorded run ({found.label}) says of its {len(contracts):,} contracts: {parts}."
-        )
-    n_open = int((table["kind"] == "open question").sum())
-    third = f"{n_open} questions about its tables are open."
+        second = f"A recorded run ({found.label}) says of its {n_run}: {parts}."
+    kinds = told_kinds(table)
+    n_open, settled = (int((kinds == f"{how} question").sum()) for how in ("open", "settled"))
+    third = (
+        f"Of {counted(n_open + settled, 'questions')} about its tables, {n_open or 'none'} "
+        f"{'are' if n_open > 1 else 'is'} open, and {settled or 'none'} "
+        f"{'are' if settled > 1 else 'is'} settled by released files or by the tables themselves."
+    )
     return f"{first} {second} {third}"
 
 
@@ -251,7 +265,8 @@ def listing(table: pandas.DataFrame, records: Sequence[ledger.Record] = ()) -> L
     shown = table["printed"].where(~claim, "“" + table["printed"] + "”")
     limit = table["margin"].map(lambda margin: f"± {margin:g}", na_action="ignore").fillna("")
     limit = limit.where(table["kind"] != "list", "4 of 5 words, τ ≥ .5")
-    own = table["answer"].where(table["kind"] != "open question", "open question")
+    kinds = told_kinds(table)
+    own = table["answer"].where(table["kind"] != "open question", kinds)
     rows = pandas.DataFrame(
         {
             "contract": table["id"],
@@ -260,7 +275,7 @@ def listing(table: pandas.DataFrame, records: Sequence[ledger.Record] = ()) -> L
             "verdict": table["verdict"],
             "run": _run_column(table),
             "tolerance": limit.where(~claim, "by its predicate"),
-            "kind": table["kind"],
+            "kind": kinds,
             "measure": table["measure"],
             "paper": table["paper"].map(NAMES),
             "open question": table["erratum"],
@@ -278,7 +293,7 @@ def listing(table: pandas.DataFrame, records: Sequence[ledger.Record] = ()) -> L
     )
     links = {"contract": "chapter", "tolerance": "code"}
     filters = ["paper", "kind", "from the paper", "verdict"]
-    return Listing(rows, f"All {len(rows):,} contracts and open questions", filters, links)
+    return Listing(rows, f"All {len(rows):,} contracts and questions", filters, links)
 
 
 def _run_column(table: pandas.DataFrame) -> list[str]:

@@ -12,6 +12,7 @@ from biaslib.report._own_report import write_up as write_up
 from biaslib.report._own_tables import (
     STUDIES,
     capability_table,
+    claim_counts,
     claim_table,
     comparison_table,
     forest,
@@ -31,6 +32,7 @@ __all__ = [
     "check_count",
     "check_reading",
     "check_swapped",
+    "claim_counts",
     "claim_table",
     "comparison_table",
     "downloads",

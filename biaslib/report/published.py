@@ -19,6 +19,8 @@ from biaslib.runtime import unknown_name
 
 DIVERGING = "RdBu_r"
 SMALL = 9
+P_TICKS = {1e-6: ".000001", 1e-4: ".0001", 1e-2: ".01", 1: "1"}
+"""Marks of an axis of p-values, without powers, whose raised figures would be too small."""
 LEVELS = {
     "W": "word",
     "S": "sentence",
@@ -341,6 +343,8 @@ def paired_verdicts() -> Figure:
         axes.set_yticks(at, [f"{a} – {b}: {d:+.1f}".replace("-", "−") for a, b, d in pairs])
         axes.tick_params(labelsize=SMALL)
         axes.set_xscale("log")
+        axes.set_xticks(list(P_TICKS), list(P_TICKS.values()))
+        axes.xaxis.minorticks_off()
         axes.set_title(f"{metric} (difference in points)", size=11, loc="left")
     panels[1].set_xlabel(
         "exact McNemar p-value, from the smallest to the largest possible\n"

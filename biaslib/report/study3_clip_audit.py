@@ -239,7 +239,7 @@ def composition(
     for axis, table, name in zip(axes[:, 0], tables, types, strict=True):
         seaborn.heatmap(
             table, ax=axis, vmin=0, vmax=most, cmap="Blues", annot=True, fmt=".0%", cbar=False,
-            annot_kws={"fontsize": 7.5}, linewidths=0.5,
+            annot_kws={"fontsize": 8}, linewidths=0.5,
         )  # fmt: skip
         axis.set_title(name, fontsize=10, loc="left")
         axis.set(xlabel="", ylabel="")

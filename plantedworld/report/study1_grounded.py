@@ -8,6 +8,7 @@ import pandas
 from biaslib.report import (
     COLOURS,
     Check,
+    counted,
     dots,
     interval_texts,
     judge,
@@ -86,7 +87,8 @@ def sign_sentence(scores: pandas.DataFrame) -> str:
     missed = rows[~rows["right"] & (rows["group"] == "gender")]["model"].map(TINY)
     counts = missed.value_counts()
     whose = ", ".join(f"{count} of {name}" for name, count in counts.items())
-    misses = f" On gender, {len(missed)} signs are wrong: {whose}." if len(missed) else ""
+    wrong = f"{counted(len(missed), 'signs')} {'is' if len(missed) == 1 else 'are'} wrong"
+    misses = f" On gender, {wrong}: {whose}." if len(missed) else ""
     return f"The sign is right {'; '.join(parts)} (emoji tones stand for race here).{misses}"
 
 

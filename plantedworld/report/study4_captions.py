@@ -12,6 +12,7 @@ from biaslib.report import (
     Check,
     Drawing,
     Panel,
+    counted,
     dots,
     interval_text,
     judge,
@@ -159,7 +160,7 @@ def visibility_figure(verdict: pandas.DataFrame):
         axis.set_title(name.replace(", ", ",\n"), fontsize=8)
     for axis in list(axes.flat)[len(names) :]:
         axis.axis("off")
-    axes[0, 0].legend(frameon=False, fontsize=7)
+    axes[0, 0].legend(frameon=False, fontsize=8)
     figure.supxlabel("opacity of the object", fontsize=10)
     figure.supylabel("vlbs, per cent", fontsize=10)
     return marked(figure)
@@ -194,8 +195,8 @@ def verdict_sentence(verdict: pandas.DataFrame) -> str:
         f"The target, at opacity {worlds.TARGET_OPACITY:g}, is that for at least "
         f"{worlds.LEAST_MODELS} of the six models, scored as in the paper, the model reads the "
         f"picture, vlrs is at least {worlds.TARGET_VLRS:.0f}, and vlbs rises above its value at "
-        f"dose 0 by more than the noise floor. It holds for {len(reached)} models: **{met}**. "
-        f"They are: {good or 'none'}. "
+        f"dose 0 by more than the noise floor. It holds for {counted(len(reached), 'models')}: "
+        f"**{met}**. Met by: {good or 'none'}. "
         f"Missed by: {poor or 'none'}.{absent}"
     )
 
@@ -221,9 +222,10 @@ def interval_sentence(verdict: pandas.DataFrame) -> str:
     judged = rows[rows["reached"].eq(True)]
     sure = judged["low"] > judged["floor"]
     lost = ", ".join(map(tiny_name, judged.loc[~sure, "model"]))
+    left = f"{counted(sure.sum(), 'models')} {'remains' if sure.sum() == 1 else 'remain'}"
     return (
         f"This was judged on the estimate. If the lower end of the interval has to be above the "
-        f"noise floor too, {int(sure.sum())} models remain (not: {lost or 'none'})."
+        f"noise floor too, {left} (not: {lost or 'none'})."
     )
 
 
@@ -396,7 +398,7 @@ def modality_figure(table: pandas.DataFrame):
             at = np.arange(len(PLACES)) + shift
             dots(axis, at, rows, colour, "oD"[test == "vlss"], test, upright=True)
         axis.axhline(0, color="0.5", linewidth=1)
-        axis.set_xticks(range(4), ["nothing", "both", "captions", "pictures"], fontsize=7.5)
+        axis.set_xticks(range(4), ["nothing", "both", "captions", "pictures"], fontsize=8)
         axis.set_title(name, fontsize=8.5)
     for axis in list(axes.flat)[len(names) :]:
         axis.axis("off")
