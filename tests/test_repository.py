@@ -115,7 +115,7 @@ def test_a_short_title_of_the_sidebar_is_how_the_chapter_s_heading_begins():
     entries = [each for part in contents["parts"] for each in part["chapters"] if "title" in each]
     assert len(entries) == 4
     for each in entries:
-        heading = cells(ROOT / f"{each['file']}.ipynb", "markdown")[0]["source"][0]
+        heading = "".join(cells(ROOT / f"{each['file']}.ipynb", "markdown")[0]["source"])
         assert heading.startswith(f"# {each['title']}:")
         assert len(each["title"]) <= 30
 

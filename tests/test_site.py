@@ -559,7 +559,7 @@ def test_letters_of_figures_have_eight_points_on_the_page(name, site):
     pictures = [site / "notebooks" / unquote(each["src"]) for each in images]
     assert pictures
     small = {each.name: smallest_letters(each.read_text(encoding="utf-8")) for each in pictures}
-    assert {name: size for name, size in small.items() if size < 7.9} == {}
+    assert {name: size for name, size in small.items() if size < 8} == {}
 
 
 @pytest.mark.parametrize("name", documents())

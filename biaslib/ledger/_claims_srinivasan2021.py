@@ -112,7 +112,7 @@ def purse_ahead(evidence: Evidence) -> Finding:
         raise NoEvidenceError("there is no picture without the purse")
     ahead = found["absent"] > found["there"]
     men = found["gender"].eq("man") if "gender" in found else pandas.Series(False, found.index)
-    told = f"The absent purse is ahead in {ahead.sum()} of {len(found)} pictures without one "
+    told = f"Among pictures without a purse, purse is ahead in {ahead.sum()} of {len(found)} "
     told += f"({_in_pictures(found)}); {int(men.sum())} are said to show a man."
     return Finding(answer([ahead.any(), (ahead & men).any()]), told)
 

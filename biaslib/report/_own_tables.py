@@ -256,7 +256,7 @@ def forest(found: study.Audit):
     parts = list(rows.groupby(["study", "part"], sort=False))
     tall = [max(_label(each).count("\n") for each in part["row"]) for _, part in parts]
     heights = [
-        len(part) * (1 + 0.5 * more) + 2.5 for more, (_, part) in zip(tall, parts, strict=True)
+        len(part) * (1 + 0.8 * more) + 2.5 for more, (_, part) in zip(tall, parts, strict=True)
     ]
     figure, axes = subplots(
         len(parts), height=0.24 * sum(heights), height_ratios=heights, squeeze=False
@@ -272,10 +272,10 @@ def _panel(axes, rows: pandas.DataFrame, label: str, title: str, name: str) -> N
     axes.hlines(rows.index, rows["null_low"], rows["null_high"], **null, zorder=0)
     dots(axes, rows.index, rows, "C0")
     labels = [_label(each) for each in rows["row"]]
-    axes.set_yticks(rows.index, labels, fontsize=8, linespacing=0.9)
+    axes.set_yticks(rows.index, labels, fontsize=9, linespacing=1.0)
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlabel(label, fontsize=9)
-    axes.tick_params(axis="x", labelsize=8)
+    axes.tick_params(axis="x", labelsize=9)
     axes.set_title(f"{name}: {_plain(title)}", loc="left", fontsize=10)
     axes.axvline(0, color="0.5", linewidth=0.8)
 
