@@ -161,7 +161,7 @@ def from_here(address: str, stem: str) -> str:
 def opening(chapter: Tag) -> str:
     """Return the question of the chapter's card, and its content note."""
     card = chapter.find(class_="chapter-card")
-    note = chapter.find(class_=["warning", "content-note"])
+    note = chapter.find(class_="content-note")
     parts = [str(each) for each in card.find_all("p")[1:2]] if card else []
     return "".join(parts) + (str(note) if note else "")
 
