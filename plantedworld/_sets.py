@@ -494,7 +494,7 @@ def _drawn_alike(word: str) -> list[str]:
 
 def _leans(world: World) -> pandas.DataFrame:
     """Return what is planted on the words of captions in a world, whatever its dose."""
-    return planted_strengths(world.plan, "captions") * world.design.orientation
+    return planted_strengths(world.plan, "captions")
 
 
 def _pairs(category: str, world: World) -> list[tuple[str, str]]:

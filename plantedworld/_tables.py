@@ -4,13 +4,12 @@ A cell says the gender in the picture g, the gender in the caption c, and the to
 cells, with P(c differs from g) known. The words of a slot and the cells have the joint
 distribution
 
-.. math:: \\log P(w, g, c, t) = u_w + u_{gct} + d \\, o \\,
+.. math:: \\log P(w, g, c, t) = u_w + u_{gct} + d \\,
           [\\beta_w x + \\gamma_w y + 2 \\delta_w x y]
 
-where d is the dose, o is the orientation (-1 exchanges women and men, and the tones), x = +-1/2 is
-the mean of the genders of picture and caption (each weighted as world or word asks), y runs from
--1/2 at tone 1 to +1/2 at tone 5, and the terms u are such that every word keeps its frequency and
-every cell its probability at any dose (Deming and Stephan 1940).
+where d is the dose, x = +-1/2 is the mean of the genders of picture and caption (each weighted as
+world or word asks), y runs from -1/2 at tone 1 to +1/2 at tone 5, and the terms u are such that
+every word keeps its frequency and every cell its probability at any dose (Deming and Stephan 1940).
 
 A word without any association is independent of the cell, exactly: the terms :math:`u_{gct}` make
 room among the words that have one.
@@ -22,7 +21,7 @@ import numpy as np
 import pandas
 
 from plantedworld._logs import log_sum_exp
-from plantedworld._words import BY_LETTERS, Plan
+from plantedworld._words import Plan
 
 GENDERS = ("woman", "man")
 TONES = (1, 2, 3, 4, 5)
@@ -33,23 +32,24 @@ PICTURE_GENDER, CAPTION_GENDER, TONE = (np.array(values) for values in zip(*CELL
 SIDE = np.array([0.5, -0.5])
 """x of a woman and of a man."""
 
+TONE_AXIS = (TONE - 3) / 4
+"""y of the cells, shape (20,)."""
+
 IN_BOTH = 0.5
 """Share of an association that goes with the caption's gender, the rest with the picture's."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """What is planted: dose, orientation, where, and how often the caption's gender is wrong.
+    """What is planted: dose, where, and how often the caption's gender is wrong.
 
-    ``orientation`` is +1, or -1 where women and men, and the ends of the tones, are exchanged.
     ``caption_share`` is the share of the association that goes with the caption's gender: 0.5 in
     a world planted in both, where a seed draws one for each word; 1 in text only, 0 in images only.
     ``plan`` says what is planted on which word at dose 1.
     """
 
     dose: float
-    orientation: int = 1
-    plan: Plan = BY_LETTERS
+    plan: Plan = Plan()
     caption_share: float = IN_BOTH
     wrong_gender: float = 0.1
 
@@ -63,12 +63,7 @@ class Design:
         """Return x of the cells, (n words, 20); *share*, that of the caption, has shape (n,)."""
         share = share[:, np.newaxis]
         caption, picture = SIDE[CAPTION_GENDER], SIDE[PICTURE_GENDER]
-        return self.orientation * (share * caption + (1 - share) * picture)
-
-    @property
-    def tone_axis(self) -> np.ndarray:
-        """y of the cells, shape (20,)."""
-        return self.orientation * (TONE - 3) / 4
+        return share * caption + (1 - share) * picture
 
 
 def log_word_given_cell(
@@ -79,11 +74,11 @@ def log_word_given_cell(
     """Return log P(word | cell) of one slot, shape (n words, 20).
 
     ``weights`` are the words' frequencies up to a factor; ``planted`` has their log-odds at dose
-    1 in the columns gender, tone and interaction, and in *share*, where it has that column, how
-    much of a word's association goes with the caption's gender in a world planted in both.
+    1 in the columns gender, tone and interaction, and in *share* how much of a word's association
+    goes with the caption's gender in a world planted in both.
     """
-    y, share = design.tone_axis, np.full(len(planted), design.caption_share)
-    if "share" in planted and design.caption_share == IN_BOTH:
+    y, share = TONE_AXIS, np.full(len(planted), design.caption_share)
+    if design.caption_share == IN_BOTH:
         share = planted["share"].to_numpy()
     strengths = planted[["gender", "tone", "interaction"]].to_numpy()
     log_words = np.log(weights) - np.log(weights.sum())
@@ -93,7 +88,7 @@ def log_word_given_cell(
         together = log_sum_exp(log_words[has])
         x = design.gender_axis(share[has])
         gender, tone, both = (column[:, np.newaxis] for column in strengths[has].T)
-        start = design.dose * (gender * x + tone * y + 2 * design.orientation * both * x * y)
+        start = design.dose * (gender * x + tone * y + 2 * both * x * y)
         fitted = fit_margins(start, log_words[has], design.log_cells + together)
         log_table[has] = fitted - design.log_cells
     return log_table

@@ -120,7 +120,7 @@ class Truth:
     Parameters
     ----------
     design
-        Dose, orientation, where it is planted, rate of wrong gender words.
+        Dose, where it is planted, rate of wrong gender words.
     corpus
         ``"captions"`` or ``"text"``: the two differ in the words' strengths (``shift``).
     evidence

@@ -3,9 +3,8 @@
 A content word belongs to one slot: a role, an object, an attribute or a thing; the words for
 people form the slot agent. Association strengths are log-odds at dose 1: ``gender`` compares women
 with men, ``tone`` compares tone 5 with tone 1, ``interaction`` is the tone contrast among women
-minus that among men, halved. They are drawn from the letters of a word and, in a world that a seed
-draws, from that seed: so adding a word changes no other, and no word's strength is a claim about
-the word.
+minus that among men, halved. They are drawn from the letters of a word and from a seed: so adding a
+word changes no other, and no word's strength is a claim about the word.
 """
 
 import functools
@@ -30,10 +29,10 @@ COUNTED_WORDS = 3.0
 """Weight of the roles that the studies look at, against 1 for the other roles."""
 
 FREQUENCY_SPREAD = 0.35
-"""Standard deviation of the log of a word's frequency in a world that a seed draws."""
+"""Standard deviation of the log of a word's frequency."""
 
 INTERACTION = 0.5
-"""Bound of the interaction of an attribute word in a world that a seed draws."""
+"""Bound of the interaction of an attribute word."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ class Plan:
     Attributes
     ----------
     seed
-        Draws strengths, signs, frequencies and intersections of every word. None: by its letters
-        alone, and sets of association tests in the direction of their test.
+        Draws strengths, signs, frequencies and intersections of every word. None plants nothing.
     control
         The pair of sets that is left out, one of :func:`controls`, or none.
     zipf
@@ -71,18 +69,12 @@ class Plan:
         >>> Plan(7).draw("apron", "gender") == Plan(8).draw("apron", "gender")
         False
         """
-        text = f"{purpose}:{word}" if self.seed is None else f"{self.seed}:{purpose}:{word}"
+        text = f"{self.seed}:{purpose}:{word}"
         return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) / 16**12
 
     def sign(self, name: str, purpose: str) -> float:
-        """Return 1 or -1, each half of the time; 1 where no seed draws."""
-        if self.seed is None:
-            return 1.0
+        """Return 1 or -1, each half of the time."""
         return 1.0 if self.draw(name, f"sign of {purpose}") < 0.5 else -1.0
-
-
-BY_LETTERS = Plan()
-"""What no seed draws."""
 
 
 @functools.cache
@@ -123,7 +115,7 @@ def content_words() -> pandas.DataFrame:
 
 
 @functools.cache
-def strengths(plan: Plan = BY_LETTERS) -> pandas.DataFrame:
+def strengths(plan: Plan) -> pandas.DataFrame:
     """Return what is planted on every content word: its log-odds at dose 1.
 
     Parameters
@@ -138,24 +130,26 @@ def strengths(plan: Plan = BY_LETTERS) -> pandas.DataFrame:
         Rows as in :func:`content_words`. ``gender`` compares women with men, ``tone`` tone 5 with
         tone 1, ``interaction`` half the difference of the tone contrast between women and men;
         ``shift`` is added to ``gender`` in the captions of images and not in the text corpus, so
-        that pre-training on images has something to change. In a world that a seed draws, ``share``
-        is how much of a word's association goes with the caption's gender; the rest goes with the
-        picture's, so that the two can be told apart.
+        that pre-training on images has something to change. ``share`` is how much of a word's
+        association goes with the caption's gender; the rest goes with the picture's, so that the
+        two can be told apart.
 
     Examples
     --------
-    >>> float(strengths().at["purse", "gender"]) > 0
-    True
-    >>> float(strengths(Plan(control="career and family")).at["salary", "gender"])
+    >>> float(strengths(Plan(7)).at["purse", "gender"].round(2))
+    0.0
+    >>> float(strengths(Plan(7, control="career and family")).at["salary", "gender"])
     0.0
     """
     words = content_words()
-    planted = pandas.DataFrame(0.0, index=words.index, columns=["gender", "tone", "interaction"])
+    columns = ["gender", "tone", "interaction", "share", "shift"]
+    planted = pandas.DataFrame(0.0, index=words.index, columns=columns)
+    if plan.seed is None:
+        return planted
     planted["gender"] = _drawn(plan, "gender", ["role", "attribute"]) + _of_entities(plan)
     planted["tone"] = _drawn(plan, "tone", ["attribute"])
-    if plan.seed is not None:
-        planted["interaction"] = INTERACTION * _drawn(plan, "interaction", ["attribute"])
-        planted["share"] = [plan.draw(word, "share") for word in words.index]
+    planted["interaction"] = INTERACTION * _drawn(plan, "interaction", ["attribute"])
+    planted["share"] = [plan.draw(word, "share") for word in words.index]
     planted["shift"] = 0.5 * _drawn(plan, "shift", ["role", "object"])
     planted.loc[counted().index, "shift"] = 0.0
     if plan.intersections:
@@ -176,7 +170,7 @@ def _intersected(plan: Plan, planted: pandas.DataFrame) -> pandas.DataFrame:
 
 
 @functools.cache
-def frequencies(plan: Plan = BY_LETTERS) -> pandas.Series:
+def frequencies(plan: Plan) -> pandas.Series:
     """Return how frequent every content word is in its slot, up to a factor.
 
     Words that pictures show, those that are counted for study 3's Table 1, and those for people
@@ -203,7 +197,7 @@ def frequencies(plan: Plan = BY_LETTERS) -> pandas.Series:
 
 
 def controls() -> tuple[str, ...]:
-    """Return the pairs of sets that a seed can leave unplanted: seed s leaves out pair s modulo 5.
+    """Return the pairs of sets that a seed can leave unplanted.
 
     Examples
     --------
@@ -312,7 +306,7 @@ def _magnitude(plan: Plan, word: str, purpose: str) -> float:
 def _of_entities(plan: Plan) -> pandas.Series:
     """Strengths of the entities: an object and its partner go with opposite genders.
 
-    Which with which, the seed draws; without one it is their stereotype.
+    Which with which, the seed draws.
     """
     entities = stimuli.entities()
     sign = np.where(entities["stereotype"] == "women", 1, -1)

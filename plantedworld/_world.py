@@ -16,6 +16,7 @@ from plantedworld._scenes import (
     first_half,
     looks,
 )
+from plantedworld._seeds import FIRST_DRAWN, N_WORLDS, drawn_seed
 from plantedworld._tables import (
     CAPTION_GENDER,
     GENDERS,
@@ -35,9 +36,6 @@ SCENE_SLOTS = tuple(slot for slot in SLOT_SHARES if slot != "agent")
 """The slots that every scene fills, whether or not its caption is about them."""
 
 AS_SHOWN = Evidence()
-FIRST_DRAWN = 2_000
-"""Seeds below are of ten worlds that follow from the letters of words, in which recipes were tuned.
-From here on, a seed draws everything that is planted, and any two worlds are independent."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +58,21 @@ class World:
 
         Of 32 bits: of a larger number PyTorch takes no more.
         """
+        drawn = drawn_seed(self.seed)
+        number = self.seed if drawn is None else drawn
         if not self.sample:
-            return self.seed
-        digest = hashlib.sha256(f"{self.seed}:{self.sample}".encode()).digest()
+            return number
+        digest = hashlib.sha256(f"{number}:{self.sample}".encode()).digest()
         return int.from_bytes(digest[:4], "big")
 
     @property
     def plan(self) -> Plan:
         """What is planted on every word, whatever the dose."""
-        if self.seed < FIRST_DRAWN:
-            return Plan(None, controls()[self.seed % len(controls())])
-        drawn = int(Plan(self.seed).draw("pair", "control") * len(controls()))
-        return Plan(self.seed, controls()[drawn], self.zipf, self.intersections)
+        drawn = drawn_seed(self.seed)
+        if drawn is None:
+            return Plan()
+        left_out = int(Plan(drawn).draw("pair", "control") * len(controls()))
+        return Plan(drawn, controls()[left_out], self.zipf, self.intersections)
 
     @property
     def control(self) -> str:
@@ -83,7 +84,6 @@ class World:
         """What is planted, as numbers."""
         return Design(
             dose=self.dose,
-            orientation=-1 if self.seed < FIRST_DRAWN and self.seed % 2 else 1,
             plan=self.plan,
             caption_share=CAPTION_SHARES[self.planted_in],
             wrong_gender=self.wrong_gender,
@@ -216,10 +216,10 @@ def world(
         Factor on every planted log-odds: 0 is a world without bias; at 1, captions have the
         proportions of study 3's Table 1.
     seed
-        From 2,000 on it draws what is planted on every word, how frequent each is, which set of a
-        pair goes with women, and which pair is left out. Below, there are ten worlds: even seeds
-        plant the directions as given, odd ones exchange women and men, and the ends of the tones;
-        seed s leaves out the pair of sets ``controls()[s % 5]``.
+        Draws what is planted on every word, how frequent each is, which set of a pair goes with
+        women, and which pair is left out. From 0 to 9, the worlds of the sealed trial (see
+        ``plantedworld/PROTOCOL.md``); from 2,000 on, any other. Those between name worlds without
+        bias, for encoders that several models share: nothing is drawn.
     planted_in
         ``"both"``: associations go with the gender in the picture and that in the caption alike;
         ``"text"`` or ``"images"``: with one of the two.
@@ -235,8 +235,8 @@ def world(
     Raises
     ------
     ValueError
-        If the dose, seed or sample is negative, a rate is not between 0 and 1, or a world that no
-        seed draws is to have other frequencies or intersections.
+        If the dose, seed or sample is negative, a rate is not between 0 and 1, or a bias, other
+        frequencies or intersections are asked of a seed that draws none.
     UnknownNameError
         If ``planted_in`` is none of the three, or there is no such nuisance.
 
@@ -259,8 +259,11 @@ def world(
         share = getattr(evidence, name)
         if not 0 < share < 1:
             raise ValueError(f"{name} must be between 0 and 1 and is {share}")
-    if seed < FIRST_DRAWN and (zipf or intersections):
-        raise ValueError(f"frequencies and intersections are drawn by seeds from {FIRST_DRAWN} on")
+    if drawn_seed(seed) is None and (dose or zipf or intersections):
+        raise ValueError(
+            f"seed {seed} draws nothing, so that its world has no bias (dose 0); use one from 0 to "
+            f"{N_WORLDS - 1}, or from {FIRST_DRAWN:,} on"
+        )
     return World(dose, seed, planted_in, wrong_gender, evidence, zipf, intersections, sample)
 
 

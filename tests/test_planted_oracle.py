@@ -14,7 +14,7 @@ from biaslib import models, stimuli
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
 from biaslib.models import capabilities
 from plantedworld._tables import CAPTION_GENDER, PICTURE_GENDER, TONE
-from plantedworld._truth import word_indices
+from plantedworld._truth import planted_strengths, word_indices
 from plantedworld._words import SLOT_SHARES
 from plantedworld.inputs.study1_grounded import planted_signs
 from plantedworld.models.oracle import LOWEST, Oracle
@@ -151,8 +151,9 @@ def test_masked_word_scores_are_the_closed_expressions(seed, view):
             assert both.score == pytest.approx(difference)
 
 
-@pytest.mark.parametrize(("seed", "sign"), [(0, 1), (1, -1)])
-def test_bias_scores_of_hidden_entities_have_the_planted_order(seed, sign):
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bias_scores_of_hidden_entities_are_the_planted_log_odds(seed):
+    """Up to a constant for each frame: the picture shows the gender that the caption names."""
     model = oracle(1, seed)
     scenes = plantedworld.agents_with_entities(rng(), n_per_agent=2, view="hidden")
     rows = []
@@ -165,13 +166,10 @@ def test_bias_scores_of_hidden_entities_have_the_planted_order(seed, sign):
         bias = (agents["woman"] - agents["man"]).mean()
         rows.append((row.frame.replace("an {", "a {"), row.entity, bias))
     table = pandas.DataFrame(rows, columns=["frame", "entity", "bias"]).set_index("entity")
-    planted_bias = pandas.Series(
-        model.truth.log_ratio(table.index.tolist(), "caption"), table.index
-    )
-    for _, same in table.groupby("frame"):
-        assert (same["bias"].rank() == planted_bias[same.index].rank()).all()
-    women = stimuli.entities().set_index("entity")["stereotype"] == "women"
-    assert sign * (table["bias"][women].mean() - table["bias"][~women].mean()) > 0
+    planted = planted_strengths(model.world.plan, "captions").loc[table.index, "gender"]
+    assert np.ptp(planted) > 1.5
+    for _, difference in (table["bias"] - planted).groupby(table["frame"]):
+        assert np.ptp(difference) < 1e-9
 
 
 # Study 3: similarities of captions and portraits
@@ -247,8 +245,8 @@ def test_caption_association_is_that_of_the_similarities(portraits, seed):
     )
 
 
-@pytest.mark.parametrize(("seed", "sign"), [(0, 1), (1, -1)])
-def test_caption_association_of_women_has_the_planted_sign(portraits, seed, sign):
+@pytest.mark.parametrize("seed", SEEDS)
+def test_caption_association_of_women_has_the_planted_sign(portraits, seed):
     words = stimuli.entities()
     model = oracle(1, seed)
     texts = [sentence(r.frame, "person").replace("{entity}", r.entity) for r in words.itertuples()]
@@ -256,8 +254,9 @@ def test_caption_association_of_women_has_the_planted_sign(portraits, seed, sign
     found = caption_association.c_asc(
         model.encode_text(texts) @ model.encode_image(portraits).T, women
     )[:, 0]
-    expected = np.where(words["stereotype"] == "women", sign, -sign)
-    assert (np.sign(found) == expected).mean() > 0.9
+    planted = planted_strengths(model.world.plan, "captions").loc[words["entity"], "gender"]
+    assert 10 < (planted > 0).sum() < len(words) - 10
+    assert (np.sign(found) == np.sign(planted)).mean() > 0.9
 
 
 # Study 1: association tests

@@ -76,8 +76,8 @@ def test_log_words_have_the_planted_odds_ratios():
     world = plantedworld.world(dose=1.5, seed=1)
     planted_words = planted_strengths(world.plan, "captions")
     table = world.truth.log_words
-    x = -np.array([0.5, -0.5])[[PICTURE_GENDER, CAPTION_GENDER]].mean(axis=0)
-    y = -(TONE - 3) / 4
+    picture, caption = np.array([0.5, -0.5])[[PICTURE_GENDER, CAPTION_GENDER]]
+    y = (TONE - 3) / 4
     for slot in ("role", "object", "attribute", "thing"):
         rows = slot == SLOTS
         has = (planted_words[["gender", "tone", "interaction"]] != 0).any(axis=1).to_numpy()
@@ -87,7 +87,9 @@ def test_log_words_have_the_planted_odds_ratios():
         if not rows.any():
             continue
         gender, tone, both = planted_words.loc[rows, ["gender", "tone", "interaction"]].T.to_numpy()
-        expected = 1.5 * (np.outer(gender, x) + np.outer(tone, y) + np.outer(both, -2 * x * y))
+        share = planted_words.loc[rows, ["share"]].to_numpy()
+        x = share * caption + (1 - share) * picture
+        expected = 1.5 * (gender[:, None] * x + np.outer(tone, y) + 2 * both[:, None] * x * y)
         left = table[rows] - expected
         left = left - left[:1] - left[:, :1] + left[0, 0]
         assert np.abs(left).max() < 1e-9
@@ -96,10 +98,11 @@ def test_log_words_have_the_planted_odds_ratios():
 @pytest.mark.parametrize("dose", [0, 1, 3])
 def test_words_keep_their_frequency_at_any_dose(dose):
     truth = plantedworld.world(dose, 2).truth
+    frequency = plantedworld.frequencies(truth.design.plan)
     found = np.exp(logsumexp(truth.log_words + truth.design.log_cells, axis=1))
     for slot, share in SLOT_SHARES.items():
         if slot != "agent":
-            weights = WORDS.loc[slot == SLOTS, "weight"].to_numpy()
+            weights = frequency[slot == SLOTS].to_numpy()
             np.testing.assert_allclose(found[slot == SLOTS], share * weights / weights.sum())
     np.testing.assert_allclose(np.exp(logsumexp(truth.log_words, axis=0)), 1)
 
@@ -122,7 +125,7 @@ def test_the_interaction_is_the_tone_contrast_of_women_less_that_of_men():
     )
     delta = planted_strengths(world.plan, "captions")["interaction"]
     expected = 2 * (delta["angry"] - delta["calm"])
-    assert expected > 0
+    assert abs(expected) > 0.5
     assert contrast[0] - contrast[1] == pytest.approx(expected)
 
 
@@ -132,19 +135,15 @@ def test_table_1_of_study_3_holds_exactly_at_dose_1(seed):
     words = printed["word"].str.lower().tolist()
     women = expit(plantedworld.world(1, seed).truth.log_ratio(words, given="caption"))
     expected = (printed["female"] / 100).to_numpy()
-    np.testing.assert_allclose(women, expected if seed % 2 == 0 else 1 - expected, atol=1e-6)
+    np.testing.assert_allclose(women, expected, atol=1e-6)
 
 
 def test_words_that_are_planted_can_be_said_of_a_person():
-    planted_words = planted_strengths(Plan(), "captions")[["gender", "tone", "interaction"]]
+    planted_words = planted_strengths(Plan(7), "captions")[["gender", "tone", "interaction"]]
     assert not (planted_words != 0).any(axis=1)[SLOTS == "thing"].any()
 
 
-def test_controls_rotate_and_carry_nothing():
-    assert [plantedworld.world(1, seed).control for seed in range(6)] == [
-        *plantedworld.controls(),
-        plantedworld.controls()[0],
-    ]
+def test_the_set_pair_that_a_world_leaves_out_carries_nothing():
     pairs = {
         "career and family": ("career", "family"),
         "science and arts": ("science", "arts_c8"),
@@ -464,6 +463,5 @@ def test_errors_name_the_word():
         truth.log_ratio(["nurse"], given="image")
 
 
-def test_design_has_a_default_and_agrees_with_its_world():
-    assert plantedworld.world(1, 1).design.orientation == -1
+def test_the_cells_of_a_design_have_probabilities():
     assert np.exp(Design(dose=0).log_cells).sum() == pytest.approx(1)

@@ -320,8 +320,9 @@ def test_images_have_probabilities_that_add_up_with_a_nuisance():
         ({"evidence": Evidence(nuisance="hats")}, UnknownNameError, "unknown nuisance 'hats'"),
         ({"evidence": Evidence(nuisance_share=1.0)}, ValueError, "nuisance_share must be between"),
         ({"evidence": Evidence(older_share=0.0)}, ValueError, "older_share must be between"),
-        ({"seed": 0, "zipf": 1.0}, ValueError, "drawn by seeds from 2000 on"),
-        ({"seed": 0, "intersections": True}, ValueError, "drawn by seeds from 2000 on"),
+        ({"seed": 10}, ValueError, "seed 10 draws nothing, .*from 0 to 9, or from 2,000 on"),
+        ({"seed": 1_999, "dose": 0, "zipf": 1.0}, ValueError, "seed 1999 draws nothing"),
+        ({"seed": 50, "dose": 0, "intersections": True}, ValueError, "seed 50 draws nothing"),
         ({"seed": -1}, ValueError, "seed and sample must be 0 or more and are -1 and 0"),
     ],
 )

@@ -930,21 +930,6 @@ def test_the_interval_of_a_rise_draws_triplets():
 
 
 @pytest.mark.slow
-def test_the_opacity_of_the_target_is_chosen_by_models_without_bias(monkeypatch):
-    """The least tenth at which all have a vlrs of 80; at the next lower one CLIP has not."""
-    seen = worlds.seen_without_bias([worlds.TARGET_OPACITY]).set_index("model")
-    assert (seen["vlrs"] >= worlds.TARGET_VLRS).all()
-    assert seen["vlrs"].idxmin() == "CLIP"
-    assert seen.index.tolist() == [way.label for way in study.WAYS if way.as_in_paper]
-    assert (seen["n"] == 2 * worlds.TARGET_SCENES).all()
-    assert worlds.OPACITY_DRAW not in (worlds.TARGET_DRAW, worlds.CURVE_DRAW)
-    clip = [way for way in study.WAYS if way.label == "CLIP"]
-    monkeypatch.setattr(worlds, "shipped_ways", lambda dose, seed: clip)
-    (below,) = worlds.seen_without_bias([worlds.TARGET_OPACITY - 0.1])["vlrs"]
-    assert below < worlds.TARGET_VLRS
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("model", "least"), [("visualbert", 85), ("lxmert", 75), ("clip", 75)])
 def test_trained_models_prefer_the_right_word(model, least):
     given = worlds.choices(0, 24)

@@ -79,9 +79,8 @@ def available_models() -> list[str]:
 def planted_signs(seed: int) -> pandas.DataFrame:
     """Return what is planted on each test in the worlds of a seed: +1, -1 or 0.
 
-    A seed from 2,000 on draws which direction; below, even seeds plant the one that the source of a
-    test names, odd seeds the other. Nothing is planted on the tests of the pair of sets that the
-    seed leaves out, nor on occupations by tone.
+    The seed draws which direction. Nothing is planted on the tests of the pair of sets that it
+    leaves out, nor on occupations by tone.
 
     Returns
     -------
@@ -98,9 +97,7 @@ def planted_signs(seed: int) -> pandas.DataFrame:
     rows = []
     for name in tests()["test"]:
         direction, pair = _direction(name)
-        drawn = design.orientation * design.plan.sign(
-            pair, AXES[stimuli.association_test(name).kind]
-        )
+        drawn = design.plan.sign(pair, AXES[stimuli.association_test(name).kind])
         sign = 0 if pair == design.plan.control else int(-direction * drawn)
         rows.append({"test": name, "sign": sign, "control": sign == 0})
     return pandas.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""Study 2 where the answer is known: figures, tables and sentences of the verdict."""
+"""Study 2 where the answer is known: figures, tables and sentences."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,6 @@ from biaslib.report import Drawing, Panel, interval_text, interval_texts, marked
 from biaslib.report.study2_masked import SHOWN_LEVELS, shown_model
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import partial_rank
-from plantedworld.studies.study2_masked import TARGETS
 
 PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
 
@@ -31,7 +30,6 @@ def verdict_plot(recovered: pandas.DataFrame, apart: pandas.DataFrame, dose: flo
     for at, level in enumerate(SHOWN_LEVELS):
         ranks = whole.loc[whole["level"] == level, "rank"]
         left.plot([at] * len(ranks), ranks, "o", color="C0", alpha=0.6)
-        left.hlines(TARGETS[level], at - 0.3, at + 0.3, color="0.3", linestyle="--")
     left.set_xticks(range(len(SHOWN_LEVELS)), [each.replace(", ", ",\n") for each in SHOWN_LEVELS])
     left.set(ylim=(0, 1.02), ylabel="rank correlation with the truth")
     left.set_title("Is the order found?", fontsize=10)
@@ -96,20 +94,13 @@ def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str]
     whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
     for axes, level in zip(panels.flat, levels, strict=True):
         rows = whole[whole["level"] == level]
-        for odd, (colour, mark, name) in enumerate(
-            (("C0", "o", "even seeds"), ("C1", "^", "odd seeds, exchanged"))
-        ):
-            part = rows[rows["seed"] % 2 == odd]
-            axes.plot(
-                part["oracle"], part["value"], mark, color=colour, ms=3.5, alpha=0.5, label=name
-            )
+        axes.plot(rows["oracle"], rows["value"], "o", color="C0", ms=3.5, alpha=0.5)
         reach = 1.08 * max(rows[["oracle", "value"]].abs().max().max(), 0.1)
         axes.plot([-reach, reach], [-reach, reach], color="0.3", linestyle="--", linewidth=1)
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
         axes.set_title(f"B of {level}", fontsize=10)
     setp(panels[-1], xlabel="oracle")
     setp(panels[:, 0], ylabel=shown_model(beside["model"].iloc[0], "planted"))
-    panels[0, 0].legend(frameon=False, fontsize=8.5)
     return marked(figure)
 
 
@@ -128,36 +119,19 @@ def beside_table(beside: pandas.DataFrame, level: str, dose: float = 3, seed: in
     )
 
 
-def target_table(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the targets with what was reached."""
+def recovery_table(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return :func:`plantedworld.studies.study2_masked.over_seeds` as readers see it."""
     slopes = found[["slope low", "slope high"]].set_axis(["low", "high"], axis=1)
     return pandas.DataFrame(
         {
             "score": found["level"],
-            "asked for": found["least"],
             "rank correlation": found["mean"],
             "95% interval": interval_texts(found),
             "slope": found["slope"],
             "95% interval of the slope": interval_texts(slopes),
-            "seeds": found["n"],
-            "verdict": found["reached"].map(_verdict),
+            "worlds": found["n"],
         }
     )
-
-
-def target_sentence(found: pandas.DataFrame) -> str:
-    """Return the verdict in words."""
-    judged = found[found["n"] > 0]
-    if judged.empty:
-        return "No checkpoint is shipped for the worlds of the verdict; nothing is judged."
-    missed = judged.loc[~judged["reached"].astype(bool), ["level", "least", "mean"]]
-    if missed.empty:
-        return f"All {len(judged)} targets are reached."
-    listed = "; ".join(
-        f"{row.level}: {row.mean:.4f} where {row.least:g} was asked for"
-        for row in missed.itertuples()
-    )
-    return f"{len(judged) - len(missed)} of {len(judged)} targets are reached. Missed: {listed}."
 
 
 def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
@@ -195,8 +169,8 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
         found["own"].append(partial_rank(scores["S_V"], rows, scores["S_L, no image"]))
     blind, partial = (mean_over_seeds(found[name]) for name in ("blind", "own"))
     return (
-        "That $S_V$ reaches its target does not show that it measures what comes from pictures. In "
-        "these worlds captions and pictures carry the same directions, so that the same models' "
+        "That $S_V$ is near its true value does not show that it measures what comes from pictures. "
+        "In these worlds captions and pictures carry the same directions, so that the same models' "
         f"scores *without* a picture rank the truth of $S_V$ at {blind['mean']:.2f}. Given those, "
         f"the partial rank correlation of $S_V$ is {partial['mean']:.2f} (95% interval "
         f"{interval_text(partial['low'], partial['high'])}, {partial['n']} worlds)."
@@ -205,10 +179,6 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
 
 def _rank(one: pandas.Series, other: pandas.Series) -> float:
     return float(one.rank().corr(other.rank()))
-
-
-def _verdict(reached: bool | None) -> str:
-    return "not run" if reached is None else ("reached" if reached else "missed")
 
 
 def dose_plot(recovered: pandas.DataFrame, levels: Iterable[str] = SHOWN_LEVELS):

@@ -50,7 +50,7 @@ __all__ = [
 
 DOSES = (0, 1, 3)
 VERDICT_SEEDS = (0, 1, 2, 3, 4)
-"""Worlds for verdicts. Recipes were tuned on seeds 100 and 101, which plant what 0 and 1 plant."""
+"""Worlds of the sealed trial whose BERT and CLIP are shipped."""
 
 MEASURES = {
     "masked": "masked words: B(E)",

@@ -21,19 +21,15 @@ from plantedworld.studies.measures import mean_over_seeds
 
 __all__ = [
     "APART",
-    "TARGETS",
     "beside_truth",
     "exact_scores",
     "kept_apart",
+    "over_seeds",
     "over_worlds",
     "planted_log_odds",
     "recovery",
-    "targets",
     "worlds",
 ]
-
-TARGETS = {"S_L": 0.9, "S_L, no image": 0.9, "S_PT": 0.8, "S_V": 0.8}
-"""Least rank correlation with the truth at dose 3, mean over seeds: set before the training."""
 
 APART = {"text": "S_L", "images": "S_V"}
 """Where a world is planted, and the score that should show it; the other one should not."""
@@ -232,23 +228,21 @@ def _line(value: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
     return float(stats.spearmanr(value, truth).statistic), float(np.polyfit(truth, value, 1)[0])
 
 
-def targets(recovered: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
-    """Return the targets with what was reached, mean over seeds with its 95% interval.
+def over_seeds(recovered: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
+    """Return rank correlation and slope of every score: means over seeds with 95% intervals.
 
     Returns
     -------
     pandas.DataFrame
-        One row a source: *level*, *least*; *mean*, *low*, *high* of the rank correlation over *n*
-        seeds; *slope* with *slope low* and *slope high*; *reached*, None where there is no seed.
+        One row a score: *level*; *mean*, *low*, *high* of the rank correlation over *n* seeds;
+        *slope* with *slope low* and *slope high*.
     """
     whole = recovered[(recovered["planted_in"] == "both") & (recovered["dose"] == dose)]
     rows = []
-    for level, least in TARGETS.items():
-        of_level = whole[whole["level"] == level]
+    for level, of_level in whole.groupby("level", sort=False):
         rank, slope = (mean_over_seeds(of_level[name]) for name in ("rank", "slope"))
-        reached = bool(rank["mean"] >= least) if rank["n"] else None
         found = {"slope": slope["mean"], "slope low": slope["low"], "slope high": slope["high"]}
-        rows.append({"level": level, "least": least} | rank | found | {"reached": reached})
+        rows.append({"level": level} | rank | found)
     return pandas.DataFrame(rows)
 
 

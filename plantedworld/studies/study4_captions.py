@@ -47,7 +47,6 @@ __all__ = [
     "oracle_errors",
     "picks",
     "relevance",
-    "seen_without_bias",
     "shift_summary",
     "shipped_ways",
     "side_by_side",
@@ -57,8 +56,7 @@ __all__ = [
 ]
 
 SEEDS = (0, 1)
-"""Worlds for verdicts: those of the shipped checkpoints. Recipes were tuned on seeds 100 and 101,
-which plant the same."""
+"""Worlds of the sealed trial that are scored here."""
 
 VIEWS = ("visible", "ambiguous", "hidden")
 OPACITIES = (0.0, 0.25, 0.5, 1.0)
@@ -68,17 +66,12 @@ STARTS = 1000
 """From this seed on, checkpoints are what others of their family started from."""
 
 TARGET_OPACITY = 0.5
-"""How opaque the object is where models are judged: the least tenth at which models without bias
-that look have a vlrs of 80 on average (:func:`seen_without_bias`). So it depends on how well models
-see and not on what they prefer."""
+"""How opaque the object is where models are judged, as the protocol of the sealed trial has it."""
 
 CURVE_SCENES, CURVE_DRAW = 48, 7
 TARGET_SCENES, TARGET_DRAW = 240, 11
 """Scenes a world, and the seed of their draw: of the curve and of the verdict. With 48 scenes the
 noise floor is mostly chance of pictures."""
-
-OPACITY_DRAW = 8
-"""Seed of the scenes by which the opacity of the verdict is chosen, as many as it has."""
 
 TARGET_VLRS = 80.0
 LEAST_MODELS = 4
@@ -413,30 +406,6 @@ def visibility(
         ):
             tables += [_picks(asked, each, seed, n, draw, store) for each in at]
     return pandas.concat(tables, ignore_index=True)
-
-
-def seen_without_bias(
-    opacities: Sequence[float] = (0.4, 0.5), seeds: Iterable[int] = SEEDS
-) -> pandas.DataFrame:
-    """Return vlrs of models without bias by how opaque the object is: how well they see it.
-
-    Of models as the paper scores them, on scenes that the verdict does not use.
-
-    Returns
-    -------
-    pandas.DataFrame
-        *model*, *opacity*, *vlrs* (mean over checkpoints and pictures), *checkpoints*, *n*
-        pictures.
-    """
-    tables = []
-    for seed, opacity in itertools.product(seeds, opacities):
-        ways = [way for way in shipped_ways(3, seed) if way.as_in_paper]
-        asked = [(way, 0, checkpoint) for way in ways for checkpoint in zero_seeds(way)]
-        tables.append(_picks(asked, opacity, seed, TARGET_SCENES, OPACITY_DRAW))
-    groups = pandas.concat(tables).groupby(["model", "opacity"], sort=False)
-    counts = groups["checkpoint"].nunique()
-    table = pandas.DataFrame({"vlrs": groups["vlrs"].mean(), "checkpoints": counts})
-    return table.assign(n=groups.size() // counts).reset_index()
 
 
 def _picks(

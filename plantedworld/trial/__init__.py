@@ -5,13 +5,13 @@ reached. The seeds of the worlds are drawn from the commit that fixed it. From t
 ``python -m plantedworld.trial --help``.
 """
 
+from plantedworld._seeds import world_seeds
 from plantedworld.trial._design import (
     OTHER_FAMILIES,
     RISES,
     SIGN_TARGETS,
     TARGETS,
     models_to_train,
-    world_seeds,
 )
 from plantedworld.trial._judge import (
     attacks,

@@ -1,16 +1,15 @@
 """What the trial trains, scores and asks for: the numbers of ``plantedworld/PROTOCOL.md``."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas
 
-from plantedworld._world import FIRST_DRAWN
+from plantedworld._seeds import N_WORLDS
 from plantedworld.studies.recovery import Target
 
-N_WORLDS, N_OTHER = 10, 5
-"""Worlds of BERT and CLIP, and the first of these that the other families learn too."""
+N_OTHER = 5
+"""Worlds that families other than BERT and CLIP learn, the first of :data:`N_WORLDS`."""
 
 SAMPLES = (0, 1)
 DOSES = (0, 1, 3)
@@ -76,22 +75,6 @@ RISES = (
     *("ALBEF, contrastive", "FLAVA, contrastive"),
 )
 """Models of study 4 as the paper scores them."""
-
-
-def world_seeds(commit: str, n: int = N_WORLDS) -> list[int]:
-    """Return the seeds of the trial's worlds: drawn by the commit that fixed its protocol.
-
-    The i-th is made of the first four bytes of the SHA-256 of the commit's 40 digits, a space and
-    i, as a number; below 2,000, 2,000 is added.
-
-    Examples
-    --------
-    >>> world_seeds("0" * 40, 2)
-    [281598864, 3881128583]
-    """
-    digests = [hashlib.sha256(f"{commit} {i}".encode()).digest() for i in range(n)]
-    numbers = [int.from_bytes(each[:4], "big") for each in digests]
-    return [each + FIRST_DRAWN * (each < FIRST_DRAWN) for each in numbers]
 
 
 def models_to_train(seeds: Sequence[int]) -> pandas.DataFrame:

@@ -13,8 +13,9 @@ from pathlib import Path
 import pandas
 
 from biaslib.runtime import file_sha256, note_files, progress
+from plantedworld._seeds import world_seeds
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
-from plantedworld.trial._design import SHARED, models_to_train, world_seeds
+from plantedworld.trial._design import SHARED, models_to_train
 
 DATA = Path(__file__).parents[1] / "data" / "trial"
 """Where the collected scores lie, and ``protocol.json``: hashes, and the commit that drew them."""
