@@ -21,7 +21,7 @@ import numpy as np
 import pandas
 
 from plantedworld._logs import log_sum_exp
-from plantedworld._words import Plan
+from plantedworld._words import NOTHING, Plan
 
 GENDERS = ("woman", "man")
 TONES = (1, 2, 3, 4, 5)
@@ -49,7 +49,7 @@ class Design:
     """
 
     dose: float
-    plan: Plan = Plan()
+    plan: Plan = NOTHING
     caption_share: float = IN_BOTH
     wrong_gender: float = 0.1
 

@@ -77,6 +77,10 @@ class Plan:
         return 1.0 if self.draw(name, f"sign of {purpose}") < 0.5 else -1.0
 
 
+NOTHING = Plan()
+"""No word goes with anybody."""
+
+
 @functools.cache
 def agent_words() -> pandas.DataFrame:
     """Return the words for people: word, kind, gender, tone, weight, and phrase, its SEAT kind.

@@ -27,7 +27,7 @@ from plantedworld._tables import (
     Design,
 )
 from plantedworld._truth import AGE_SHARES, AGES, Evidence, Truth
-from plantedworld._words import SLOT_SHARES, Plan, agent_words, content_words, controls
+from plantedworld._words import NOTHING, SLOT_SHARES, Plan, agent_words, content_words, controls
 
 CAPTION_SHARES = {"both": IN_BOTH, "text": 1.0, "images": 0.0}
 """Share of an association that goes with the caption's gender, by where it is planted."""
@@ -70,7 +70,7 @@ class World:
         """What is planted on every word, whatever the dose."""
         drawn = drawn_seed(self.seed)
         if drawn is None:
-            return Plan()
+            return NOTHING
         left_out = int(Plan(drawn).draw("pair", "control") * len(controls()))
         return Plan(drawn, controls()[left_out], self.zipf, self.intersections)
 

@@ -7,6 +7,7 @@ import pytest
 import plantedworld
 from biaslib import stimuli
 from biaslib.runtime import UnknownNameError
+from plantedworld._truth import planted_strengths
 
 
 def rng(seed=0):

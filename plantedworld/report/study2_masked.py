@@ -169,8 +169,8 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
         found["own"].append(partial_rank(scores["S_V"], rows, scores["S_L, no image"]))
     blind, partial = (mean_over_seeds(found[name]) for name in ("blind", "own"))
     return (
-        "That $S_V$ is near its true value does not show that it measures what comes from pictures. "
-        "In these worlds captions and pictures carry the same directions, so that the same models' "
+        "An $S_V$ near its true value does not show that it measures what comes from pictures. In "
+        "these worlds captions and pictures carry the same directions, so that the same models' "
         f"scores *without* a picture rank the truth of $S_V$ at {blind['mean']:.2f}. Given those, "
         f"the partial rank correlation of $S_V$ is {partial['mean']:.2f} (95% interval "
         f"{interval_text(partial['low'], partial['high'])}, {partial['n']} worlds)."
