@@ -399,9 +399,11 @@ def test_the_weights_that_are_shipped_are_those_that_the_trial_scored():
     [("bert", 1, 1), ("clip", 3, 1), ("lxmert", 3, 0), ("vilt", 0, 1), ("vl_bert", 3, 0)],
 )
 def test_the_scores_of_the_trial_are_those_of_the_weights_that_are_shipped(family, dose, world):
-    number = trial.world_seeds(PROTOCOL["commit"])[world]
     every, _ = trial.collected()
-    rows = every.query("family == @family and dose == @dose and seed == @number and sample == 0")
+    seeds = {"seed": trial.world_seeds(PROTOCOL["commit"])[world], "sample": 0}
+    for name, asked in {"family": family, "dose": dose, **seeds}.items():
+        every = every[every[name] == asked]
+    rows = every
     again = trial.score(family, dose, world, 0, CHECKPOINTS)
     keys = ["measure", "model", "item"]
     rows, again = (each.set_index(keys).sort_index() for each in (rows, again))
