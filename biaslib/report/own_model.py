@@ -51,25 +51,18 @@ __all__ = [
 ]
 
 
-def false_alarm_sentence(rate: dict[str, float], unseen: dict[str, float]) -> str:
+def false_alarm_sentence(rate: dict[str, float]) -> str:
     """Return how many reports on models without planted bias claim anything.
 
     Parameters
     ----------
-    rate, unseen
-        *reports*, *false*, *share*, *low* and *high*: of all models, and of those whose scores
-        nobody had looked at when it was decided what the report asks.
+    rate
+        *reports*, *false*, *share*, *low* and *high*.
     """
-
-    def said(each: dict[str, float]) -> str:
-        bounds = f"{each['low']:.1%} to {each['high']:.1%}"
-        counted = f"{each['false']} of {each['reports']} reports"
-        return f"{counted} ({each['share']:.1%}; 95% interval {bounds})"
-
     return (
-        f"Something is claimed in {said(rate)} on tiny models in which nothing was planted, and in "
-        f"{said(unseen)} on those whose own scores nobody had looked at when the questions were "
-        f"chosen."
+        f"Something is claimed in {rate['false']} of {rate['reports']} reports on tiny models in "
+        f"which nothing was planted ({rate['share']:.1%}; 95% interval {rate['low']:.1%} to "
+        f"{rate['high']:.1%})."
     )
 
 

@@ -20,11 +20,6 @@ __all__ = ["FOUND", "audited", "checkpoints", "rate", "recorded"]
 FOUND = Path(__file__).parents[1] / "data" / "false_alarms.csv"
 """What was found: one row a model."""
 
-SEEN = ("clip-0", "clip-1", "clip-2", "clip-3", "clip-4", "flava-0", "flava-1")
-SEEN += ("albef-0", "albef-1", "lxmert-0", "visualbert-0", "visualbert-1", "visualbert-2")
-SEEN += ("visualbert-3", "vl_bert-0")
-"""Models whose scores were looked at when it was decided what the report asks (family-seed)."""
-
 COMPANIONS = 1_000
 """From this seed on a checkpoint was trained to begin others with, and is no model of a study."""
 
@@ -32,13 +27,12 @@ COMPANIONS = 1_000
 def checkpoints() -> pandas.DataFrame:
     """Return the shipped models that see and in which nothing was planted: *family*, *seed*.
 
-    Those of :data:`SEEN` come last.
+    They are of the sealed trial's worlds: what the report asks was decided before they were trained.
     """
     found = shipped()
     found = found[(found["dose"] == 0) & (found["family"] != "bert")]
     found = found[(found["planted_in"] == "both") & (found["seed"] < COMPANIONS)]
-    names = found["family"] + "-" + found["seed"].astype(str)
-    return found.loc[names.isin(SEEN).sort_values(kind="stable").index, ["family", "seed"]]
+    return found[["family", "seed"]].reset_index(drop=True)
 
 
 def audited(family: str, seed: int, parts: Sequence[str] | None = None) -> dict[str, object]:
@@ -47,16 +41,16 @@ def audited(family: str, seed: int, parts: Sequence[str] | None = None) -> dict[
     Returns
     -------
     dict
-        *family*, *seed*, *asked* (questions), *claims*, *below* (questions with p < .05 before the
-        correction) and *seen* (see :data:`SEEN`).
+        *family*, *seed*, *asked* (questions), *claims*, and *below* (questions with p < .05 before
+        the correction).
     """
     own = load_own(checkpoint(family, 0, seed), "planted", "cpu")
     found = own_model.audit(own, "planted", parts=parts, n_resamples=0)
     if len(found.faults):
         raise RuntimeError(f"{own.given}: {'; '.join(found.faults['reason'])}")
     below = int((found.asked["p_value"] < own_model.LEVEL).sum())
-    row = {"family": family, "seed": seed, "asked": len(found.asked), "claims": len(found.claims)}
-    return row | {"below": below, "seen": f"{family}-{seed}" in SEEN}
+    counts = {"asked": len(found.asked), "claims": len(found.claims), "below": below}
+    return {"family": family, "seed": seed} | counts
 
 
 def recorded() -> pandas.DataFrame:
