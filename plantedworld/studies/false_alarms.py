@@ -27,7 +27,7 @@ COMPANIONS = 1_000
 def checkpoints() -> pandas.DataFrame:
     """Return the shipped models that see and in which nothing was planted: *family*, *seed*.
 
-    They are of the sealed trial's worlds: what the report asks was decided before they were trained.
+    They are of the sealed trial's worlds, and were trained after it was decided what is asked.
     """
     found = shipped()
     found = found[(found["dose"] == 0) & (found["family"] != "bert")]
