@@ -16,6 +16,7 @@ from plantedworld.training import bert as bert_recipe
 from plantedworld.training import clip as clip_recipe
 from plantedworld.training._tokenizer import bert_tokenizer, clip_tokenizer
 from plantedworld.training._train import STATE
+from plantedworld.trial import OTHER_FAMILIES
 
 PLAN = [checkpoint_name(*row) for row in training.plan().itertuples(index=False, name=None)]
 
@@ -48,9 +49,17 @@ def test_tokenizers_are_stored_without_spaces_and_say_the_same(tmp_path):
     assert not (tmp_path / "absent.json").exists()
 
 
-def test_all_checkpoints_together_take_at_most_42_megabytes():
-    size = sum(file.stat().st_size for file in CHECKPOINTS.rglob("*") if file.is_file())
-    assert size <= 42e6
+def test_the_trials_checkpoints_take_at_most_40_megabytes_and_all_together_48():
+    size = {
+        folder.name: sum(file.stat().st_size for file in folder.iterdir())
+        for folder in CHECKPOINTS.iterdir()
+        if folder.is_dir()
+    }
+    assert sum(size.values()) <= 48e6
+    families = ("bert", "clip", *OTHER_FAMILIES)
+    rows = training.plan().query("planted_in == 'both' and seed < 10 and family in @families")
+    of_trial = (checkpoint_name(*row) for row in rows.itertuples(index=False, name=None))
+    assert sum(size[name] for name in of_trial) <= 40e6
 
 
 @pytest.mark.parametrize(
