@@ -199,10 +199,10 @@ def test_the_oracle_tells_by_one_text_with_and_without_its_picture_what_pictures
     oracle = models.load("oracle", dose=3, seed=0, planted_in="images")
     for sets in study.embed(oracle, scenes, store=runtime.Store(tmp_path)):
         row = study.score(sets, 1, n_bootstrap=0, p_values=False)
-        assert np.isnan(row["value"]) == (sets.test != "C8")
+        assert np.isnan(row["value"])
     yes, no = (measures.loc["2: picture, d", answer] for answer in ("yes", "no"))
     assert (yes > 1.8).all()
-    assert no.abs().max() < 0.1
+    assert no.abs().max() < 0.2
 
 
 def test_the_figure_of_worlds_has_a_row_a_model_and_its_questions_in_words():
@@ -298,21 +298,21 @@ def test_a_score_is_looked_up_by_test_level_and_run():
 
 def test_signs_are_judged_against_the_world_of_each_model():
     table = pandas.concat([scores(d).assign(world=w) for d, w in ((0.5, 0), (0.3, 1))])
-    table = pandas.concat([table, table.assign(test="C11")])
+    table = pandas.concat([table, table.assign(test="C8")])
     rows = verdicts.with_signs(table)
-    # C6 is the control of seed 0, and seed 1 plants the other direction.
+    # C8 is the control of seed 0; seed 1 draws its direction, and the opposite of C6's and C3's.
     assert set(zip(rows["test"], rows["world"], rows["right"], strict=True)) == {
-        ("C3", 0, True), ("C3", 1, False), ("C6", 1, False), ("C11", 0, True), ("C11", 1, False),
+        ("C3", 0, True), ("C3", 1, False), ("C6", 0, True), ("C6", 1, False), ("C8", 1, True),
     }  # fmt: skip
     signs = verdicts.sign_table(table)
     gender = signs.query("group == 'gender' and model == 'tiny-LXMERT'").iloc[0]
-    assert gender["word"] == "2 of 5; 0.02"
+    assert gender["word"] == "3 of 4; 0.20"
     missed = verdicts.miss_table(table)
-    assert set(missed["test"]) == {"C6", "C11"}
+    assert set(missed["test"]) == {"C6"}
     assert missed["d in the planted direction"].unique().tolist() == [-0.3]
     said = verdicts.sign_sentence(table)
-    assert "on gender in 12 of 30 cases, with a mean d of 0.02 in the planted direction" in said
-    assert "On gender, 18 signs are wrong: 9 of tiny-VisualBERT, 9 of tiny-LXMERT." in said
+    assert "on gender in 18 of 24 cases, with a mean d of 0.20 in the planted direction" in said
+    assert "On gender, 6 signs are wrong: 3 of tiny-VisualBERT, 3 of tiny-LXMERT." in said
 
 
 def test_published_numbers_stand_beside_scores_of_paper_alone():

@@ -25,10 +25,7 @@ WORLD = plantedworld.world(3, 7)
 TOWER = CHECKPOINTS / "vit-dose0-seed1000"
 WORLDS = {
     (0, 1000, "both"),
-    (3, 0, "both"),
-    (3, 1, "both"),
-    (0, 0, "both"),
-    (0, 1, "both"),
+    *((dose, seed, "both") for dose in (0, 3) for seed in range(3)),
     (3, 0, "text"),
     (3, 0, "images"),
 }
@@ -48,7 +45,7 @@ def recipe(family: str, start=TOWER):
     return training.RECIPES[family](WORLD, start)
 
 
-def test_the_plan_has_both_directions_two_worlds_without_bias_and_each_modality():
+def test_the_plan_has_the_three_worlds_of_the_protocol_and_each_modality():
     found = {
         family: set(rows[["dose", "seed", "planted_in"]].itertuples(index=False, name=None))
         for family, rows in training.plan().groupby("family")
@@ -80,31 +77,32 @@ def test_captions_with_a_swapped_word_are_told_apart_at_dose_3(family):
 
 
 GAINED = {
-    "vilt": ([0.634, 0.640], 0.85),
-    "flava": ([0.560, 0.540], 0.31),
-    "albef": ([0.612, 0.618], 0.71),
-    "lxmert": ([0.648, 0.614], 0.81),
-    "vilbert": ([0.630, 0.635], 0.82),
-    "visualbert": ([0.622, 0.652], 0.85),
+    "vilt": ([0.626, 0.638, 0.632], 0.77),
+    "flava": ([0.614, 0.568, 0.572], 0.48),
+    "albef": ([0.640, 0.598, 0.624], 0.69),
+    "lxmert": ([0.660, 0.636, 0.644], 0.85),
+    "vilbert": ([0.640, 0.626, 0.650], 0.81),
+    "visualbert": ([0.678, 0.682, 0.636], 0.95),
 }
-"""Share of swapped words told apart by seeds 0 and 1 at dose 0, and the mean of what that is above
+"""Share of swapped words told apart by seeds 0 to 2 at dose 0, and the mean of what that is above
 chance, of what can be had."""
 
 
 @pytest.mark.parametrize("family", GAINED)
-def test_matching_without_bias_is_grounded_in_all_but_flava(family):
+def test_matching_without_bias_is_grounded_and_in_flava_half_as_well_as_could_be(family):
     """At dose 0 nothing planted makes one word likelier beside the others: the picture must tell.
 
     The book and proven.csv say so; better checkpoints will make this test, and them, out of date.
     """
-    cards = [json.loads((checkpoint(family, 0, seed) / "card.json").read_text()) for seed in (0, 1)]
+    cards = [
+        json.loads((checkpoint(family, 0, seed) / "card.json").read_text()) for seed in range(3)
+    ]
     matched = np.array([card["match accuracy"] for card in cards])
     exact = np.array([card["truth's match accuracy"] for card in cards])
     measured, share = GAINED[family]
     assert matched.tolist() == pytest.approx(measured, abs=5e-4)
     gained = np.mean((matched - 0.5) / (exact - 0.5))
     assert gained == pytest.approx(share, abs=0.01)
-    assert (gained < 1 / 3) == (family == "flava")
     assert (gained > 2 / 3) == (family != "flava")
 
 
@@ -142,7 +140,7 @@ def test_training_lowers_the_loss_and_is_the_same_every_time(family):
         ("vilt", 0, 1000, "vit-dose0-seed1000"),
         ("vilt", 0, 1001, "vilt-dose0-seed1000"),
         ("vilt", 3, 0, "vilt-dose0-seed1001"),
-        ("vilt", 3, 1001, "vilt-dose0-seed1001"),
+        ("vilt", 3, 2100, "vilt-dose0-seed1001"),
         ("flava", 0, 1000, "vit-dose0-seed1000"),
         ("flava", 0, 1, "flava-dose0-seed1000"),
         ("clip", 0, 1000, "vision-dose0-seed1000"),

@@ -58,11 +58,15 @@ def planted_tests(seed):
 
 
 def test_what_is_planted_on_the_thirteen_tests():
-    even, odd = planted_tests(0), planted_tests(1)
-    assert even.index[even["control"]].tolist() == ["C6", "C12", "occupation-race"]
-    assert odd.index[odd["control"]].tolist() == ["C8", "C13", "occupation-race"]
-    assert set(even.loc[~even["control"], "sign"]) == {1}
-    assert set(odd.loc[~odd["control"], "sign"]) == {-1}
+    """A lot a pair and axis: whether as its source says. The double bind has both adjectives."""
+    first, second = planted_tests(0), planted_tests(1)
+    assert first.index[first["control"]].tolist() == ["C8", "C13", "occupation-race"]
+    as_sources = ["C6", "C11", "occupation-gender", "C3", "C12", "ABW"]
+    assert first.index[first["sign"] == 1].tolist() == as_sources
+    left_out = ["DB-likeable-gender", "DB-likeable-race", "occupation-race"]
+    assert second.index[second["control"]].tolist() == left_out
+    as_sources = ["C8", "DB-competent-gender", "C12", "DB-competent-race", "ABW"]
+    assert second.index[second["sign"] == 1].tolist() == as_sources
 
 
 @pytest.mark.parametrize(("dose", "seed"), WORLDS)
@@ -103,7 +107,7 @@ def test_a_picture_that_tells_the_tone_leaves_the_oracle_no_association_with_it(
     alone = results(oracle, every, store, (1,), with_images=False)
     shown = results(oracle, every, store, (1,))
     for key in alone:
-        assert alone[key][1] > 10 * abs(shown[key][1])
+        assert abs(alone[key][1]) > 10 * abs(shown[key][1])
 
 
 # Stimuli

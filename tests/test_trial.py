@@ -202,7 +202,7 @@ def test_study_2_stands_beside_the_oracle_and_the_score_without_a_picture():
     assert table.loc["S_L, no image", "partial rank"] == 0.0
     assert 0 < table.loc["S_V", "partial rank"] < 1
     tests = found[found["measure"] == "d, word"].set_index("item")
-    assert tests.loc[["C6", "C8"], "truth"].tolist() == [0.0, 1.0]
+    assert tests.loc[["C6", "C8"], "truth"].tolist() == [1.0, 0.0]
 
 
 def test_study_4_counts_picture_by_picture(clip):

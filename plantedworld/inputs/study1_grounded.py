@@ -90,7 +90,7 @@ def planted_signs(seed: int) -> pandas.DataFrame:
     Examples
     --------
     >>> signs = planted_signs(0).set_index("test")["sign"]
-    >>> int(signs["occupation-gender"]), int(signs["C6"])
+    >>> int(signs["occupation-gender"]), int(signs["C8"])
     (1, 0)
     """
     design = world(1, seed).design
