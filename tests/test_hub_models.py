@@ -23,7 +23,7 @@ from support import repositories
 from support.hub import instead_of_the_real_one, serving
 
 from biaslib import models, runtime
-from biaslib.models import _registry
+from biaslib.models import _registry, downloads
 from biaslib.models import capabilities as can
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.runtime import Lock, UnknownNameError, file_sha256
@@ -270,6 +270,23 @@ def test_the_book_shows_the_registry_its_addresses_and_the_cards_as_they_are(tmp
     for path, table in registry.TABLES.items():
         shown = path.read_text(encoding="utf-8")
         assert shown == table().to_csv(index=False, lineterminator="\n")
+
+
+def test_the_book_tells_to_place_files_where_they_are_looked_for(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "tools")
+    import registry
+
+    for name in ("BIASLIB_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert Path(registry.CACHE.replace("$HOME", str(tmp_path))) == downloads.cache_folder()
+    told = registry.CACHE.replace("$HOME/", "")
+    page = Path(__file__).parents[1] / "book" / "data_and_models.md"
+    assert f"`{told}` at home" in page.read_text(encoding="utf-8")
+    for path in (registry.ADDRESSES, registry.DOWNLOADS):
+        folders = re.findall(r"\$HOME/([^\s\"]+)", path.read_text(encoding="utf-8"))
+        assert folders
+        assert all(folder.startswith(told) for folder in folders)
 
 
 def test_evidence_names_models_and_tests_that_there_are():

@@ -18,7 +18,7 @@ TABLE = ROOT / "biaslib" / "models" / "data" / "registry.csv"
 ADDRESSES = TABLE.with_name("addresses.csv")
 CARDS = TABLE.with_name("cards.csv")
 DOWNLOADS = TABLE.with_name("downloads.csv")
-CACHE = "$HOME/.cache/plantedworld/checkpoints"
+CACHE = "$HOME/.cache/biaslib/checkpoints"
 
 
 def page_table() -> pandas.DataFrame:
