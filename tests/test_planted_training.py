@@ -56,8 +56,8 @@ def test_the_trials_checkpoints_take_at_most_40_megabytes_and_all_together_48():
         if folder.is_dir()
     }
     assert sum(size.values()) <= 48e6
-    families = ("bert", "clip", *OTHER_FAMILIES)
-    rows = training.plan().query("planted_in == 'both' and seed < 10 and family in @families")
+    rows = training.plan().query("planted_in == 'both' and seed < 10")
+    rows = rows[rows["family"].isin(["bert", "clip", *OTHER_FAMILIES])]
     of_trial = (checkpoint_name(*row) for row in rows.itertuples(index=False, name=None))
     assert sum(size[name] for name in of_trial) <= 40e6
 
