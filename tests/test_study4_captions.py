@@ -766,8 +766,8 @@ def test_a_contrastive_score_has_less_of_a_stereotype_to_show():
     leaning = worlds.leaning(dose=3)
     found = leaning.set_index(["seed", "head"])["preference"]
     for seed in worlds.SEEDS:
-        assert found[seed, "matching"] == pytest.approx(1.48, abs=0.15)
-        assert found[seed, "contrastive"] == pytest.approx(0.34, abs=0.05)
+        assert found[seed, "matching"] == pytest.approx(1.5, abs=0.15)
+        assert 0.2 < found[seed, "contrastive"] < 0.4 * found[seed, "matching"]
     assert worlds.leaning(dose=0, n=4)["preference"].abs().max() < 1e-9
     sentence = verdicts.leaning_sentence(leaning)
     assert f"{found.xs('contrastive', level='head').mean():.2f} nats in the score" in sentence
@@ -848,7 +848,7 @@ def test_irrelevant_captions_are_as_frequent_as_the_others():
 
 
 def test_a_perfect_model_never_picks_an_irrelevant_caption_if_it_sees_the_answer():
-    exact = worlds.relevance(seeds=[0], n=4).set_index("model")
+    exact = worlds.relevance(seeds=[0], n=12).set_index("model")
     assert exact.loc["oracle", ["third word", "thing"]].tolist() == [100, 100]
     assert exact.loc["oracle", "thing, white picture"] < 95
     assert exact.loc["VisualBERT", "third word, white picture"] < 95

@@ -12,9 +12,14 @@ from plantedworld.studies.recovery import partial_rank
 
 PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
 
+GENDER_ALONE = float(np.sqrt(3) / 2)
+"""Rank correlation, with many values, of which half they belong to: the upper one or the lower."""
+
 
 def verdict_plot(recovered: pandas.DataFrame, apart: pandas.DataFrame, dose: float = 3):
-    """Draw what the scores find: the order of a planted bias, and not where it was planted.
+    """Draw what the scores find of a planted bias: its order in part, and not where it was planted.
+
+    The dashed line is :data:`GENDER_ALONE`.
 
     Parameters
     ----------
@@ -30,6 +35,7 @@ def verdict_plot(recovered: pandas.DataFrame, apart: pandas.DataFrame, dose: flo
     for at, level in enumerate(SHOWN_LEVELS):
         ranks = whole.loc[whole["level"] == level, "rank"]
         left.plot([at] * len(ranks), ranks, "o", color="C0", alpha=0.6)
+    left.axhline(GENDER_ALONE, color="0.5", linestyle="--", linewidth=1)
     left.set_xticks(range(len(SHOWN_LEVELS)), [each.replace(", ", ",\n") for each in SHOWN_LEVELS])
     left.set(ylim=(0, 1.02), ylabel="rank correlation with the truth")
     left.set_title("Is the order found?", fontsize=10)
@@ -75,13 +81,8 @@ def label_sentence(found: pandas.DataFrame, entities: pandas.DataFrame) -> str:
     """
     labels = entities.set_index("entity")["stereotype"].map({"women": 1, "men": -1})
     log_odds = found["S_L, no image"]
-    others = log_odds[np.sign(log_odds) != labels.reindex(log_odds.index)]
-    listed = " and ".join(f"{name} {signed(value)}" for name, value in others.items())
-    against = f" ({listed} in log-odds go the other way)" if len(others) else ""
-    return (
-        f"{len(log_odds) - len(others)} of {len(log_odds)} entities were planted with the "
-        f"direction of their label{against}"
-    )
+    same = (np.sign(log_odds) == labels.reindex(log_odds.index)).sum()
+    return f"{same} of {len(log_odds)} entities were planted with the direction of their label"
 
 
 def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str] = SHOWN_LEVELS):

@@ -17,7 +17,7 @@ def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
     """
     rows = []
     for (facet, group), part in known.groupby(["facet", "group"], sort=False):
-        planted, nothing = part[part["truth"] != 0], part[part["truth"] == 0]
+        planted, nothing = part[part["planted"]], part[~part["planted"]]
         for name, title in (("oracle", "oracle"), ("model", "tiny-CLIP")):
             rows.append(
                 {
@@ -45,8 +45,8 @@ def truth_figure(known: pandas.DataFrame):
         rows = known[known["facet"] == facet]
         for axis, name in zip(line, ("oracle", "model"), strict=True):
             for chosen, colour, mark in (
-                (rows["truth"] != 0, "C0", "o"),
-                (rows["truth"] == 0, "C1", "x"),
+                (rows["planted"], "C0", "o"),
+                (~rows["planted"], "C1", "x"),
             ):
                 part = rows[chosen]
                 axis.scatter(part["truth"], part[name], s=12, alpha=0.6, color=colour, marker=mark)
@@ -64,19 +64,19 @@ def truth_figure(known: pandas.DataFrame):
 def on_truth(known: pandas.DataFrame, facet: str) -> str:
     """Return sentences on a facet: which types carry a planted association, and what C-ASC does."""
     rows = known[known["facet"] == facet]
-    held = rows.assign(held=rows["truth"] != 0).groupby("bias_type", sort=False)["held"].sum()
+    held = rows.groupby("bias_type", sort=False)["planted"].sum()
     none = [f"*{name}*" for name, n in held.items() if n == 0]
     of_model = truth_table(rows).set_index("model").loc["tiny-CLIP"]
-    sizes, bare = (
-        rows["model"][chosen].abs() for chosen in (rows["truth"] != 0, rows["truth"] == 0)
-    )
+    sizes, bare = (rows["model"][chosen].abs() for chosen in (rows["planted"], ~rows["planted"]))
+    moved = rows.loc[~rows["planted"], "truth"].abs().max()
     where = f"; none on {', '.join(none)}" if none else ""
     return (
         f"By {facet}, an association is planted on {held.sum()} of {len(rows)} words{where}. Among "
         f"the words that have one, C-ASC of tiny-CLIP has a rank correlation of "
         f"{of_model['rank correlation with the truth']:.2f} with it; half of the sizes are beyond "
         f"{sizes.median():.2f}, the largest is {sizes.max():.2f}. On the {len(bare)} that have "
-        f"none, half are beyond {bare.median():.2f}, and the largest, {bare.max():.2f}, exceeds "
+        f"none, and whose log ratio other words of the place move by up to {moved:.2f}, half are "
+        f"beyond {bare.median():.2f}, and the largest, {bare.max():.2f}, exceeds "
         f"{(sizes < bare.max()).sum()} of the {len(sizes)} sizes of words with an association."
     )
 

@@ -10,6 +10,7 @@ from biaslib import inference, runtime
 from biaslib.metrics import caption_association
 from biaslib.studies import study3_clip_audit as study
 from plantedworld import world
+from plantedworld._words import strengths
 from plantedworld.corpus import expected_shares, planted_corpus
 from plantedworld.inputs.study3_clip_audit import drawings
 from plantedworld.models.oracle import Oracle
@@ -44,8 +45,9 @@ def beside_truth(run: study.Audit) -> pandas.DataFrame:
     -------
     pandas.DataFrame
         One row a facet, type and word: *facet* (gender, tone), *group* whose C-ASC it is, *word*,
-        *bias_type*; *truth*, the planted log ratio of the word's probability (woman to man, tone 5
-        to tone 1; exactly 0 where nothing is planted); *model* and *oracle*, C-ASC of either.
+        *bias_type*; *planted*, whether anything is planted on the word; *truth*, the log ratio of
+        the word's probability (woman to man, tone 5 to tone 1), which other words of its place
+        move a little from 0 where nothing is planted; *model* and *oracle*, C-ASC of either.
     """
     given = run.given
     entries = given.spelt(run.table["word"])
@@ -57,13 +59,14 @@ def beside_truth(run: study.Audit) -> pandas.DataFrame:
         ("gender", "women"): made.truth.log_ratio(entries),
         ("tone", "tone 5"): made.truth.tone_log_ratio(entries),
     }
+    drawn = strengths(made.plan).loc[entries]
     tables = []
     for (facet, group), truth in truths.items():
         members = given.groups[facet][[group]].to_numpy()
         own = caption_association.c_asc(run.found.similarities, members)[:, 0]
-        known = run.table[["word", "bias_type"]].assign(facet=facet, group=group)
-        truth = np.where(np.abs(truth) < NOTHING, 0.0, truth)
-        tables.append(known.assign(truth=truth, model=own, oracle=_where_spread(exact, members)))
+        known = run.table[["word", "bias_type"]].assign(facet=facet, group=group, truth=truth)
+        known["planted"] = drawn[facet].to_numpy() != 0
+        tables.append(known.assign(model=own, oracle=_where_spread(exact, members)))
     return pandas.concat(tables, ignore_index=True)
 
 

@@ -17,18 +17,20 @@ REFUSED = {
     *("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.startfile"),
 }
 ATTEMPTED = 3
+OF_A_HUB = ("HF_", "BIASLIB_")
 IMPORTED = ("matplotlib.pyplot", "torch", "torchvision", "transformers", "open_clip")
 """Libraries that start a program when they are imported, such as ldconfig; imported before."""
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess:
-    """Run code in such a process."""
+    """Run code in such a process, with no hub or folder of downloads but those that are given."""
     root = Path(__file__).resolve().parents[2]
     paths = os.pathsep.join([str(root), str(root / "tests")])
+    own = {name: value for name, value in os.environ.items() if not name.startswith(OF_A_HUB)}
     return subprocess.run(
         [sys.executable, "-m", "support.confined", code],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": paths, **environment},
+        env={**own, "PYTHONPATH": paths, **environment},
         capture_output=True,
         text=True,
         timeout=300,
