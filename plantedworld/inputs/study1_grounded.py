@@ -21,7 +21,7 @@ from biaslib.studies.study1_grounded import (
 from plantedworld import Scenes, grounded_sets, planted_sets, world
 from plantedworld.models.checkpoints import shipped
 
-__all__ = ["available_models", "inputs", "planted_signs", "planted_stimuli"]
+__all__ = ["available_models", "inputs", "planted_signs", "planted_stimuli", "planted_tests"]
 
 
 def inputs(
@@ -101,6 +101,19 @@ def planted_signs(seed: int) -> pandas.DataFrame:
         sign = 0 if pair == design.plan.control else int(-direction * drawn)
         rows.append({"test": name, "sign": sign, "control": sign == 0})
     return pandas.DataFrame(rows)
+
+
+def planted_tests(group: str, seed: int = 0) -> list[str]:
+    """Return the tests of a group on which the worlds of a seed have something planted.
+
+    Examples
+    --------
+    >>> planted_tests("race")
+    ['C3', 'C12', 'DB-competent-race', 'DB-likeable-race', 'ABW']
+    """
+    names = tests().query("group == @group")["test"]
+    signs = planted_signs(seed).set_index("test")["sign"]
+    return [name for name in names if signs[name]]
 
 
 AXES = {"gender": "gender", "race": "tone", "race and gender": "interaction"}
