@@ -112,7 +112,7 @@ def _looked(found: study.Audit) -> Iterator[Block]:
             "Two pictures and their captions are swapped. A model that looks prefers them as they "
             "are; what it prefers to say, or to see, cancels.",
         )
-        yield "table", tables.grounding_table(found)
+        yield "table", tables.grounding_table(found.looking)
     if any(not each.looks for each in found.looking.values()):
         yield (
             "note",

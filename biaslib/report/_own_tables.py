@@ -32,22 +32,9 @@ SOURCES = {
 }
 
 
-def capability_table(own: Any) -> pandas.DataFrame:
-    """Return which parts of the audit a model can be asked for, to read."""
-    found = study.capabilities(own)
-    return pandas.DataFrame(
-        {
-            "study": found["study"].map(STUDIES),
-            "part": found["part"],
-            "asks the model to": found["needs"],
-            "possible": np.where(found["possible"], "yes", "no: " + found["missing"]),
-        }
-    )
-
-
-def grounding_table(found: study.Audit) -> pandas.DataFrame:
+def grounding_table(looking: dict[str, study.Looking]) -> pandas.DataFrame:
     """Return whether the model was seen to look at pictures, to read."""
-    rows = study.describe(found.looking)
+    rows = study.describe(looking)
     bounds = [interval_text(100 * row.low, 100 * row.high, 0) for row in rows.itertuples()]
     return pandas.DataFrame(
         {
@@ -105,12 +92,12 @@ def claim_table(found: study.Audit) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=[*columns, "p, corrected", "n"])
 
 
-def claim_counts(found: study.Audit) -> pandas.DataFrame:
-    """Return how many questions were asked and how many led to a claim, by part and level."""
-    asked = found.asked.assign(claimed=found.asked["p_holm"] < study.LEVEL)
-    counts = asked.groupby(["study", "part", "level"], sort=False)["claimed"].agg(["size", "sum"])
-    rows = counts.reset_index().set_axis(["study", "part", "of", "questions", "claims"], axis=1)
-    return rows.assign(study=rows["study"].map(STUDIES))
+def claim_counts(found: study.Audit) -> str:
+    """Return how many questions of each study led to a claim, in words."""
+    claimed = found.asked["p_holm"] < study.LEVEL
+    counts = claimed.groupby(found.asked["study"], sort=False).agg(["sum", "size"])
+    told = (f"{STUDIES[row.Index]}: {row.sum} of {row.size}" for row in counts.itertuples())
+    return "; ".join(told)
 
 
 def _p(p_value: float) -> str:

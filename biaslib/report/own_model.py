@@ -4,14 +4,12 @@ import re
 from typing import Any
 
 import numpy as np
-import pandas
 
 from biaslib.report._check import Check, judge
 from biaslib.report._own_report import Downloads, blocks, downloads, html_report, report_figure
 from biaslib.report._own_report import write_up as write_up
 from biaslib.report._own_tables import (
     STUDIES,
-    capability_table,
     claim_counts,
     claim_table,
     comparison_table,
@@ -28,7 +26,6 @@ __all__ = [
     "STUDIES",
     "Downloads",
     "blocks",
-    "capability_table",
     "check_count",
     "check_reading",
     "check_swapped",
@@ -45,7 +42,6 @@ __all__ = [
     "one_page",
     "overview",
     "report_figure",
-    "report_outline",
     "wording_table",
     "write_up",
 ]
@@ -64,16 +60,6 @@ def false_alarm_sentence(rate: dict[str, float]) -> str:
         f"which nothing was planted ({rate['share']:.1%}; 95% interval {rate['low']:.1%} to "
         f"{rate['high']:.1%})."
     )
-
-
-def report_outline(found: Any) -> pandas.DataFrame:
-    """Return the headings of the report, with what a person has to write under each."""
-    parts = re.split(r"^## ", write_up(found), flags=re.M)[1:]
-    rows = [
-        (part.splitlines()[0], " ".join(re.findall(r"^\[(.+)\]$", part, re.M))) for part in parts
-    ]
-    rows = [(heading, asked or "nothing: filled in") for heading, asked in rows]
-    return pandas.DataFrame(rows, columns=["section", "what only you can write"])
 
 
 # Exercises
