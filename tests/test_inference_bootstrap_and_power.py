@@ -50,6 +50,18 @@ def test_bca_differs_from_percentile_where_the_statistic_is_skewed():
     np.testing.assert_allclose([bca.low, bca.high], theirs, rtol=0.06)
 
 
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_an_interval_holds_its_estimate_where_all_resamples_lie_beyond_it(method):
+    """As near the end of a scale; here the share of units drawn more than once, of which 0 is."""
+
+    def drawn_again(weights):
+        return (weights > 1).mean(axis=0)
+
+    found = inference.bootstrap(drawn_again, [40], method, n_resamples=400, rng=0)
+    assert found.values.min() > found.estimate == found.low == 0
+    assert 0 < found.high <= np.quantile(found.values, 0.975)
+
+
 def test_undefined_resamples_are_left_out_and_counted():
     def sometimes(weights):
         return np.where(weights[0] > 0, weights[0], np.nan)

@@ -84,7 +84,9 @@ def bootstrap(
 
     where :math:`U_{ki}` is :math:`n_k - 1` times the mean of the leave-one-out values of sample k
     minus the one without unit i. A share of 0 or 1 counts as half a resample, since its quantile
-    is infinite.
+    is infinite. Where nearly all resamples lie on one side of the estimate, as near the end of a
+    scale, either interval can leave the estimate out; it is then widened to it, which covers no
+    less often.
 
     Parameters
     ----------
@@ -151,7 +153,8 @@ def bootstrap(
         method = "bca" if all(np.isfinite(each).all() for each in left_out) else "percentile"
     if method == "bca":
         levels = _bca_levels(statistic, n_units, estimate, values, levels)
-    low, high = np.where(np.isfinite(estimate), _quantiles(values, levels), np.nan)
+    low, high = _quantiles(values, levels)
+    low, high = np.minimum(low, estimate), np.maximum(high, estimate)
     summary = (estimate, low, high, n_defined)
     if values.ndim == 1:
         summary = (each.item() for each in summary)
