@@ -1,5 +1,7 @@
 """The study of text encoders: its parts against slow ones, its chapter's claims as values."""
 
+import dataclasses
+
 import numpy as np
 import pandas
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from biaslib import inference, runtime, stimuli
 from biaslib.metrics.association import effect_size
 from biaslib.stimuli import pool as word_pools
+from biaslib.studies import analyses
 from biaslib.studies import text_encoders as study
 
 
@@ -34,6 +37,29 @@ def test_scores_agree_with_the_metrics(toy):
         assert row["value"] == pytest.approx(effect_size(*sets), abs=1e-12)
         assert row["value_ddof0"] == pytest.approx(effect_size(*sets, ddof=0), abs=1e-12)
         assert row["low"] < row["high"]
+
+
+def test_attributes_of_the_same_directions_leave_the_effect_size_undefined(toy):
+    """Rounding alone tells the scores apart: no d, and no p-value of what is not there."""
+    each = study.embed_tests(toy, ["C6"], "word")[0]
+    first, words = each.embeddings["A"], each.words["A"]
+    same = dataclasses.replace(
+        each,
+        embeddings=each.embeddings | {"B": 3 * first},
+        words=each.words | {"B": words},
+        kinds=each.kinds | {"B": each.kinds["A"]},
+    )
+    assert 0 < np.ptp(same.scores) < 1e-15
+    pools = study.embed_pools(toy, word_pools.word_pool(300, rng=0), ["word"])
+    drawn = study.random_attributes(each, pools["word"], n_sets=10, matched=False)
+    for ask in (
+        same.effect_size,
+        lambda: study.score(same, n_bootstrap=20),
+        lambda: study._placed(same, drawn, drawn),
+        lambda: analyses._p_values(same, pools["word"], 10, 0),
+    ):
+        with pytest.raises(ValueError, match="all targets have the same score"):
+            ask()
 
 
 def test_items_stay_with_their_words(toy):

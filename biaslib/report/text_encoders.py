@@ -7,7 +7,6 @@ import numpy as np
 import pandas
 
 from biaslib import inference, stimuli
-from biaslib.metrics.association import effect_size_of_scores
 from biaslib.report._check import Check, judge_function
 from biaslib.report._drawing import Drawing, histogram
 from biaslib.report._explorer import Panel
@@ -420,6 +419,6 @@ def _relabelled_effect_sizes(embedded, n: int, seed: int) -> tuple[float, np.nda
     difference of means and leaves the spread as it is.
     """
     x, y = embedded.word_scores()
-    observed = effect_size_of_scores(*embedded.split(embedded.scores))
+    observed = embedded.effect_size()
     scale = observed / (x.mean() - y.mean())
     return observed, scale * inference.relabelled_differences(x, y, n, rng=seed)
