@@ -204,6 +204,8 @@ def score(
         "p_high": items.high,
         "p_method": items.method,
         "p_value_words": words.p_value,
+        "p_low_words": words.low,
+        "p_high_words": words.high,
         "p_method_words": words.method,
         "n": embedded.n_x,
         "n_words": len(x_words),
