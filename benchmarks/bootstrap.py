@@ -57,7 +57,7 @@ def scipys(sets, words):
         n_resamples=LOOPED,
         vectorized=False,
         method="percentile",
-        rng=np.random.default_rng(0),
+        random_state=np.random.default_rng(0),
     )
 
 

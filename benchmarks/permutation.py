@@ -32,7 +32,7 @@ def scipy_resampled(x, y, n_resamples=N_PARTITIONS):
         alternative="greater",
         n_resamples=n_resamples,
         batch=2_000,
-        rng=0,
+        random_state=np.random.default_rng(0),
     )
     return result.pvalue
 

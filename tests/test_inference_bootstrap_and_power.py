@@ -27,7 +27,7 @@ def test_two_samples_agree_with_scipy(method, name):
         method=name,
         n_resamples=300_000,
         batch=50_000,
-        rng=np.random.default_rng(2),
+        random_state=np.random.default_rng(2),
     ).confidence_interval
     np.testing.assert_allclose([ours.low, ours.high], theirs, atol=0.02)
 
@@ -44,7 +44,7 @@ def test_bca_differs_from_percentile_where_the_statistic_is_skewed():
         for method in ("percentile", "bca")
     )
     theirs = stats.bootstrap(
-        (x,), np.var, method="BCa", n_resamples=20_000, rng=np.random.default_rng(3)
+        (x,), np.var, method="BCa", n_resamples=20_000, random_state=np.random.default_rng(3)
     ).confidence_interval
     assert bca.high > percentile.high
     np.testing.assert_allclose([bca.low, bca.high], theirs, rtol=0.06)

@@ -118,7 +118,7 @@ def test_bca_agrees_with_scipy(statistic):
         method="BCa",
         n_resamples=40_000,
         batch=2_000,
-        rng=np.random.default_rng(2),
+        random_state=np.random.default_rng(2),
     ).confidence_interval
     np.testing.assert_allclose([ours.low, ours.high], theirs, atol=0.4)
     assert (ours.method, ours.n_defined) == ("bca", 40_000)

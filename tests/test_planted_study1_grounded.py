@@ -407,6 +407,20 @@ def test_more_is_asked_from_left_to_right():
     assert row.tolist() == ["Experiment 2, words hidden", 5, 4, 3, 2]
 
 
+def test_what_bounds_of_p_leave_undecided_has_a_star_in_brackets_and_a_count_from_to():
+    labels = {"domain": "out of domain", "statistic": "effect size"}
+    rows = scores().assign(**labels, p_low=0.009, p_high=0.011, p_value_words=0.01)
+    least = rows["test"] == "C3"
+    rows.loc[least, ["p_value", "p_low", "p_high"]] = 0.048, 0.04, 0.06
+    table = plots.score_table(rows).set_index("test")["LXMERT"]
+    assert table["C6"].tolist() == ["0.50*"] * 3
+    assert table["C3"].tolist() == ["0.50(*)"] * 3
+    rows = rows.assign(p_low_words=0.002, p_high_words=np.where(least, 0.06, 0.003))
+    counts = plots.stricter_counts(rows).iloc[0]
+    # Holm takes the least p 12 times: .036 by the upper bounds of C6, .024 by all lower ones.
+    assert counts.tolist() == ["Experiment 1", 12, "6 to 12", "6 to 12", "6 to 12"]
+
+
 # The exercises
 
 

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 import biaslib
 from biaslib import report, runtime
 from biaslib.report import _figure
+from biaslib.report._text import p_cells
 
 
 def test_tables_have_headings_captions_and_true_minus_signs():
@@ -135,6 +136,16 @@ def test_what_rounding_leaves_is_zero_and_p_values_and_probabilities_are_not(col
 )
 def test_p_values_in_sentences(p, text):
     assert report.p_text(p) == text
+
+
+def test_p_values_in_columns_are_their_bounds_where_these_leave_the_level_open():
+    p, lows, highs = [0.03, 0.048, 0.05, 0.06], [0.03, 0.0004, 0.05, 0.051], [0.04, 0.0501, 0.05, 1]
+    assert p_cells(p, lows, highs) == [".030", ".000 to .051", ".050", ".060"]
+    assert p_cells(p, p, p) == [".030", ".048", ".050", ".060"]
+    assert p_cells([0.06, math.nan], [0.02, math.nan], [0.03, math.nan]) == [".060", "nan"]
+    # Corrected for two tests: .04 to .06, and .03 and .04 by Benjamini and Hochberg.
+    assert p_cells([0.04, 0.04], [0.02, 0.04], [0.03, 0.04], "holm") == [".040 to .060"] * 2
+    assert p_cells([0.04, 0.04], [0.02, 0.04], [0.03, 0.04], "bh") == [".040"] * 2
 
 
 def test_the_stamp_says_what_ran():

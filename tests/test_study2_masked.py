@@ -677,6 +677,16 @@ def test_images_are_the_units_of_the_test_of_the_picture(store):
     assert found.loc["briefcase", "p_value"] == pytest.approx(1)
     assert found["p_holm"].tolist() == pytest.approx([1, 1])
     assert found["n"].tolist() == [4, 4]
+    assert found["p_low"].equals(found["p_value"].rename("p_low"))
+    assert found["p_high"].equals(found["p_value"].rename("p_high"))
+
+
+def test_a_test_of_the_picture_that_its_bounds_leave_undecided_shows_them(store):
+    scores, tests = run(store).scores, study.picture_tests(run(store).answers)
+    tests = tests.assign(p_value=0.03, p_holm=0.06, p_low=[0.02, 0.03], p_high=[0.03, 0.04])
+    table = plots.quoted_table(scores, tests).set_index("entity")
+    assert table.loc[tests["entity"], "p"].tolist() == [".030", ".030"]
+    assert table.loc[tests["entity"], "p, Holm"].tolist() == [".040 to .060"] * 2
 
 
 def test_shares_that_were_planted_are_not_tested(store):

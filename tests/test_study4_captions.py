@@ -298,6 +298,10 @@ def test_two_models_are_compared_within_triplets():
     assert found["difference"] == pytest.approx(87.5)
     assert found["p_value"] == pytest.approx(mcnemar_p(7, 0))
     assert found[["n", "triplets"]].tolist() == [8, 8]
+    assert found["p_low"] == found["p_high"] == found["p_value"]
+    shown = found.to_frame().T.assign(p_value=0.04, adjusted=0.04, p_low=0.03, p_high=0.06)
+    cells = plots.paired_table(shown)[["p", "p, Holm"]]
+    assert cells.iloc[0].str.replace("\xa0", " ").tolist() == [".030 to .060"] * 2
     table["triplet"] = [0] * 8
     found = study.paired_tests(run_of(table, scored(one), scored(other, OTHER))).iloc[0]
     assert found["p_value"] == 1

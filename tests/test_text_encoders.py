@@ -1,12 +1,16 @@
 """The study of text encoders: its parts against slow ones, its chapter's claims as values."""
 
+import dataclasses
+
 import numpy as np
 import pandas
 import pytest
 
 from biaslib import inference, runtime, stimuli
 from biaslib.metrics.association import effect_size
+from biaslib.report import text_encoders as plots
 from biaslib.stimuli import pool as word_pools
+from biaslib.studies import analyses
 from biaslib.studies import text_encoders as study
 
 
@@ -36,6 +40,29 @@ def test_scores_agree_with_the_metrics(toy):
         assert row["low"] < row["high"]
 
 
+def test_attributes_of_the_same_directions_leave_the_effect_size_undefined(toy):
+    """Rounding alone tells the scores apart: no d, and no p-value of what is not there."""
+    each = study.embed_tests(toy, ["C6"], "word")[0]
+    first, words = each.embeddings["A"], each.words["A"]
+    same = dataclasses.replace(
+        each,
+        embeddings=each.embeddings | {"B": 3 * first},
+        words=each.words | {"B": words},
+        kinds=each.kinds | {"B": each.kinds["A"]},
+    )
+    assert 0 < np.ptp(same.scores) < 1e-15
+    pools = study.embed_pools(toy, word_pools.word_pool(300, rng=0), ["word"])
+    drawn = study.random_attributes(each, pools["word"], n_sets=10, matched=False)
+    for ask in (
+        same.effect_size,
+        lambda: study.score(same, n_bootstrap=20),
+        lambda: study._placed(same, drawn, drawn),
+        lambda: analyses._p_values(same, pools["word"], 10, 0),
+    ):
+        with pytest.raises(ValueError, match="all targets have the same score"):
+            ask()
+
+
 def test_items_stay_with_their_words(toy):
     _, (each,) = study.run(toy, ["C6"], ["contextual"], n_bootstrap=50)
     test = stimuli.association_test("C6", "contextual")
@@ -55,6 +82,20 @@ def test_word_scores_are_means_over_sentences(toy):
 def test_p_values_over_rows_are_corrected(toy):
     scores, _ = study.run(toy, ["C6", "C8", "C11"], ["word"], n_bootstrap=50)
     np.testing.assert_allclose(scores["p_holm"], inference.adjust(scores["p_value_words"], "holm"))
+
+
+def test_the_table_shows_what_bounds_leave_undecided(toy):
+    scores, _ = study.run(toy, ["C6", "C8"], ["word"], n_bootstrap=50)
+    for units in ("", "_words"):
+        assert scores[f"p_low{units}"].equals(scores[f"p_value{units}"].rename(f"p_low{units}"))
+        assert scores[f"p_high{units}"].equals(scores[f"p_value{units}"].rename(f"p_high{units}"))
+    p = {"p_value": 0.03, "p_value_words": [0.021, 0.2], "p_holm": [0.042, 0.2]}
+    bounds = {"p_low": 0.03, "p_high": [0.03, 0.07]}
+    bounds |= {"p_low_words": [0.02, 0.2], "p_high_words": [0.04, 0.2]}
+    table = plots.scores_table(scores.assign(**p, p_bh=p["p_holm"], **bounds))
+    shown = table[["p, items", "p, words", "p, Holm", "p, BH"]].to_numpy().tolist()
+    assert shown[0] == [".030", ".021", ".040 to .080", ".040 to .080"]
+    assert shown[1] == [".030 to .070", ".200", ".200", ".200"]
 
 
 def test_random_attributes_agree_with_a_slow_computation(toy):

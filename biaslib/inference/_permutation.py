@@ -234,7 +234,8 @@ def permutation_test(
             one for each.
     alternative
         ``"greater"`` (X nearer to A, the papers' choice), ``"less"`` or ``"two-sided"`` (the
-        absolute difference of means).
+        absolute difference of means; SciPy doubles the smaller tail, which with sets of unequal
+        size is another number).
     n_resamples
         Number of draws plus one, if sampled.
     rng

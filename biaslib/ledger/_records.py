@@ -44,7 +44,7 @@ OWN = {
         ("experiment", "masking", "images", "variant"),
         (
             *("n_words", "n_images", "numerator", "p_low", "p_high", "p_method", "p_value_words"),
-            *("p_value_images", "p_value_attributes", "domain"),
+            *("p_low_words", "p_high_words", "p_value_images", "p_value_attributes", "domain"),
         ),
     ),
     "srinivasan2021": (("set", "stereotype"), ("probability", "normaliser", "count")),

@@ -404,7 +404,8 @@ def representation(
 
     .. math:: P(X = x) = \binom{K}{x} \binom{n - K}{m - x} \Big/ \binom{n}{m}
 
-    and the one-sided p-values are :math:`P(X \ge x)` and :math:`P(X \le x)`.
+    and the one-sided p-values are :math:`P(X \ge x)` and :math:`P(X \le x)`. Every group is
+    judged by itself: groups may overlap or leave images out, so that counts need not add up to m.
 
     Parameters
     ----------

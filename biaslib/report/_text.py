@@ -1,9 +1,15 @@
 """Sentences that carry numbers of the run."""
 
 import inspect
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from biaslib import inference
+
+LEVEL = 0.05
+"""The level that tables compare p-values with."""
 
 HTML_OR_IMAGE = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")
 """Where HTML or an image begins in Markdown."""
@@ -85,13 +91,48 @@ def p_text(p_value: float) -> str:
     return f"p = {p_value:.3f}".replace("0.", ".")
 
 
-def p_cell(p_value: float) -> str:
-    """Return a p-value for a column that says what it is.
+def undecided(low: float, high: float) -> bool:
+    """Say whether bounds of a p-value leave open on which side of .05 it lies.
 
-    >>> p_cell(0.0123), p_cell(0.00002)
-    ('.012', '< .001')
+    >>> undecided(0.04, 0.06), undecided(0.02, 0.04), undecided(0.05, 0.05)
+    (True, False, False)
     """
+    return low <= LEVEL < high
+
+
+def p_cell(p_value: float, low: float = math.nan, high: float = math.nan) -> str:
+    """Return a p-value for a column that says what it is; its bounds if they are undecided.
+
+    >>> p_cell(0.0123), p_cell(0.00002), p_cell(0.0123, 0.0121, 0.0125)
+    ('.012', '< .001', '.012')
+    >>> p_cell(0.05, 0.0408, 0.0601)  # rounded outwards
+    '.040 to .061'
+    """
+    if undecided(low, high):
+        ends = math.floor(round(1e3 * low, 6)), math.ceil(round(1e3 * high, 6))
+        return " to ".join(f"{end / 1e3:.3f}".removeprefix("0") for end in ends)
     return p_text(p_value).removeprefix("p ").removeprefix("= ")
+
+
+def p_cells(
+    p_values: Iterable[float],
+    lows: Iterable[float],
+    highs: Iterable[float],
+    method: str | None = None,
+) -> list[str]:
+    """Return p-values for a column, with the bounds of those that these leave undecided.
+
+    With a method of :func:`biaslib.inference.adjust` the p-values are corrected ones, and the
+    bounds are not: corrected alike, they bound the corrected p-values.
+
+    >>> p_cells([0.02, 0.9], [0.02, 0.9], [0.03, 0.9])
+    ['.020', '.900']
+    >>> p_cells([0.04, 0.9], [0.02, 0.9], [0.03, 0.9], "holm")
+    ['.040 to .060', '.900']
+    """
+    if method is not None:
+        lows, highs = (inference.adjust(list(each), method) for each in (lows, highs))
+    return [p_cell(*each) for each in zip(p_values, lows, highs, strict=True)]
 
 
 def signed(value: float, decimals: int = 2) -> str:

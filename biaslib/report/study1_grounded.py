@@ -14,8 +14,8 @@ from biaslib.report._explorer import Panel
 from biaslib.report._style import COLOURS, dots, marked, subplots
 from biaslib.report._tables import Table, problem_table, require_paper
 from biaslib.report._tables import table as table_of
+from biaslib.report._text import LEVEL, p_text, signed, undecided
 from biaslib.report._text import listed as listed  # A notebook takes it from here.
-from biaslib.report._text import p_text, signed
 from biaslib.report.published import TESTS as NAMED
 from biaslib.studies import study1_grounded as study
 
@@ -34,6 +34,8 @@ LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
 LETTERS = {letter: level for level, letter in LEVELS.items()}
 MASKS = {"words": "T", "persons": "I"}
 MARKS = ("o", "s", "^", "D")
+STARS = "* p < .05, (*) bounds of p on both sides of .05; texts as units"
+"""What the stars of a table of effect sizes mean."""
 
 
 # The tests, and the six sets of each
@@ -238,7 +240,8 @@ def with_intervals(scores: pandas.DataFrame, drawn: pandas.DataFrame) -> pandas.
 def score_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return every effect size for looking one up: a row a test, level and run, a column a model.
 
-    A star where p is below .05 with every text and its image as a unit, as in the paper.
+    A star where p is below .05 with every text and its image as a unit, as in the paper; in
+    brackets where the bounds of p leave that open.
 
     Parameters
     ----------
@@ -263,7 +266,7 @@ def released_tables(released: pandas.DataFrame, inputs: study.Inputs) -> list[Ta
     """
     if released.empty:
         return []
-    caption = f"Effect sizes as the released code computes them.{mark(released)}"
+    caption = f"Effect sizes as the released code computes them; {STARS}.{mark(released)}"
     found = [table_of(score_table(released), caption, folded=True)]
     if profile_of(released) == "paper":
         wrong = "What is wrong with images and region files of this run"
@@ -298,9 +301,9 @@ def differences_table() -> pandas.DataFrame:
 
 
 def _wide(rows: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:
-    found, names = zip(rows["value"], rows["p_value"] < 0.05, strict=True), names_of(rows)
+    found, names = zip(rows["value"], *_bounded(rows), strict=True), names_of(rows)
     cells = rows.assign(
-        cell=[_number(value) + ("*" if small else "") for value, small in found],
+        cell=[_number(value) + _star(*p) for value, *p in found],
         level=rows["level"].map(LEVELS),
         model=rows["model"].map(names),
     )
@@ -313,6 +316,25 @@ def _wide(rows: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:
 
 def _number(value: float) -> str:
     return "–" if pandas.isna(value) else signed(value)
+
+
+def _bounded(rows: pandas.DataFrame, units: str = "") -> list[pandas.Series]:
+    """Return p-values with their lower and upper bounds: p itself where there are none."""
+    p = rows[f"p_value{units}"]
+    ends = f"p_low{units}", f"p_high{units}"
+    return [p, *(rows[end].fillna(p) if end in rows else p for end in ends)]
+
+
+def _star(p_value: float, low: float, high: float) -> str:
+    if undecided(low, high):
+        return "(*)"
+    return "*" if p_value < LEVEL else ""
+
+
+def _significant(lows: Sequence[float], highs: Sequence[float]) -> int | str:
+    """Return how many p-values with these bounds are below .05; from how many to how many."""
+    least, most = (int((np.asarray(each) < LEVEL).sum()) for each in (highs, lows))
+    return least if least == most else f"{least} to {most}"
 
 
 def _in_both_domains(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -353,16 +375,16 @@ def stricter_counts(scores: pandas.DataFrame) -> pandas.DataFrame:
     ----------
     scores
         Of :func:`biaslib.studies.study1_grounded.run`, with *p_value* and *p_value_words*.
+        Where bounds of p leave open whether it is below .05, a count is from how many to how many.
     """
     rows = []
     for run, part in scores.groupby(_runs(scores), sort=False):
-        words = part["p_value_words"].dropna()
-        holm = inference.adjust(words, "holm")
+        words = [each.dropna() for each in _bounded(part, "_words")[1:]]
         counts = {
             "tests": len(part),
-            "p < .05, texts as units": int((part["p_value"] < 0.05).sum()),
-            "words as units": int((words < 0.05).sum()),
-            "words, and Holm": int((holm < 0.05).sum()),
+            "p < .05, texts as units": _significant(*_bounded(part)[1:]),
+            "words as units": _significant(*words),
+            "words, and Holm": _significant(*(inference.adjust(each, "holm") for each in words)),
         }
         rows.append({"run": run} | counts)
     return pandas.DataFrame(rows)

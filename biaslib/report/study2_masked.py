@@ -11,7 +11,7 @@ from biaslib.published.reexamination import srinivasan2021
 from biaslib.report._check import Check, judge, judge_list
 from biaslib.report._style import GROUP_COLOURS, marked, subplots
 from biaslib.report._tables import there_table
-from biaslib.report._text import interval_text, listed, p_cell, p_text
+from biaslib.report._text import interval_text, listed, p_cells, p_text
 from biaslib.studies import study2_masked as study
 
 PAPER = "srinivasan2021"
@@ -360,13 +360,11 @@ def quoted_table(scores: pandas.DataFrame, tests: pandas.DataFrame) -> pandas.Da
     table = association_table(scores, "S_V")
     if tests.empty:
         return table
-    kept = tests.set_index("entity").reindex(table["entity"])
     shown = table[["entity", "P, woman", "P, man", "B", "95% interval of B", "images"]]
-    texts = {name: kept[key].map(p_cell).to_numpy() for name, key in P_VALUES.items()}
-    return shown.assign(**texts)
-
-
-P_VALUES = {"p": "p_value", "p, Holm": "p_holm"}
+    bounds = tests["p_low"], tests["p_high"]
+    p = p_cells(tests["p_value"], *bounds), p_cells(tests["p_holm"], *bounds, "holm")
+    texts = pandas.DataFrame({"p": p[0], "p, Holm": p[1]}, index=tests["entity"])
+    return shown.join(texts, on="entity")
 
 
 def bias_bars(scores: pandas.DataFrame):

@@ -11,7 +11,7 @@ from biaslib.published.reexamination import zhou2022
 from biaslib.report._check import Check, judge_list
 from biaslib.report._style import dots, marked, subplots, words_alone
 from biaslib.report._tables import require_paper
-from biaslib.report._text import interval_text, interval_texts, listed, p_cell, signed
+from biaslib.report._text import interval_text, interval_texts, listed, p_cells, signed
 from biaslib.studies import study4_captions as study
 
 SHOWN_SUBSETS = {
@@ -310,22 +310,22 @@ def printed_sentence() -> str:
 def paired_table(tests: pandas.DataFrame) -> pandas.DataFrame:
     """Return paired differences for the reader, those with the smallest p first."""
     ordered = tests.sort_values("p_value")
+    bounds = ordered["p_low"], ordered["p_high"]
     return pandas.DataFrame(
         {
             "models": ordered["first"] + " − " + ordered["second"],
             "difference in points": ordered["difference"].map(lambda value: signed(value, 1)),
             "95% interval": interval_texts(ordered, 0),
-            "p": ordered["p_value"].map(_p_cell),
-            "p, Holm": ordered["adjusted"].map(_p_cell),
+            "p": _in_one_piece(p_cells(ordered["p_value"], *bounds)),
+            "p, Holm": _in_one_piece(p_cells(ordered["adjusted"], *bounds, "holm")),
             "images": ordered["n"],
             "triplets": ordered["triplets"],
         }
     )
 
 
-def _p_cell(p_value: float) -> str:
-    """Return a p-value for a column, in one piece."""
-    return p_cell(p_value).replace(" ", "\N{NO-BREAK SPACE}")
+def _in_one_piece(cells: Sequence[str]) -> list[str]:
+    return [each.replace(" ", "\N{NO-BREAK SPACE}") for each in cells]
 
 
 def choices_table(found: study.Run, spread: pandas.DataFrame) -> pandas.DataFrame:

@@ -7,12 +7,11 @@ import numpy as np
 import pandas
 
 from biaslib import inference, stimuli
-from biaslib.metrics.association import effect_size_of_scores
 from biaslib.report._check import Check, judge_function
 from biaslib.report._drawing import Drawing, histogram
 from biaslib.report._explorer import Panel
 from biaslib.report._style import COLOURS, dots, subplots
-from biaslib.report._text import interval_text, interval_texts, p_cell, p_text, signed
+from biaslib.report._text import interval_text, interval_texts, p_cells, p_text, signed
 from biaslib.studies import analyses
 
 LEVELS = {"word": (0, "o", 0.24), "sentence": (1, "s", 0.0), "contextual": (2, "^", -0.24)}
@@ -145,17 +144,18 @@ def _with_legend(figure, axes):
 
 
 def scores_table(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return scores as the reader sees them: rounded, in words."""
+    """Return scores of all tests as the reader sees them: rounded, in words."""
+    words = scores["p_low_words"], scores["p_high_words"]
     return pandas.DataFrame(
         {
             "test": scores["test"],
             "level": scores["level"],
             "d": scores["value"],
             "95% interval": interval_texts(scores),
-            "p, items": scores["p_value"].map(p_cell),
-            "p, words": scores["p_value_words"].map(p_cell),
-            "p, Holm": scores["p_holm"].map(p_cell),
-            "p, BH": scores["p_bh"].map(p_cell),
+            "p, items": p_cells(scores["p_value"], scores["p_low"], scores["p_high"]),
+            "p, words": p_cells(scores["p_value_words"], *words),
+            "p, Holm": p_cells(scores["p_holm"], *words, "holm"),
+            "p, BH": p_cells(scores["p_bh"], *words, "bh"),
             "items a side": scores["n"],
             "words a side": scores["n_words"],
         }
@@ -420,6 +420,6 @@ def _relabelled_effect_sizes(embedded, n: int, seed: int) -> tuple[float, np.nda
     difference of means and leaves the spread as it is.
     """
     x, y = embedded.word_scores()
-    observed = effect_size_of_scores(*embedded.split(embedded.scores))
+    observed = embedded.effect_size()
     scale = observed / (x.mean() - y.mean())
     return observed, scale * inference.relabelled_differences(x, y, n, rng=seed)

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 import pandas
 
 from biaslib import inference
-from biaslib.metrics.association import effect_size_of_scores
 from biaslib.runtime import progress
 from biaslib.studies.text_encoders import EmbeddedPool, EmbeddedTest, random_null
 
@@ -115,11 +114,11 @@ def p_values(
 def _p_values(embedded: EmbeddedTest, pool: EmbeddedPool, n_sets: int, seed: int) -> dict:
     x, y = embedded.split(embedded.scores)
     by_word = inference.permutation_test(*embedded.word_scores()).p_value
-    value = effect_size_of_scores(x, y)
+    value = embedded.effect_size()
     null = random_null(embedded, pool, n_sets=n_sets, rng=seed)
     return {
         "value": value,
-        "value_ddof0": effect_size_of_scores(x, y, ddof=0),
+        "value_ddof0": embedded.effect_size(ddof=0),
         "p_items": inference.permutation_test(x, y).p_value
         if embedded.level != "word"
         else by_word,

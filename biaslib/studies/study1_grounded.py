@@ -366,7 +366,8 @@ def score(
         *value* (effect size; NaN where the scores have no spread), *low* and *high* (95%,
         target and attribute words resampled, BCa where it is defined), *numerator* (what the
         effect size divides by the spread), *p_value* with *p_low*, *p_high* and *p_method*,
-        *p_value_words*, *p_value_images* (NaN where a picture is in both target sets),
+        *p_value_words* with *p_low_words* and *p_high_words*, *p_value_images* (NaN where a picture
+        is in both target sets),
         *p_value_attributes* (of Experiment 2, words as units: a relabelled target takes the
         attribute images of its new label), *n* (the units), *n_words*, *n_images* of the targets.
 
@@ -768,6 +769,8 @@ def _p_values(result: GroundedResult, sets: EmbeddedSets, units: str) -> dict[st
         "p_high": judged.high,
         "p_method": judged.method,
         "p_value_words": words.p_value,
+        "p_low_words": words.low,
+        "p_high_words": words.high,
         "p_value_images": by_images,
     }
     if result.experiment == 2:

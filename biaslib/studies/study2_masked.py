@@ -825,16 +825,16 @@ def picture_tests(asked: pandas.DataFrame) -> pandas.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row an entity with images of both: *entity*; *n* images; *p_value*, two-sided;
-        *p_holm*, corrected for the number of entities.
+        One row an entity with images of both: *entity*; *n* images; *p_value*, two-sided, with
+        *p_low* and *p_high*, which enclose it; *p_holm*, corrected for the number of entities.
     """
     rows = []
     for entity, images in per_image(asked).groupby("entity", sort=False):
         women, men = (images.loc[images["gender"] == g, "probability"] for g in GENDERS)
         if len(women) and len(men):
             found = inference.permutation_test(women, men, alternative="two-sided")
-            rows.append({"entity": entity, "n": len(images), "p_value": found.p_value})
-    table = pandas.DataFrame(rows, columns=["entity", "n", "p_value"])
+            rows.append((entity, len(images), found.p_value, found.low, found.high))
+    table = pandas.DataFrame(rows, columns=["entity", "n", "p_value", "p_low", "p_high"])
     adjusted = inference.adjust(table["p_value"], "holm") if len(table) else []
     return table.assign(p_holm=adjusted)
 

@@ -709,7 +709,8 @@ def paired_tests(
     -------
     pandas.DataFrame
         *first*, *second*, *difference* in percentage points, *low*, *high*, *p_value*,
-        *adjusted*, *n*, *triplets*. No row where there is no image to compare on.
+        with *p_low* and *p_high*, which enclose it, *adjusted*, *n*, *triplets*. No row where there
+        is no image to compare on.
     """
     shares = {label: _shares(found, each, statistic) for label, each in found.scored.items()}
     keep = np.ones(len(found.inputs.table), bool) if statistic == "vlrs" else found.inputs.anti
@@ -720,11 +721,12 @@ def paired_tests(
         apart = np.bincount(units, shares[first][keep] - shares[second][keep])
         mean = functools.partial(_ratio, apart, size)
         interval = inference.bootstrap(mean, [len(size)], n_resamples=n_resamples, rng=seed)
-        p_value = inference.sign_flip_test(apart).p_value
-        values = (100 * interval.estimate, 100 * interval.low, 100 * interval.high, p_value)
+        test = inference.sign_flip_test(apart)
+        values = (100 * interval.estimate, 100 * interval.low, 100 * interval.high)
+        values += (test.p_value, test.low, test.high)
         rows.append((first, second, *values, int(keep.sum()), len(size)))
-    names = ["first", "second", "difference", "low", "high", "p_value", "n", "triplets"]
-    table = pandas.DataFrame(rows, columns=names)
+    names = ["first", "second", "difference", "low", "high", "p_value", "p_low", "p_high"]
+    table = pandas.DataFrame(rows, columns=[*names, "n", "triplets"])
     adjusted = inference.adjust(table["p_value"], "holm") if len(table) else []
     return table.assign(adjusted=adjusted, statistic=statistic)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas
 
 from biaslib import inference, stimuli
-from biaslib.metrics.association import cosines, effect_size_of_scores
+from biaslib.metrics.association import cosines, effect_size_of_scores, require_spread
 from biaslib.models import stored
 from biaslib.runtime import Store, progress
 from biaslib.stimuli import pool as word_pools
@@ -83,6 +83,11 @@ class EmbeddedTest:
     def split(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return scores of X and of Y; the targets are the last axis."""
         return scores[..., : self.n_x], scores[..., self.n_x :]
+
+    def effect_size(self, ddof: int = 1) -> float:
+        """Return the effect size d, as :func:`biaslib.metrics.association.effect_size`."""
+        require_spread(self.scores)
+        return effect_size_of_scores(*self.split(self.scores), ddof)
 
     def word_scores(self) -> tuple[np.ndarray, np.ndarray]:
         """Return one score a target word, the mean over its sentences, for X and for Y."""
@@ -168,7 +173,13 @@ def score(
     The interval resamples target and attribute words. ``p_value`` takes every item as a unit, as
     May et al. (2019) do; ``p_value_words`` averages the sentences of a word first, so that a word
     is one unit however many sentences carry it. Both are one-sided: X nearer to A than Y is.
+
+    Raises
+    ------
+    ValueError
+        If all targets have the same score.
     """
+    value = embedded.effect_size()
     x, y = embedded.split(embedded.scores)
     x_words, y_words = embedded.word_scores()
     interval = inference.bootstrap_effect_size(
@@ -184,15 +195,17 @@ def score(
         "test": embedded.name,
         "level": embedded.level,
         "statistic": "effect size",
-        "value": effect_size_of_scores(x, y),
+        "value": value,
         "low": interval.low,
         "high": interval.high,
-        "value_ddof0": effect_size_of_scores(x, y, ddof=0),
+        "value_ddof0": embedded.effect_size(ddof=0),
         "p_value": items.p_value,
         "p_low": items.low,
         "p_high": items.high,
         "p_method": items.method,
         "p_value_words": words.p_value,
+        "p_low_words": words.low,
+        "p_high_words": words.high,
         "p_method_words": words.method,
         "n": embedded.n_x,
         "n_words": len(x_words),
@@ -443,11 +456,10 @@ def against_random(
 
 
 def _placed(embedded, matched, uniform) -> dict[str, object]:
-    effect_size = effect_size_of_scores(*embedded.split(embedded.scores))
     return {
         "test": embedded.name,
         "level": embedded.level,
-        "p_random": matched.p_value(effect_size),
+        "p_random": matched.p_value(embedded.effect_size()),
         "q95": matched.quantile(),
         "rejected": matched.rejection_rate(),
         "rejected_uniform": uniform.rejection_rate(),
