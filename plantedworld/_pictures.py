@@ -17,6 +17,9 @@ from plantedworld._styles import STYLES
 AT_ONCE = 64
 """Up to so many scenes are drawn together, and kept: one by one takes longer."""
 
+SHARED = 2_048
+"""Up to so many scenes keep, 12 KB each, what their parts have drawn: models ask for it again."""
+
 
 class Scenes(Pictures):
     """Scenes of a planted world, drawn a few at a time; their regions are known.
@@ -45,6 +48,7 @@ class Scenes(Pictures):
                 'pass its column of paths, as images=table["path"]'
             )
         self.frame, self.style = frame, style
+        self._kept: dict[str, np.ndarray] = {}
 
     @property
     def source(self) -> str:
@@ -60,11 +64,19 @@ class Scenes(Pictures):
 
     @functools.cached_property
     def _drawn(self) -> np.ndarray:
-        return draw(self.frame, style=self.style)
+        ids, first = np.unique(self.ids, return_index=True)
+        new = [row for name, row in zip(ids, first, strict=True) if name not in self._kept]
+        if new:
+            pictures = draw(self.frame.iloc[new], style=self.style)
+            self._kept.update(zip((self.ids[row] for row in new), pictures, strict=True))
+        return np.stack([self._kept[name] for name in self.ids])
 
     def part(self, rows: Sequence[int]) -> "Scenes":
         """Return the scenes of some rows."""
-        return Scenes(self.frame.iloc[list(rows)].reset_index(drop=True), self.style)
+        part = Scenes(self.frame.iloc[list(rows)].reset_index(drop=True), self.style)
+        if len(self) <= SHARED:
+            part._kept = self._kept
+        return part
 
     def name(self, row: int) -> str:
         """Return what an error calls a scene."""
@@ -84,7 +96,7 @@ class Scenes(Pictures):
         _, first, place = np.unique(self.ids, return_index=True, return_inverse=True)
         once = self.frame.iloc[first]
         corners = boxes(once).to_numpy(dtype=float).reshape(len(once), -1, 4)
-        return regions_of(draw(once, style=self.style), corners)[place]
+        return regions_of(self.part(first)._drawn, corners)[place]
 
 
 def frame_of(images: Scenes | pandas.DataFrame | None) -> pandas.DataFrame | None:

@@ -101,6 +101,11 @@ def test_a_word_that_is_not_whole_in_the_text_is_an_error(word):
         tokens.place_of(word)
 
 
+def test_a_text_that_is_there_twice_has_its_tokens_twice():
+    texts = ["the man.", "the woman is old.", "the man."]
+    assert tokenized(TOKENIZER, texts) == [tokenized(TOKENIZER, [each])[0] for each in texts]
+
+
 def test_a_text_without_words_is_an_error():
     with pytest.raises(ValueError, match="has no word in it"):
         tokenized(TOKENIZER, ["the man.", "\u200b"])

@@ -22,6 +22,7 @@ from biaslib.models.images import (
     open_image,
     pictures,
 )
+from plantedworld import _pictures
 
 RED, GREEN, WHITE = [255, 0, 0], [0, 255, 0], [255, 255, 255]
 
@@ -228,6 +229,29 @@ def test_scenes_are_drawn_as_planted_draws_them():
     assert (np.stack(list(loaded(found, np.array, range(20)))) == drawn).all()
     assert (found[7] == drawn[7]).all()
     assert (np.stack(list(found.part([7, 3]))) == drawn[[7, 3]]).all()
+
+
+def test_parts_of_few_scenes_draw_each_of_them_once(monkeypatch):
+    scenes = plantedworld.faces(2, np.random.default_rng(3)).iloc[:20]
+    expected, drawn = plantedworld.draw(scenes), []
+
+    def counted(frame, style):
+        drawn.append(len(frame))
+        return plantedworld.draw(frame, style=style)
+
+    monkeypatch.setattr(_pictures, "draw", counted)
+    found = plantedworld.Scenes(scenes)
+    for rows in ([3, 1, 3], [1, 2], range(20)):
+        assert (np.stack(list(found.part(rows))) == expected[list(rows)]).all()
+    assert drawn == [2, 1, 17]
+    regions = found.regions().features
+    assert drawn == [2, 1, 17]
+    monkeypatch.setattr(_pictures, "SHARED", 19)
+    apart = plantedworld.Scenes(scenes)
+    assert (np.stack(list(apart.part([3, 1]))) == expected[[3, 1]]).all()
+    assert (np.stack(list(apart.part([3, 1]))) == expected[[3, 1]]).all()
+    assert drawn == [2, 1, 17, 2, 2]
+    assert (apart.regions().features == regions).all()
 
 
 def test_scenes_are_named_by_all_that_is_drawn_and_by_nothing_else():

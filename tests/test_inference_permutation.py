@@ -503,6 +503,21 @@ def test_many_tests_at_once_agree_with_one_after_the_other(method):
     np.testing.assert_allclose(at_once, one_by_one, rtol=1e-12)
 
 
+@pytest.mark.parametrize("alternative", _permutation.ALTERNATIVES)
+@pytest.mark.parametrize("method", ["enumeration", "sampled"])
+def test_more_tests_than_are_summed_together(method, alternative):
+    rng = np.random.default_rng(14)
+    n = 2 * _permutation.TESTS_AT_ONCE + 3
+    x, y = rng.normal(0.2, 1, (n, 5)), rng.normal(size=(n, 4))
+    options = {"method": method, "alternative": alternative, "n_resamples": 500}
+    at_once = inference.permutation_p_values(x, y, rng=0, **options)
+    one_by_one = [
+        inference.permutation_p_values(a[None], b[None], rng=0, **options)[0]
+        for a, b in zip(x, y, strict=True)
+    ]
+    assert at_once.tolist() == one_by_one
+
+
 def test_sampling_is_repeatable_and_without_replacement():
     x, y = scores_of("normal", 7, 30, 0.4, seed=14)
     first, again, other = (

@@ -71,6 +71,39 @@ def test_items_stay_with_their_words(toy):
         np.testing.assert_array_equal(each.embeddings[s], expected)
 
 
+class OnePassEncoder(ToyEncoder):
+    """Counts its passes over sentences, each of which gives both levels."""
+
+    def __init__(self):
+        self.passes = {"word": 0, "sentence": 0, "contextual": 0, "both": 0}
+
+    def embed(self, texts, level="sentence", words=None):
+        self.passes[level] += 1
+        return super().embed(texts, level, words)
+
+    def embed_sentences(self, texts, words):
+        self.passes["both"] += 1
+        return super().embed(texts), super().embed(texts, "contextual", words)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_sentences_are_read_once_for_two_levels(toy, tmp_path, stored):
+    store = runtime.Store(tmp_path) if stored else None
+    encoder, words = OnePassEncoder(), word_pools.word_pool(100, rng=0)
+    _, expected = study.run(toy, ["C6", "C8"], n_bootstrap=50)
+    _, found = study.run(encoder, ["C6", "C8"], store=store, n_bootstrap=50)
+    for one, other in zip(found, expected, strict=True):
+        for s in "XYAB":
+            np.testing.assert_array_equal(one.embeddings[s], other.embeddings[s])
+    pools, same = (study.embed_pools(each, words) for each in (encoder, toy))
+    for level in study.LEVELS:
+        np.testing.assert_array_equal(pools[level].directions, same[level].directions)
+    assert encoder.passes == {"word": 2, "sentence": 0, "contextual": 0, "both": 2}
+    study.run(encoder, ["C6"], ["sentence"], n_bootstrap=50)
+    study.run(encoder, ["C6"], ["contextual", "sentence"], n_bootstrap=50)
+    assert encoder.passes == {"word": 2, "sentence": 1, "contextual": 1, "both": 3}
+
+
 def test_word_scores_are_means_over_sentences(toy):
     each = study.embed_tests(toy, ["C6"], "sentence")[0]
     frame = pandas.DataFrame({"word": each.words["X"], "score": each.split(each.scores)[0]})

@@ -98,6 +98,13 @@ def test_rows_come_back_in_order(encoder):
     np.testing.assert_allclose(encoder.embed(texts), alone, atol=1e-5)
 
 
+def test_one_pass_gives_both_levels_of_sentences(encoder):
+    texts, words = ["I met a nurse.", "They talked about an old lawyer."], ["nurse", "lawyer"]
+    pooled, word = encoder.embed_sentences(texts, words)
+    np.testing.assert_array_equal(pooled, encoder.embed(texts))
+    np.testing.assert_array_equal(word, encoder.embed(texts, level="contextual", words=words))
+
+
 def test_contextual_reads_the_word_and_not_a_part_of_another(encoder):
     sentence = "The manager knows the man."
     found = encoder.embed([sentence], level="contextual", words=["man"])[0]

@@ -57,6 +57,8 @@ MANY_LISTED = 2_000_000
 MOST_LISTED = 5_000_000
 # Ways to choose from equal scores that are looked at, each at once.
 MOST_CHOICES = 2**21
+# Tests whose sums over a block of partitions are looked at together: these fit in the cache.
+TESTS_AT_ONCE = 64
 # Levels that a p-value is compared with.
 LEVELS = (0.05, 0.01, 0.001)
 # Of the summed distances of scores from their mean: sums so near below the observed one may tie.
@@ -477,8 +479,11 @@ def _counts(scores, n_x, method, alternative, n_resamples, rng):
         else all_partitions(n, n_x)
     )
     counts, evaluated = np.full(len(scores), int(sampled)), int(sampled)
+    parts = [slice(at, at + TESTS_AT_ONCE) for at in range(0, len(scores), TESTS_AT_ONCE)]
     for block in blocks:
-        counts += count_extreme(centred @ block.T, observed, tolerance, alternative)
+        for part in parts:
+            sums = centred[part] @ block.T
+            counts[part] += count_extreme(sums, observed[part], tolerance[part], alternative)
         evaluated += len(block)
     return counts, evaluated, observed
 

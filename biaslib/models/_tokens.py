@@ -63,7 +63,7 @@ class Tokens:
 
 
 def tokenized(tokenizer, texts: Sequence[str]) -> list[Tokens]:
-    """Return the tokens of every text.
+    """Return the tokens of every text; one that is there several times is split once.
 
     Raises
     ------
@@ -72,12 +72,13 @@ def tokenized(tokenizer, texts: Sequence[str]) -> list[Tokens]:
     """
     if not len(texts):
         raise ValueError("there are no texts to encode: the set is empty")
-    encoded = tokenizer(list(texts), return_offsets_mapping=True, verbose=False)
-    triples = zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True)
-    found = [Tokens(text, tuple(ids), tuple(offsets)) for text, ids, offsets in triples]
-    for tokens in found:
+    different = list(dict.fromkeys(texts))
+    encoded = tokenizer(different, return_offsets_mapping=True, verbose=False)
+    triples = zip(different, encoded["input_ids"], encoded["offset_mapping"], strict=True)
+    found = {text: Tokens(text, tuple(ids), tuple(offsets)) for text, ids, offsets in triples}
+    for tokens in found.values():
         if not any(high > low for low, high in tokens.offsets):
             raise ValueError(
                 f"{tokens.text!r} has no word in it; check it for invisible characters"
             )
-    return found
+    return [found[text] for text in texts]

@@ -118,21 +118,58 @@ class TextEncoder:
         (1, 384)
         """
         require_level(level)
-        if isinstance(texts, str):
-            raise TypeError(f"texts is one string; pass a list of texts: [{texts!r}]")
         if images is not None:
             raise ValueError(f"{self.name} reads text alone; pass images=None")
+        return self._at_levels([level], texts, words, batch_size)[:, 0]
+
+    def embed_sentences(
+        self, texts: Sequence[str], words: Sequence[str], batch_size: int = 256
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the embeddings of sentences at two levels, from one pass of the network.
+
+        Parameters
+        ----------
+        texts, words, batch_size
+            As for :meth:`embed` at the level ``contextual``.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            What :meth:`embed` returns at the levels ``sentence`` and ``contextual``, (n, d) each.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As :meth:`embed`.
+
+        Examples
+        --------
+        >>> from biaslib.models import load
+        >>> pooled, word = load("all-MiniLM-L6-v2").embed_sentences(["I met a nurse."], ["nurse"])
+        >>> pooled.shape, word.shape
+        ((1, 384), (1, 384))
+        """
+        both = self._at_levels(["sentence", "contextual"], texts, words, batch_size)
+        return both[:, 0], both[:, 1]
+
+    def _at_levels(self, levels, texts, words, batch_size) -> np.ndarray:
+        """Return the embeddings of texts at several levels: (n, levels, d)."""
+        if isinstance(texts, str):
+            raise TypeError(f"texts is one string; pass a list of texts: [{texts!r}]")
         texts = list(texts)
         self._require_tokens(texts)
-        positions = self._first_positions(texts, words) if level == "contextual" else None
+        positions = self._first_positions(texts, words) if "contextual" in levels else None
         lengths = require_fitting_length(self.tokenizer, texts, self.limit, self.name)
 
-        def run(rows: np.ndarray) -> np.ndarray:
-            states, mask = self._hidden_states([texts[row] for row in rows])
-            if positions is None:
+        def read(level: str, states, mask, rows: np.ndarray) -> np.ndarray:
+            if level != "contextual":
                 return self._pool(states, mask)
             picked = torch.as_tensor(positions[rows], device=states.device)
             return states[torch.arange(len(rows)), picked].float().cpu().numpy()
+
+        def run(rows: np.ndarray) -> np.ndarray:
+            states, mask = self._hidden_states([texts[row] for row in rows])
+            return np.stack([read(level, states, mask, rows) for level in levels], axis=1)
 
         return run_in_batches(lengths, run, batch_size, f"{self.name}: {len(texts):,} texts")
 

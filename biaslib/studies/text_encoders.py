@@ -35,6 +35,7 @@ __all__ = [
     "run",
     "score",
     "separability",
+    "shared_passes",
 ]
 
 LEVELS = ("word", "sentence", "contextual")
@@ -100,6 +101,7 @@ def embed_tests(
     tests: Sequence[str | stimuli.AssociationTest],
     level: str,
     store: Store | None = None,
+    kept: dict | None = None,
 ) -> list[EmbeddedTest]:
     """Embed several tests at one level; an item that they share is encoded once.
 
@@ -114,6 +116,8 @@ def embed_tests(
         ``word``, ``sentence`` or ``contextual``.
     store
         Where embeddings are kept; None keeps none.
+    kept
+        Of :func:`shared_passes`, for calls at several levels.
 
     Raises
     ------
@@ -130,7 +134,7 @@ def embed_tests(
             raise ValueError(f"the test {each.name} is at level {each.level}, not at {level}")
     keys = sorted({item for test in tests for each in SETS for item in _items(test, each)})
     texts, words = (list(column) for column in zip(*keys, strict=True))
-    rows = _embedded(encoder, texts, words, level, store)
+    rows = _embedded(encoder, texts, words, level, store, kept)
     place = {key: position for position, key in enumerate(keys)}
     return [
         EmbeddedTest(
@@ -144,10 +148,40 @@ def embed_tests(
     ]
 
 
-def _embedded(encoder, texts: list[str], words: list[str], level: str, store: Store | None):
+def shared_passes(encoder, levels: Iterable[str]) -> dict | None:
+    """Return where one level's pass over sentences leaves what another asks for, or None.
+
+    Parameters
+    ----------
+    encoder
+        One with ``embed_sentences(texts, words)`` reads the sentences of the levels ``sentence``
+        and ``contextual`` in one pass.
+    levels
+        Those that will be asked for.
+    """
+    both = {"sentence", "contextual"} <= set(levels)
+    return {} if both and hasattr(encoder, "embed_sentences") else None
+
+
+def _embedded(
+    encoder,
+    texts: list[str],
+    words: list[str],
+    level: str,
+    store: Store | None,
+    kept: dict | None = None,
+) -> np.ndarray:
     def ask(which: Sequence[int], images: None = None) -> np.ndarray:
-        carried = [words[at] for at in which] if level == "contextual" else None
-        return encoder.embed([texts[at] for at in which], level=level, words=carried)
+        some, carried = [texts[at] for at in which], [words[at] for at in which]
+        pairs = list(zip(some, carried, strict=True))
+        if level == "contextual" and kept and all(pair in kept for pair in pairs):
+            return np.stack([kept.pop(pair) for pair in pairs])
+        if level == "sentence" and kept is not None:
+            rows, others = encoder.embed_sentences(some, carried)
+            kept.update(zip(pairs, others, strict=True))
+            return rows
+        carried = carried if level == "contextual" else None
+        return encoder.embed(some, level=level, words=carried)
 
     if store is None:
         return ask(range(len(texts)))
@@ -242,8 +276,11 @@ def run(
     list of EmbeddedTest
         In the order of the rows.
     """
-    names = list(names)
-    embedded = [each for level in levels for each in embed_tests(encoder, names, level, store)]
+    names, levels = list(names), list(levels)
+    kept = shared_passes(encoder, levels)
+    embedded = [
+        each for level in levels for each in embed_tests(encoder, names, level, store, kept)
+    ]
     scored = [score(each, **settings) for each in progress(embedded, "scoring tests")]
     scores = pandas.DataFrame(scored)
     scores.insert(0, "study", "text encoders")
@@ -270,20 +307,24 @@ class EmbeddedPool:
 
 
 def embed_pool(
-    encoder, words: pandas.DataFrame, level: str, store: Store | None = None
+    encoder,
+    words: pandas.DataFrame,
+    level: str,
+    store: Store | None = None,
+    kept: dict | None = None,
 ) -> EmbeddedPool:
     """Embed a pool of words, in sentences of the tests' frames where the level asks for sentences.
 
     The mean cosine of a target with the sentences of a word is the target's unit vector times
     the mean of the sentences' unit vectors; so one mean a word is all that is kept. The sentences'
-    embeddings are kept in the store, if there is one.
+    embeddings are kept in the store, if there is one; ``kept`` as for :func:`embed_tests`.
     """
     kinds = zip(words["word"], words["kind"], strict=True)
     texts = [[word] if level == "word" else stimuli.sentences(word, kind) for word, kind in kinds]
     flat = [text for each in texts for text in each]
     owner = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
     carried = words["word"].to_numpy()[owner].tolist()
-    rows = _embedded(encoder, flat, carried, level, store).astype(float)
+    rows = _embedded(encoder, flat, carried, level, store, kept).astype(float)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     sums = np.zeros((len(texts), rows.shape[1]))
     np.add.at(sums, owner, rows)
@@ -297,7 +338,9 @@ def embed_pools(
     store: Store | None = None,
 ) -> dict[str, EmbeddedPool]:
     """Embed a pool of words at several levels: see :func:`embed_pool`."""
-    return {level: embed_pool(encoder, words, level, store) for level in levels}
+    levels = list(levels)
+    kept = shared_passes(encoder, levels)
+    return {level: embed_pool(encoder, words, level, store, kept) for level in levels}
 
 
 @dataclass(frozen=True)
