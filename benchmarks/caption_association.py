@@ -2,10 +2,11 @@
 
 Run as ``python -m benchmarks.caption_association`` on an idle machine: under load the many short
 products of the pass suffer more than one long product. Prints one JSON record a line: what was
-measured, at which size, and how. Three things are compared on the same inputs, in turns:
+measured, at which size, and how. Four things are compared on the same inputs, in turns:
 
 - product: ``text @ image.T`` in float32, its table of results allocated anew, as one writes it;
   product_reused: the same into a table that exists already, so that no memory has to be found;
+- given: :func:`biaslib.metrics.caption_association.c_asc` alone, on given similarities;
 - audit: :func:`biaslib.metrics.caption_association.audit`, normalising included;
 - loop: word by word, one product, mask and sort at a time; timed for some words and multiplied.
 """
@@ -61,6 +62,7 @@ def rounds(n_images: int, repeats: int) -> dict[str, list[float]]:
     calls = {
         "product": lambda: text @ image.T,
         "product_reused": lambda: np.matmul(text, image.T, out=table),
+        "given": lambda: caption_association.c_asc(table, groups),
         "audit": lambda: caption_association.audit(text, image, groups, TOP_K),
     }
     for call in calls.values():
@@ -87,6 +89,7 @@ def timings(n_images: int, repeats: int) -> dict:
         "ratio_to_reused_median": round(
             float(np.median(times["audit"] / times["product_reused"])), 2
         ),
+        "ratio_of_given_median": round(float(np.median(times["given"] / times["product"])), 2),
         "repeats": repeats,
     }
 

@@ -683,13 +683,48 @@ def test_two_clumps_enclose_what_enumeration_counts(n_x, n_y, jitter, alternativ
     tests = [near_binary(n_x, n_y, jitter, seed) for seed in range(4)]
     counted = [inference.permutation_test(*each, "enumeration", alternative) for each in tests]
     monkeypatch.setattr(_permutation, "EASY_HALF_SUMS", 0)
-    monkeypatch.setitem(_permutation._AUTOMATIC, "auto", _permutation._of_two_clumps)
+    monkeypatch.setitem(_permutation._AUTOMATIC, "auto", _permutation._of_clumps)
     for test, exact in zip(tests, counted, strict=True):
         found = inference.permutation_test(*test, alternative=alternative)
         assert found.interval == "proven bound"
         assert found.low <= exact.p_value * (1 + 1e-8)
         assert found.high >= exact.p_value * (1 - 1e-8)
         assert found.high - found.low <= 0.02 * exact.p_value + 2 / exact.n_partitions
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less"])
+@pytest.mark.parametrize("jitter", [1e-4, 1e-6])
+@pytest.mark.parametrize("n_clumps", [3, 4, 5])
+def test_more_clumps_enclose_what_enumeration_counts(n_clumps, jitter, alternative, monkeypatch):
+    rng = np.random.default_rng(n_clumps)
+    places = np.append(NO_LATTICE, -3.3)[:n_clumps]
+    sets = [
+        [rng.choice(places, n) + jitter * rng.standard_normal(n) for n in (11, 9)] for _ in range(4)
+    ]
+    counted = [inference.permutation_test(*each, "enumeration", alternative) for each in sets]
+    monkeypatch.setattr(_permutation, "EASY_HALF_SUMS", 0)
+    monkeypatch.setitem(_permutation._AUTOMATIC, "auto", _permutation._of_clumps)
+    for test, exact in zip(sets, counted, strict=True):
+        found = inference.permutation_test(*test, alternative=alternative)
+        assert found.interval == "proven bound"
+        assert found.low <= exact.p_value * (1 + 1e-8)
+        assert found.high >= exact.p_value * (1 - 1e-8)
+        assert found.high - found.low <= 0.02 * exact.p_value + 2 / exact.n_partitions
+
+
+@pytest.mark.parametrize(("n", "n_clumps"), [(80, 2), (25, 3)])
+def test_clumps_of_many_targets_are_decided_within_the_tie(n, n_clumps):
+    """Within the way of choosing that was observed the jitter decides: beside the sampled p."""
+    rng = np.random.default_rng(n)
+    x, y = (rng.choice(NO_LATTICE[:n_clumps], n) + 1e-7 * rng.standard_normal(n) for _ in "xy")
+    found = inference.permutation_test(x, y)
+    assert found.interval == "proven bound"
+    assert found.high - found.low <= 0.02 * found.p_value
+    sampled = inference.permutation_test(x, y, "sampled", n_resamples=20_000, rng=0)
+    hits = round(sampled.p_value * 20_000) - 1
+    interval = stats.binomtest(hits, 19_999).proportion_ci(0.9999, method="exact")
+    assert interval.low <= found.high
+    assert found.low <= interval.high
 
 
 @pytest.mark.parametrize("jitter", [1e-3, 1e-6])

@@ -1,56 +1,106 @@
-r"""Permutation tails of scores in two clumps, where one lattice for all is too coarse or too long.
+r"""Permutation tails of scores in few clumps, where one lattice for all is too coarse or too long.
 
-How many of the chosen scores come from the upper clump is hypergeometric. For most of these numbers
+How many of the chosen scores come from each clump is hypergeometric. For most of these numbers
 the sum reaches the threshold whatever is chosen within the clumps, or never does. For the others
-the sums within each clump are built up on a lattice as fine as the clumps are narrow.
+the sums within the clumps are built up on a lattice as fine as the clumps are narrow.
 """
 
 import numpy as np
-from scipy import stats
+from scipy import special
+
+MOST_CLUMPS = 5
+"""Clumps at most that are looked for, between the widest gaps."""
+
+CLOSE = 0.005
+"""Relative distance of bounds with which no more clumps are looked for."""
+
+MOST_CHOICES = 2**16
+"""Ways at most to take so many of each clump."""
 
 MOST_UNSETTLED = 4
-"""Numbers from the upper clump at most whose sums may lie on both sides of the threshold."""
+"""Ways whose sums may lie on both sides of the threshold and that are looked into, the likeliest
+first."""
+
+MOST_LEFT = 0.002
+"""Share of the upper bound at most that the others of them may have."""
 
 MOST_WORK = 4e8
-"""Additions at most for the sums within a clump."""
+"""Additions at most for the sums within clumps."""
 
-POINTS = 2**13, 2**9
+POINTS = 2**13, 2**7
 """Steps in a clump: as many as that, and fewer as the work asks for, but not below the second."""
 
 
-def two_clumps_tail(
+def clumps_tail(
     scores: np.ndarray, size: int, first: float, second: float
 ) -> tuple[float, float] | None:
     """Return bounds on Pr[S >= t] for a random choice of ``size`` scores and any t between two.
 
-    None where the scores have no gap wide enough, or it is too much work.
+    None where the scores have no gaps wide enough, or it is too much work.
 
     Examples
     --------
-    >>> bounds = two_clumps_tail(np.array([0.0, 0.001, 1.0, 1.001]), 2, 1.5, 1.5)
+    >>> bounds = clumps_tail(np.array([0.0, 0.001, 1.0, 1.001]), 2, 1.5, 1.5)
     >>> [round(each, 6) for each in bounds]  # both of the upper two: 1 of 6
     [0.166667, 0.166667]
     """
-    ordered = np.sort(scores)
-    cut = int(np.argmax(np.diff(ordered))) + 1
-    clumps = ordered[:cut], ordered[cut:]
-    chosen = np.arange(max(0, size - cut), min(size, len(clumps[1])) + 1)
-    shares = stats.hypergeom(len(scores), len(clumps[1]), size).pmf(chosen)
-    reach, certain = min(first, second), max(first, second)
-    least, greatest = (
-        np.array([_rims(clumps, (size - above, above), end) for above in chosen]) for end in (1, -1)
-    )
-    unsettled = (greatest >= reach) & (least < certain)
-    points = int(min(POINTS[0], MOST_WORK / (len(scores) * size**2)))
-    if unsettled.sum() > MOST_UNSETTLED or points < POINTS[1]:
+    ordered, reach, certain = np.sort(scores), min(first, second), max(first, second)
+    widest = np.argsort(-np.diff(ordered), kind="stable") + 1
+    found = None
+    for n_clumps in range(2, min(MOST_CLUMPS, len(ordered)) + 1):
+        clumps = np.split(ordered, np.sort(widest[: n_clumps - 1]))
+        bounds = _bounds(clumps, size, reach, certain)
+        if bounds and (found is None or bounds[1] - bounds[0] < found[1] - found[0]):
+            found = bounds
+        if found and found[1] - found[0] <= CLOSE * found[1]:
+            break
+    return found
+
+
+def _bounds(clumps, size: int, reach: float, certain: float) -> tuple[float, float] | None:
+    ways = _ways([len(each) for each in clumps], size)
+    if ways is None:
         return None
-    low = high = 0.0
-    for above, share, lowest, open_ in zip(chosen, shares, least, unsettled, strict=True):
-        within = (float(lowest >= certain),) * 2
-        if open_:
-            within = _within(clumps, (size - above, above), certain, reach, points)
-        low, high = low + share * within[0], high + share * within[1]
+    numbers, shares = ways
+    least, greatest = (
+        sum(
+            np.append(0.0, np.cumsum(each[::end]))[taken]
+            for each, taken in zip(clumps, numbers.T, strict=True)
+        )
+        for end in (1, -1)
+    )
+    unsettled = np.flatnonzero((greatest >= reach) & (least < certain))
+    unsettled = unsettled[np.argsort(-shares[unsettled], kind="stable")]
+    low = float(shares[least >= certain].sum())
+    left = float(shares[unsettled[MOST_UNSETTLED:]].sum())
+    if left > MOST_LEFT * (low + float(shares[unsettled].sum())):
+        return None
+    high = low + left
+    for way in unsettled[:MOST_UNSETTLED]:
+        within = _within(clumps, numbers[way], certain, reach)
+        if within is None:
+            return None
+        low, high = low + shares[way] * within[0], high + shares[way] * within[1]
     return float(low * (1 - 1e-9)), float(min(1.0, high * (1 + 1e-9)))
+
+
+def _ways(sizes: list[int], size: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return how many of each clump can be chosen, (ways, clumps), and the share of each way."""
+    *others, last = sizes
+    if np.prod([min(each, size) + 1.0 for each in others]) > MOST_CHOICES:
+        return None
+    grids = np.meshgrid(*(np.arange(min(each, size) + 1) for each in others), indexing="ij")
+    numbers = np.stack([each.ravel() for each in grids], axis=1)
+    numbers = np.column_stack([numbers, size - numbers.sum(axis=1)])
+    numbers = numbers[(numbers[:, -1] >= 0) & (numbers[:, -1] <= last)]
+    shares = np.exp(log_choices(np.array(sizes), numbers).sum(axis=1))
+    return numbers, shares / shares.sum()
+
+
+def log_choices(n: np.ndarray | int, k: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the binomial coefficients, minus infinity where k exceeds n."""
+    k = np.minimum(k, n + 1)
+    return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
 
 
 def _rims(clumps, numbers, end: int) -> float:
@@ -58,17 +108,24 @@ def _rims(clumps, numbers, end: int) -> float:
     return float(sum(each[::end][:k].sum() for each, k in zip(clumps, numbers, strict=True)))
 
 
-def _within(clumps, numbers, certain: float, reach: float, points: int) -> tuple[float, float]:
+def _within(clumps, numbers, certain: float, reach: float) -> tuple[float, float] | None:
     """Return bounds on the share of choices of so many of each clump that reach a threshold."""
-    step = max(np.ptp(each) for each in clumps) / points
-    if step == 0:
-        return 0.0, 1.0
+    # The sums of all clumps but the last are one list, which grows with each.
+    lengths = [*np.cumsum(numbers[:-1]), numbers[-1]]
+    work = sum(len(each) * k * n for each, k, n in zip(clumps, numbers, lengths, strict=True))
+    points = int(min(POINTS[0], MOST_WORK / max(work, 1)))
+    step = max(np.ptp(each) for each in clumps) / max(points, 1)
+    if points < POINTS[1] or step == 0:
+        return (0.0, 1.0) if step == 0 else None
     scaled = [(each - each[0]) / step for each in clumps]
     places = [np.rint(each).astype(int) for each in scaled]
     errors = [np.sort(each - place) for each, place in zip(scaled, places, strict=True)]
     rounding = 4 * np.finfo(float).eps * sum(numbers) * np.abs(np.concatenate(clumps)).max() / step
     base = sum(k * each[0] for each, k in zip(clumps, numbers, strict=True))
-    first, second = (shares_of_sums(place, k) for place, k in zip(places, numbers, strict=True))
+    first = np.ones(1)
+    for place, k in zip(places[:-1], numbers[:-1], strict=True):
+        first = shares_of_sums(place, k, first)
+    second = shares_of_sums(places[-1], numbers[-1])
     tail = np.append(np.cumsum(second[::-1])[::-1], 0.0)
     bounds = []
     for threshold, end in ((certain, 1), (reach, -1)):
@@ -79,11 +136,14 @@ def _within(clumps, numbers, certain: float, reach: float, points: int) -> tuple
     return bounds[0], bounds[1]
 
 
-def shares_of_sums(places: np.ndarray, size: int) -> np.ndarray:
-    """Return the distribution of the sum of ``size`` of the places, whole numbers from 0."""
-    drawn = size / len(places)
-    shares = np.zeros((size + 1, size * places.max() + 1))
-    shares[0, 0] = 1.0
+def shares_of_sums(places: np.ndarray, size: int, start: np.ndarray | None = None) -> np.ndarray:
+    """Return the distribution of the sum of ``size`` of the places, whole numbers from 0.
+
+    ``start`` is that of a sum which it is added to.
+    """
+    start, drawn = np.ones(1) if start is None else start, size / len(places)
+    shares = np.zeros((size + 1, len(start) + size * places.max()))
+    shares[0, : len(start)] = start
     for place in places:
         taken = drawn * shares[:-1, : shares.shape[1] - place]
         shares *= 1.0 - drawn

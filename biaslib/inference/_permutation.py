@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from biaslib.inference._clumps import two_clumps_tail
+from biaslib.inference._clumps import clumps_tail, log_choices
 from biaslib.inference._enumeration import count_by_halves, needs_more_sums
 from biaslib.inference._inversion import inverted_log_tail
 from biaslib.inference._lattice import common_step, lattice_tail
@@ -69,7 +69,7 @@ LEAST = 5e-324
 # lattice is made for, unless less is asked for.
 TRUSTED = 0.003
 LATTICE_WIDTH = 0.008
-# Relative distance of the bounds of scores in two clumps up to which nothing else is tried.
+# Relative distance of the bounds of scores in few clumps up to which nothing else is tried.
 CLOSE = 0.02
 
 
@@ -232,7 +232,7 @@ def permutation_test(
             few different values, by how many of each are chosen; ``"lattice"`` where it is exact;
             ``"tail"`` where it holds few partitions; ``"saddlepoint"`` if the integral confirms it
             within 0.3% and is itself trusted that far; ``"inversion"`` if its error is estimated
-            to be at most ``accuracy``; else ``"tail"`` or ``"lattice"``, for scores in two clumps
+            to be at most ``accuracy``; else ``"tail"`` or ``"lattice"``, for scores in few clumps
             one for each.
     alternative
         ``"greater"`` (X nearer to A, the papers' choice), ``"less"`` or ``"two-sided"`` (the
@@ -619,24 +619,18 @@ def _of_few_values(question: _Question) -> _Answer | None:
         each = np.arange(largest + 1)
         chosen = (chosen[:, None] + each).ravel()
         sums = (sums[:, None] + each * value).ravel()
-        weights = (weights[:, None] + _log_choices(number, each)).ravel()
+        weights = (weights[:, None] + log_choices(number, each)).ravel()
         fits = chosen <= question.size
         chosen, sums, weights = chosen[fits], sums[fits], weights[fits]
     rest = question.size - chosen
     fits = rest <= most_frequent
     sums = (sums + rest * frequent)[fits]
-    weights = (weights + _log_choices(most_frequent, rest))[fits]
+    weights = (weights + log_choices(most_frequent, rest))[fits]
     shares = np.exp(weights - question.log_n_partitions)
     near, apart = (float(shares[sums >= threshold].sum()) for threshold in question.thresholds)
     low, high = sorted((near, apart))
     interval = "exact" if low == high else "proven bound"
     return _Answer(min(near, 1.0), low, min(high, 1.0), "enumeration", interval)
-
-
-def _log_choices(n: int, k: np.ndarray) -> np.ndarray:
-    """Return the logarithms of the binomial coefficients, minus infinity where k exceeds n."""
-    k = np.minimum(k, n + 1)
-    return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
 
 
 def _on_lattice(question: _Question, step: float | None = None) -> _Answer | None:
@@ -663,8 +657,8 @@ def _on_lattice(question: _Question, step: float | None = None) -> _Answer | Non
     return _Answer(p, low, max(tail.high, p), "lattice", interval)
 
 
-def _of_two_clumps(question: _Question) -> _Answer | None:
-    bounds = two_clumps_tail(question.scores, question.size, *question.thresholds)
+def _of_clumps(question: _Question) -> _Answer | None:
+    bounds = clumps_tail(question.scores, question.size, *question.thresholds)
     if bounds is None:
         return None
     # The observed partition itself is one of them.
@@ -737,7 +731,7 @@ def _automatic(question: _Question) -> _Answer | None:
         return answer
     if not _needs(question, HARD_HALF_SUMS):
         return _enumerated(question)
-    clumps = _of_two_clumps(question)
+    clumps = _of_clumps(question)
     if clumps and clumps.high - clumps.low <= CLOSE * clumps.p_value:
         return clumps
     found = [each for each in (clumps, _on_lattice(question)) if each]
