@@ -35,7 +35,6 @@ __all__ = [
     "run",
     "score",
     "separability",
-    "shared_passes",
 ]
 
 LEVELS = ("word", "sentence", "contextual")
@@ -117,7 +116,8 @@ def embed_tests(
     store
         Where embeddings are kept; None keeps none.
     kept
-        Of :func:`shared_passes`, for calls at several levels.
+        A dictionary, the same one in calls at the levels ``sentence`` and then ``contextual``:
+        the encoder's ``embed_sentences(texts, words)`` then gives both in one pass.
 
     Raises
     ------
@@ -148,16 +148,10 @@ def embed_tests(
     ]
 
 
-def shared_passes(encoder, levels: Iterable[str]) -> dict | None:
-    """Return where one level's pass over sentences leaves what another asks for, or None.
+def _shared_passes(encoder, levels: Iterable[str]) -> dict | None:
+    """Return a dictionary in which one level's pass over sentences leaves what another asks for.
 
-    Parameters
-    ----------
-    encoder
-        One with ``embed_sentences(texts, words)`` reads the sentences of the levels ``sentence``
-        and ``contextual`` in one pass.
-    levels
-        Those that will be asked for.
+    None if the levels, or the encoder, have no pass in common.
     """
     both = {"sentence", "contextual"} <= set(levels)
     return {} if both and hasattr(encoder, "embed_sentences") else None
@@ -277,7 +271,7 @@ def run(
         In the order of the rows.
     """
     names, levels = list(names), list(levels)
-    kept = shared_passes(encoder, levels)
+    kept = _shared_passes(encoder, levels)
     embedded = [
         each for level in levels for each in embed_tests(encoder, names, level, store, kept)
     ]
@@ -339,7 +333,7 @@ def embed_pools(
 ) -> dict[str, EmbeddedPool]:
     """Embed a pool of words at several levels: see :func:`embed_pool`."""
     levels = list(levels)
-    kept = shared_passes(encoder, levels)
+    kept = _shared_passes(encoder, levels)
     return {level: embed_pool(encoder, words, level, store, kept) for level in levels}
 
 
