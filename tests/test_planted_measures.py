@@ -251,14 +251,11 @@ def test_noise_of_the_model_shows_in_its_scores_and_not_in_the_oracle_s(summary)
 # Pictures and panel
 
 
-def test_every_figure_says_planted_world(scores, summary):
+def test_every_figure_says_planted_world(scores):
     figures = [
         plots.contact_sheet(*plots.sheet()),
         plots.strengths([1, 3], 0),
         plots.recovery(scores, ["logit", "c_asc"], ["clip", "oracle"]),
-        plots.dose_response(summary, [("masked", "bert"), ("logit", "clip")]),
-        plots.ranks(summary, [("C-ASC", "c_asc", "clip", "twemoji")]),
-        plots.zero_histograms(scores, [("masked", "bert"), ("logit", "clip")]),
     ]
     for figure in figures:
         assert figure.get_suptitle() == "planted world"
@@ -269,6 +266,58 @@ def test_tables_of_missing_checkpoints_are_empty_and_say_so(summary):
     assert kept.empty
     assert plots.recovery_table(kept, ["bert"]).empty
     assert plots.stated(summary, "masked", "bert", 3, "rank") == "(no checkpoint shipped)"
+
+
+def test_a_number_in_a_sentence_has_its_interval(summary):
+    rows = summary.query("measure == 'logit' and model == 'clip' and dose == 3")
+    mean, (first, second) = rows["slope"].mean(), rows["slope"]
+    half = stats.t.ppf(0.975, 1) * abs(first - second) / 2
+    told = plots.stated(summary, "logit", "clip", 3, "slope")
+    assert told == f"{mean:.2f} ({mean - half:.2f} to {mean + half:.2f})"
+    one = rows[rows["seed"] == 0]
+    assert plots.stated(one, "logit", "clip", 3, "slope") == f"{first:.2f} (one seed)"
+
+
+def test_the_tables_of_controls_and_of_models_without_bias_have_a_row_a_model(scores):
+    controls = study.control_scores(scores)
+    table = plots.control_table(controls).set_index(["measure", "model"])
+    assert list(table) == [
+        f"dose {dose}, {kind}" for dose in (1, 3) for kind in ("left out", "planted")
+    ]
+    size = controls.set_index(["measure", "model", "dose", "words"])["mean"]
+    cell = table.loc[(study.MEASURES["logit"], "tiny-CLIP"), "dose 3, planted"]
+    assert cell.startswith(f"{size['logit', 'clip', 3, 'planted']:.2f} (")
+    assert "undefined" in table.loc[(study.MEASURES["c_asc"], "oracle")].tolist()
+    chosen = study.of_words(scores, "roles and objects")
+    zero, floor = study.dose_zero(chosen), study.noise_floor(chosen)
+    table = plots.zero_table(zero, floor).set_index(["measure", "model"])
+    row = table.loc[(study.MEASURES["logit"], "count of the corpus")]
+    found = zero.query("measure == 'logit' and model == 'count'").set_index("statistic")
+    for name, column in (("slope", "slope"), ("mean", "mean of the scores")):
+        assert row[f"{column} (90% interval)"].startswith(
+            f"{found.loc[name, 'mean']:.3f}".replace("-", "−")
+        )
+        assert row[f"{name} within the bound"] == found.loc[name, "within"]
+    floors = floor.query("measure == 'logit' and model == 'count'")["floor"]
+    assert row["noise floor"] == pytest.approx(floors.mean())
+    assert table.loc[study.MEASURES["c_asc"], "slope within the bound"].isna().all()
+
+
+def test_drawn_counts_are_those_of_captions_that_are_written():
+    """Chi-square, against captions drawn one by one; *mother* goes with one gender alone."""
+    world, n = plantedworld.world(3, 0), 40_000
+    corpus = world.text_corpus(n, np.random.default_rng(0))
+    written = pandas.crosstab(corpus["caption_gender"], corpus["content"])
+    drawn = study.drawn_counts(world.text_truth, "caption", n, np.random.default_rng(1)) - 0.5
+    assert drawn.to_numpy().sum() == n
+    kept = written.columns[(written.sum() > 40) & (written.columns.isin(drawn))]
+    first, second = written.loc[list(drawn.index), kept], drawn[kept]
+    cells = ((first - second) ** 2 / (first + second)).stack()
+    assert len(cells) > 500
+    assert stats.chi2.sf(cells.sum(), len(cells)) > 0.001
+    log_ratio = world.text_truth.log_ratio(["nurse"], given="caption")[0]
+    many = study.drawn_counts(world.text_truth, "caption", 10**8, np.random.default_rng(2))["nurse"]
+    assert np.log(many["woman"] / many["man"]) == pytest.approx(log_ratio, abs=0.02)
 
 
 def test_only_harmless_words_are_written_into_pictures():

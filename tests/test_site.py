@@ -690,8 +690,10 @@ def test_every_verdict_of_the_sealed_trial_stands_on_the_page(site):
     found = shown("notebooks/planted_world", "every target of the sealed trial")
     scores, _ = trial.collected()
     judged = trial.verdicts(scores)
-    cells = pandas.concat([found["dose 1"], found["dose 3"]])
-    cells = cells[cells != "not asked"].str.extract(r"^(\S+) \((.*)\), asked .*: (yes|no)$")
+    rises = found["statistic"].str.startswith("rise")
+    cells, risen = (shown_cells(found[kept]) for kept in (~rises, rises))
+    assert (len(risen), (risen[2] == "yes").sum()) == (6, 5)
+    assert sorted(risen[0].astype(float)) == sorted(trial.judged()["rises"]["mean"].round(2))
     assert len(cells) == len(judged) == 32
     assert (cells[2] == "yes").sum() == judged["reached"].sum() == 10
     assert sorted(cells[0].astype(float)) == sorted(judged["mean"].round(2))
@@ -699,6 +701,12 @@ def test_every_verdict_of_the_sealed_trial_stands_on_the_page(site):
     text = " ".join(article("notebooks/planted_world").get_text().split())
     assert f"All of their targets are reached by {whole} of 23 measures" in text
     assert "2 started from a BERT trained anew" in text
+
+
+def shown_cells(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return mean, interval and verdict of every cell in which something was asked."""
+    cells = pandas.concat([found["dose 1"], found["dose 3"]])
+    return cells[cells != "not asked"].str.extract(r"^(\S+) \((.*)\), asked .*: (yes|no)$")
 
 
 def test_of_shipped_models_clip_alone_misses_a_size_and_on_new_looks_alone(site):

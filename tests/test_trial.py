@@ -540,31 +540,56 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     scores = made()
     judged = trial.verdicts(scores)
     beside = trial.stand_in_means(scores)
-    table = plots.verdict_table(judged).set_index(["measure", "statistic"])
+    risen = pandas.DataFrame(
+        {
+            "model": ["ViLT, matching", "ALBEF, contrastive"],
+            "vlbs": [21.2, 14.5],
+            "vlbs at dose 0": [11.1, 9.5],
+            "mean": [13.5, 4.4],
+            "low": [9.8, -3.0],
+            "high": [17.2, 11.8],
+            "n": 5,
+            "reached": [True, False],
+        }
+    )
+    table = plots.verdict_table(judged, risen).set_index(["measure", "statistic"])
+    assert len(table) == len(judged.drop_duplicates(["measure", "model", "statistic"])) + 2
+    rises = table.xs("rise less that of errors, points", level="statistic")
+    assert rises.loc["vlbs, tiny-ViLT, matching"].tolist() == [
+        "not asked",
+        "13.50 (9.80 to 17.20), asked more than 0: yes",
+        5,
+    ]
+    assert rises.loc["vlbs, tiny-ALBEF, contrastive", "dose 3"].endswith(": no")
     assert table.loc[("B(E), tiny-BERT", "slope"), "dose 3"].endswith("asked 0.85 to 1.15: yes")
     assert table.loc[("difference, tiny-CLIP", "slope"), "dose 3"].endswith(": no")
     assert "asked 0.8 or more" in table.loc[("B(E), tiny-BERT", "rank within signs"), "dose 1"]
     assert table.loc[("top k, tiny-CLIP", "rank within signs"), "dose 1"] == "not asked"
     signs = beside.set_index(["measure", "dose", "statistic", "scores"])["mean"]
     assert signs["B(E)", 3, "rank within signs", "signs alone"] == 0.0
-    axes = plots.figure(judged, beside, "slope").axes[0]
-    assert [each.get_text() for each in axes.get_yticklabels()][:2] == [
-        "B(E), tiny-BERT, dose 1",
-        "B(E), tiny-BERT, dose 3",
-    ]
-    risen = pandas.DataFrame({"reached": [True, False]})
+    ranks, slopes = plots.figure(judged, beside).axes
+    names = [each.get_text() for each in ranks.get_yticklabels()]
+    assert names[:2] == ["B(E), tiny-BERT, dose 1", "B(E), tiny-BERT, dose 3"]
+    bands = slopes.containers[0]
+    assert len(bands) == (judged["statistic"] == "slope").sum()
+    band = bands[0]
+    assert names[round(band.get_y() + band.get_height() / 2)] == "B(E), tiny-BERT, dose 1"
+    assert (band.get_x(), band.get_x() + band.get_width()) == pytest.approx((0.85, 1.15))
     told = plots.sentence(judged, risen)
     reached = int(judged["reached"].sum())
     assert told.startswith(f"**{reached} of {len(judged)} targets are reached.** All of their ")
     whole = trial.recoveries(judged)["recovers"]
     assert f"targets are reached by {whole.sum()} of {len(whole)} measures" in told
-    assert "errors on stereotypical pictures do for 1 of 2 models." in told
+    assert "errors on stereotypical pictures do for 1 of 2 models (vlbs at" in told
+    assert (
+        "tiny-ViLT, matching 11.1 and 21.2; tiny-ALBEF, contrastive 9.5 and 14.5). Missed" in told
+    )
     lines = [line for line in told.splitlines() if line.startswith("- difference, tiny-CLIP")]
     assert len(lines) == 1
     assert "difference, tiny-CLIP, dose 3, slope 0.33" in lines[0]
-    recovers = plots.recovery_table(trial.recoveries(judged)).set_index(["measure", "dose"])
-    assert recovers.loc[("B(E)", 3), "recovers"] == "yes"
-    assert recovers.loc[("difference", 3), "recovers"] == "no"
+    recovers = trial.recoveries(judged).set_index(["measure", "dose"])["recovers"]
+    assert recovers["B(E)", 3]
+    assert not recovers["difference", 3]
     attacks = trial.attacks(scores)
     attacked = plots.attack_table(attacks).set_index("scores")
     assert attacked.loc["the models' own", "called recoveries"] == 2

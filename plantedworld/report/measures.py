@@ -9,7 +9,6 @@ from biaslib.report import (
     Check,
     Drawing,
     Panel,
-    dots,
     interval_text,
     interval_texts,
     judge_function,
@@ -154,73 +153,30 @@ def recovery_table(summary: pandas.DataFrame, models: list[str]) -> pandas.DataF
     )
 
 
-def dose_response(summary: pandas.DataFrame, pairs: list[tuple[str, str]]):
-    """Draw how much scores grow with the dose: their slope on the directions planted at dose 1."""
-    figure, axes = subplots(1, len(pairs), height=3.3, squeeze=False, sharey=True)
-    for each, (measure, model) in zip(axes[0], pairs, strict=True):
-        for name, colour, mark in ((model, "C2", "o"), ("oracle", "C5", "D")):
-            found = _rows(summary, measure, name)
-            means = study.over_seeds(found, "response")
-            reach = [means["mean"] - means["low"], means["high"] - means["mean"]]
-            each.errorbar(
-                means["dose"], means["mean"], yerr=np.nan_to_num(reach), color=colour, marker=mark,
-                capsize=4, label=MODELS[name],
-            )  # fmt: skip
-            if name != "oracle":
-                each.scatter(found["dose"] + 0.07, found["response"], s=12, color=colour, alpha=0.6)
-        each.set_title(f"{study.MEASURES[measure]}", fontsize=10)
-        each.set(xlabel="dose", xticks=study.DOSES)
-        each.legend(frameon=False, fontsize=9)
-    axes[0, 0].set_ylabel("slope on the planted directions")
-    return marked(figure)
-
-
-def ranks(summary: pandas.DataFrame, rows: list[tuple[str, str, str, str]], doses=(1, 3)):
-    """Draw rank correlations with the truth, a row each: label, measure, model, style."""
-    figure, axes = subplots(height=0.5 * len(rows) + 1.3)
-    for dose, shift in zip(doses, (0.14, -0.14), strict=False):
-        colour = DOSE_COLOURS[dose]
-        for place, (_, measure, model, style) in enumerate(rows):
-            found = _rows(summary, measure, model, dose, style)
-            mean = study.mean_over_seeds(found["rank"])
-            if mean["n"]:
-                ends = {"value": mean["mean"], "low": mean["low"], "high": mean["high"]}
-                dots(axes, [place + shift], ends, colour)
-        axes.plot([], [], "o", color=colour, label=f"dose {dose:g}")
-    axes.legend(frameon=False, loc="lower left")
-    axes.set_yticks(range(len(rows)), [label for label, *_ in rows], fontsize=9)
-    axes.invert_yaxis()
-    axes.set(xlabel="rank correlation with the truth", xlim=(min(0, axes.get_xlim()[0]), 1.02))
-    return marked(figure)
-
-
-def rank_table(summary: pandas.DataFrame, rows: list[tuple], doses=(1, 3)) -> pandas.DataFrame:
-    """Return the numbers of :func:`ranks`."""
-    table = []
-    for label, measure, model, style in rows:
-        for dose in doses:
-            found = study.mean_over_seeds(_rows(summary, measure, model, dose, style)["rank"])
-            interval = interval_text(found["low"], found["high"], 3)
-            table.append(
-                {"row": label.replace("\n", " "), "dose": dose, "rank correlation": found["mean"]}
-                | {"95% interval": interval, "seeds": found["n"]}
-            )
-    return pandas.DataFrame(table)
-
-
 def control_table(controls: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the sizes of scores on planted pairs of sets and on the one left out."""
-    return pandas.DataFrame(
-        {
-            "measure": controls["measure"].map(study.MEASURES),
-            "model": controls["model"].map(MODELS),
-            "dose": controls["dose"],
-            "words": controls["words"],
-            "root mean square": controls["mean"],
-            "95% interval": interval_texts(controls, 3),
-            "seeds": controls["n"],
-        }
+    """Return the sizes of scores on the pair of sets left out and on the others, at doses 1 and 3.
+
+    Parameters
+    ----------
+    controls
+        Of :func:`plantedworld.studies.measures.control_scores`.
+    """
+    rows = controls[controls["dose"].gt(0) & controls["model"].ne("count")]
+    rows = rows.assign(
+        measure=rows["measure"].map(study.MEASURES),
+        model=rows["model"].map(MODELS),
+        column=[f"dose {row.dose:g}, {row.words}" for row in rows.itertuples()],
+        size=_with_intervals(rows),
     )
+    table = rows.pivot(index=["measure", "model"], columns="column", values="size")
+    return table.fillna("undefined").rename_axis(columns=None).reset_index()
+
+
+def _with_intervals(rows: pandas.DataFrame, decimals: int = 2) -> list[str]:
+    """Return means with their intervals in brackets."""
+    means = [signed(mean, decimals) for mean in rows["mean"]]
+    ends = interval_texts(rows, decimals)
+    return [f"{mean} ({end})" for mean, end in zip(means, ends, strict=True)]
 
 
 def sheet(seed: int = 0) -> tuple[list[dict], list[str]]:
@@ -244,92 +200,34 @@ def sheet(seed: int = 0) -> tuple[list[dict], list[str]]:
     return frames, list(rows)
 
 
-def zero_histograms(scores: pandas.DataFrame, pairs: list[tuple[str, str]]):
-    """Draw the scores of models without bias, with the bound where there is one."""
-    figure, axes = subplots(1, len(pairs), height=3.0, squeeze=False)
-    for each, (measure, model) in zip(axes[0], pairs, strict=True):
-        for name, colour in ((model, "C0"), ("count", "C1")):
-            values = _rows(scores, measure, name, 0)["value"]
-            if len(values):
-                each.hist(
-                    values, 40, density=True, color=colour, alpha=0.55, lw=0, label=MODELS[name]
-                )
-        if measure in ("masked", "logit"):
-            each.axvspan(-study.EQUIVALENCE, study.EQUIVALENCE, color="0.6", alpha=0.25, lw=0)
-        each.set_title(study.MEASURES[measure], fontsize=9.5)
-        each.set(xlabel="score at dose 0", yticks=[])
-        if each.has_data():
-            each.margins(y=0.4)  # room for the legend above the bars
-            each.legend(frameon=False, fontsize=8, loc="upper right")
-    return marked(figure)
-
-
-def zero_quantiles(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return quantiles of the scores at dose 0, by measure and model, on ordinary pictures."""
-    kept = scores[(scores["dose"] == 0) & scores["style"].isin(["", "twemoji"])]
-    kept = kept[kept["model"] != "oracle"]
-    shares = [0.025, 0.25, 0.5, 0.75, 0.975]
-    rows = [
-        {"measure": study.MEASURES[measure], "model": MODELS[model], "scores": len(values)}
-        | {f"{share:.1%}": values.quantile(share) for share in shares}
-        for (measure, model), values in kept.groupby(["measure", "model"], sort=False)["value"]
-    ]
-    return pandas.DataFrame(rows)
-
-
 def zero_table(zero: pandas.DataFrame, floor: pandas.DataFrame) -> pandas.DataFrame:
-    """Return what models without bias score, with the noise floor of the other seeds."""
-    floors = floor.groupby(["measure", "model", "style"])["floor"].mean().rename("noise floor")
-    table = zero.merge(floors.reset_index(), on=["measure", "model", "style"])
-    kinds = {"slope": "slope", "mean": "mean of the scores", "rms": "root mean square"}
-    return pandas.DataFrame(
-        {
-            "measure": table["measure"].map(study.MEASURES),
-            "model": table["model"].map(MODELS),
-            "pictures": table["style"].map(STYLES),
-            "statistic": table["statistic"].map(kinds),
-            "mean over seeds": table["mean"],
-            "90% interval": interval_texts(table, 3),
-            "seeds": table["n"],
-            "within the bound": table["within"],
-            "noise floor": table["noise floor"],
-        }
-    )
+    """Return what models without bias score: one row a measure, model and kind of pictures.
 
-
-def response_table(summary: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the slope on the directions planted at dose 1, by measure, model, style and dose."""
-    means = study.over_seeds(summary, "response")
-    return pandas.DataFrame(
-        {
-            "measure": means["measure"].map(study.MEASURES),
-            "model": means["model"].map(MODELS),
-            "pictures": means["style"].map(STYLES),
-            "dose": means["dose"],
-            "slope": means["mean"],
-            "95% interval": interval_texts(means, 3),
-            "seeds": means["n"],
-        }
-    )
-
-
-def views_table(seen: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how study 2's scores of entities go with what is planted, by view.
-
-    Rank correlations are with the planted log-odds; that of ``S_PT`` is with the planted shift
-    between the corpora as well. A score without any spread has none.
+    Parameters
+    ----------
+    zero
+        Of :func:`plantedworld.studies.measures.dose_zero`.
+    floor
+        Of :func:`plantedworld.studies.measures.noise_floor`.
     """
-    rows = []
-    for view, group in seen.groupby("view", sort=False):
-        for score in ("S_L", "S_V", "S_PT"):
-            flat = np.ptp(group[score]) < 1e-9
-            ranks = {
-                name: None if flat else group[score].corr(group[column], method="spearman")
-                for name, column in (("with the truth", "truth"), ("with the shift", "shift"))
-            }
-            spread = {"spread (standard deviation)": round(group[score].std(), 9)}
-            rows.append({"view": view, "score, women less men": score} | spread | ranks)
-    return pandas.DataFrame(rows)
+    keys = ["measure", "model", "style"]
+    told = zero.assign(told=_with_intervals(zero, 3)).set_index([*keys, "statistic"])
+    cells, within = (told[column].unstack("statistic") for column in ("told", "within"))
+    cells = cells.reindex(zero.set_index(keys).index.unique())
+    inside, floors = within.loc[cells.index], floor.groupby(keys)["floor"].mean()
+    return pandas.DataFrame(
+        {
+            "measure": cells.index.get_level_values("measure").map(study.MEASURES),
+            "model": cells.index.get_level_values("model").map(MODELS),
+            "pictures": cells.index.get_level_values("style").map(STYLES),
+            "slope (90% interval)": cells["slope"].tolist(),
+            "slope within the bound": inside["slope"].tolist(),
+            "mean of the scores (90% interval)": cells["mean"].tolist(),
+            "mean within the bound": inside["mean"].tolist(),
+            "root mean square (90% interval)": cells["rms"].tolist(),
+            "noise floor": floors.loc[cells.index].tolist(),
+        }
+    )
 
 
 def stated(
@@ -340,15 +238,12 @@ def stated(
     statistic: str,
     style: str | None = None,
 ) -> str:
-    """Return a mean over seeds for a sentence, with its interval and the number of seeds."""
+    """Return a mean over seeds for a sentence, with its 95% interval in brackets."""
     found = study.mean_over_seeds(_rows(summary, measure, model, dose, style)[statistic])
     if not found["n"]:
         return "(no checkpoint shipped)"
-    seeds = f"{found['n']} seed{'s' if found['n'] > 1 else ''}"
-    if np.isnan(found["low"]):
-        return f"{signed(found['mean'])} ({seeds})"
-    interval = f"95% interval {interval_text(found['low'], found['high'])}"
-    return f"{signed(found['mean'])} ({interval}, {seeds})"
+    ends = "one seed" if np.isnan(found["low"]) else interval_text(found["low"], found["high"])
+    return f"{signed(found['mean'])} ({ends})"
 
 
 def better_than_exact(summary: pandas.DataFrame) -> str:

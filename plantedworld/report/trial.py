@@ -75,8 +75,8 @@ def _row_names(table: pandas.DataFrame) -> list[str]:
     return [f"{row_name(row)}, dose {row.dose:g}" for row in table.itertuples()]
 
 
-def figure(judged: pandas.DataFrame, beside: pandas.DataFrame, statistic: str):
-    """Draw one statistic: a row a measure, model and dose, with its bounds and stand-ins.
+def figure(judged: pandas.DataFrame, beside: pandas.DataFrame):
+    """Draw ranks within signs and slopes, with bounds and stand-ins: a row a measure and dose.
 
     Parameters
     ----------
@@ -84,41 +84,59 @@ def figure(judged: pandas.DataFrame, beside: pandas.DataFrame, statistic: str):
         Of :func:`plantedworld.trial.verdicts`.
     beside
         Of :func:`plantedworld.trial.stand_in_means`.
-    statistic
-        ``"slope"``, ``"rank within signs"`` or ``"partial rank"``.
     """
-    rows = judged[judged["statistic"] == statistic].reset_index(drop=True)
-    names = _row_names(rows)
-    figure, axes = subplots(height=0.45 * len(rows) + 1.8)
-    reach = [*rows["low"], *rows["high"], *rows["least"], 1.0]
-    right = float(np.nanmax([each for each in reach if np.isfinite(each)])) + 0.1
-    for at, row in enumerate(rows.itertuples()):
-        axes.barh(at, min(row.most, right) - row.least, left=row.least, color="C2", alpha=0.15)
-    dots(axes, range(len(rows)), rows.assign(value=rows["mean"]), "C0", label="the models")
-    places = dict(zip(names, range(len(rows)), strict=True))
-    others = beside[beside["statistic"] == statistic]
-    for name, mark in STAND_IN_MARKS.items():
-        kept = others[others["scores"] == name]
-        at = [places[each] for each in _row_names(kept)]
-        axes.plot(kept["mean"], at, mark, color="0.35", linestyle="", label=name)
-    axes.set_yticks(range(len(rows)), names, fontsize=9)
-    axes.invert_yaxis()
-    axes.axvline(0, color="0.4", linewidth=1)
-    axes.set(xlabel=statistic)
-    handles, labels = axes.get_legend_handles_labels()
+    statistics = ["rank within signs", "slope"]
+    rows = judged[judged["statistic"].isin(statistics)]
+    names = list(dict.fromkeys(_row_names(rows)))
+    figure, panels = subplots(1, 2, height=0.42 * len(names) + 1.7, sharey=True)
+    for axes, statistic in zip(panels, statistics, strict=True):
+        drawn, others = (table[table["statistic"] == statistic] for table in (rows, beside))
+        _draw_targets(axes, drawn, others, {name: at for at, name in enumerate(names)})
+        axes.set_title(statistic, fontsize=10)
+    panels[0].set_yticks(range(len(names)), names, fontsize=9)
+    panels[0].invert_yaxis()
+    handles, labels = panels[0].get_legend_handles_labels()
     place = {"loc": "outside lower center", "ncols": 4}
     figure.legend(handles, labels, frameon=False, fontsize=8.5, **place)
     return marked(figure)
 
 
-def verdict_table(judged: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the targets with what was measured, doses side by side: one row a statistic."""
-    told = judged.assign(
+def _draw_targets(axes, rows: pandas.DataFrame, others: pandas.DataFrame, places: dict) -> None:
+    """Draw one statistic: where its targets lie, what was found, and the stand-ins."""
+    reach = pandas.concat([rows[each] for each in ("low", "high", "least", "most")])
+    right = reach[np.isfinite(reach)].max() + 0.1
+    at = [places[name] for name in _row_names(rows)]
+    width = rows["most"].clip(upper=right) - rows["least"]
+    axes.barh(at, width, left=rows["least"], color="C2", alpha=0.15)
+    dots(axes, at, rows.assign(value=rows["mean"]), "C0", label="the models")
+    for name, mark in STAND_IN_MARKS.items():
+        kept = others[others["scores"] == name]
+        at = [places[each] for each in _row_names(kept)]
+        axes.plot(kept["mean"], at, mark, color="0.35", linestyle="", label=name)
+    axes.axvline(0, color="0.4", linewidth=1)
+
+
+def verdict_table(judged: pandas.DataFrame, risen: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what was asked and found, doses side by side: one row a statistic.
+
+    Parameters
+    ----------
+    judged
+        Of :func:`plantedworld.trial.verdicts`.
+    risen
+        Of :func:`plantedworld.trial.rises`.
+    """
+    targets = judged.assign(
         measure=[row_name(row) for row in judged.itertuples()],
-        dose=judged["dose"].map("dose {:g}".format),
+        asked=[asked(row) for row in judged.itertuples()],
+    )
+    rises = risen.assign(measure="vlbs, tiny-" + risen["model"], dose=3.0, asked="more than 0")
+    told = pandas.concat([targets, rises.assign(statistic="rise less that of errors, points")])
+    told = told.assign(
+        dose=told["dose"].map("dose {:g}".format),
         found=[
-            f"{signed(row.mean)} ({ends}), asked {asked(row)}: {'yes' if row.reached else 'no'}"
-            for row, ends in zip(judged.itertuples(), interval_texts(judged), strict=True)
+            f"{signed(row.mean)} ({ends}), asked {row.asked}: {'yes' if row.reached else 'no'}"
+            for row, ends in zip(told.itertuples(), interval_texts(told), strict=True)
         ],
     )
     keys = ["measure", "statistic"]
@@ -149,8 +167,14 @@ def sentence(judged: pandas.DataFrame, risen: pandas.DataFrame) -> str:
         f"targets are reached by {len(whole)} of {len(found)} measures, each on one model at one "
         f"dose: {'; '.join(whole) or 'none'}.{''.join(notes)} vlbs rises above that of dose 0 by "
         f"more than errors on stereotypical pictures do for {int(risen['reached'].sum())} of "
-        f"{len(risen)} models. Missed, with the mean over worlds:\n\n{_missed(judged)}"
+        f"{len(risen)} models (vlbs at dose 0 and at dose 3, per cent: {_levels(risen)}). Missed, "
+        f"with the mean over worlds:\n\n{_missed(judged)}"
     )
+
+
+def _levels(risen: pandas.DataFrame) -> str:
+    levels = zip(risen["model"], risen["vlbs at dose 0"], risen["vlbs"], strict=True)
+    return "; ".join(f"tiny-{name} {clean:.1f} and {dosed:.1f}" for name, clean, dosed in levels)
 
 
 def _missed(judged: pandas.DataFrame) -> str:
@@ -187,31 +211,6 @@ def single_targets_sentence(judged: pandas.DataFrame, beside: pandas.DataFrame) 
         f"of some wrong score (by kind: {told}). So a measure is said to recover what is planted "
         "only if it reaches all of its targets."
     )
-
-
-def rise_table(risen: pandas.DataFrame) -> pandas.DataFrame:
-    """Return :func:`plantedworld.trial.rises` as it shall be read."""
-    return pandas.DataFrame(
-        {
-            "model, score": "tiny-" + risen["model"],
-            "vlrs": risen["vlrs"],
-            "vlbs": risen["vlbs"],
-            "vlbs at dose 0": risen["vlbs at dose 0"],
-            "errors": risen["errors"],
-            "errors at dose 0": risen["errors at dose 0"],
-            "rise of vlbs less that of errors": risen["mean"],
-            "95% interval": interval_texts(risen),
-            "worlds": risen["n"],
-            "above 0": np.where(risen["reached"], "yes", "no"),
-        }
-    )
-
-
-def recovery_table(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return :func:`plantedworld.trial.recoveries` as it shall be read."""
-    names = found["model"].map(MODELS)
-    yes = np.where(found["recovers"], "yes", "no")
-    return found.assign(model=names, recovers=yes)
 
 
 def attack_table(found: pandas.DataFrame) -> pandas.DataFrame:

@@ -266,7 +266,7 @@ def _of_group(scenes: pandas.DataFrame, gender: str | None, tone: int | None) ->
 def by_frequency(seeds: Iterable[int] = SEEDS, dose: float = 3, zipf: float = 1.0):
     """Return how far a count of captions is off, by how frequent a word is.
 
-    Of log ratios the artefact is known: rare words have large ones by chance. The same captions as
+    Of log ratios the artefact is known: rare words have large ones by chance. As many captions as
     a checkpoint saw are counted, half a count added.
 
     Returns
@@ -292,12 +292,12 @@ def by_frequency(seeds: Iterable[int] = SEEDS, dose: float = 3, zipf: float = 1.
 def _errors(world: World, exponent: float) -> list[dict]:
     words = plantedworld.content_words()
     names = words.index[words["slot"].isin(["role", "attribute"])].tolist()
-    corpus = world.text_corpus(measures.CORPUS_SIZES["text"], np.random.default_rng(world.seed))
-    counts = pandas.crosstab(corpus["content"].to_numpy(), corpus["caption_gender"].to_numpy())
-    counts = counts.reindex(names, fill_value=0) + 0.5
-    value = np.log(counts["woman"] / counts["man"])
+    rng = np.random.default_rng(world.seed)
+    n = measures.CORPUS_SIZES["text"]
+    counts = measures.drawn_counts(world.text_truth, "caption", n, rng)[names]
+    value = np.log(counts.loc["woman"] / counts.loc["man"])
     error = value - world.text_truth.log_ratio(names, given="caption")
-    thirds = pandas.qcut(counts.sum(axis=1).rank(method="first"), 3, labels=THIRDS)
+    thirds = pandas.qcut(counts.sum().rank(method="first"), 3, labels=THIRDS)
     extreme = value.abs().rank(ascending=False) <= len(names) / 10
     return [
         {

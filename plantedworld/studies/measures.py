@@ -32,6 +32,7 @@ __all__ = [
     "control_scores",
     "corpus_counts",
     "dose_zero",
+    "drawn_counts",
     "in_costume",
     "masked_scores",
     "masked_with_images",
@@ -375,17 +376,42 @@ def corpus_counts(scores: pandas.DataFrame, corpus: str) -> pandas.DataFrame:
         or the picture's.
     """
     dose, seed = scores[["dose", "seed"]].iloc[0]
-    made = _world(float(dose), int(seed))
-    truth, given = CORPORA[corpus](made)
-    ratios = truth.log_ratio(plantedworld.vocabulary().tolist(), given=given)
-    frequency = np.exp(log_sum_exp(truth.log_words + truth.design.log_cells, axis=1))
-    shares = frequency * special.expit([ratios, -ratios])
+    truth, given = CORPORA[corpus](_world(float(dose), int(seed)))
     rng = np.random.default_rng([int(seed), round(10 * dose)])
-    counts = rng.multinomial(CORPUS_SIZES[corpus], shares.ravel() / shares.sum()) + 0.5
-    women, men = counts.reshape(shares.shape)[:, plantedworld.word_indices(scores["word"].tolist())]
-    exact = truth.log_ratio(scores["word"].tolist(), given=given)
+    words = scores["word"].tolist()
+    women, men = drawn_counts(truth, given, CORPUS_SIZES[corpus], rng)[words].to_numpy()
+    exact = truth.log_ratio(words, given=given)
     labels = {"model": "count", "measure": MEASURE_OF_CORPUS[corpus], "truth": exact}
     return scores.assign(value=np.log(women / men), **labels)
+
+
+def drawn_counts(
+    truth: plantedworld.Truth, given: str, n: int, rng: np.random.Generator
+) -> pandas.DataFrame:
+    """Draw how often each word of the vocabulary goes with women and with men, plus one half.
+
+    Parameters
+    ----------
+    truth
+        Of a corpus.
+    given
+        Whose gender is counted: ``"caption"`` or ``"picture"``.
+    n
+        Captions of the corpus.
+    rng
+        Source of randomness.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Two rows, *woman* and *man*; a column a word.
+    """
+    vocabulary = plantedworld.vocabulary().tolist()
+    ratios = truth.log_ratio(vocabulary, given=given)
+    frequency = np.exp(log_sum_exp(truth.log_words + truth.design.log_cells, axis=1))
+    shares = frequency * special.expit([ratios, -ratios])
+    counts = rng.multinomial(n, shares.ravel() / shares.sum()) + 0.5
+    return pandas.DataFrame(counts.reshape(shares.shape), plantedworld.GENDERS, vocabulary)
 
 
 CORPORA = {
