@@ -17,6 +17,7 @@ from scipy import special, stats
 
 from biaslib import inference
 from biaslib.inference import _enumeration, _lattice, _permutation, _saddlepoint, _tail
+from biaslib.inference._clumps import clumps_tail
 
 ACCURACY = 0.01
 
@@ -710,6 +711,21 @@ def test_more_clumps_enclose_what_enumeration_counts(n_clumps, jitter, alternati
         assert found.low <= exact.p_value * (1 + 1e-8)
         assert found.high >= exact.p_value * (1 - 1e-8)
         assert found.high - found.low <= 0.02 * exact.p_value + 2 / exact.n_partitions
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_bounds_of_clumps_of_any_sizes_and_widths_enclose_the_share(seed):
+    """Also where nothing is taken of a clump that is wider than the others."""
+    rng = np.random.default_rng(seed)
+    n = rng.integers(5, 13)
+    size, places = int(rng.integers(1, n)), rng.normal(size=rng.integers(2, 6))
+    widths = rng.choice([1e-2, 1e-4, 1e-7], n) * rng.choice([1, 5], n)
+    scores = rng.choice(places, n) + widths * rng.normal(size=n)
+    sums = np.array([sum(each) for each in itertools.combinations(scores, size)])
+    threshold = rng.choice(sums) + rng.choice([0, 1e-3, -1e-3])
+    low, high = clumps_tail(scores, size, threshold - 1e-12, threshold + 1e-12)
+    assert low <= (sums >= threshold - 1e-11).mean() * (1 + 1e-8)
+    assert high >= (sums >= threshold + 1e-11).mean() * (1 - 1e-8)
 
 
 @pytest.mark.parametrize(("n", "n_clumps"), [(80, 2), (25, 3)])

@@ -142,6 +142,8 @@ def shares_of_sums(places: np.ndarray, size: int, start: np.ndarray | None = Non
     ``start`` is that of a sum which it is added to.
     """
     start, drawn = np.ones(1) if start is None else start, size / len(places)
+    if size == 0:
+        return start
     shares = np.zeros((size + 1, len(start) + size * places.max()))
     shares[0, : len(start)] = start
     for place in places:
