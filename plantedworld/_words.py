@@ -141,7 +141,7 @@ def strengths(plan: Plan) -> pandas.DataFrame:
     Examples
     --------
     >>> float(strengths(Plan(7)).at["purse", "gender"].round(2))
-    0.0
+    -0.99
     >>> float(strengths(Plan(7, control="career and family")).at["salary", "gender"])
     0.0
     """

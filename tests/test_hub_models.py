@@ -278,7 +278,7 @@ def test_the_book_tells_to_place_files_where_they_are_looked_for(tmp_path, monke
 
     for name in ("BIASLIB_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     assert Path(registry.CACHE.replace("$HOME", str(tmp_path))) == downloads.cache_folder()
     told = registry.CACHE.replace("$HOME/", "")
     page = Path(__file__).parents[1] / "book" / "data_and_models.md"

@@ -877,7 +877,7 @@ def test_scores_without_a_picture_are_held_against_the_truth_with_one():
     assert "correlation of $S_V$ is 0.00 (95% interval 0.00 to 0.00, 3 worlds)" in told
 
 
-def test_the_verdict_shows_ranks_above_their_targets_and_sizes_by_place():
+def test_the_verdict_shows_ranks_beside_what_the_gender_alone_gives_and_sizes_by_place():
     keys = {"model": "vl-bert", "planted_in": "both", "dose": 3.0}
     ranks = [
         keys | {"level": level, "seed": seed, "rank": 0.9 + seed / 50}
@@ -895,7 +895,11 @@ def test_the_verdict_shows_ranks_above_their_targets_and_sizes_by_place():
     ]
     table = pandas.DataFrame(ranks)
     left, right = verdicts.verdict_plot(table, pandas.DataFrame(sizes)).axes
-    assert [line.get_ydata().tolist() for line in left.lines] == [[0.9, 0.92]] * 4
+    *marks, line = left.lines
+    assert [each.get_ydata().tolist() for each in marks] == [[0.9, 0.92]] * 4
+    halves = np.repeat([-1, 1], 10_000)
+    of_halves = stats.spearmanr(halves, np.arange(20_000)).statistic
+    assert list(line.get_ydata()) == pytest.approx([of_halves] * 2, abs=1e-4)
     assert right.lines[0].get_ydata().tolist() == [2.3, 1.4, 0.0, 2.3]
     assert right.lines[1].get_ydata().tolist() == [1.6, 1.1, 0.7, 1.5]
     assert right.lines[1].get_label() == "tiny-VL-BERT"

@@ -854,7 +854,7 @@ def test_irrelevant_captions_are_as_frequent_as_the_others():
 def test_a_perfect_model_never_picks_an_irrelevant_caption_if_it_sees_the_answer():
     exact = worlds.relevance(seeds=[0], n=12).set_index("model")
     assert exact.loc["oracle", ["third word", "thing"]].tolist() == [100, 100]
-    assert exact.loc["oracle", "thing, white picture"] < 95
+    assert exact.loc["oracle", "thing, white picture"] < 100
     assert exact.loc["VisualBERT", "third word, white picture"] < 95
     assert "Of three alike captions 67 is chance" in verdicts.relevance_sentence(
         exact.reset_index()

@@ -56,7 +56,7 @@ def planted_log_odds(entities: list[str], world: plantedworld.World) -> pandas.D
     Examples
     --------
     >>> planted_log_odds(["purse"], plantedworld.world(1, 0))["S_L"].round(2).tolist()
-    [1.35]
+    [-0.82]
     """
     said = world.truth.log_ratio(entities, given="caption")
     text = world.text_truth.log_ratio(entities, given="caption")

@@ -108,7 +108,7 @@ def zero_seeds(way: Way) -> list[int]:
     Examples
     --------
     >>> zero_seeds(WAYS[1])
-    [0, 1]
+    [0, 1, 2]
     """
     table = planted_checkpoints.shipped(way.planted)
     return table.loc[(table["dose"] == 0) & (table["seed"] < STARTS), "seed"].tolist()
