@@ -7,6 +7,7 @@ takes a few seconds.
 import base64
 import io
 import json
+import math
 import re
 import subprocess
 import sys
@@ -666,24 +667,27 @@ def test_which_shipped_models_look_at_objects_and_at_costumes(look):
     assert set(look("an object")) >= {f"tiny-{way.label}" for way in WAYS if way.as_in_paper}
 
 
-def test_five_of_six_models_reach_the_target_and_clip_misses_it(site):
-    """Four were asked for. The chapter says which does not."""
+def test_all_six_models_reach_the_target_and_three_of_them_by_their_intervals(site):
+    """Four were asked for. The chapter says whose interval leaves it open."""
     page = "notebooks/planted_study4_captions"
     table = shown(page, "with the noise floor and the verdict")
     target = table["opacity"] == f"{worlds.TARGET_OPACITY:.1f}"
     own = table[target & ~table["model"].str.contains(",")].set_index("model")
-    reached = [f"tiny-{name}" for name in ("VisualBERT", "LXMERT", "ViLT", "ALBEF", "FLAVA")]
+    reached = [
+        f"tiny-{name}" for name in ("VisualBERT", "LXMERT", "ViLT", "CLIP", "ALBEF", "FLAVA")
+    ]
     assert own.index[own["reached"] == "yes"].tolist() == reached
     rise = intervals(own["rise (95% interval)"])
-    assert (rise["low"].astype(float)[reached] > 0).all()
+    floor = own["noise floor"].astype(float)
+    sure = rise["low"].astype(float) > floor
+    assert sure[sure].index.tolist() == ["tiny-ViLT", "tiny-ALBEF", "tiny-FLAVA"]
+    assert (rise["value"].astype(float) > floor).all()
     assert (own["vlrs at dose 3"].astype(float) >= worlds.TARGET_VLRS).all()
     assert (own["reads the picture"] == "yes").all()
-    assert rise.loc["tiny-CLIP", "low"].startswith("-")
-    assert 0 < float(rise.loc["tiny-CLIP", "value"]) < float(own.loc["tiny-CLIP", "noise floor"])
     assert (own["pictures"] == str(2 * worlds.TARGET_SCENES)).all()
     text = " ".join(article(page).get_text().split())
-    assert "5 models: reached" in text
-    assert "4 models remain (not: tiny-ALBEF)" in text
+    assert "6 models: reached" in text
+    assert "3 models remain (not: tiny-VisualBERT, tiny-LXMERT, tiny-CLIP)" in text
 
 
 def test_every_verdict_of_the_sealed_trial_stands_on_the_page(site):
@@ -814,9 +818,11 @@ def test_flowers_and_insects_pass_the_bar_of_random_attributes():
 
 
 GROUNDED = ["oracle", "tiny-VisualBERT", "tiny-ViLBERT", "tiny-LXMERT", "tiny-VL-BERT"]
+SEEN_BY = ["oracle", "tiny-VisualBERT", "tiny-LXMERT"]
 APART = {
-    "Is there a bias? Experiment 1: absolute effect size": GROUNDED[:4],
-    "Is there a bias? Experiment 1: absolute difference of mean s": GROUNDED[:4],
+    "Is there a bias? Experiment 1: absolute effect size": SEEN_BY,
+    "Is there a bias? Experiment 1: absolute difference of mean s": SEEN_BY,
+    "Do pictures carry it? Experiment 3: effect size of exchanged pictures": ["tiny-VisualBERT"],
     "Can pictures correct it? Absolute effect size without pictures less that with them": [
         "oracle"
     ],
@@ -836,34 +842,26 @@ def test_what_of_study_1_tells_worlds_apart_and_for_whom(site):
     apart = table[table["all tests apart"] == "yes"]
     assert apart.groupby("measure")["model"].agg(list).to_dict() == APART
     without_pictures = table["measure"].str.contains("without pictures")
-    assert set(table.loc[without_pictures, "tests"]) == {"4"}
+    assert set(table.loc[without_pictures, "tests"]) == {"5"}
     turned = table.query("model == 'oracle' and measure.str.contains('exchanged pictures')")
     assert float(turned["yes"].item()) == 0
-    assert float(turned["no"].item()) == pytest.approx(0.69, abs=0.02)
+    assert float(turned["no"].item()) == pytest.approx(0.86, abs=0.02)
     said = " ".join(article(page).get_text().split())
-    assert said.count("for no model does it tell the two worlds apart") == 3
+    assert said.count("for no model does it tell the two worlds apart") == 2
     assert (
         "for the oracle and tiny-VisualBERT; for tiny-ViLBERT, tiny-LXMERT and tiny-VL-BERT the"
         in said
     )
-    assert "Experiment 1: absolute effect size: 4 of 5" in said
+    assert "Experiment 1: absolute effect size: 3 of 5" in said
     assert "share of the difference of mean s that the picture takes away: 2 of 5" in said
     assert "absolute effect size with people hidden less with words hidden: 0 of 4." in said
 
 
 MISSED = {
-    ("tiny-LXMERT", "0", "C8"): {("word", "2"), ("sentence", "2")},
-    ("tiny-VL-BERT", "0", "DB-likeable-gender"): {
-        (level, experiment) for level in ("word", "sentence") for experiment in "12"
-    },
-    ("tiny-VL-BERT", "1", "C6"): {("sentence", "2")},
-    ("tiny-VL-BERT", "1", "DB-likeable-gender"): {("sentence", "2")},
+    ("tiny-ViLBERT", "0", "C6"): {("word", "1"), ("sentence", "1")},
+    ("tiny-VL-BERT", "0", "C6"): {("sentence", "1"), ("sentence", "2")},
 }
-"""Model, world and test: level and experiment at which the sign is not the planted one.
-
-The targets of C8 are shown with nobody: its Ax and Ay differ by the accidents of pictures alone,
-and Experiment 2 compares just these.
-"""
+"""Model, world and test: level and experiment at which the sign is not the planted one."""
 
 
 def test_models_of_study_1_have_the_planted_sign_on_gender_but_where_it_is_said(site):
@@ -880,7 +878,7 @@ def test_models_of_study_1_have_the_planted_sign_on_gender_but_where_it_is_said(
         signs[levels].map(lambda cell: cell.partition(";")[0]).stack().str.endswith("of 20").all()
     )
     sizes = signs.set_index("model")[levels].map(lambda cell: float(cell.partition(";")[2]))
-    assert sizes.loc["tiny-VL-BERT"].tolist() == pytest.approx([0.70, 0.62, 1.82], abs=0.03)
+    assert sizes.loc["tiny-VL-BERT"].tolist() == pytest.approx([1.05, 0.83, 1.71], abs=0.03)
     assert (sizes.drop(index="tiny-VL-BERT") > 1.2).all(axis=None)
 
 
@@ -900,16 +898,19 @@ def test_of_models_without_bias_the_exchange_test_rejects_far_too_many(site):
     assert float(times[1]) > 5
 
 
-def test_the_masked_models_reach_their_targets_over_forty_entities_and_five_seeds(site):
-    """Set before the training: .9 for language, .8 for pre-training and images, at dose 3."""
-    found = shown("notebooks/planted_study2_masked", "Targets at dose 3").set_index("score")
-    least = {"S_L": 0.9, "S_L, no image": 0.9, "S_PT": 0.8, "S_V": 0.8}
-    assert found["asked for"].astype(float).to_dict() == least
-    reached = found["rank correlation"].astype(float)
-    assert (reached > found["asked for"].astype(float) + 0.02).all()
-    assert (found["seeds"] == "5").all()
-    # As plantedworld/RECIPES.md has it.
-    assert reached["S_V"] == pytest.approx(0.88, abs=0.02)
+def test_the_masked_models_rank_forty_entities_above_what_their_genders_alone_would(site):
+    """The trial, which asks for the order within one gender, has the verdict beside it."""
+    page = "notebooks/planted_study2_masked"
+    found = shown(page, "Rank correlation and slope against the oracle at dose 3")
+    found = found.set_index("score")
+    assert (found["worlds"] == "3").all()
+    ranks = found["rank correlation"].astype(float)
+    expected = {"S_PT": 0.90, "S_L, no image": 0.98, "S_L": 0.88, "S_V": 0.90}
+    assert ranks[list(expected)].to_dict() == pytest.approx(expected, abs=0.02)
+    assert (ranks > math.sqrt(3) / 2).all()
+    text = " ".join(article(page).get_text().split())
+    for missed in ("S_L: order within words of one sign", "S_V: order within words of one sign"):
+        assert f"{missed}: target missed" in text
 
 
 def test_pronouns_and_c_asc_go_together_where_a_bias_is_planted_and_not_elsewhere(site):

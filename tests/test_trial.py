@@ -610,7 +610,9 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     told = plots.attack_sentence(posing.reset_index())
     n = posing.loc["no bias", "models"]
     assert f"called without bias in {n} of {n} cases" in told
-    assert told.endswith("was once called without bias (by kind: another world, 1).")
+    assert told.endswith(
+        "was once called without bias (by kind: another world, 1); the protocol allows none."
+    )
     single = plots.single_targets_sentence(judged, beside)
     # Signs alone are scaled to a slope of 1.
     slopes = judged.query("statistic == 'slope' and n > 0")

@@ -145,7 +145,7 @@ def _of_rises(risen: pandas.DataFrame) -> dict[str, str]:
 
 
 def _scope(models: Iterable[str]) -> str:
-    return f"{', '.join(models)}; worlds and drawings that nobody tuned on, dose 3"
+    return f"{', '.join(models)}; worlds and drawings on which no training was tuned, dose 3"
 
 
 def _levels(part: pandas.DataFrame) -> str:

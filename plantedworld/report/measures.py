@@ -166,7 +166,7 @@ def control_table(controls: pandas.DataFrame) -> pandas.DataFrame:
         measure=rows["measure"].map(study.MEASURES),
         model=rows["model"].map(MODELS),
         column=[f"dose {row.dose:g}, {row.words}" for row in rows.itertuples()],
-        size=_with_intervals(rows),
+        size=_with_intervals(rows.assign(low=rows["low"].clip(lower=0))),
     )
     table = rows.pivot(index=["measure", "model"], columns="column", values="size")
     return table.fillna("undefined").rename_axis(columns=None).reset_index()

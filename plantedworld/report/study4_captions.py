@@ -252,15 +252,18 @@ def chosen_figure(summary: pandas.DataFrame):
 def chosen_sentence(summary: pandas.DataFrame) -> str:
     """Return in how many models without bias the choice of images raises a mean shift."""
     rows = summary[(summary["statistic"] == "mean") & (summary["dose"] == 0)]
-    parts = []
+    parts, risen = [], {}
     for test in ("lmss", "vlss"):
         wide = rows[rows["test"] == test].pivot(index="model", columns="level", values="value")
         higher = wide["paper"] > wide["anti"]
+        risen[test] = higher.mean()
         parts.append(f"{test} is higher in {int(higher.sum())} and lower in {int((~higher).sum())}")
     return (
         f"Of {len(wide)} ways of scoring models without bias, the mean "
         f"{', and the mean '.join(parts)}"
-        " on the images where the stereotype was chosen than on all anti-stereotypical ones."
+        " on the images where the stereotype was chosen than on all anti-stereotypical ones"
+        f" (two models are scored in two ways each). The rise that is expected of lmss is "
+        f"{'seen' if risen['lmss'] > 0.75 else 'not seen'}."
     )
 
 

@@ -242,7 +242,7 @@ def attack_sentence(found: pandas.DataFrame) -> str:
         f"{int(clean['called unbiased'].sum())} of {int(clean['models'].sum())} cases. "
         f"A model with planted bias, which measures with a positive control were asked about "
         f"{int(dosed['models'].sum())} times, was {_times(int(wrongly['called unbiased'].sum()))} "
-        f"called without bias{f' (by kind: {kinds})' if kinds else ''}."
+        f"called without bias{f' (by kind: {kinds}); the protocol allows none' if kinds else ''}."
     )
 
 
