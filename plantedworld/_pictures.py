@@ -18,7 +18,8 @@ AT_ONCE = 64
 """Up to so many scenes are drawn together, and kept: one by one takes longer."""
 
 SHARED = 2_048
-"""Up to so many scenes keep, 12 KB each, what their parts have drawn: models ask for it again."""
+"""Up to so many scenes keep what their parts have drawn, 12 KB each: models ask for it again. Of
+more, nothing is kept."""
 
 
 class Scenes(Pictures):
@@ -64,6 +65,8 @@ class Scenes(Pictures):
 
     @functools.cached_property
     def _drawn(self) -> np.ndarray:
+        if len(self) > SHARED:
+            return draw(self.frame, style=self.style)
         ids, first = np.unique(self.ids, return_index=True)
         new = [row for name, row in zip(ids, first, strict=True) if name not in self._kept]
         if new:

@@ -21,7 +21,7 @@ from plantedworld import trial
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, checkpoint_name, shipped
 from plantedworld.report import ledger as ledger_rows
 from plantedworld.report import trial as plots
-from plantedworld.studies import measures
+from plantedworld.studies import harder, measures
 from plantedworld.studies.recovery import recovered
 from plantedworld.training.bert import BertRecipe
 from plantedworld.trial import __main__ as command
@@ -420,6 +420,56 @@ def test_the_scores_of_the_trial_are_those_of_the_weights_that_are_shipped(
         np.testing.assert_allclose(
             again[column].astype(float), rows[column].astype(float), atol=2e-5, err_msg=column
         )
+
+
+# What the book says of it
+
+
+def test_the_evidence_of_vl_bert_has_the_numbers_of_the_verdicts():
+    proven = pandas.read_csv(Path(models.__file__).parent / "data" / "proven.csv")
+    told = " ".join(proven.loc[proven["model"] == "`vl-bert`", "claim"])
+    found = trial.judged()["verdicts"].query("model == 'vl_bert'")
+    found = found.set_index(["measure", "statistic"])
+
+    def rounded(row):
+        return [f"{row[name]:.2f}".removeprefix("0") for name in ("mean", "low", "high")]
+
+    mean, low, high = rounded(found.loc[("S_PT", "rank within signs")])
+    assert f"correlation {mean} (95% over worlds {low} to {high}) within words of one sign" in told
+    for statistic, target in (("rank within signs", "; target"), ("slope", "")):
+        for measure in ("S_L", "S_V"):
+            row = found.loc[(measure, statistic)]
+            mean, low, high = rounded(row)
+            least = f"{row['least']:.1f}".removeprefix("0") if target else ""
+            end = f"{target} {least})" if target else ")"
+            assert f"{mean} ({low} to {high}{end}" in told
+            assert not row["reached"]
+
+
+def test_what_the_chapter_says_held_and_did_not():
+    """Its paragraphs are written out, since the trial is over: each of their claims."""
+    verdicts = trial.judged()["verdicts"]
+    found = verdicts.set_index(["measure", "model", "dose", "statistic"]).sort_index()
+    assert found.loc[("B(E)", "bert"), "reached"].all()
+    assert found.loc[("S_PT", "vl_bert"), "reached"].all()
+    clip = found.xs("clip", level="model")
+    assert clip.loc[("difference", 3, "rank within signs"), "reached"]
+    assert (clip.loc["difference"].xs("slope", level="statistic")["high"] < 1 / 3).all()
+    assert (clip.loc["C-ASC", "high"] < clip.loc["C-ASC", "least"]).all()
+    assert clip.loc["C-ASC, attributes", "reached"].all()
+    (retrieval,) = clip.loc["top k"].itertuples()
+    assert retrieval.low < retrieval.least < retrieval.high
+    for measure in ("S_L", "S_V"):
+        assert not found.loc[(measure, "vl_bert"), "reached"].any()
+    signs = verdicts[verdicts["statistic"] == "signs"]
+    assert signs.groupby("measure")["reached"].sum().to_dict() == {
+        "d, contextual": 2, "d, sentence": 0, "d, word": 0,
+    }  # fmt: skip
+    assert (signs["mean"] > 0.5).all()
+    exact = harder.summary().query("option == 'as it is'").set_index("measure")
+    order = exact["rank within signs"]
+    assert 0.4 < order["c_asc"] < 0.6
+    assert order["top_k"] < 0.1
 
 
 # What the scores say

@@ -9,8 +9,7 @@ import pandas
 from biaslib import inference, runtime
 from biaslib.metrics import caption_association
 from biaslib.studies import study3_clip_audit as study
-from plantedworld import world
-from plantedworld._words import strengths
+from plantedworld import strengths, world
 from plantedworld.corpus import expected_shares, planted_corpus
 from plantedworld.inputs.study3_clip_audit import drawings
 from plantedworld.models.oracle import Oracle
