@@ -136,12 +136,12 @@ def p_cells(
 
 
 def signed(value: float, decimals: int = 2) -> str:
-    """Return a number for a sentence, with a true minus sign.
+    """Return a number for a sentence, with a true minus sign, which 0 has not.
 
-    >>> signed(-0.5)
-    '−0.50'
+    >>> signed(-0.5), signed(-0.004)
+    ('−0.50', '0.00')
     """
-    return f"{value:.{decimals}f}".replace("-", "−")
+    return f"{round(float(value), decimals) + 0.0:.{decimals}f}".replace("-", "−")
 
 
 def interval_text(low: float, high: float, decimals: int = 2) -> str:

@@ -50,8 +50,9 @@ class Audit:
         Whose stimuli: those of ``planted`` say nothing of photographs.
     scores
         The tidy scores of all parts that were run, with their *part*; *model* is what was asked
-        for. Rows with a *p_value* are the questions that were asked; *p_holm* is corrected over all
-        of them. *null_low* and *null_high*: where the null lies. A column that another study has
+        for. Rows with a *p_value* are the questions that were asked; where p is known by bounds it
+        is the upper one, so that none is rejected that may stand. *p_holm* is corrected over all of
+        them. *null_low* and *null_high*: where the null lies. A column that another study has
         alone is empty.
     not_run
         *study*, *part*, *reason*, and *kind*: ``not possible`` for the model, ``not there`` where

@@ -118,6 +118,6 @@ def _captions(first: Audit, second: Audit, store: runtime.Store | None) -> Itera
         overall = scores[(scores["test"] == "overall") & (scores["statistic"] == "vlbs")]
         values = dict(zip(("first", "second"), overall["value"], strict=True))
         (row,) = selection.paired_tests(found, "vlbs").to_dict("records")
-        bounds = {name: row[name] for name in ("low", "high", "p_value", "n")}
+        bounds = {"p_value": row["p_high"], **{name: row[name] for name in ("low", "high", "n")}}
         what = {"measured": f"vlbs, {part}", "value": row["difference"], "of": "images"}
         yield {"study": "zhou2022", **what, **values, **bounds}

@@ -42,7 +42,8 @@ def contrast(
     Returns
     -------
     dict
-        *value*, *low*, *high*, *p_value* (two-sided), *null_low*, *null_high*, *n* words.
+        *value*, *low*, *high*, *p_value* (two-sided; the upper one where it is known by bounds),
+        *null_low*, *null_high*, *n* words.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def contrast(
         "value": float(x.mean() - y.mean()),
         "low": low,
         "high": high,
-        "p_value": test.p_value,
+        "p_value": test.high,
         **_range(relabelled),
         "n": len(x) + len(y),
     }
@@ -145,7 +146,7 @@ def balanced_preference(
     n = len(left)
     low, high = _bounds(lambda drawn: (left @ drawn) / drawn.sum(0), [n], n_resamples, seed)
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), (999, n))
-    bounds = {"low": low, "high": high, "p_value": test.p_value}
+    bounds = {"low": low, "high": high, "p_value": test.high}
     return {"value": float(left.mean()), **bounds, **_range(signs @ left / n), "n": n}
 
 

@@ -189,12 +189,11 @@ def _level(embedded: list, experiments: tuple[int, ...], n_resamples: int) -> pa
     random = [nulls.random_attributes(embedded, each) for each in experiments if each != 3]
     keys = ["test", "level", "experiment"]
     table = table.merge(pandas.concat(random), on=keys, how="left")
-    keys = ["p_value_words", "p_value_images", "p_value_attributes", "p_random"]
+    keys = ["p_high_words", "p_value_images", "p_value_attributes", "p_random"]
     there = [each for each in keys if each in table]
     # A claim needs every null to be rejected: the largest p-value is valid for that. Without random
     # attributes a test describes; Experiment 3 asks whether the picture matters, not for whom.
     table = table.assign(p_value=table[there].max(axis=1).where(table["p_random"].notna()))
-    table = table.assign(p_shift=table["p_value_words"].where(table["experiment"] == 3))
     return table.drop(columns=["p_low", "p_high", "p_method"], errors="ignore")
 
 
