@@ -21,10 +21,13 @@ same on a cluster (``biaslib[spark]``, which needs Java) for a corpus that outgr
 """
 
 import contextlib
+import itertools
+import os
 import re
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -190,8 +193,9 @@ def caption_problems(corpus: str | Path, column: str | None = None) -> pandas.Da
     files = caption_files(corpus)
     column = caption_column(files, column)
     rows = []
-    for path in files:
-        nulls, invalid = _counted(path, column)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
+        counted = list(threads.map(_counted, files, itertools.repeat(column)))
+    for path, (nulls, invalid) in zip(files, counted, strict=True):
         if nulls:
             rows.append(("note", "caption is null", str(path), f"{nulls:,} rows"))
         if invalid:
