@@ -124,7 +124,8 @@ def _rows(frame: pandas.DataFrame, height: float):
     """Return a figure with one row a test, from the top down."""
     names = list(dict.fromkeys(frame["test"]))[::-1]
     figure, axes = subplots(height=height * len(names) + 1.4)
-    axes.set(yticks=range(len(names)), yticklabels=names)
+    told = [f"{ROWS[name]} ({name})" if name in ROWS else name for name in names]
+    axes.set(yticks=range(len(names)), yticklabels=told)
     return figure, axes, names
 
 
@@ -136,7 +137,6 @@ def _by_level(frame: pandas.DataFrame):
 
 
 def _with_legend(figure, axes):
-
     axes.legend(
         frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, title="level"
     )
