@@ -252,16 +252,31 @@ def _cell(cell: dict, page: Page) -> list[dict]:
         return [code_cell(name, setup(text, page), {"cellView": "form"})]
     text = in_copies(text, page)
     if HIDING & set(cell["metadata"].get("tags", [])):
-        return [hidden_cell(name, text, STAMP if text.endswith("run") else IN_WORDS)]
+        return [hidden_cell(name, text, title(text))]
     code, *said = split_sentences(text)
     if code and only_draws(code):
-        number = re.search(r"Fig\. [\d.]+\d", code)
-        return [hidden_cell(name, code, f"# @title {number[0] if number else 'Figure'}")]
+        return [hidden_cell(name, code, title(code))]
     made = [code_cell(name, code)] if code else []
     for n, each in enumerate(said):
         own = name if not made else f"{name}-words-{n}" if n else f"{name}-words"
         made.append(hidden_cell(own, each, IN_WORDS))
     return made
+
+
+def title(code: str) -> str:
+    """Return what stands above a hidden cell.
+
+    >>> title("import numpy as np"), title('report.figure(draw(), "Fig. 1.2. Shares.")')
+    ('# @title Imports', '# @title Fig. 1.2')
+    """
+    number = re.search(r"Fig\. [\d.]+\d", code)
+    if number or only_draws(code):
+        return f"# @title {number[0] if number else 'Figure'}"
+    if code.endswith("run"):
+        return STAMP
+    if re.match(r"(import|from) ", code):
+        return "# @title Imports"
+    return IN_WORDS if "report.say(" in code else "# @title Code"
 
 
 def _markdown(name: str, text: str, page: Page) -> list[dict]:
