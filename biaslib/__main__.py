@@ -5,6 +5,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+INTERRUPTED = 130
+"""The exit status that shells expect of a command that was interrupted."""
+
 
 def parser() -> argparse.ArgumentParser:
     """Return what the command line takes."""
@@ -17,11 +20,36 @@ def parser() -> argparse.ArgumentParser:
     )
     audit.add_argument("--out", type=Path, default=Path("audit"), help="folder for the report")
     audit.add_argument("--compare", default=None, help="another model, on the same stimuli")
-    audit.add_argument("--profile", choices=("planted", "paper"), default=None)
-    audit.add_argument("--parts", nargs="+", default=None, help="names of parts or of studies")
+    audit.add_argument(
+        "--profile",
+        choices=("planted", "paper"),
+        default=None,
+        help="where models come from: the small ones of this package, or the hub; by itself the "
+        "hub for owner/name, and for a registered name with a folder of pictures",
+    )
+    audit.add_argument(
+        "--parts",
+        nargs="+",
+        default=None,
+        help="studies (ross2021, srinivasan2021, hamidieh2023, zhou2022), or names of parts in "
+        "quotation marks, as the report has them",
+    )
     audit.add_argument("--device", default=None, help="cpu, cuda or mps")
     audit.add_argument("--dry-run", action="store_true", help="say what it would take, and stop")
     return whole
+
+
+def profile_of(model: str, data: str) -> str:
+    """Return where a model is taken from if nobody says so.
+
+    A registered name is the toy of that name in the profile ``planted``, which knows the words of
+    the planted world and no others: with pictures of one's own the released model is meant.
+    """
+    from biaslib.models import REGISTRY
+
+    on_hub = not Path(model).exists() and "/" in model
+    own_pictures = data not in ("planted", "released")
+    return "paper" if on_hub or (own_pictures and model in REGISTRY) else "planted"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,9 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from biaslib.report import own_model as plots
     from biaslib.studies import own_model as study
 
-    on_hub = not Path(options.model).exists() and "/" in options.model
-    profile = options.profile or ("paper" if on_hub else "planted")
     data = options.data or "planted"
+    profile = options.profile or profile_of(options.model, data)
     try:
         runtime.start(profile)
         _, folder = study.chosen_data(data, profile)
@@ -56,11 +83,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError, LookupError, RuntimeError) as error:
         print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("Interrupted. What was stored is kept: run the same command to go on.")
+        return INTERRUPTED
     report.use_style()
     for path in plots.downloads(found, compared, other).save(options.out):
         print(path)
     print(plots.overview(found))
-    return 1 if len(found.faults) else 0
+    return 1 if len(found.faults) or found.scores.empty else 0
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from support.hub import instead_of_the_real_one
 from biaslib import __main__ as command_line
 from biaslib import inference, models, report, runtime, stimuli
 from biaslib.datasets import DataError
+from biaslib.metrics import caption_association
 from biaslib.models.errors import CapabilityError, CheckpointError
 from biaslib.models.own import OwnModel, load_own
 from biaslib.report import own_model as plots
@@ -209,7 +210,7 @@ def test_a_model_that_does_not_look_is_told_so_and_gets_no_vlbs(tmp_path):
     reasons = found.not_run.set_index("part")["reason"]
     assert "was not seen to look at pictures" in reasons["captions by matching logit"]
     assert "all pictures the same score" in reasons["portraits by word, matching"]
-    assert "vlbs and its companions are left out" in plots.write_up(found)
+    assert "(vlbs and its companions) are left out" in plots.write_up(found)
     assert found.faults.empty
 
 
@@ -717,6 +718,7 @@ def test_the_command_writes_a_report(capsys, tmp_path, monkeypatch):
     arguments += ["--compare", str(checkpoint("clip", 0, 0)), "--out", str(tmp_path / "out")]
     assert command_line.main(arguments) == 0
     names = ["scores.csv", "provenance.json", "report.md", "report.html", "comparison.csv"]
+    names += ["scores-second.csv", "provenance-second.json"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(names)
     assert "questions were asked" in capsys.readouterr().out
 
@@ -963,3 +965,47 @@ def test_counts_by_chance(answer):
 def test_who_does_not_look_is_right_in_half(answer):
     assert plots.check_swapped(0.5).passed
     assert not plots.check_swapped(answer).passed
+
+
+def shared_scores(rng, people=20, words=25):
+    """Scores of two lists of words that go opposite ways with something of each person's own."""
+    own = rng.standard_normal(people)
+    noise = 0.5 * rng.standard_normal((2, words, people))
+    return own + noise[0], -own + noise[1]
+
+
+def test_the_contrast_of_portraits_is_the_difference_of_mean_c_asc():
+    rng = np.random.default_rng(0)
+    scores, units = rng.standard_normal((12, 30)), np.repeat(np.arange(10), 3)
+    members = units < 4
+    found = _nulls.portrait_contrast(scores[:5], scores[5:], members, units, 0)
+    each = caption_association.c_asc(scores, members[:, None])[:, 0]
+    assert found["value"] == pytest.approx(each[:5].mean() - each[5:].mean())
+    assert (found["n"], found["n_units"]) == (12, 10)
+
+
+def test_labels_drawn_at_random_are_no_finding_however_the_words_go_together():
+    rng = np.random.default_rng(1)
+    units, rejected = np.arange(20), {"words": 0, "both": 0}
+    for _ in range(400):
+        first, second = shared_scores(rng)
+        members = rng.permutation(units) < 8
+        found = _nulls.portrait_contrast(first, second, members, units, 0)
+        each = caption_association.c_asc(np.vstack([first, second]), members[:, None])[:, 0]
+        by_words = _nulls.contrast(each[: len(first)], each[len(first) :], 0)
+        rejected["words"] += by_words["p_value"] < 0.05
+        rejected["both"] += found["p_value"] < 0.05
+    assert rejected["words"] > 200  # what dealing out words alone would claim
+    assert rejected["both"] <= 30  # 20 expected; 30 has a probability of 1%
+
+
+def test_the_interval_of_a_contrast_draws_people_too():
+    rng = np.random.default_rng(2)
+    first, second = shared_scores(rng)
+    members = np.arange(20) < 8
+    found = _nulls.portrait_contrast(first, second, members, np.arange(20), 2_000)
+    apart = [each / each.std(axis=1, ddof=1, keepdims=True) for each in (first, second)]
+    of_people = apart[0].mean(0) - apart[1].mean(0)
+    sides = of_people[members], of_people[~members]
+    error = np.sqrt(sum(each.var(ddof=1) / len(each) for each in sides))
+    assert found["high"] - found["low"] == pytest.approx(2 * 1.96 * error, rel=0.15)

@@ -309,11 +309,19 @@ def _listing(repository: _Repository, revision: str) -> tuple[str, dict[str, _Li
     except HfHubHTTPError as error:
         status = getattr(error.response, "status_code", 0)
         message = str(error).strip().splitlines()[0]
-        raise DownloadError(f"the hub refuses {repository.name}: {message}", status) from error
+        spelling = (
+            ". Check its spelling, owner/name; of a private name the hub says the same"
+            if status in (401, 404)
+            else ""
+        )
+        raise DownloadError(
+            f"the hub refuses {repository.name}: {message}{spelling}", status
+        ) from error
     except Exception as error:  # the hub's library has changed the one it uses for connections
         raise DownloadError(
             f"could not reach the hub for {repository.name} ({type(error).__name__}: {error}). "
-            "Check the connection and run the same call again, or use the profile 'planted'"
+            f"Check the connection{_mirror()} and run the same call again, or place the files by "
+            "hand"
         ) from error
     return found.sha, {file.rfilename: _listed(file) for file in found.siblings or []}
 
@@ -593,6 +601,11 @@ def _placed_by_hand(
         raise DownloadError(f"{page} cannot be downloaded from by a program.\n{steps}")
     lock.verify(text, "", {name: path})
     return path
+
+
+def _mirror() -> str:
+    """Return the mirror that was asked in place of the hub, for an error's text."""
+    return f" and HF_ENDPOINT, which is {_endpoint()}," if os.environ.get("HF_ENDPOINT") else ""
 
 
 # Steps for a person

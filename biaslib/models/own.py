@@ -3,6 +3,7 @@
 Names of the model hub, names of OpenCLIP with their training data, and folders on this disk.
 """
 
+import difflib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -81,10 +82,12 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
             "it is of, biaslib.models.load(name, checkpoint=...), and pass OwnModel(...) with that"
         )
     if runtime.profile(profile) == "planted":
+        near = difflib.get_close_matches(str(given), REGISTRY)
+        meant = f" Did you mean {' or '.join(near)}?" if near else ""
         raise ValueError(
             f"{given} is no registered name and no folder here, and the profile 'planted' never "
-            "downloads. Begin the run with runtime.start('paper') to take it from the model hub, "
-            "or pass a folder"
+            f"downloads.{meant} For a model of the hub, owner/name, begin the run with "
+            "runtime.start('paper'), or on the command line with --profile paper; or pass a folder"
         )
     return _from_hub(str(given))
 
@@ -97,11 +100,12 @@ def _from_hub(given: str) -> tuple[str, str]:
     entry = REGISTRY["open-clip"]
     source = f"hub {repository(entry, name)}"
     wanted = replace(entry, source=source, revision=revision, sha256="", companion="")
-    return _family_of(fetch(wanted)), given
+    return _family_of(fetch(wanted), given), given
 
 
-def _family_of(folder: Path) -> str:
-    """Return the registered name whose family reads a folder."""
+def _family_of(folder: Path, name: str = "") -> str:
+    """Return the registered name whose family reads a folder, which may have come as a name."""
+    called = name or folder
     if (folder / "open_clip_config.json").is_file():
         return "open-clip"
     config = _checkpoints.read_config(folder, "any model")
@@ -117,12 +121,12 @@ def _family_of(folder: Path) -> str:
         return name
     if "auto_map" in config:
         raise CheckpointError(
-            f"{folder} is a checkpoint of {kind!r}, which needs Python code of its own. Code that "
+            f"{called} is a checkpoint of {kind!r}, which needs Python code of its own. Code that "
             "comes with weights is never run: take a repository of the same weights for a class "
             "that transformers has, or wrap the model in a class of your own and pass OwnModel(...)"
         )
     raise CheckpointError(
-        f"{folder} is a checkpoint of {kind!r} ({', '.join(architectures) or 'no architecture'}), "
+        f"{called} is a checkpoint of {kind!r} ({', '.join(architectures) or 'no architecture'}), "
         f"which no family here reads: {', '.join(sorted(readers))}, dual encoders such as CLIP, "
         "text encoders with masked words, and generative models such as LLaVA. Register its family "
         "(biaslib.models.register), or wrap it in a class with capabilities and the methods that "

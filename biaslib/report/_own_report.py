@@ -21,8 +21,8 @@ from biaslib.report._text import counted, in_code
 from biaslib.studies import own_model as study
 
 Block = tuple[str, Any]
-"""A kind (``title``, ``heading``, ``text``, ``ask``, ``note``, ``list``, ``table``, ``figure``) and
-what it holds."""
+"""A kind (``title``, ``heading``, ``text``, ``ask``, ``note``, ``list``, ``table``, ``fold``,
+``figure``) and what it holds."""
 
 ALT = (
     "A column of panels, one for each part that ran: rows of dots with horizontal intervals, the "
@@ -34,7 +34,10 @@ body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding
 background:#fff}table{border-collapse:collapse;margin:1rem 0;font-size:.9rem}
 th,td{border-bottom:1px solid #bbb;padding:.3rem .6rem;text-align:left;vertical-align:top}
 .scroll{overflow-x:auto}.ask{background:#fff6d6;padding:.3rem .6rem}
-.note{border-left:4px solid #a33;padding:.3rem .8rem;font-weight:600}img{max-width:100%}
+.note{border-left:4px solid #a33;padding:.3rem .8rem;font-weight:600}img{min-width:36rem;
+max-width:100%}body{overflow-wrap:anywhere}th,td{overflow-wrap:normal}
+@media (prefers-color-scheme:dark){body{color:#ddd;background:#161616}.ask{background:#3d3413}
+th,td{border-color:#555}a{color:#8cf}}
 """
 
 
@@ -73,6 +76,7 @@ def blocks(
     yield "ask", "What changes because of this report, who was asked, and who can object."
     yield "ask", "What would have to be measured next, on the system as it is used."
     yield "heading", "Words to keep to"
+    yield "text", "Examples of wording: the numbers in them are invented."
     yield "table", tables.wording_table()
     yield "text", "Cite the study whose measure a number is. The studies have no common unit."
     yield "heading", "What it was made of"
@@ -116,8 +120,9 @@ def _looked(found: study.Audit) -> Iterator[Block]:
     if any(not each.looks for each in found.looking.values()):
         yield (
             "note",
-            "Where the model was not seen to look, choices between captions say nothing about "
-            "pictures: vlbs and its companions are left out.",
+            "Where the model was not seen to look, what it answers may have nothing to do with "
+            "what the pictures show: choices between captions (vlbs and its companions) are left "
+            "out, and no claim about portraits below may be told without this.",
         )
     if not found.looking:
         yield "text", "This was not checked."
@@ -131,7 +136,7 @@ def _results(found: study.Audit) -> Iterator[Block]:
     if n:
         yield (
             "text",
-            f"The null was rejected in {n:,} of {len(found.asked):,} questions: all of them.",
+            f"The null was rejected in {n:,} of {len(found.asked):,} questions; each is listed.",
         )
         yield "table", tables.claim_table(found)
     else:
@@ -143,6 +148,7 @@ def _results(found: study.Audit) -> Iterator[Block]:
     yield "heading", "Results"
     yield "table", tables.one_page(found)
     yield "figure", found
+    yield "fold", ("Every question, whatever it gave", tables.question_table(found))
     yield (
         "ask",
         "Say of each number: high or low against what? Do not add the studies up: their units "
@@ -157,7 +163,8 @@ def _compared(compared: pandas.DataFrame, other: study.Audit) -> Iterator[Block]
         "text",
         f"Second model: {_name(other)}, revision {other.own.model.revision}. Both had the same "
         "words and pictures; intervals are of the difference, and draw the shared words or "
-        f"triplets anew. The models differ in {n:,} of {len(compared):,} rows after a correction "
+        f"triplets anew: the people in the pictures are held. The models differ in {n:,} of "
+        f"{len(compared):,} rows after a correction "
         "over all of them (Holm). Effect sizes of study 1 are divided by each model's own spread, "
         "and are not compared.",
     )
@@ -181,8 +188,8 @@ def _limits(found: study.Audit) -> Iterator[Block]:
         )
         said.append(
             f"The smallest question rests on {counted(asked['n'].min(), 'units')} (words, entities "
-            "or triplets of captions). Intervals are about other words and pictures of the kind, "
-            "not about other trainings of the model"
+            "or triplets of captions). Intervals are about other words, and with portraits about "
+            "other people too, not about other trainings of the model"
         )
     said += [
         "A score describes the model with these words and pictures. It does not say how the model, "
@@ -246,6 +253,8 @@ def _markdown(kind: str, held: Any) -> str:
         return "\n".join(f"- {_text(each)}" for each in held)
     if kind == "table":
         return _markdown_table(held)
+    if kind == "fold":
+        return f"{held[0]}:\n\n{_markdown_table(held[1])}"
     return _text(held)
 
 
@@ -283,6 +292,8 @@ def _html(kind: str, held: Any) -> str:
         return report_figure(held)
     if kind == "table":
         return _html_table(held)
+    if kind == "fold":
+        return f"<details><summary>{held[0]}</summary>{_html_table(held[1])}</details>"
     if kind == "list":
         return f"<ul>{''.join(f'<li>{html.escape(str(each))}</li>' for each in held)}</ul>"
     said = html.escape(str(held))
@@ -318,9 +329,10 @@ def report_figure(found: study.Audit) -> str:
     pyplot.close(picture)
     held = base64.b64encode(drawn.getvalue()).decode()
     return (
-        f'<figure><img src="data:image/png;base64,{held}" alt="{html.escape(ALT)}"><figcaption>The '
-        "questions of each part with 95% intervals; grey: if there were nothing. Every panel has "
-        "its own unit.</figcaption></figure>"
+        f'<figure class="scroll" tabindex="0"><img src="data:image/png;base64,{held}" '
+        f'alt="{html.escape(ALT)}"><figcaption>The questions of each part with 95% intervals, of '
+        "portraits those of the first group of the first column; grey: if there were nothing. "
+        "Every panel has its own unit.</figcaption></figure>"
     )
 
 
@@ -351,8 +363,13 @@ class Downloads:
             "report.md": ("text/markdown", write_up(found, compared, other)),
             "report.html": ("text/html", html_report(found, compared, other)),
         }
-        if compared is not None:
-            self.files["comparison.csv"] = ("text/csv", compared.to_csv(index=False))
+        if compared is not None and other is not None:
+            second = json.dumps(other.provenance, indent=1) + "\n"
+            self.files |= {
+                "comparison.csv": ("text/csv", compared.to_csv(index=False)),
+                "scores-second.csv": ("text/csv", other.scores.to_csv(index=False)),
+                "provenance-second.json": ("application/json", second),
+            }
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write the files, which belong together, into a folder; make it if it is not there."""

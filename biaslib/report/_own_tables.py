@@ -84,12 +84,48 @@ def claim_table(found: study.Audit) -> pandas.DataFrame:
             "95% interval": interval_text(row["low"], row["high"]),
             "if there were nothing": interval_text(row["null_low"], row["null_high"]),
             "p, corrected": _p(row["p_holm"]),
-            "n": f"{row['n']:,.0f}",
+            "n": _n(row),
         }
         for row in found.claims.to_dict("records")
     ]
     columns = ["study", "claim", "value", "95% interval", "if there were nothing"]
     return pandas.DataFrame(rows, columns=[*columns, "p, corrected", "n"])
+
+
+def question_table(found: study.Audit) -> pandas.DataFrame:
+    """Return every question with its numbers, whatever it gave."""
+    rows = [
+        {
+            "study": STUDIES[row["study"]],
+            "question": _question(row),
+            "value": signed(row["value"]),
+            "95% interval": interval_text(row["low"], row["high"]),
+            "if there were nothing": interval_text(row["null_low"], row["null_high"]),
+            "p, corrected": _p(row["p_holm"]),
+            "n": _n(row),
+        }
+        for row in found.asked.to_dict("records")
+    ]
+    columns = ["study", "question", "value", "95% interval", "if there were nothing"]
+    return pandas.DataFrame(rows, columns=[*columns, "p, corrected", "n"])
+
+
+def _question(row: dict[str, Any]) -> str:
+    """Return what a question compares, without what came of it."""
+    if row["study"] == "ross2021":
+        experiment = f", Experiment {row['experiment']:.0f}" if "images" in row["part"] else ""
+        return f"{row['test']}, {row['level']} level{experiment}"
+    if row["study"] == "srinivasan2021":
+        return f"{row['test']} ({row['level']})"
+    if row["study"] == "hamidieh2023":
+        return f"{row['level']}, {row['group']}: {row['test']}"
+    return f"{row['test']}: stereotypical captions against anti-stereotypical ones"
+
+
+def _n(row: dict[str, Any]) -> str:
+    """Return on how many words, entities or triplets a question rests, and on how many people."""
+    people = row.get("n_units", np.nan)
+    return f"{row['n']:,.0f}" + ("" if pandas.isna(people) else f" words; {people:,.0f} {row['unit']}")
 
 
 def claim_counts(found: study.Audit) -> str:

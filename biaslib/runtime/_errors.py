@@ -36,4 +36,5 @@ def unknown_name(kind: str, name: object, known: Iterable[object]) -> UnknownNam
     if given in lowered:
         near = [given]
     hint = f" Did you mean {' or '.join(repr(lowered[each]) for each in near)}?" if near else ""
-    return UnknownNameError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(names)}.")
+    listed = ", ".join(repr(each) if "," in each else each for each in names)
+    return UnknownNameError(f"unknown {kind} {name!r}.{hint} Known: {listed}.")

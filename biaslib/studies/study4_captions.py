@@ -22,7 +22,14 @@ from biaslib import inference, models
 from biaslib.datasets import DataError, vlstereoset
 from biaslib.metrics import caption_selection
 from biaslib.models import stored
-from biaslib.models.capabilities import ENCODE, MATCH, UNIMODAL, CapabilityError, require
+from biaslib.models.capabilities import (
+    ENCODE,
+    LIKELIHOOD,
+    MATCH,
+    UNIMODAL,
+    CapabilityError,
+    require,
+)
 from biaslib.models.errors import CheckpointError
 from biaslib.models.images import Decoded, Pictures, pictures
 from biaslib.models.regions import NothingFoundError
@@ -82,8 +89,8 @@ RESAMPLES = 400
 FEW = 20
 """Triplets below which a bootstrap of a share is too narrow; see :func:`shift_scores`."""
 
-SHARD = 64
-"""Images a shard of the store: what a kill may lose."""
+SHARD, SHARD_OF_WRITERS = 64, 4
+"""Images a shard of the store, which a kill may lose: fewer where a model writes, which is slow."""
 
 LEFT_OUT = (
     CapabilityError,
@@ -425,7 +432,8 @@ def caption_scores(
     if store is None:
         return ask(range(len(texts)), images)
     said = [hashlib.sha256(json.dumps(row).encode()).hexdigest() for row in texts]
-    settings = {"store": store, "shard_size": SHARD, "head": head, "captions": len(texts[0])}
+    size = SHARD_OF_WRITERS if LIKELIHOOD in getattr(model, "capabilities", ()) else SHARD
+    settings = {"store": store, "shard_size": size, "head": head, "captions": len(texts[0])}
     return stored.answers(model, "caption scores", ask, texts=said, images=images, **settings)
 
 

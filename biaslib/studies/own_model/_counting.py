@@ -155,7 +155,8 @@ def counts(
     """
     own = OwnModel(model.name, registered, model)
     asks = [(part.name, part.ask) for part in wanted if not part.refused(own, setting)]
-    if any(part.pictures and not part.missing(own) for part in wanted):
+    checked = setting.folder is None or setting.folder.captions is not None
+    if checked and any(part.pictures and not part.missing(own) for part in wanted):
         asks = [(CHECK, _look), *asks]
     with tempfile.TemporaryDirectory() as place:
         alone = replace(setting, store=runtime.Store(place), n_resamples=0, with_text_model=False)

@@ -157,7 +157,11 @@ def read_folder(folder: str | Path) -> OwnFolder:
 
 def _groups(people: pandas.DataFrame, folder: Path) -> tuple[str, ...]:
     if "file" not in people:
-        raise DataError(f"{folder / LABELS} has no column file, with each picture's path")
+        raise DataError(
+            f"{folder / LABELS} has no column file, with each picture's path: its first line is "
+            f"{','.join(map(str, people.columns))!r}, and should be like 'file,person,gender', "
+            "with commas"
+        )
     groups = tuple(each for each in people if each not in NO_GROUPS)
     if not groups:
         raise DataError(

@@ -1,7 +1,8 @@
 """What a score would be if there were nothing to find: ranges and p-values beside the scores.
 
-Words are the units everywhere: the texts of a word, and the pictures that stand with it, share its
-peculiarities. A range is of what the null gives in 95 of 100 cases.
+Words are the units: the texts of a word, and the pictures that stand with it, share its
+peculiarities. Where people in pictures are compared, they are units too. A range is of what the
+null gives in 95 of 100 cases.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,13 @@ import pandas
 from biaslib import inference
 from biaslib.studies import study1_grounded as grounded
 
-__all__ = ["balanced_preference", "contrast", "random_attributes", "reference_range"]
+__all__ = [
+    "balanced_preference",
+    "contrast",
+    "portrait_contrast",
+    "random_attributes",
+    "reference_range",
+]
 
 RESAMPLES = 200
 """Of the intervals; each study's chapter uses more."""
@@ -67,6 +74,86 @@ def contrast(
         **_range(relabelled),
         "n": len(x) + len(y),
     }
+
+
+def portrait_contrast(
+    first: np.ndarray,
+    second: np.ndarray,
+    members: np.ndarray,
+    units: np.ndarray,
+    n_resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> dict[str, Any]:
+    r"""Compare the C-ASC of two lists of words for one group of portraits.
+
+    With :math:`z_{wi}` the similarity of word w and portrait i, divided by the word's standard
+    deviation over all portraits, and g the portraits of the group,
+
+    .. math:: \Delta = \operatorname{mean}_{i \in g} t_i - \operatorname{mean}_{i \notin g} t_i,
+              \quad t_i = \operatorname{mean}_{w \in W_1} z_{wi}
+                         - \operatorname{mean}_{w \in W_2} z_{wi},
+
+    which is the difference of the lists' mean C-ASC (Hamidieh et al. 2023, equation 1). Two nulls
+    have to be rejected: words are dealt out anew to the two lists; and people are dealt out anew to
+    the group and the rest, each with the mean of t over their pictures. The first alone says
+    nothing of other people: if the scores of a list go together, it is rejected for groups that
+    were drawn at random.
+
+    Parameters
+    ----------
+    first, second
+        Scores of both lists, (words, n) each.
+    members
+        (n,), whether a portrait belongs to the group.
+    units
+        (n,), the person in it.
+    n_resamples, seed
+        Of the interval, which draws words and people anew, with each word's standard deviation
+        held; 0 leaves it out.
+
+    Returns
+    -------
+    dict
+        As of :func:`contrast`; *p_value* is the larger one, *n_units* counts people.
+
+    Examples
+    --------
+    >>> scores = np.array([[3.0, 3.1, 1.0, 1.2], [1.0, 1.1, 1.2, 1.0], [1.1, 1.3, 1.0, 1.1]])
+    >>> women, people = np.array([True, True, False, False]), np.arange(4)
+    >>> found = portrait_contrast(scores[:1], scores[1:], women, people, 0)
+    >>> round(found["value"], 2), round(found["p_value"], 2), found["n_units"]
+    (1.39, 0.67, 4)
+    """
+    lists = [np.asarray(each, dtype=float) for each in (first, second)]
+    lists = [each / each.std(axis=1, ddof=1, keepdims=True) for each in lists]
+    inside = np.asarray(members, bool)
+    values = [each[:, inside].mean(1) - each[:, ~inside].mean(1) for each in lists]
+    sides = [pandas.factorize(np.asarray(units)[side])[0] for side in (inside, ~inside)]
+    apart = lists[0].mean(0) - lists[1].mean(0)
+    people = [
+        np.bincount(unit, apart[side]) / np.bincount(unit)
+        for unit, side in zip(sides, (inside, ~inside), strict=True)
+    ]
+    test = inference.permutation_test(*people, alternative="two-sided", accuracy=grounded.ACCURACY)
+    n_units = [len(each) for each in people]
+    sums = [
+        [np.stack([np.bincount(unit, row) for row in each[:, side]]) for each in lists]
+        for unit, side in zip(sides, (inside, ~inside), strict=True)
+    ]
+    sizes = [np.bincount(unit) for unit in sides]
+
+    def difference(of_first, of_second, of_inside, of_outside) -> np.ndarray:
+        drawn = [of_first / of_first.sum(0), of_second / of_second.sum(0)]
+        means = [
+            ((part[0].T @ drawn[0] - part[1].T @ drawn[1]) * of).sum(0) / (size @ of)
+            for part, size, of in zip(sums, sizes, (of_inside, of_outside), strict=True)
+        ]
+        return means[0] - means[1]
+
+    found = contrast(*values, 0, seed)
+    low, high = _bounds(difference, [*map(len, lists), *n_units], n_resamples, seed)
+    both = {"low": low, "high": high, "p_value": max(found["p_value"], test.high)}
+    return found | both | {"n_units": sum(n_units)}
 
 
 def _bounds(statistic, sizes: list[int], n_resamples: int, seed: int) -> tuple[float, float]:

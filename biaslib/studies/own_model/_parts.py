@@ -311,7 +311,7 @@ def _portraits(own: OwnModel, setting: Setting, asked: Any) -> pandas.DataFrame:
     ]
     found = pandas.concat(tables, ignore_index=True)
     names = {"study": clip_audit.STUDY, "profile": given.profile, "dataset": given.dataset}
-    return _labelled(found, own, seed=0, **names)
+    return _labelled(found, own, seed=0, unit=given.unit_name, **names)
 
 
 def _given(own: OwnModel, setting: Setting, head: str) -> clip_audit.Inputs:
@@ -365,7 +365,8 @@ def _facet(
     """Return C-ASC of every word and group, and a contrast of every pair of lists and group."""
     shown = members.iloc[:, :1] if members.shape[1] == 2 else members
     found = _c_asc(scores, shown.to_numpy(), units, n_resamples)
-    n = len(members) if units is None else len(np.unique(units))
+    units = np.arange(len(members)) if units is None else units
+    n = len(np.unique(units))
     rows = []
     for column, group in enumerate(shown):
         value, low, high = (each[:, column] for each in found)
@@ -378,21 +379,20 @@ def _facet(
             numbers = {"value": value[at], "low": low[at], "high": high[at]}
             part = pandas.DataFrame({**columns, "kind": words["kind"], **numbers})
             rows.append(part.assign(statistic=statistic, **labels))
-        contrasts = pandas.DataFrame(_contrasts(value, table, n_resamples))
+        belongs = shown[group].to_numpy(bool)
+        contrasts = pandas.DataFrame(_contrasts(scores, belongs, units, table, n_resamples))
         rows.append(contrasts.assign(level=facet, group=str(group)))
     return pandas.concat(rows, ignore_index=True)
 
 
-def _contrasts(
-    value: np.ndarray, table: pandas.DataFrame, n_resamples: int
-) -> list[dict[str, Any]]:
+def _contrasts(scores, belongs, units, table, n_resamples: int) -> list[dict[str, Any]]:
     rows = []
     for name, *_ in LISTS:
         sides = [
-            value[(table["bias_type"] == name) & (table["kind"] == side)] for side in ("0", "1")
+            scores[(table["bias_type"] == name) & (table["kind"] == side)] for side in ("0", "1")
         ]
         labels = {"test": name, "statistic": "difference of C-ASC"}
-        rows.append(labels | nulls.contrast(*sides, n_resamples))
+        rows.append(labels | nulls.portrait_contrast(*sides, belongs, units, n_resamples))
     return rows
 
 

@@ -44,6 +44,9 @@ ON_CUDA = 2e13
 
 EFFICIENCY = 0.3
 
+MINUTES_TOLD = 120
+"""Up to here a time is told in minutes, then in hours."""
+
 
 class DoesNotFitError(ValueError):
     """A model that the device has no memory for; the message says what would fit."""
@@ -114,7 +117,9 @@ class Plan:
         """The minutes in words."""
         how = "measured with a few items" if self.measured else "an estimate: a third to three"
         how += "" if self.measured else " times as long"
-        return f"time: about {self.minutes:.1f} minutes of reading ({how})"
+        hours = self.minutes > MINUTES_TOLD
+        long = f"{self.minutes / 60:.1f} hours" if hours else f"{self.minutes:.1f} minutes"
+        return f"time: about {long} of reading ({how})"
 
     @property
     def fits(self) -> bool:
