@@ -124,8 +124,9 @@ def _question(row: dict[str, Any]) -> str:
 
 def _n(row: dict[str, Any]) -> str:
     """Return on how many words, entities or triplets a question rests, and on how many people."""
-    people = row.get("n_units", np.nan)
-    return f"{row['n']:,.0f}" + ("" if pandas.isna(people) else f" words; {people:,.0f} {row['unit']}")
+    if pandas.isna(row.get("n_units", np.nan)):
+        return f"{row['n']:,.0f}"
+    return f"{row['n']:,.0f} words; {row['n_units']:,.0f} {row['unit']}"
 
 
 def claim_counts(found: study.Audit) -> str:
