@@ -529,7 +529,7 @@ class _Moments:
         if self.n_images == 0:
             self.shift[words] = similarities.mean(axis=1)
         similarities -= self.shift[words, None].astype(np.float32)
-        self.squares[words] += np.einsum("ij,ij->i", similarities, similarities)
+        self.squares[words] += _squares(similarities)
 
     def add(self, members: np.ndarray, similarities: np.ndarray) -> None:
         """Take in a chunk of groups, (c, g), and of centred similarities, (k, c)."""
@@ -658,9 +658,14 @@ def _chunks_of_products(
         yield start, rows, products
 
 
+def _squares(rows: np.ndarray) -> np.ndarray:
+    """Return the sum of squares of every row: by products, faster and closer than einsum."""
+    return np.matmul(rows[:, None, :], rows[:, :, None])[:, 0, 0]
+
+
 def _lengths(rows: np.ndarray, start: int) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.matmul(rows[:, None, :], rows[:, :, None])[:, 0, 0]
+        squares = _squares(rows)
     bad = np.flatnonzero(~(np.isfinite(squares) & (squares > 0)))
     if bad.size:
         problem = "is all zeros" if squares[bad[0]] == 0 else "holds a value that is not finite"
