@@ -959,8 +959,8 @@ def test_slopes_and_shares_are_told_by_their_intervals():
     rows = [("S_L", 0.8, 0.3, 1.3), ("S_V", 0.6, 0.5, 0.7)]
     found = pandas.DataFrame(rows, columns=["level", "slope", "slope low", "slope high"])
     assert verdicts.slope_sentence(found) == (
-        "Of the scores with an image that of $S_V$ (0.60, 0.50 to 0.70) does; that of $S_L$ "
-        "(0.80, 0.30 to 1.30) shows nothing."
+        "Of the slopes of scores with an image, that of $S_V$ (0.60, 0.50 to 0.70) does; that of "
+        "$S_L$ (0.80, 0.30 to 1.30) shows nothing."
     )
     share = {"statistic": verdicts.FITS, "n": 40}
     many = pandas.DataFrame([share | {"count": 30, "low": 0.6, "high": 0.9}])

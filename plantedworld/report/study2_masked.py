@@ -258,7 +258,7 @@ def slope_sentence(found: pandas.DataFrame) -> str:
     below = [told[level] for level in rows.index[rows["slope high"] < 1]]
     held = (rows["slope low"] <= 1) & (rows["slope high"] >= 1)
     open_ = [told[level] for level in rows.index[held]]
-    parts = [f"Of the scores with an image {' and '.join(below) or 'none'} does"]
+    parts = [f"Of the slopes of scores with an image, {' and '.join(below) or 'none'} does"]
     parts += [f"{' and '.join(open_)} shows nothing"] if open_ else []
     return f"{'; '.join(parts)}."
 
