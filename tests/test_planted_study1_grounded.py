@@ -312,7 +312,10 @@ def test_signs_are_judged_against_the_world_of_each_model():
     assert missed["d in the planted direction"].unique().tolist() == [-0.3]
     said = verdicts.sign_sentence(table)
     assert "on gender in 18 of 24 cases, with a mean d of 0.20 in the planted direction" in said
-    assert "On gender, 6 signs are wrong: 3 of tiny-VisualBERT, 3 of tiny-LXMERT." in said
+    assert missed["model"].value_counts().to_dict() == {"tiny-VisualBERT": 3, "tiny-LXMERT": 3}
+    assert said.endswith(" The folded table lists the 6 wrong ones on gender.")
+    case = "one of the tests of either kind with a planted direction, in one of 1 experiment, "
+    assert f"A case is {case}3 levels, 2 worlds and 2 models." in said
 
 
 def test_published_numbers_stand_beside_scores_of_paper_alone():
@@ -534,3 +537,21 @@ def test_figures_of_planted_scores_say_so_and_others_do_not():
     paper = plots.effects_figure(scores().assign(profile="paper"), "word")
     assert planted.get_suptitle() == "planted world"
     assert paper.get_suptitle() == ""
+
+
+def test_rates_beyond_the_word_level_of_experiment_1_are_told_with_their_range():
+    keys = ["level", "experiment", "share"]
+    of_models = [("word", 1, 0.9), ("word", 2, 0.125), ("sentence", 1, 0.04)]
+    of_models = pandas.DataFrame(of_models, columns=keys)
+    words = pandas.DataFrame({"level": "word", "experiment": [1, 2], "rejected": [5, 0], "n": 104})
+    said = verdicts.other_rates(of_models, words.assign(high=[0.11, 0.035]))
+    assert "lie between 4.0% and 12.5% against other models" in said
+    assert said.endswith("rejects none of 104, so that this null is too strict there.")
+    assert verdicts.other_rates(of_models, words.assign(high=0.06)).endswith("none of 104.")
+
+
+def test_controls_are_named_by_the_world_that_leaves_them_out():
+    said = verdicts.control_sentence([0, 1])
+    assert "(C8 and C13 in the world of seed 0; DB-likeable-gender and DB-likeable-race" in said
+    assert "occupations (occupation-race)" in said
+    assert "For the 10 other tests" in said

@@ -850,9 +850,11 @@ def test_what_of_study_1_tells_worlds_apart_and_for_whom(site):
         "for the oracle and tiny-VisualBERT; for tiny-ViLBERT, tiny-LXMERT and tiny-VL-BERT the"
         in said
     )
-    assert "Experiment 1: absolute effect size: 3 of 5" in said
-    assert "share of the difference of mean s that the picture takes away: 2 of 5" in said
-    assert "absolute effect size with people hidden less with words hidden: 0 of 4." in said
+    assert "the effect size of Experiment 1 tells for 3 of 5 models" in said
+    assert "Experiment 1 less Experiment 2 separates the worlds for 0 of 5 models" in said
+    assert "the exchange of pictures for 1 of 5 (and the wrong way round for the oracle)" in said
+    assert "separates them for 1 of 5 by d and 2 of 5 by the difference of means." in said
+    assert "hiding people or words for 0 of 4 (the oracle is not asked)." in said
 
 
 MISSED = {
@@ -869,7 +871,7 @@ def test_models_of_study_1_have_the_planted_sign_on_gender_but_where_it_is_said(
     assert {
         key: set(zip(part["level"], part["experiment"], strict=True)) for key, part in rows
     } == (MISSED)
-    signs = shown(page, "Planted sign at strength 3, by level").query("group == 'gender'")
+    signs = shown(page, "Planted sign at dose 3, by level").query("group == 'gender'")
     levels = ["word", "sentence", "contextual"]
     assert signs["model"].tolist() == GROUNDED[1:]
     assert (
@@ -892,7 +894,7 @@ def test_of_models_without_bias_the_exchange_test_rejects_far_too_many(site):
     assert float(relabelled["%"].item()) < 50
     # What the effect size forgets, the difference of means sees.
     said = " ".join(article(page).get_text().split())
-    times = re.search(r"is ([\d.]+) times as large at strength 3 \(median", said)
+    times = re.search(r"is ([\d.]+) times as large at dose 3 \(median", said)
     assert float(times[1]) > 5
 
 
@@ -907,8 +909,8 @@ def test_the_masked_models_rank_forty_entities_above_what_their_genders_alone_wo
     assert ranks[list(expected)].to_dict() == pytest.approx(expected, abs=0.02)
     assert (ranks > math.sqrt(3) / 2).all()
     text = " ".join(article(page).get_text().split())
-    for missed in ("S_L: order within words of one sign", "S_V: order within words of one sign"):
-        assert f"{missed}: target missed" in text
+    for missed in (r"\(S_L\)", r"\(S_V\)"):
+        assert f"{missed}: order within words of one sign: target missed" in text
 
 
 def test_pronouns_and_c_asc_go_together_where_a_bias_is_planted_and_not_elsewhere(site):

@@ -912,3 +912,62 @@ def test_entities_planted_with_their_label_are_counted():
     log_odds = recovery.planted_log_odds(forty["entity"].tolist(), world)
     said = verdicts.label_sentence(log_odds, forty)
     assert said == "19 of 40 entities were planted with the direction of their label"
+
+
+def three_worlds(levels=plots.SHOWN_LEVELS):
+    """Scores of two entities in worlds of three seeds, each with other directions."""
+    rows = [
+        {"model": "vl-bert", "planted_in": "both", "dose": float(dose), "seed": seed}
+        | {"level": level, "test": entity, "planted": sign * dose * (1 + seed)}
+        | {"oracle": sign * dose * (1 + seed) / 2, "value": sign * dose * (1 + seed) / 4 + 0.001}
+        for dose in (0, 1, 3)
+        for seed in (0, 1, 2)
+        for level in levels
+        for entity, sign in (("purse", 1), ("beer", -1))
+    ]
+    return pandas.DataFrame(rows)
+
+
+def test_the_panel_draws_each_seed_for_itself():
+    panel = verdicts.panel(three_worlds(), ["purse", "beer"])
+    [drawing] = panel.drawings("purse", "S_V")
+    labels = [mark["label"] for mark in drawing.marks]
+    assert labels == [
+        f"{what}, seed {seed}" for seed in (0, 1, 2) for what in ("planted", "oracle", "model")
+    ]
+    drawn = dict(zip(labels, drawing.marks, strict=True))
+    assert drawn["planted, seed 1"]["y"] == [0, 2, 6]
+    assert drawn["oracle, seed 2"]["y"] == [0, 1.5, 4.5]
+    assert drawn["model, seed 0"]["y"] == [0.001, 0.251, 0.751]
+    assert [mark["group"] for mark in drawing.marks] == [0] * 3 + [1] * 3 + [2] * 3
+    assert "hold the same numbers" not in panel.page()
+    assert "holds those of dose 3 and seed 0." in panel.page()
+
+
+def test_one_table_holds_what_was_planted_and_scored_of_every_entity():
+    table = verdicts.beside_table(three_worlds(), seed=1)
+    assert table["entity"].tolist() == ["beer", "purse"]
+    row = table.set_index("entity").loc["purse"]
+    for name in ("planted shift", "planted log-odds, captions", "planted log-odds, pictures"):
+        assert row[name] == 6
+    for level in plots.SHOWN_LEVELS:
+        assert (row[f"{level}: oracle"], row[f"{level}: tiny-VL-BERT"]) == (3, 1.5)
+    assert len(table.columns) == 1 + 3 + 2 * 4
+
+
+def test_slopes_and_shares_are_told_by_their_intervals():
+    rows = [("S_L", 0.8, 0.3, 1.3), ("S_V", 0.6, 0.5, 0.7)]
+    found = pandas.DataFrame(rows, columns=["level", "slope", "slope low", "slope high"])
+    assert verdicts.slope_sentence(found) == (
+        "Of the slopes of scores with an image, that of $S_V$ (0.60, 0.50 to 0.70) does; that of "
+        "$S_L$ (0.80, 0.30 to 1.30) shows nothing."
+    )
+    share = {"statistic": verdicts.FITS, "n": 40}
+    many = pandas.DataFrame([share | {"count": 30, "low": 0.6, "high": 0.9}])
+    few = pandas.DataFrame([share | {"count": 16, "low": 0.3, "high": 0.5}])
+    said = "(95% intervals 60% to 90% and 30% to 50%, both of seed 0: they lie apart)."
+    assert verdicts.fits_sentence(many, few).endswith(said)
+    assert "one world cannot tell them apart" in verdicts.fits_sentence(many, many)
+    empty = share | {"count": 0, "n": 1, "value": 0.0, "low": 0.0, "high": 0.97}
+    both = pandas.concat([many.assign(value=0.75), pandas.DataFrame([empty])])
+    assert verdicts.named_table({"dose 3": both})["count"].tolist() == ["30 of 40"]

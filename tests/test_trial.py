@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -714,9 +715,10 @@ def test_the_ledger_takes_the_verdicts_of_the_trial_where_there_are_some(monkeyp
     monkeypatch.setattr(ledger_rows.trial, "is_judged", lambda: True)
     monkeypatch.setattr(ledger_rows.trial, "judged", lambda: judged)
     after = ledger_rows.verdicts().set_index("measure")
-    assert after.loc["B(E)", "what it finds"].startswith("size (slope): found, 1.0")
+    assert after.loc["B(E)", "what it finds"].startswith("size (slope): target reached, 1.0")
     assert "size (slope): target missed, 0.33" in after.loc["scaled difference", "what it finds"]
-    assert "tiny-LXMERT word 90% (found)" in after.loc["d, Experiment 1", "what it finds"]
+    shares = after.loc["d, Experiment 1", "what it finds"]
+    assert re.search(r"tiny-LXMERT word 90% \(.*?; asked: 80% or more; target reached\)", shares)
     assert "for 1 of 1 models (tiny-CLIP, contrastive)" in after.loc["vlbs", "what it finds"]
     kept = before.drop(index=["d, Experiment 1", "S_PT", "S_L", "S_V", "C-ASC", "vlbs"])
     kept = kept.drop(index="retrieval, top k")
@@ -725,4 +727,23 @@ def test_the_ledger_takes_the_verdicts_of_the_trial_where_there_are_some(monkeyp
     row = asked.loc[("B(E)", 3, "order within words of one sign")]
     assert row["verdict"] == "yes"
     assert row["its mean"] < 0.2
-    assert "- B(E): size (slope): found" in ledger_rows.sealed_sentences("2")
+    told = ledger_rows.sealed_sentences("2")
+    assert "(the trial calls it B(E)): size (slope): target reached" in told
+    assert told.endswith("the whole 95% interval lies within its bounds.")
+
+
+def test_sentences_of_the_trial_name_what_was_asked_with_every_interval():
+    if not trial.is_judged():
+        pytest.skip("the trial still runs: nothing is judged before all of it is there")
+    judged = trial.judged()["verdicts"].query("dose == 3")
+    signs = judged["statistic"] == "signs"
+    masked = judged["measure"].isin(["B(E)", "S_PT", "S_L", "S_V"])
+    for study, rows in (("1", judged[signs]), ("2", judged[masked])):
+        told = ledger_rows.sealed_sentences(study)
+        assert told.count("; asked: ") == len(rows)
+        assert told.count("target reached") == rows["reached"].sum()
+        assert told.count("target missed") == (~rows["reached"]).sum()
+        assert told.count(ledger_rows.RULE) == 1
+    shares = ledger_rows.sealed_sentences("1")
+    assert not re.search(r"to 10[1-9]", shares)
+    assert "(the same in all 5 worlds; asked: 80% or more; target reached)" in shares

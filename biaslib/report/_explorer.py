@@ -9,6 +9,7 @@ from typing import Any
 from biaslib.report._assets import script_and_style
 from biaslib.report._drawing import Drawing
 
+WITHOUT_SCRIPT = "This panel needs JavaScript; the tables of this page hold the same numbers."
 MISSING = "Nothing was run for this combination."
 
 
@@ -29,6 +30,8 @@ class Panel:
         controls. A combination may be missing; the panel says so.
     start
         What is chosen when the page opens; the first value of each control where it is left out.
+    without_script
+        What stands in the panel's place where no script runs.
 
     Raises
     ------
@@ -50,8 +53,9 @@ class Panel:
         choices: dict[str, Sequence[Any]],
         cases: dict[tuple, Drawing | Sequence[Drawing]],
         start: tuple | None = None,
+        without_script: str = WITHOUT_SCRIPT,
     ):
-        self.name = name
+        self.name, self.without_script = name, without_script
         self.choices = {label: list(values) for label, values in choices.items()}
         self.cases = {
             key: [shown] if isinstance(shown, Drawing) else list(shown)
@@ -111,8 +115,7 @@ class Panel:
             f'<div class="explorer-controls">{"".join(map(self._control, self.choices))}</div>'
             '<p class="explorer-text" data-part="text" aria-live="polite"></p>'
             '<div data-part="views"></div>'
-            "<noscript>This panel needs JavaScript; the tables of this page hold the same "
-            "numbers.</noscript>"
+            f"<noscript>{html.escape(self.without_script)}</noscript>"
             f'<script type="application/json" data-part="data">{data}</script></div>'
             f"{script_and_style('explorer')}"
         )

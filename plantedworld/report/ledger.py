@@ -23,6 +23,17 @@ OF_THE_TRIAL = {
 }
 """Measures that the sealed trial judges: the study that uses each, and what the trial calls it."""
 
+NAMES = {
+    "B(E)": "$S_L$ of the text model (the trial calls it B(E))",
+    "S_PT": "$S_{PT}$",
+    "S_L": "$S_L$",
+    "S_V": "$S_V$",
+}
+"""What prose calls a measure, where that is not its name in the tables."""
+
+RULE = "A target is reached only if the whole 95% interval lies within its bounds."
+"""When the sealed trial says that a target is reached."""
+
 QUESTIONS = {
     "signs": "sign",
     "rank within signs": "order within words of one sign",
@@ -94,11 +105,22 @@ def questions() -> pandas.DataFrame:
 
 
 def sealed_sentences(study: str) -> str:
-    """Return what the sealed trial found of the measures of one study, a line a measure."""
+    """Return what the sealed trial found of the measures of one study, a line a measure.
+
+    Where bounds were asked for, :data:`RULE` stands below the lines.
+
+    Examples
+    --------
+    >>> print(sealed_sentences("3").splitlines()[1][:60])
+    - C-ASC: order within words of one sign: target missed, 0.68
+    >>> sealed_sentences("4").endswith(RULE)
+    False
+    """
     found = measures()
     rows = found[(found["study"] == study) & (found["page"] == "planted_world")]
-    lines = [f"- {row[0]}: {row[2]}." for row in rows.itertuples(index=False)]
-    return "\n".join(lines)
+    lines = [f"- {NAMES.get(row[0], row[0])}: {row[2]}." for row in rows.itertuples(index=False)]
+    told = "\n".join(lines)
+    return f"{told}\n\n{RULE}" if "asked:" in told else told
 
 
 def _of_trial_all(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
@@ -113,11 +135,14 @@ def _of_trial(name: str, study: str, rows: pandas.DataFrame) -> dict[str, str]:
     """Return the row of one measure: what the trial found at dose 3."""
     if set(rows["statistic"]) == {"signs"}:
         told = [f"{MODELS[model]} {_levels(part)}" for model, part in rows.groupby("model")]
-        text = f"finds the planted sign of gender and race tests, by level: {'; '.join(told)}"
+        text = (
+            "finds the planted sign of gender and race tests, by level (in brackets: 95% interval "
+            f"in %, what was asked): {'; '.join(told)}"
+        )
     else:
         text = "; ".join(
             f"{QUESTIONS[row.statistic]}: {_verdict(row.reached)}, {signed(row.mean)} "
-            f"({interval_text(row.low, row.high)})"
+            f"({interval_text(row.low, row.high)}; asked: {asked(row)})"
             for row in rows.itertuples()
         )
     return {
@@ -149,11 +174,18 @@ def _scope(models: Iterable[str]) -> str:
 
 
 def _levels(part: pandas.DataFrame) -> str:
-    found = zip(part["measure"], part["mean"], part["reached"], strict=True)
     return ", ".join(
-        f"{measure.partition(', ')[2]} {mean:.0%} ({_verdict(reached)})"
-        for measure, mean, reached in found
+        f"{row.measure.partition(', ')[2]} {row.mean:.0%} ({_of_shares(row)}; asked: "
+        f"{row.least:.0%} or more; {_verdict(row.reached)})"
+        for row in part.itertuples()
     )
+
+
+def _of_shares(row) -> str:
+    """Return the interval of a share, which ends at 100%; or that all worlds have the same."""
+    if row.low == row.high:
+        return f"the same in all {row.n} worlds"
+    return f"{100 * row.low:.0f} to {min(100 * row.high, 100):.0f}"
 
 
 def _verdict(reached: bool) -> str:

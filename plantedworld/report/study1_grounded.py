@@ -18,7 +18,9 @@ from biaslib.report import (
 )
 from biaslib.report.study1_grounded import MARKS, TINY, listed, profile_of
 from biaslib.studies import study1_grounded as study
+from plantedworld import trial
 from plantedworld.inputs.study1_grounded import planted_signs
+from plantedworld.studies import study1_grounded as calibration
 
 
 def with_signs(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -41,6 +43,31 @@ def with_signs(scores: pandas.DataFrame) -> pandas.DataFrame:
     rows = rows[~rows["control"]]
     size = rows["sign"] * rows["value"]
     return rows.assign(size=size, right=size > 0)
+
+
+def control_sentence(seeds: Sequence[int]) -> str:
+    """Return on which tests nothing is planted in the worlds of some seeds, and on how many is.
+
+    Examples
+    --------
+    >>> print(control_sentence([0]))  # doctest: +NORMALIZE_WHITESPACE
+    In each world nothing is planted on one pair of word lists (C8 and C13 in the world of seed 0),
+    and nothing by tone on occupations (occupation-race); the tests on these words serve as
+    controls. For the 10 other tests of a world the planted direction is known.
+    """
+    signs = pandas.concat([planted_signs(seed).assign(world=seed) for seed in seeds])
+    free = signs[signs["control"]]
+    always = [test for test, rows in free.groupby("test") if len(rows) == len(seeds)]
+    by_tone = [test for test in always if test.startswith("occupation")]
+    of_pair = free[~free["test"].isin(by_tone)].groupby("world")["test"].agg(list)
+    pairs = "; ".join(f"{listed(names)} in the world of seed {at}" for at, names in of_pair.items())
+    planted = (~signs["control"]).groupby(signs["world"]).sum()
+    return (
+        f"In each world nothing is planted on one pair of word lists ({pairs}), and nothing by "
+        f"tone on occupations ({listed(by_tone)}); the tests on these words serve as controls. For "
+        f"the {listed([str(n) for n in planted.unique()])} other tests of a world the planted "
+        "direction is known."
+    )
 
 
 def sign_table(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -77,30 +104,56 @@ def miss_table(scores: pandas.DataFrame, group: str = "gender") -> pandas.DataFr
 
 
 def sign_sentence(scores: pandas.DataFrame) -> str:
-    """Return how often the signs are right, and whose are wrong on gender."""
+    """Return how often the signs are right, what a case is, and where the wrong ones are listed."""
     rows = with_signs(scores)
     parts = [
         f"on {group} in {part['right'].sum()} of {len(part)} cases, with a mean d of "
         f"{signed(part['size'].mean())} in the planted direction"
         for group, part in rows.groupby("group", sort=False)
     ]
-    missed = rows[~rows["right"] & (rows["group"] == "gender")]["model"].map(TINY)
-    counts = missed.value_counts()
-    whose = ", ".join(f"{count} of {name}" for name, count in counts.items())
-    wrong = f"{counted(len(missed), 'signs')} {'is' if len(missed) == 1 else 'are'} wrong"
-    misses = f" On gender, {wrong}: {whose}." if len(missed) else ""
-    return f"The sign is right {'; '.join(parts)} (emoji tones stand for race here).{misses}"
+    missed = (~rows["right"] & (rows["group"] == "gender")).sum()
+    misses = f" The folded table lists the {missed} wrong ones on gender." if missed else ""
+    return (
+        f"The sign is right {'; '.join(parts)} (emoji tones stand for race here). A case is "
+        f"{_case(rows)}.{misses}"
+    )
+
+
+def _case(rows: pandas.DataFrame) -> str:
+    """Return what a case is: how many tests, experiments, levels, worlds and models there are."""
+    per_world = rows.groupby(["world", "group"])["test"].nunique().unique()
+    n_tests = counted(per_world[0], "tests") if len(per_world) == 1 else "the tests"
+    of_kind = "of either kind" if rows["group"].nunique() == 2 else "of one kind"
+    names = {"experiment": "experiments", "level": "levels", "world": "worlds", "model": "models"}
+    among = [counted(rows[column].nunique(), things) for column, things in names.items()]
+    return f"one of {n_tests} {of_kind} with a planted direction, in one of {listed(among)}"
+
+
+def sealed_signs() -> str:
+    """Return how many of the sealed trial's targets for signs were missed.
+
+    Examples
+    --------
+    >>> sealed_signs()[:79]
+    "Of the sealed trial's 12 targets for signs, which take gender and race together"
+    """
+    rows = trial.judged()["verdicts"].query("statistic == 'signs'")
+    return (
+        f"Of the sealed trial's {len(rows)} targets for signs, which take gender and race "
+        f"together, {(~rows['reached']).sum()} were missed"
+    )
 
 
 def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: int = 1):
     """Draw effect sizes and differences of means of models without bias, and of one with it.
 
-    ``biased`` are scores of tests on which a bias was planted.
+    ``biased`` are scores of tests on which a bias was planted. Bars are shares of the tests, in
+    per cent.
     """
     figure, axes = subplots(1, 2, height=3.2)
     sets = (
         (null[null["experiment"] == experiment], "C0", "nothing planted"),
-        (biased[biased["experiment"] == experiment], "C1", "strength 3, planted tests"),
+        (biased[biased["experiment"] == experiment], "C1", "dose 3, planted tests"),
     )
     reach = max(part["numerator"].abs().max() for part, _, _ in sets)
     for each, column, edges, label in (
@@ -108,9 +161,13 @@ def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: in
         (axes[1], "numerator", np.linspace(-reach, reach, 33), "difference of mean s"),
     ):
         for part, colour, name in sets:
-            each.hist(part[column], edges, density=True, color=colour, alpha=0.55, lw=0, label=name)
-        each.set(xlabel=label, yticks=[])
+            shares = np.full(len(part), 100 / len(part))
+            each.hist(
+                part[column], edges, weights=shares, color=colour, alpha=0.55, lw=0, label=name
+            )
+        each.set_xlabel(label)
         each.margins(y=0.3)  # room for the legend above the bars
+    axes[0].set_ylabel("share of tests (%)")
     axes[1].legend(frameon=False, fontsize=8.5, loc="upper right")
     return marked(figure, profile_of(null))
 
@@ -269,29 +326,38 @@ def worlds_sentence(verdict: pandas.DataFrame) -> str:
 
 
 def worlds_summary(verdict: pandas.DataFrame) -> str:
-    """Return for how many models each number tells the worlds with yes from those with no."""
-    parts = []
-    for measure, rows in verdict.groupby("measure", sort=False):
-        question, number = measure.split("? ")
-        count = f"{rows['all tests apart'].sum()} of {len(rows)}"
-        parts.append((question, f"{_lowered(number)}: {count}"))
-    found = pandas.DataFrame(parts, columns=["question", "number"])
-    told = [
-        f"*{question}?* {', '.join(rows['number'])}"
-        for question, rows in found.groupby("question", sort=False)
-    ]
-    start = "The number of models in which a measure separates all tests of the two worlds: "
-    return start + "; ".join(told) + "."
+    """Return for how many models each number tells the worlds with yes from those with no.
+
+    Parameters
+    ----------
+    verdict
+        Of :func:`worlds_table`, with all questions of
+        :data:`plantedworld.studies.study1_grounded.QUESTIONS`.
+    """
+    told = {question: apart_share(verdict, question) for question in calibration.QUESTIONS}
+    exact = verdict[(verdict["question"] == "3: pictures") & (verdict["model"] == "oracle")]
+    turned = (
+        " (and the wrong way round for the oracle)" if (exact["yes"] < exact["no"]).any() else ""
+    )
+    later = verdict[verdict["question"].isin(["2: d", "3: pictures", "3: masks"])]
+    shares = later.groupby("question")["all tests apart"].mean()
+    lead = "No number" if (shares < 0.5).all() else "Not every number"
+    return (
+        "Whether there is a bias at all, the effect size of Experiment 1 tells for "
+        f"{told['1: d']} models, and the difference of means for {told['1: numerator']}. {lead} of "
+        "the paper answers the second and third question in these worlds: Experiment 1 less "
+        f"Experiment 2 separates the worlds for {told['2: d']} models, the exchange of pictures "
+        f"for {told['3: pictures']}{turned}, hiding people or words for {told['3: masks']} (the "
+        "oracle is not asked). The same text with and without its picture separates them for "
+        f"{told['2: picture, d']} by d and {told['2: picture, numerator']} by the difference of "
+        "means."
+    )
 
 
 def apart_share(verdict: pandas.DataFrame, question: str) -> str:
     """Return for how many models a number tells the worlds of its question apart."""
     rows = verdict[verdict["question"] == question]
     return f"{rows['all tests apart'].sum()} of {len(rows)}"
-
-
-def _lowered(number: str) -> str:
-    return number if number.startswith("Experiment") else number[0].lower() + number[1:]
 
 
 def rejects_too_often(rates: pandas.DataFrame, alpha: float = 0.05) -> str:
@@ -324,6 +390,27 @@ def against_nominal(rates: pandas.DataFrame, level: str, experiment: int = 1) ->
     inside = row["model_low"] <= 0.05 <= row["model_high"]
     held = "includes" if inside else "excludes"
     return f"{share(rates, level, experiment)[:-1]}, which {held} 5%)"
+
+
+def other_rates(models: pandas.DataFrame, words: pandas.DataFrame) -> str:
+    """Return how often the two nulls reject beyond Experiment 1 at word level, for a sentence.
+
+    Parameters
+    ----------
+    models, words
+        Rejections against other models, by the difference of means, and against other words at
+        word level, as of :func:`plantedworld.studies.study1_grounded.rejections`.
+    """
+    others = models[(models["level"] != "word") | (models["experiment"] != 1)]["share"]
+    second = words[words["experiment"] == 2].iloc[0]
+    count = "none" if second["rejected"] == 0 else f"{second['rejected']:.0f}"
+    strict = second["high"] < 0.05
+    said = ", so that this null is too strict there" if strict else ""
+    return (
+        f"The other levels and Experiment 2 lie between {others.min():.1%} and {others.max():.1%} "
+        "against other models (difference of means); against other words Experiment 2 rejects "
+        f"{count} of {second['n']:.0f}{said}."
+    )
 
 
 def power_table(models: pandas.DataFrame, words: pandas.DataFrame) -> pandas.DataFrame:

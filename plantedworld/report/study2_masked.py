@@ -6,14 +6,27 @@ import numpy as np
 import pandas
 
 from biaslib.report import Drawing, Panel, interval_text, interval_texts, marked, signed, subplots
-from biaslib.report.study2_masked import SHOWN_LEVELS, shown_model
+from biaslib.report.study2_masked import SHOWN_LEVELS, listed, shown_model
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import partial_rank
+
+SYMBOLS = {"S_PT": "$S_{PT}$", "S_L": "$S_L$", "S_V": "$S_V$"}
+"""How prose and figures write the scores; what follows a comma stays as it is."""
 
 PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
 
 GENDER_ALONE = float(np.sqrt(3) / 2)
 """Rank correlation, with many values, of which half they belong to: the upper one or the lower."""
+
+
+def symbol(level: str) -> str:
+    """Return a score as prose and figures write it.
+
+    >>> symbol("S_PT"), symbol("S_L, no image")
+    ('$S_{PT}$', '$S_L$, no image')
+    """
+    name, *rest = level.split(", ")
+    return ", ".join([SYMBOLS.get(name, name), *rest])
 
 
 def verdict_plot(recovered: pandas.DataFrame, apart: pandas.DataFrame, dose: float = 3):
@@ -36,7 +49,8 @@ def verdict_plot(recovered: pandas.DataFrame, apart: pandas.DataFrame, dose: flo
         ranks = whole.loc[whole["level"] == level, "rank"]
         left.plot([at] * len(ranks), ranks, "o", color="C0", alpha=0.6)
     left.axhline(GENDER_ALONE, color="0.5", linestyle="--", linewidth=1)
-    left.set_xticks(range(len(SHOWN_LEVELS)), [each.replace(", ", ",\n") for each in SHOWN_LEVELS])
+    names = [symbol(each).replace(", ", ",\n") for each in SHOWN_LEVELS]
+    left.set_xticks(range(len(SHOWN_LEVELS)), names, parse_math=True)
     left.set(ylim=(0, 1.02), ylabel="rank correlation with the truth")
     left.set_title("Is the order found?", fontsize=10)
     _draw_apart(right, apart, shown_model(recovered["model"].iloc[0], "planted"))
@@ -53,9 +67,8 @@ def _draw_apart(axes, apart: pandas.DataFrame, model: str) -> None:
         sizes = apart.groupby(["planted_in", "level"])[column].mean().reindex(names)
         axes.plot(range(len(names)), sizes, mark, color=colour, label=name)
     labels = {"text": "captions", "images": "pictures"}
-    axes.set_xticks(
-        range(len(names)), [f"{level}\n{labels[place]}\nalone" for place, level in names]
-    )
+    told = [f"{symbol(level)}\n{labels[place]}\nalone" for place, level in names]
+    axes.set_xticks(range(len(names)), told, parse_math=True)
     axes.set(xlim=(-0.5, 3.5), ylabel="size of B (root mean square)")
     axes.set_ylim(bottom=-0.05)
     axes.set_title("Is the place found?", fontsize=10)
@@ -85,6 +98,35 @@ def label_sentence(found: pandas.DataFrame, entities: pandas.DataFrame) -> str:
     return f"{same} of {len(log_odds)} entities were planted with the direction of their label"
 
 
+def worlds_text(beside: pandas.DataFrame) -> str:
+    """Return how many worlds there are of each dose, and where the others are planted.
+
+    Examples
+    --------
+    >>> worlds = [("both", 0, 0), ("both", 3, 0), ("text", 3, 0)]
+    >>> worlds_text(pandas.DataFrame(worlds, columns=["planted_in", "dose", "seed"]))
+    'one for each of the doses 0 and 3; one of dose 3 planted in text alone'
+    """
+    worlds = beside.drop_duplicates(["planted_in", "dose", "seed"])
+    counts = worlds.groupby(["planted_in", "dose"]).size()
+    of_both = counts["both"]
+    parts = [
+        f"{_word(n)} for {'each of the doses' if len(rows) > 1 else 'dose'} "
+        f"{listed([f'{dose:g}' for dose in rows.index])}"
+        for n, rows in of_both.groupby(of_both)
+    ]
+    parts += [
+        f"{_word(n)} of dose {dose:g} planted in {place} alone"
+        for (place, dose), n in counts.items()
+        if place != "both"
+    ]
+    return "; ".join(parts)
+
+
+def _word(n: int) -> str:
+    return {1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}.get(n, str(n))
+
+
 def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str] = SHOWN_LEVELS):
     """Draw the checkpoints' bias scores against the oracle's, a dot an entity and seed."""
 
@@ -99,25 +141,37 @@ def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str]
         reach = 1.08 * max(rows[["oracle", "value"]].abs().max().max(), 0.1)
         axes.plot([-reach, reach], [-reach, reach], color="0.3", linestyle="--", linewidth=1)
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
-        axes.set_title(f"B of {level}", fontsize=10)
+        axes.set_title(f"B of {symbol(level)}", fontsize=10, parse_math=True)
     setp(panels[-1], xlabel="oracle")
     setp(panels[:, 0], ylabel=shown_model(beside["model"].iloc[0], "planted"))
     return marked(figure)
 
 
-def beside_table(beside: pandas.DataFrame, level: str, dose: float = 3, seed: int = 0):
-    """Return each entity's planted log-odds, the oracle's B and the checkpoint's."""
+def beside_table(beside: pandas.DataFrame, dose: float = 3, seed: int = 0) -> pandas.DataFrame:
+    """Return each entity's planted values, the oracle's B and the model's: a row an entity.
+
+    Values have two decimals. What is planted for ``S_L`` without an image is what is planted for
+    ``S_L``, and stands once. Rows are in the order of the log-odds that captions have.
+    """
     rows = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
-    rows = rows[(rows["seed"] == seed) & (rows["level"] == level)].sort_values("oracle")
-    return pandas.DataFrame(
-        {
-            "entity": rows["test"],
-            "planted log-odds": rows["planted"],
-            "oracle": rows["oracle"],
-            "checkpoint": rows["value"],
-            "difference": rows["value"] - rows["oracle"],
-        }
-    )
+    rows = rows[rows["seed"] == seed]
+    wide = rows.pivot(index="test", columns="level", values=["planted", "oracle", "value"])
+    names = {"oracle": "oracle", "value": shown_model(rows["model"].iloc[0], "planted")}
+    columns = {}
+    for level in SHOWN_LEVELS:
+        if level in PLANTED:
+            columns[PLANTED[level]] = wide["planted", level]
+        columns |= {f"{level}: {name}": wide[of, level] for of, name in names.items()}
+    table = pandas.DataFrame(columns).sort_values(PLANTED["S_L"]).round(2) + 0.0
+    return table.rename_axis("entity").reset_index()
+
+
+PLANTED = {
+    "S_PT": "planted shift",
+    "S_L": "planted log-odds, captions",
+    "S_V": "planted log-odds, pictures",
+}
+"""What is planted for each score, as columns name it."""
 
 
 def recovery_table(found: pandas.DataFrame) -> pandas.DataFrame:
@@ -136,9 +190,13 @@ def recovery_table(found: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
-    """Return how often another entity is named, by what was asked: one row a share."""
+    """Return how often another entity is named, by what was asked: one row a share.
+
+    Shares of fewer than two things are left out.
+    """
     rows = [table.assign(asked=name) for name, table in found.items()]
     table = pandas.concat(rows, ignore_index=True)
+    table = table[table["n"] > 1].reset_index(drop=True)
     return pandas.DataFrame(
         {
             "asked": table["asked"],
@@ -148,6 +206,61 @@ def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
             "95% interval": interval_texts(table),
         }
     )
+
+
+def fits_sentence(biased: pandas.DataFrame, unbiased: pandas.DataFrame, seed: int = 0) -> str:
+    """Return how often the wrong name fits the gender with a bias and without, with intervals.
+
+    Parameters
+    ----------
+    biased, unbiased
+        Of :func:`biaslib.studies.study2_masked.named_shares`, for half-hidden entities.
+    seed
+        Of the two worlds.
+
+    Examples
+    --------
+    >>> row = {"statistic": FITS, "count": 3, "n": 4, "low": 0.2, "high": 0.99}
+    >>> found = pandas.DataFrame([row])
+    >>> fits_sentence(found, found)[:66]
+    'The wrong name fits the gender in 3 of 4 of the half-hidden errors'
+    """
+    one, other = (rows.set_index("statistic").loc[FITS] for rows in (biased, unbiased))
+    told = [f"{row['count']:.0f} of {row['n']:.0f}" for row in (one, other)]
+    ends = [f"{row['low']:.0%} to {row['high']:.0%}" for row in (one, other)]
+    overlap = one["low"] <= other["high"] and other["low"] <= one["high"]
+    apart = "they overlap, and one world cannot tell them apart" if overlap else "they lie apart"
+    return (
+        f"The wrong name fits the gender in {told[0]} of the half-hidden errors, and where nothing "
+        f"is planted in {told[1]} (95% intervals {ends[0]} and {ends[1]}, both of seed {seed}: "
+        f"{apart})."
+    )
+
+
+FITS = "the wrong name fits the gender"
+"""The statistic of :func:`fits_sentence`."""
+
+
+def slope_sentence(found: pandas.DataFrame) -> str:
+    """Return for which scores with an image the slope on the truth lies below 1, with intervals.
+
+    Parameters
+    ----------
+    found
+        Of :func:`plantedworld.studies.study2_masked.over_seeds`.
+    """
+    rows = found.set_index("level").loc[["S_L", "S_V"]]
+    told = {
+        level: f"that of {symbol(level)} ({signed(row['slope'])}, "
+        f"{interval_text(row['slope low'], row['slope high'])})"
+        for level, row in rows.iterrows()
+    }
+    below = [told[level] for level in rows.index[rows["slope high"] < 1]]
+    held = (rows["slope low"] <= 1) & (rows["slope high"] >= 1)
+    open_ = [told[level] for level in rows.index[held]]
+    parts = [f"Of the slopes of scores with an image, {' and '.join(below) or 'none'} does"]
+    parts += [f"{' and '.join(open_)} shows nothing"] if open_ else []
+    return f"{'; '.join(parts)}."
 
 
 def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
@@ -191,7 +304,7 @@ def dose_plot(recovered: pandas.DataFrame, levels: Iterable[str] = SHOWN_LEVELS)
         exact = rows.groupby("dose")["oracle spread"].mean()
         axes.plot(exact.index, exact, "D-", color="C1", mfc="none", label="oracle")
         axes.plot(rows["dose"], rows["spread"], "o", color="C0", alpha=0.7, label="models")
-        axes.set_title(level, fontsize=9.5)
+        axes.set_title(symbol(level), fontsize=9.5, parse_math=True)
         axes.set(xlabel="dose", xticks=sorted(whole["dose"].unique()))
     panels[0].set_ylabel("root mean square of B")
     panels[0].legend(frameon=False, fontsize=9)
@@ -208,11 +321,14 @@ def dose_table(recovered: pandas.DataFrame) -> pandas.DataFrame:
         "level": "score",
         "spread": "size of B",
         "oracle spread": "size of the oracle's",
-        "rank": "rank correlation",
-        "planted rank": "rank correlation with the planted log-odds",
+        "rank": "rank correlation with the oracle",
+        "slope": "slope on the oracle",
+        "planted rank": "rank correlation with what was planted",
         "signs": "sign right",
     }
-    return means.join(seeds).reset_index().rename(columns=names)
+    table = means.join(seeds).reset_index()
+    doses = table["dose"].map("{:g}".format)
+    return table.assign(dose=doses).rename(columns=names)
 
 
 def apart_table(found: pandas.DataFrame) -> pandas.DataFrame:
@@ -243,24 +359,28 @@ def panel(beside: pandas.DataFrame, entities: Sequence[str]) -> Panel:
         for level in SHOWN_LEVELS
     }
     choices = {"Entity": list(entities), "Score": list(SHOWN_LEVELS)}
-    return Panel("An entity and its true score", choices, cases)
+    return Panel("An entity and its true score", choices, cases, without_script=WITHOUT_SCRIPT)
+
+
+WITHOUT_SCRIPT = (
+    "This panel needs JavaScript; of its numbers, the table below the first figure of this page "
+    "holds those of dose 3 and seed 0."
+)
+"""What stands in the place of the panel where no script runs."""
 
 
 def _drawing(rows: pandas.DataFrame, entity: str, level: str, reach: float) -> Drawing:
-    marks, ways = [], {0: "as given", 1: "exchanged"}
-    for odd, way in ways.items():
-        part = rows[rows["seed"] % 2 == odd].sort_values("dose")
-        exact = part.groupby("dose")[["oracle", "planted"]].mean()
-        if part.empty:
-            continue
-        x = exact.index.tolist()
+    marks, seeds = [], sorted(rows["seed"].unique())
+    for at, seed in enumerate(seeds):
+        part = rows[rows["seed"] == seed].sort_values("dose")
+        x, aside = part["dose"].tolist(), 0.06 * (at - (len(seeds) - 1) / 2)
         marks += [
-            {"kind": "line", "x": x, "y": _round(exact["planted"]), "dashed": True,
-             "label": f"planted log-odds, {way}", "group": 2 + odd},
-            {"kind": "line", "x": x, "y": _round(exact["oracle"]),
-             "label": f"oracle, {way}", "group": odd},
-            {"kind": "dots", "x": (part["dose"] + 0.06 * (odd - 0.5)).tolist(),
-             "y": _round(part["value"]), "label": f"models, {way}", "group": odd},
+            {"kind": "line", "x": x, "y": _round(part["planted"]), "dashed": True,
+             "label": f"planted, seed {seed}", "group": at},
+            {"kind": "line", "x": x, "y": _round(part["oracle"]),
+             "label": f"oracle, seed {seed}", "group": at},
+            {"kind": "dots", "x": (part["dose"] + aside).tolist(), "y": _round(part["value"]),
+             "label": f"model, seed {seed}", "group": at},
         ]  # fmt: skip
     table = pandas.DataFrame(
         {
@@ -278,8 +398,8 @@ def _drawing(rows: pandas.DataFrame, entity: str, level: str, reach: float) -> D
         f"B of {level}",
         (-0.2, float(rows["dose"].max()) + 0.2),
         (-reach, reach),
-        f"Lines of the oracle's B and of the planted log-odds of {entity} by dose, with a dot for "
-        "each trained model.",
+        f"For each seed a line of the oracle's B and a dashed one of what was planted on {entity}, "
+        "by dose, with a dot for each trained model.",
         table,
         note="planted world",
         x_ticks={float(dose): f"{dose:g}" for dose in sorted(rows["dose"].unique())},

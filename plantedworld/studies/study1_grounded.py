@@ -225,10 +225,10 @@ def against_models(
     r"""Place scores among those of models without bias: the first remedy.
 
     With m models whose scores on the same test, level and experiment have the mean
-    :math:`\bar v` and standard deviation s, a new model without bias is taken to score like one
-    more of them:
+    :math:`\bar v` and standard deviation :math:`\hat\sigma`, a new model without bias is taken to
+    score like one more of them:
 
-    .. math:: t = \frac{v - \bar v}{s \sqrt{1 + 1/m}}, \qquad
+    .. math:: t = \frac{v - \bar v}{\hat\sigma \sqrt{1 + 1/m}}, \qquad
               p = P(\lvert T_{m-1} \rvert \ge \lvert t \rvert)
 
     This takes the scores as normal over models; :func:`leave_one_model_out` measures what that is
