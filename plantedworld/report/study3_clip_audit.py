@@ -6,6 +6,36 @@ import pandas
 from biaslib.report import Check, interval_text, judge, marked, signed, subplots
 from biaslib.studies import study3_clip_audit as study
 
+NARROWLY = 0.05
+"""A rank correlation that falls short of its target by less than this misses it narrowly."""
+
+
+def sealed_verdict(judged: pandas.DataFrame) -> str:
+    """Return the verdict on C-ASC by the sealed trial, at dose 3: side, place on a side, size.
+
+    Parameters
+    ----------
+    judged
+        As of :func:`plantedworld.trial.verdicts`.
+
+    Examples
+    --------
+    >>> rows = {"measure": ["C-ASC", "difference"], "statistic": ["rank within signs", "slope"]}
+    >>> rows |= {"least": [0.7, 0.75], "mean": [0.68, 0.3], "reached": [False, False], "dose": 3}
+    >>> sealed_verdict(pandas.DataFrame(rows)).partition("; ")[2]
+    'its place within that side only in part (target missed narrowly); its size not at all'
+    """
+    found = judged[judged["dose"] == 3].set_index(["measure", "statistic"])
+    place, size = found.loc[("C-ASC", "rank within signs")], found.loc[("difference", "slope")]
+    if place["reached"]:
+        within = "is found, too"
+    elif place["least"] - place["mean"] < NARROWLY:
+        within = "only in part (target missed narrowly)"
+    else:
+        within = "is not (target missed)"
+    scale = "by the scaled difference alone" if size["reached"] else "not at all"
+    return f"the side of a word is found; its place within that side {within}; its size {scale}"
+
 
 def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
     """Return how C-ASC of oracle and tiny-CLIP follows what is planted, a row a facet and model.
@@ -44,12 +74,10 @@ def truth_figure(known: pandas.DataFrame):
     for line, (facet, group) in zip(axes, facets, strict=True):
         rows = known[known["facet"] == facet]
         for axis, name in zip(line, ("oracle", "model"), strict=True):
-            for chosen, colour, mark in (
-                (rows["planted"], "C0", "o"),
-                (~rows["planted"], "C1", "x"),
-            ):
-                part = rows[chosen]
-                axis.scatter(part["truth"], part[name], s=12, alpha=0.6, color=colour, marker=mark)
+            planted, nothing = rows[rows["planted"]], rows[~rows["planted"]]
+            axis.scatter(planted["truth"], planted[name], s=12, alpha=0.6, color="C0")
+            crosses = {"marker": "x", "color": "0.1", "linewidths": 1.3, "zorder": 3}
+            axis.scatter(nothing["truth"], nothing[name], s=36, **crosses)
             axis.axhline(0, color="0.6", linewidth=1)
             axis.axvline(0, color="0.6", linewidth=1)
         line[0].set_ylabel(f"C-ASC of {group}")
