@@ -117,7 +117,7 @@ def _of_trial(name: str, study: str, rows: pandas.DataFrame) -> dict[str, str]:
     else:
         text = "; ".join(
             f"{QUESTIONS[row.statistic]}: {_verdict(row.reached)}, {signed(row.mean)} "
-            f"({interval_text(row.low, row.high)}; asked: {asked(row)})"
+            f"({interval_text(row.low, row.high)})"
             for row in rows.itertuples()
         )
     return {
