@@ -566,7 +566,7 @@ def printed_races():
             axis.text(*place, row.word, fontsize=8.5, ha="right", va=side)
         axis.set_title(f"{rows['category'].iloc[0]} (Table {number})", fontsize=9.5)
     axes[0].set_yticks(range(len(groups)), groups, fontsize=9)
-    axes[0].invert_yaxis()
+    axes[0].set_ylim(len(groups) - 0.25, -0.75)
     axes[1].set_xlabel("C-ASC, as printed")
     return figure
 

@@ -65,6 +65,16 @@ def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
+FEW = 30
+FEW_CROSSES = {"color": "0.1", "s": 36, "linewidths": 1.3, "zorder": 3}
+MANY_CROSSES = {"color": "C1", "s": 9, "linewidths": 0.6, "alpha": 0.6}
+"""How words on which nothing is planted are drawn: so that few are seen, and many can be told
+apart.
+
+:meta hide-value:
+"""
+
+
 def truth_figure(known: pandas.DataFrame):
     """Draw C-ASC against what is planted, a dot a word: oracle and tiny-CLIP, a row a facet."""
     facets = list(dict.fromkeys(zip(known["facet"], known["group"], strict=True)))
@@ -76,8 +86,8 @@ def truth_figure(known: pandas.DataFrame):
         for axis, name in zip(line, ("oracle", "model"), strict=True):
             planted, nothing = rows[rows["planted"]], rows[~rows["planted"]]
             axis.scatter(planted["truth"], planted[name], s=12, alpha=0.6, color="C0")
-            crosses = {"marker": "x", "color": "0.1", "linewidths": 1.3, "zorder": 3}
-            axis.scatter(nothing["truth"], nothing[name], s=36, **crosses)
+            crosses = FEW_CROSSES if len(nothing) < FEW else MANY_CROSSES
+            axis.scatter(nothing["truth"], nothing[name], marker="x", **crosses)
             axis.axhline(0, color="0.6", linewidth=1)
             axis.axvline(0, color="0.6", linewidth=1)
         line[0].set_ylabel(f"C-ASC of {group}")
