@@ -400,8 +400,8 @@ def choices_sentence(choices: pandas.DataFrame) -> str:
     >>> columns += ["lowest of the selections", "highest"]
     >>> rows = [("ViLT", 40.0, 50.0, 38.0, 44.0), ("CLIP", 30.0, 80.0, 31.0, 36.0)]
     >>> told = choices_sentence(pandas.DataFrame(rows, columns=columns)).split(". ")
-    >>> told[0]
-    'An average over target terms moves CLIP most, from 30.0 to 80.0, and from place 1 to 2 of 2'
+    >>> told[0].partition(" over ")[2]
+    'target terms moves CLIP most, from 30.0 to 80.0, and from place 1 to 2 of 2, the lowest first'
     >>> told[1].partition(" for ")[2].partition(", ")[0]
     'CLIP'
     """
@@ -414,7 +414,8 @@ def choices_sentence(choices: pandas.DataFrame) -> str:
         places = [int(each.rank(method="min")[name]) for each in (images, terms)]
         ends = (
             f"An average over target terms moves {name} most, from {images[name]:.1f} to "
-            f"{terms[name]:.1f}, and from place {places[0]} to {places[1]} of {len(table)}. "
+            f"{terms[name]:.1f}, and from place {places[0]} to {places[1]} of {len(table)}, "
+            "the lowest first. "
         )
     outside = (images < table["lowest of the selections"]) | (images > table["highest"])
     if not outside.any():

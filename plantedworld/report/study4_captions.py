@@ -96,7 +96,7 @@ def grounded_sentence(look: pandas.DataFrame, dose: float = 3) -> str:
 
 
 def half_seen_sentence(risen: pandas.DataFrame) -> str:
-    """Return for which models vlbs rises with a planted bias in the sealed trial.
+    """Return for which models the sealed trial saw vlbs rise, where objects are half to be seen.
 
     Parameters
     ----------
@@ -118,8 +118,8 @@ def half_seen_sentence(risen: pandas.DataFrame) -> str:
     if len(kept) > len(missed):
         which = f"all tiny models{' but ' if missed else ''}{' and '.join(missed)}"
     return (
-        "vlbs of objects drawn half transparent, in worlds and drawings not used for tuning (dose "
-        "3), rises with a planted bias by more than the errors on stereotypical pictures do, in "
+        "For objects drawn half transparent, in worlds and drawings not used for tuning (dose 3), "
+        "vlbs rises with a planted bias by more than the errors on stereotypical pictures do, in "
         f"{which}."
     )
 
