@@ -212,12 +212,12 @@ def test_open_choices_are_switched_one_at_a_time(audit, store):
     assert ddof["rank correlation"] == 1
     assert ddof["top 10 kept"] == 10
     assert (moved["rank correlation"] < 1).sum() >= 4
-    said = plots.most_moved(moved)
+    said = plots.most_moved(moved, audit.found.k)
     assert f"moves C-ASC by {ddof['largest change']:.4f} at most" in said
     assert f"{moved['top 10 kept'].min()} to 10 of the first ten words" in said
     assert ("less stable" in said) == (moved["rank correlation"].min() > 0.9)
     loose = moved.assign(**{"rank correlation": 0.1})
-    assert "less stable" not in plots.most_moved(loose)
+    assert "less stable" not in plots.most_moved(loose, audit.found.k)
 
 
 def test_innocent_words_have_no_planted_gender():
@@ -287,8 +287,9 @@ def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
     corpus = study.Corpus(path, lambda words: corpus_truth.expected_shares(world, words), "planted")
     told = plots.pronoun_sentence(corpus, shares, ["nurse", "no such word"])
     nurse = shares.set_index("word").loc["nurse"]
-    assert f"{nurse['share']:.0%} with *nurse* ({nurse['low']:.0%} to" in told
-    assert told.count("planted)") == 1
+    assert f"with *nurse*, {nurse['share']:.0%} ({nurse['low']:.0%} to" in told
+    assert told.count("; planted: ") == 1
+    assert "captions of the planted world, none of them empty" in told
     assert "no such word" not in told
     assert shares.attrs["rows"] == corpus_truth.CORPUS_SIZE
     totals = shares[["female", "male", "both"]].sum(axis=1)

@@ -626,8 +626,9 @@ def test_reasons_are_short_in_table_2_and_whole_in_a_table_of_their_own():
     reason = "the checkpoint 1 of ALBEF has no matching head, and none can be made. " * 2
     skipped = pandas.DataFrame([("ALBEF", reason.strip())], columns=["model", "reason"])
     found = study.Run(small_inputs(), {}, skipped)
-    short = plots.models_table(found).set_index("model").loc["ALBEF", "why not"].iloc[0]
-    assert len(short) <= 92
+    short = plots.models_table(found).set_index("model").loc["ALBEF", "run"].iloc[0]
+    assert short.startswith("no: the checkpoint 1 of ALBEF has no matching head")
+    assert len(short) <= 116 < len(reason)
     assert plots.skipped_table(found)["why not"].tolist() == [reason.strip()]
     nothing = study.Run(small_inputs(), {}, skipped.iloc[:0])
     assert plots.skipped_table(nothing)["why not"].tolist() == ["everything was run"]
@@ -779,7 +780,7 @@ def test_a_contrastive_score_has_less_of_a_stereotype_to_show():
 
 def test_what_a_perfect_model_scores_is_said_from_the_run(oracle_scores):
     sentence = verdicts.hidden_sentence(oracle_scores.reset_index())
-    assert "vlbs is 0 without bias and 0 with a planted bias of strength 3; where" in sentence
+    assert "vlbs is 0 without bias and 0 with a planted bias of dose 3; where" in sentence
     assert "it is 33 without bias, which is guessing (33), and 100 with it." in sentence
 
 
@@ -790,7 +791,7 @@ def test_the_truth_is_drawn_beside_models_by_score_and_evidence(oracle_scores):
     assert figure.get_suptitle() == "planted world"
     found = {axis.get_title().replace("\n", " "): drawn_means(axis) for axis in figure.axes}
     third, two = pytest.approx(100 / 3), pytest.approx(200 / 3)
-    without, planted_3 = "no bias", "planted bias of strength 3"
+    without, planted_3 = "no bias", "planted bias of dose 3"
     assert found == {
         "vlbs, in plain sight": {without: [0, 50], planted_3: [0, 50]},
         "vlbs, not in the picture": {without: [third, 50], planted_3: [100, 50]},

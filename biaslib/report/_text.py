@@ -80,6 +80,18 @@ def counted(n: float, things: str) -> str:
     return f"{n:,.0f} {things}"
 
 
+NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def in_words(n: int) -> str:
+    """Return a small number in words for a sentence, and a larger one in digits.
+
+    >>> in_words(0), in_words(5), in_words(28)
+    ('none', 'five', '28')
+    """
+    return NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
+
+
 def p_text(p_value: float) -> str:
     """Return a p-value for a sentence, never rounded to 0.
 

@@ -212,7 +212,9 @@ def share_sentences(paper: str, records: Sequence[ledger.Record]) -> str:
     kinds = told_kinds(table)
     n_open, settled = (int((kinds == f"{how} question").sum()) for how in ("open", "settled"))
     third = (
-        f"Of {counted(n_open + settled, 'questions')} about its tables, {n_open or 'none'} "
+        f"All {n_open} questions about its tables are open."
+        if n_open > 1 and not settled
+        else f"Of {counted(n_open + settled, 'questions')} about its tables, {n_open or 'none'} "
         f"{'are' if n_open > 1 else 'is'} open, and {settled or 'none'} "
         f"{'are' if settled > 1 else 'is'} settled by released files or by the tables themselves."
     )

@@ -373,7 +373,8 @@ def _ability_panel(axes) -> None:
     }
     x, y = wide["percent", "vlrs"], wide["percent", "vlbs"]
     axes.errorbar(x, y, xerr=spread["vlrs"], yerr=spread["vlbs"], fmt="o", color="C0", ecolor="0.6")
-    places = dict.fromkeys(("CLIP", "ViLT", "FLAVA"), (6, 6)) | {"VisualBERT": (6, -12)}
+    places = dict.fromkeys(("CLIP", "FLAVA"), (6, 6))
+    places |= {"ViLT": (16, -4), "VisualBERT": (16, -4)}  # Beyond the ends of their intervals.
     for model in wide.index:
         shift = places.get(model, (-6, 6))
         side = "left" if shift[0] > 0 else "right"

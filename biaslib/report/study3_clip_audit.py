@@ -7,10 +7,18 @@ import pandas
 
 from biaslib import published, stimuli
 from biaslib.datasets.fairface import SPLITS
+from biaslib.published.reexamination import hamidieh2023
 from biaslib.report._check import Check, judge, judge_list
 from biaslib.report._style import GROUP_COLOURS, marked, subplots
 from biaslib.report._tables import Table, require_paper, there_table
-from biaslib.report._text import interval_text, interval_texts, signed
+from biaslib.report._text import (
+    counted,
+    in_words,
+    interval_text,
+    interval_texts,
+    listed,
+    signed,
+)
 from biaslib.runtime import unknown_name
 from biaslib.studies import study3_clip_audit as study
 
@@ -248,6 +256,48 @@ def composition(
     return marked(figure, _profile(scores))
 
 
+def largest_sentence(table: pandas.DataFrame, genders: Sequence[str]) -> str:
+    """Return which group comes up most for each word, and which words bring one gender only.
+
+    Parameters
+    ----------
+    table
+        Of :func:`compositions`, by gender and a second facet.
+    genders
+        Names that its columns begin with.
+
+    Examples
+    --------
+    >>> rows = {"word": ["CEO", "coding"], "women, old": [0, 0.4], "men, old": [1, 0.6]}
+    >>> largest_sentence(pandas.DataFrame(rows), ["women", "men"])[-65:]
+    '*CEO* (100%); men, old for *coding* (60%). *CEO* brings men only.'
+    """
+    wide = table.set_index("word")
+    parts = [
+        f"{group} for *{word}* ({wide.loc[word, group]:.0%})"
+        for word, group in wide.idxmax(axis=1).items()
+    ]
+    told = f"Most often come up {'; '.join(parts)}."
+    for name in genders:
+        own = wide[[each for each in wide if each.startswith(f"{name}, ")]].sum(axis=1)
+        if words := listed(f"*{word}*" for word in own.index[own > 1 - 1e-9]):
+            told += f" {words} {'bring' if ' and ' in words else 'brings'} {name} only."
+    return told
+
+
+def kinds_sentence(table: pandas.DataFrame) -> str:
+    """Return how many captions of each kind of word a run has.
+
+    Examples
+    --------
+    >>> kinds_sentence(pandas.DataFrame({"kind": ["noun", "activity", "noun"]}))
+    '1 activity, 2 nouns'
+    """
+    plural = {"activity": "activities"}
+    found = table.groupby("kind").size()
+    return ", ".join(counted(n, plural.get(kind, f"{kind}s")) for kind, n in found.items())
+
+
 def folded_lists(scores: pandas.DataFrame, given: study.Inputs) -> list[Table]:
     """Return the lists that hold harmful words, each folded; in ``planted`` none.
 
@@ -311,6 +361,34 @@ def innocent_figure(scores: pandas.DataFrame, innocent: np.ndarray, facet: str =
     return marked(figure, _profile(scores))
 
 
+def rejections_sentence(rows: pandas.DataFrame) -> str:
+    """Return for how many words Welch's test is below .05, for a facet of two groups.
+
+    C-ASC of one of the two groups is that of the other with its sign reversed, and so is the test:
+    each word is counted once. The correction runs over words and groups.
+
+    Parameters
+    ----------
+    rows
+        Of :func:`biaslib.studies.study3_clip_audit.rejections`, of one facet.
+
+    Examples
+    --------
+    >>> row = {"unit": "portraits", "n": 300, "tests": 6, "uncorrected": 4, "corrected": 2}
+    >>> rejections_sentence(pandas.DataFrame([row]))
+    'Of 3 words, 2 are significant before and 1 after correction with 300 portraits as units'
+    """
+    first, *others = [
+        (f"{row.uncorrected // 2}", f"{row.corrected // 2}", f"{row.n:,} {row.unit} as units")
+        for row in rows.itertuples()
+    ]
+    told = (
+        f"Of {rows['tests'].iloc[0] // 2} words, {first[0]} are significant before and {first[1]} "
+        f"after correction with {first[2]}"
+    )
+    return told + "".join(f", and {a} and {b} with {units}" for a, b, units in others)
+
+
 def erasure_table(
     erased: pandas.DataFrame, types: Sequence[str] = ("all", "Behavioral", "Occupation")
 ) -> pandas.DataFrame:
@@ -355,15 +433,27 @@ def hardly(erased: pandas.DataFrame, bias_type: str = "all") -> str:
     )
 
 
-def most_moved(moved: pandas.DataFrame) -> str:
-    """Return sentences on the choice that moves the order most, on ddof, and on lists."""
+def most_moved(moved: pandas.DataFrame, k: int) -> str:
+    """Return sentences on the choice that moves the order most, on ddof, and on lists.
+
+    Parameters
+    ----------
+    moved
+        Of :func:`biaslib.studies.study3_clip_audit.sensitivity`.
+    k
+        How many portraits the run retrieved.
+    """
     least = moved.sort_values("rank correlation").iloc[0]
+    what, scores = f"Another {least['choice']} ({least['setting']})", "the scores"
+    if least["choice"] == "k":
+        what, scores = f"Retrieving {least['setting']} portraits instead of {k}", "the shares"
     kept, ranks = moved["top 10 kept"], moved["rank correlation"]
     ddof = moved.loc[moved["choice"] == "ddof", "largest change"].iloc[0]
     text = (
-        f"The choice that moves the order most is {least['choice']} ({least['setting']}): the rank "
-        f"correlation is {signed(least['rank correlation'])}, with {least['top 10 kept']} of the "
-        f"first ten words kept. Dividing by n instead of n − 1 moves C-ASC by {ddof:.4f} at most. "
+        f"{what} changes the order most: {scores} have a rank correlation of "
+        f"{signed(least['rank correlation'])}, and {in_words(least['top 10 kept'])} of the first "
+        f"ten words {'stays' if least['top 10 kept'] == 1 else 'stay'}. "
+        f"Dividing by n instead of n − 1 moves C-ASC by {ddof:.4f} at most. "
         f"Over all choices, {kept.min()} to {kept.max()} of the first ten words are kept, and the "
         f"rank correlation over all words is {interval_text(ranks.min(), ranks.max())}."
     )
@@ -387,14 +477,15 @@ def pronoun_sentence(corpus: study.Corpus, shares: pandas.DataFrame, words: Sequ
     known = [word for word in words if word in rows.index]
     truth = dict(zip(known, corpus.truth(known), strict=True)) if corpus.truth else {}
     parts = [
-        f"{row.share:.0%} with *{row.Index}* ({row.low:.0%} to {row.high:.0%}"
-        + (f"; {truth[row.Index]:.0%} planted)" if truth else ")")
+        f"with *{row.Index}*, {row.share:.0%} ({row.low:.0%} to {row.high:.0%}"
+        + (f"; planted: {truth[row.Index]:.0%})" if truth else ")")
         for row in rows.loc[known].itertuples()
     ]
     where = "data folder captions" if corpus.profile == "paper" else "planted world"
     told = (
-        f"Counted: {shares.attrs['rows']:,} captions of the {where}, {shares.attrs['nulls']:,} of "
-        f"them null. The pronoun is a woman's (95% interval) in {', '.join(parts)}."
+        f"Counted: {shares.attrs['rows']:,} captions of the {where}, "
+        f"{in_words(shares.attrs['nulls'])} of them empty. Of the pronouns, these shares are "
+        f"women's (95% interval): {'; '.join(parts)}."
     )
     if not corpus.missing:
         return told
@@ -429,16 +520,40 @@ def _printed() -> pandas.DataFrame:
 PRINTED_GENDERS = {"women": "Female", "men": "Male"}
 GENDER_MARKS = {"women": "o", "men": "^"}
 
-PRINTED_RACES = {14: ("extremist",), 18: ("terrorist", "felon"), 17: ("illiterate", "undocumented")}
-"""Tables by race that are drawn, and the words that their figure names: those that the text does.
+ABOVE, BELOW = (-0.2, "bottom"), (0.2, "top")
+PRINTED_RACES = {
+    14: {"extremist": ABOVE, "libertarian": ABOVE, "fascist": BELOW},
+    18: {"terrorist": ABOVE, "felon": ABOVE},
+    17: {"illiterate": ABOVE, "unskilled": BELOW, "undocumented": ABOVE},
+}
+"""Tables by race that are drawn, and the words that their figure names: those that the text does,
+each above or below its dot.
 
 :meta hide-value:
 """
 
 
+def printed_twice_sentence() -> str:
+    """Return which words two tables print with different values, against the order of their list.
+
+    Examples
+    --------
+    >>> print(printed_twice_sentence().partition(": ")[0])
+    Two values of these tables break the order of their lists
+    """
+    conflicts = hamidieh2023.value_conflicts()
+    parts = [
+        f"*{row.word}* ({row.group}) has {row.casc_full:.2f} in Table {row.table_full} and "
+        f"{row.casc_small:.2f} in Table {row.table_small}"
+        for row in conflicts.itertuples()
+    ]
+    n = in_words(len(parts)).capitalize()
+    return f"{n} values of these tables break the order of their lists: {listed(parts)}."
+
+
 def printed_races():
     """Draw the paper's Tables 14, 18 and 17: the ten highest words of each race, a dot a word."""
-    figure, axes = subplots(1, 3, height=3.3, sharey=True)
+    figure, axes = subplots(1, 3, height=3.7, sharey=True)
     for axis, (number, named) in zip(axes, PRINTED_RACES.items(), strict=True):
         rows = published.table("hamidieh2023", number)
         groups = list(dict.fromkeys(rows["group"]))
@@ -446,11 +561,12 @@ def printed_races():
         axis.scatter(rows["casc"], rows["group"].map(groups.index), s=14, alpha=0.6)
         highest = rows.sort_values("casc").drop_duplicates("word", keep="last")
         for row in highest[highest["word"].isin(named)].itertuples():
-            place = (row.casc, groups.index(row.group) - 0.22)
-            axis.text(*place, row.word, fontsize=8.5, ha="right")
+            shift, side = named[row.word]
+            place = (row.casc, groups.index(row.group) + shift)
+            axis.text(*place, row.word, fontsize=8.5, ha="right", va=side)
         axis.set_title(f"{rows['category'].iloc[0]} (Table {number})", fontsize=9.5)
     axes[0].set_yticks(range(len(groups)), groups, fontsize=9)
-    axes[0].invert_yaxis()
+    axes[0].set_ylim(len(groups) - 0.25, -0.75)
     axes[1].set_xlabel("C-ASC, as printed")
     return figure
 

@@ -11,7 +11,14 @@ from biaslib.published.reexamination import zhou2022
 from biaslib.report._check import Check, judge_list
 from biaslib.report._style import dots, marked, subplots, words_alone
 from biaslib.report._tables import require_paper
-from biaslib.report._text import interval_text, interval_texts, listed, p_cells, signed
+from biaslib.report._text import (
+    in_words,
+    interval_text,
+    interval_texts,
+    listed,
+    p_cells,
+    signed,
+)
 from biaslib.studies import study4_captions as study
 
 SHOWN_SUBSETS = {
@@ -87,8 +94,17 @@ def beside_guessing() -> dict[str, str]:
     return {name: listed(found.loc[rows, "model"]) or "none" for name, rows in kinds.items()}
 
 
+def gender_leads() -> str:
+    """Return for how many of the six models the printed vlbs is highest for gender, in words.
+
+    >>> gender_leads()
+    'five'
+    """
+    return in_words(int((zhou2022.category_order()["highest"] == "gender").sum()))
+
+
 def figure_4_counts() -> dict[str, int]:
-    """Return of how many images the paper's Figure 4 is, by Table 4."""
+    """Return of how many images the paper's Figure 4 is, by Table 4 and the sizes that fit it."""
     found = zhou2022.reconstructed_counts().query("category == 'gender' and metric == 'vlbs'")
     return {name: int(found.set_index("model").loc[name, "count"]) for name in ("CLIP", "ALBEF")}
 
@@ -97,7 +113,10 @@ def figure_4_counts() -> dict[str, int]:
 
 
 def models_table(found: study.Run) -> pandas.DataFrame:
-    """Return the paper's Table 2 with what each model was scored by here, or why it was not."""
+    """Return the paper's Table 2 with what each model was scored by here, or why it was not.
+
+    :func:`skipped_table` has long reasons in full.
+    """
     printed = published.table("zhou2022", 2).set_index("model")
     why = dict(zip(found.skipped["model"], found.skipped["reason"], strict=True))
     rows = []
@@ -109,15 +128,14 @@ def models_table(found: study.Run) -> pandas.DataFrame:
                 "model": way.model,
                 "objectives, Table 2": told["pretraining_objectives"],
                 "scored by": study.HEADS[way.head] + (" (as in the paper)" * way.as_in_paper),
-                "run": ran,
-                "why not": "" if ran else _short(why.get(way.label, "not asked for")),
+                "run": "yes" if ran else f"no: {_short(why.get(way.label, 'not asked for'))}",
             }
         )
     return pandas.DataFrame(rows)
 
 
-def _short(reason: str, most: int = 90) -> str:
-    """Return the beginning of a reason; :func:`skipped_table` has the whole of it."""
+def _short(reason: str, most: int = 110) -> str:
+    """Return the beginning of a reason."""
     return reason if len(reason) <= most else f"{reason[:most].rsplit(' ', 1)[0]} …"
 
 
@@ -289,6 +307,8 @@ def interval_table(scores: pandas.DataFrame, statistic: str = "vlbs") -> pandas.
     """Return what :func:`intervals` draws."""
     kept = scores[scores["statistic"] == statistic]
     kept = kept[["model", "test", "value", "low", "high", "n", "count", "method"]]
+    if (kept["count"] % 1 == 0).all():  # A tie counts by halves.
+        kept = kept.astype({"count": int})
     return kept.rename(columns={"test": "category", "count": "images counted"})
 
 
@@ -301,10 +321,27 @@ def printed_sentence() -> str:
         above = printed.loc[printed[name] > value, "model"].tolist()
         below = printed.loc[printed[name] <= value, "model"].tolist()
         parts.append(
-            f"{len(above)} of {len(printed)} models pick {what} more often than the random model's "
-            f"{value:.1f}%{f' (all but {listed(below)})' if below else ''}"
+            f"{in_words(len(above))} of {in_words(len(printed))} models pick {what} more often "
+            f"than the random model's {value:.1f}%{f' (all but {listed(below)})' if below else ''}"
         )
     return f"In the paper's Table 3, {parts[0]}, and {parts[1]}."
+
+
+def paired_sentence(tests: pandas.DataFrame, level: float = 0.05) -> str:
+    """Return how many pairs of models differ, each taken alone and after Holm's adjustment.
+
+    Examples
+    --------
+    >>> tests = pandas.DataFrame({"p_value": [0.04, 0.8, 0.9], "adjusted": [0.12, 1, 1]})
+    >>> paired_sentence(tests)
+    "Of 3 pairs, one differs at 5% when taken alone, and none after Holm's adjustment"
+    """
+    alone, adjusted = (int((tests[name] < level).sum()) for name in ("p_value", "adjusted"))
+    verb = "differs" if alone == 1 else "differ"
+    return (
+        f"Of {len(tests)} pairs, {in_words(alone)} {verb} at {level:.0%} when taken alone, and "
+        f"{in_words(adjusted)} after Holm's adjustment"
+    )
 
 
 def paired_table(tests: pandas.DataFrame) -> pandas.DataFrame:
@@ -351,6 +388,41 @@ def choices_table(found: study.Run, spread: pandas.DataFrame) -> pandas.DataFram
             "lowest of the selections": drawn["min"].reindex(tied["model"]).to_numpy(),
             "highest": drawn["max"].reindex(tied["model"]).to_numpy(),
         }
+    )
+
+
+def choices_sentence(choices: pandas.DataFrame) -> str:
+    """Return what the choices of :func:`choices_table` change: an average, and a selection.
+
+    Examples
+    --------
+    >>> columns = ["model", "vlbs, all images", "over target terms"]
+    >>> columns += ["lowest of the selections", "highest"]
+    >>> rows = [("ViLT", 40.0, 50.0, 38.0, 44.0), ("CLIP", 30.0, 80.0, 31.0, 36.0)]
+    >>> told = choices_sentence(pandas.DataFrame(rows, columns=columns)).split(". ")
+    >>> told[0].partition(" over ")[2]
+    'target terms moves CLIP most, from 30.0 to 80.0, and from place 1 to 2 of 2, the lowest first'
+    >>> told[1].partition(" for ")[2].partition(", ")[0]
+    'CLIP'
+    """
+    table = choices.set_index("model")
+    images, terms = table["vlbs, all images"], table["over target terms"]
+    apart = (terms - images).abs()
+    ends = ""
+    if apart.notna().any():
+        name = apart.idxmax()
+        places = [int(each.rank(method="min")[name]) for each in (images, terms)]
+        ends = (
+            f"An average over target terms moves {name} most, from {images[name]:.1f} to "
+            f"{terms[name]:.1f}, and from place {places[0]} to {places[1]} of {len(table)}, "
+            "the lowest first. "
+        )
+    outside = (images < table["lowest of the selections"]) | (images > table["highest"])
+    if not outside.any():
+        return f"{ends}vlbs of all images lies within the range of the selections for every model."
+    return (
+        f"{ends}vlbs of all images lies outside the range of the selections for "
+        f"{listed(table.index[outside])}, since these have other shares of the categories."
     )
 
 
@@ -461,7 +533,7 @@ def shift_cell(row: pandas.Series) -> str:
 
 def check_ivlas(function) -> Check:
     """Check the reader's harmonic mean on values of the paper's Table 3 and on its corners."""
-    hint = "look up the harmonic mean of two numbers; one of the two is not vlbs; and 0 of 0 is 0"
+    hint = "look up the harmonic mean of two numbers; one of the two is 100 − vlbs; take 0/0 as 0"
     cases = [(85.2140, 32.2957), (60.7004, 28.7938), (100.0, 0.0), (0.0, 100.0)]
     return _check_function(function, caption_selection.ivlas, cases, hint)
 

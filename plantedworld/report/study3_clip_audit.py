@@ -6,6 +6,36 @@ import pandas
 from biaslib.report import Check, interval_text, judge, marked, signed, subplots
 from biaslib.studies import study3_clip_audit as study
 
+NARROWLY = 0.05
+"""A rank correlation that falls short of its target by less than this misses it narrowly."""
+
+
+def sealed_verdict(judged: pandas.DataFrame) -> str:
+    """Return the verdict on C-ASC by the sealed trial, at dose 3: side, place on a side, size.
+
+    Parameters
+    ----------
+    judged
+        As of :func:`plantedworld.trial.verdicts`.
+
+    Examples
+    --------
+    >>> rows = {"measure": ["C-ASC", "difference"], "statistic": ["rank within signs", "slope"]}
+    >>> rows |= {"least": [0.7, 0.75], "mean": [0.68, 0.3], "reached": [False, False], "dose": 3}
+    >>> sealed_verdict(pandas.DataFrame(rows)).partition("; ")[2]
+    'its place within that side only in part (target missed narrowly); its size not at all'
+    """
+    found = judged[judged["dose"] == 3].set_index(["measure", "statistic"])
+    place, size = found.loc[("C-ASC", "rank within signs")], found.loc[("difference", "slope")]
+    if place["reached"]:
+        within = "is found, too"
+    elif place["least"] - place["mean"] < NARROWLY:
+        within = "only in part (target missed narrowly)"
+    else:
+        within = "is not (target missed)"
+    scale = "by the scaled difference alone" if size["reached"] else "not at all"
+    return f"the side of a word is found; its place within that side {within}; its size {scale}"
+
 
 def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
     """Return how C-ASC of oracle and tiny-CLIP follows what is planted, a row a facet and model.
@@ -35,6 +65,16 @@ def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
+FEW = 30
+FEW_CROSSES = {"color": "0.1", "s": 36, "linewidths": 1.3, "zorder": 3}
+MANY_CROSSES = {"color": "C1", "s": 9, "linewidths": 0.6, "alpha": 0.6}
+"""How words on which nothing is planted are drawn: so that few are seen, and many can be told
+apart.
+
+:meta hide-value:
+"""
+
+
 def truth_figure(known: pandas.DataFrame):
     """Draw C-ASC against what is planted, a dot a word: oracle and tiny-CLIP, a row a facet."""
     facets = list(dict.fromkeys(zip(known["facet"], known["group"], strict=True)))
@@ -44,12 +84,10 @@ def truth_figure(known: pandas.DataFrame):
     for line, (facet, group) in zip(axes, facets, strict=True):
         rows = known[known["facet"] == facet]
         for axis, name in zip(line, ("oracle", "model"), strict=True):
-            for chosen, colour, mark in (
-                (rows["planted"], "C0", "o"),
-                (~rows["planted"], "C1", "x"),
-            ):
-                part = rows[chosen]
-                axis.scatter(part["truth"], part[name], s=12, alpha=0.6, color=colour, marker=mark)
+            planted, nothing = rows[rows["planted"]], rows[~rows["planted"]]
+            axis.scatter(planted["truth"], planted[name], s=12, alpha=0.6, color="C0")
+            crosses = FEW_CROSSES if len(nothing) < FEW else MANY_CROSSES
+            axis.scatter(nothing["truth"], nothing[name], marker="x", **crosses)
             axis.axhline(0, color="0.6", linewidth=1)
             axis.axvline(0, color="0.6", linewidth=1)
         line[0].set_ylabel(f"C-ASC of {group}")

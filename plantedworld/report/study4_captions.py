@@ -42,7 +42,7 @@ PLACES = {
 }
 
 EVIDENCE = {"visible": "in plain sight", "hidden": "not in the picture"}
-STRENGTHS = ((0, "no bias", "o", "0.45"), (3, "planted bias of strength 3", "D", "C1"))
+STRENGTHS = ((0, "no bias", "o", "0.45"), (3, "planted bias of dose 3", "D", "C1"))
 """Doses, what they are called, and how they are drawn."""
 
 
@@ -92,6 +92,35 @@ def grounded_sentence(look: pandas.DataFrame, dose: float = 3) -> str:
         f"{worlds.LEAST_GROUNDED:.0f}%, with an interval above the chance of 50%, at dose "
         f"{dose:g}. {' '.join(parts)} Where a model does not read the picture, whatever it scores "
         "below is about captions alone."
+    )
+
+
+def half_seen_sentence(risen: pandas.DataFrame) -> str:
+    """Return for which models the sealed trial saw vlbs rise, where objects are half to be seen.
+
+    Parameters
+    ----------
+    risen
+        As of :func:`plantedworld.trial.rises`.
+
+    Examples
+    --------
+    >>> names = ["ViLT, matching", "CLIP, contrastive", "ALBEF, contrastive"]
+    >>> risen = pandas.DataFrame({"model": names, "reached": [True, True, False]})
+    >>> half_seen_sentence(risen).partition(" do, in ")[2]
+    'all tiny models but tiny-ALBEF.'
+    >>> half_seen_sentence(risen.assign(reached=[True, False, False])).partition(" do, in ")[2]
+    '1 of 3 tiny models (tiny-ViLT).'
+    """
+    names = risen["model"].str.partition(", ")[0].map(tiny_name)
+    kept, missed = (names[risen["reached"] == each].tolist() for each in (True, False))
+    which = f"{len(kept)} of {len(names)} tiny models ({', '.join(kept) or 'none'})"
+    if len(kept) > len(missed):
+        which = f"all tiny models{' but ' if missed else ''}{' and '.join(missed)}"
+    return (
+        "For objects drawn half transparent, in worlds and drawings not used for tuning (dose 3), "
+        "vlbs rises with a planted bias by more than the errors on stereotypical pictures do, in "
+        f"{which}."
     )
 
 
@@ -312,11 +341,11 @@ def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs
         axis.axhline(0.5, color="0.8", linewidth=1)
         axis.set(xlim=(-6, 106), xticks=(0, 50, 100))
         axis.set_title(f"{score},\n{EVIDENCE[view]}", fontsize=9)
+        axis.set_xlabel("per cent", fontsize=10)
     axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
     axes[0].invert_yaxis()
     shown = axes[0].get_legend_handles_labels()
     figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
-    figure.supxlabel("per cent", fontsize=10)
     return marked(figure)
 
 
@@ -325,19 +354,19 @@ def truth_table(table: pandas.DataFrame) -> pandas.DataFrame:
     keys = ["view", "dose", "model"]
     means = table.groupby(keys, sort=False)[["vlrs", "vlbs", "lmss", "vlss"]].mean()
     means["worlds"] = table.groupby(keys, sort=False).size()
-    means = means.reset_index()
+    means = means.round({"lmss": 2, "vlss": 2}).reset_index()
     means["view"] = means["view"].map(EVIDENCE)
     return means.sort_values(["view", "dose"], kind="stable").rename(columns={"view": "evidence"})
 
 
 def hidden_sentence(table: pandas.DataFrame) -> str:
-    """Return the oracle's vlbs by view and strength of the bias: what a perfect model scores."""
+    """Return the oracle's vlbs by view and dose: what a perfect model scores."""
     means = table[table["model"] == "oracle"].groupby(["view", "dose"])["vlbs"].mean()
     visible, hidden = means["visible"], means["hidden"]
     chance = caption_selection.reference_scores("random").vlbs
     return (
         f"With the answer in plain sight the oracle's vlbs is {visible[0]:.0f} without bias and "
-        f"{visible[3]:.0f} with a planted bias of strength 3; where the picture does not show the "
+        f"{visible[3]:.0f} with a planted bias of dose 3; where the picture does not show the "
         f"answer it is {hidden[0]:.0f} without bias, which is guessing ({chance:.0f}), and "
         f"{hidden[3]:.0f} with it."
     )
