@@ -779,7 +779,7 @@ def test_a_contrastive_score_has_less_of_a_stereotype_to_show():
 
 def test_what_a_perfect_model_scores_is_said_from_the_run(oracle_scores):
     sentence = verdicts.hidden_sentence(oracle_scores.reset_index())
-    assert "vlbs is 0 without bias and 0 with a planted bias of strength 3; where" in sentence
+    assert "vlbs is 0 without bias and 0 with a planted bias of dose 3; where" in sentence
     assert "it is 33 without bias, which is guessing (33), and 100 with it." in sentence
 
 
@@ -790,7 +790,7 @@ def test_the_truth_is_drawn_beside_models_by_score_and_evidence(oracle_scores):
     assert figure.get_suptitle() == "planted world"
     found = {axis.get_title().replace("\n", " "): drawn_means(axis) for axis in figure.axes}
     third, two = pytest.approx(100 / 3), pytest.approx(200 / 3)
-    without, planted_3 = "no bias", "planted bias of strength 3"
+    without, planted_3 = "no bias", "planted bias of dose 3"
     assert found == {
         "vlbs, in plain sight": {without: [0, 50], planted_3: [0, 50]},
         "vlbs, not in the picture": {without: [third, 50], planted_3: [100, 50]},
@@ -856,9 +856,12 @@ def test_a_perfect_model_never_picks_an_irrelevant_caption_if_it_sees_the_answer
     assert exact.loc["oracle", ["third word", "thing"]].tolist() == [100, 100]
     assert exact.loc["oracle", "thing, white picture"] < 100
     assert exact.loc["VisualBERT", "third word, white picture"] < 95
-    assert "Of three alike captions 67 is chance" in verdicts.relevance_sentence(
-        exact.reset_index()
-    )
+    sentence = verdicts.relevance_sentence(exact.reset_index())
+    assert "With three captions, guessing gives 66.7" in sentence
+    assert sentence.startswith("vlrs is 80 or more in all rows, against either kind.")
+    exact.loc["VisualBERT", "third word"] = 79.4
+    sentence = verdicts.relevance_sentence(exact.reset_index())
+    assert sentence.startswith("vlrs is below 80 against a third word for tiny-VisualBERT (79.4).")
 
 
 def picked(**vlbs_at_dose_3):
@@ -912,7 +915,9 @@ def test_the_verdict_asks_for_a_look_a_rise_above_the_floor_and_relevance():
     assert by_model[["n", "worlds"]].to_numpy().tolist() == [[4, 2]] * 4
     assert by_model.loc["VisualBERT", ["low", "high"]].tolist() == [10, 10]
     sentence = verdicts.verdict_sentence(found)
-    assert "1 model: **NOT reached**. Met by: tiny-VisualBERT rises by 10.0 (" in sentence
+    assert "1 model: **NOT reached**. This was judged on the estimate. If" in sentence
+    assert "1 model remains (not: none). Met, by the estimate, by: tiny-Vis" in sentence
+    assert "tiny-VisualBERT rises by 10.0 (" in sentence
     assert "tiny-LXMERT (rises by 7.0 (" in sentence
     assert "tiny-CLIP (vlrs 70); tiny-ViLT (does not read the picture)" in sentence
     assert verdicts.interval_sentence(found).endswith("1 model remains (not: none).")
@@ -1106,9 +1111,9 @@ def test_captions_that_name_no_group_do_so_in_none_of_the_three():
 
 
 def shift_rows(test, values):
-    """Means of all and of chosen images by model, of models without bias."""
+    """Shares above 0 of all and of chosen images by model, of models without bias."""
     rows = [
-        {"model": model, "test": test, "level": level, "statistic": "mean", "dose": 0}
+        {"model": model, "test": test, "level": level, "statistic": "% positive", "dose": 0}
         | {"value": value}
         for model, pair in values.items()
         for level, value in zip(("anti", "paper"), pair, strict=True)
@@ -1119,13 +1124,16 @@ def shift_rows(test, values):
 def test_what_choosing_by_the_outcome_does_is_counted_both_ways():
     summary = pandas.concat(
         [
-            shift_rows("lmss", {"a": (0.1, 0.0), "b": (0.1, 0.2), "c": (0.0, -0.1)}),
-            shift_rows("vlss", {"a": (0.1, 0.2), "b": (0.1, 0.2), "c": (0.0, -0.1)}),
+            shift_rows("lmss", {"a": (50, 40), "b": (50, 60), "c": (50, 50)}),
+            shift_rows("vlss", {"a": (50, 60), "b": (50, 60), "c": (50, 40)}),
         ]
     )
     sentence = verdicts.chosen_sentence(summary)
-    assert "Of 3 ways of scoring" in sentence
-    assert "lmss is higher in 1 and lower in 2, and the mean vlss is higher in 2" in sentence
+    assert "of 3 ways of scoring" in sentence
+    assert "lmss is above 0 more often in 1 and less often in 1, and vlss is" in sentence
+    assert "vlss is above 0 more often in 2 and less often in 1 of" in sentence
+    assert "expected of lmss is not seen." in sentence
+    assert "without bias too (2 of 3 ways" in verdicts.chosen_summary(summary)
 
 
 def test_the_four_models_are_judged_by_what_they_read_and_by_noise():
