@@ -36,6 +36,10 @@ def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
+MANY = 50
+"""From so many crosses on they are drawn small and thin: they would run into a bar."""
+
+
 def truth_figure(known: pandas.DataFrame):
     """Draw C-ASC against what is planted, a dot a word: oracle and tiny-CLIP, a row a facet."""
     facets = list(dict.fromkeys(zip(known["facet"], known["group"], strict=True)))
@@ -45,12 +49,11 @@ def truth_figure(known: pandas.DataFrame):
     for line, (facet, group) in zip(axes, facets, strict=True):
         rows = known[known["facet"] == facet]
         for axis, name in zip(line, ("oracle", "model"), strict=True):
-            for chosen, drawn in (
-                (rows["planted"], {"color": "C0", "marker": "o", "s": 12}),
-                (~rows["planted"], {"color": "C1", "marker": "x", "s": 9, "linewidths": 0.6}),
-            ):
-                part = rows[chosen]
-                axis.scatter(part["truth"], part[name], alpha=0.6, **drawn)
+            planted, nothing = rows[rows["planted"]], rows[~rows["planted"]]
+            axis.scatter(planted["truth"], planted[name], s=12, alpha=0.6, color="C0")
+            few = len(nothing) < MANY
+            crosses = {"marker": "x", "color": "0.1", "linewidths": 1.3 if few else 0.5}
+            axis.scatter(nothing["truth"], nothing[name], s=36 if few else 12, zorder=3, **crosses)
             axis.axhline(0, color="0.6", linewidth=1)
             axis.axvline(0, color="0.6", linewidth=1)
         line[0].set_ylabel(f"C-ASC of {group}")

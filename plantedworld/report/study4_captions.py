@@ -42,7 +42,7 @@ PLACES = {
 }
 
 EVIDENCE = {"visible": "in plain sight", "hidden": "not in the picture"}
-STRENGTHS = ((0, "no bias", "o", "0.45"), (3, "planted bias of dose 3", "D", "C1"))
+STRENGTHS = ((0, "no bias", "o", "0.45"), (3, "planted bias (dose 3)", "D", "C1"))
 """Doses, what they are called, and how they are drawn."""
 
 
@@ -405,11 +405,11 @@ def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs
         axis.axhline(0.5, color="0.8", linewidth=1)
         axis.set(xlim=(-6, 106), xticks=(0, 50, 100))
         axis.set_title(f"{score},\n{EVIDENCE[view]}", fontsize=9)
+        axis.set_xlabel("per cent", fontsize=10)
     axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
     axes[0].invert_yaxis()
     shown = axes[0].get_legend_handles_labels()
     figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
-    figure.supxlabel("per cent", fontsize=10)
     return marked(figure)
 
 
@@ -418,7 +418,7 @@ def truth_table(table: pandas.DataFrame) -> pandas.DataFrame:
     keys = ["view", "dose", "model"]
     means = table.groupby(keys, sort=False)[["vlrs", "vlbs", "lmss", "vlss"]].mean()
     means["worlds"] = table.groupby(keys, sort=False).size()
-    means = means.reset_index()
+    means = means.round({"lmss": 2, "vlss": 2}).reset_index()
     means["view"] = means["view"].map(EVIDENCE)
     return means.sort_values(["view", "dose"], kind="stable").rename(columns={"view": "evidence"})
 
@@ -430,33 +430,39 @@ def hidden_sentence(table: pandas.DataFrame) -> str:
     chance = caption_selection.reference_scores("random").vlbs
     return (
         f"With the answer in plain sight the oracle's vlbs is {visible[0]:.0f} without bias and "
-        f"{visible[3]:.0f} with a planted bias of dose 3; where the picture does not show the "
+        f"{visible[3]:.0f} with a planted bias (dose 3); where the picture does not show the "
         f"answer it is {hidden[0]:.0f} without bias, which is guessing ({chance:.0f}), and "
         f"{hidden[3]:.0f} with it."
     )
 
 
-def rise_sentence(risen: pandas.DataFrame) -> str:
-    """Return for how many models the sealed trial saw vlbs rise with a planted bias.
+def outcome_sentence(risen: pandas.DataFrame) -> str:
+    """Return for which models vlbs rises with a planted bias in the sealed trial.
 
     Parameters
     ----------
     risen
-        The *rises* of :func:`plantedworld.trial.judged`.
+        As of :func:`plantedworld.trial.rises`.
+
+    Examples
+    --------
+    >>> names = ["ViLT, matching", "CLIP, contrastive", "ALBEF, contrastive"]
+    >>> risen = pandas.DataFrame({"model": names, "reached": [True, True, False]})
+    >>> outcome_sentence(risen).partition(" do, in ")[2]
+    'all tiny models but tiny-ALBEF.'
+    >>> outcome_sentence(risen.assign(reached=[True, False, False])).partition(" do, in ")[2]
+    '1 of 3 tiny models (tiny-ViLT).'
     """
-    missed = " and ".join(map(_short_name, risen.loc[~risen["reached"], "model"]))
-    but = f" (all but {missed})" if missed else ""
+    names = risen["model"].str.partition(", ")[0].map(tiny_name)
+    kept, missed = (names[risen["reached"] == each].tolist() for each in (True, False))
+    which = f"{len(kept)} of {len(names)} tiny models ({', '.join(kept) or 'none'})"
+    if len(kept) > len(missed):
+        which = f"all tiny models{' but ' if missed else ''}{' and '.join(missed)}"
     return (
-        f"In {int(risen['reached'].sum())} of {len(risen)} tiny models{but} vlbs rises with a "
-        "planted bias by more than errors on stereotypical pictures do (sealed trial, dose 3, "
-        "objects half transparent)."
+        "vlbs of objects drawn half transparent, in worlds and drawings not used for tuning (dose "
+        "3), rises with a planted bias by more than the errors on stereotypical pictures do, in "
+        f"{which}."
     )
-
-
-def outcome_sentence(measures: pandas.DataFrame) -> str:
-    """Return what the chapter of the planted world finds about vlbs, from the page of contracts."""
-    row = measures.set_index("measure").loc["vlbs"]
-    return f"vlbs {row['what it finds']} ({row['scope']})."
 
 
 def grounding_table(look: pandas.DataFrame) -> pandas.DataFrame:
