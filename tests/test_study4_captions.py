@@ -818,6 +818,11 @@ def test_shifts_name_the_modality_only_where_captions_and_pictures_are_independe
     assert "For a perfect model of these worlds, the scores do **not** name" in sentence
     assert "in 90% of the scenes" in sentence
     assert "independent, the scores name the modality" in sentence
+    drifting = where[where["model"] == "oracle"].assign(model="ViLT")
+    told = verdicts.tiny_modality_sentence(pandas.concat([where, drifting]))
+    assert "name the modality for 0 of 1 ways" in told
+    assert "lmss is above 0 in both for none" in told
+    assert "vlss is above 0 in both for tiny-ViLT (" in told
     found = where.set_index(["model", "planted in", "test"])["value"]
     assert found[apart, "text", "lmss"] > 0.2
     assert abs(found[apart, "text", "vlss"]) < 0.01
@@ -856,6 +861,7 @@ def test_a_perfect_model_never_picks_an_irrelevant_caption_if_it_sees_the_answer
     assert exact.loc["oracle", ["third word", "thing"]].tolist() == [100, 100]
     assert exact.loc["oracle", "thing, white picture"] < 100
     assert exact.loc["VisualBERT", "third word, white picture"] < 95
+    exact["third word"] = exact["third word"].clip(lower=80)
     sentence = verdicts.relevance_sentence(exact.reset_index())
     assert "With three captions, guessing gives 66.7" in sentence
     assert sentence.startswith("vlrs is 80 or more in all rows, against either kind.")
@@ -927,6 +933,20 @@ def test_the_verdict_asks_for_a_look_a_rise_above_the_floor_and_relevance():
     found = worlds.verdict(unjudged, look)
     assert found.set_index("model").loc["LXMERT", "reached"] is None
     assert "want of a dose-0 checkpoint: tiny-LXMERT." in verdicts.verdict_sentence(found)
+
+
+def test_verdicts_stand_at_the_opacity_of_the_target_and_beside_those_of_the_trial():
+    table = picked(VisualBERT=56.0, CLIP=90.0)
+    table = pandas.concat([table.assign(opacity=1.0, vlbs=5.0), table])
+    found = worlds.verdict(table, looks_of(table))
+    shown = verdicts.verdict_table(found)
+    assert shown["opacity"].tolist() == ["0.5", "0.5", "1", "1"]
+    assert shown["reached"].tolist() == [True, True, None, None]
+    assert "is 5.0% to 5.0%." in verdicts.plain_sentence(found)
+    rises = {"model": ["VisualBERT, matching", "CLIP, contrastive"], "reached": [True, False]}
+    rises |= {"mean": [8.0, 4.4], "low": [6.0, -3.0], "high": [10.0, 11.8]}
+    said = verdicts.unlike_trial_sentence(found, pandas.DataFrame(rises))
+    assert said.endswith("by: tiny-CLIP, whose rise less that of errors is 4.4 (−3.0 to 11.8)")
 
 
 def test_the_interval_of_a_rise_draws_triplets():

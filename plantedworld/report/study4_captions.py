@@ -134,8 +134,8 @@ def relevance_sentence(relevant: pandas.DataFrame) -> str:
         f"rules nothing out, models reach {blind.min():.1f} to {blind.max():.1f} against a third "
         f"word, so that much needs no picture. With a white picture {things} of {len(rows)} ways "
         "of scoring pick the photo of a thing every time: without a person in the picture that "
-        "caption fits best. The oracle takes a white picture to say nothing, and goes by how usual "
-        "a word is in its sentence, which speaks for the stereotype."
+        "caption fits best. The oracle, to which a white picture says nothing, mostly picks the "
+        "stereotype, whose word is the more usual one for the person named."
     )
 
 
