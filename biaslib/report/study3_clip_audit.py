@@ -341,7 +341,7 @@ def erasure_figure(tables: dict[str, pandas.DataFrame], profile: str = "planted"
         axis.set_title(name, fontsize=10)
         axis.set(xlabel=f"of {rows['n'].iloc[0]} words", xlim=(0, 1.35 * rows["high"].max()))
     shown = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*shown, loc="outside lower right", frameon=False, fontsize=9)
+    figure.legend(*shown, loc="outside upper left", frameon=False, fontsize=9)
     return marked(figure, profile)
 
 

@@ -53,7 +53,8 @@ def truth_figure(known: pandas.DataFrame):
             axis.scatter(planted["truth"], planted[name], s=12, alpha=0.6, color="C0")
             few = len(nothing) < MANY
             crosses = {"marker": "x", "color": "0.1", "linewidths": 1.3 if few else 0.5}
-            axis.scatter(nothing["truth"], nothing[name], s=36 if few else 12, zorder=3, **crosses)
+            crosses |= {"s": 36 if few else 10, "alpha": 1 if few else 0.5, "zorder": 3}
+            axis.scatter(nothing["truth"], nothing[name], **crosses)
             axis.axhline(0, color="0.6", linewidth=1)
             axis.axvline(0, color="0.6", linewidth=1)
         line[0].set_ylabel(f"C-ASC of {group}")
