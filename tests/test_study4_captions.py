@@ -779,7 +779,7 @@ def test_a_contrastive_score_has_less_of_a_stereotype_to_show():
 
 def test_what_a_perfect_model_scores_is_said_from_the_run(oracle_scores):
     sentence = verdicts.hidden_sentence(oracle_scores.reset_index())
-    assert "vlbs is 0 without bias and 0 with a planted bias (dose 3); where" in sentence
+    assert "vlbs is 0 without bias and 0 with a planted bias of dose 3; where" in sentence
     assert "it is 33 without bias, which is guessing (33), and 100 with it." in sentence
 
 
@@ -790,7 +790,7 @@ def test_the_truth_is_drawn_beside_models_by_score_and_evidence(oracle_scores):
     assert figure.get_suptitle() == "planted world"
     found = {axis.get_title().replace("\n", " "): drawn_means(axis) for axis in figure.axes}
     third, two = pytest.approx(100 / 3), pytest.approx(200 / 3)
-    without, planted_3 = "no bias", "planted bias (dose 3)"
+    without, planted_3 = "no bias", "planted bias of dose 3"
     assert found == {
         "vlbs, in plain sight": {without: [0, 50], planted_3: [0, 50]},
         "vlbs, not in the picture": {without: [third, 50], planted_3: [100, 50]},

@@ -36,8 +36,14 @@ def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
-MANY = 50
-"""From so many crosses on they are drawn small and thin: they would run into a bar."""
+FEW = 30
+FEW_CROSSES = {"color": "0.1", "s": 36, "linewidths": 1.3, "zorder": 3}
+MANY_CROSSES = {"color": "C1", "s": 9, "linewidths": 0.6, "alpha": 0.6}
+"""How words on which nothing is planted are drawn: so that few are seen, and many can be told
+apart.
+
+:meta hide-value:
+"""
 
 
 def truth_figure(known: pandas.DataFrame):
@@ -51,10 +57,8 @@ def truth_figure(known: pandas.DataFrame):
         for axis, name in zip(line, ("oracle", "model"), strict=True):
             planted, nothing = rows[rows["planted"]], rows[~rows["planted"]]
             axis.scatter(planted["truth"], planted[name], s=12, alpha=0.6, color="C0")
-            few = len(nothing) < MANY
-            crosses = {"marker": "x", "color": "0.1", "linewidths": 1.3 if few else 0.5}
-            crosses |= {"s": 36 if few else 10, "alpha": 1 if few else 0.5, "zorder": 3}
-            axis.scatter(nothing["truth"], nothing[name], **crosses)
+            crosses = FEW_CROSSES if len(nothing) < FEW else MANY_CROSSES
+            axis.scatter(nothing["truth"], nothing[name], marker="x", **crosses)
             axis.axhline(0, color="0.6", linewidth=1)
             axis.axvline(0, color="0.6", linewidth=1)
         line[0].set_ylabel(f"C-ASC of {group}")

@@ -42,7 +42,7 @@ PLACES = {
 }
 
 EVIDENCE = {"visible": "in plain sight", "hidden": "not in the picture"}
-STRENGTHS = ((0, "no bias", "o", "0.45"), (3, "planted bias (dose 3)", "D", "C1"))
+STRENGTHS = ((0, "no bias", "o", "0.45"), (3, "planted bias of dose 3", "D", "C1"))
 """Doses, what they are called, and how they are drawn."""
 
 
@@ -92,6 +92,35 @@ def grounded_sentence(look: pandas.DataFrame, dose: float = 3) -> str:
         f"{worlds.LEAST_GROUNDED:.0f}%, with an interval above the chance of 50%, at dose "
         f"{dose:g}. {' '.join(parts)} Where a model does not read the picture, whatever it scores "
         "below is about captions alone."
+    )
+
+
+def half_seen_sentence(risen: pandas.DataFrame) -> str:
+    """Return for which models the sealed trial saw vlbs rise, where objects are half to be seen.
+
+    Parameters
+    ----------
+    risen
+        As of :func:`plantedworld.trial.rises`.
+
+    Examples
+    --------
+    >>> names = ["ViLT, matching", "CLIP, contrastive", "ALBEF, contrastive"]
+    >>> risen = pandas.DataFrame({"model": names, "reached": [True, True, False]})
+    >>> half_seen_sentence(risen).partition(" do, in ")[2]
+    'all tiny models but tiny-ALBEF.'
+    >>> half_seen_sentence(risen.assign(reached=[True, False, False])).partition(" do, in ")[2]
+    '1 of 3 tiny models (tiny-ViLT).'
+    """
+    names = risen["model"].str.partition(", ")[0].map(tiny_name)
+    kept, missed = (names[risen["reached"] == each].tolist() for each in (True, False))
+    which = f"{len(kept)} of {len(names)} tiny models ({', '.join(kept) or 'none'})"
+    if len(kept) > len(missed):
+        which = f"all tiny models{' but ' if missed else ''}{' and '.join(missed)}"
+    return (
+        "For objects drawn half transparent, in worlds and drawings not used for tuning (dose 3), "
+        "vlbs rises with a planted bias by more than the errors on stereotypical pictures do, in "
+        f"{which}."
     )
 
 
@@ -430,38 +459,9 @@ def hidden_sentence(table: pandas.DataFrame) -> str:
     chance = caption_selection.reference_scores("random").vlbs
     return (
         f"With the answer in plain sight the oracle's vlbs is {visible[0]:.0f} without bias and "
-        f"{visible[3]:.0f} with a planted bias (dose 3); where the picture does not show the "
+        f"{visible[3]:.0f} with a planted bias of dose 3; where the picture does not show the "
         f"answer it is {hidden[0]:.0f} without bias, which is guessing ({chance:.0f}), and "
         f"{hidden[3]:.0f} with it."
-    )
-
-
-def outcome_sentence(risen: pandas.DataFrame) -> str:
-    """Return for which models vlbs rises with a planted bias in the sealed trial.
-
-    Parameters
-    ----------
-    risen
-        As of :func:`plantedworld.trial.rises`.
-
-    Examples
-    --------
-    >>> names = ["ViLT, matching", "CLIP, contrastive", "ALBEF, contrastive"]
-    >>> risen = pandas.DataFrame({"model": names, "reached": [True, True, False]})
-    >>> outcome_sentence(risen).partition(" do, in ")[2]
-    'all tiny models but tiny-ALBEF.'
-    >>> outcome_sentence(risen.assign(reached=[True, False, False])).partition(" do, in ")[2]
-    '1 of 3 tiny models (tiny-ViLT).'
-    """
-    names = risen["model"].str.partition(", ")[0].map(tiny_name)
-    kept, missed = (names[risen["reached"] == each].tolist() for each in (True, False))
-    which = f"{len(kept)} of {len(names)} tiny models ({', '.join(kept) or 'none'})"
-    if len(kept) > len(missed):
-        which = f"all tiny models{' but ' if missed else ''}{' and '.join(missed)}"
-    return (
-        "vlbs of objects drawn half transparent, in worlds and drawings not used for tuning (dose "
-        "3), rises with a planted bias by more than the errors on stereotypical pictures do, in "
-        f"{which}."
     )
 
 
