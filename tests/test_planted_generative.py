@@ -6,7 +6,7 @@ import pytest
 
 import plantedworld
 from biaslib import models, stimuli
-from biaslib.report import Check
+from biaslib.report import Check, table
 from plantedworld.models.checkpoints import checkpoint
 from plantedworld.models.prompts import ASKED
 from plantedworld.report import generative as plots
@@ -119,6 +119,38 @@ def test_what_is_recorded_is_whole():
     assert four["value"].between(0, 100).all()
     places = found[found["item"].astype(str).str.startswith("share of")]
     np.testing.assert_allclose(places.groupby(["dose", "seed"])["value"].sum(), 1, atol=1e-5)
+
+
+def test_what_is_said_of_the_recorded_answers_adds_up():
+    recorded = study.recorded()
+    found = study.finding(recorded)
+    said = plots.selection_sentence(found, recorded)
+    rise = found.set_index("score").at["total", "rise"]
+    assert f"which makes {rise:.0f}." in said
+    finders = found[found["finds"] & (found["score"] != "no picture")]
+    assert plots.found_by(found).count("(slope ") == len(finders) == 1
+    assert plots.found_by(found).startswith("one score finds what is planted")
+    none = plots.found_by(found.assign(finds=False))
+    assert none == "no score finds what is planted in study 2"
+    shares = plots.order_shares(recorded)
+    assert shares["least"] <= shares["lowest"] < shares["highest"] <= shares["most"]
+
+
+def test_tables_hold_decimals_and_no_powers_of_ten():
+    recorded = study.recorded()
+    for each in (plots.finding_table(study.finding(recorded)), plots.prompt_table(recorded)):
+        assert "e−" not in table(each, "any")._repr_html_()
+
+
+def test_answers_at_chance_are_told_from_answers_above_it():
+    card = {"pairs judged": 100, "match chance": 0.5, "yes to it rather": 0.58}
+    card |= {"likelier than swapped": 0.71, "truth's match accuracy": 0.84}
+    said = plots.answered_sentence(pandas.DataFrame([card]))
+    assert said.startswith(
+        "Yes or no is at chance (100 pairs: ±10 points); the likelihood is above"
+    )
+    said = plots.answered_sentence(pandas.DataFrame([card | {"yes to it rather": 0.7}]))
+    assert said.startswith("Yes or no is not at chance")
 
 
 def log_odds(p):

@@ -910,8 +910,8 @@ def test_the_masked_models_rank_forty_entities_above_what_their_genders_alone_wo
 
 
 def test_pronouns_and_c_asc_go_together_where_a_bias_is_planted_and_not_elsewhere(site):
-    table = shown("notebooks/planted_study3_clip_audit", "pronouns against C-ASC, by strength")
-    table = table.set_index("strength")
+    table = shown("notebooks/planted_study3_clip_audit", "pronouns against C-ASC, by dose")
+    table = table.set_index("dose")
     ranks = table["rank correlation"].astype(float)
     assert abs(ranks["0"]) < 0.15
     assert ranks["3"] > 0.7

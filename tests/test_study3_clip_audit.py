@@ -124,6 +124,9 @@ def test_c_asc_stands_beside_truth_and_oracle(audit):
     assert ranks["gender", "tiny-CLIP"] > 0.8
     assert ranks["tone", "tiny-CLIP"] > 0.8
     assert ranks.xs("oracle", level="model").min() > 0.85
+    assert table["share with the right sign"].between(0.85, 1).all()
+    assert "165 of them of the type *Occupation*" in verdicts.bare_by_tone(known)
+    assert "12 of the words: by type, 9 of *Behavioral*, " in verdicts.bare_sentence(known)
     assert table.loc["tone", "words without"].tolist() == [177, 177]
     women = audit.scores.query("statistic == 'c_asc' and group == 'women'")["value"]
     np.testing.assert_allclose(known.query("facet == 'gender'")["model"], women, atol=1e-6)

@@ -418,7 +418,8 @@ def erasure_figure(tables: dict[str, pandas.DataFrame], profile: str = "planted"
         axis.set_yticks(places, rows["group"], fontsize=9)
         axis.set_title(name, fontsize=10)
         axis.set(xlabel=f"of {rows['n'].iloc[0]} words", xlim=(0, 1.35 * rows["high"].max()))
-    axes[0, 0].legend(frameon=False, fontsize=9, loc="lower right")
+    shown = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*shown, loc="outside upper left", frameon=False, fontsize=9)
     return marked(figure, profile)
 
 
@@ -426,6 +427,13 @@ def hardly(erased: pandas.DataFrame, bias_type: str = "all") -> str:
     """Return a sentence on the groups most and least often hardly retrieved."""
     rows = erased[erased["bias_type"] == bias_type].sort_values("words")
     most, least = rows.iloc[-1], rows.iloc[0]
+    by_chance = {f"{each['by_chance']:.1f}" for each in (most, least)}
+    if len(by_chance) == 1:
+        return (
+            f"{most['group']} is hardly retrieved for {most['words']} of {most['n']} words and "
+            f"{least['group']} for {least['words']}, where {by_chance.pop()} each would be by "
+            "chance"
+        )
     return (
         f"{most['group']} is hardly retrieved for {most['words']} of {most['n']} words "
         f"({most['by_chance']:.1f} by chance), {least['group']} for {least['words']} "

@@ -35,18 +35,21 @@ def finding_plot(found: pandas.DataFrame):
 def finding_table(found: pandas.DataFrame) -> pandas.DataFrame:
     """Return the numbers behind :func:`finding_plot`, and the verdicts."""
     table = pandas.DataFrame({"score": found["score"].map(study.SCORES)})
-    table["slope"], table["slope at dose 0"] = found["slope"], found["slope at dose 0"]
-    for name, label in (("more", "difference"), ("rank", "rank within signs"), ("rise", "rise")):
-        table[label] = found[name]
-        table[f"95% of {label}"] = _intervals(found, name)
+    table["slope, dose 3"] = found["slope"].round(2)
+    table["slope, dose 0"] = found["slope at dose 0"].round(2)
+    for name, label in (("more", "difference of slopes"), ("rank", "rank within signs")):
+        table[label] = found[name].round(2)
+        table[f"{label}, 95% interval"] = _intervals(found, name)
+    points = [None if np.isnan(each) else f"{each:.0f}" for each in found["rise"]]
+    table["rise less that of errors, points"] = points
+    table["rise, 95% interval"] = _intervals(found, "rise", 0)
     table["finds it, study 2"] = found["finds"].map({True: "yes", False: "no"})
     table["finds it, study 4"] = found["finds, study 4"].map({True: "yes", False: "no"}).fillna("–")
     return table
 
 
-def _intervals(found: pandas.DataFrame, name: str) -> list[str]:
-    rows = {"low": found[f"{name} low"], "high": found[f"{name} high"]}
-    return ["–" if text.startswith("nan") else text for text in interval_texts(rows)]
+def _intervals(found: pandas.DataFrame, name: str, decimals: int = 2) -> list[str]:
+    return interval_texts({"low": found[f"{name} low"], "high": found[f"{name} high"]}, decimals)
 
 
 def named(scores) -> str:
@@ -66,7 +69,7 @@ def prompt_table(recorded: pandas.DataFrame) -> pandas.DataFrame:
     slopes = study.recovery(asked).pivot_table(index="score", columns="prompt", values="slope")
     slopes = slopes.loc[list(study.SCORES), list(ASKED)].rename_axis(columns=None)
     slopes.insert(0, "score", list(study.SCORES.values()))
-    return slopes.reset_index(drop=True)
+    return slopes.round(2).reset_index(drop=True)
 
 
 def length_shares(recorded: pandas.DataFrame) -> pandas.DataFrame:
@@ -86,8 +89,10 @@ def length_shares(recorded: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def length_plot(shares: pandas.DataFrame):
-    """Draw both shares of every score, with chance."""
+    """Draw both shares of every score, with chance; intervals are cut off at 0 and 100."""
     figure, axes = subplots(height=3.4)
+    ends = ["low", "high"]
+    shares = shares.assign(**shares[ends].clip(0, 100))
     scores = list(dict.fromkeys(shares["score"]))[::-1]
     axes.axvline(50, color="0.6", linewidth=1, linestyle=":")
     for item, colour, marker, shift in zip(
@@ -115,7 +120,8 @@ def order_shares(recorded: pandas.DataFrame) -> dict[str, float]:
     """Return what the order of options does, means over worlds and doses, in per cent.
 
     ``A``, ``B``, ``C``: shares of letters; ``changed``; ``lowest`` and ``highest``, the vlbs of
-    the order that has least and most of it, over models on average.
+    the order that has least and most of it, over models on average; ``least`` and ``most``, the
+    same of the model where it is least and most.
     """
     asked = recorded[recorded["question"] == "order"]
     means = asked.groupby("item")["value"].mean()
@@ -125,6 +131,8 @@ def order_shares(recorded: pandas.DataFrame) -> dict[str, float]:
         "changed": means["changed"],
         "lowest": alone.min().mean(),
         "highest": alone.max().mean(),
+        "least": alone.min().min(),
+        "most": alone.max().max(),
     }
 
 
@@ -153,23 +161,59 @@ def recovery_table(recovered: pandas.DataFrame) -> pandas.DataFrame:
     wide = wide.loc[list(study.SCORES)]
     wide.columns = [f"{name}, dose {dose:g}" for name, dose in wide.columns]
     wide.insert(0, "score", list(study.SCORES.values()))
-    return wide.reset_index(drop=True)
+    return wide.round(2).reset_index(drop=True)
+
+
+def answered_sentence(cards: pandas.DataFrame) -> str:
+    """Return whether models answer yes or no, and know their captions, better than by chance.
+
+    Parameters
+    ----------
+    cards
+        Of the models, one row each: *yes to it rather*, *likelier than swapped*, *truth's match
+        accuracy*, *match chance* and *pairs judged*.
+    """
+    n, chance = int(cards["pairs judged"].min()), cards["match chance"].iloc[0]
+    margin = 1.96 * np.sqrt(chance * (1 - chance) / n)
+    yes, own = cards["yes to it rather"], cards["likelier than swapped"]
+    perfect = cards["truth's match accuracy"]
+    level = "at" if ((yes - chance).abs() <= margin).all() else "not at"
+    above = "above" if (own - chance > margin).all() else "not surely above"
+    below = "below" if (own < perfect).all() else "not below"
+    return (
+        f"Yes or no is {level} chance ({n} pairs: ±{100 * margin:.0f} points); the likelihood is "
+        f"{above} it and {below} a perfect model, which is right in {_percents(perfect)} of such "
+        "pairs."
+    )
+
+
+def _percents(shares: pandas.Series) -> str:
+    return " and ".join(f"{100 * each:.1f}%" for each in shares)
+
+
+def found_by(found: pandas.DataFrame) -> str:
+    """Return which scores find what is planted in study 2, with their slopes."""
+    rows = found[(found["score"] != "no picture") & found["finds"]]
+    rows = rows.sort_values("slope", ascending=False)
+    if rows.empty:
+        return "no score finds what is planted in study 2"
+    which = "one score finds" if len(rows) == 1 else f"{len(rows)} scores find"
+    told = [f"{study.SCORES[row.score]} (slope {row.slope:.2f})" for row in rows.itertuples()]
+    return f"{which} what is planted in study 2: {'; '.join(told)}"
 
 
 def finding_sentence(found: pandas.DataFrame) -> str:
     """Return which scores find what is planted in study 2, and how steep the best one is."""
     rows = found[found["score"] != "no picture"]
-    finders = rows[rows["finds"]].sort_values("slope", ascending=False)
     blind = found.set_index("score").loc["no picture"]
     others = named(rows.loc[~rows["finds"], "score"])
-    slopes = "; ".join(f"{study.SCORES[row.score]} {row.slope:.2f}" for row in finders.itertuples())
     best = blind["rank"] > rows["rank"].max()
     more = ", and no score with a picture has a higher rank correlation" if best else ""
     return (
-        "By the rule set before, these scores find what is planted in study 2 (with their slope at "
-        f"dose 3): {slopes or 'none'}. These do not: {others}. Without any picture the slope is "
-        f"{blind['slope']:.2f} and the rank correlation within signs {blind['rank']:.2f}: that "
-        f"much is in the words alone{more}."
+        f"By the rule set before, {found_by(found)}. These do not: {others}. Without any picture "
+        f"the slope is {blind['slope']:.2f} and the rank correlation within signs "
+        f"{blind['rank']:.2f}: that much is in the words alone{more}. With three worlds, "
+        "“no” is weak."
     )
 
 
@@ -183,11 +227,15 @@ def selection_sentence(found: pandas.DataFrame, recorded: pandas.DataFrame) -> s
     others = named(rows.loc[rows["finds, study 4"].ne(True), "score"])
     four = recorded[(recorded["question"] == "study 4") & (recorded["score"] == "total")]
     means = four.groupby(["item", "dose"])["value"].mean()
+    risen, fallen = (means[item, 3] - means[item, 0] for item in ("vlbs", "errors"))
+    errors = "fall" if fallen < 0 else "rise"
     return (
         "These scores have a rise, less that of errors, whose interval lies above 0: "
         f"{'; '.join(finders) or 'none'}. These have none: {others}. By the log-likelihood, vlbs "
-        f"itself is {means['vlbs', 0]:.0f}% at dose 0 and {means['vlbs', 3]:.0f}% at dose 3, and "
-        f"vlrs is {means['vlrs', 0]:.0f}% and {means['vlrs', 3]:.0f}%."
+        f"itself is {means['vlbs', 0]:.0f}% at dose 0 and {means['vlbs', 3]:.0f}% at dose 3, a "
+        f"rise of {risen:.0f} points; errors on stereotypical pictures {errors} from "
+        f"{means['errors', 0]:.0f}% to {means['errors', 3]:.0f}%, which makes "
+        f"{risen - fallen:.0f}. vlrs is {means['vlrs', 0]:.0f}% and {means['vlrs', 3]:.0f}%."
     )
 
 
@@ -197,36 +245,46 @@ def prompt_sentence(recorded: pandas.DataFrame) -> str:
     moved = (table["untrained"] - table["trained"]).drop(study.SCORES["no picture"]).dropna()
     score = moved.abs().idxmax()
     short = (table["trained, short"] - table["trained"]).abs().drop(study.SCORES["no picture"])
+    before, after = (f"{table.at['log-likelihood', each]:.2f}" for each in ("trained", "untrained"))
+    goes = f"stays at {before}" if before == after else f"goes from {before} to {after}"
     return (
-        f"Between the two prompts of the training, no slope moves by more than "
-        f"{short.max():.2f}. With the untrained prompt the slope of {score} moves furthest, from "
-        f"{table.at[score, 'trained']:.2f} to {table.at[score, 'untrained']:.2f}; that of the "
-        f"log-likelihood goes from {table.at['log-likelihood', 'trained']:.2f} to "
-        f"{table.at['log-likelihood', 'untrained']:.2f}."
+        f"Between the two prompts of the training, no slope of a score with a picture moves by "
+        f"more than {short.max():.2f}. With the untrained prompt the slope of {score} moves "
+        f"furthest, from {table.at[score, 'trained']:.2f} to "
+        f"{table.at[score, 'untrained']:.2f}; that of the log-likelihood {goes}."
     )
 
 
 def order_sentence(recorded: pandas.DataFrame) -> str:
     """Return what the order of options does."""
     found = order_shares(recorded)
+    same = 100 - found["changed"]
+    how = f"In {same:.0f}% of the pictures" if same else "In no picture"
     return (
         f"On average A gets {found['A']:.0f}%, B {found['B']:.0f}% and C {found['C']:.0f}% of the "
-        f"probability. In {found['changed']:.0f}% of the pictures the picked caption is not the "
-        f"same in all six orders. With one order alone, a model's vlbs would lie between "
-        f"{found['lowest']:.0f}% and {found['highest']:.0f}%, depending on the order."
+        f"probability. {how} is the same caption picked in all six orders. With one order alone, "
+        f"a model's vlbs would lie between {found['lowest']:.0f}% and {found['highest']:.0f}%, "
+        f"depending on the order, on average over models, and between {found['least']:.0f}% and "
+        f"{found['most']:.0f}% in the worst case."
     )
 
 
 def length_sentence(shares: pandas.DataFrame) -> str:
-    """Return what scores do with lengths: the sum against the mean, and the evenest of all."""
+    """Return what scores do with lengths: sum and mean, the evenest of all, and the baselines."""
     wide = shares.pivot(index="score", columns="item", values="value")
     total, mean = wide.loc["total"], wide.loc["mean"]
     gap = (wide[SHARES[0]] - wide[SHARES[1]]).abs().drop("no picture")
     even = wide.loc[gap.idxmin()]
     name = study.SCORES[even.name]
+    others = [
+        f"for {study.SCORES[score]} they are {row[SHARES[0]]:.0f}% and {row[SHARES[1]]:.0f}%"
+        for score, row in wide.loc[["gain", "over white", "over grey"]].iterrows()
+        if score != even.name
+    ]
     return (
         f"By the log-likelihood the right caption wins in {total[SHARES[0]]:.0f}% of the pictures "
         f"if it is the longer one and in {total[SHARES[1]]:.0f}% if it is the shorter one; by "
         f"token in {mean[SHARES[0]]:.0f}% and {mean[SHARES[1]]:.0f}%. The two shares lie "
-        f"closest together for {name}: {even[SHARES[0]]:.0f}% and {even[SHARES[1]]:.0f}%."
+        f"closest together for {name}: {even[SHARES[0]]:.0f}% and {even[SHARES[1]]:.0f}%; "
+        f"{'; '.join(others)}."
     )

@@ -58,6 +58,7 @@ def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
                     "rank correlation with the truth": planted[name].corr(
                         planted["truth"], method="spearman"
                     ),
+                    "share with the right sign": (planted[name] * planted["truth"] > 0).mean(),
                     "words without": len(nothing),
                     "largest size among those": nothing[name].abs().max(),
                 }
@@ -99,6 +100,32 @@ def truth_figure(known: pandas.DataFrame):
     return marked(figure)
 
 
+def bare_sentence(known: pandas.DataFrame) -> str:
+    """Return why even a perfect model scores words that have no association of their own."""
+    bare = known[~known["planted"]]
+    largest = bare.groupby("facet", sort=False)["oracle"].apply(lambda each: each.abs().max())
+    parts = [f"{size:.2f} by {facet}" for facet, size in largest.items()]
+    kinds = bare.loc[bare["facet"] == "gender", "bias_type"].value_counts()
+    listed = ", ".join(f"{n} of *{name}*" for name, n in kinds.items())
+    return (
+        f"By gender, nothing is planted on {kinds.sum()} of the words: by type, {listed}. The "
+        "oracle does not give 0 to words without an association of their own: other words that go "
+        "to the same place in a caption move theirs a little, and C-ASC makes that as large as "
+        f"{' and '.join(parts)}."
+    )
+
+
+def bare_by_tone(known: pandas.DataFrame) -> str:
+    """Return on how many words nothing is planted by tone, and of which type most of them are."""
+    rows = known[known["facet"] == "tone"]
+    bare = rows[~rows["planted"]]
+    kinds = bare["bias_type"].value_counts()
+    return (
+        f"By tone, nothing is planted on {len(bare)} of the {len(rows)} words, {kinds.iloc[0]} of "
+        f"them of the type *{kinds.index[0]}*"
+    )
+
+
 def on_truth(known: pandas.DataFrame, facet: str) -> str:
     """Return sentences on a facet: which types carry a planted association, and what C-ASC does."""
     rows = known[known["facet"] == facet]
@@ -134,51 +161,51 @@ def saturated(known: pandas.DataFrame, beyond: float = 1.9) -> str:
 
 
 def units_table(tables: dict[float, pandas.DataFrame]) -> pandas.DataFrame:
-    """Return how many tests of gender reject, by strength of the bias and by unit.
+    """Return how many tests of gender reject, by dose and by unit.
 
     Parameters
     ----------
     tables
-        By strength, as of :func:`plantedworld.studies.study3_clip_audit.by_unit`.
+        By dose, as of :func:`plantedworld.studies.study3_clip_audit.by_unit`.
     """
-    rows = pandas.concat(part.assign(strength=each) for each, part in tables.items())
+    rows = pandas.concat(part.assign(dose=each) for each, part in tables.items())
     return pandas.DataFrame(
         {
-            "planted bias of strength": rows["strength"],
+            "dose": rows["dose"],
             "unit": rows["unit"],
             "units": rows["n"],
             "words": rows["tests"],
             "p below .05": rows["uncorrected"],
-            "after correction": rows["corrected"],
+            "after correction (Benjamini–Yekutieli)": rows["corrected"],
         }
     )
 
 
 def halves_figure(tables: dict[float, pandas.DataFrame]):
-    """Draw C-ASC from one half of the outlines against the other, a panel a strength."""
+    """Draw C-ASC from one half of the outlines against the other, a panel a dose."""
     figure, axes = subplots(1, len(tables), height=3.1, sharex=True, sharey=True)
-    for axis, (strength, rows) in zip(axes, tables.items(), strict=True):
+    for axis, (dose, rows) in zip(axes, tables.items(), strict=True):
         axis.scatter(rows["first"], rows["second"], s=9, alpha=0.5)
         axis.axhline(0, color="0.6", linewidth=1)
         axis.axvline(0, color="0.6", linewidth=1)
-        axis.set_title(f"planted bias of strength {strength:g}", fontsize=10)
+        axis.set_title(f"dose {dose:g}", fontsize=10)
         axis.set_xlabel("C-ASC of women, two outlines")
     axes[0].set_ylabel("two other outlines")
     return marked(figure)
 
 
 def halves_table(tables: dict[float, pandas.DataFrame]) -> pandas.DataFrame:
-    """Return how C-ASC from two halves of the outlines agree, a row a strength."""
+    """Return how C-ASC from two halves of the outlines agree, a row a dose."""
     return pandas.DataFrame(
         [
             {
-                "planted bias of strength": strength,
+                "dose": dose,
                 "words": len(rows),
                 "rank correlation": rows["first"].corr(rows["second"], method="spearman"),
                 "same sign": (rows["first"] * rows["second"] > 0).mean(),
                 "median size": rows["first"].abs().median(),
             }
-            for strength, rows in tables.items()
+            for dose, rows in tables.items()
         ]
     )
 
@@ -193,8 +220,9 @@ def recovered(found: dict[str, float]) -> str:
     """
     numbers = (
         f"The planted share lies within the 95% interval for {found['inside']:.1%} of "
-        f"{found['words']} words; in standard errors, the differences have a mean of "
-        f"{signed(found['mean'])} and a spread of {found['spread']:.2f}"
+        f"{found['words']} words with at least one pronoun (95% or more is what exact intervals of "
+        "small counts give); in standard errors, the differences have a "
+        f"mean of {signed(found['mean'])} and a spread of {found['spread']:.2f}"
     )
     if abs(found["mean"]) < found["limit"] and 0.8 < found["spread"] < 1.2:
         return f"{numbers}, where sampling error alone would give 0 and 1: the count is right."
@@ -225,7 +253,7 @@ def mechanism_figure(table: pandas.DataFrame):
         axis.scatter(study.log_odds(rows["share"], rows["n"]), rows["c_asc"], s=9, alpha=0.5)
         axis.axhline(0, color="0.6", linewidth=1)
         axis.axvline(0, color="0.6", linewidth=1)
-        axis.set_title(f"strength {dose:g}", fontsize=10)
+        axis.set_title(f"dose {dose:g}", fontsize=10)
     axes[0].set_ylabel("C-ASC of women")
     axes[len(doses) // 2].set_xlabel("log-odds of women's pronouns in the training captions")
     return marked(figure)
@@ -242,8 +270,8 @@ def mechanism_table(table: pandas.DataFrame) -> pandas.DataFrame:
         inside = known["truth"].between(known["low"] - 1e-12, known["high"] + 1e-12)
         rows.append(
             {
-                "strength": dose,
-                "words": len(part),
+                "dose": dose,
+                "words with a pronoun": len(part),
                 "rank correlation": r,
                 "95% interval": interval_text(low, high),
                 "truth within the interval": inside.mean(),

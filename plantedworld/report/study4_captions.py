@@ -81,7 +81,7 @@ def grounded_sentence(look: pandas.DataFrame, dose: float = 3) -> str:
         good = worlds.looking(look, category, dose)
         rows = kept[kept["category"] == category]
         listed = [
-            "; ".join(f"{tiny_name(row.model)} {row.percent:.0f}%" for row in part.itertuples())
+            "; ".join(f"{tiny_name(row.model)} {row.percent:.1f}%" for row in part.itertuples())
             or "none"
             for part in (rows[rows["model"].isin(good)], rows[~rows["model"].isin(good)])
         ]
@@ -148,16 +148,23 @@ def relevance_sentence(relevant: pandas.DataFrame) -> str:
     for kind, what in (("third word", "a third word"), ("thing", "a photo of a thing")):
         low = rows[rows[kind] < worlds.TARGET_VLRS]
         listed = "; ".join(
-            f"{tiny_name(row['model'])} ({row[kind]:.0f})" for _, row in low.iterrows()
+            f"{tiny_name(row['model'])} ({row[kind]:.1f})" for _, row in low.iterrows()
         )
-        parts.append(f"against {what} for {listed or 'none'}")
+        parts += [f"against {what} for {listed}"] if listed else []
+    least = f"{worlds.TARGET_VLRS:.0f}"
+    reached = f"vlrs is {least} or more in all rows, against either kind"
+    if parts:
+        reached = f"vlrs is below {least} {', and '.join(parts)}"
     chance = caption_selection.reference_scores("random").vlrs
     blind = rows["third word, white picture"]
+    things = int((rows["thing, white picture"] == 0).sum())
     return (
-        f"vlrs is below {worlds.TARGET_VLRS:.0f} {parts[0]}, and {parts[1]}. "
-        f"Of three alike captions {chance:.0f} is chance. With a "
-        f"white picture, which rules nothing out, models reach {blind.min():.0f} to "
-        f"{blind.max():.0f} against a third word, so that much needs no picture."
+        f"{reached}. With three captions, guessing gives {chance:.1f}. With a white picture, which "
+        f"rules nothing out, models reach {blind.min():.1f} to {blind.max():.1f} against a third "
+        f"word, so that much needs no picture. With a white picture {things} of {len(rows)} ways "
+        "of scoring pick the photo of a thing every time: without a person in the picture that "
+        "caption fits best. The oracle, to which a white picture says nothing, mostly picks the "
+        "stereotype, whose word is the more usual one for the person named."
     )
 
 
@@ -199,10 +206,10 @@ def floor_sentence(floor: pandas.DataFrame) -> str:
     """Return what the noise floor is made of, at the opacity of the target."""
     row = floor.set_index("opacity").loc[worlds.TARGET_OPACITY]
     return (
-        f"The noise floor at opacity {worlds.TARGET_OPACITY:g} is {row['floor']:.1f} points: 95% "
-        f"of {row['choices']} choices among {row['checkpoints']} checkpoints without bias, of "
-        f"{row['models'].replace(', ', ' and ')}, stay within it. The other models have too few "
-        "for such choices, and are judged by the same floor."
+        f"The noise floor at opacity {worlds.TARGET_OPACITY:g} is {row['floor']:.1f} points: in "
+        f"95% of {row['choices']} such pairings of {row['checkpoints']} checkpoints without bias, "
+        f"of {row['models'].replace(', ', ' and ')}, the rise or fall stays within it. The other "
+        "models have too few for such pairings, and are judged by the same floor."
     )
 
 
@@ -225,14 +232,14 @@ def verdict_sentence(verdict: pandas.DataFrame) -> str:
         f"{worlds.LEAST_MODELS} of the six models, scored as in the paper, the model reads the "
         f"picture, vlrs is at least {worlds.TARGET_VLRS:.0f}, and vlbs rises above its value at "
         f"dose 0 by more than the noise floor. It holds for {counted(len(reached), 'models')}: "
-        f"**{met}**. Met by: {good or 'none'}. "
+        f"**{met}**. {interval_sentence(verdict)} Met, by the estimate, by: {good or 'none'}. "
         f"Missed by: {poor or 'none'}.{absent}"
     )
 
 
 def _risen(row: pandas.Series) -> str:
     bounds = interval_text(row["low"], row["high"], 1)
-    return f"rises by {row['rise']:.1f} ({bounds}; floor {row['floor']:.1f})"
+    return f"rises by {row['rise']:.1f} ({bounds})"
 
 
 def _shortfall(row: pandas.Series) -> str:
@@ -258,6 +265,48 @@ def interval_sentence(verdict: pandas.DataFrame) -> str:
     )
 
 
+def plain_sentence(verdict: pandas.DataFrame) -> str:
+    """Return how little vlbs has to show where the object is fully drawn, by way of scoring."""
+    own = [way.label for way in study.WAYS if way.as_in_paper]
+    rows = verdict[verdict["opacity"].eq(1) & verdict["looks"]]
+    paper = rows[rows["model"].isin(own)]["vlbs"]
+    other = [
+        f"{tiny_name(row.model)} {row.vlbs:.1f}%"
+        for row in rows[~rows["model"].isin(own)].itertuples()
+    ]
+    beside = f"; of other ways that read the picture: {', '.join(other)}" if other else ""
+    return (
+        f"At opacity 1 little is left to find: vlbs at dose 3 of the models that read the picture, "
+        f"scored as in the paper, is {paper.min():.1f}% to {paper.max():.1f}%{beside}."
+    )
+
+
+def unlike_trial_sentence(verdict: pandas.DataFrame, risen: pandas.DataFrame) -> str:
+    """Return which models reach the page's target and not that of the sealed trial.
+
+    Parameters
+    ----------
+    verdict
+        Of :func:`plantedworld.studies.study4_captions.verdict`.
+    risen
+        The *rises* of :func:`plantedworld.trial.judged`.
+    """
+    rows = verdict[verdict["opacity"].eq(worlds.TARGET_OPACITY) & verdict["reached"].eq(True)]
+    names = risen["model"].str.partition(", ")[0]
+    unlike = risen[names.isin(rows["model"]) & ~risen["reached"]]
+    told = "; ".join(
+        f"{_short_name(row.model)}, whose rise less that of errors is {signed(row.mean, 1)} "
+        f"({interval_text(row.low, row.high, 1)})"
+        for row in unlike.itertuples()
+    )
+    return f"The target of this page is reached, and that of the trial is not, by: {told or 'none'}"
+
+
+def _short_name(model: str) -> str:
+    """Return the name of a tiny model without its way of scoring."""
+    return tiny_name(model.partition(", ")[0])
+
+
 def chosen_figure(summary: pandas.DataFrame):
     """Draw how often shifts are above 0 without bias: on all such images, and on the chosen."""
     rows = summary[(summary["statistic"] == "% positive") & (summary["dose"] == 0)]
@@ -279,21 +328,40 @@ def chosen_figure(summary: pandas.DataFrame):
 
 
 def chosen_sentence(summary: pandas.DataFrame) -> str:
-    """Return in how many models without bias the choice of images raises a mean shift."""
-    rows = summary[(summary["statistic"] == "mean") & (summary["dose"] == 0)]
-    parts, risen = [], {}
+    """Return in how many models without bias the choice of images raises shares above 0."""
+    ways, counts = _chosen_counts(summary)
+    parts = [
+        f"{test} is above 0 more often in {higher} and less often in {lower}"
+        for test, (higher, lower) in counts.items()
+    ]
+    return (
+        "On the images where the stereotype was chosen, compared with all anti-stereotypical ones, "
+        f"{', and '.join(parts)} of {ways} ways of scoring models without bias (two models are "
+        f"scored in two ways each). The rise that is expected of lmss is "
+        f"{'seen' if counts['lmss'][0] > 0.75 * ways else 'not seen'}."
+    )
+
+
+def chosen_summary(summary: pandas.DataFrame) -> str:
+    """Return what the choice of images does to vlss and to lmss, for the summary."""
+    ways, counts = _chosen_counts(summary)
+    seen = counts["lmss"][0] > 0.75 * ways
+    return (
+        "On the images where the stereotype was chosen, vlss is more often above 0 in models "
+        f"without bias too ({counts['vlss'][0]} of {ways} ways of scoring); for lmss the expected "
+        f"rise is {'seen' if seen else 'not seen'} ({counts['lmss'][0]} of {ways})."
+    )
+
+
+def _chosen_counts(summary: pandas.DataFrame) -> tuple[int, dict[str, tuple[int, int]]]:
+    """Return how many ways there are, and in how many a score is above 0 more and less often."""
+    rows = summary[(summary["statistic"] == "% positive") & (summary["dose"] == 0)]
+    counts = {}
     for test in ("lmss", "vlss"):
         wide = rows[rows["test"] == test].pivot(index="model", columns="level", values="value")
-        higher = wide["paper"] > wide["anti"]
-        risen[test] = higher.mean()
-        parts.append(f"{test} is higher in {int(higher.sum())} and lower in {int((~higher).sum())}")
-    return (
-        f"Of {len(wide)} ways of scoring models without bias, the mean "
-        f"{', and the mean '.join(parts)}"
-        " on the images where the stereotype was chosen than on all anti-stereotypical ones"
-        f" (two models are scored in two ways each). The rise that is expected of lmss is "
-        f"{'seen' if risen['lmss'] > 0.75 else 'not seen'}."
-    )
+        higher, lower = wide["paper"] > wide["anti"], wide["paper"] < wide["anti"]
+        counts[test] = (int(higher.sum()), int(lower.sum()))
+    return len(wide), counts
 
 
 def modality_sentence(where: pandas.DataFrame) -> str:
@@ -315,6 +383,31 @@ def modality_sentence(where: pandas.DataFrame) -> str:
         f"For a perfect model of these worlds, {parts[0]}. Captions and pictures agree about "
         f"gender in {100 * (1 - wrong):.0f}% of the scenes there, so that the picture tells who "
         f"the caption is about. Where the two are independent, {parts[1]}."
+    )
+
+
+def tiny_modality_sentence(where: pandas.DataFrame) -> str:
+    """Return whether lmss and vlss name the modality for tiny models, and what they do instead."""
+    kept = where[~where["model"].isin(["oracle", APART])]
+    counts = kept["model"].value_counts()
+    names = [name for name in dict.fromkeys(kept["model"]) if counts[name] >= 2 * len(PLACES)]
+    partly = [name for name in dict.fromkeys(kept["model"]) if name not in names]
+    right = sum(names_modality(where, name) for name in names)
+    value = kept.set_index(["model", "test", "planted in"])["value"]
+    parts = []
+    for test, side, what in (("lmss", 1, "above"), ("lmss", -1, "below"), ("vlss", 1, "above")):
+        told = []
+        for name in names:
+            places = [value[name, test, place] for place in PLANTED]
+            if min(side * each for each in places) > LEAST:
+                told.append(f"{tiny_name(name)} ({' and '.join(map(signed, places))})")
+        parts.append(f"{test} is {what} 0 in both for {', '.join(told) or 'none'}")
+    only = " and ".join(map(tiny_name, partly))
+    left = f" {only}, trained in some of the worlds only, is in the table alone." if only else ""
+    return (
+        f"The tiny models do no better: the scores name the modality for {right} of {len(names)} "
+        "ways of scoring. Of the two places, captions alone and pictures alone, by means of more "
+        f"than {LEAST:g} in size: {'; '.join(parts)}.{left}"
     )
 
 
@@ -372,12 +465,6 @@ def hidden_sentence(table: pandas.DataFrame) -> str:
     )
 
 
-def outcome_sentence(measures: pandas.DataFrame) -> str:
-    """Return what the chapter of the planted world finds about vlbs, from the page of contracts."""
-    row = measures.set_index("measure").loc["vlbs"]
-    return f"vlbs {row['what it finds']} ({row['scope']})."
-
-
 def grounding_table(look: pandas.DataFrame) -> pandas.DataFrame:
     """Return the shares of right captions: a row a model and dose, a column a category."""
     shares = look.rename(columns={"percent": "value"})
@@ -386,18 +473,25 @@ def grounding_table(look: pandas.DataFrame) -> pandas.DataFrame:
     order = look.drop_duplicates(["dose", "model"]).set_index(["dose", "model"]).index
     wide = wide.loc[order, list(LOOKED_AT)].rename(columns=LOOKED_AT)
     n = look.query("category == 'gender'").set_index(["dose", "model"])["n"]
-    table = wide.assign(**{"images a category": n.loc[order]}).reset_index()
+    table = wide.assign(**{"images per category": n.loc[order]}).reset_index()
     return table.rename_axis(columns=None)
 
 
 def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the verdict for the reader."""
-    table = verdict.rename(columns={"looks": "reads the picture"})
+    """Return the verdict for the reader, which is given at the opacity of the target only."""
+    order = {name: at for at, name in enumerate(dict.fromkeys(verdict["model"]))}
+    verdict = verdict.assign(at=verdict["model"].map(order)).sort_values(["opacity", "at"])
+    table = verdict.drop(columns="at").rename(columns={"looks": "reads the picture"})
     table = table.assign(
         rise=[
             f"{signed(row['rise'], 1)} ({interval_text(row['low'], row['high'], 0)})"
             for _, row in verdict.iterrows()
-        ]
+        ],
+        opacity=[f"{each:g}" for each in verdict["opacity"]],
+        reached=[
+            each if opacity == worlds.TARGET_OPACITY else None
+            for each, opacity in zip(verdict["reached"], verdict["opacity"], strict=True)
+        ],
     ).drop(columns=["low", "high"])
     names = {"vlbs": "vlbs at dose 3", "floor": "noise floor", "rise": "rise (95% interval)"}
     names |= {"n": "pictures"}
@@ -452,7 +546,11 @@ def modality_table(table: pandas.DataFrame) -> pandas.DataFrame:
     )
 
 
-def names_modality(where: pandas.DataFrame, model: str, least: float = 0.05) -> bool:
+LEAST = 0.05
+"""Mean shifts up to this size, in nats, are read as none."""
+
+
+def names_modality(where: pandas.DataFrame, model: str, least: float = LEAST) -> bool:
     """Return whether lmss and vlss are where they belong for a model.
 
     Above ``least``, in nats, where their own modality carries the stereotype, and within it where
@@ -552,7 +650,7 @@ def _bars(given, row: int, words: str, look: str, label: str, of: dict, shown) -
         "Three bars, one a caption, and a dot for the group named with its picture shown.",
         table=pandas.DataFrame(
             {"caption": texts, "probability": now, "named, with picture": start}
-        ),
+        ).round(2),
         images=[picture(image, f"Planted world, {seen}")],
         note="planted world",
         x_ticks={0.0: "stereotype", 1.0: "anti-stereotype", 2.0: "irrelevant"},
