@@ -188,7 +188,7 @@ def test_the_wrong_name_is_found_and_held_against_the_gender_in_the_picture(stor
     said = plots.named_sentence(named, results.scores)
     assert said.startswith("tiny-recited names another entity in 4 of 8 (50%, 95% interval 16% to")
     assert "fits the gender in the picture in 2 of 4 (" in said
-    assert "with briefcase, purse gets 2 times the probability of briefcase." in said
+    assert "with a briefcase, purse gets 2 times the probability of briefcase." in said
 
 
 # What the paper leaves open
@@ -873,7 +873,7 @@ def test_scores_without_a_picture_are_held_against_the_truth_with_one():
             fixed = {"planted_in": "both", "dose": 3.0, "seed": seed, "level": level}
             rows.append(pandas.DataFrame(part).assign(**fixed))
     told = verdicts.blind_sentence(pandas.concat(rows, ignore_index=True))
-    assert "rank the truth of $S_V$ at 1.00" in told
+    assert "have a rank correlation of 1.00 with the true $S_V$." in told
     assert "correlation of $S_V$ is 0.00 (95% interval 0.00 to 0.00, 3 worlds)" in told
 
 

@@ -26,10 +26,13 @@ OF_THE_TRIAL = {
 QUESTIONS = {
     "signs": "sign",
     "rank within signs": "order within words of one sign",
-    "partial rank": "order beyond what it says without a picture",
+    "partial rank": "order beyond what the same model says without a picture",
     "slope": "size (slope)",
 }
 """What each statistic of the trial asks of a measure."""
+
+OF_PRETRAINING = {"partial rank": "order beyond what the text-only model says"}
+"""What is asked otherwise of S_PT, which has no picture: the text-only model takes its place."""
 
 
 def measures() -> pandas.DataFrame:
@@ -81,7 +84,7 @@ def questions() -> pandas.DataFrame:
             "measure": table["measure"],
             "model": table["model"].map(MODELS),
             "dose": table["dose"],
-            "question": table["statistic"].map(QUESTIONS),
+            "question": [_question(row) for row in table.itertuples()],
             "verdict": table["reached"].map({True: "yes", False: "no"}),
             "mean": table["mean"],
             "95% interval": interval_texts(table),
@@ -94,11 +97,40 @@ def questions() -> pandas.DataFrame:
 
 
 def sealed_sentences(study: str) -> str:
-    """Return what the sealed trial found of the measures of one study, a line a measure."""
+    """Return what the sealed trial found of the measures of one study, a line a measure.
+
+    In brackets the model, and the number of worlds, where all targets of a line share them.
+    """
     found = measures()
     rows = found[(found["study"] == study) & (found["page"] == "planted_world")]
-    lines = [f"- {row[0]}: {row[2]}." for row in rows.itertuples(index=False)]
+    lines = [f"- {_typeset(row[0])}{_of_whom(row[0])}: {row[2]}." for row in rows.values]
     return "\n".join(lines)
+
+
+def _typeset(measure: str) -> str:
+    """Return a measure as the text writes it.
+
+    >>> _typeset("S_PT"), _typeset("C-ASC")
+    ('$S_{PT}$', 'C-ASC')
+    """
+    symbol, _, index = measure.partition("_")
+    return f"${symbol}_{{{index}}}$" if index else measure
+
+
+def _of_whom(measure: str) -> str:
+    """Return on which model, and in how many worlds, a measure was judged; nothing if on several.
+
+    >>> _of_whom("B(E)")
+    ' (tiny-BERT, text alone, 10 worlds)'
+    """
+    _, names = OF_THE_TRIAL.get(measure, ("", ()))
+    judged = trial.judged()["verdicts"]
+    judged = judged[judged["measure"].isin(names) & (judged["dose"] == 3)]
+    if judged["model"].nunique() != 1:
+        return ""
+    model, worlds = judged[["model", "n"]].iloc[0]
+    text = ", text alone" if model == "bert" else ""
+    return f" ({MODELS[model]}{text}, {worlds} worlds)"
 
 
 def _of_trial_all(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
@@ -113,11 +145,15 @@ def _of_trial(name: str, study: str, rows: pandas.DataFrame) -> dict[str, str]:
     """Return the row of one measure: what the trial found at dose 3."""
     if set(rows["statistic"]) == {"signs"}:
         told = [f"{MODELS[model]} {_levels(part)}" for model, part in rows.groupby("model")]
-        text = f"finds the planted sign of gender and race tests, by level: {'; '.join(told)}"
+        least = rows["least"].iloc[0]
+        text = (
+            "finds the planted sign of gender and race tests, by level (target "
+            f"{least:.0%} or more): {'; '.join(told)}"
+        )
     else:
         text = "; ".join(
-            f"{QUESTIONS[row.statistic]}: {_verdict(row.reached)}, {signed(row.mean)} "
-            f"({interval_text(row.low, row.high)})"
+            f"{_question(row)}: {_verdict(row.reached)}, {signed(row.mean)} "
+            f"({interval_text(row.low, row.high)}; target {asked(row)})"
             for row in rows.itertuples()
         )
     return {
@@ -128,6 +164,12 @@ def _of_trial(name: str, study: str, rows: pandas.DataFrame) -> dict[str, str]:
         "page": "planted_world",
         "words of the page": row_name(next(rows.itertuples())),
     }
+
+
+def _question(row) -> str:
+    """Return what a target asks of its measure."""
+    asks = QUESTIONS | (OF_PRETRAINING if row.measure == "S_PT" else {})
+    return asks[row.statistic]
 
 
 def _of_rises(risen: pandas.DataFrame) -> dict[str, str]:

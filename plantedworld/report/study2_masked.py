@@ -36,7 +36,8 @@ def verdict_plot(recovered: pandas.DataFrame, apart: pandas.DataFrame, dose: flo
         ranks = whole.loc[whole["level"] == level, "rank"]
         left.plot([at] * len(ranks), ranks, "o", color="C0", alpha=0.6)
     left.axhline(GENDER_ALONE, color="0.5", linestyle="--", linewidth=1)
-    left.set_xticks(range(len(SHOWN_LEVELS)), [each.replace(", ", ",\n") for each in SHOWN_LEVELS])
+    names = [_typeset(each).replace(", ", ",\n") for each in SHOWN_LEVELS]
+    left.set_xticks(range(len(SHOWN_LEVELS)), names, parse_math=True)
     left.set(ylim=(0, 1.02), ylabel="rank correlation with the truth")
     left.set_title("Is the order found?", fontsize=10)
     _draw_apart(right, apart, shown_model(recovered["model"].iloc[0], "planted"))
@@ -53,13 +54,22 @@ def _draw_apart(axes, apart: pandas.DataFrame, model: str) -> None:
         sizes = apart.groupby(["planted_in", "level"])[column].mean().reindex(names)
         axes.plot(range(len(names)), sizes, mark, color=colour, label=name)
     labels = {"text": "captions", "images": "pictures"}
-    axes.set_xticks(
-        range(len(names)), [f"{level}\n{labels[place]}\nalone" for place, level in names]
-    )
+    ticks = [f"{_typeset(level)}\n{labels[place]}\nalone" for place, level in names]
+    axes.set_xticks(range(len(names)), ticks, parse_math=True)
     axes.set(xlim=(-0.5, 3.5), ylabel="size of B (root mean square)")
     axes.set_ylim(bottom=-0.05)
     axes.set_title("Is the place found?", fontsize=10)
     axes.legend(frameon=False, fontsize=9)
+
+
+def _typeset(level: str) -> str:
+    """Return the name of a score as in the text.
+
+    >>> _typeset("S_PT"), _typeset("S_L, no image")
+    ('$S_{PT}$', '$S_{L}$, no image')
+    """
+    symbol, comma, rest = level.partition(",")
+    return f"${symbol.replace('_', '_{')}}}${comma}{rest}"
 
 
 def rank_table(recovered: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
@@ -150,8 +160,8 @@ def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
     )
 
 
-def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
-    """Return how well the score without a picture, and the label alone, rank the truth of S_V.
+def blind_sentence(beside: pandas.DataFrame, dose: float = 3, partial: bool = True) -> str:
+    """Return how well the score without a picture, and S_V given that, rank the truth of S_V.
 
     Parameters
     ----------
@@ -159,6 +169,8 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
         Of :func:`plantedworld.studies.study2_masked.over_worlds`.
     dose
         Of its rows.
+    partial
+        Whether the partial rank correlation of S_V is told, too.
     """
     whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
     wide = whole.pivot_table(index=["seed", "test"], columns="level", values=["value", "oracle"])
@@ -168,13 +180,19 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
         scores = own.loc[rows.index]
         found["blind"].append(_rank(scores["S_L, no image"], rows))
         found["own"].append(partial_rank(scores["S_V"], rows, scores["S_L, no image"]))
-    blind, partial = (mean_over_seeds(found[name]) for name in ("blind", "own"))
-    return (
+    blind, own_part = (mean_over_seeds(found[name]) for name in ("blind", "own"))
+    first = (
         "An $S_V$ near its true value does not show that it measures what comes from pictures. In "
         "these worlds captions and pictures carry the same directions, so that the same models' "
-        f"scores *without* a picture rank the truth of $S_V$ at {blind['mean']:.2f}. Given those, "
-        f"the partial rank correlation of $S_V$ is {partial['mean']:.2f} (95% interval "
-        f"{interval_text(partial['low'], partial['high'])}, {partial['n']} worlds)."
+        f"scores *without* a picture have a rank correlation of {blind['mean']:.2f} with the true "
+        "$S_V$."
+    )
+    if not partial:
+        return first
+    return (
+        f"{first} Given those, the partial rank correlation of $S_V$ is {own_part['mean']:.2f} "
+        f"(95% interval {interval_text(own_part['low'], own_part['high'])}, {own_part['n']} "
+        "worlds)."
     )
 
 
