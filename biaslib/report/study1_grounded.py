@@ -312,6 +312,7 @@ def differences_table() -> pandas.DataFrame:
     """
     table = published.released_differences()
     here = table.pop("released_variant").str.removeprefix("the same").str.lstrip(",: ")
+    here = here.mask([b in a for a, b in zip(table["code"], here, strict=True)], "")
     table["code"] += here.where(here == "", " [here: " + here + "]")
     table["model"] = table["model"].map(lambda name: NAMES.get(name, name))
     places = table["where"].str.removeprefix("1622980 ")

@@ -471,6 +471,9 @@ def _counted(row: pandas.Series) -> str:
 
 # The logic of the paper's Table 3
 
+WITH_ARTICLE = r"((?:\ban? )?)\{entity\}"
+"""Finds the article before an entity in the frame of its sentence, with the space behind it."""
+
 
 def named_sentence(named: pandas.DataFrame, scores: pandas.DataFrame) -> str:
     """Return how often another entity is named, how often its gender fits, and the clearest case.
@@ -492,11 +495,11 @@ def named_sentence(named: pandas.DataFrame, scores: pandas.DataFrame) -> str:
     ratio = named["named probability"] / named["shown probability"]
     row = named.assign(ratio=ratio).loc[ratio.idxmax()]
     entity = row["entity"]
-    article = stimuli.entities().set_index("entity")["article"].get(entity, "")
+    with_article = stimuli.entities().set_index("entity")["frame"].str.extract(WITH_ARTICLE)[0]
     return (
         f"{first} The wrong name fits the gender in the picture in {fits}. In the clearest case, a "
-        f"picture of a {row['gender']} with {f'{article} {entity}'.strip()}, {row['named']} gets "
-        f"{row['ratio']:.0f} times the probability of {entity}."
+        f"picture of a {row['gender']} with {with_article.get(entity, '')}{entity}, {row['named']} "
+        f"gets {row['ratio']:.0f} times the probability of {entity}."
     )
 
 
