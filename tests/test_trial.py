@@ -714,9 +714,9 @@ def test_the_ledger_takes_the_verdicts_of_the_trial_where_there_are_some(monkeyp
     monkeypatch.setattr(ledger_rows.trial, "is_judged", lambda: True)
     monkeypatch.setattr(ledger_rows.trial, "judged", lambda: judged)
     after = ledger_rows.verdicts().set_index("measure")
-    assert after.loc["B(E)", "what it finds"].startswith("size (slope): found, 1.0")
+    assert after.loc["B(E)", "what it finds"].startswith("size (slope): target reached, 1.0")
     assert "size (slope): target missed, 0.33" in after.loc["scaled difference", "what it finds"]
-    assert "tiny-LXMERT word 90% (found)" in after.loc["d, Experiment 1", "what it finds"]
+    assert "tiny-LXMERT word 90% (target reached)" in after.loc["d, Experiment 1", "what it finds"]
     assert "for 1 of 1 models (tiny-CLIP, contrastive)" in after.loc["vlbs", "what it finds"]
     kept = before.drop(index=["d, Experiment 1", "S_PT", "S_L", "S_V", "C-ASC", "vlbs"])
     kept = kept.drop(index="retrieval, top k")
@@ -725,4 +725,4 @@ def test_the_ledger_takes_the_verdicts_of_the_trial_where_there_are_some(monkeyp
     row = asked.loc[("B(E)", 3, "order within words of one sign")]
     assert row["verdict"] == "yes"
     assert row["its mean"] < 0.2
-    assert "- B(E): size (slope): found" in ledger_rows.sealed_sentences("2")
+    assert "- B(E) (tiny-BERT, text alone, 10 worlds): size" in ledger_rows.sealed_sentences("2")
