@@ -244,6 +244,22 @@ def test_sentences_on_rates_follow_their_intervals():
     )
 
 
+def test_the_oracle_is_no_model_and_help_is_told_in_both_worlds():
+    rows = [("oracle", 0.0, 0.86, False), ("tiny-LXMERT", -0.1, 0.02, False)]
+    rows += [("tiny-VL-BERT", 0.27, 0.25, True)]
+    table = pandas.DataFrame(rows, columns=["model", "yes", "no", "all tests apart"])
+    verdict = pandas.concat([table.assign(question=key) for key in ("2: d", "3: pictures")])
+    assert verdicts.apart_share(verdict, "2: d") == "1 of 2 models"
+    said = verdicts.comparison_sentence(verdict)
+    assert said.startswith("So neither outcome of comparing Experiments 1 and 2 is evidence: ")
+    assert "tiny-LXMERT shows no help on average even where pictures show all" in said
+    assert "tiny-VL-BERT shows help in both worlds (0.270 where pictures help, 0.250" in said
+    one = verdict[verdict["model"] != "tiny-VL-BERT"]
+    assert "So one outcome of comparing" in verdicts.comparison_sentence(one)
+    assert "0.000 where pictures carry the bias and 0.860" in verdicts.oracle_sentence(verdict)
+    assert verdicts.oracle_sentence(verdict.assign(no=-1.0)) == ""
+
+
 def test_found_tests_are_counted_by_level_and_experiment():
     models_ = pandas.DataFrame(
         {"level": ["word", "word", "sentence"], "experiment": 1, "p_models": [0.01, 0.2, 0.04]}
@@ -418,6 +434,10 @@ def test_what_bounds_of_p_leave_undecided_has_a_star_in_brackets_and_a_count_fro
     table = plots.score_table(rows).set_index("test")["LXMERT"]
     assert table["C6"].tolist() == ["0.50*"] * 3
     assert table["C3"].tolist() == ["0.50(*)"] * 3
+    assert "(*) p is known by bounds only, which lie on both sides of .05" in plots.stars(rows)
+    assert plots.stars(rows[~least]) == "* p < .05, texts as units"
+    unknown = rows[~least].assign(p_value=np.nan, p_low=np.nan, p_high=np.nan, domain="in domain")
+    assert plots.stars(unknown) == "* p < .05, texts as units; no p computed in domain"
     rows = rows.assign(p_low_words=0.002, p_high_words=np.where(least, 0.06, 0.003))
     counts = plots.stricter_counts(rows).iloc[0]
     # Holm takes the least p 12 times: .036 by the upper bounds of C6, .024 by all lower ones.

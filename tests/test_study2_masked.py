@@ -188,7 +188,7 @@ def test_the_wrong_name_is_found_and_held_against_the_gender_in_the_picture(stor
     said = plots.named_sentence(named, results.scores)
     assert said.startswith("tiny-recited names another entity in 4 of 8 (50%, 95% interval 16% to")
     assert "fits the gender in the picture in 2 of 4 (" in said
-    assert "with briefcase, purse gets 2 times the probability of briefcase." in said
+    assert "with a briefcase, purse gets 2 times the probability of briefcase." in said
 
 
 # What the paper leaves open
@@ -862,6 +862,20 @@ def test_the_large_model_is_compared_with_the_large_bert(paper):
     assert "fill masks" in study.models.REGISTRY["bert-large"].capabilities
 
 
+def test_intervals_that_exclude_0_are_counted_and_those_that_only_just_do_are_named(store):
+    results = run(store)
+    said = plots.leaning_sentence(results.scores)
+    assert "intervals exclude 0" in said
+    rows = pandas.DataFrame({"test": ["suit", "wine"], "low": [0.5, 0.004], "high": [0.9, 1.5]})
+    assert plots._exclude_zero(rows) == "all 2 intervals exclude 0 (wine only just)"
+    rows["low"] = [-0.5, 0.1]
+    assert plots._exclude_zero(rows) == "1 of the 2 intervals exclude 0"
+    tests = pandas.DataFrame({"entity": ["suit", "beer", "wine"], "p_holm": [0.01, 0.04, 0.2]})
+    told = "After Holm's correction 2 of 3 tests of the picture have p < .05: suit and beer."
+    assert plots.corrected_sentence(tests) == told
+    assert plots.answer_text(["wine", "beer"], [0.1, 0.4]).startswith("does not name what is shown")
+
+
 def test_scores_without_a_picture_are_held_against_the_truth_with_one():
     """A model that copies what it says without a picture has a partial rank of 0."""
     rng, rows = np.random.default_rng(0), []
@@ -873,8 +887,10 @@ def test_scores_without_a_picture_are_held_against_the_truth_with_one():
             fixed = {"planted_in": "both", "dose": 3.0, "seed": seed, "level": level}
             rows.append(pandas.DataFrame(part).assign(**fixed))
     told = verdicts.blind_sentence(pandas.concat(rows, ignore_index=True))
-    assert "rank the truth of $S_V$ at 1.00" in told
+    assert "have a rank correlation of 1.00 with the true $S_V$." in told
     assert "correlation of $S_V$ is 0.00 (95% interval 0.00 to 0.00, 3 worlds)" in told
+    short = verdicts.blind_sentence(pandas.concat(rows, ignore_index=True), partial=False)
+    assert told.startswith(f"{short} Given those, ")
 
 
 def test_the_verdict_shows_ranks_beside_what_the_gender_alone_gives_and_sizes_by_place():

@@ -75,10 +75,10 @@ def grounded(
     .. math:: \tfrac12 \Bigl( \bigl| \textstyle\sum_x s(x, A_x, B_x) - \sum_x s(x, A_y, B_y) \bigr|
               + \bigl| \textstyle\sum_y s(y, A_y, B_y) - \sum_y s(y, A_x, B_x) \bigr| \Bigr),
 
-    and no effect size. Ours divides the same with means in place of sums by the standard deviation
-    over all :math:`2 (\lvert X \rvert + \lvert Y \rvert)` scores. The released code returns two
-    signed effect sizes instead, each the mean of :math:`s(w, A_x, B_x)` less that of
-    :math:`s(w, A_y, B_y)` over one target set, by the standard deviation of both
+    and no formula for its effect size. Ours divides the same with means in place of sums by the
+    standard deviation over all :math:`2 (\lvert X \rvert + \lvert Y \rvert)` scores. The released
+    code returns two signed effect sizes instead, each the mean of :math:`s(w, A_x, B_x)` less that
+    of :math:`s(w, A_y, B_y)` over one target set, by the standard deviation of both
     (``weat_images_intra_targ.py:168-184`` of commit 1622980); they are ``x_effect`` and
     ``y_effect``.
 

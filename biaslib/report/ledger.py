@@ -199,16 +199,16 @@ def share_sentences(paper: str, records: Sequence[ledger.Record]) -> str:
     )
     found = newest(records).get(paper)
     contracts = table[table["verdict"] != ""]
-    n_run = f"{len(contracts):,} contracts ({CONTRACT})"
+    n_run = f"{len(contracts):,} contracts for this paper ({CONTRACT})"
     if found is None:
         second = (
-            f"No run of it with the released models is recorded yet, so that none of its {n_run} "
-            "has been put to the test."
+            "No run of the paper's study with the released models has been recorded, so none of "
+            f"the {n_run} has been tested."
         )
     else:
         runs = contracts["verdict"].value_counts()
         parts = ", ".join(f"{int(runs.get(name, 0)):,} {name}" for name in ledger.VERDICTS)
-        second = f"A recorded run ({found.label}) says of its {n_run}: {parts}."
+        second = f"A recorded run ({found.label}) says of the {n_run}: {parts}."
     kinds = told_kinds(table)
     n_open, settled = (int((kinds == f"{how} question").sum()) for how in ("open", "settled"))
     third = (

@@ -36,15 +36,15 @@ TESTS = {
     "C11": "C11 men/women, pleasant",
     "C12": "C12 EA/AA names, career/family",
     "C13": "C13 EA/AA names, science/arts",
-    "DB-competent-gender": "men/women, competent",
-    "DB-likeable-gender": "men/women, likeable",
-    "occupation-gender": "men/women, occupation",
-    "DB-competent-race": "EA/AA names, competent",
-    "DB-likeable-race": "EA/AA names, likeable",
-    "occupation-race": "EA/AA names, occupation",
-    "ABW": "angry Black woman stereotype",
+    "DB-competent-gender": "DB-competent, men/women",
+    "DB-likeable-gender": "DB-likeable, men/women",
+    "occupation-gender": "occupation, men/women",
+    "DB-competent-race": "DB-competent, EA/AA names",
+    "DB-likeable-race": "DB-likeable, EA/AA names",
+    "occupation-race": "occupation, EA/AA names",
+    "ABW": "ABW angry Black woman",
 }
-"""The tests in our words; EA/AA names are European American and African American names."""
+"""The tests by name and in our words; EA/AA: European American and African American."""
 GROUPS = {"Male": "men", "Female": "women"}
 """The paper's labels of groups that the figures name otherwise."""
 

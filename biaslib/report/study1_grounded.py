@@ -1,5 +1,6 @@
 """Figures, tables, the panel and the checks of the chapter on grounded association tests."""
 
+import math
 import textwrap
 from collections.abc import Sequence
 
@@ -34,8 +35,8 @@ LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
 LETTERS = {letter: level for level, letter in LEVELS.items()}
 MASKS = {"words": "T", "persons": "I"}
 MARKS = ("o", "s", "^", "D")
-STARS = "* p < .05, (*) bounds of p on both sides of .05; texts as units"
-"""What the stars of a table of effect sizes mean."""
+BOUNDED = "(*)"
+"""Stands in place of a star where bounds of p lie on both sides of .05."""
 
 
 # The tests, and the six sets of each
@@ -240,8 +241,8 @@ def with_intervals(scores: pandas.DataFrame, drawn: pandas.DataFrame) -> pandas.
 def score_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return every effect size for looking one up: a row a test, level and run, a column a model.
 
-    A star where p is below .05 with every text and its image as a unit, as in the paper; in
-    brackets where the bounds of p leave that open.
+    A star where p is below .05 with every text and its image as a unit, as in the released code;
+    in brackets where the bounds of p leave that open.
 
     Parameters
     ----------
@@ -252,6 +253,21 @@ def score_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     runs = _runs(scores) + whose.map(lambda targets: f", {targets}" if targets else "")
     runs += np.where(scores["domain"] == "in domain", ", in domain", "")
     return _wide(scores.assign(run=runs), ["test", "level", "run"])
+
+
+def stars(scores: pandas.DataFrame) -> str:
+    """Return what the stars of :func:`score_table` mean, and where there are none.
+
+    >>> stars(pandas.DataFrame({"p_value": [0.01], "domain": ["out of domain"]}))
+    '* p < .05, texts as units'
+    """
+    bounds = zip(*_bounded(scores), strict=True)
+    parts = ["* p < .05, texts as units"]
+    if any(_star(*each) == BOUNDED for each in bounds):
+        parts.append(f"{BOUNDED} p is known by bounds only, which lie on both sides of .05")
+    if scores.loc[scores["domain"] == "in domain", "p_value"].isna().any():
+        parts.append("no p computed in domain")
+    return "; ".join(parts)
 
 
 def released_tables(released: pandas.DataFrame, inputs: study.Inputs) -> list[Table]:
@@ -266,7 +282,7 @@ def released_tables(released: pandas.DataFrame, inputs: study.Inputs) -> list[Ta
     """
     if released.empty:
         return []
-    caption = f"Effect sizes as the released code computes them; {STARS}.{mark(released)}"
+    caption = f"Effect sizes as the released code computes them; {stars(released)}.{mark(released)}"
     found = [table_of(score_table(released), caption, folded=True)]
     if profile_of(released) == "paper":
         wrong = "What is wrong with images and region files of this run"
@@ -290,14 +306,19 @@ def beside_tables(**runs: pandas.DataFrame) -> list[Table]:
 
 
 def differences_table() -> pandas.DataFrame:
-    """Return where paper and released code of study 1 differ, and what each variant does."""
+    """Return where paper and released code of study 1 differ, and what each variant does.
+
+    In brackets, what ``variant="released"`` does where that is not the same as the code.
+    """
     table = published.released_differences()
+    here = table.pop("released_variant").str.removeprefix("the same").str.lstrip(",: ")
+    here = here.mask([b in a for a, b in zip(table["code"], here, strict=True)], "")
+    table["code"] += here.where(here == "", " [here: " + here + "]")
     table["model"] = table["model"].map(lambda name: NAMES.get(name, name))
     places = table["where"].str.removeprefix("1622980 ")
     table["where"] = places.str.replace("/", "/\N{ZERO WIDTH SPACE}")
     named = {"subject": "what", "paper": "the paper", "code": "the released code"}
-    named |= {"released_variant": 'variant="released"', "paper_variant": 'variant="paper"'}
-    return table.rename(columns=named)
+    return table.rename(columns=named | {"paper_variant": 'variant="paper"'})
 
 
 def _wide(rows: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:
@@ -327,7 +348,7 @@ def _bounded(rows: pandas.DataFrame, units: str = "") -> list[pandas.Series]:
 
 def _star(p_value: float, low: float, high: float) -> str:
     if undecided(low, high):
-        return "(*)"
+        return BOUNDED
     return "*" if p_value < LEVEL else ""
 
 
@@ -368,8 +389,8 @@ def _runs(scores: pandas.DataFrame) -> pandas.Series:
 def stricter_counts(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return how many tests stay significant as more is asked of them.
 
-    Every text with an image as a unit, as in the paper; target words as units; and these after
-    Holm's correction over all tests of the row.
+    Every text with an image as a unit, as in the released code; target words as units; and these
+    after Holm's correction over all tests of the row.
 
     Parameters
     ----------
@@ -536,7 +557,7 @@ def beside_printed(scores: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment: int = 1):
-    """Draw effect sizes of all tests, a mark a model; filled where the paper's p is below .05."""
+    """Draw effect sizes of all tests, a mark a model; filled where p of texts is below .05."""
     rows = scores.query("level == @level and experiment == @experiment and masking == 'none'")
     names = [each for each in study.tests()["test"] if each in set(rows["test"])][::-1]
     figure, axes = subplots(height=0.27 * len(names) + 1.3)
@@ -549,6 +570,29 @@ def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment
     axes.set(yticks=range(len(names)), yticklabels=names, xlim=(-2.1, 2.1), xlabel="effect size d")
     axes.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return marked(figure, profile_of(scores))
+
+
+def exact_text(p_value: float, n_x: int, n_y: int) -> str:
+    """Return an exact p-value of a relabelling for a sentence: whether it could be smaller.
+
+    >>> exact_text(1 / 12_870, 8, 8), exact_text(0.25, 8, 8)
+    ('0.00008 (1 in 12,870, the smallest possible)', '0.25000')
+    """
+    n = math.comb(n_x + n_y, n_x)
+    least = f" (1 in {n:,}, the smallest possible)" if math.isclose(n * p_value, 1) else ""
+    return f"{p_value:.5f}{least}"
+
+
+def power_text(value: float) -> str:
+    """Return a small number for a sentence, as Markdown with a power of ten.
+
+    >>> power_text(3.2e-14), power_text(0.01234)
+    ('$3 \\\\cdot 10^{-14}$', '0.0123')
+    """
+    if value == 0 or abs(value) >= 1e-3:
+        return f"{value:.3g}"
+    digits, _, power = f"{value:.0e}".partition("e")
+    return rf"${digits} \cdot 10^{{{int(power)}}}$"
 
 
 # The panel

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas
 
-from biaslib import ledger, published
+from biaslib import ledger, published, stimuli
 from biaslib.metrics import masked_lm
 from biaslib.published.reexamination import srinivasan2021
 from biaslib.report._check import Check, judge, judge_list
 from biaslib.report._style import GROUP_COLOURS, marked, subplots
 from biaslib.report._tables import there_table
-from biaslib.report._text import interval_text, listed, p_cells, p_text
+from biaslib.report._text import LEVEL, counted, interval_text, listed, p_cells, p_text
 from biaslib.studies import study2_masked as study
 
 PAPER = "srinivasan2021"
@@ -185,17 +185,25 @@ def there(inputs: study.Inputs) -> pandas.DataFrame:
 
 def run_sentence(inputs: study.Inputs, results: study.Results) -> str:
     """Return which models were asked, and about what."""
-    (model, revision), (text_model, before) = (
-        (shown_model(name, inputs.profile), each) for name, each in results.weights.items()
-    )
+    model, text_model = (shown_model(name, inputs.profile) for name in results.weights)
     shown = "none"
     if inputs.images:
         rows = inputs.images.rows
-        shown = f"{inputs.dataset}, {len(rows)} of {rows['entity'].nunique()} entities"
+        n = rows["entity"].nunique()
+        shown = f"{len(rows)}, of {counted(n, 'entities')} ({inputs.dataset})"
     return (
-        f"Model: {model} ({revision}); text-only model: {text_model} ({before}). "
+        f"Model: {model}; text-only model: {text_model}. "
         f"Images: {shown}. In captions alone: {results.scores['test'].nunique()} entities."
     )
+
+
+def mark(profile: str) -> str:
+    """Return what a caption ends with if its numbers are of the planted world.
+
+    >>> mark("planted"), mark("paper")
+    (' Planted world.', '')
+    """
+    return " Planted world." if profile == "planted" else ""
 
 
 def shown_model(name: str, profile: str) -> str:
@@ -247,7 +255,9 @@ def association_bars(scores: pandas.DataFrame, levels: Sequence[str] = THREE_SOU
     handles = {
         h.get_label(): h for axes in panels[:, 0] for h in axes.containers if hasattr(h, "patches")
     }
-    panels[0, 0].legend(handles.values(), handles.keys(), frameon=False, ncols=2, title="agent")
+    names = [f"agent: {name}" for name in handles]
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "borderaxespad": 0.2}
+    panels[0, 0].legend(handles.values(), names, frameon=False, ncols=2, **place)
     return _from(figure, scores)
 
 
@@ -327,17 +337,46 @@ def leaning_sentence(scores: pandas.DataFrame) -> str:
         rows = bias[bias["level"] == level]
         if rows.empty:
             return "no entity has images"
-        wide = ((rows["low"] > 0) | (rows["high"] < 0)).sum()
-        return (
+        leans = (
             f"{(rows['value'] > 0).sum()} of {len(rows)} entities lean to women and "
-            f"{(rows['value'] < 0).sum()} to men, and the interval of {wide} leaves out 0"
+            f"{(rows['value'] < 0).sum()} to men"
         )
+        return f"{leans}, and {_exclude_zero(rows)}"
 
     shift = bias.loc[bias["level"] == "S_PT", "value"]
     return (
         f"What {_asked(scores)} gives, by source: for language, {signs('S_L')}; for vision, "
         f"{signs('S_V')}. Pre-training shifted {(shift < 0).sum()} of {len(shift)} entities "
         "towards men."
+    )
+
+
+def _exclude_zero(rows: pandas.DataFrame) -> str:
+    """Return how many intervals exclude 0, and which of them only just: by less than .01."""
+    near = rows[["low", "high"]].abs().min(axis=1)
+    wide = (rows["low"] > 0) | (rows["high"] < 0)
+    close = listed(rows.loc[wide & (near < 0.01), "test"])
+    named = f" ({close} only just)" if close else ""
+    every = wide.all() and len(rows) > 1
+    of = f"all {len(rows)}" if every else f"{wide.sum()} of the {len(rows)}"
+    return f"{of} intervals exclude 0{named}"
+
+
+def corrected_sentence(tests: pandas.DataFrame) -> str:
+    """Return of which entities the visual score is significant after Holm's correction.
+
+    Parameters
+    ----------
+    tests
+        Of :func:`biaslib.studies.study2_masked.picture_tests`.
+    """
+    if tests.empty:
+        return ""
+    left = tests.loc[tests["p_holm"] < LEVEL, "entity"]
+    named = f": {listed(left)}" if len(left) else ""
+    return (
+        f"After Holm's correction {len(left)} of {counted(len(tests), 'tests')} of the picture "
+        f"{'has' if len(left) == 1 else 'have'} p < .05{named}."
     )
 
 
@@ -432,6 +471,9 @@ def _counted(row: pandas.Series) -> str:
 
 # The logic of the paper's Table 3
 
+WITH_ARTICLE = r"((?:\ban? )?)\{entity\}"
+"""Finds the article before an entity in the frame of its sentence, with the space behind it."""
+
 
 def named_sentence(named: pandas.DataFrame, scores: pandas.DataFrame) -> str:
     """Return how often another entity is named, how often its gender fits, and the clearest case.
@@ -452,11 +494,24 @@ def named_sentence(named: pandas.DataFrame, scores: pandas.DataFrame) -> str:
         return first
     ratio = named["named probability"] / named["shown probability"]
     row = named.assign(ratio=ratio).loc[ratio.idxmax()]
+    entity = row["entity"]
+    with_article = stimuli.entities().set_index("entity")["frame"].str.extract(WITH_ARTICLE)[0]
     return (
         f"{first} The wrong name fits the gender in the picture in {fits}. In the clearest case, a "
-        f"{row['gender']} with {row['entity']}, {row['named']} gets {row['ratio']:.0f} times the "
-        f"probability of {row['entity']}."
+        f"picture of a {row['gender']} with {with_article.get(entity, '')}{entity}, {row['named']} "
+        f"gets {row['ratio']:.0f} times the probability of {entity}."
     )
+
+
+def answer_text(entities: Sequence[str], probabilities: Sequence[float]) -> str:
+    """Return whether a model names what is shown, the first entity, or the other.
+
+    >>> answer_text(["purse", "briefcase"], [0.659, 0.16])
+    'names what is shown: purse has a probability of 0.659, briefcase of 0.160'
+    """
+    (entity, other), (own, wrong) = entities, probabilities
+    told = "names what is shown" if own >= wrong else "does not name what is shown"
+    return f"{told}: {entity} has a probability of {own:.3f}, {other} of {wrong:.3f}"
 
 
 def _of_images(row: pandas.Series) -> str:

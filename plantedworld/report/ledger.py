@@ -37,10 +37,13 @@ RULE = "A target is reached only if the whole 95% interval lies within its bound
 QUESTIONS = {
     "signs": "sign",
     "rank within signs": "order within words of one sign",
-    "partial rank": "order beyond what it says without a picture",
+    "partial rank": "order beyond what the same model says without a picture",
     "slope": "size (slope)",
 }
 """What each statistic of the trial asks of a measure."""
+
+OF_PRETRAINING = {"partial rank": "order beyond what the text-only model says"}
+"""What is asked otherwise of S_PT, which has no picture: the text-only model takes its place."""
 
 
 def measures() -> pandas.DataFrame:
@@ -92,7 +95,7 @@ def questions() -> pandas.DataFrame:
             "measure": table["measure"],
             "model": table["model"].map(MODELS),
             "dose": table["dose"],
-            "question": table["statistic"].map(QUESTIONS),
+            "question": [_question(row) for row in table.itertuples()],
             "verdict": table["reached"].map({True: "yes", False: "no"}),
             "mean": table["mean"],
             "95% interval": interval_texts(table),
@@ -141,7 +144,7 @@ def _of_trial(name: str, study: str, rows: pandas.DataFrame) -> dict[str, str]:
         )
     else:
         text = "; ".join(
-            f"{QUESTIONS[row.statistic]}: {_verdict(row.reached)}, {signed(row.mean)} "
+            f"{_question(row)}: {_verdict(row.reached)}, {signed(row.mean)} "
             f"({interval_text(row.low, row.high)}; asked: {asked(row)})"
             for row in rows.itertuples()
         )
@@ -153,6 +156,12 @@ def _of_trial(name: str, study: str, rows: pandas.DataFrame) -> dict[str, str]:
         "page": "planted_world",
         "words of the page": row_name(next(rows.itertuples())),
     }
+
+
+def _question(row) -> str:
+    """Return what a target asks of its measure."""
+    asks = QUESTIONS | (OF_PRETRAINING if row.measure == "S_PT" else {})
+    return asks[row.statistic]
 
 
 def _of_rises(risen: pandas.DataFrame) -> dict[str, str]:

@@ -64,7 +64,10 @@ def contact_sheet(columns: list[dict], captions: list[str]):
 
 
 def contact_table(columns: list[dict], captions: list[str]) -> pandas.DataFrame:
-    """Return what a contact sheet shows: one row a picture."""
+    """Return what a contact sheet shows: one row a picture.
+
+    What is the same in all pictures is left out.
+    """
     rows = [
         row["scenes"].assign(row=caption, style=row["style"])
         for row, caption in zip(columns, captions, strict=True)
@@ -73,7 +76,8 @@ def contact_table(columns: list[dict], captions: list[str]) -> pandas.DataFrame:
     table["costume"] = table["role"].where(table["role_shown"], "none")
     table["object in the picture"] = table["object"].where(table["object"] != "", "none")
     table["how"] = table["object_view"].where(table["object"] != "", "–")
-    return table[["row", "gender", "tone", "costume", "object in the picture", "how", "style"]]
+    columns = ["gender", "tone", "costume", "object in the picture", "how", "style"]
+    return table[["row", *(name for name in columns if table[name].nunique() > 1)]]
 
 
 def planted_words(dose: float, seed: int, chosen: list[str] | None = None) -> pandas.DataFrame:

@@ -355,9 +355,72 @@ def worlds_summary(verdict: pandas.DataFrame) -> str:
 
 
 def apart_share(verdict: pandas.DataFrame, question: str) -> str:
-    """Return for how many models a number tells the worlds of its question apart."""
+    """Return for how many models a number tells the worlds of its question apart.
+
+    The oracle is no model, and is named beside the count.
+
+    >>> rows = {"question": "1", "model": ["oracle", "tiny-LXMERT"], "all tests apart": [True, 0]}
+    >>> apart_share(pandas.DataFrame(rows), "1")
+    '0 of 1 models (and for the oracle)'
+    """
+    models, oracle = _by_kind(verdict, question)
+    also = " (and for the oracle)" if oracle["all tests apart"].any() else ""
+    return f"{int(models['all tests apart'].sum())} of {len(models)} models{also}"
+
+
+def _by_kind(verdict: pandas.DataFrame, question: str) -> tuple[pandas.DataFrame, pandas.DataFrame]:
     rows = verdict[verdict["question"] == question]
-    return f"{rows['all tests apart'].sum()} of {len(rows)}"
+    is_oracle = rows["model"] == "oracle"
+    return rows[~is_oracle], rows[is_oracle]
+
+
+def comparison_sentence(verdict: pandas.DataFrame) -> str:
+    """Return what Experiment 2, compared with 1, says of help in worlds with help and without.
+
+    Parameters
+    ----------
+    verdict
+        Of :func:`worlds_table`.
+    """
+    models, _ = _by_kind(verdict, "2: d")
+    helped = models[models["yes"] > 0]
+    without = models.loc[models["yes"] <= 0, "model"]
+    both = helped[helped["no"] > 0]
+    parts = []
+    if len(without):
+        show = "show" if len(without) > 1 else "shows"
+        parts.append(
+            f"{listed(without)} {show} no help on average even where pictures show all there is to "
+            "know"
+        )
+    parts += [
+        f"{row.model} shows help in both worlds ({signed(row.yes, 3)} where pictures help, "
+        f"{signed(row.no, 3)} where they do not)"
+        for row in both.itertuples()
+    ]
+    if not parts:
+        return ""
+    evidence = "neither outcome of" if len(parts) > 1 else "one outcome of"
+    verb = "is evidence" if len(parts) > 1 else "is no evidence"
+    return f"So {evidence} comparing Experiments 1 and 2 {verb}: {', and '.join(parts)}."
+
+
+def oracle_sentence(verdict: pandas.DataFrame) -> str:
+    """Return whether Experiment 3 goes the wrong way for the oracle, which makes no error.
+
+    Parameters
+    ----------
+    verdict
+        Of :func:`worlds_table`.
+    """
+    _, oracle = _by_kind(verdict, "3: pictures")
+    wrong = oracle[oracle["yes"] < oracle["no"]]
+    return " ".join(
+        "Even without any error Experiment 3 can go the wrong way: for the oracle its mean is "
+        f"{signed(row.yes, 3)} where pictures carry the bias and {signed(row.no, 3)} where they do "
+        "not."
+        for row in wrong.itertuples()
+    )
 
 
 def rejects_too_often(rates: pandas.DataFrame, alpha: float = 0.05) -> str:

@@ -263,8 +263,8 @@ def slope_sentence(found: pandas.DataFrame) -> str:
     return f"{'; '.join(parts)}."
 
 
-def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
-    """Return how well the score without a picture, and the label alone, rank the truth of S_V.
+def blind_sentence(beside: pandas.DataFrame, dose: float = 3, partial: bool = True) -> str:
+    """Return how well the score without a picture, and S_V given that, rank the truth of S_V.
 
     Parameters
     ----------
@@ -272,6 +272,8 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
         Of :func:`plantedworld.studies.study2_masked.over_worlds`.
     dose
         Of its rows.
+    partial
+        Whether the partial rank correlation of S_V is told, too.
     """
     whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
     wide = whole.pivot_table(index=["seed", "test"], columns="level", values=["value", "oracle"])
@@ -281,13 +283,19 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3) -> str:
         scores = own.loc[rows.index]
         found["blind"].append(_rank(scores["S_L, no image"], rows))
         found["own"].append(partial_rank(scores["S_V"], rows, scores["S_L, no image"]))
-    blind, partial = (mean_over_seeds(found[name]) for name in ("blind", "own"))
-    return (
+    blind, own_part = (mean_over_seeds(found[name]) for name in ("blind", "own"))
+    first = (
         "An $S_V$ near its true value does not show that it measures what comes from pictures. In "
         "these worlds captions and pictures carry the same directions, so that the same models' "
-        f"scores *without* a picture rank the truth of $S_V$ at {blind['mean']:.2f}. Given those, "
-        f"the partial rank correlation of $S_V$ is {partial['mean']:.2f} (95% interval "
-        f"{interval_text(partial['low'], partial['high'])}, {partial['n']} worlds)."
+        f"scores *without* a picture have a rank correlation of {blind['mean']:.2f} with the true "
+        "$S_V$."
+    )
+    if not partial:
+        return first
+    return (
+        f"{first} Given those, the partial rank correlation of $S_V$ is {own_part['mean']:.2f} "
+        f"(95% interval {interval_text(own_part['low'], own_part['high'])}, {own_part['n']} "
+        "worlds)."
     )
 
 
