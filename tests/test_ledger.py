@@ -430,7 +430,7 @@ def test_questions_that_are_settled_are_counted_apart():
     said = plots.share_sentences("srinivasan2021", [])
     assert f"Of {len(one)} questions about its tables, {len(one) - n} " in said
     assert f" and {n} {'is' if n == 1 else 'are'} settled" in said
-    assert f" contracts ({plots.CONTRACT}) has been put to the test." in said
+    assert f" contracts for this paper ({plots.CONTRACT}) has been tested." in said
     n = len(published.errata("hamidieh2023"))
     said = plots.share_sentences("hamidieh2023", [])
     assert f" All {n} questions about its tables are open." in said
