@@ -685,7 +685,7 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     nulls = plots.null_table(trial.two_nulls(scores))
     assert nulls["at dose 0"].notna().all()
     told = plots.null_sentence(trial.two_nulls(scores))
-    assert "with portraits as units 0% (0% to 0%) of words come out significant" in told
+    assert "with portraits as units, 0% (0% to 0%) of words come out significant" in told
 
 
 def test_what_judges_wrote_is_what_the_scores_say(tmp_path, monkeypatch):

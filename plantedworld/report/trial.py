@@ -285,18 +285,12 @@ def unbiased_table(found: pandas.DataFrame) -> pandas.DataFrame:
 def null_sentence(found: pandas.DataFrame) -> str:
     """Return how often a test rejects where nothing is planted, and what is in the sample."""
     rows = found[found["measure"] == "difference"].set_index("share")
-
-    def told(share: str, form: str) -> str:
-        row = rows.loc[share]
-        return f"{row['mean']:{form}} ({row['low']:{form}} to {row['high']:{form}})"
-
-    return (
-        "Of tiny-CLIP's similarities to roles and objects, with portraits as units "
-        f"{told('rejected by portraits', '.0%')} of words come out significant (p < .05) in models "
-        f"without bias; with drawings as units, {told('rejected by drawings', '.0%')}. The scores' "
-        "correlation with the associations in the model's own corpus is "
-        f"{told('with the sample', '.2f')}."
-    )
+    texts = [
+        text.format(*rows.loc[share, ["mean", "low", "high"]])
+        for share, text in NULL_TEXTS.items()
+        if share in rows.index
+    ]
+    return f"Of tiny-CLIP's similarities to roles and objects, {'; '.join(texts)}."
 
 
 def null_table(found: pandas.DataFrame) -> pandas.DataFrame:
@@ -317,4 +311,12 @@ SHARES = {
     "with the sample": "correlation with the model's own corpus",
     "rejected by portraits": "share of words with p < .05, portraits as units",
     "rejected by drawings": "share of words with p < .05, drawings as units",
+}
+
+NULL_TEXTS = {
+    "rejected by portraits": "with portraits as units, {:.0%} ({:.0%} to {:.0%}) of words come out "
+    "significant (p < .05) in models without bias",
+    "rejected by drawings": "with drawings as units, {:.0%} ({:.0%} to {:.0%})",
+    "with the sample": "their correlation with the associations in the model's own corpus is "
+    "{:.2f} ({:.2f} to {:.2f})",
 }
