@@ -297,10 +297,21 @@ def test_the_tables_of_controls_and_of_models_without_bias_have_a_row_a_model(sc
         assert row[f"{column} (90% interval)"].startswith(
             f"{found.loc[name, 'mean']:.3f}".replace("-", "−")
         )
-        assert row[f"{name} within the bound"] == found.loc[name, "within"]
+        within = ": within" if found.loc[name, "within"] else ": not within"
+        assert row[f"{column} (90% interval)"].endswith(f"){within}")
     floors = floor.query("measure == 'logit' and model == 'count'")["floor"]
     assert row["noise floor"] == pytest.approx(floors.mean())
-    assert table.loc[study.MEASURES["c_asc"], "slope within the bound"].isna().all()
+    unjudged = table.loc[study.MEASURES["c_asc"], "slope (90% interval)"]
+    assert not unjudged.str.contains("within").any()
+    wide = zero.assign(within=zero["within"].where(zero["statistic"] == "rms", True))
+    assert plots.exceptions(wide) == ""
+    wide.loc[(zero["measure"] == "logit") & (zero["statistic"] == "mean"), "within"] = False
+    n = int((wide["within"].eq(False) & wide["statistic"].eq("mean")).sum())
+    assert plots.exceptions(wide).startswith(f", with {n} exceptions: the mean of ")
+    exact = plots.recovery_table(study.summarise(chosen), ["oracle"]).set_index(["measure", "dose"])
+    unplanted = exact.loc[(study.MEASURES["c_asc"], 0)]
+    assert unplanted[["slope", "sign right", "seeds"]].isna().all()
+    assert unplanted["95% interval of the slope"] == "–"
 
 
 def test_drawn_counts_are_those_of_captions_that_are_written():

@@ -8,15 +8,19 @@ import pandas
 from biaslib import inference
 from biaslib.metrics import association
 from biaslib.report._check import Check, judge_function
-from biaslib.report._style import COLOURS, subplots
+from biaslib.report._style import subplots
 from biaslib.report._vectors import Vectors
 from biaslib.report.text_encoders import ROWS
+
+SETS = {"X": "C0", "Y": "C1", "A": "C2", "B": "C4"}
+"""Colours of the sets: those nearest to the panel's in ``data/vectors.css``."""
 
 
 def vectors(sets: dict[str, np.ndarray]):
     """Draw two-dimensional embeddings as arrows, a colour a set."""
     figure, axes = subplots(height=4.6, width=5.2)
-    for (name, rows), colour in zip(sets.items(), COLOURS, strict=False):
+    for name, rows in sets.items():
+        colour = SETS[name]
         for number, (across, up) in enumerate(rows, start=1):
             width = 2.4 if name in "XY" else 1.0
             arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": width}
@@ -94,34 +98,6 @@ def deals_table(x: np.ndarray, y: np.ndarray) -> pandas.DataFrame:
     )
 
 
-def computed_and_sampled(x: np.ndarray, y: np.ndarray, drawn: np.ndarray):
-    """Draw the null distribution from all deals as a line, and from drawn deals as bars."""
-    differences, observed = _differences(x, y)
-    edges = np.linspace(differences.min(), differences.max(), 42)
-    heights, _ = np.histogram(differences, edges, density=True)
-    figure, axes = subplots(height=3.2)
-    label = f"{len(drawn):,} deals drawn"
-    axes.hist(drawn, edges, density=True, color="C1", alpha=0.55, linewidth=0, label=label)
-    axes.stairs(heights, edges, color="C0", linewidth=2, label=f"all {len(differences):,} deals")
-    axes.axvline(observed, color="0.3", linestyle="--", linewidth=1.2)
-    axes.set(xlabel="difference of means", ylabel="density", yticks=[])
-    axes.legend(frameon=False)
-    return figure
-
-
-def null_quantiles(x: np.ndarray, y: np.ndarray, drawn: np.ndarray) -> pandas.DataFrame:
-    """Return quantiles of the null distribution from all deals and from drawn deals."""
-    differences, _ = _differences(x, y)
-    shares = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99]
-    return pandas.DataFrame(
-        {
-            "quantile": [f"{share:.0%}" for share in shares],
-            "all deals": np.quantile(differences, shares),
-            "drawn deals": np.quantile(drawn, shares),
-        }
-    )
-
-
 def detectable_effects(
     sizes: pandas.DataFrame, alphas: tuple[float, float], power: float = 0.8
 ) -> pandas.DataFrame:
@@ -139,6 +115,14 @@ def detectable_effects(
         for name, n_x, n_y in sizes.itertuples(index=False, name=None)
     ]
     return pandas.DataFrame(rows)
+
+
+def detectable_table(detectable: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the effects of :func:`detectable_effects`: a row for each number of words a side."""
+    table = detectable.drop(columns="test").drop_duplicates("words a side")
+    counts = detectable.groupby("words a side").size()
+    table.insert(1, "tests", table["words a side"].map(counts))
+    return table.sort_values("words a side", ignore_index=True)
 
 
 def power_chart(detectable: pandas.DataFrame):

@@ -162,7 +162,7 @@ def check_harms(answers) -> Check:
 
 
 def check_borne(chosen) -> Check:
-    """Check an exercise: which sentences a score bears."""
+    """Check an exercise: which sentences a result supports."""
     chosen = {str(each).lower() for each in chosen} if chosen not in (None, ...) else set()
     hints = {
         "a": "(a) speaks of the model's opinion of people; the score is of labelled faces",

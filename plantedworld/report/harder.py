@@ -26,10 +26,11 @@ def options_figure(summary: pandas.DataFrame):
     panels[0].set_title(MEASURES["logit"], fontsize=10)
     panels[0].axvline(1, color="0.4", linewidth=1, linestyle="--")
     panels[0].set(xlabel="slope", xlim=(0, 1.1))
-    for measure, colour, mark in (("logit", "C0", "o"), ("c_asc", "C1", "D"), ("top_k", "C2", "s")):
+    marks = {"logit": ("C0", "o", -0.15), "c_asc": ("C1", "D", 0), "top_k": ("C2", "s", 0.15)}
+    for measure, (colour, mark, aside) in marks.items():
         rows = summary[summary["measure"] == measure]
         panels[1].plot(
-            rows["rank within signs"], rows["option"].map(places), mark, color=colour,
+            rows["rank within signs"], rows["option"].map(places) + aside, mark, color=colour,
             label=MEASURES[measure],
         )  # fmt: skip
     panels[1].axvline(0, color="0.4", linewidth=1)

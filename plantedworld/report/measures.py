@@ -64,20 +64,23 @@ def contact_sheet(columns: list[dict], captions: list[str]):
 
 
 def contact_table(columns: list[dict], captions: list[str]) -> pandas.DataFrame:
-    """Return what a contact sheet shows: one row a picture.
+    """Return what a contact sheet shows, one row a row of pictures; what all share is left out."""
+    table = pandas.DataFrame([_of_row(*row) for row in zip(captions, columns, strict=True)])
+    told = [name for name in table.columns[2:] if table[name].nunique() > 1]
+    return table[["row", "pictures", *told]]
 
-    What is the same in all pictures is left out.
-    """
-    rows = [
-        row["scenes"].assign(row=caption, style=row["style"])
-        for row, caption in zip(columns, captions, strict=True)
-    ]
-    table = pandas.concat(rows, ignore_index=True)
-    table["costume"] = table["role"].where(table["role_shown"], "none")
-    table["object in the picture"] = table["object"].where(table["object"] != "", "none")
-    table["how"] = table["object_view"].where(table["object"] != "", "–")
-    columns = ["gender", "tone", "costume", "object in the picture", "how", "style"]
-    return table[["row", *(name for name in columns if table[name].nunique() > 1)]]
+
+def _of_row(caption: str, row: dict) -> dict:
+    scenes = row["scenes"]
+    shown = {
+        "gender": scenes["gender"],
+        "tones": scenes["tone"].map("{:g}".format),
+        "costume": scenes["role"].where(scenes["role_shown"], "none"),
+        "object in the picture": scenes["object"].where(scenes["object"] != "", "none"),
+        "how": scenes["object_view"].where(scenes["object"] != "", "–"),
+    }
+    told = {name: ", ".join(dict.fromkeys(values)) for name, values in shown.items()}
+    return {"row": caption, "pictures": len(scenes), **told, "style": row["style"]}
 
 
 def planted_words(dose: float, seed: int, chosen: list[str] | None = None) -> pandas.DataFrame:
@@ -138,9 +141,13 @@ def recovery(scores: pandas.DataFrame, measures: list[str], models: list[str], d
 
 
 def recovery_table(summary: pandas.DataFrame, models: list[str]) -> pandas.DataFrame:
-    """Return rank correlation and slope over seeds: one row a measure, model, style and dose."""
+    """Return rank correlation and slope over seeds: one row a measure, model, style and dose.
+
+    The oracle has no score of its own at dose 0, where all are alike: its row has dashes.
+    """
     kept = summary[summary["model"].isin(models)]
     ranks, slopes, signs = (study.over_seeds(kept, column) for column in ("rank", "slope", "signs"))
+    defined = ranks["n"] > 0
     return pandas.DataFrame(
         {
             "measure": ranks["measure"].map(study.MEASURES),
@@ -149,10 +156,10 @@ def recovery_table(summary: pandas.DataFrame, models: list[str]) -> pandas.DataF
             "dose": ranks["dose"],
             "rank correlation": ranks["mean"],
             "95% interval": interval_texts(ranks, 3),
-            "slope": slopes["mean"],
-            "95% interval of the slope": interval_texts(slopes, 3),
-            "sign right": signs["mean"],
-            "seeds": ranks["n"],
+            "slope": slopes["mean"].where(defined),
+            "95% interval of the slope": interval_texts(slopes.where(defined), 3),
+            "sign right": signs["mean"].where(defined),
+            "seeds": pandas.Series([int(n) or None for n in ranks["n"]], dtype=object),
         }
     )
 
@@ -205,7 +212,7 @@ def sheet(seed: int = 0) -> tuple[list[dict], list[str]]:
 
 
 def zero_table(zero: pandas.DataFrame, floor: pandas.DataFrame) -> pandas.DataFrame:
-    """Return what models without bias score: one row a measure, model and kind of pictures.
+    """Return what models without bias score: one row a measure and model, and within what bound.
 
     Parameters
     ----------
@@ -215,23 +222,42 @@ def zero_table(zero: pandas.DataFrame, floor: pandas.DataFrame) -> pandas.DataFr
         Of :func:`plantedworld.studies.measures.noise_floor`.
     """
     keys = ["measure", "model", "style"]
-    told = zero.assign(told=_with_intervals(zero, 3)).set_index([*keys, "statistic"])
-    cells, within = (told[column].unstack("statistic") for column in ("told", "within"))
+    words = {True: ": within", False: ": not within"}
+    judged = zero["within"].where(zero["statistic"] != "rms").map(words).fillna("")
+    told = zero.assign(told=_with_intervals(zero, 3) + judged)
+    cells = told.set_index([*keys, "statistic"])["told"].unstack("statistic")
     cells = cells.reindex(zero.set_index(keys).index.unique())
-    inside, floors = within.loc[cells.index], floor.groupby(keys)["floor"].mean()
+    floors = floor.groupby(keys)["floor"].mean()
     return pandas.DataFrame(
         {
             "measure": cells.index.get_level_values("measure").map(study.MEASURES),
             "model": cells.index.get_level_values("model").map(MODELS),
-            "pictures": cells.index.get_level_values("style").map(STYLES),
             "slope (90% interval)": cells["slope"].tolist(),
-            "slope within the bound": inside["slope"].tolist(),
             "mean of the scores (90% interval)": cells["mean"].tolist(),
-            "mean within the bound": inside["mean"].tolist(),
             "root mean square (90% interval)": cells["rms"].tolist(),
             "noise floor": floors.loc[cells.index].tolist(),
         }
     )
+
+
+def exceptions(zero: pandas.DataFrame) -> str:
+    """Return which slopes and means of models without bias are not within the bound, if any.
+
+    Parameters
+    ----------
+    zero
+        Of :func:`plantedworld.studies.measures.dose_zero`.
+    """
+    outside = zero[zero["within"].eq(False) & zero["statistic"].ne("rms")]
+    if outside.empty:
+        return ""
+    told = "; ".join(
+        f"the {row.statistic} of {MODELS[row.model]} on {STYLES[row.style]}, "
+        f"{signed(row.mean)} ({interval_text(row.low, row.high)})"
+        for row in outside.itertuples()
+    )
+    number = "one exception" if len(outside) == 1 else f"{len(outside)} exceptions"
+    return f", with {number}: {told}"
 
 
 def stated(
@@ -299,8 +325,8 @@ def _plain(measure: str, found: pandas.DataFrame) -> dict:
         "measure": study.MEASURES[measure],
         "signs right": f"{signs:.0%}",
         "sign": signs >= 0.95,
-        "rank correlation": rank,
-        "order": rank >= 0.9,
+        "rank correlation, all words": rank,
+        "order, all words": rank >= 0.9,
         "slope": slope if in_log_odds else None,
         "size": "no unit" if sized is None else ("yes" if sized else "no"),
         "seeds": len(found),

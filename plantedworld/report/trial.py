@@ -3,7 +3,8 @@
 import numpy as np
 import pandas
 
-from biaslib.report import dots, interval_text, interval_texts, marked, signed, subplots
+from biaslib.report import dots, interval_texts, marked, signed, subplots
+from biaslib.report._text import listed
 from plantedworld import trial
 from plantedworld.report.measures import MODELS as NAMES
 
@@ -16,10 +17,10 @@ MODELS = NAMES | {
 STAND_IN_MARKS = {
     "signs alone": "x",
     "label alone": "+",
-    "another world": "1",
-    "no bias": "2",
-    "no picture": "3",
-    "groups dealt anew": "4",
+    "another world": "^",
+    "no bias": "s",
+    "no picture": "D",
+    "groups dealt anew": "v",
 }
 """Stand-ins that are drawn beside the scores, and how. The others are scores turned round."""
 
@@ -47,15 +48,13 @@ def state(cards: pandas.DataFrame, wanted: pandas.DataFrame | None) -> str:
 
 
 def _breaks(cards: pandas.DataFrame) -> str:
-    """Return what was not as in one sitting: processors, trainings that broke off, other starts."""
-    processors = cards["processor"].value_counts()
-    on = ", ".join(f"{n} on {name}" for name, n in processors.items())
+    """Return what was not as in one sitting: trainings that broke off, other starts."""
     other = trial.other_starts(cards)
-    named = f" ({', '.join(other)})" if other else ""
     return (
-        f"Trained: {on}; {int(cards['resumed'].sum())} broke off and went on from the last epoch; "
+        f"Of the trainings, {int(cards['resumed'].sum())} broke off and went on from the last "
+        "epoch; "
         f"{len(other)} started from a BERT trained anew, whose weights are not those of the one "
-        f"that is scored{named}."
+        "that is scored (`plantedworld/PROTOCOL.md` has the machines and what came of it)."
     )
 
 
@@ -107,12 +106,13 @@ def _draw_targets(axes, rows: pandas.DataFrame, others: pandas.DataFrame, places
     right = reach[np.isfinite(reach)].max() + 0.1
     at = [places[name] for name in _row_names(rows)]
     width = rows["most"].clip(upper=right) - rows["least"]
-    axes.barh(at, width, left=rows["least"], color="C2", alpha=0.15)
+    axes.barh(at, width, left=rows["least"], color="C2", alpha=0.3)
     dots(axes, at, rows.assign(value=rows["mean"]), "C0", label="the models")
     for name, mark in STAND_IN_MARKS.items():
         kept = others[others["scores"] == name]
         at = [places[each] for each in _row_names(kept)]
-        axes.plot(kept["mean"], at, mark, color="0.35", linestyle="", label=name)
+        look = {"color": "0.35", "markerfacecolor": "none", "markersize": 5, "linestyle": ""}
+        axes.plot(kept["mean"], at, mark, label=name, **look)
     axes.axvline(0, color="0.4", linewidth=1)
 
 
@@ -155,7 +155,6 @@ def asked(row) -> str:
 def sentence(judged: pandas.DataFrame, risen: pandas.DataFrame) -> str:
     """Return how many targets were reached and by which measures, and a list of the others."""
     found = trial.recoveries(judged)
-    whole = _row_names(found[found["recovers"]])
     flat = judged[judged["low"] == judged["high"]]
     notes = [
         f" {row_name(row)}, has the same value in all {row.n} worlds, so that its interval has no "
@@ -164,11 +163,13 @@ def sentence(judged: pandas.DataFrame, risen: pandas.DataFrame) -> str:
     ]
     return (
         f"**{int(judged['reached'].sum())} of {len(judged)} targets are reached.** All of their "
-        f"targets are reached by {len(whole)} of {len(found)} measures, each on one model at one "
-        f"dose: {'; '.join(whole) or 'none'}.{''.join(notes)} vlbs rises above that of dose 0 by "
-        f"more than errors on stereotypical pictures do for {int(risen['reached'].sum())} of "
-        f"{len(risen)} models (vlbs at dose 0 and at dose 3, per cent: {_levels(risen)}). Missed, "
-        f"with the mean over worlds:\n\n{_missed(judged)}"
+        f"targets are reached by {int(found['recovers'].sum())} of {len(found)} measures, each on "
+        f"one model at one dose: the table behind {{numref}}`fig-planted-trial` has every target "
+        f"with what was found.{''.join(notes)} Missed: {_missed(judged)}.\n\n"
+        "{term}`vlbs`, the percentage of study 4's pictures against a stereotype for which a model "
+        "picks the stereotypical caption, rises above that of dose 0 by more than errors on "
+        f"stereotypical pictures do for {int(risen['reached'].sum())} of {len(risen)} models (vlbs "
+        f"at dose 0 and at dose 3, per cent: {_levels(risen)})."
     )
 
 
@@ -178,17 +179,20 @@ def _levels(risen: pandas.DataFrame) -> str:
 
 
 def _missed(judged: pandas.DataFrame) -> str:
-    """Return the targets that are missed, a line for each measure."""
+    """Return the targets that are missed: measures and models, with what they miss."""
+    by_dose = judged.groupby("measure")["dose"].nunique() > 1
     missed = judged[~judged["reached"]]
-    missed = missed.assign(
-        family=[row.measure.split(", ")[0] for row in missed.itertuples()],
-        told=[
-            f"{name}, {row.statistic} {signed(row.mean)}"
-            for name, row in zip(_row_names(missed), missed.itertuples(), strict=True)
-        ],
-    )
-    lines = missed.groupby("family", sort=False)["told"].agg("; ".join)
-    return "\n".join(f"- {each}." for each in lines) or "- none."
+    told = {}
+    for (measure, model), rows in missed.groupby(["measure", "model"], sort=False):
+        parts = rows.groupby("statistic", sort=False)["dose"].agg(list).items()
+        what = [f"{name}{_at(doses) if by_dose[measure] else ''}" for name, doses in parts]
+        told.setdefault((measure, listed(what)), []).append(MODELS[model])
+    lines = (f"{measure}, {listed(models)} ({what})" for (measure, what), models in told.items())
+    return "; ".join(lines) or "none"
+
+
+def _at(doses: list[float]) -> str:
+    return f" at dose{'s' if len(doses) > 1 else ''} {listed(f'{dose:g}' for dose in doses)}"
 
 
 def single_targets_sentence(judged: pandas.DataFrame, beside: pandas.DataFrame) -> str:
@@ -205,7 +209,9 @@ def single_targets_sentence(judged: pandas.DataFrame, beside: pandas.DataFrame) 
     within = rows[rows["wrong"].between(rows["least"], rows["most"])]
     kinds = within.groupby("scores", sort=False)["measure"].size()
     told = "; ".join(f"{name}, {n}" for name, n in kinds.items()) or "none"
-    hit = len(within.drop_duplicates(keys))
+    hits = within.groupby(keys).size()
+    hit, several = len(hits), int((hits > 1).sum())
+    told += f"; {several} of them by more than one kind" if several else ""
     return (
         f"One target alone shows little: within the bounds of {hit} of {len(judged)} lies the mean "
         f"of some wrong score (by kind: {told}). So a measure is said to recover what is planted "
@@ -229,25 +235,35 @@ def attack_sentence(found: pandas.DataFrame) -> str:
     own = found["scores"] == "the models' own"
     wrong = found[~own]
     called = wrong[wrong["called recoveries"] > 0]
-    counts = zip(called["scores"], called["called recoveries"], strict=True)
-    passed = ", ".join(f"{name}, {n}" for name, n in counts) or "none"
+    passed = _by_kind(called["scores"], called["called recoveries"])
     without = found["scores"] == "no bias"
     clean, dosed = found[without], found[~without]
     wrongly = dosed[dosed["called unbiased"] > 0]
-    kinds = ", ".join(f"{row[0]}, {row[-1]}" for row in wrongly.itertuples(index=False))
+    n, kinds = int(wrongly["called unbiased"].sum()), listed(wrongly["scores"])
+    verdict = "It never was."
+    if n:
+        verdict = (
+            f"{_times(n)} it was (by the scores of the kind *{kinds}*). The protocol allows none, "
+            "so that *shown to be without bias* is not fully reliable here."
+        )
     return (
         f"Of {int(wrong['claims'].sum())} claims that wrong scores make, "
-        f"**{int(wrong['called recoveries'].sum())} are called a recovery** (by kind: {passed}). "
+        f"**{int(wrong['called recoveries'].sum())} are called a recovery**{passed}. "
         f"Models without bias in the place of dosed ones are called without bias in "
         f"{int(clean['called unbiased'].sum())} of {int(clean['models'].sum())} cases. "
-        f"A model with planted bias, which measures with a positive control were asked about "
-        f"{int(dosed['models'].sum())} times, was {_times(int(wrongly['called unbiased'].sum()))} "
-        f"called without bias{f' (by kind: {kinds}); the protocol allows none' if kinds else ''}."
+        f"{int(dosed['models'].sum())} times a model with planted bias could have been called "
+        f"without bias. {verdict}"
     )
 
 
+def _by_kind(kinds: pandas.Series, counts: pandas.Series) -> str:
+    """Return kinds of scores with their counts in brackets; nothing where there are none."""
+    told = ", ".join(f"{kind}, {n}" for kind, n in zip(kinds, counts, strict=True))
+    return f" (by kind: {told})" if told else ""
+
+
 def _times(n: int) -> str:
-    return {0: "never", 1: "once", 2: "twice"}.get(n, f"{n} times")
+    return {1: "Once", 2: "Twice"}.get(n, f"{n} times")
 
 
 def unbiased_table(found: pandas.DataFrame) -> pandas.DataFrame:
@@ -255,9 +271,9 @@ def unbiased_table(found: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(
         {
             "measure": found["measure"] + ", " + found["model"].map(MODELS),
-            "dose": found["dose"],
+            "dose": found["dose"].astype(int),
             "slope on the log-odds of dose 1": found["mean"],
-            "90% interval": interval_texts(found),
+            "90% interval": interval_texts(found, 3),
             "size of scores, upper end": found["size"],
             "positive control, lower end": found["control"],
             "worlds": found["n"],
@@ -268,11 +284,13 @@ def unbiased_table(found: pandas.DataFrame) -> pandas.DataFrame:
 
 def null_sentence(found: pandas.DataFrame) -> str:
     """Return how often a test rejects where nothing is planted, and what is in the sample."""
-    text = [
-        f"{SHARES[row.share]}: {signed(row.mean)} ({interval_text(row.low, row.high)})"
-        for row in found[found["measure"] == "difference"].itertuples()
+    rows = found[found["measure"] == "difference"].set_index("share")
+    texts = [
+        text.format(*rows.loc[share, ["mean", "low", "high"]])
+        for share, text in NULL_TEXTS.items()
+        if share in rows.index
     ]
-    return f"tiny-CLIP's similarities to roles and objects, {'; '.join(text)}."
+    return f"Of tiny-CLIP's similarities to roles and objects, {'; '.join(texts)}."
 
 
 def null_table(found: pandas.DataFrame) -> pandas.DataFrame:
@@ -293,4 +311,12 @@ SHARES = {
     "with the sample": "correlation with the model's own corpus",
     "rejected by portraits": "share of words with p < .05, portraits as units",
     "rejected by drawings": "share of words with p < .05, drawings as units",
+}
+
+NULL_TEXTS = {
+    "rejected by portraits": "with portraits as units, {:.0%} ({:.0%} to {:.0%}) of words come out "
+    "significant (p < .05) in models without bias",
+    "rejected by drawings": "with drawings as units, {:.0%} ({:.0%} to {:.0%})",
+    "with the sample": "their correlation with the associations in the model's own corpus is "
+    "{:.2f} ({:.2f} to {:.2f})",
 }
