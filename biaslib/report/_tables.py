@@ -47,7 +47,8 @@ class Table:
 
     def _heading(self, name, values) -> str:
         """Set a heading above numbers where they are: to the right."""
-        among = any(map(_is_number, values)) and all(_is_number(v) or v is None for v in values)
+        numbers = [_is_number(each) for each in values if not _is_missing(each)]
+        among = any(numbers) and all(numbers)
         kind = ' class="number"' if among else LEFT
         return f'<th scope="col"{kind}>{one_line(name)}</th>'
 
@@ -63,7 +64,7 @@ class Table:
     def _cell(self, value) -> str:
         if pandas.api.types.is_bool(value):
             return f"<td{LEFT}>{'yes' if value else 'no'}</td>"
-        if _is_number(value):
+        if _is_number(value) or value is pandas.NA:
             text = "–" if pandas.isna(value) else self._number(value)
             return f'<td class="number">{text}</td>'
         return f"<td{LEFT}>{'–' if value is None else one_line(value)}</td>"
@@ -98,6 +99,10 @@ def _without_noise(column, value):
     """
     noise = _is_number(value) and abs(value) < NOISE and not MAY_BE_TINY.search(str(column))
     return type(value)(0) if noise else value
+
+
+def _is_missing(value) -> bool:
+    return value is None or value is pandas.NA
 
 
 def _is_number(value) -> bool:
