@@ -6,7 +6,60 @@ def shown(value):
 
     Examples
     --------
-    >>> shown(97698), shown(4096)
-    ('97,698', 4096)
+    >>> shown(97698), shown(4096), shown(408)
+    ('97,698', '4,096', 408)
     """
-    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else value
+    return f"{value:,}" if isinstance(value, int) and value >= 1_000 else value
+
+
+HEADS = {
+    "of": "time of",
+    "biaslib ms": "this package, ms",
+    "loop ms": "plain loop, ms",
+    "scipy ms": "SciPy, ms",
+    "loop ratio": "plain loop, times longer",
+    "scipy ratio": "SciPy, times longer",
+    "p scipy": "p, SciPy",
+    "p loop": "p, plain loop",
+    "n images": "images",
+    "words a set": "words per set",
+    "product seconds": "bare product, s",
+    "product reused seconds": "bare product, memory reused, s",
+    "audit seconds": "whole pass, s",
+    "seconds extrapolated": "seconds, extrapolated",
+    "largest difference in c asc": "largest difference in C-ASC",
+    "traced bytes": "bytes traced by Python",
+    "resident bytes": "bytes resident",
+    "all similarities would take": "bytes that all similarities would take",
+    "by length s": "like lengths together, s",
+    "as given s": "in the order given, s",
+    "rows a batch": "rows per batch",
+    "rows a shard": "rows per shard",
+    "computed s": "computed, s",
+    "read again s": "read again, s",
+    "public s": "public call, s",
+    "bare loop s": "bare loop, s",
+    "entries": "entries counted",
+    "of several words": "of these, of several words",
+    "wall seconds": "wall-clock s",
+    "processor seconds": "processor s",
+    "numbers a region": "numbers per region",
+    "gb loaded": "GB loaded",
+    "gb at most": "GB at most",
+    "seconds a picture": "s per picture",
+    "processor seconds a picture": "processor s per picture",
+    "targets a side": "targets per side",
+}
+"""Columns of the tables in words."""
+
+
+def head(column: str) -> str:
+    """Return the name of a column, or of what was timed, in words.
+
+    Examples
+    --------
+    >>> head("audit_seconds"), head("kills")
+    ('whole pass, s', 'kills')
+    """
+    told = column.replace("_", " ")
+    return HEADS.get(told, told)

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import shown
+from benchmarks import head, shown
 
 FOLDER = Path(__file__).parent
 NAMES = (
@@ -52,7 +52,7 @@ def write(name: str, rows: list[dict]) -> None:
         path = FOLDER / "results" / f"{name}_{measure}.csv"
         with path.open("w", encoding="utf-8", newline="") as stream:
             table = csv.writer(stream)
-            table.writerow([column.replace("_", " ") for column in columns])
+            table.writerow([head(column) for column in columns])
             table.writerows([[shown(row.get(column, "")) for column in columns] for row in chosen])
 
 

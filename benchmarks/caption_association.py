@@ -20,6 +20,7 @@ import tracemalloc
 
 import numpy as np
 
+from benchmarks import head
 from biaslib.metrics import caption_association
 
 WORDS, IMAGES, DIMENSIONS, GROUPS, TOP_K = 408, 97_698, 1_024, 23, 100
@@ -136,7 +137,7 @@ def growth(records: list[dict], name: str) -> dict:
     sizes = np.log([record["n_images"] for record in records])
     times = np.log([record[name] for record in records])
     slope = np.polyfit(sizes, times, 1)[0]
-    return {"measure": "growth", "of": name.replace("_", " "), "exponent": round(float(slope), 2)}
+    return {"measure": "growth", "of": head(name), "exponent": round(float(slope), 2)}
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import time
 import numpy as np
 from scipy import stats
 
+from benchmarks import head
 from biaslib.inference import permutation_test
 
 SIZES = (8, 25, 80, 400)
@@ -92,7 +93,7 @@ def main(sizes=SIZES, n_partitions=N_PARTITIONS):
         print(json.dumps(rows[-1]), flush=True)
     for name in ("biaslib_ms", "scipy_ms", "loop_ms"):
         exponent = round(growth(sizes, [row[name] for row in rows]), 2)
-        print(json.dumps({"measure": "growth", "of": name.replace("_", " "), "exponent": exponent}))
+        print(json.dumps({"measure": "growth", "of": head(name), "exponent": exponent}))
 
 
 if __name__ == "__main__":

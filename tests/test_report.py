@@ -20,17 +20,19 @@ def test_tables_have_headings_captions_and_true_minus_signs():
     frame = pandas.DataFrame({"test": ["a<b"], "d": [-0.5], "n": [12_870], "yes": [True]})
     page = report.table(frame, "Two & two")._repr_html_()
     assert "<caption>Two &amp; two</caption>" in page
-    assert '<tr><th scope="row">a&lt;b</th><td' in page
-    above, number = '<th scope="col">', '<th scope="col" class="number">'
+    left = ' style="text-align:left"'
+    assert f'<tr><th scope="row"{left}>a&lt;b</th><td' in page
+    above, number = f'<th scope="col"{left}>', '<th scope="col" class="number">'
     heads = f"{above}test</th>{number}d</th>{number}n</th>{above}yes</th>"
     assert f"<thead><tr>{heads}</tr></thead>" in page
-    assert '<td class="number">−0.50</td><td class="number">12,870</td><td>yes</td>' in page
+    numbers = '<td class="number">−0.50</td><td class="number">12,870</td>'
+    assert f"{numbers}<td{left}>yes</td>" in page
     assert "a&lt;b" in page
 
 
 def test_a_table_that_begins_with_numbers_has_no_headings_of_rows():
     page = report.table(pandas.DataFrame({"n": [4], "word": ["a"]}), "Numbers")._repr_html_()
-    assert '<tr><td class="number">4</td><td>a</td></tr>' in page
+    assert '<tr><td class="number">4</td><td style="text-align:left">a</td></tr>' in page
 
 
 def test_a_folded_table_is_one_click_away():

@@ -162,7 +162,7 @@ def _range(cards, what: str) -> str:
     """Return the lowest and the highest of some cards, in per cent."""
     shares = [f"{100 * card[what]:.1f}" for card in cards]
     low, high = min(shares, key=float), max(shares, key=float)
-    return f"{low}%" if low == high else f"{low}-{high}%"
+    return f"{low}%" if low == high else f"{low} to {high}%"
 
 
 TABLES = {

@@ -214,7 +214,8 @@ def helps_little(evidence: Evidence) -> Finding:
     means = _means(rows, rows["d2"] - rows["d1"])
     pooled = mean_over(rows["d2"] - rows["d1"], rows["test"])
     held = [pooled.low > -SMALL, all(mean.low > -SMALL for mean in means.values())]
-    return Finding(answer(held), f"Mean change of d {pooled}; {_listed(means)}")
+    told = f"Mean change of d over {len(rows)} cells {pooled}"
+    return Finding(answer(held), f"{told}; {_listed(means)}")
 
 
 def little_impact(evidence: Evidence) -> Finding:
@@ -254,7 +255,8 @@ def ignores(evidence: Evidence) -> Finding:
     change = mean_over(rows["d2"] - rows["d1"], rows["test"])
     every = (rows["d2"] - rows["d1"]).abs().mean()
     turned = int((np.sign(rows["d1"]) * np.sign(rows["d2"]) < 0).sum())
-    told = f"Mean |change of d| {every:.3f}; {turned} of {len(rows)} change sign; mean change "
+    told = f"Mean |change of d| {every:.3f} over {len(rows)} cells (C8 left out: printed alike); "
+    told += f"{turned} change sign; mean change "
     strict = _most(mean.high < NOISE for mean in means.values())
     return Finding(answer([strict, change.low > -SMALL]), f"{told}{change}")
 
@@ -357,15 +359,18 @@ def no_strong_differences(evidence: Evidence) -> Finding:
 
 # Masks
 
+HIDDEN = {"I": "with people hidden", "T": "with words hidden"}
+MORE = "Hiding words moves d more than hiding people does, by"
+
 
 def both_contribute(evidence: Evidence) -> Finding:
     """With either input hidden, more tests are significant than by chance."""
     found = _counted(evidence, 3).groupby(["level", "model"])[["significant", "total"]].sum()
     parts = [_share_above(int(k), int(n), CHANCE) for k, n in found.to_numpy()]
     totals = found.groupby("level").sum().astype(int)
-    told = ", ".join(f"{level} {k} of {n}" for level, (k, n) in totals.iterrows())
+    told = ", ".join(f"{HIDDEN[level]} {k} of {n}" for level, (k, n) in totals.iterrows())
     low = found["significant"].astype(int).min()
-    return Finding(answer(parts), f"Significant: {told}; the fewest of a model and mask: {low}")
+    return Finding(answer(parts), f"Significant {told}; the fewest of a model: {low}")
 
 
 def _shifts(evidence: Evidence) -> pandas.DataFrame:
@@ -382,7 +387,7 @@ def language_more(evidence: Evidence, some: bool) -> Finding:
     pooled = mean_over(rows["t"] - rows["i"], rows["test"])
     above = [mean.low > 0 for mean in means.values()]
     held = any(above) if some else pooled.low > 0 and _most(above)
-    return Finding(answer([held]), f"|T-S| - |I-S|: {pooled} over all; {_listed(means)}")
+    return Finding(answer([held]), f"{MORE} {pooled} over all; {_listed(means)}")
 
 
 def mixture(evidence: Evidence) -> Finding:
@@ -392,7 +397,8 @@ def mixture(evidence: Evidence) -> Finding:
     for name in "ti":
         means = _means(rows, rows[name], MASKED)
         parts.append(_most(mean.low > NOISE for mean in means.values()))
-    told = f"Mean |T-S| {rows['t'].mean():.3f}, mean |I-S| {rows['i'].mean():.3f} over "
+    told = f"Hiding words moves d by {rows['t'].mean():.3f}, hiding people by "
+    told += f"{rows['i'].mean():.3f} on average over "
     return Finding(answer(parts), f"{told}{rows[['t', 'i']].dropna().shape[0]} cells")
 
 
@@ -400,7 +406,7 @@ def considers_vision(evidence: Evidence) -> Finding:
     """Hiding people moves d of each model at all; and by more than noise."""
     rows = _shifts(evidence)
     means = _means(rows, rows["i"], MASKED)
-    told = f"Mean |I-S| {rows['i'].mean():.3f}; {_listed(means)}"
+    told = f"Hiding people moves d by {rows['i'].mean():.3f} on average; {_listed(means)}"
     parts = [all(mean.low > mark for mean in means.values()) for mark in (0, NOISE)]
     return Finding(answer(parts), told)
 
@@ -409,7 +415,8 @@ def generally_significant(evidence: Evidence) -> Finding:
     """More than half of the tests with a mask are significant."""
     found = _by_model(evidence, 3, "level")
     k, n = found.sum()
-    told = f"{k} of {n}; " + ", ".join(f"{m} {a} of {b}" for m, (a, b) in found.iterrows())
+    each = ", ".join(f"{HIDDEN[mask]} {a} of {b}" for mask, (a, b) in found.iterrows())
+    told = f"{k} of {n} significant; {each}"
     return Finding(answer([_share_above(k, n, 0.5)]), told)
 
 
@@ -427,9 +434,10 @@ def differs_by_model(evidence: Evidence) -> Finding:
     """Each model has significant tests with either mask, and the models differ."""
     rows = _counted(evidence, 3)
     wide = rows.pivot_table(index="model", columns="level", values="significant", aggfunc="sum")
-    pairs = ", ".join(f"T {int(row['T'])} and I {int(row['I'])}" for _, row in wide.iterrows())
+    pairs = ", ".join(f"{int(row['T'])} and {int(row['I'])}" for _, row in wide.iterrows())
     parts = [bool((wide > 0).all(axis=None)), (wide["T"] - wide["I"]).nunique() > 1]
-    return Finding(answer(parts), f"{pairs} of {TESTS}")
+    told = f"Significant of {TESTS} with words hidden and with people hidden, by model"
+    return Finding(answer(parts), f"{told}: {pairs}")
 
 
 def _orders(rows: pandas.DataFrame) -> list[str]:
@@ -445,7 +453,7 @@ def vl_bert(evidence: Evidence) -> Finding:
         parts.append(bool(of_model["T"] < of_model["I"]))
     mean = _means(shifts, shifts["t"] - shifts["i"], ["VL-BERT"])["VL-BERT"]
     fits = f"fewer significant with words hidden in {sum(parts)} of {len(parts)} orders of columns"
-    return Finding(answer([mean.low > 0, *parts]), f"|T-S| - |I-S| {mean}; {fits}")
+    return Finding(answer([mean.low > 0, *parts]), f"{MORE} {mean}; {fits}")
 
 
 def vilbert(evidence: Evidence) -> Finding:

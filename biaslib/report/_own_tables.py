@@ -1,11 +1,13 @@
 """Tables, sentences and the figure of an audit of a model of one's own."""
 
+import re
 import textwrap
 from typing import Any
 
 import numpy as np
 import pandas
 
+from biaslib import stimuli
 from biaslib.report._style import dots, marked, subplots, words_alone
 from biaslib.report._text import counted, in_code, interval_text, p_text, signed
 from biaslib.studies import own_model as study
@@ -16,6 +18,18 @@ STUDIES = {
     "hamidieh2023": "Study 3",
     "zhou2022": "Study 4",
 }
+
+FAMILIES = {
+    "albef": "ALBEF",
+    "clip": "CLIP",
+    "flava": "FLAVA",
+    "lxmert": "LXMERT",
+    "vilbert": "ViLBERT",
+    "vilt": "ViLT",
+    "visualbert": "VisualBERT",
+    "vl_bert": "VL-BERT",
+}
+"""Families of models by the names of their checkpoints."""
 
 SHOWN = {
     "ross2021": ("effect size", "effect size d (−2 to 2), sentences, Experiment 1"),
@@ -30,6 +44,10 @@ SOURCES = {
     "paper": "the data sets in your folder",
     "own": "portraits of your own folder, and sentences without pictures",
 }
+
+
+FOREST_HEADS = {"row": "question", "null_low": "low if nothing", "null_high": "high if nothing"}
+"""Columns of :func:`forest_table` that a page names in words."""
 
 
 def grounding_table(looking: dict[str, study.Looking]) -> pandas.DataFrame:
@@ -55,13 +73,13 @@ def one_page(found: study.Audit) -> pandas.DataFrame:
         {
             "study": rows["study"].map(STUDIES),
             "part": rows["part"],
-            "measured": rows["measured"],
+            "measured": rows["measured"].map(_signs),
             "value": [_number(row.value, row.low) for row in rows.itertuples()],
             "95% interval": [
                 "none: a count" if pandas.isna(row.low) else interval_text(row.low, row.high)
                 for row in rows.itertuples()
             ],
-            "if there were nothing": rows["null"],
+            "if there were nothing": rows["null"].map(_signs),
             "n": [counted(row.n, row.of) for row in rows.itertuples()],
         }
     )
@@ -72,6 +90,15 @@ def _number(value: float, low: float) -> str:
     if pandas.isna(value):
         return "not defined"
     return f"{value:,.0f}" if pandas.isna(low) else signed(value)
+
+
+def _signs(text: str) -> str:
+    """Return text of a study with true signs of minus, and of facets that are crossed.
+
+    >>> _signs("gender x tone: -0.91 to 0.90 (near-antonyms)")
+    'gender × tone: −0.91 to 0.90 (near-antonyms)'
+    """
+    return re.sub(r"(?<!\w)-(?=\d)", "−", text).replace(" x ", " × ")
 
 
 def claim_table(found: study.Audit) -> pandas.DataFrame:
@@ -152,16 +179,18 @@ def claim_sentence(row: dict[str, Any]) -> str:
     """
     more = row["value"] > 0
     if row["study"] == "ross2021":
-        near = "nearer to A than" if more else "nearer to B than"
+        sets = stimuli.association_test(row["test"]).labels
         experiment = f", Experiment {row['experiment']:.0f}" if "images" in row["part"] else ""
-        return f"{row['test']}, {row['level']} level{experiment}: X lies {near} Y does"
+        lie = f"{sets['X']} lie nearer to {sets['A' if more else 'B']} than {sets['Y']} do"
+        return f"{row['test']}, {row['level']} level{experiment}: {lie}"
     if row["study"] == "srinivasan2021":
         than = "higher" if more else "lower"
         return f"{row['level']}: B is {than} for entities expected of women than of men"
     if row["study"] == "hamidieh2023":
         first, _, second = row["test"].partition(" against ")
         first, second = (first, second) if more else (second, first)
-        return f"{row['level']}, {row['group']}: portraits lie nearer to {first} than to {second}"
+        facet = _signs(row["level"])
+        return f"{facet}, {row['group']}: portraits lie nearer to {first} than to {second}"
     which = "stereotypical" if more else "anti-stereotypical"
     return f"{row['test']}: the {which} caption scores higher, whatever the picture shows"
 
@@ -171,7 +200,7 @@ def comparison_table(compared: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(
         {
             "study": compared["study"].map(STUDIES),
-            "measured": compared["measured"],
+            "measured": compared["measured"].map(_signs),
             "first": [signed(each) for each in compared["first"]],
             "second": [signed(each) for each in compared["second"]],
             "first less second": [signed(each) for each in compared["value"]],
@@ -213,12 +242,12 @@ def wording_table() -> pandas.DataFrame:
     rows = [
         (
             "With these 16 words the effect size was 0.9 (0.3 to 1.4); random attribute words give "
-            "-0.8 to 0.8.",
+            "−0.8 to 0.8.",
             "The model is sexist.",
             "A score is of words and pictures, not of a character.",
         ),
         (
-            "No question was rejected; intervals reach from -0.3 to 0.5.",
+            "No question was rejected; intervals reach from −0.3 to 0.5.",
             "The model is unbiased, fair, free of bias.",
             "A test that is too small rejects nothing either.",
         ),
@@ -228,7 +257,7 @@ def wording_table() -> pandas.DataFrame:
             "Portraits with a label that somebody gave were measured.",
         ),
         (
-            "The difference of the two models was -6 points (-15 to 3) on the same pictures.",
+            "The difference of the two models was −6 points (−15 to 3) on the same pictures.",
             "Bias was reduced by a tenth.",
             "The interval of the difference decides, not two values.",
         ),

@@ -14,6 +14,10 @@ MAY_BE_TINY = re.compile(r"\bp\b|probabilit", re.IGNORECASE)
 """Names of columns of p-values and probabilities: products, which can truly be that small."""
 
 
+LEFT = ' style="text-align:left"'
+"""Of cells of text: notebook programs set cells to the right unless the cell itself says so."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of a page: shown whole, or folded behind its caption where a figure shows it."""
@@ -43,9 +47,10 @@ class Table:
 
     def _heading(self, name, values) -> str:
         """Set a heading above numbers where they are: to the right."""
-        among = any(map(_is_number, values)) and all(_is_number(v) or v is None for v in values)
-        number = ' class="number"' if among else ""
-        return f'<th scope="col"{number}>{one_line(name)}</th>'
+        numbers = [_is_number(each) for each in values if not _is_missing(each)]
+        among = any(numbers) and all(numbers)
+        kind = ' class="number"' if among else LEFT
+        return f'<th scope="col"{kind}>{one_line(name)}</th>'
 
     def _row(self, row) -> str:
         """Set a row; where it begins with words, these are its heading."""
@@ -53,16 +58,16 @@ class Table:
         cells = [self._cell(value) for value in rest]
         head = self._cell(first)
         if isinstance(first, str):
-            head = f'<th scope="row">{one_line(first)}</th>'
+            head = f'<th scope="row"{LEFT}>{one_line(first)}</th>'
         return f"<tr>{head}{''.join(cells)}</tr>"
 
     def _cell(self, value) -> str:
         if pandas.api.types.is_bool(value):
-            return f"<td>{'yes' if value else 'no'}</td>"
-        if _is_number(value):
+            return f"<td{LEFT}>{'yes' if value else 'no'}</td>"
+        if _is_number(value) or value is pandas.NA:
             text = "–" if pandas.isna(value) else self._number(value)
             return f'<td class="number">{text}</td>'
-        return f"<td>{'–' if value is None else one_line(value)}</td>"
+        return f"<td{LEFT}>{'–' if value is None else one_line(value)}</td>"
 
     def _number(self, value) -> str:
         if pandas.api.types.is_integer(value):
@@ -94,6 +99,10 @@ def _without_noise(column, value):
     """
     noise = _is_number(value) and abs(value) < NOISE and not MAY_BE_TINY.search(str(column))
     return type(value)(0) if noise else value
+
+
+def _is_missing(value) -> bool:
+    return value is None or value is pandas.NA
 
 
 def _is_number(value) -> bool:

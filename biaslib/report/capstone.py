@@ -13,9 +13,9 @@ import pandas
 
 from biaslib.report._check import Check
 from biaslib.report._style import marked, subplots
-from biaslib.report._text import counted
+from biaslib.report._text import counted, p_cell
 
-__all__ = ["SECTIONS", "Section", "against_null", "check_flaws", "complete"]
+__all__ = ["SECTIONS", "Section", "against_null", "check_flaws", "complete", "to_read"]
 
 OPEN = re.compile(r"\[[^\]\n]*…\]|\[\.\.\.\]")
 """A place that is still to be filled in: square brackets that end in an ellipsis."""
@@ -163,6 +163,17 @@ def against_null(results: pandas.DataFrame, null: np.ndarray):
     axes.set_yticks(rows, results["word"])
     axes.set_xlabel("C-ASC, women against men")
     return marked(figure)
+
+
+def to_read(results: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the table of scores with p-values as text.
+
+    Examples
+    --------
+    >>> to_read(pandas.DataFrame({"word": ["chef"], "p, Holm": [3.9e-3]})).values.tolist()
+    [['chef', '.004']]
+    """
+    return results.assign(**{"p, Holm": [p_cell(each) for each in results["p, Holm"]]})
 
 
 FLAWED = frozenset({1, 3, 4, 6, 7, 9})

@@ -1,6 +1,7 @@
 """What holds up: tables, a figure and sentences about the contracts of the four papers."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -103,8 +104,13 @@ def scoreboard(table: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def scoreboard_figure(table: pandas.DataFrame):
-    """Draw, by paper, which share of its claims follows from its own tables, and what runs say."""
-    figure, panels = subplots(1, 2, height=3.2, sharey=True)
+    """Draw, by paper, which share of its claims follows from its own tables.
+
+    Where runs are recorded, a second panel has what they say of all contracts.
+    """
+    ran = bool(table["verdict"].isin(ledger.VERDICTS[:3]).any())
+    figure, panels = subplots(1, 1 + ran, height=3.2, sharey=True, squeeze=False)
+    panels = panels[0]
     papers = list(NAMES)[::-1]
     answers = {paper: told_answers(table[table["paper"] == paper]) for paper in papers}
     runs = {
@@ -112,7 +118,8 @@ def scoreboard_figure(table: pandas.DataFrame):
         for paper in papers
     }
     _bars(panels[0], answers, COLOURS, "Claims, by the paper's own tables")
-    _bars(panels[1], runs, VERDICT_COLOURS, "All contracts, by a recorded run")
+    if ran:
+        _bars(panels[1], runs, VERDICT_COLOURS, "All contracts, by a recorded run")
     panels[0].set_yticks(range(len(papers)), [NAMES[paper] for paper in papers])
     return figure
 
@@ -155,11 +162,20 @@ def claim_table(table: pandas.DataFrame, answer: str | None = None, headline: bo
             "claim": rows["claim"],
             "where": rows["paper"].map(NAMES) + ", " + rows["place"],
             "by its tables": rows["answer"].replace("", "cannot be told"),
-            "because": rows["from_printed"],
+            "because": rows["from_printed"].map(_signs),
             "random weights": rows["id"].map(_random_verdicts()).fillna("–"),
             "thresholds": rows["thresholds"],
         }
     )
+
+
+def _signs(text: str) -> str:
+    """Return text with true minus signs.
+
+    >>> _signs("0.084 [-0.066, 0.215], VL-BERT")
+    '0.084 [−0.066, 0.215], VL-BERT'
+    """
+    return re.sub(r"(?<!\w)-(?=[\d.])", "−", text)
 
 
 def _random_verdicts() -> dict[str, str]:
@@ -438,6 +454,23 @@ def ten_contracts() -> pandas.DataFrame:
             for name, value, low, high in rows
         ]
     )
+
+
+def whole_counts(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return contracts with counts as whole numbers, to read.
+
+    Examples
+    --------
+    >>> whole_counts(ten_contracts())["printed"].tolist()[-3:]
+    [0.99, 780, 486]
+    """
+    columns = ["printed", "margin", "run", "low", "high"]
+    counts = table["margin"] == 0
+    shown = {
+        name: table[name].astype(object).mask(counts, table[name].fillna(0).round().astype(int))
+        for name in columns
+    }
+    return table.assign(**shown)
 
 
 def check_verdicts(answer) -> Check:

@@ -9,6 +9,8 @@ from biaslib.report._check import Check, judge
 from biaslib.report._own_report import Downloads, blocks, downloads, html_report, report_figure
 from biaslib.report._own_report import write_up as write_up
 from biaslib.report._own_tables import (
+    FAMILIES,
+    FOREST_HEADS,
     STUDIES,
     claim_counts,
     claim_table,
@@ -23,6 +25,8 @@ from biaslib.report._own_tables import (
 )
 
 __all__ = [
+    "FAMILIES",
+    "FOREST_HEADS",
     "STUDIES",
     "Downloads",
     "blocks",

@@ -119,12 +119,12 @@ def effect_size_map(number: int) -> Figure:
     wide = effect_sizes(number)
     models = list(wide.columns[2:])
     values = wide[models].to_numpy(dtype=float)
-    printed = effect_sizes(number, "printed")[models].map(lambda text: text.replace("-", "−"))
+    texts = [[signed(each) for each in row] for row in values]
     figure, axes = subplots(height=1.3 + 0.255 * len(wide))
-    image = _heat_map(axes, values, printed.to_numpy(), 2, "–")
+    image = _heat_map(axes, values, texts, 2, "–")
     _name_cells(axes, models, wide["level"])
     _name_tests(axes, wide)
-    _colour_bar(figure, image, axes, "effect size d as printed; hatched: printed as a dash")
+    _colour_bar(figure, image, axes, "effect size d; hatched: printed as a dash")
     return figure
 
 
@@ -233,11 +233,7 @@ def conflicts_by_order() -> Figure:
     rows = ross2021.column_orders().iloc[::-1].reset_index(drop=True)
     counted = len(ross2021.column_order_conflicts(ross2021.table4_order()))
     figure, axes = subplots(height=6.6)
-    kinds = {
-        "above_positive": "more significant than positive",
-        "below_large": "fewer than the large ones",
-        "needs_negligible": "a negligible one needed",
-    }
+    kinds = {name: WORDS[name] for name in ("above_positive", "below_large", "needs_negligible")}
     left = np.zeros(len(rows))
     for (name, label), hatch in zip(kinds.items(), ("", "///", "..."), strict=True):
         axes.barh(rows["order"], rows[name], left=left, label=label, hatch=hatch, edgecolor="white")
@@ -405,7 +401,57 @@ def errata_table(paper: str) -> pandas.DataFrame:
 
 
 def _pairs(numbers: dict) -> str:
-    return "; ".join(f"{name}: {value}" for name, value in numbers.items()) or "–"
+    return "; ".join(f"{name}: {_number(value)}" for name, value in numbers.items()) or "–"
+
+
+def _number(value) -> str:
+    """Return a number of an entry, thousands apart.
+
+    >>> _number(10228), _number(0.044), _number([0.7, 0.17])
+    ('10,228', '0.044', '0.7 and 0.17')
+    """
+    if isinstance(value, list):
+        return " and ".join(map(_number, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+WORDS = {
+    "above_positive": "more significant than positive",
+    "below_large": "fewer than the large ones",
+    "needs_negligible": "a negligible one needed",
+    "fit_without_religion": "fit, religion left out",
+    "bias_type": "type",
+    "casc": "C-ASC",
+    "table_small": "smaller table",
+    "casc_small": "C-ASC there",
+    "table_full": "fuller table",
+    "casc_full": "C-ASC in the fuller one",
+    "table_first": "first table",
+    "casc_first": "C-ASC in the first",
+    "table_second": "second table",
+    "casc_second": "C-ASC in the second",
+    "p_value": "p",
+    "p_low": "smallest p",
+    "p_high": "largest p",
+    "difference": "difference in points",
+}
+"""Columns of the re-examination in words."""
+
+
+def in_words(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """Return a table whose columns are named in words, with bounds of p-values as text.
+
+    Examples
+    --------
+    >>> in_words(pandas.DataFrame({"p_low": [1e-6], "p_high": [0.1027]})).to_dict("records")
+    [{'smallest p': '< .0001', 'largest p': '.1027'}]
+    """
+    bounds = {name: frame[name].map(_p_bound) for name in ("p_low", "p_high") if name in frame}
+    return frame.assign(**bounds).rename(columns=WORDS)
+
+
+def _p_bound(p: float) -> str:
+    return "< .0001" if p < 0.0001 else f"{p:.4f}".removeprefix("0")
 
 
 def check_sizes(answer) -> Check:

@@ -1,13 +1,15 @@
 """Sphinx extension: tables of a run have the number of their chapter, and an address of their own.
 
 Figures and listed tables get these from Sphinx; what a cell puts out is HTML by then. A table that
-is folded is numbered where it is opened, in the same sequence.
+is folded is numbered where it is opened, in the same sequence, which goes on from the page's last
+table of Sphinx.
 """
 
 import itertools
 import re
 
 CHAPTER = re.compile(r'<span class="section-number">(\d+)\. ?</span>')
+LISTED = '<span class="caption-number">Table '
 TABLE = re.compile(
     r'(?:(?P<folded><details class="table-behind"><summary>)(?P<words>[^<>]*</summary>))?'
     r'(?P<frame><div class="table-scroll[^"]*")(?P<rest>[^>]*>\s*<table class="bias-table">)'
@@ -35,9 +37,12 @@ def numbered(body: str) -> str:
     >>> found = numbered(body)
     >>> 'id="table-1"' in found, found.partition("<caption>")[2][:60]
     (True, '<span class="caption-number">Table 4.1 </span>Words<a class=')
+    >>> listed = '<caption><span class="caption-number">Table 4.1 </span>Listed</caption>'
+    >>> "Table 4.2 </span>Words" in numbered(listed + body)
+    True
     """
     chapter = CHAPTER.search(body)
-    counted = itertools.count(1)
+    counted = itertools.count(1 + body.count(LISTED))
     return TABLE.sub(lambda found: _named(found, next(counted), chapter), body)
 
 

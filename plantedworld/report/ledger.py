@@ -34,6 +34,12 @@ NAMES = {
 RULE = "A target is reached only if the whole 95% interval lies within its bounds."
 """When the sealed trial says that a target is reached."""
 
+TITLES = {
+    "planted_world": "A world with a known answer",
+    "planted_study1_grounded": "Study 1 in the planted world",
+}
+"""Headings of the pages that show the verdicts."""
+
 QUESTIONS = {
     "signs": "sign",
     "rank within signs": "order within words of one sign",
@@ -60,7 +66,8 @@ def measures() -> pandas.DataFrame:
     >>> {"d, Experiment 1", "S_PT", "C-ASC", "vlbs"} <= set(measures()["measure"])
     True
     """
-    return verdicts().drop(columns="words of the page")
+    table = verdicts().drop(columns="words of the page")
+    return table.assign(page=table["page"].map(TITLES))
 
 
 def verdicts() -> pandas.DataFrame:
@@ -90,6 +97,8 @@ def questions() -> pandas.DataFrame:
     judged, keys = found["verdicts"], ["measure", "model", "dose", "statistic"]
     wrong = found["stand_ins"].sort_values("mean").drop_duplicates(keys, keep="last")
     table = judged.merge(wrong, on=keys, how="left", suffixes=("", " of wrong"))
+    shares = table["statistic"] == "signs"  # an interval of Student can reach beyond 1
+    table["high"] = table["high"].mask(shares, table["high"].clip(upper=1))
     return pandas.DataFrame(
         {
             "measure": table["measure"],
@@ -107,6 +116,18 @@ def questions() -> pandas.DataFrame:
     )
 
 
+def signs_sentence() -> str:
+    """Return which targets a score that knows signs alone reaches as well as the measure does."""
+    found = trial.judged()
+    keys = ["measure", "model", "dose", "statistic"]
+    alone = found["stand_ins"].query("scores == 'signs alone'")
+    both = found["verdicts"].merge(alone[[*keys, "mean"]], on=keys, suffixes=("", " of signs"))
+    both = both[both["reached"] & both["mean of signs"].between(both["least"], both["most"])]
+    rows = both[["measure", "statistic"]].drop_duplicates().itertuples()
+    targets = "; ".join(f"{row.measure}, {QUESTIONS[row.statistic]}" for row in rows)
+    return f"A score that knows signs alone also reaches these targets: {targets}."
+
+
 def sealed_sentences(study: str) -> str:
     """Return what the sealed trial found of the measures of one study, a line a measure.
 
@@ -119,7 +140,7 @@ def sealed_sentences(study: str) -> str:
     >>> sealed_sentences("4").endswith(RULE)
     False
     """
-    found = measures()
+    found = verdicts()
     rows = found[(found["study"] == study) & (found["page"] == "planted_world")]
     lines = [f"- {NAMES.get(row[0], row[0])}: {row[2]}." for row in rows.itertuples(index=False)]
     told = "\n".join(lines)

@@ -339,7 +339,7 @@ def _of_tests(scores: pandas.DataFrame) -> list[dict[str, Any]]:
     if len(beside):
         what = "outside of 95% of random attribute words"
         null = f"{0.05 * len(beside):.1f} expected"
-        rows.append(_count(what, _outside(beside), "tests and levels of Experiment 1", null))
+        rows.append(_count(what, _outside(beside), "tests, levels and experiments", null))
     return rows
 
 
