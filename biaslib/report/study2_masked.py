@@ -197,15 +197,6 @@ def run_sentence(inputs: study.Inputs, results: study.Results) -> str:
     )
 
 
-def mark(profile: str) -> str:
-    """Return what a caption ends with if its numbers are of the planted world.
-
-    >>> mark("planted"), mark("paper")
-    (' Planted world.', '')
-    """
-    return " Planted world." if profile == "planted" else ""
-
-
 def shown_model(name: str, profile: str) -> str:
     """Return what a model is called where its numbers stand: a planted one is tiny.
 
