@@ -20,7 +20,12 @@ from biaslib.studies.own_model._audit import (
 from biaslib.studies.own_model._compare import compare
 from biaslib.studies.own_model._folder import OwnFolder, read_folder
 from biaslib.studies.own_model._grounding import Looking, caption_check, describe, looking
-from biaslib.studies.own_model._nulls import balanced_preference, contrast, random_attributes
+from biaslib.studies.own_model._nulls import (
+    balanced_preference,
+    contrast,
+    portrait_contrast,
+    random_attributes,
+)
 from biaslib.studies.own_model._parts import LISTS, PARTS, QUOTED, Part, Setting
 from biaslib.studies.own_model._plan import DoesNotFitError, Plan, plan
 
@@ -48,6 +53,7 @@ __all__ = [
     "example",
     "looking",
     "plan",
+    "portrait_contrast",
     "random_attributes",
     "read_folder",
     "summary",
