@@ -43,7 +43,7 @@ PRINTED = [
     (8, FOLLOWS, ["0.815", "0.278", "0.033"]),
     (9, PARTLY, ["0.450", "0.072", "38 cells"]),
     (11, FOLLOWS, ["48 of 54", "1.023", "0.916"]),
-    (12, PARTLY, ["0.443", "34 of 144"]),
+    (12, PARTLY, ["0.443", "144 cells", "34 change sign"]),
     (13, PARTLY, ["0.751", "0.665"]),
     (14, PARTLY, ["0.634", "0.780"]),
     (16, FOLLOWS, ["coco 2 of 13", "conceptual_captions 2 of 13"]),

@@ -668,8 +668,9 @@ def test_figure_tables_and_sentence_say_the_verdicts():
     n = posing.loc["no bias", "models"]
     assert f"called without bias in {n} of {n} cases" in told
     assert told.endswith(
-        "could have been called without bias. Once it was (by the scores of the kind *another "
-        "world*). The protocol allows none, so that *shown to be without bias* is not fully "
+        "could have been called without bias. Once it was (with the scores of *another "
+        "world* in the place of the model's own). The protocol allows no such case, so that "
+        "*shown to be without bias* is not fully "
         "reliable here."
     )
     single = plots.single_targets_sentence(judged, beside)

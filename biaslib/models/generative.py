@@ -43,7 +43,7 @@ __all__ = [
 
 SCORES = {
     "total": "log-likelihood of the caption",
-    "mean": "log-likelihood of the caption by token",
+    "mean": "log-likelihood of the caption per token",
     "gain": "log-likelihood of the caption less that without the picture",
     "choice": "log-probability of choosing the caption, over all orders",
     "yes": "log odds of yes, the caption fits",

@@ -196,9 +196,9 @@ def random_sentence(table: pandas.DataFrame) -> str:
             parts.append(f"{name} {int((rows == 'met').sum())} of {len(rows)}")
     headline = int(((found == "met") & claims["headline"]).sum())
     return (
-        f"Models with random weights meet these claims as well: {'; '.join(parts)}, "
-        f"{headline} of them headline claims. A run that meets such a claim has not shown it to be "
-        "about what the model has learned."
+        f"Of the claims in words, models with random weights meet {'; '.join(parts)}. Of all "
+        f"that they meet, {headline} are headline claims. A run that meets such a claim "
+        "has not shown it to be about what the model has learned."
     )
 
 
@@ -270,7 +270,7 @@ def exchange_sentence() -> str:
             share = 100 * found["still"].sum() / found["followed"].sum()
             parts.append(f"{name} {share:.0f}% ({len(found)} exchanges)")
     return (
-        "Of the claims that follow, these shares still do when two columns of a table are "
+        "Of the claims that followed, these shares still follow if two columns of a table are "
         f"exchanged: {'; '.join(parts)}. A claim about all models at once cannot notice that."
     )
 

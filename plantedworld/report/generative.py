@@ -188,7 +188,7 @@ def answered_sentence(cards: pandas.DataFrame) -> str:
 
 
 def _percents(shares: pandas.Series) -> str:
-    return " and ".join(f"{100 * each:.1f}%" for each in shares)
+    return " and ".join(f"{100 * each:.0f}%" for each in shares)
 
 
 def found_by(found: pandas.DataFrame) -> str:
@@ -231,11 +231,12 @@ def selection_sentence(found: pandas.DataFrame, recorded: pandas.DataFrame) -> s
     errors = "fall" if fallen < 0 else "rise"
     return (
         "These scores have a rise, less that of errors, whose interval lies above 0: "
-        f"{'; '.join(finders) or 'none'}. These have none: {others}. By the log-likelihood, vlbs "
-        f"itself is {means['vlbs', 0]:.0f}% at dose 0 and {means['vlbs', 3]:.0f}% at dose 3, a "
-        f"rise of {risen:.0f} points; errors on stereotypical pictures {errors} from "
-        f"{means['errors', 0]:.0f}% to {means['errors', 3]:.0f}%, which makes "
-        f"{risen - fallen:.0f}. vlrs is {means['vlrs', 0]:.0f}% and {means['vlrs', 3]:.0f}%."
+        f"{'; '.join(finders) or 'none'}. The intervals of these reach below 0: {others}. By the "
+        f"log-likelihood, vlbs "
+        f"itself is {means['vlbs', 0]:.1f}% at dose 0 and {means['vlbs', 3]:.1f}% at dose 3, a "
+        f"rise of {risen:.1f} points; errors on stereotypical pictures {errors} from "
+        f"{means['errors', 0]:.1f}% to {means['errors', 3]:.1f}%, which makes "
+        f"{risen - fallen:.1f}. vlrs is {means['vlrs', 0]:.0f}% and {means['vlrs', 3]:.0f}%."
     )
 
 

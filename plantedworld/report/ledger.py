@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pandas
 
 from biaslib.report import interval_text, interval_texts, signed
@@ -91,11 +92,16 @@ def questions() -> pandas.DataFrame:
     pandas.DataFrame
         *measure*, *model*, *dose*; *question*, of ``QUESTIONS``; *verdict*, yes or no; *mean* over
         *worlds* with its *95% interval*; what was *asked*; *best wrong score*, the kind of stand-in
-        that comes highest, and *its mean*.
+        that comes highest, or nearest to the middle of two bounds, and *its mean*.
     """
     found = trial.judged()
     judged, keys = found["verdicts"], ["measure", "model", "dose", "statistic"]
-    wrong = found["stand_ins"].sort_values("mean").drop_duplicates(keys, keep="last")
+    wrong = found["stand_ins"].merge(judged[[*keys, "least", "most"]], on=keys)
+    middle = (wrong["least"] + wrong["most"]) / 2
+    away = -wrong["mean"].where(np.isinf(middle), -(wrong["mean"] - middle).abs())
+    wrong = (
+        wrong.assign(away=away).sort_values("away").drop_duplicates(keys)[[*keys, "scores", "mean"]]
+    )
     table = judged.merge(wrong, on=keys, how="left", suffixes=("", " of wrong"))
     shares = table["statistic"] == "signs"  # an interval of Student can reach beyond 1
     table["high"] = table["high"].mask(shares, table["high"].clip(upper=1))
@@ -124,8 +130,11 @@ def signs_sentence() -> str:
     both = found["verdicts"].merge(alone[[*keys, "mean"]], on=keys, suffixes=("", " of signs"))
     both = both[both["reached"] & both["mean of signs"].between(both["least"], both["most"])]
     rows = both[["measure", "statistic"]].drop_duplicates().itertuples()
-    targets = "; ".join(f"{row.measure}, {QUESTIONS[row.statistic]}" for row in rows)
-    return f"A score that knows signs alone also reaches these targets: {targets}."
+    targets = "; ".join(f"{row.measure}, {_question(row)}" for row in rows)
+    return (
+        "Of the targets that are reached, a score that knows signs alone would reach these as "
+        f"well: {targets}."
+    )
 
 
 def sealed_sentences(study: str) -> str:

@@ -344,9 +344,9 @@ def worlds_summary(verdict: pandas.DataFrame) -> str:
     lead = "No number" if (shares < 0.5).all() else "Not every number"
     return (
         "Whether there is a bias at all, the effect size of Experiment 1 tells for "
-        f"{told['1: d']} models, and the difference of means for {told['1: numerator']}. {lead} of "
+        f"{told['1: d']}, and the difference of means for {told['1: numerator']}. {lead} of "
         "the paper answers the second and third question in these worlds: Experiment 1 less "
-        f"Experiment 2 separates the worlds for {told['2: d']} models, the exchange of pictures "
+        f"Experiment 2 separates the worlds for {told['2: d']}, the exchange of pictures "
         f"for {told['3: pictures']}{turned}, hiding people or words for {told['3: masks']} (the "
         "oracle is not asked). The same text with and without its picture separates them for "
         f"{told['2: picture, d']} by d and {told['2: picture, numerator']} by the difference of "

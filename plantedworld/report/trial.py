@@ -243,8 +243,9 @@ def attack_sentence(found: pandas.DataFrame) -> str:
     verdict = "It never was."
     if n:
         verdict = (
-            f"{_times(n)} it was (by the scores of the kind *{kinds}*). The protocol allows none, "
-            "so that *shown to be without bias* is not fully reliable here."
+            f"{_times(n)} it was (with the scores of *{kinds}* in the place of the model's own). "
+            "The protocol allows no such case, so that *shown to be without bias* is not fully "
+            "reliable here."
         )
     return (
         f"Of {int(wrong['claims'].sum())} claims that wrong scores make, "

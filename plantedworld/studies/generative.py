@@ -46,7 +46,7 @@ __all__ = [
 
 SCORES = {
     "total": "log-likelihood",
-    "mean": "by token",
+    "mean": "per token",
     "gain": "less no picture",
     "over grey": "less grey picture",
     "over white": "less white picture",

@@ -328,7 +328,7 @@ def _count(measured: str, hits: Any, of: str, null: str) -> dict[str, Any]:
 def _claimed(scores: pandas.DataFrame, of: str) -> dict[str, Any]:
     """Return how many questions of a part are claimed."""
     asked = scores[scores["p_value"].notna()]
-    null = f"0 expected; any at all in {LEVEL:.0%} of reports"
+    null = f"0 expected; any at all in the whole report in at most {LEVEL:.0%} of reports"
     return _count("claimed after correction", asked["p_holm"] < LEVEL, of, null)
 
 
