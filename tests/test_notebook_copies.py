@@ -325,7 +325,7 @@ def number(book, label):
         (":::{admonition} Content note\n:class: dropdown warning\nWords.\n:::",
          "> **⚠️ Content note**\n>\n> Words."),
         (":::{admonition} More *here*\n:class: dropdown\nWords.\n:::",
-         "<details>\n<summary>More here</summary>\n\nWords.\n\n</details>"),
+         "<details>\n<summary>More here</summary>\n\nWords.\n\n</details>\n<br>"),
         ("::::{grid} 2\n:gutter: 3\n\n:::{grid-item-card} One\nText.\n:::\n::::",
          "**2**\n\n**One**\n\nText."),
         ("```{code-block} python\nx = {1}\n```", "```python\nx = {1}\n```"),

@@ -296,8 +296,8 @@ def _quoted(title: str, body: str) -> str:
 
 
 def folded(summary: str, body: str) -> str:
-    """Return Markdown that a reader has to open."""
-    return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
+    """Return Markdown that a reader has to open, and room below it."""
+    return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>\n<br>"
 
 
 def _heading_text(text: str) -> str:
