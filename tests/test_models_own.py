@@ -110,3 +110,8 @@ def test_what_is_no_model_is_refused(tmp_path):
         own.identify(tmp_path / "0.txt")
     with pytest.raises(ValueError, match=r"nobody/x is no registered name .*'planted' never"):
         own.identify("nobody/x", profile="planted")
+
+
+def test_a_misspelt_registered_name_is_told_the_near_one():
+    with pytest.raises(ValueError, match=r"smolvm is no registered name .* Did you mean smolvlm"):
+        own.identify("smolvm", "planted")

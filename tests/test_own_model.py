@@ -723,6 +723,28 @@ def test_the_command_writes_a_report(capsys, tmp_path, monkeypatch):
     assert "questions were asked" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("model", "data", "profile"),
+    [
+        ("clip", "planted", "planted"),
+        ("clip", "my-pictures", "paper"),  # the toy of that name knows no word of such captions
+        ("owner/name", "planted", "paper"),
+        (str(Path(__file__).parent), "my-pictures", "planted"),
+    ],
+)
+def test_the_command_takes_a_model_from_where_it_is_meant(model, data, profile):
+    assert command_line.profile_of(model, data) == profile
+
+
+def test_an_interrupted_command_says_that_it_can_go_on(capsys, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(study, "plan", interrupted)
+    assert command_line.main(["audit", "clip", "--out", str(tmp_path)]) == 130
+    assert "run the same command to go on" in capsys.readouterr().out
+
+
 def test_the_command_says_in_a_line_what_is_wrong(capsys, tmp_path):
     assert command_line.main(["audit", "clip", "--data", str(tmp_path)]) == 1
     error = capsys.readouterr().err

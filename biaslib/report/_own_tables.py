@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -103,37 +104,29 @@ def _signs(text: str) -> str:
 
 def claim_table(found: study.Audit) -> pandas.DataFrame:
     """Return every claim with its numbers, in the order of the questions."""
-    rows = [
-        {
-            "study": STUDIES[row["study"]],
-            "claim": claim_sentence(row),
-            "value": signed(row["value"]),
-            "95% interval": interval_text(row["low"], row["high"]),
-            "if there were nothing": interval_text(row["null_low"], row["null_high"]),
-            "p, corrected": _p(row["p_holm"]),
-            "n": _n(row),
-        }
-        for row in found.claims.to_dict("records")
-    ]
-    columns = ["study", "claim", "value", "95% interval", "if there were nothing"]
-    return pandas.DataFrame(rows, columns=[*columns, "p, corrected", "n"])
+    return _with_numbers(found.claims, "claim", claim_sentence)
 
 
 def question_table(found: study.Audit) -> pandas.DataFrame:
     """Return every question with its numbers, whatever it gave."""
+    return _with_numbers(found.asked, "question", _question)
+
+
+def _with_numbers(scores: pandas.DataFrame, what: str, told: Callable) -> pandas.DataFrame:
+    """Return scores to read, each with what ``told`` says of it in the column ``what``."""
     rows = [
         {
             "study": STUDIES[row["study"]],
-            "question": _question(row),
+            what: told(row),
             "value": signed(row["value"]),
             "95% interval": interval_text(row["low"], row["high"]),
             "if there were nothing": interval_text(row["null_low"], row["null_high"]),
             "p, corrected": _p(row["p_holm"]),
             "n": _n(row),
         }
-        for row in found.asked.to_dict("records")
+        for row in scores.to_dict("records")
     ]
-    columns = ["study", "question", "value", "95% interval", "if there were nothing"]
+    columns = ["study", what, "value", "95% interval", "if there were nothing"]
     return pandas.DataFrame(rows, columns=[*columns, "p, corrected", "n"])
 
 
