@@ -183,7 +183,8 @@ def claim_sentence(row: dict[str, Any]) -> str:
         first, _, second = row["test"].partition(" against ")
         first, second = (first, second) if more else (second, first)
         facet = _signs(row["level"])
-        return f"{facet}, {row['group']}: portraits lie nearer to {first} than to {second}"
+        these = f"{facet}, {row['group']}: compared with the others, these portraits score"
+        return f"{these} higher with {first} than with {second}"
     which = "stereotypical" if more else "anti-stereotypical"
     return f"{row['test']}: the {which} caption scores higher, whatever the picture shows"
 
