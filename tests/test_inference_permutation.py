@@ -17,7 +17,7 @@ from scipy import special, stats
 
 from biaslib import inference
 from biaslib.inference import _enumeration, _lattice, _permutation, _saddlepoint, _tail
-from biaslib.inference._clumps import clumps_tail
+from biaslib.inference._clumps import clumps_tail, shares_of_sums
 
 ACCURACY = 0.01
 
@@ -725,7 +725,7 @@ def test_bounds_of_clumps_of_any_sizes_and_widths_enclose_the_share(seed):
     assert high >= (sums >= threshold + 1e-11).mean() * (1 - 1e-8)
 
 
-@pytest.mark.parametrize(("n", "n_clumps"), [(80, 2), (25, 3)])
+@pytest.mark.parametrize(("n", "n_clumps"), [(80, 2), (300, 2), (25, 3)])
 def test_clumps_of_many_targets_are_decided_within_the_tie(n, n_clumps):
     """Within the way of choosing that was observed the jitter decides: beside the sampled p."""
     rng = np.random.default_rng(n)
@@ -752,6 +752,14 @@ def test_near_binary_scores_of_unequal_sets_are_decided_at_the_usual_levels(seed
     hits = round(sampled.p_value * 20_000) - 1
     interval = stats.binomtest(hits, 19_999).proportion_ci(0.9999, method="exact")
     assert interval.low <= found.p_value <= interval.high
+
+
+@pytest.mark.parametrize(("n", "size"), [(30, 11), (1_500, 700)])
+def test_sums_of_zeros_and_ones_are_hypergeometric_however_many(n, size):
+    places = np.arange(n) % 3 // 2
+    shares = shares_of_sums(places, size)
+    expected = stats.hypergeom(n, places.sum(), size).pmf(np.arange(len(shares)))
+    assert shares == pytest.approx(expected, rel=1e-9, abs=1e-300)
 
 
 # The studentised test

@@ -24,8 +24,11 @@ first."""
 MOST_LEFT = 0.002
 """Share of the upper bound at most that the others of them may have."""
 
-MOST_WORK = 4e8
-"""Additions at most for the sums within clumps."""
+MOST_WORK = 8e9
+"""Additions at most for the sums within clumps, if every place had every sum: a tenth are made."""
+
+MOST_COUNTED = 1_000
+"""Places up to which all choices are counted as they are: beyond, they are scaled on the way."""
 
 POINTS = 2**13, 2**7
 """Steps in a clump: as many as that, and fewer as the work asks for, but not below the second."""
@@ -93,7 +96,8 @@ def _ways(sizes: list[int], size: int) -> tuple[np.ndarray, np.ndarray] | None:
     numbers = np.stack([each.ravel() for each in grids], axis=1)
     numbers = np.column_stack([numbers, size - numbers.sum(axis=1)])
     numbers = numbers[(numbers[:, -1] >= 0) & (numbers[:, -1] <= last)]
-    shares = np.exp(log_choices(np.array(sizes), numbers).sum(axis=1))
+    logs = log_choices(np.array(sizes), numbers).sum(axis=1)
+    shares = np.exp(logs - logs.max())
     return numbers, shares / shares.sum()
 
 
@@ -139,15 +143,24 @@ def _within(clumps, numbers, certain: float, reach: float) -> tuple[float, float
 def shares_of_sums(places: np.ndarray, size: int, start: np.ndarray | None = None) -> np.ndarray:
     """Return the distribution of the sum of ``size`` of the places, whole numbers from 0.
 
-    ``start`` is that of a sum which it is added to.
+    ``start`` is that of a sum which it is added to. Ways are counted by how many places are taken
+    and by their sum, where both can still come about: additions of positive numbers.
+
+    Examples
+    --------
+    >>> shares_of_sums(np.array([0, 1, 1]), 2)  # 1 two times of three, 2 once
+    array([0.        , 0.66666667, 0.33333333])
     """
-    start, drawn = np.ones(1) if start is None else start, size / len(places)
-    if size == 0:
-        return start
-    shares = np.zeros((size + 1, len(start) + size * places.max()))
-    shares[0, : len(start)] = start
-    for place in places:
-        taken = drawn * shares[:-1, : shares.shape[1] - place]
-        shares *= 1.0 - drawn
-        shares[1:, place:] += taken
-    return shares[size] / shares[size].sum()
+    start, places, n = np.ones(1) if start is None else start, np.sort(places), len(places)
+    ends = np.append(0, np.cumsum(places))
+    ways = np.zeros((size + 1, len(start) + ends[n] - ends[n - size]))
+    ways[0, : len(start)] = start
+    # There are more of them than a float counts.
+    scale = np.exp(-log_choices(n, np.array(size)) / n) if n > MOST_COUNTED else 1.0
+    for i, place in enumerate(places):
+        for taken in range(min(i + 1, size), max(size - n + i, 0), -1):
+            low, high = ends[taken - 1], len(start) + ends[i] - ends[i - taken + 1]
+            ways[taken, low + place : high + place] += ways[taken - 1, low:high]
+        if scale != 1.0:
+            ways *= scale
+    return ways[size] / ways[size].sum()
