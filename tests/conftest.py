@@ -10,6 +10,7 @@ SECONDS_FOR_OUTPUT = 60
 
 def pytest_addoption(parser):
     parser.addoption("--order-seed", type=int, help="run files, and the tests of each, shuffled")
+    parser.addoption("--weekly", action="store_true", help="train a checkpoint from nothing, too")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -22,9 +23,12 @@ def pytest_collection_modifyitems(config, items):
         longest_first(items)
     else:
         shuffle(items, random.Random(seed))
+    weekly = pytest.mark.skip(reason="two minutes of training: pytest --weekly, once a week in CI")
     for item in items:
         if isinstance(item, IPyNbCell):
             item.output_timeout = SECONDS_FOR_OUTPUT
+        if item.get_closest_marker("weekly") and not config.getoption("--weekly"):
+            item.add_marker(weekly)
 
 
 def longest_first(items: list) -> None:

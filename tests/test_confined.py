@@ -30,7 +30,8 @@ print(len(loaded), len(own_model.audit(load_own("clip", "planted", "cpu"), "plan
 """
 
 HUB = """
-import huggingface_hub, os
+import huggingface_hub, time
+time.sleep = lambda seconds: None  # it asks again and again, waiting longer each time
 try:
     huggingface_hub.{call}
 except Exception:

@@ -219,7 +219,7 @@ def test_the_contrastive_loss_is_that_of_a_loop():
     assert float(clip_recipe.contrastive_loss(logits)) == pytest.approx(np.mean(by_hand) / 2)
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_the_smallest_checkpoint_can_be_made_again_from_nothing(tmp_path):
     """Trained anew, its log-odds of the 46 entities are within 0.15 (root mean square)."""
     training.make_checkpoint("bert", 3, 0, folder=tmp_path)

@@ -20,6 +20,9 @@ MOST_WORK = 2e8
 FINE = 2**18
 """Steps at least of a lattice for values that lie on none."""
 
+HALVED_AT_ONCE = 512
+"""Coins after which counts of patterns become shares, long before a float is too small for them."""
+
 
 @dataclass(frozen=True)
 class ExchangeResult:
@@ -141,10 +144,11 @@ def rounding(total: float) -> float:
 
 def shares_of_heads(places: np.ndarray) -> np.ndarray:
     """Return the distribution of the sum of those whole numbers whose coin falls on heads."""
-    shares = np.ones(1)
-    for place in np.sort(places):
-        longer = np.zeros(len(shares) + place)
-        longer[: len(shares)] = 0.5 * shares
-        longer[place:] += 0.5 * shares
-        shares = longer
-    return shares
+    shares, length = np.zeros(1 + places.sum()), 1
+    shares[0] = 1.0
+    for tossed, place in enumerate(np.sort(places), 1):
+        shares[place : place + length] += shares[:length]
+        length += place
+        if tossed % HALVED_AT_ONCE == 0:
+            shares *= 0.5**HALVED_AT_ONCE
+    return shares * 0.5 ** (len(places) % HALVED_AT_ONCE)

@@ -1,5 +1,6 @@
 """Tokens of a text, with the places of its words, and the hiding of words before a model reads."""
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -50,16 +51,20 @@ class Tokens:
         """Return the characters of each whole-word occurrence, the longest word first."""
         if not words:
             return []
-        longest_first = sorted(words, key=len, reverse=True)
-        pattern = "|".join(re.escape(word) for word in longest_first)
-        found = re.finditer(rf"(?<!\w)(?:{pattern})(?!\w)", self.text, re.IGNORECASE)
-        return [each.span() for each in found]
+        return [each.span() for each in _whole_words(tuple(words)).finditer(self.text)]
 
     def _pieces(self, span: tuple[int, int]) -> Iterator[int]:
         start, end = span
         for place, (low, high) in enumerate(self.offsets):
             if low < end and start < high:
                 yield place
+
+
+@functools.lru_cache(maxsize=256)
+def _whole_words(words: tuple[str, ...]) -> re.Pattern:
+    longest_first = sorted(words, key=len, reverse=True)
+    pattern = "|".join(re.escape(word) for word in longest_first)
+    return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
 
 
 def tokenized(tokenizer, texts: Sequence[str]) -> list[Tokens]:

@@ -28,7 +28,7 @@ from biaslib.models._revisions import revision_of
 from biaslib.models._words import require_fitting, require_known_words, token_limit
 from biaslib.models.capabilities import FILL, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
 from biaslib.models.errors import CheckpointError
-from biaslib.models.images import pictures
+from biaslib.models.images import loaded, pictures
 from biaslib.runtime import progress, unknown_name
 
 __all__ = [
@@ -374,8 +374,8 @@ class Generative:
         for text in texts:
             if text.count(MASK) != 1:
                 raise ValueError(f"{text!r} has {text.count(MASK)} times {MASK}, not once")
-        seen = [None] * len(texts) if images is None else pictures(images)
-        if len(seen) != len(texts):
+        seen = None if images is None else pictures(images)
+        if seen is not None and len(seen) != len(texts):
             raise ValueError(f"{len(texts)} texts need as many images, and here are {len(seen)}")
 
         def ask(picture: np.ndarray | None, text: str) -> np.ndarray:
@@ -394,9 +394,12 @@ class Generative:
     def _each(self, seen: Any, texts: Sequence, ask: Callable) -> list:
         """Ask for every picture with its texts, one after the other."""
         label = f"{self.name}: {len(texts):,} images"
-        several = len(texts) > 1
-        shown = progress(range(len(texts)), label) if several else range(len(texts))
-        return [ask(None if seen[at] is None else np.asarray(seen[at]), texts[at]) for at in shown]
+        rows = range(len(texts))
+        # A few at a time, in this process: photographs are large.
+        opened = [None] * len(rows) if seen is None else loaded(seen, np.asarray, rows, 0, chunk=8)
+        asked = zip(opened, texts, strict=True)
+        shown = progress(asked, label, len(rows)) if len(rows) > 1 else asked
+        return [ask(picture, text) for picture, text in shown]
 
     def _log_probs(self, rows: list[Row]) -> list[np.ndarray]:
         counts = np.array([len(row.prompt) + len(row.answer) for row in rows])
