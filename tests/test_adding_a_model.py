@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
     """A tiny BLIP as transformers saves it."""
     vision = SIZES | {"image_size": small_models.SIDE, "patch_size": small_models.PATCH}
     config = transformers.BlipConfig(text_config=TEXT, vision_config=vision)
-    network = small_models.random_parameters(transformers.BlipForImageTextRetrieval(config))
+    network = small_models.random_network(lambda: transformers.BlipForImageTextRetrieval(config))
     size = {"height": small_models.SIDE, "width": small_models.SIDE}
     processor = transformers.BlipImageProcessor(size=size)
     return small_models.save(tmp_path_factory.mktemp("blip"), network, processor)

@@ -44,7 +44,7 @@ def entry(name):
 
 @pytest.fixture(scope="module")
 def vilt_folder(tmp_path_factory):
-    network = small_models.random_parameters(vilt.ViltNetwork(transformers.ViltConfig(**VILT)))
+    network = small_models.random_network(lambda: vilt.ViltNetwork(transformers.ViltConfig(**VILT)))
     processor = transformers.ViltImageProcessor(
         size={"shortest_edge": SIDE}, size_divisor=PATCH, **HALF
     )
@@ -63,7 +63,7 @@ def flava_folder(tmp_path_factory):
         hidden_size=BLOCKS["hidden_size"],
         projection_dim=24,
     )
-    network = small_models.random_parameters(transformers.FlavaForPreTraining(config))
+    network = small_models.random_network(lambda: transformers.FlavaForPreTraining(config))
     size = {"height": SIDE, "width": SIDE}
     processor = transformers.FlavaImageProcessor(size=size, crop_size=size, **HALF)
     return small_models.save(tmp_path_factory.mktemp("flava"), network, processor)
@@ -297,8 +297,10 @@ def test_the_bias_of_the_words_may_lie_where_older_files_have_it(our_vilt, vilt_
 @torch.inference_mode()
 def test_vilt_for_retrieval_is_scored_by_its_one_logit(our_vilt, vilt_folder, tmp_path):
     copied(vilt_folder, tmp_path)
-    network = transformers.ViltForImageAndTextRetrieval(transformers.ViltConfig(**VILT))
-    vilt.set_epsilons(small_models.random_parameters(network).vilt)
+    network = small_models.random_network(
+        lambda: transformers.ViltForImageAndTextRetrieval(transformers.ViltConfig(**VILT))
+    )
+    vilt.set_epsilons(network.vilt)
     network.save_pretrained(tmp_path)
     loaded = vilt.load(entry("vilt"), tmp_path, "cpu")
     found = loaded.match(PICTURES, CAPTIONS)

@@ -412,7 +412,7 @@ def from_pixels(tmp_path_factory):
     """An end-to-end VL-BERT with a narrow ResNet, loaded from a folder."""
     folder = tmp_path_factory.mktemp("end-to-end")
     config = VlBertConfig(**BERT, end_to_end=True, resnet_width=2, resnet_blocks=(1, 1, 1))
-    save_converted(small_models.random_parameters(VlBertNetwork(config)), folder)
+    save_converted(small_models.random_network(lambda: VlBertNetwork(config)), folder)
     small_models.tokenizer().save_pretrained(folder)
     with pytest.raises(
         CheckpointError, match="and 'vl-bert' is 'base-prec'; load it as 'vl-bert-e2e"
@@ -496,7 +496,7 @@ WIDE_AS_PLANTED = {
 )
 def test_planted_scenes(name, adapter):
     """A frame of scenes becomes regions of 67 numbers."""
-    network = small_models.random_parameters(WIDE_AS_PLANTED[name]())
+    network = small_models.random_network(WIDE_AS_PLANTED[name])
     model = adapter(network, small_models.tokenizer(), name, "random", "cpu")
     scenes = plantedworld.world(3, 0).scenes(2, np.random.default_rng(0))
     found = model.embed(["the woman", "the woman"], scenes)

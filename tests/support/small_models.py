@@ -1,5 +1,6 @@
 """Models of two layers with random weights, saved as the hub's repositories are."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,13 @@ def random_parameters(network: torch.nn.Module, seed: int = 0) -> torch.nn.Modul
             if parameter.dim():
                 parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
     return network.eval()
+
+
+def random_network(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
+    """Return a network with random parameters, the same ones whatever ran before."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return random_parameters(build())
 
 
 def save(folder: Path, network, image_processor, text_tokenizer=None) -> Path:
