@@ -529,6 +529,7 @@ def test_a_page_runs_scripts_of_its_site_only(name, site):
     inline = [tag for tag in page.find_all("script", src=False) if not tag.get("type")]
     assert inline == []
     assert page.find_all(attrs={"onclick": True}) == []
+    assert page.find("link", rel="next") is None, "Firefox loads it ahead, against the policy"
 
 
 def test_a_script_that_a_label_brought_along_does_not_run(browser, tmp_path):

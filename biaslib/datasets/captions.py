@@ -80,12 +80,16 @@ BATCH = 65_536
 
 DUCKDB = {
     "replace": "regexp_replace(lower({column}), '" + SEPARATORS + "', ' ', 'g')",
-    "words": "unnest(list_distinct(string_split(text, ' ')))",
+    "words": "string_split(text, ' ')",
+    "each": "unnest(words) AS word, generate_subscripts(words, 1) AS place",
+    "first": "list_position(words, word) = place",
     "holds": "regexp_matches(text, '{pattern}')",
 }
 SPARK = {
     "replace": "regexp_replace(lower({column}), r'" + SEPARATORS + "', ' ')",
-    "words": "explode(array_distinct(split(text, ' ')))",
+    "words": "split(text, ' ')",
+    "each": "posexplode(words) AS (place, word)",
+    "first": "array_position(words, word) = place + 1",
     "holds": "text rlike '{pattern}'",
 }
 
@@ -98,17 +102,21 @@ SELECT entry,
 FROM (
   SELECT entry, {holds_a} AS a, {holds_b} AS b
   FROM (
-    SELECT text, {words} AS word
-    FROM (SELECT concat(' ', {replace}, ' ') AS text FROM {source} WHERE {column} IS NOT NULL) c
+    SELECT text, words, {each}
+    FROM (
+      SELECT text, {words} AS words
+      FROM (SELECT concat(' ', {replace}, ' ') AS text FROM {source} WHERE {column} IS NOT NULL) c
+    ) s
   ) w
   JOIN entries ON w.word = entries.first_word
-  WHERE phrase IS NULL OR contains(text, phrase)
+  WHERE (phrase IS NULL OR contains(text, phrase)) AND {first}
 ) f
 GROUP BY entry
 """
-"""Words of every caption, once each, are joined to the entries by their first word; only those that
-match are looked at again, for the rest of an entry and for the words of the two groups. Nothing is
-sorted, and the state is one row an entry: memory does not grow with the corpus."""
+"""Words of every caption are joined to the entries by their first word; only those that match are
+looked at again, for the rest of an entry, for the words of the two groups, and whether the caption
+had the word before. Nothing is sorted, and the state is one row an entry: memory does not grow with
+the corpus."""
 
 
 def normalised(text: str) -> str:
@@ -188,7 +196,7 @@ def caption_problems(corpus: str | Path, column: str | None = None) -> pandas.Da
     -------
     pandas.DataFrame
         *severity* (nulls are a ``note``, they hold no word; wrong encoding an ``error``), *kind*,
-        *where* (the file) and *what* (how many, and the first rows).
+        *where* (the file) and *what* (how many, and the first rows). ``attrs`` has all *nulls*.
     """
     files = caption_files(corpus)
     column = caption_column(files, column)
@@ -202,7 +210,9 @@ def caption_problems(corpus: str | Path, column: str | None = None) -> pandas.Da
             first = ", ".join(str(row) for row in invalid[:3])
             what = f"{len(invalid):,} rows, the first: {first}"
             rows.append(("error", "caption is not valid UTF-8", str(path), what))
-    return problems(rows)
+    found = problems(rows)
+    found.attrs["nulls"] = sum(nulls for nulls, _ in counted)
+    return found
 
 
 def group_counts(
@@ -266,12 +276,11 @@ def group_counts(
         files = [_without_invalid(path, column, found, Path(folder)) for path in files]
         source = _source(files)
         query = _query(DUCKDB, source, column, groups[a], groups[b])
-        totals = f"SELECT count(*), count({_quoted(column)}) FROM {source}"
         with _duckdb(corpus, threads, memory, folder) as connection:
             connection.register("entries", entries)
             counted = connection.execute(query).df()
-            n_rows, n_texts = connection.execute(totals).fetchone()
-    return _finished(counted, entries, a, b, n_rows, n_rows - n_texts, found)
+            (n_rows,) = connection.execute(f"SELECT count(*) FROM {source}").fetchone()
+    return _finished(counted, entries, a, b, n_rows, found.attrs["nulls"], found)
 
 
 def group_counts_on_spark(
@@ -461,7 +470,7 @@ def _query(dialect: dict, source: str, column: str, a, b, quote: str = '"') -> s
     return QUERY.format(
         source=source,
         column=column,
-        words=dialect["words"],
+        **{part: dialect[part] for part in ("words", "each", "first")},
         replace=dialect["replace"].replace("{column}", column),
         holds_a=dialect["holds"].format(pattern=_pattern(a)),
         holds_b=dialect["holds"].format(pattern=_pattern(b)),

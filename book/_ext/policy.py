@@ -22,6 +22,8 @@ WIDGET = "application/vnd.jupyter.widget-view"
 CHARSET = re.compile(r"<meta charset=[^>]*>")
 SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*\btype=)([^>]*)>(.*?)</script>", re.S)
 CLICK = re.compile(r'\bonclick="([^"]*)"')
+NEXT = re.compile(r'<link rel="next"[^>]*>\s*')
+"""Where the next page is: Firefox would load it ahead, which the policy forbids, and say so."""
 ARTICLE = re.compile(r"<article\b.*</article>", re.S)
 
 
@@ -66,6 +68,7 @@ def kept(page: str, static: Path, up: str = "") -> str:
     def moved(part: str) -> str:
         return SCRIPT.sub(in_file, CLICK.sub(r'data-click="\1"', part))
 
+    page = NEXT.sub("", page, count=1)
     article = ARTICLE.search(page)
     start, end = article.span() if article else (len(page), len(page))
     page = moved(page[:start]) + page[start:end] + moved(page[end:])
