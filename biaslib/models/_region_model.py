@@ -96,10 +96,8 @@ class RegionModel(FusionModel):
         """
         if images is None:
             return None
-        found = images
-        if not isinstance(images, RegionFeatures | SharedRegions):
-            shown = pictures(images)
-            found = shown.regions() if shown.has_regions else self.regions_of(shown)
+        known = isinstance(images, RegionFeatures | SharedRegions)
+        found = images if known else self.regions_of(images)
         self._require_width(found.width, "these features have")
         return found
 
