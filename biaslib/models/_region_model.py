@@ -96,8 +96,10 @@ class RegionModel(FusionModel):
         """
         if images is None:
             return None
-        known = isinstance(images, RegionFeatures | SharedRegions)
-        found = images if known else self.regions_of(images)
+        found = images
+        if not isinstance(images, RegionFeatures | SharedRegions):
+            shown = pictures(images)
+            found = shown.regions() if shown.has_regions else self.regions_of(shown)
         self._require_width(found.width, "these features have")
         return found
 
