@@ -279,11 +279,6 @@ def test_a_word_that_is_not_in_its_sentence(encoder):
         encoder.embed(["The nurses are here."], level="contextual", words=["nurse"])
 
 
-def test_contextual_without_words(encoder):
-    with pytest.raises(ValueError, match="needs the word"):
-        encoder.embed(["The nurse is here."], level="contextual")
-
-
 def test_unknown_names_suggest_the_nearest(encoder):
     with pytest.raises(runtime.UnknownNameError, match="Did you mean 'all-MiniLM-L6-v2'"):
         models.load("all-minilm-l6")

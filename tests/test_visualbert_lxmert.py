@@ -297,13 +297,6 @@ def test_a_checkpoint_of_another_architecture_is_named(networks):
         models.load("visualbert", checkpoint=networks["lxmert"][1], device="cpu")
 
 
-def test_one_file_in_place_of_a_folder_is_refused(networks, tmp_path):
-    path = tmp_path / "weights.th"
-    torch.save(networks["visualbert"][0].state_dict(), path)
-    with pytest.raises(CheckpointError, match=r"weights\.th is one file, and 'visualbert' is load"):
-        models.load("visualbert", checkpoint=path, device="cpu")
-
-
 # Features
 
 

@@ -106,7 +106,7 @@ def read_fairface(
     files = sorted((folder / crop).glob(f"{split}-*.parquet"))
     if files:
         source = folder / crop / f"{split}-*.parquet"
-        table, found = _of_hub(files), []
+        table, found = pandas.concat(map(_of_hub, files), ignore_index=True), []
     else:
         source, images = _authors_places(folder, split, crop)
         table, found = _of_authors(source, images)
@@ -362,11 +362,7 @@ def _of_authors(path: Path, images: Path) -> tuple[pandas.DataFrame, list]:
     return table.reset_index(drop=True), found
 
 
-def _of_hub(files: Sequence[Path]) -> pandas.DataFrame:
-    return pandas.concat(map(_of_hub_file, files), ignore_index=True)
-
-
-def _of_hub_file(path: Path) -> pandas.DataFrame:
+def _of_hub(path: Path) -> pandas.DataFrame:
     with parquet(path) as file:
         _require_columns(path, file.schema_arrow.names, ["image", *LABELS])
         classes = _classes(path, file.schema_arrow.metadata or {})

@@ -141,7 +141,7 @@ def _fetch_all(wanted: list[tuple[str, str]], fetcher: "_Fetcher", n_workers: in
     for file, url in wanted:
         waiting[_host(url)].append((file, url))
     ended: queue.SimpleQueue = queue.SimpleQueue()
-    with concurrent.futures.ThreadPoolExecutor(n_workers) as pool, fetcher:
+    with concurrent.futures.ThreadPoolExecutor(n_workers) as pool, fetcher.ask:
 
         def begin(host: str) -> None:
             running = pool.submit(fetcher, *waiting[host].popleft())
@@ -293,12 +293,6 @@ class _Fetcher:
         self.folder, self.parts, self.record = folder, parts, record
         self.numbers, self.opening = itertools.count(), threading.Lock()
         self.ask = Asker(_require_public, _public_addresses)
-
-    def __enter__(self) -> "_Fetcher":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.ask.__exit__(*error)
 
     def __call__(self, file: str, url: str) -> None:
         part = self.parts / str(next(self.numbers))

@@ -9,7 +9,6 @@ which of the two labels is the stereotype (:data:`STEREOTYPE_LABEL`), the select
 
 import functools
 import hashlib
-import importlib.resources
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -280,11 +279,14 @@ def _raw(path: Path) -> tuple[pandas.DataFrame, dict[int, str]]:
 
 def _errors(table: pandas.DataFrame, name: str) -> list[tuple]:
     empty = table[NEEDED].apply(lambda column: column.str.strip() == "")
+    plain = table[["context", *CAPTIONS]].apply(lambda column: column.map(_plain))
+    equal = plain[CAPTIONS].nunique(axis=1) < len(CAPTIONS)
+    has_blank = [all(_put_in(context, each) for each in row) for context, *row in plain.to_numpy()]
     wrong = [
         ("empty cell", empty.any(axis=1), empty.idxmax(axis=1)),
         ("label is neither 0 nor 1", ~table["label"].isin(["0", "1"]), table["label"]),
-        ("two equal captions", _equal(table), table["stereotype"]),
-        ("no blank in the context", ~_has_blank(table), table["context"]),
+        ("two equal captions", equal, table["stereotype"]),
+        ("no blank in the context", ~np.array(has_blank, dtype=bool), table["context"]),
     ]
     rows, seen = [], set()
     for kind, which, what in wrong:
@@ -295,30 +297,13 @@ def _errors(table: pandas.DataFrame, name: str) -> list[tuple]:
     return rows
 
 
-def _equal(table: pandas.DataFrame) -> pandas.Series:
-    plain = table[CAPTIONS].apply(lambda column: column.map(_plain))
-    return plain.nunique(axis=1) < len(CAPTIONS)
-
-
-def _has_blank(table: pandas.DataFrame) -> pandas.Series:
-    """Tell where every caption is the context with something put in."""
-    return pandas.Series(
-        [
-            all(_put_in(_plain(row.context), _plain(text)) for text in texts)
-            for row, *texts in zip(
-                table.itertuples(), *(table[name] for name in CAPTIONS), strict=True
-            )
-        ],
-        index=table.index,
-    )
-
-
 def _plain(text: str) -> str:
     """Return the letters and digits of a text, small: spaces and marks moved with the blank."""
     return re.sub(r"[^\w]+", "", text).lower()
 
 
 def _put_in(context: str, caption: str) -> bool:
+    """Tell whether a caption is the context with something put in."""
     letters = iter(caption)
     return len(caption) > len(context) and all(each in letters for each in context)
 
@@ -503,15 +488,8 @@ def coverage(
 
 
 @functools.cache
-def _terms() -> pandas.DataFrame:
-    path = importlib.resources.files("biaslib") / "datasets" / "data" / "vlstereoset_terms.csv"
-    with path.open(encoding="utf-8") as stream:
-        return pandas.read_csv(stream)
-
-
-@functools.cache
 def _by_target() -> dict[str, dict]:
-    return _terms().set_index("target").to_dict("index")
+    return neutral_terms().set_index("target").to_dict("index")
 
 
 def neutral_terms() -> pandas.DataFrame:
@@ -529,7 +507,7 @@ def neutral_terms() -> pandas.DataFrame:
     >>> neutral_terms().set_index("target").loc["sister", "neutral"]
     'sibling'
     """
-    return _terms().copy()
+    return pandas.read_csv(Path(__file__).parent / "data" / "vlstereoset_terms.csv")
 
 
 def neutral_caption(caption: str, target: str) -> str | None:

@@ -14,9 +14,10 @@ import torch
 
 from biaslib.models._entries import Entry
 from biaslib.models.errors import CheckpointError
+from biaslib.runtime import first_few
 
 LISTED = 5
-"""Names of weights that an error lists; it counts the others."""
+"""Kinds of models that an error lists."""
 
 OLDEST_SAFE_TORCH = (2, 6)
 """Below it, ``torch.load`` can be made to run code even with ``weights_only`` (CVE-2025-32434)."""
@@ -99,8 +100,7 @@ def read_config(folder: Path, name: str) -> dict:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         names = sorted(each.name for each in folder.glob("*"))
-        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-        there = f"{', '.join(names[:LISTED])}{more}" if names else "nothing"
+        there = first_few(names) or "nothing"
         raise CheckpointError(
             f"{folder} is no checkpoint of {name!r}: it has no config.json. It holds {there}"
         ) from None
@@ -257,19 +257,14 @@ def reading(path: str | Path) -> Iterator[None]:
     try:
         yield
     except pickle.UnpicklingError as error:
+        told = str(error).splitlines()[0]
         if name := _refused(error):
-            raise CheckpointError(
-                f"{path} is damaged, or holds objects and not only weights, which are never run: "
-                f"it names {name}. Pass a file that holds the weights alone"
-            ) from error
+            told = f"it names {name}. Pass a file that holds the weights alone"
         raise CheckpointError(
-            f"{path} is damaged, or holds objects and not only weights, which are never run: "
-            f"{str(error).splitlines()[0]}"
+            f"{path} is damaged, or holds objects and not only weights, which are never run: {told}"
         ) from error
-    except (SafetensorError, EOFError) as error:
-        raise CheckpointError(f"{path} is damaged ({error}); download it again") from error
-    except RuntimeError as error:
-        if "PytorchStreamReader" not in str(error):
+    except (SafetensorError, EOFError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "PytorchStreamReader" not in str(error):
             raise
         raise CheckpointError(f"{path} is damaged ({error}); download it again") from error
 
@@ -356,17 +351,23 @@ def require_complete(
     biaslib.models.errors.CheckpointError: the checkpoint of 'bert' lacks 1 weight that \
 the model needs: bert.pooler.dense.bias. It may be damaged, or of another model; nothing was loaded
     """
-    shapes = [f"{key} {tuple(there)} not {tuple(needed)}" for key, there, needed in _shapes(info)]
-    _refuse(
-        name,
-        missing=_others(info["missing_keys"], allowed_missing),
-        unexpected=_others(info["unexpected_keys"], allowed_unexpected),
-        other_shape=shapes,
-    )
-
-
-def _shapes(info: dict) -> list[tuple]:
-    return sorted(info.get("mismatched_keys") or [])
+    missing = _others(info["missing_keys"], allowed_missing)
+    unexpected = _others(info["unexpected_keys"], allowed_unexpected)
+    other_shape = [
+        f"{key} {tuple(there)} not {tuple(needed)}"
+        for key, there, needed in sorted(info.get("mismatched_keys") or [])
+    ]
+    problems = [
+        (f"lacks {_count(missing)} that the model needs", missing),
+        (f"holds {_count(unexpected)} that the model does not know", unexpected),
+        (f"holds {_count(other_shape)} of another shape", other_shape),
+    ]
+    told = "; it ".join(f"{what}: {first_few(keys)}" for what, keys in problems if keys)
+    if told:
+        raise CheckpointError(
+            f"the checkpoint of {name!r} {told}. It may be damaged, or of another model; nothing "
+            "was loaded"
+        )
 
 
 def require_same(
@@ -409,24 +410,5 @@ def _others(keys: Iterable[str], allowed: Iterable[str]) -> list[str]:
     return sorted(k for k in keys if not any(fnmatch.fnmatchcase(k, each) for each in allowed))
 
 
-def _refuse(name: str, missing: list[str], unexpected: list[str], other_shape: list[str]) -> None:
-    problems = [
-        (f"lacks {_count(missing)} that the model needs", missing),
-        (f"holds {_count(unexpected)} that the model does not know", unexpected),
-        (f"holds {_count(other_shape)} of another shape", other_shape),
-    ]
-    told = "; it ".join(f"{what}: {_listed(keys)}" for what, keys in problems if keys)
-    if told:
-        raise CheckpointError(
-            f"the checkpoint of {name!r} {told}. It may be damaged, or of another model; nothing "
-            "was loaded"
-        )
-
-
 def _count(keys: list[str]) -> str:
     return f"{len(keys)} weight{'' if len(keys) == 1 else 's'}"
-
-
-def _listed(keys: list[str]) -> str:
-    more = f" and {len(keys) - LISTED} more" if len(keys) > LISTED else ""
-    return ", ".join(keys[:LISTED]) + more

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from biaslib.models._batches import autocast, says_no_memory
+from biaslib.models._masks import padded
 from biaslib.models.errors import CheckpointError
 
 CLOSE = 1e-3
@@ -146,7 +147,7 @@ class Continuations:
         Tails that differ in their last token alone, such as answers of one word, are read once.
         """
         read = list(dict.fromkeys(tuple(tail[:-1]) for tail in tails))
-        ids, real = _padded(read)
+        ids, real = (torch.as_tensor(each).long() for each in padded(read, 0))
         n, longest = ids.shape
         cache.batch_repeat_interleave(n)
         told = {"input_ids": ids, **self._positions(n, start, longest)}
@@ -163,7 +164,7 @@ class Continuations:
         n = answer.shape[1]
         told = dict(row.inputs)
         for name, each in row.inputs.items():
-            if _of_tokens(each, row.inputs):
+            if of_tokens(each, row.inputs):
                 last = {"input_ids": answer, "attention_mask": torch.ones_like(answer)}
                 fill = last.get(name, torch.full_like(answer, self.answer_type))
                 told[name] = torch.cat([each, fill.to(each.dtype)], dim=1)
@@ -171,11 +172,8 @@ class Continuations:
         return _picked(logits[0, -n - 1 : -1], row.answer)
 
     def _keep(self, last: int) -> dict[str, int]:
-        return {"logits_to_keep": last} if self._can_keep else {}
-
-    @property
-    def _can_keep(self) -> bool:
-        return "logits_to_keep" in inspect.signature(self.network.forward).parameters
+        known = inspect.signature(self.network.forward).parameters
+        return {"logits_to_keep": last} if "logits_to_keep" in known else {}
 
     def _there(self, inputs: Inputs) -> dict[str, torch.Tensor]:
         """Return inputs on the network's device, pixels in the type of its weights."""
@@ -279,27 +277,14 @@ def _shared(prompts: Sequence[Sequence[int]]) -> int:
     return next((at for at, (a, b) in pairs if a != b), min(map(len, prompts)))
 
 
-def _of_tokens(each: torch.Tensor, inputs: Inputs) -> bool:
+def of_tokens(each: torch.Tensor, inputs: Inputs) -> bool:
     """Tell whether an input has one number a token."""
     return each.shape == inputs["input_ids"].shape and not each.is_floating_point()
 
 
 def _first(inputs: Inputs, n: int) -> dict[str, torch.Tensor]:
     """Return the inputs of the first n tokens, with all of the picture."""
-    return {
-        name: each[:, :n] if _of_tokens(each, inputs) else each for name, each in inputs.items()
-    }
-
-
-def _padded(rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return rows of tokens with zeros behind them, (n, longest), and which are real."""
-    longest = max(map(len, rows))
-    ids = torch.zeros(len(rows), longest, dtype=torch.long)
-    real = torch.zeros_like(ids)
-    for at, row in enumerate(rows):
-        ids[at, : len(row)] = torch.tensor(row)
-        real[at, : len(row)] = 1
-    return ids, real
+    return {name: each[:, :n] if of_tokens(each, inputs) else each for name, each in inputs.items()}
 
 
 def _picked(logits: torch.Tensor, ids: Sequence[int]) -> np.ndarray:

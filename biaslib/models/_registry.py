@@ -219,7 +219,10 @@ def _load(
     _require_right_kind(entry, path)
     entry = _called_by_kind(entry, path) if identified else entry
     family = module_of(entry)
-    _keep_float32()
+    # cuDNN's convolutions calculate with all of float32's digits, and not with TF32's.
+    import torch
+
+    torch.backends.cudnn.allow_tf32 = False
     from biaslib.models._checkpoints import loading, reading, without_hub
 
     chosen = runtime.device(device)
@@ -231,7 +234,7 @@ def _load(
     if hasattr(model, "device"):
         runtime.note_device(model.device)
     if hasattr(model, "find_detector"):
-        model.find_detector = functools.partial(_detector, profile, device)
+        model.find_detector = functools.partial(load, "detector", profile=profile, device=device)
         model.other_detector = entry.other_detector
     return model
 
@@ -315,17 +318,6 @@ def module_of(entry: Entry) -> Any:
             "install it with: pip install pyyaml torchvision (the one that fits your torch)",
             name=error.name,
         ) from error
-
-
-def _detector(profile: str | None, device: str | None) -> Any:
-    return load("detector", profile=profile, device=device)
-
-
-def _keep_float32() -> None:
-    """Have cuDNN's convolutions calculate with all of float32's digits, and not with TF32's."""
-    import torch
-
-    torch.backends.cudnn.allow_tf32 = False
 
 
 def _on_this_disk(entry: Entry, checkpoint: str | Path | None, profile: str | None) -> Path | None:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Tokens:
@@ -58,6 +60,13 @@ class Tokens:
         for place, (low, high) in enumerate(self.offsets):
             if low < end and start < high:
                 yield place
+
+
+def places_of(rows: Sequence[Tokens], words: Sequence[str] | None) -> np.ndarray:
+    """Return the index of the first token of each row's word, (n,)."""
+    if words is None or len(words) != len(rows):
+        raise ValueError("the contextual level needs the word to look at for every text")
+    return np.array([row.place_of(word) for row, word in zip(rows, words, strict=True)])
 
 
 @functools.lru_cache(maxsize=256)

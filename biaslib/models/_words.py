@@ -6,6 +6,13 @@ from collections.abc import Sequence
 import numpy as np
 
 
+def listed(texts: Sequence) -> list:
+    """Return texts as a list; a single string is an error."""
+    if isinstance(texts, str):
+        raise TypeError(f"texts is one string; pass a list of texts: [{texts!r}]")
+    return list(texts)
+
+
 def require_known_words(tokenizer, texts: Sequence[str]) -> None:
     """Raise an error that names the words that a tokenizer reads as unknown.
 

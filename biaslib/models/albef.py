@@ -26,6 +26,7 @@ from biaslib.models._entries import Entry
 from biaslib.models._networks import read_own
 from biaslib.models._pixels import PixelModel
 from biaslib.models._tokens import Tokens
+from biaslib.models._words import listed
 from biaslib.models.capabilities import EMBED_WITH_IMAGES, ENCODE, FILL_WITH_IMAGES, MATCH
 from biaslib.models.fusion import Mask, Output
 from biaslib.models.networks import albef as networks
@@ -167,8 +168,7 @@ class Albef(PixelModel):
 
         The mask token passes: its brackets are no punctuation.
         """
-        one = isinstance(texts, str)  # which the method below refuses
-        rows = super()._tokens(texts if one else [plain_caption(text) for text in texts])
+        rows = super()._tokens([plain_caption(text) for text in listed(texts)])
         return [replace(row, ids=row.ids[:-1], offsets=row.offsets[:-1]) for row in rows]
 
     def _hidden(self, tokens: Tokens, mask: Mask | None) -> Tokens:

@@ -26,7 +26,7 @@ from biaslib.models.capabilities import DETECT
 from biaslib.models.images import Pictures, loaded, pictures
 from biaslib.models.networks.faster_rcnn import Detections, FasterRcnn, FasterRcnnConfig
 from biaslib.models.regions import RegionFeatures
-from biaslib.runtime import progress, unknown_name
+from biaslib.runtime import first_few, progress, unknown_name
 
 __all__ = [
     "PERSON_WORDS",
@@ -50,10 +50,6 @@ ANCHORS = "proposal_generator.anchor_generator.cell_anchors.0"
 
 THINNEST = 16
 """Pixels that a resized picture's shorter side must have, or the network's map has no cell."""
-
-NAMED = 5
-"""Pictures that a warning names."""
-
 
 FEW, CHUNK = 16, 4
 """Pictures up to which no workers start, and those that one is handed at a time (13 MB each)."""
@@ -234,10 +230,9 @@ class Detector:
 
     def _warn_of_empty(self, empty: list[str]) -> None:
         if empty:
-            more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
             warnings.warn(
-                f"{self.name} found nothing in {', '.join(empty[:NAMED])}{more}: no region of "
-                "these rows is real. Leave the images out, or use another picture",
+                f"{self.name} found nothing in {first_few(empty)}: no region of these rows is "
+                "real. Leave the images out, or use another picture",
                 stacklevel=3,
             )
 

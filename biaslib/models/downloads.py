@@ -219,16 +219,13 @@ def _fetch_repository(
                 "that folder away to download the revision"
             )
         repository.require_weights([path.name for path in by_hand.glob("*")])
-        lock.verify(repository.source, "", _paths(by_hand, repository))
+        names = repository.wanted(path.name for path in by_hand.glob("*"))
+        lock.verify(repository.source, "", {name: by_hand / name for name in names})
         return by_hand
     revision = revision or lock.revision(repository.source) or getattr(source, "revision", "")
     folder = _kept(repository, revision, root) or _downloaded(repository, revision, root, lock)
     _check_again(repository, folder, lock)
     return folder
-
-
-def _paths(folder: Path, repository: _Repository) -> dict[str, Path]:
-    return {name: folder / name for name in repository.wanted(p.name for p in folder.glob("*"))}
 
 
 def _kept(repository: _Repository, revision: str, root: Path) -> Path | None:
@@ -475,7 +472,7 @@ def _fetch_files(text: str, source: object, root: Path, lock: Lock) -> Path:
     folder, names = _place_of(addresses[0], root)
     pinned = getattr(source, "sha256", "")
     for name in names:
-        urls = [_with_name(address, name) for address in addresses]
+        urls = [_BRACES.sub(name, address) for address in addresses]
         expected = pinned if name == names[-1] else ""
         steps = _steps(urls[0], name, folder, lock, by_hand(source or text, root))
         _fetch_file(urls, folder / name, expected, lock.sha256(text, name), steps)
@@ -484,11 +481,6 @@ def _fetch_files(text: str, source: object, root: Path, lock: Lock) -> Path:
 
 
 _BRACES = re.compile(r"\{([^{}]+)\}$")
-
-
-def _with_name(address: str, name: str) -> str:
-    """Return the address of one of the files that an address with braces stands for."""
-    return _BRACES.sub(name, address)
 
 
 def _place_of(address: str, root: Path) -> tuple[Path, list[str]]:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from biaslib.models._batches import autocast, run_in_batches
+from biaslib.models._words import listed
 from biaslib.models.capabilities import ENCODE
 from biaslib.models.images import Ahead, pictures
 
@@ -79,9 +80,7 @@ class ContrastiveEncoder:
         TypeError
             If ``texts`` is a single string.
         """
-        if isinstance(texts, str):
-            raise TypeError(f"texts is one string; pass a list of texts: [{texts!r}]")
-        texts = list(texts)
+        texts = listed(texts)
         if not texts:
             raise ValueError("there are no texts to encode: the set is empty")
         lengths = self.token_counts(texts)

@@ -14,8 +14,14 @@ import torch
 
 from biaslib.models._batches import autocast, batch_order, rows_that_fit, run_in_batches
 from biaslib.models._masks import candidate_log_prob, padded, with_mask
-from biaslib.models._tokens import Tokens, tokenized
-from biaslib.models._words import require_fitting, require_known_words, token_limit, word_pieces
+from biaslib.models._tokens import Tokens, places_of, tokenized
+from biaslib.models._words import (
+    listed,
+    require_fitting,
+    require_known_words,
+    token_limit,
+    word_pieces,
+)
 from biaslib.models.capabilities import (
     EMBED,
     EMBED_WITH_IMAGES,
@@ -194,7 +200,7 @@ class FusionModel(ABC):
         require_level(level)
         rows = [self._hidden(tokens, mask) for tokens in self._tokens(texts)]
         contextual = level == "contextual"
-        places = _places(rows, words) if contextual else np.zeros(len(rows), dtype=int)
+        places = places_of(rows, words) if contextual else np.zeros(len(rows), dtype=int)
 
         def read(output: Output, batch: np.ndarray) -> torch.Tensor:
             return at(output.text, places[batch])
@@ -246,7 +252,7 @@ class FusionModel(ABC):
         """
         require(self, FILL if images is None else FILL_WITH_IMAGES)
         words = word_pieces(self.tokenizer, candidates)
-        rows = self._tokens([with_mask(text, self.tokenizer) for text in _listed(texts)])
+        rows = self._tokens([with_mask(text, self.tokenizer) for text in listed(texts)])
         prepared = self._prepared(images, len(rows))
         prepared = self.ahead(prepared, batch_order([len(row.ids) for row in rows]))
         mask = self.tokenizer.mask_token_id
@@ -295,7 +301,7 @@ class FusionModel(ABC):
         require(self, MATCH)
         if images is None:
             raise ValueError("matching needs an image for every row of captions")
-        texts = [_listed(row) for row in _listed(texts)]
+        texts = [listed(row) for row in listed(texts)]
         n_captions = sorted({len(row) for row in texts})
         if len(n_captions) != 1:
             raise ValueError(f"every image needs the same number of captions, not {n_captions}")
@@ -361,7 +367,7 @@ class FusionModel(ABC):
         return {name: each.to(self.device) for name, each in inputs.items()}
 
     def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        texts = _listed(texts)
+        texts = listed(texts)
         rows = tokenized(self.tokenizer, texts)
         if unknown := [row.text for row in rows if self.tokenizer.unk_token_id in row.ids]:
             require_known_words(self.tokenizer, unknown)
@@ -381,19 +387,6 @@ class FusionModel(ABC):
         return prepared
 
 
-def _listed(texts: Sequence) -> list:
-    if isinstance(texts, str):
-        raise TypeError(f"texts is one string; pass a list of texts: [{texts!r}]")
-    return list(texts)
-
-
 def at(states: torch.Tensor, places: np.ndarray) -> torch.Tensor:
     """Return the state at one place of every row: (n, tokens, d) -> (n, d)."""
     return states[torch.arange(len(places)), torch.as_tensor(places)]
-
-
-def _places(rows: list[Tokens], words: Sequence[str] | None) -> np.ndarray:
-    """Return the index of the first token of each row's word."""
-    if words is None or len(words) != len(rows):
-        raise ValueError("the contextual level needs the word to look at for every text")
-    return np.array([row.place_of(word) for row, word in zip(rows, words, strict=True)])

@@ -8,7 +8,7 @@ picture, and of that :class:`Generative` makes five scores (:data:`SCORES`), and
 import copy
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 
 from biaslib.models._batches import precision
 from biaslib.models._checkpoints import read_config
-from biaslib.models._continuations import Continuations, Inputs, Row, settled
+from biaslib.models._continuations import Continuations, Inputs, Row, of_tokens, settled
 from biaslib.models._entries import Entry
 from biaslib.models._masks import AMONG, MASK
 from biaslib.models._networks import LOCAL, quiet, read_network
@@ -238,10 +238,11 @@ class Generative:
             raise unknown_name("baseline", without, ("picture", "content"))
         seen = pictures(images)
         texts = _rows(texts, len(seen))
-        change = {"": _same, "picture": _nothing, "content": _grey}[without]
 
         def ask(picture: np.ndarray, row: Sequence[str]) -> list[np.ndarray]:
-            inputs = self._inputs(change(picture), self.prompts.describe)
+            grey = np.full_like(picture, GREY)
+            shown = {"": picture, "picture": None, "content": grey}[without]
+            inputs = self._inputs(shown, self.prompts.describe)
             return self._log_probs([self._row(inputs, text) for text in row])
 
         found = self._each(seen, texts, ask)
@@ -437,8 +438,7 @@ class Generative:
             found = self.processor(text=[text], images=[picture], **options)
         else:
             found = self._without_picture(text, prompt, options)
-        wanted = {name: each for name, each in found.items() if name not in ("labels",)}
-        return {name: torch.as_tensor(each) for name, each in wanted.items()}
+        return {name: torch.as_tensor(each) for name, each in found.items() if name != "labels"}
 
     def _without_picture(self, text: str, prompt: str, options: dict) -> dict[str, Any]:
         """Return the inputs of a prompt alone.
@@ -452,11 +452,7 @@ class Generative:
         whole = self._inputs(grey, prompt)
         ids = whole["input_ids"][0].tolist()
         kept = [at for at, number in enumerate(ids) if number not in self.image_tokens]
-        return {
-            name: each[:, kept]
-            for name, each in whole.items()
-            if each.shape == whole["input_ids"].shape and not each.is_floating_point()
-        }
+        return {name: each[:, kept] for name, each in whole.items() if of_tokens(each, whole)}
 
     def _begins_itself(self, text: str) -> bool:
         """Tell whether a rendered prompt has the token already that every text begins with."""
@@ -517,18 +513,6 @@ def _plain(tokenizer: Any, n: int) -> int:
     return [each for each in numbers if each not in special][n]
 
 
-def _same(picture: np.ndarray) -> np.ndarray:
-    return picture
-
-
-def _nothing(picture: np.ndarray) -> None:
-    return None
-
-
-def _grey(picture: np.ndarray) -> np.ndarray:
-    return np.full_like(picture, GREY)
-
-
 def _totals(log_probs: list[np.ndarray]) -> np.ndarray:
     return np.array([each.sum() for each in log_probs])
 
@@ -573,13 +557,6 @@ def _image_tokens(network: Any, processor: Any) -> frozenset[int]:
             )
         named.add(ids[0])
     return frozenset(each for each in named if isinstance(each, int))
-
-
-def kinds() -> Iterable[str]:
-    """Return the ``model_type`` of all generative models that transformers knows."""
-    from transformers.models.auto import modeling_auto
-
-    return modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 
 def load(

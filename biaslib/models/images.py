@@ -292,8 +292,9 @@ class _Files(Pictures):
 class _Rows(Pictures):
     """Some rows of other pictures, which go on deciding how they are read."""
 
-    def __init__(self, whole: Pictures, rows: Sequence[int]) -> None:
-        self.whole, self.rows = whole, list(rows)
+    def __init__(self, images: Any, rows: Sequence[int] | None = None) -> None:
+        self.whole = pictures(images)
+        self.rows = list(range(len(self.whole)) if rows is None else rows)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -334,8 +335,7 @@ class WithRegions(_Rows):
         source: str,
         rows: Sequence[int] | None = None,
     ) -> None:
-        shown = pictures(images)
-        super().__init__(shown, range(len(shown)) if rows is None else rows)
+        super().__init__(images, rows)
         self.read, self.source = read, source
 
     def part(self, rows: Sequence[int]) -> "WithRegions":
@@ -395,8 +395,7 @@ class Decoded(_Rows):
     """
 
     def __init__(self, images: Any) -> None:
-        shown = pictures(images)
-        super().__init__(shown, range(len(shown)))
+        super().__init__(images)
         self.kept: dict[int, np.ndarray] = {}
         self.n_bytes = 0
 
@@ -444,8 +443,7 @@ class ReadAhead(_Rows):
     """
 
     def __init__(self, images: Any, order: Sequence[int]) -> None:
-        shown = pictures(images)
-        super().__init__(shown, range(len(shown)))
+        super().__init__(images)
         self.coming, self.begun = list(dict.fromkeys(order)), 0
         self.places = {row: at for at, row in enumerate(self.coming)}
         self.stream: Iterator[Any] | None = None
@@ -459,7 +457,9 @@ class ReadAhead(_Rows):
     def outcomes(self, prepare: Callable, rows: Sequence[int], **how: Any) -> Iterator[Any]:
         """Yield what comes of some rows, as :func:`_outcomes` does; ``how`` of the first call."""
         if self.stream is None:
-            self._start(prepare, **how)
+            self.prepare, keeps = prepare, isinstance(self.whole, Decoded)
+            made = functools.partial(_with_picture, prepare) if keeps else prepare
+            self.stream = _outcomes(self.whole, made, self.coming, **how)
         wanted = set(rows)
         for row in rows:
             ours = prepare == self.prepare
@@ -469,12 +469,6 @@ class ReadAhead(_Rows):
                 yield self.waiting.pop(row)
             else:
                 yield from _outcomes(self.whole, prepare, [row], n_workers=0)
-
-    def _start(self, prepare: Callable, **how: Any) -> None:
-        self.prepare = prepare
-        if isinstance(self.whole, Decoded):
-            prepare = _WithPicture(prepare)
-        self.stream = _outcomes(self.whole, prepare, self.coming, **how)
 
     def _read_up_to(self, row: int, wanted: set[int]) -> None:
         """Read the stream as far as a row, and keep what the same part wants."""
@@ -491,14 +485,9 @@ class ReadAhead(_Rows):
                 self.waiting[number] = outcome
 
 
-class _WithPicture:
-    """A picture -> the picture itself and what another function prepares of it."""
-
-    def __init__(self, prepare: Callable) -> None:
-        self.prepare = prepare
-
-    def __call__(self, picture: np.ndarray) -> tuple[np.ndarray, Any]:
-        return picture, self.prepare(picture)
+def _with_picture(prepare: Callable, picture: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Return a picture itself and what another function prepares of it."""
+    return picture, prepare(picture)
 
 
 def loaded(
@@ -647,12 +636,9 @@ def _outcomes(
     """Yield what comes of each row: the prepared picture, or an ImageError."""
     chunks = _Chunks(pictures, prepare, rows, chunk)
     n_workers = min(_workers(n_workers, len(rows), few), len(chunks))
-    for chunk in _in_processes(chunks, n_workers) if n_workers else _in_turn(chunks):
+    in_turn = (chunks[index] for index in range(len(chunks)))
+    for chunk in _in_processes(chunks, n_workers) if n_workers else in_turn:
         yield from chunk
-
-
-def _in_turn(chunks: _Chunks) -> Iterator[list]:
-    return (chunks[index] for index in range(len(chunks)))
 
 
 def _in_processes(chunks: _Chunks, n_workers: int) -> Iterator[list]:

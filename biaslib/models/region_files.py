@@ -17,7 +17,7 @@ import numpy as np
 
 from biaslib.models._region_rows import RegionRow, stacked
 from biaslib.models.regions import FeatureFileError, RegionFeatures
-from biaslib.runtime import naming
+from biaslib.runtime import first_few, naming
 
 __all__ = ["FeatureFileError", "damaged", "missing", "read", "write"]
 
@@ -43,9 +43,6 @@ KINDS = {
 
 NAMES = "class_names"
 """Under which a ``.safetensors`` holds the names of its classes."""
-
-NAMED = 5
-"""Pictures that an error names."""
 
 LMDB = (
     "its rows are pickled, and unpickling runs whatever their writer put there, so it is not read. "
@@ -197,7 +194,8 @@ def _read_ours(path: Path, ids: list[str], width: int) -> RegionFeatures:
         raise FeatureFileError(f"{path} has {len(known)} ids for {len(regions)} pictures")
     if regions.width != width:
         raise _wrong_width(path, "each picture", regions.width, width)
-    rows = _chosen({each: row for row, each in enumerate(known)}, ids)
+    names = {each: _id_in(known, each) for each in ids}
+    rows = {each: known.index(name) for each, name in names.items() if name is not None}
     _require_all(path, ids, rows)
     return regions[[rows[each] for each in ids]]
 
@@ -219,13 +217,11 @@ def _said(path: Path, what: str) -> list[str] | None:
     with naming(path, FeatureFileError):
         with safe_open(path, "numpy") as file:
             said = json.loads((file.metadata() or {}).get(what, "null"))
-        if said is not None and not (isinstance(said, list) and all(map(_is_text, said))):
+        if said is not None and not (
+            isinstance(said, list) and all(isinstance(each, str) for each in said)
+        ):
             raise ValueError(f"its {what} are no list of texts")
     return said
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _reader(path: Path) -> Callable[[str], RegionRow | None]:
@@ -238,12 +234,6 @@ def _reader(path: Path) -> Callable[[str], RegionRow | None]:
         return lambda name: None if (file := _npz(path, name)) is None else _of_npz(file)
     places = _places(path)
     return lambda name: None if (at := _id_in(places, name)) is None else _of_line(*places[at])
-
-
-def _chosen(known: Mapping, ids: list[str]) -> dict:
-    """Return what is known of some pictures, by the ids asked for."""
-    found = {each: _id_in(known, each) for each in ids}
-    return {each: known[name] for each, name in found.items() if name is not None}
 
 
 def _refuse_lmdb(folder: Path) -> None:
@@ -320,11 +310,6 @@ def _tables(folder: Path) -> list[Path]:
     return [] if any(folder.rglob("*.npz")) else sorted(folder.glob("*.tsv"))
 
 
-def _file_of(path: Path, name: str) -> Path:
-    """Return what an error about a picture calls its file."""
-    return (_npz(path, name) or path) if path.is_dir() else path
-
-
 def _places(path: Path) -> dict[str, tuple[Path, int]]:
     """Return in which table each picture is, and at which byte its row begins."""
     places: dict[str, tuple[Path, int]] = {}
@@ -380,15 +365,13 @@ def _decoded(cell: str, kind: type) -> np.ndarray:
 def _require_all(path: Path, ids: list[str], found: Mapping) -> None:
     missing = [each for each in ids if each not in found]
     if missing:
-        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
         raise FeatureFileError(
-            f"{path} has no regions of {len(missing)} of {len(ids)} pictures: "
-            f"{', '.join(missing[:NAMED])}{more}"
+            f"{path} has no regions of {len(missing)} of {len(ids)} pictures: {first_few(missing)}"
         )
 
 
 def _check(path: Path, name: str, picture: RegionRow, width: int) -> None:
-    path = _file_of(path, name)
+    path = (_npz(path, name) or path) if path.is_dir() else path
     if min(picture.size) < 1 or not len(picture.boxes):
         width, height = picture.size
         raise FeatureFileError(

@@ -127,13 +127,12 @@ class RegionFeatures:
             raise ValueError(f"features have the shape {self.features.shape}, not (n, k, d)")
         n, k, _ = self.features.shape
         others = {"features": self.features.shape, "boxes": (n, k, 4), "sizes": (n, 2)}
-        for name in self.arrays():
-            self._require(name, others.get(name, (n, k)))
-
-    def _require(self, name: str, shape: tuple[int, ...]) -> None:
-        found = getattr(self, name).shape
-        if found != shape:
-            raise ValueError(f"{name} have the shape {found}; the features call for {shape}")
+        for name, array in self.arrays().items():
+            shape = others.get(name, (n, k))
+            if array.shape != shape:
+                raise ValueError(
+                    f"{name} have the shape {array.shape}; the features call for {shape}"
+                )
 
     def _refuse(self, wrong: np.ndarray, what: str) -> None:
         rows, regions = np.nonzero(wrong & self.real)

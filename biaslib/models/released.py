@@ -29,7 +29,7 @@ from biaslib.models.regions import RegionFeatures, SharedRegions
 from biaslib.models.text import require_level
 from biaslib.models.vilbert import Vilbert
 from biaslib.models.visualbert import VisualBert
-from biaslib.models.vl_bert import VlBert
+from biaslib.models.vl_bert import VlBert, pixel_boxes
 from biaslib.runtime import unknown_name
 
 __all__ = ["RELEASED", "Reading", "masked", "reader"]
@@ -287,8 +287,7 @@ class _ReleasedVlBert(_Released, VlBert):
             found = {name: each[at, order] for name, each in found.items()}
         hidden = self._hiding(found, prepared, rows, mask)
         sizes = torch.as_tensor(prepared.sizes[rows]).float()
-        corners = torch.cat([sizes, sizes], dim=1)[:, None]
-        boxes = torch.minimum((found["boxes"] * corners).clamp(min=0), corners - 1)
+        boxes = pixel_boxes(found["boxes"], sizes)
         boxes[hidden] = 0
         return {**found, "boxes": boxes, "sizes": sizes}
 

@@ -1,7 +1,6 @@
 """Text encoders of the BERT kind, through transformers."""
 
 import importlib.util
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +12,8 @@ from biaslib.models._batches import autocast, run_in_batches
 from biaslib.models._entries import Entry
 from biaslib.models._networks import read_network, read_tokenizer
 from biaslib.models._revisions import checksums, revision_of
-from biaslib.models._words import require_fitting_length, token_limit
+from biaslib.models._tokens import places_of, tokenized
+from biaslib.models._words import listed, require_fitting_length, token_limit
 from biaslib.models.capabilities import EMBED
 from biaslib.runtime import file_sha256, unknown_name
 
@@ -154,11 +154,10 @@ class TextEncoder:
 
     def _at_levels(self, levels, texts, words, batch_size) -> np.ndarray:
         """Return the embeddings of texts at several levels: (n, levels, d)."""
-        if isinstance(texts, str):
-            raise TypeError(f"texts is one string; pass a list of texts: [{texts!r}]")
-        texts = list(texts)
+        texts = listed(texts)
         self._require_tokens(texts)
-        positions = self._first_positions(texts, words) if "contextual" in levels else None
+        if "contextual" in levels:
+            positions = places_of(tokenized(self.tokenizer, texts), words)
         lengths = require_fitting_length(self.tokenizer, texts, self.limit, self.name)
 
         def read(level: str, states, mask, rows: np.ndarray) -> np.ndarray:
@@ -207,19 +206,6 @@ class TextEncoder:
                     "and for invisible characters"
                 )
 
-    def _first_positions(self, texts, words) -> np.ndarray:
-        """Return the index of the first sub-word of each word in its text: (n,)."""
-        if words is None or len(words) != len(texts):
-            raise ValueError("the contextual level needs the word to look at for every text")
-        starts = [_start_of_word(text, word) for text, word in zip(texts, words, strict=True)]
-        encoded = self.tokenizer(texts, return_offsets_mapping=True, verbose=False)
-        # A word of two parts that a planted tokenizer joins has the offsets of its last letter.
-        found = [
-            next(i for i, (_, high) in enumerate(offsets) if high > start)
-            for offsets, start in zip(encoded["offset_mapping"], starts, strict=True)
-        ]
-        return np.array(found)
-
 
 def load(entry: Entry, folder: Path | None, device: str) -> TextEncoder:
     """Load the encoder of a registry entry from a folder, or with none from its package.
@@ -259,12 +245,3 @@ def require_level(level: str) -> None:
     """Refuse a level that there is not."""
     if level not in LEVELS:
         raise unknown_name("level", level, LEVELS)
-
-
-def _start_of_word(text: str, word: str) -> int:
-    """Return where a word begins; in either case, since it may stand at the head of a sentence."""
-    whole = rf"(?<!\w){re.escape(word)}(?!\w)"
-    found = (re.search(whole, text) or re.search(whole, text, re.I)) if word else None
-    if found is None:
-        raise ValueError(f"the word {word!r} is not a whole word of the text {text!r}")
-    return found.start()

@@ -2,7 +2,7 @@
 
 from biaslib.runtime._archive import archive, restore
 from biaslib.runtime._data import data_folder
-from biaslib.runtime._errors import UnknownNameError, unknown_name
+from biaslib.runtime._errors import UnknownNameError, first_few, unknown_name
 from biaslib.runtime._files import naming, read_rows, read_table, read_text
 from biaslib.runtime._gpu import gpu_advice
 from biaslib.runtime._lock import (
@@ -53,6 +53,7 @@ __all__ = [
     "device",
     "download",
     "file_sha256",
+    "first_few",
     "free_memory",
     "gpu_advice",
     "in_book",

@@ -1,7 +1,7 @@
 """Errors that say what to do."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class UnknownNameError(KeyError):
@@ -9,6 +9,18 @@ class UnknownNameError(KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+def first_few(names: Sequence[str], most: int = 5) -> str:
+    """Return names as a list in words, of which all but the first few are only counted.
+
+    Examples
+    --------
+    >>> first_few(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def unknown_name(kind: str, name: object, known: Iterable[object]) -> UnknownNameError:

@@ -16,8 +16,7 @@ LOCK_NAME = "biaslib-lock.json"
 PATIENCE = 2.0
 """Seconds after which a process that waits for another one says so."""
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-NO_WRITING = (*NO_ROOM, errno.EROFS, errno.EACCES, errno.EPERM)
+NO_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 """What a disk says that takes nothing more, or nothing from us."""
 
 

@@ -152,8 +152,6 @@ def device(name: str | None = None) -> str:
     """Return the torch device to use: the one named, else ``cuda``, else ``mps``, else ``cpu``."""
     if name is not None:
         return name
-    import importlib
-
     torch = importlib.import_module("torch")
     if torch.cuda.is_available():
         return "cuda"

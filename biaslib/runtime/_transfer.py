@@ -28,6 +28,8 @@ PACE = 600
 UNANNOUNCED = 10e9
 """Bytes at most of a file whose length the server does not give."""
 
+ELSEWHERE = "Make room there, or set BIASLIB_CACHE to a folder on a larger disk"
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -63,7 +65,7 @@ def download(
     _require_encryption(url)
     path = Path(path)
     begun = time.time()
-    with writing(path.parent, _elsewhere()):
+    with writing(path.parent, ELSEWHERE):
         path.parent.mkdir(parents=True, exist_ok=True)
         with one_at_a_time(path):
             if path.is_file() and path.stat().st_mtime > begun:
@@ -191,12 +193,8 @@ def _require_space(folder: Path, needed: int) -> None:
     if needed > free:
         raise DownloadError(
             f"{needed / 1e9:.1f} GB are to be downloaded and the disk of {folder} has "
-            f"{free / 1e9:.1f} GB free. {_elsewhere()}"
+            f"{free / 1e9:.1f} GB free. {ELSEWHERE}"
         )
-
-
-def _elsewhere() -> str:
-    return "Make room there, or set BIASLIB_CACHE to a folder on a larger disk"
 
 
 def _require_encryption(url: str) -> None:

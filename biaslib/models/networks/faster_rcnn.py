@@ -127,11 +127,9 @@ class FasterRcnnConfig:
         }
         if not isinstance(settings["ious"], tuple):
             settings["ious"] = (settings["ious"],)
-        config = cls(**settings)
-        config._check()
-        return config
+        return cls(**settings)
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         if self.depth not in BLOCKS:
             raise ValueError(f"resnets.depth is {self.depth}; known: {', '.join(map(str, BLOCKS))}")
         if sorted(self.channels) != sorted("RGB"):
