@@ -8,12 +8,9 @@ import numpy as np
 import pandas
 from scipy import stats
 
+from biaslib.inference import proportion_interval
 from biaslib.published._tables import released_counts, table
-from biaslib.published.counts import (
-    clopper_pearson,
-    paired_difference_bounds,
-    possible_counts,
-)
+from biaslib.published.counts import paired_difference_bounds, possible_counts
 from biaslib.runtime import unknown_name
 
 PAPER = "zhou2022"
@@ -286,11 +283,12 @@ def score_intervals(level: float = 0.95) -> pandas.DataFrame:
     """
     overall = overall_counts().assign(category="overall")
     both = pandas.concat([overall, reconstructed_counts()], ignore_index=True)
-    bounds = [clopper_pearson(k, n, level) for k, n in zip(both["count"], both["n"], strict=True)]
+    shares = zip(both["count"], both["n"], strict=True)
+    bounds = [proportion_interval(k, n, level) for k, n in shares]
     rows = both[["model", "category", "metric", "count", "n"]].copy()
     rows["percent"] = 100 * rows["count"] / rows["n"]
-    rows["low"] = [100 * low for low, _ in bounds]
-    rows["high"] = [100 * high for _, high in bounds]
+    rows["low"] = [100 * each.low for each in bounds]
+    rows["high"] = [100 * each.high for each in bounds]
     return rows
 
 
