@@ -245,7 +245,6 @@ def test_innocent_things_are_those_that_were_checked_word_by_word():
     assert captions["anchor"] == "a photo of an anchor"
     assert captions["tile"] == "a photo of a tile"
     assert not captions.str.contains("person").any()
-    assert len(study.innocent_captions(n=20)) == 20
 
 
 def test_expected_pronouns_are_those_of_table_1_at_dose_1():
