@@ -193,7 +193,7 @@ def weighted_overall(model: str, sizes: dict[str, int]) -> dict[str, float]:
     return {metric: round(float(sums[metric]), 2) for metric in METRICS}
 
 
-def harmonic_mean(vlrs: float, vlbs: float) -> float:
+def harmonic_mean(vlrs: float | pandas.Series, vlbs: float | pandas.Series):
     """Return ivlas, ``2 vlrs (100 - vlbs) / (vlrs + 100 - vlbs)``, in percent.
 
     >>> round(harmonic_mean(66.67, 33.33), 2)
@@ -215,13 +215,9 @@ def ivlas_check() -> pandas.DataFrame:
     both = pandas.concat([table(PAPER, 3), table(PAPER, 4)])
     wide = both.pivot(index=["table", "model", "category"], columns="metric", values="value")
     wide = wide.reset_index().rename_axis(columns=None)
-    wide["harmonic"] = [
-        harmonic_mean(*each) for each in zip(wide["vlrs"], wide["vlbs"], strict=True)
-    ]
-    down = zip(wide["vlrs"] - 0.005, wide["vlbs"] + 0.005, strict=True)
-    up = zip(wide["vlrs"] + 0.005, wide["vlbs"] - 0.005, strict=True)
-    wide["low"] = [harmonic_mean(*each) - 0.005 for each in down]
-    wide["high"] = [harmonic_mean(*each) + 0.005 for each in up]
+    wide["harmonic"] = harmonic_mean(wide["vlrs"], wide["vlbs"])
+    wide["low"] = harmonic_mean(wide["vlrs"] - 0.005, wide["vlbs"] + 0.005) - 0.005
+    wide["high"] = harmonic_mean(wide["vlrs"] + 0.005, wide["vlbs"] - 0.005) + 0.005
     wide["to_the_digit"] = (wide["harmonic"].round(2) - wide["ivlas"]).abs() < 0.001
     wide["within_rounding"] = wide["ivlas"].between(wide["low"] - 1e-9, wide["high"] + 1e-9)
     return wide
@@ -242,8 +238,7 @@ def ivlas_from_counts() -> pandas.DataFrame:
     both = pandas.concat([table(PAPER, 3), table(PAPER, 4)]).query("metric == 'ivlas'")
     printed = both.set_index(["model", "category"])["value"]
     wide = wide.reset_index().rename_axis(columns=None)
-    exact = [harmonic_mean(*each) for each in zip(wide["vlrs"], wide["vlbs"], strict=True)]
-    wide["from_counts"] = [round(each, 2) for each in exact]
+    wide["from_counts"] = harmonic_mean(wide["vlrs"], wide["vlbs"]).round(2)
     wide["printed"] = [printed[key] for key in zip(wide["model"], wide["category"], strict=True)]
     return wide
 
