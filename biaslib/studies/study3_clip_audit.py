@@ -115,13 +115,13 @@ class Inputs:
         Takes a folder to write in, and returns the corpus of captions to count in.
     crops
         Returns the same portraits in other crops, by name.
+    units
+        What intervals draw anew, a number for each portrait: portraits of one drawing stay
+        together.
     lower_case
         Whether the models know lower case only.
     no_captions
         Why there is no corpus of captions, and what to do; else empty.
-    units
-        What intervals draw anew, a number for each portrait: portraits of one drawing stay
-        together. None where each portrait is a unit of its own.
     unit_name
         What the units are, in the plural.
     """
@@ -139,9 +139,9 @@ class Inputs:
     innocent: pandas.DataFrame
     captions: "Callable[[str | Path], Corpus]"
     crops: Callable[[], Mapping[str, Pictures]]
+    units: np.ndarray = field(repr=False)
     lower_case: bool = False
     no_captions: str = ""
-    units: np.ndarray | None = field(default=None, repr=False)
     unit_name: str = "portraits"
 
     @functools.cached_property
@@ -756,7 +756,7 @@ def rejections(found: Retrieval, given: Inputs, level: float = 0.05) -> pandas.D
         *uncorrected* and *corrected* (Benjamini and Yekutieli, over words and groups).
     """
     ways = {"portraits": np.arange(len(given.people))}
-    if given.units is not None and len(np.unique(given.units)) < len(given.people):
+    if len(np.unique(given.units)) < len(given.people):
         ways[given.unit_name] = given.units
     rows = []
     for facet, members in given.groups.items():

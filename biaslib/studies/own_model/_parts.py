@@ -363,7 +363,6 @@ def _facet(
     """Return C-ASC of every word and group, and a contrast of every pair of lists and group."""
     shown = members.iloc[:, :1] if members.shape[1] == 2 else members
     found = _c_asc(scores, shown.to_numpy(), units, n_resamples)
-    units = np.arange(len(members)) if units is None else units
     n = len(np.unique(units))
     rows = []
     for column, group in enumerate(shown):
