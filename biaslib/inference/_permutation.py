@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from biaslib.inference._clumps import clumps_tail, log_choices
+from biaslib.inference._clumps import clumps_tail
 from biaslib.inference._enumeration import count_by_halves, needs_more_sums
 from biaslib.inference._inversion import inverted_log_tail
 from biaslib.inference._lattice import common_step, lattice_tail
 from biaslib.inference._proportions import proportion_interval
 from biaslib.inference._saddlepoint import (
-    log_n_choices,
+    log_choices,
     saddlepoint_log_tail,
     solve_tilt,
 )
@@ -145,7 +145,7 @@ class _Question:
 
     @property
     def log_n_partitions(self) -> float:
-        return log_n_choices(len(self.scores), self.size)
+        return log_choices(len(self.scores), self.size)
 
     def complement(self) -> "_Question":
         """Return the question whose answer is one minus the answer to this."""
