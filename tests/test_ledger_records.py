@@ -182,7 +182,7 @@ REFUSED = {
     ),
     "another study": (
         lambda f: changed(f, f.scores.assign(study="ross2021")),
-        "it has scores of 'ross2021'",
+        "it has scores of the study 'ross2021'",
     ),
     "a text": (lambda f: changed(f, f.scores.assign(head="x" * 301)), "a text of 301 characters"),
     "another column": (

@@ -2,11 +2,9 @@
 
 import re
 
-import pandas
 import pytest
 
 from biaslib import published, stimuli
-from biaslib.stimuli._entities import check_entities
 from biaslib.stimuli._sentences import indefinite_article
 
 
@@ -30,6 +28,7 @@ def test_forty_of_ours_are_balanced_within_every_verb():
 def test_entities_are_single_words_and_stand_once():
     words = stimuli.entities()["entity"]
     assert words.is_unique
+    assert set(stimuli.entities()["stereotype"]) == {"women", "men"}
     assert words.str.fullmatch("[a-z]+").all()
 
 
@@ -47,7 +46,16 @@ def test_what_is_returned_may_be_changed():
     assert "purse" in set(stimuli.entities()["entity"])
 
 
-def test_an_unknown_stereotype_is_refused():
-    rows = pandas.DataFrame({"entity": ["cat"], "stereotype": ["people"]})
-    with pytest.raises(ValueError, match="'cat' the stereotype 'people'; write one of women, men"):
-        check_entities(rows)
+@pytest.mark.parametrize(
+    ("stereotypes", "told"),
+    [
+        (["people"], "'cat' the stereotype 'people'; write one of women, men"),
+        (["men", "men"], "mine.csv holds the entity 'cat' twice; keep one of the rows"),
+    ],
+)
+def test_an_unknown_stereotype_or_an_entity_twice_is_refused(tmp_path, stereotypes, told):
+    lines = [f"cat,The {{agent}} is holding a {{entity}}.,{each}" for each in stereotypes]
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(["entity,frame,stereotype", *lines]))
+    with pytest.raises(ValueError, match=told):
+        stimuli.own_entities(path)

@@ -245,7 +245,6 @@ def test_innocent_things_are_those_that_were_checked_word_by_word():
     assert captions["anchor"] == "a photo of an anchor"
     assert captions["tile"] == "a photo of a tile"
     assert not captions.str.contains("person").any()
-    assert len(study.innocent_captions(n=20)) == 20
 
 
 def test_expected_pronouns_are_those_of_table_1_at_dose_1():
@@ -732,7 +731,7 @@ def test_portraits_of_a_drawing_share_outline_and_tone(audit):
 
 def test_intervals_keep_portraits_of_a_drawing_together(audit):
     """Wider than those that take each portrait for a unit, and those of the bootstrap alone."""
-    alone = replace(audit.given, units=None)
+    alone = replace(audit.given, units=np.arange(len(audit.given.people)))
     wider, narrower = (
         study.score(audit.found, given, audit.table, audit.model, n_resamples=200)
         .query("statistic == 'c_asc' and group == 'women'")

@@ -137,7 +137,8 @@ def test_random_attributes_agree_with_a_slow_computation(toy):
     embedded = study.embed_tests(toy, ["C6"], "sentence")[0]
     pool = study.embed_pool(toy, words, "sentence")
     found = study.random_attributes(embedded, pool, n_sets=4, matched=False, seed=3)
-    drawn = word_pools.draw_uniform(16, words, 4, np.random.default_rng(3))
+    rng = np.random.default_rng(3)
+    drawn = [rng.choice(len(words), 16, replace=False) for _ in range(4)]
     for positions, value in zip(drawn, found.effect_sizes, strict=True):
         rows = [
             toy.embed(stimuli.sentences(words.at[i, "word"], words.at[i, "kind"]))

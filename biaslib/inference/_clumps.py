@@ -6,7 +6,8 @@ the sums within the clumps are built up on a lattice as fine as the clumps are n
 """
 
 import numpy as np
-from scipy import special
+
+from biaslib.inference._saddlepoint import log_choices
 
 MOST_CLUMPS = 5
 """Clumps at most that are looked for, between the widest gaps."""
@@ -99,12 +100,6 @@ def _ways(sizes: list[int], size: int) -> tuple[np.ndarray, np.ndarray] | None:
     logs = log_choices(np.array(sizes), numbers).sum(axis=1)
     shares = np.exp(logs - logs.max())
     return numbers, shares / shares.sum()
-
-
-def log_choices(n: np.ndarray | int, k: np.ndarray) -> np.ndarray:
-    """Return the logarithms of the binomial coefficients, minus infinity where k exceeds n."""
-    k = np.minimum(k, n + 1)
-    return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
 
 
 def _rims(clumps, numbers, end: int) -> float:

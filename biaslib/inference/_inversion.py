@@ -14,7 +14,7 @@ from biaslib.inference._contour import (
     rough_value,
     window_radius,
 )
-from biaslib.inference._saddlepoint import Tilt, log_n_choices
+from biaslib.inference._saddlepoint import Tilt, log_choices
 
 # What is left out may be this large in proportion to the answer.
 SMALL = 1e-7
@@ -59,7 +59,7 @@ def inverted_log_tail(
     if not value > 0.0:
         return np.nan, np.inf
     beyond = _unresolved(centred, variances, tilt, frequencies[-1], step)
-    log_p = tilt.log_scale + np.log(value) - log_n_choices(len(scores), size)
+    log_p = tilt.log_scale + np.log(value) - log_choices(len(scores), size)
     return float(log_p), float(beyond / value + 1e-5)
 
 

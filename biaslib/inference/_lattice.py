@@ -25,7 +25,7 @@ from biaslib.inference._contour import (
     rough_value,
     window_radius,
 )
-from biaslib.inference._saddlepoint import Tilt, log_n_choices, solve_tilt, tilt_at
+from biaslib.inference._saddlepoint import Tilt, log_choices, solve_tilt, tilt_at
 
 # The greatest relative error of floating point that we have to reckon with.
 ROUNDING = 1e-9
@@ -118,7 +118,7 @@ def lattice_tail(
         return _tail(scores, size, threshold, tilt, radius, step, exact=True)
     steepness = max(tilt.slope, 0.8 / tilt.spread)
     step = width / (steepness * size * (len(scores) - size) / len(scores))
-    few = 100 * np.exp(-log_n_choices(len(scores), size))
+    few = 100 * np.exp(-log_choices(len(scores), size))
     while True:
         tail = _tail(scores, size, threshold, tilt, radius, max(step, finest), band=band)
         gap = tail.high - tail.low
@@ -146,7 +146,7 @@ def _tail(scores, size, threshold, tilt, radius, step, exact=False, band=0.0):
         # What cannot be afforded of so fine a lattice would cost more than rounding to a coarser.
         coarser = _tail(scores, size, threshold, tilt, radius, 2.0 * step, band=band)
         return replace(coarser, complete=False)
-    log_scale = lattice_tilt.log_scale - log_n_choices(len(scores), size)
+    log_scale = lattice_tilt.log_scale - log_choices(len(scores), size)
     values, doubt = sums.tails(np.array([nearest, furthest]))
     scales = np.exp(log_scale - lattice_tilt.slope * np.array([nearest, furthest]))
     high, low = scales * values

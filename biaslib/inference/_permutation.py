@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from biaslib.inference._clumps import clumps_tail, log_choices
+from biaslib.inference._clumps import clumps_tail
 from biaslib.inference._enumeration import count_by_halves, needs_more_sums
 from biaslib.inference._inversion import inverted_log_tail
 from biaslib.inference._lattice import common_step, lattice_tail
 from biaslib.inference._proportions import proportion_interval
 from biaslib.inference._saddlepoint import (
-    log_n_choices,
+    log_choices,
     saddlepoint_log_tail,
     solve_tilt,
 )
@@ -145,7 +145,7 @@ class _Question:
 
     @property
     def log_n_partitions(self) -> float:
-        return log_n_choices(len(self.scores), self.size)
+        return log_choices(len(self.scores), self.size)
 
     def complement(self) -> "_Question":
         """Return the question whose answer is one minus the answer to this."""
@@ -383,11 +383,11 @@ def relabelled_differences(
     >>> sorted(set(relabelled_differences([1.0], [0.0], 50, rng=0).tolist()))
     [-1.0, 1.0]
     """
-    first, second = _units(x, None, "X"), _units(y, None, "Y")
-    scores, exponent = in_scale(_scores_table(first[None, :], second[None, :])[0])
-    n_x, n = first.size, scores.size
+    pooled, n_x = pooled_units(x, y, None, None)
+    scores, exponent = in_scale(pooled)
+    n = scores.size
     require_draws(n_resamples, 1)
-    blocks = drawn_partitions(n, n_x, n_resamples, np.random.default_rng(rng))
+    blocks = drawn_partitions(n, n_x, n_resamples, rng)
     sums = np.concatenate([block @ scores for block in blocks])
     return np.ldexp(sums / n_x - (scores.sum() - sums) / (n - n_x), exponent)
 
@@ -473,11 +473,7 @@ def _counts(scores, n_x, method, alternative, n_resamples, rng):
     centred, tolerance, _ = _centred(scores)
     observed = centred[:, :n_x].sum(axis=1)
     sampled = method == "sampled"
-    blocks = (
-        drawn_partitions(n, n_x, n_resamples - 1, np.random.default_rng(rng))
-        if sampled
-        else all_partitions(n, n_x)
-    )
+    blocks = drawn_partitions(n, n_x, n_resamples - 1, rng) if sampled else all_partitions(n, n_x)
     counts, evaluated = np.full(len(scores), int(sampled)), int(sampled)
     parts = [slice(at, at + TESTS_AT_ONCE) for at in range(0, len(scores), TESTS_AT_ONCE)]
     for block in blocks:

@@ -44,9 +44,10 @@ class Tilt:
         return float(np.sqrt(max(remaining, 0.0)))
 
 
-def log_n_choices(n: int, size: int) -> float:
-    """Return the logarithm of the number of choices of ``size`` out of ``n``."""
-    return float(special.gammaln(n + 1) - special.gammaln(size + 1) - special.gammaln(n - size + 1))
+def log_choices(n: np.ndarray | int, k: np.ndarray | int) -> np.ndarray:
+    """Return the logarithms of the binomial coefficients, minus infinity where k exceeds n."""
+    k = np.minimum(k, n + 1)
+    return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
 
 
 def tilt_at(scores: np.ndarray, size: int, log_odds: float, slope: float, total: float) -> Tilt:

@@ -16,8 +16,9 @@ def all_partitions(n: int, size: int):
         yield rows
 
 
-def drawn_partitions(n: int, size: int, draws: int, rng: np.random.Generator):
+def drawn_partitions(n: int, size: int, draws: int, rng: np.random.Generator | int | None):
     """Yield random choices of ``size`` of n items as rows of zeros and ones, in blocks."""
+    rng = np.random.default_rng(rng)
     while draws > 0:
         n_rows = min(BLOCK_SIZE, draws)
         numbers = rng.random((n_rows, n))

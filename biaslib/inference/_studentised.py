@@ -90,11 +90,7 @@ def studentised_test(
     observed = _statistics(np.arange(n)[None, :] < n_x, scores)[0]
     total = n_partitions(n_x, n - n_x)
     every = total <= n_resamples
-    blocks = (
-        all_partitions(n, n_x)
-        if every
-        else drawn_partitions(n, n_x, n_resamples - 1, np.random.default_rng(rng))
-    )
+    blocks = all_partitions(n, n_x) if every else drawn_partitions(n, n_x, n_resamples - 1, rng)
     near, apart = _counts(blocks, scores, observed, alternative).tolist()
     found = {"n_partitions": total, "statistic": float(observed)}
     if every:

@@ -11,18 +11,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 1 where a record was refused."""
     parser = argparse.ArgumentParser(prog="python -m biaslib.ledger", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, told in (
-        ("check", "verify schema, hashes and plausibility, and count the verdicts"),
-        ("add", "the same, and put the file under runs/"),
+    for name, files, told in (
+        ("check", "+", "verify schema, hashes and plausibility, and count the verdicts"),
+        ("add", "+", "the same, and put the file under runs/"),
+        ("compare", 2, "differences of two records of one study"),
     ):
         command = commands.add_parser(name, help=told)
-        command.add_argument("file", nargs="+")
+        command.add_argument("file", nargs=files)
         command.add_argument("--rehearsal", action="store_true", help="accept random weights")
         if name == "add":
             command.add_argument("--to", help="another folder than runs/")
-    command = commands.add_parser("compare", help="differences of two records of one study")
-    command.add_argument("file", nargs=2)
-    command.add_argument("--rehearsal", action="store_true", help="accept random weights")
     given = parser.parse_args(arguments)
     try:
         if given.command == "compare":

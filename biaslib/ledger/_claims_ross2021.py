@@ -141,17 +141,8 @@ def _listed(means: dict[str, Mean]) -> str:
 def _correlation(x: pandas.Series, y: pandas.Series, units: pandas.Series) -> Mean:
     """Return Pearson's r with a 95% percentile interval that draws units anew."""
     rows = pandas.DataFrame({"x": x, "y": y, "unit": units}).dropna()
-    powers = pandas.DataFrame(
-        {
-            "n": 1.0,
-            "x": rows.x,
-            "y": rows.y,
-            "xx": rows.x**2,
-            "yy": rows.y**2,
-            "xy": rows.x * rows.y,
-        }
-    )
-    sums = powers.groupby(rows["unit"]).sum().to_numpy()
+    powers = rows.assign(n=1.0, xx=rows.x**2, yy=rows.y**2, xy=rows.x * rows.y)
+    sums = powers.groupby("unit")[["n", "x", "y", "xx", "yy", "xy"]].sum().to_numpy()
 
     def statistic(weights: np.ndarray) -> np.ndarray:
         n, x, y, xx, yy, xy = sums.T @ weights

@@ -36,12 +36,6 @@ FRACTION = 0.5  # ours: below this share it is "only a fraction"
 POSITIVE = 50.0  # ours: a majority, in percent
 
 
-def _share(value: float, n: int) -> tuple[float, float]:
-    """Return the interval of a percentage of n images."""
-    found = inference.proportion_interval(round(value * n / 100), n)
-    return 100 * found.low, 100 * found.high
-
-
 def _printed_n(row: pandas.Series) -> int:
     """Return on how many images the paper scored a model."""
     sizes = zhou2022.sizes_of(row["model"])
@@ -53,8 +47,11 @@ def _intervals(rows: pandas.DataFrame) -> pandas.DataFrame:
     """Return rows with *n*, *low* and *high*."""
     n = rows["n"] if "n" in rows else rows.apply(_printed_n, axis=1)
     rows = rows.assign(n=n.astype(int))
-    bounds = [_share(*each) for each in zip(rows["value"], rows["n"], strict=True)]
-    return rows.assign(low=[low for low, _ in bounds], high=[high for _, high in bounds])
+    found = [
+        inference.proportion_interval(round(value * n / 100), n)
+        for value, n in zip(rows["value"], rows["n"], strict=True)
+    ]
+    return rows.assign(low=[100 * each.low for each in found], high=[100 * f.high for f in found])
 
 
 def _rows(
@@ -281,8 +278,7 @@ def harmonic_means(evidence: Evidence) -> Finding:
     _rows(evidence, "ivlas", ("overall", *CATEGORIES))
     rows = evidence.table("zhou2022_scores").dropna(subset="value")
     wide = rows.pivot_table(index=["model", "category"], columns="metric", values="value").dropna()
-    kept = 100.0 - wide["vlbs"]
-    harmonic = 2 * wide["vlrs"] * kept / (wide["vlrs"] + kept)
+    harmonic = zhou2022.harmonic_mean(wide["vlrs"], wide["vlbs"])
     apart = (harmonic.round(2) - wide["ivlas"].round(2)).abs().round(6)
     held, exact = (apart <= NEAR).sum(), (apart == 0).sum()
     told = f"{held} of {len(wide)} ivlas are the harmonic mean within 0.01, {exact} to the digit."

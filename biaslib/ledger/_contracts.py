@@ -146,8 +146,6 @@ def contracts(paper: str | None = None) -> pandas.DataFrame:
     [0.57, 0.05]
     """
     chosen = PAPERS if paper is None else (paper,)
-    if paper is not None and paper not in PAPERS:
-        raise unknown_name("paper", paper, PAPERS)
     return pandas.concat(map(_contracts, chosen), ignore_index=True)
 
 

@@ -1,6 +1,7 @@
 """Whether contracts can fail: how many are met by scores that should not meet them."""
 
 import functools
+import itertools
 
 import pandas
 
@@ -25,10 +26,6 @@ SIDES = {
     "zhou2022_scores": ("model", "value", ["table", "category", "metric"]),
 }
 """What stands in the columns of a printed table, its number, and what tells its rows apart."""
-
-
-def _columns(rows: pandas.DataFrame, side: str) -> list:
-    return [each for each in rows[side].unique() if each not in IMAGINED]
 
 
 def other_columns(paper: str) -> Tables:
@@ -144,15 +141,14 @@ def claims_after_exchange(paper: str) -> pandas.DataFrame:
         side = SIDES[stem][0]
         table = printed(paper).get(stem, pandas.DataFrame({side: []}))
         facets = table.set_index(side)["facet"].to_dict() if "facet" in table else {}
-        columns = _columns(table, side)
-        for at, one in enumerate(columns):
-            for other in columns[at + 1 :]:
-                if facets.get(one) != facets.get(other):
-                    continue
-                moved = table.assign(**{side: table[side].replace({one: other, other: one})})
-                changed = Evidence({**printed(paper), stem: moved})
-                still = sum(_follows(name, changed) for name in names)
-                rows.append((stem, f"{one} and {other}", len(names), still))
+        columns = [each for each in table[side].unique() if each not in IMAGINED]
+        for one, other in itertools.combinations(columns, 2):
+            if facets.get(one) != facets.get(other):
+                continue
+            moved = table.assign(**{side: table[side].replace({one: other, other: one})})
+            changed = Evidence({**printed(paper), stem: moved})
+            still = sum(_follows(name, changed) for name in names)
+            rows.append((stem, f"{one} and {other}", len(names), still))
     return pandas.DataFrame(rows, columns=["table", "exchanged", "followed", "still"])
 
 

@@ -365,15 +365,11 @@ def _check_scores(name: str, found: Record) -> None:
         _check_column(name, column, scores[column])
     if content_hash(scores, found.header) != found.header["content"]:
         _refuse(name, "it is not as it was: a row or its header was changed, or a row lost")
-    others = set(scores["profile"]) - {"paper"}
-    if others:
-        _refuse(name, f"it has scores of the profile {', '.join(map(repr, others))}")
-    others = set(scores.get("variant", ["paper"])) - {"paper", "released"}
-    if others:
-        _refuse(name, f"it has scores of the variant {', '.join(map(repr, others))}")
-    others = set(scores["study"]) - {found.paper}
-    if others:
-        _refuse(name, f"it has scores of {', '.join(map(repr, others))}")
+    known = {"profile": {"paper"}, "variant": {"paper", "released"}, "study": {found.paper}}
+    for column, names in known.items():
+        others = set(scores.get(column, names)) - names
+        if others:
+            _refuse(name, f"it has scores of the {column} {', '.join(map(repr, others))}")
     twice = scores.duplicated(_named(scores, found.paper))
     if twice.any():
         row = scores[twice].iloc[0]

@@ -99,8 +99,7 @@ def _grounded(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) 
         label=rows["test"].map(tests["label"]),
         effect_size=rows["value"],
     )
-    printed = pandas.Series([6] * len(rows), index=rows.index)
-    rows = rows.assign(table=printed.where(rows["source"] != "google", rows["experiment"] + 2))
+    rows = rows.assign(table=np.where(rows["source"] == "google", rows["experiment"] + 2, 6))
     share = _share_of_images(rows, counts.get("ross2021_images"))
     rows = shrunk(rows, share).assign(share=share)
     return {

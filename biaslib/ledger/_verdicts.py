@@ -142,7 +142,7 @@ def _rows(tables: Tables, paper: str, lists: bool) -> pandas.DataFrame:
     return pandas.concat(parts, ignore_index=True).drop_duplicates("id")
 
 
-def judged_numbers(paper: str, run: pandas.DataFrame | Tables) -> pandas.DataFrame:
+def judged_numbers(paper: str, run: pandas.DataFrame) -> pandas.DataFrame:
     """Return the verdict on every printed number of a paper.
 
     Parameters
@@ -150,17 +150,16 @@ def judged_numbers(paper: str, run: pandas.DataFrame | Tables) -> pandas.DataFra
     paper
         One of the four.
     run
-        A run's numbers, with *id*, *value*, *low* and *high*, or its tables.
+        A run's numbers, with *id*, *value*, *low* and *high*.
 
     Returns
     -------
     pandas.DataFrame
         *id*, *kind*, *value*, *low*, *high*, *verdict* and *told*.
     """
-    rows = run if isinstance(run, pandas.DataFrame) else _rows(run, paper, lists=False)
     every = contracts(paper)
     asked = every.loc[every["kind"].isin(["number", "count"]), ["id", "kind", "value", "margin"]]
-    both = asked.rename(columns={"value": "printed"}).merge(rows, on="id", how="left")
+    both = asked.rename(columns={"value": "printed"}).merge(run, on="id", how="left")
     value = both["value"].astype(float)
     both["low"] = both["low"].astype(float).where(lambda low: ~(low > value), value)
     both["high"] = both["high"].astype(float).where(lambda high: ~(high < value), value)

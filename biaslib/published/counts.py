@@ -1,4 +1,4 @@
-"""What counts allow: whole counts behind percentages, intervals, bounds on paired differences."""
+"""What counts allow: whole counts behind percentages, bounds on paired differences."""
 
 import math
 import numbers
@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-from biaslib.inference import proportion_interval
 
 
 def _whole(name: str, value: object, least: int) -> int:
@@ -57,31 +55,6 @@ def possible_counts(percent: float, n: int, decimals: int = 2) -> list[int]:
     first = math.ceil((percent - half) * n / 100)
     last = math.floor((percent + half) * n / 100)
     return list(range(max(first, 0), min(last, n) + 1))
-
-
-def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the exact binomial interval of a proportion (Clopper and Pearson 1934).
-
-    The bounds solve ``P(K >= k | low) = alpha / 2`` and ``P(K <= k | high) = alpha / 2``.
-
-    Raises
-    ------
-    ValueError
-        If n is not a whole number of at least 1, successes not one from 0 to n, or level not
-        between 0 and 1.
-
-    Examples
-    --------
-    >>> [round(each, 4) for each in clopper_pearson(7, 14)]
-    [0.2304, 0.7696]
-    >>> [round(each, 4) for each in clopper_pearson(0, 10)]
-    [0.0, 0.3085]
-    """
-    n = _whole("n", n, 1)
-    successes = _part("successes", successes, n)
-    _between("level", level, 0, 1, ends=False)
-    interval = proportion_interval(successes, n, level)
-    return interval.low, interval.high
 
 
 def mcnemar_p(first_only: int, second_only: int) -> float:

@@ -37,11 +37,6 @@ def entities() -> pandas.DataFrame:
         entity; *set*; *stereotype*, ``"women"`` or ``"men"``; *pictured*, whether
         :func:`plantedworld.draw` can draw it; *source*.
 
-    Raises
-    ------
-    ValueError
-        If the data file holds an entity twice or an unknown stereotype.
-
     Examples
     --------
     >>> frame = entities().set_index("entity")
@@ -94,7 +89,7 @@ def own_entities(path: str | Path) -> pandas.DataFrame:
         **{name: "" for name in ("stereotype", "source") if name not in rows},
         **({} if "set" in rows else {"set": "own"}),
     )
-    check_entities(rows, path.name, (*STEREOTYPES, ""))
+    _require_sound(rows, path.name)
     for entity, frame in zip(rows["entity"], rows["frame"], strict=True):
         if not entity or _places(frame) != ["agent", "entity"]:
             raise ValueError(
@@ -118,35 +113,18 @@ def _places(frame: str) -> list[str]:
 @functools.cache
 def _entities() -> pandas.DataFrame:
     rows = read_csv("entities.csv")
-    check_entities(rows)
     article = rows["article"].where(rows["article"] == "", rows["article"] + " ")
     rows["frame"] = "The {agent} " + rows["verb"] + " " + article + "{entity}."
     rows["pictured"] = rows["pictured"] == "yes"
     return rows[COLUMNS]
 
 
-def check_entities(
-    rows: pandas.DataFrame,
-    name: str = "entities.csv",
-    stereotypes: tuple[str, ...] = STEREOTYPES,
-) -> None:
-    """Check that no entity stands twice and that every stereotype is known.
-
-    Raises
-    ------
-    ValueError
-        If a check fails; the text names the entity.
-
-    Examples
-    --------
-    >>> check_entities(pandas.DataFrame({"entity": ["cat", "cat"], "stereotype": ["men", "men"]}))
-    Traceback (most recent call last):
-    ValueError: entities.csv holds the entity 'cat' twice; keep one of the rows
-    """
+def _require_sound(rows: pandas.DataFrame, name: str) -> None:
+    """Check that no entity stands twice and that every stereotype is known, or none is given."""
     twice = rows.loc[rows["entity"].duplicated(), "entity"]
     if len(twice):
         raise ValueError(f"{name} holds the entity {twice.iloc[0]!r} twice; keep one of the rows")
-    unknown = rows.loc[~rows["stereotype"].isin(stereotypes)]
+    unknown = rows.loc[~rows["stereotype"].isin((*STEREOTYPES, ""))]
     if len(unknown):
         row = unknown.iloc[0]
         raise ValueError(

@@ -14,7 +14,6 @@ import pandas
 
 __all__ = [
     "draw_matched",
-    "draw_uniform",
     "left_out_words",
     "sources",
     "word_frequency",
@@ -188,19 +187,6 @@ def draw_matched(
         rows, columns = np.nonzero(repeated)
         drawn[rows, columns] = candidates[columns, rng.integers(n_neighbours, size=rows.size)]
     return drawn
-
-
-def draw_uniform(
-    n_words: int, pool: pandas.DataFrame, n_sets: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Draw random sets of ``n_words`` different words: (n_sets, n_words) positions in the pool.
-
-    Examples
-    --------
-    >>> draw_uniform(5, word_pool(), 2, np.random.default_rng(0)).shape
-    (2, 5)
-    """
-    return np.stack([rng.choice(len(pool), n_words, replace=False) for _ in range(n_sets)])
 
 
 def _nearest(word: str, kind: str, pool: pandas.DataFrame, n: int) -> np.ndarray:

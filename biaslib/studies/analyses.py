@@ -145,32 +145,23 @@ def all_analyses(found: pandas.DataFrame) -> pandas.DataFrame:
         *test*, a column a choice, *value* (d), *p* (after the correction) and *survives*
         (p below .05, and the direction that the source of the test expects).
     """
-    column, unit, null, correction, words, divisor = CHOICES
     rows = []
     for carrier, which in found[["sentences", "words"]].drop_duplicates().itertuples(index=False):
         part = found[found["words"] == which]
         own = part[part["sentences"] == carrier].set_index("test")
         family = part[part["sentences"] == SENTENCES["sentence"]].set_index("test")
         whole = len(own) == len(family)
-        for unit_name, p_name in zip(CHOICES[unit], ("p_items", "p_words"), strict=True):
-            for null_name, name in zip(CHOICES[null], (p_name, "p_random"), strict=True):
+        for unit, of_unit in zip(CHOICES["Unit"], ("p_items", "p_words"), strict=True):
+            for null, name in zip(CHOICES["Compared with"], (of_unit, "p_random"), strict=True):
                 for label, method in METHODS.items():
-                    adjusted = _adjusted(own[name], own[name] if whole else family[name], method)
-                    for divided, value in zip(
-                        CHOICES[divisor], ("value", "value_ddof0"), strict=True
+                    p = _adjusted(own[name], own[name] if whole else family[name], method)
+                    for divisor, value in zip(
+                        CHOICES["Divide by"], ("value", "value_ddof0"), strict=True
                     ):
+                        chosen = (carrier, unit, null, label, which, divisor)
+                        made = dict(zip(CHOICES, chosen, strict=True))
                         rows += [
-                            {
-                                "test": test,
-                                column: carrier,
-                                unit: unit_name,
-                                null: null_name,
-                                correction: label,
-                                words: which,
-                                divisor: divided,
-                                "value": own.loc[test, value],
-                                "p": adjusted[test],
-                            }
+                            {"test": test, **made, "value": own.loc[test, value], "p": p[test]}
                             for test in own.index
                         ]
     table = pandas.DataFrame(rows)

@@ -637,7 +637,7 @@ def run(
     names = inputs.entities["entity"].tolist()
     checked = [tokenizer_problems(each, names, choices.pieces) for each in (model, text_model)]
     datasets.require_sound(pandas.concat(checked), "the list of entities", only_sound, ADVICE)
-    entities = _sound_entities(inputs.entities, pandas.concat(checked))
+    entities = sound_entities(inputs.entities, pandas.concat(checked))
     asked = answers(model, entities, inputs.images, choices, store, shard_size)
     before = answers(text_model, entities, None, choices, store, shard_size)
     found = scores(asked, before, entities, n_resamples, inputs.seed)
@@ -657,7 +657,8 @@ def _labelled(
     return tidy(found, **labels)
 
 
-def _sound_entities(entities: pandas.DataFrame, found: pandas.DataFrame) -> pandas.DataFrame:
+def sound_entities(entities: pandas.DataFrame, found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the entities without errors among the problems of :func:`tokenizer_problems`."""
     errors = found.loc[found["severity"] == "error", "what"]
     wrong = {what.split(":")[0] for what in errors}
     left = entities[~entities["entity"].isin(wrong)].reset_index(drop=True)

@@ -76,11 +76,10 @@ SMALL = 1_000
 """Up to so many portraits are ranked to the last: units of several portraits use up more."""
 
 TEMPLATES = {
-    "by kind, as the paper": None,
     "adjective template for all": "a photo of {a} {word} person",
     "noun template for all": "a photo of {a} {word}",
 }
-"""Captions of the sensitivity analysis.
+"""Captions of the sensitivity analysis, in place of the paper's, which go by the kind of a word.
 
 :meta hide-value:
 """
@@ -116,13 +115,13 @@ class Inputs:
         Takes a folder to write in, and returns the corpus of captions to count in.
     crops
         Returns the same portraits in other crops, by name.
+    units
+        What intervals draw anew, a number for each portrait: portraits of one drawing stay
+        together.
     lower_case
         Whether the models know lower case only.
     no_captions
         Why there is no corpus of captions, and what to do; else empty.
-    units
-        What intervals draw anew, a number for each portrait: portraits of one drawing stay
-        together. None where each portrait is a unit of its own.
     unit_name
         What the units are, in the plural.
     """
@@ -140,9 +139,9 @@ class Inputs:
     innocent: pandas.DataFrame
     captions: "Callable[[str | Path], Corpus]"
     crops: Callable[[], Mapping[str, Pictures]]
+    units: np.ndarray = field(repr=False)
     lower_case: bool = False
     no_captions: str = ""
-    units: np.ndarray | None = field(default=None, repr=False)
     unit_name: str = "portraits"
 
     @functools.cached_property
@@ -412,20 +411,20 @@ def _captions(missing: str, folder: str | Path) -> Corpus:
     return Corpus(runtime.data_folder("captions"))
 
 
-def innocent_captions(n: int = 60) -> pandas.DataFrame:
+def innocent_captions(things: Sequence[str] | None = None) -> pandas.DataFrame:
     """Return captions without social meaning: how high is C-ASC for these?
 
     Portraits of two groups differ in clothing, light and background, and any caption lies a little
     nearer to one of them. These are things chosen by hand
-    (:func:`biaslib.stimuli.innocent_things`). Their captions are those of objects and do not say
-    "person", as those of adjectives and activities do.
+    (:func:`biaslib.stimuli.innocent_things`), unless others are given. Their captions are those of
+    objects and do not say "person", as those of adjectives and activities do.
 
     Returns
     -------
     pandas.DataFrame
         ``word``, ``bias_type`` ("none"), ``kind`` and ``caption``.
     """
-    things = stimuli.innocent_things()[:n]
+    things = stimuli.innocent_things() if things is None else things
     captions = [stimuli.caption(word, "object") for word in things]
     table = pandas.DataFrame({"word": things, "caption": captions})
     return table.assign(bias_type="none", kind="object")
@@ -757,7 +756,7 @@ def rejections(found: Retrieval, given: Inputs, level: float = 0.05) -> pandas.D
         *uncorrected* and *corrected* (Benjamini and Yekutieli, over words and groups).
     """
     ways = {"portraits": np.arange(len(given.people))}
-    if given.units is not None and len(np.unique(given.units)) < len(given.people):
+    if len(np.unique(given.units)) < len(given.people):
         ways[given.unit_name] = given.units
     rows = []
     for facet, members in given.groups.items():
@@ -866,8 +865,6 @@ def sensitivity(
     ]
     image = embed_images(model, given.portraits, store)
     for name, template in TEMPLATES.items():
-        if template is None:
-            continue
         texts = [template.format(a=stimuli.indefinite_article(w), word=w) for w in table["word"]]
         text = embed_texts(model, given.spelt(texts), store)
         other = caption_association.c_asc(text @ image.T, women)[:, 0]

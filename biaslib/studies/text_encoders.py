@@ -442,11 +442,14 @@ def random_null(
         raise ValueError(f"the test is at level {embedded.level}, the pool at {pool.level}")
     rng = np.random.default_rng(rng)
     kind_of = [dict(zip(embedded.words[s], embedded.kinds[s], strict=True)) for s in "AB"]
-    drawn = _draw([*kind_of[0].items(), *kind_of[1].items()], pool, n_sets, matched, rng)
+    draws = None
+    if matched:
+        words, kinds = zip(*kind_of[0].items(), *kind_of[1].items(), strict=True)
+        draws = word_pools.draw_matched(words, kinds, pool.words, n_sets, rng)
     units = embedded.targets / np.linalg.norm(embedded.targets, axis=1, keepdims=True)
     x, y = np.split(units.astype(float) @ pool.directions.T, [embedded.n_x])
     sizes = [len(each) for each in kind_of]
-    return inference.random_attribute_null(x, y, *sizes, draws=drawn, rng=rng)
+    return inference.random_attribute_null(x, y, *sizes, n_sets, draws, rng=rng)
 
 
 def against_random(
@@ -542,13 +545,6 @@ def p_value_with_replacement(
     drawn = rng.choice(pooled, size=(n_resamples, 2 * n))
     differences = drawn[:, :n].mean(axis=1) - drawn[:, n:].mean(axis=1)
     return float((1 + (differences >= x.mean() - y.mean()).sum()) / (1 + n_resamples))
-
-
-def _draw(words_and_kinds, pool, n_sets, matched, rng):
-    if not matched:
-        return word_pools.draw_uniform(len(words_and_kinds), pool.words, n_sets, rng)
-    words, kinds = zip(*words_and_kinds, strict=True)
-    return word_pools.draw_matched(words, kinds, pool.words, n_sets, rng)
 
 
 def _mean_by_word(scores: np.ndarray, words: Sequence[str]) -> np.ndarray:

@@ -215,16 +215,15 @@ def image_totals() -> dict[str, int]:
     return {**{name: int(each) for name, each in sums.items()}, "all": int(sums.sum())}
 
 
-def subsets_with_sum(values: Sequence[int], target: int, largest: int | None = None) -> int:
-    """Count the subsets of at most ``largest`` values that sum to ``target`` (A5, B1).
+def subsets_with_sum(values: Sequence[int], target: int) -> int:
+    """Count the subsets of values that sum to ``target`` (A5, B1).
 
-    >>> subsets_with_sum([1, 2, 3], 3), subsets_with_sum([1, 2, 3], 3, largest=1)
-    (2, 1)
+    >>> subsets_with_sum([1, 2, 3], 3)
+    2
     """
-    largest = len(values) if largest is None else largest
     return sum(
         sum(chosen) == target
-        for size in range(1, largest + 1)
+        for size in range(1, len(values) + 1)
         for chosen in itertools.combinations(values, size)
     )
 

@@ -8,12 +8,9 @@ import numpy as np
 import pandas
 from scipy import stats
 
+from biaslib.inference import proportion_interval
 from biaslib.published._tables import released_counts, table
-from biaslib.published.counts import (
-    clopper_pearson,
-    paired_difference_bounds,
-    possible_counts,
-)
+from biaslib.published.counts import paired_difference_bounds, possible_counts
 from biaslib.runtime import unknown_name
 
 PAPER = "zhou2022"
@@ -196,7 +193,7 @@ def weighted_overall(model: str, sizes: dict[str, int]) -> dict[str, float]:
     return {metric: round(float(sums[metric]), 2) for metric in METRICS}
 
 
-def harmonic_mean(vlrs: float, vlbs: float) -> float:
+def harmonic_mean(vlrs: float | pandas.Series, vlbs: float | pandas.Series):
     """Return ivlas, ``2 vlrs (100 - vlbs) / (vlrs + 100 - vlbs)``, in percent.
 
     >>> round(harmonic_mean(66.67, 33.33), 2)
@@ -218,13 +215,9 @@ def ivlas_check() -> pandas.DataFrame:
     both = pandas.concat([table(PAPER, 3), table(PAPER, 4)])
     wide = both.pivot(index=["table", "model", "category"], columns="metric", values="value")
     wide = wide.reset_index().rename_axis(columns=None)
-    wide["harmonic"] = [
-        harmonic_mean(*each) for each in zip(wide["vlrs"], wide["vlbs"], strict=True)
-    ]
-    down = zip(wide["vlrs"] - 0.005, wide["vlbs"] + 0.005, strict=True)
-    up = zip(wide["vlrs"] + 0.005, wide["vlbs"] - 0.005, strict=True)
-    wide["low"] = [harmonic_mean(*each) - 0.005 for each in down]
-    wide["high"] = [harmonic_mean(*each) + 0.005 for each in up]
+    wide["harmonic"] = harmonic_mean(wide["vlrs"], wide["vlbs"])
+    wide["low"] = harmonic_mean(wide["vlrs"] - 0.005, wide["vlbs"] + 0.005) - 0.005
+    wide["high"] = harmonic_mean(wide["vlrs"] + 0.005, wide["vlbs"] - 0.005) + 0.005
     wide["to_the_digit"] = (wide["harmonic"].round(2) - wide["ivlas"]).abs() < 0.001
     wide["within_rounding"] = wide["ivlas"].between(wide["low"] - 1e-9, wide["high"] + 1e-9)
     return wide
@@ -245,8 +238,7 @@ def ivlas_from_counts() -> pandas.DataFrame:
     both = pandas.concat([table(PAPER, 3), table(PAPER, 4)]).query("metric == 'ivlas'")
     printed = both.set_index(["model", "category"])["value"]
     wide = wide.reset_index().rename_axis(columns=None)
-    exact = [harmonic_mean(*each) for each in zip(wide["vlrs"], wide["vlbs"], strict=True)]
-    wide["from_counts"] = [round(each, 2) for each in exact]
+    wide["from_counts"] = harmonic_mean(wide["vlrs"], wide["vlbs"]).round(2)
     wide["printed"] = [printed[key] for key in zip(wide["model"], wide["category"], strict=True)]
     return wide
 
@@ -286,11 +278,12 @@ def score_intervals(level: float = 0.95) -> pandas.DataFrame:
     """
     overall = overall_counts().assign(category="overall")
     both = pandas.concat([overall, reconstructed_counts()], ignore_index=True)
-    bounds = [clopper_pearson(k, n, level) for k, n in zip(both["count"], both["n"], strict=True)]
+    shares = zip(both["count"], both["n"], strict=True)
+    bounds = [proportion_interval(k, n, level) for k, n in shares]
     rows = both[["model", "category", "metric", "count", "n"]].copy()
     rows["percent"] = 100 * rows["count"] / rows["n"]
-    rows["low"] = [100 * low for low, _ in bounds]
-    rows["high"] = [100 * high for _, high in bounds]
+    rows["low"] = [100 * each.low for each in bounds]
+    rows["high"] = [100 * each.high for each in bounds]
     return rows
 
 

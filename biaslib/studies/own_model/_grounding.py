@@ -181,8 +181,10 @@ def word_check(own: Any, profile: str, store: runtime.Store | None) -> Looking:
     given = masked.readable(masked.inputs(profile, only_sound=True, **asked), own.model)
     if given.images is None:
         raise FileNotFoundError("there are no pictures of entities: nothing can be swapped")
-    entities = _known(given.entities, own.model)
-    found = masked.answers(own.model, entities, given.images, choices(own.model), store)
+    chosen, names = choices(own.model), given.entities["entity"].tolist()
+    problems = masked.tokenizer_problems(own.model, names, chosen.pieces)
+    entities = masked.sound_entities(given.entities, problems)
+    found = masked.answers(own.model, entities, given.images, chosen, store)
     return _counted("masked words", _swapped_words(found, entities), given.dataset)
 
 
@@ -190,14 +192,6 @@ def choices(model: Any) -> masked.Choices:
     """Return how entities of several pieces are asked for: as a chain, if a model writes."""
     writes = "give likelihoods of texts" in getattr(model, "capabilities", ())
     return masked.Choices(pieces="chain" if writes else "")
-
-
-def _known(entities: pandas.DataFrame, model: Any) -> pandas.DataFrame:
-    names = entities["entity"].tolist()
-    problems = masked.tokenizer_problems(model, names, choices(model).pieces)
-    errors = problems.loc[problems["severity"] == "error", "what"]
-    wrong = {what.split(":")[0] for what in errors}
-    return entities[~entities["entity"].isin(wrong)].reset_index(drop=True)
 
 
 def _swapped_words(found: pandas.DataFrame, entities: pandas.DataFrame) -> np.ndarray:

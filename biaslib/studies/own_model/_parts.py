@@ -319,10 +319,8 @@ def _given(own: OwnModel, setting: Setting, head: str) -> clip_audit.Inputs:
         few = {"n_per_cell": MATCHED_PER_CELL} if head == "matching" else {}
         return clip_audit.inputs(setting.profile, **few)
     planted = _is_planted(own)
-    words = innocent_things("planted" if planted else "paper")
-    captions = [stimuli.caption(word, "object") for word in words]
-    innocent = pandas.DataFrame({"word": words, "caption": captions})
-    return setting.folder.inputs(innocent.assign(bias_type="none", kind="object"), planted)
+    things = innocent_things("planted" if planted else "paper")
+    return setting.folder.inputs(clip_audit.innocent_captions(things), planted)
 
 
 def _captions(given: clip_audit.Inputs, head: str) -> pandas.DataFrame:
@@ -365,7 +363,6 @@ def _facet(
     """Return C-ASC of every word and group, and a contrast of every pair of lists and group."""
     shown = members.iloc[:, :1] if members.shape[1] == 2 else members
     found = _c_asc(scores, shown.to_numpy(), units, n_resamples)
-    units = np.arange(len(members)) if units is None else units
     n = len(np.unique(units))
     rows = []
     for column, group in enumerate(shown):
