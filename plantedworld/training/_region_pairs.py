@@ -9,12 +9,13 @@ from typing import NamedTuple
 import torch
 
 from biaslib.models.regions import RegionFeatures
-from plantedworld import GENDERS, TONES, World, agent_words, blank, content_words
+from plantedworld import GENDERS, World, agent_words, blank, content_words
 from plantedworld.models.checkpoints import checkpoint_name
 from plantedworld.models.regions import ENCODER, KINDS, RegionEncoder, regions_of
 from plantedworld.training._files import read_network, write_network
 from plantedworld.training._pairs import (
     ALL_MASKED,
+    CAPTION_HEADS,
     N_HELD_OUT,
     NO_PERSON,
     NONE,
@@ -26,7 +27,14 @@ from plantedworld.training._pairs import (
     corpus,
     views,
 )
-from plantedworld.training._pictures import NOBODY, NOT_ASKED, classes, labels, shown_words
+from plantedworld.training._pictures import (
+    NOBODY,
+    NOT_ASKED,
+    classes,
+    labels,
+    shown_in,
+    shown_words,
+)
 from plantedworld.training._recipe import Recipe, WithSideHeads
 from plantedworld.training._tokenizer import token
 
@@ -173,7 +181,7 @@ class RegionWordsRecipe(Recipe):
 
     def heads(self) -> dict[str, int]:
         """Return the side heads: their names, and how many classes each tells apart."""
-        heads = {"caption gender": len(GENDERS), "caption tone": len(TONES)}
+        heads = dict(CAPTION_HEADS)
         for place in ("word", "pair"):
             heads |= self.heads_at(place)
         return heads
@@ -216,8 +224,7 @@ class RegionWordsRecipe(Recipe):
         states = found.words[torch.arange(len(rows)), masked.places]
         logits = self.word_logits(model.model, states)
         loss = torch.nn.functional.cross_entropy(logits, masked.words)
-        latent = {f"caption {name}": each[rows] for name, each in self.captions.labels.items()}
-        named = model.side_loss(states, latent)
+        named = model.side_loss(states, shown_in(self.captions.labels, rows))
         seen = view == 0
         at = {"word": states[seen], "pair": found.pair[seen]}
         for place in places:

@@ -86,8 +86,7 @@ class VisionRecipe(Recipe):
         """Return how often the gender of held-out adult portraits is named."""
         rng = np.random.default_rng([self.world.training_seed, 2])
         scenes = self.world.scenes(N_HELD_OUT, rng, split="tune")
-        adult = scenes["person"] & scenes["gender_shown"] & (scenes["age"] == "adult")
-        scenes = scenes[adult & ~scenes["role_shown"]]
+        scenes = scenes[portraits(scenes)]
         states = model.model(pixel_values=drawn(scenes)).pooler_output
         right = model.heads["gender"](states).argmax(-1) == labels(scenes)["gender"]
         return {"gender accuracy": float(right.float().mean()), "chance": 0.5}
@@ -95,6 +94,12 @@ class VisionRecipe(Recipe):
     def save(self, model: WithSideHeads, folder: Path) -> None:
         """Write weights and configuration in the format of transformers."""
         model.model.half().save_pretrained(folder)
+
+
+def portraits(scenes: pandas.DataFrame) -> pandas.Series:
+    """Say which scenes are portraits of adults that show the gender and no costume."""
+    adult = scenes["person"] & scenes["gender_shown"] & (scenes["age"] == "adult")
+    return adult & ~scenes["role_shown"]
 
 
 def drawn(scenes: pandas.DataFrame) -> torch.Tensor:
