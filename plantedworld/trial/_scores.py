@@ -81,7 +81,7 @@ def _masked(model: Any, world: World, folder: Path, split: str) -> pandas.DataFr
     # Only here: a page that shows the trial does not depend on recipes.
     from plantedworld.training.bert import BertRecipe
 
-    corpus = BertRecipe(world).corpus
+    corpus = BertRecipe(world).captions.table
     agents = plantedworld.agent_words().set_index("word")["gender"]
     said = corpus["agent"].map(agents).fillna("")
     named = corpus[said != ""]
