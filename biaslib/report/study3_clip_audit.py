@@ -321,22 +321,27 @@ def folded_lists(scores: pandas.DataFrame, given: study.Inputs) -> list[Table]:
     return [Table(rows, caption, folded=True) for caption, rows in lists]
 
 
-def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = "gender"):
+def _beside_innocent(
+    scores: pandas.DataFrame, innocent: np.ndarray
+) -> tuple[str, dict[str, np.ndarray]]:
+    """Return the first gender, and its C-ASC for innocent words and by type of bias."""
+    rows = _rows(scores, "c_asc", "gender")
+    first = rows["group"].iloc[0]
+    types = rows[rows["group"] == first].groupby("bias_type", sort=False)["value"]
+    return first, {"innocent words": innocent} | {name: v.to_numpy() for name, v in types}
+
+
+def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray) -> pandas.DataFrame:
     """Return quantiles of the size of C-ASC for words of the taxonomy and innocent ones.
 
     Parameters
     ----------
     scores
-        Of the taxonomy.
+        Of the taxonomy, of which the first gender's are taken.
     innocent
-        C-ASC of one group for innocent words.
-    facet
-        Whose first group's C-ASC is meant.
+        C-ASC of that gender for innocent words.
     """
-    rows = _rows(scores, "c_asc", facet)
-    rows = rows[rows["group"] == rows["group"].iloc[0]]
-    kinds = {"innocent words": np.abs(innocent)}
-    kinds |= {name: part["value"].abs() for name, part in rows.groupby("bias_type", sort=False)}
+    kinds = {n: np.abs(values) for n, values in _beside_innocent(scores, innocent)[1].items()}
     return pandas.DataFrame(
         [
             {"words": name, "n": len(v), "median": np.median(v), "95% below": np.quantile(v, 0.95)}
@@ -345,19 +350,14 @@ def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = 
     )
 
 
-def innocent_figure(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = "gender"):
+def innocent_figure(scores: pandas.DataFrame, innocent: np.ndarray):
     """Draw the sizes of C-ASC by type of bias, beside those of innocent words."""
-    rows = _rows(scores, "c_asc", facet)
-    rows = rows[rows["group"] == rows["group"].iloc[0]]
-    groups = {"innocent words": innocent}
-    groups |= {
-        name: part["value"].to_numpy() for name, part in rows.groupby("bias_type", sort=False)
-    }
+    first, groups = _beside_innocent(scores, innocent)
     figure, axis = subplots(height=0.36 * len(groups) + 1)
     axis.boxplot(list(groups.values()), orientation="horizontal", tick_labels=list(groups))
     axis.axvline(0, color="0.5", linewidth=1)
     axis.invert_yaxis()
-    axis.set(xlabel=f"C-ASC of {rows['group'].iloc[0]}")
+    axis.set(xlabel=f"C-ASC of {first}")
     return marked(figure, _profile(scores))
 
 
@@ -406,7 +406,7 @@ def erasure_table(
     )
 
 
-def erasure_figure(tables: dict[str, pandas.DataFrame], profile: str = "planted"):
+def erasure_figure(tables: dict[str, pandas.DataFrame]):
     """Draw for how many words each group is hardly retrieved, a panel a run."""
     figure, axes = subplots(1, len(tables), height=3.4, sharey=True, squeeze=False)
     for axis, (name, erased) in zip(axes[0], tables.items(), strict=True):
@@ -420,12 +420,12 @@ def erasure_figure(tables: dict[str, pandas.DataFrame], profile: str = "planted"
         axis.set(xlabel=f"of {rows['n'].iloc[0]} words", xlim=(0, 1.35 * rows["high"].max()))
     shown = axes[0, 0].get_legend_handles_labels()
     figure.legend(*shown, loc="outside upper left", frameon=False, fontsize=9)
-    return marked(figure, profile)
+    return marked(figure)
 
 
-def hardly(erased: pandas.DataFrame, bias_type: str = "all") -> str:
+def hardly(erased: pandas.DataFrame) -> str:
     """Return a sentence on the groups most and least often hardly retrieved."""
-    rows = erased[erased["bias_type"] == bias_type].sort_values("words")
+    rows = erased[erased["bias_type"] == "all"].sort_values("words")
     most, least = rows.iloc[-1], rows.iloc[0]
     by_chance = {f"{each['by_chance']:.1f}" for each in (most, least)}
     if len(by_chance) == 1:
