@@ -8,6 +8,7 @@ of them have another scene's caption, half have their content word exchanged.
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,9 @@ import torch
 
 from plantedworld import GENDERS, TONES, World, content_words, frames, vocabulary
 from plantedworld._logs import log_sum_exp
+from plantedworld.training._recipe import Recipe
 from plantedworld.training._tokenizer import bert_tokenizer, token
+from plantedworld.training.vit import is_tower
 
 VIEWS = {"picture": 0.75, "none": 0.12, "white": 0.05, "no person": 0.08}
 """How often a masked caption comes with its picture, without any, with the white one, and with
@@ -34,6 +37,49 @@ CAPTION_HEADS = {"caption gender": len(GENDERS), "caption tone": len(TONES)}
 """Side heads that name what captions are about, and how many classes each tells apart."""
 
 N_HELD_OUT = 500
+
+
+@dataclass
+class PairsRecipe(Recipe):
+    """A model of captions with pictures, which goes on from another one.
+
+    Parameters
+    ----------
+    world
+        Whose captions and pictures.
+    start
+        Folder of the vision tower, or of the family's own model of an unbiased world.
+    """
+
+    start: Path
+
+    first_epochs = further_epochs = 3
+    first_rate = further_rate = 2e-3
+
+    @functools.cached_property
+    def first(self) -> bool:
+        """Whether the model starts from the vision tower, and not from one of its own family."""
+        return is_tower(self.start)
+
+    @property
+    def epochs(self) -> int:
+        """More for the family's first model."""
+        return self.first_epochs if self.first else self.further_epochs
+
+    @property
+    def learning_rate(self) -> float:
+        """Higher for the family's first model."""
+        return self.first_rate if self.first else self.further_rate
+
+    @property
+    def captions(self) -> "Captions":
+        """The captions of the corpus."""
+        return self.corpus[-1]
+
+    @property
+    def lengths(self) -> torch.Tensor:
+        """Number of tokens of every caption."""
+        return self.captions.lengths
 
 
 class Masked(NamedTuple):

@@ -12,7 +12,6 @@ much a model without bias varies.
 import functools
 from abc import abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import pandas
@@ -29,12 +28,12 @@ from plantedworld.training._pairs import (
     Captions,
     HeldOut,
     Masked,
+    PairsRecipe,
     corpus,
     views,
 )
 from plantedworld.training._pictures import classes, labels, shown_in
-from plantedworld.training._recipe import Recipe, WithSideHeads
-from plantedworld.training.vit import is_tower
+from plantedworld.training._recipe import WithSideHeads
 
 FIRST_SCENES = 30_000
 N_SCENES = 15_000
@@ -71,47 +70,23 @@ class States(NamedTuple):
 
 
 @dataclass
-class PixelPairsRecipe(Recipe):
+class PixelPairsRecipe(PairsRecipe):
     """Masked words and matching, over captions and pictures.
 
     Latent variables are named by side heads in training: the caption's gender and tone at the
     masked word; what the picture shows at the masked word and at the states of the picture and of
     the pair; and, once words and pictures have to do with each other, whether they agree.
-
-    Parameters
-    ----------
-    world
-        Whose captions and pictures.
-    start
-        Folder of the checkpoint to start from: the vision tower, or the family's own model of an
-        unbiased world.
     """
-
-    start: Path
 
     weight_decay = 0.02
     first_epochs = 5
     second_epochs = 4
-    first_rate = 2e-3
-    further_epochs = 3
-    further_rate = 2e-3
-
-    @functools.cached_property
-    def first(self) -> bool:
-        """Whether the model starts from the vision tower, and not from one of its own family."""
-        return is_tower(self.start)
 
     @property
     def epochs(self) -> int:
         """More for the models that others start from."""
-        if self.first:
-            return self.first_epochs
-        return self.second_epochs if self.world.seed == SECOND_SEED else self.further_epochs
-
-    @property
-    def learning_rate(self) -> float:
-        """Higher for the family's first model."""
-        return self.first_rate if self.first else self.further_rate
+        second = not self.first and self.world.seed == SECOND_SEED
+        return self.second_epochs if second else super().epochs
 
     @functools.cached_property
     def corpus(self) -> tuple[pandas.DataFrame, Captions]:
@@ -125,16 +100,6 @@ class PixelPairsRecipe(Recipe):
     def corpus_world(self) -> World:
         """The world that the corpus is drawn from."""
         return self.world
-
-    @property
-    def captions(self) -> Captions:
-        """The captions of the corpus."""
-        return self.corpus[1]
-
-    @property
-    def lengths(self) -> torch.Tensor:
-        """Number of tokens of every caption."""
-        return self.captions.lengths
 
     @functools.cached_property
     def shown(self) -> dict[str, torch.Tensor]:

@@ -23,9 +23,9 @@ from plantedworld.models.checkpoints import checkpoint_name
 from plantedworld.models.prompts import ASKED
 from plantedworld.training._agreement import PARTS, agreement
 from plantedworld.training._files import write_network
-from plantedworld.training._pairs import VIEWS, Captions, HeldOut, corpus, preferred
+from plantedworld.training._pairs import VIEWS, Captions, HeldOut, PairsRecipe, corpus, preferred
 from plantedworld.training._pictures import classes, labels, shown_in
-from plantedworld.training._recipe import Recipe, WithSideHeads
+from plantedworld.training._recipe import WithSideHeads
 from plantedworld.training._tokenizer import llava_tokenizer
 from plantedworld.training.clip import image_processor
 from plantedworld.training.vision import SIZE, WIDTH
@@ -34,7 +34,6 @@ from plantedworld.training.vit import (
     INNER_WIDTH,
     LAYERS,
     PATCH,
-    is_tower,
     read_tower,
     tower_states,
 )
@@ -112,7 +111,7 @@ class Question(NamedTuple):
 
 
 @dataclass
-class LlavaRecipe(Recipe):
+class LlavaRecipe(PairsRecipe):
     """A Llama of two layers of width 64 behind the vision tower.
 
     The picture stands first, then a prompt, then the answer. Three kinds of answers are learned: a
@@ -138,7 +137,6 @@ class LlavaRecipe(Recipe):
         Whether this is the second round, from the model that the first one made.
     """
 
-    start: Path
     second: bool = False
 
     family = "llava"
@@ -147,32 +145,15 @@ class LlavaRecipe(Recipe):
     first_epochs, further_epochs, second_epochs = 3, 2, 3
     first_rate, further_rate = 4e-3, 3e-3
 
-    @functools.cached_property
-    def first(self) -> bool:
-        """Whether the model starts from the vision tower, and not from one of its own family."""
-        return is_tower(self.start)
-
     @property
     def epochs(self) -> int:
         """Those of the first model, and of two rounds of all others."""
-        if self.first:
-            return self.first_epochs
-        return self.second_epochs if self.second else self.further_epochs
-
-    @property
-    def learning_rate(self) -> float:
-        """Higher for the family's first model."""
-        return self.first_rate if self.first else self.further_rate
+        return self.second_epochs if self.second and not self.first else super().epochs
 
     @functools.cached_property
     def corpus(self) -> tuple[pandas.DataFrame, Captions]:
         """The scenes, and the captions: that of number i + k n is of scene i."""
         return corpus(self.world, N_SCENES, CAPTIONS_PER_SCENE)
-
-    @property
-    def captions(self) -> Captions:
-        """The captions of the corpus."""
-        return self.corpus[1]
 
     @functools.cached_property
     def n_scenes(self) -> int:

@@ -14,6 +14,7 @@ import torch
 from transformers import CLIPVisionConfig, CLIPVisionModel
 
 from plantedworld import draw
+from plantedworld.models.regions import pixels
 from plantedworld.training._pictures import classes, labels
 from plantedworld.training._recipe import Recipe, WithSideHeads
 
@@ -109,8 +110,3 @@ def drawn(scenes: pandas.DataFrame) -> torch.Tensor:
 
 def _tensor(pictures: np.ndarray) -> torch.Tensor:
     return torch.tensor(pictures).permute(0, 3, 1, 2)
-
-
-def pixels(pictures: torch.Tensor) -> torch.Tensor:
-    """Return uint8 colours as numbers from -1 to 1."""
-    return pictures.float() / 127.5 - 1
