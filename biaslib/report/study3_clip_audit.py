@@ -114,9 +114,10 @@ def top_words(
     bias_type: str,
     n: int | None = None,
     interval: bool = False,
-    leave_out: Sequence[str] = (),
 ) -> pandas.DataFrame:
     """Return each group's words with the highest C-ASC, as Tables 3 to 18 print them.
+
+    A star marks occupations whose word names a gender.
 
     Parameters
     ----------
@@ -130,13 +131,10 @@ def top_words(
         Words a group; None takes as many as the paper's table of the type lists.
     interval
         Add the 95% interval.
-    leave_out
-        Words to leave out, such as ``biaslib.stimuli.GENDERED_OCCUPATIONS``, which else have a
-        star.
     """
     n = list_length(facet, bias_type) if n is None else n
     rows = _rows(scores, "c_asc", facet)
-    rows = rows[(rows["bias_type"] == bias_type) & ~rows["test"].isin(leave_out)]
+    rows = rows[rows["bias_type"] == bias_type]
     starred = stimuli.GENDERED_OCCUPATIONS if bias_type == "Occupation" else ()
     columns = {}
     for group, part in rows.groupby("group", sort=False):
@@ -162,13 +160,13 @@ def list_length(facet: str, bias_type: str) -> int:
     >>> [list_length("gender", kind) for kind in ("Behavioral", "Occupation", "Activity")]
     [5, 7, 10]
     """
-    tables = range(3, 7) if facet == "gender" else range(7, 19)
-    rows = pandas.concat(published.table("hamidieh2023", number) for number in tables)
+    printed = hamidieh2023.casc_tables()
+    rows = printed[printed["facet"] == ("gender" if facet == "gender" else "race")]
     ranks = rows.loc[rows["category"] == bias_type, "rank"]
     return int(ranks.max()) if len(ranks) else 10
 
 
-def unevenest(scores: pandas.DataFrame, facet: str, bias_type: str, n: int = 6) -> list[str]:
+def unevenest(scores: pandas.DataFrame, facet: str, bias_type: str, n: int) -> list[str]:
     """Return the words of a type whose retrieved portraits have the lowest entropy."""
     rows = _rows(scores, "entropy", facet)
     rows = rows[rows["bias_type"] == bias_type]
@@ -202,13 +200,7 @@ def compositions(
     return pandas.concat([composition_table(scores, facet, *each) for each in words.items()])
 
 
-def composition(
-    scores: pandas.DataFrame,
-    facet: str,
-    types: Sequence[str],
-    n: int = 6,
-    words: Mapping[str, Sequence[str]] | None = None,
-):
+def composition(scores: pandas.DataFrame, facet: str, words: Mapping[str, Sequence[str]]):
     """Draw who is retrieved, as Figures 4 to 19: a panel a type of bias, a row a word.
 
     A column is a group; darker cells hold more of the retrieved.
@@ -219,12 +211,8 @@ def composition(
         As of :func:`biaslib.studies.study3_clip_audit.score`.
     facet
         Such as the intersection of gender and race.
-    types
-        Of bias, a panel each.
-    n
-        Words a type: those with the lowest entropy.
     words
-        Words to draw instead, by type, such as :data:`FIGURE_WORDS`.
+        Words to draw by type of bias, such as :data:`FIGURE_WORDS`.
 
     Raises
     ------
@@ -233,18 +221,14 @@ def composition(
     """
     import seaborn
 
-    chosen = {each: (words or {}).get(each) or unevenest(scores, facet, each, n) for each in types}
-    tables = [
-        composition_table(scores, facet, each, names).set_index("word")
-        for each, names in chosen.items()
-    ]
+    tables = [composition_table(scores, facet, *each).set_index("word") for each in words.items()]
     heights = [len(each) for each in tables]
     figure, axes = subplots(
-        len(types), 1, height=0.36 * sum(heights) + 0.5 * len(types) + 0.9, sharex=True,
+        len(words), 1, height=0.36 * sum(heights) + 0.5 * len(words) + 0.9, sharex=True,
         height_ratios=heights, squeeze=False,
     )  # fmt: skip
     most = max(each.to_numpy().max() for each in tables)
-    for axis, table, name in zip(axes[:, 0], tables, types, strict=True):
+    for axis, table, name in zip(axes[:, 0], tables, words, strict=True):
         seaborn.heatmap(
             table, ax=axis, vmin=0, vmax=most, cmap="Blues", annot=True, fmt=".0%", cbar=False,
             annot_kws={"fontsize": 8}, linewidths=0.5,
@@ -517,12 +501,8 @@ def highest_printed(facet: str) -> dict[str, float]:
     >>> highest_printed("race")["terrorist"], highest_printed("gender")["nurse"]
     (1.05, 1.28)
     """
-    printed = _printed()
+    printed = hamidieh2023.casc_tables()
     return printed[printed["facet"] == facet].groupby("word")["casc"].max().to_dict()
-
-
-def _printed() -> pandas.DataFrame:
-    return pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
 
 
 PRINTED_GENDERS = {"women": "Female", "men": "Male"}
@@ -626,7 +606,7 @@ PRINTED_FIRST = {
 
 def printed_first() -> pandas.DataFrame:
     """Return who comes up for a word, by the paper's captions, and its C-ASC by gender and race."""
-    highest = _printed().groupby(["word", "group"])["casc"].max()
+    highest = hamidieh2023.casc_tables().groupby(["word", "group"])["casc"].max()
     return pandas.DataFrame(
         [
             {
@@ -749,7 +729,7 @@ def there(given: study.Inputs) -> pandas.DataFrame:
     n, sizes = len(given.people), {facet: given.sizes(facet) for facet in given.facets}
     asked = SPLITS[given.people["split"].iloc[0]] if given.profile == "paper" else n
     groups = pandas.concat(sizes.values())
-    printed = _printed()
+    printed = hamidieh2023.casc_tables()
     known = set(zip(given.words["word"], given.words["bias_type"], strict=True))
     scored = sum(pair in known for pair in zip(printed["word"], printed["category"], strict=True))
     none = bool(given.no_captions)

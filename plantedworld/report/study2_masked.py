@@ -6,7 +6,8 @@ import numpy as np
 import pandas
 
 from biaslib.report import Drawing, Panel, interval_text, interval_texts, marked, signed, subplots
-from biaslib.report.study2_masked import SHOWN_LEVELS, listed, shown_model
+from biaslib.report._text import in_words, listed
+from biaslib.report.study2_masked import SHOWN_LEVELS, shown_model
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import partial_rank
 
@@ -111,20 +112,16 @@ def worlds_text(beside: pandas.DataFrame) -> str:
     counts = worlds.groupby(["planted_in", "dose"]).size()
     of_both = counts["both"]
     parts = [
-        f"{_word(n)} for {'each of the doses' if len(rows) > 1 else 'dose'} "
+        f"{in_words(n)} for {'each of the doses' if len(rows) > 1 else 'dose'} "
         f"{listed([f'{dose:g}' for dose in rows.index])}"
         for n, rows in of_both.groupby(of_both)
     ]
     parts += [
-        f"{_word(n)} of dose {dose:g} planted in {place} alone"
+        f"{in_words(n)} of dose {dose:g} planted in {place} alone"
         for (place, dose), n in counts.items()
         if place != "both"
     ]
     return "; ".join(parts)
-
-
-def _word(n: int) -> str:
-    return {1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}.get(n, str(n))
 
 
 def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str] = SHOWN_LEVELS):
@@ -281,7 +278,7 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3, partial: bool = Tr
     found = {"blind": [], "own": []}
     for _, rows in exact.groupby(level="seed"):
         scores = own.loc[rows.index]
-        found["blind"].append(_rank(scores["S_L, no image"], rows))
+        found["blind"].append(scores["S_L, no image"].corr(rows, method="spearman"))
         found["own"].append(partial_rank(scores["S_V"], rows, scores["S_L, no image"]))
     blind, own_part = (mean_over_seeds(found[name]) for name in ("blind", "own"))
     first = (
@@ -297,10 +294,6 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3, partial: bool = Tr
         f"(95% interval {interval_text(own_part['low'], own_part['high'])}, {own_part['n']} "
         "worlds)."
     )
-
-
-def _rank(one: pandas.Series, other: pandas.Series) -> float:
-    return float(one.rank().corr(other.rank()))
 
 
 def dose_plot(recovered: pandas.DataFrame, levels: Iterable[str] = SHOWN_LEVELS):

@@ -219,7 +219,7 @@ def _with_pictures(model: Any, world: World, folder: Path, split: str) -> pandas
     found = study2_masked.beside_truth(
         model.name, world.dose, world.seed, loaded=(model, text), **asked
     )
-    unit = study2_masked.exact_scores(1.0, world.seed, **asked)
+    unit = study2_masked.exact_scores(dose=1.0, seed=world.seed, pictured=None, **asked)
     unit = unit.rename(columns={"oracle": "unit"})
     table = found.merge(unit, on=["test", "level"], validate="1:1")
     scores = table.pivot(index="test", columns="level", values="value")
