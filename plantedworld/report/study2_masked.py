@@ -1,6 +1,6 @@
 """Study 2 where the answer is known: figures, tables and sentences."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas
@@ -124,15 +124,14 @@ def worlds_text(beside: pandas.DataFrame) -> str:
     return "; ".join(parts)
 
 
-def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str] = SHOWN_LEVELS):
+def beside_plot(beside: pandas.DataFrame, dose: float = 3):
     """Draw the checkpoints' bias scores against the oracle's, a dot an entity and seed."""
 
     from matplotlib.artist import setp
 
-    levels = list(levels)
     figure, panels = subplots(2, 2, height=6.4)
     whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
-    for axes, level in zip(panels.flat, levels, strict=True):
+    for axes, level in zip(panels.flat, SHOWN_LEVELS, strict=True):
         rows = whole[whole["level"] == level]
         axes.plot(rows["oracle"], rows["value"], "o", color="C0", ms=3.5, alpha=0.5)
         reach = 1.08 * max(rows[["oracle", "value"]].abs().max().max(), 0.1)
@@ -296,11 +295,11 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3, partial: bool = Tr
     )
 
 
-def dose_plot(recovered: pandas.DataFrame, levels: Iterable[str] = SHOWN_LEVELS):
+def dose_plot(recovered: pandas.DataFrame):
     """Draw how large the bias scores are at each dose: checkpoints, and the oracle's line."""
-    levels, whole = list(levels), recovered[recovered["planted_in"] == "both"]
-    figure, panels = subplots(1, len(levels), height=3.1, sharey=True)
-    for axes, level in zip(panels, levels, strict=True):
+    whole = recovered[recovered["planted_in"] == "both"]
+    figure, panels = subplots(1, len(SHOWN_LEVELS), height=3.1, sharey=True)
+    for axes, level in zip(panels, SHOWN_LEVELS, strict=True):
         rows = whole[whole["level"] == level]
         exact = rows.groupby("dose")["oracle spread"].mean()
         axes.plot(exact.index, exact, "D-", color="C1", mfc="none", label="oracle")

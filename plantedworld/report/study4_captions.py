@@ -323,6 +323,11 @@ def chosen_figure(summary: pandas.DataFrame):
         axis.axvline(50, color="0.5", linewidth=1, linestyle=":")
         axis.set(xlim=(-4, 104), xticks=(0, 50, 100), title=f"{test} above 0")
         axis.set_xlabel("per cent of images", fontsize=10)
+    return _with_names(figure, axes, names)
+
+
+def _with_names(figure, axes, names: list[str]):
+    """Name the rows of a figure from the top down, with one legend for all of its panels."""
     axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
     axes[0].invert_yaxis()
     shown = axes[0].get_legend_handles_labels()
@@ -437,11 +442,7 @@ def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs
         axis.set(xlim=(-6, 106), xticks=(0, 50, 100))
         axis.set_title(f"{score},\n{EVIDENCE[view]}", fontsize=9)
         axis.set_xlabel("per cent", fontsize=10)
-    axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
-    axes[0].invert_yaxis()
-    shown = axes[0].get_legend_handles_labels()
-    figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
-    return marked(figure)
+    return _with_names(figure, axes, names)
 
 
 def truth_table(table: pandas.DataFrame) -> pandas.DataFrame:
