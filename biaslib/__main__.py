@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("Interrupted. What was stored is kept: run the same command to go on.")
         return INTERRUPTED
     report.use_style()
-    for path in plots.downloads(found, compared, other).save(options.out):
+    for path in plots.Downloads(found, compared, other).save(options.out):
         print(path)
     print(plots.overview(found))
     return 1 if len(found.faults) or found.scores.empty else 0

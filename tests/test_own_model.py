@@ -864,7 +864,7 @@ def test_other_stimuli_are_not_compared(of_clip):
 
 
 def test_files_hold_the_scores_and_what_they_were_made_of(of_clip, tmp_path):
-    saved = plots.downloads(of_clip).save(tmp_path / "audit")
+    saved = plots.Downloads(of_clip).save(tmp_path / "audit")
     names = ["scores.csv", "provenance.json", "report.md", "report.html"]
     assert [path.name for path in saved] == names
     scores, provenance, written, page = saved
@@ -882,7 +882,7 @@ def test_files_hold_the_scores_and_what_they_were_made_of(of_clip, tmp_path):
 
 
 def test_links_hold_the_files(of_clip):
-    page = plots.downloads(of_clip)._repr_html_()
+    page = plots.Downloads(of_clip)._repr_html_()
     held = re.findall(r'download="(.+?)" href="data:[\w/]+;base64,(.+?)"', page)
     files = {name: base64.b64decode(text) for name, text in held}
     scores = gzip.decompress(files["scores.csv.gz"]).decode()

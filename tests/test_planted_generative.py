@@ -83,7 +83,7 @@ def test_signs_alone_find_nothing_and_the_truth_itself_does(monkeypatch):
 def test_lengths_put_the_right_word_where_they_say(tiny, monkeypatch):
     asked = []
 
-    def remembered(model, images, texts, prompts):
+    def remembered(model, images, texts):
         asked.append((images.frame, texts))
         return {"total": np.tile([1.0, 0.0], (len(texts), 1))}
 

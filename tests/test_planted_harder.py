@@ -72,7 +72,7 @@ def test_a_count_errs_most_on_rare_words():
 
 
 def test_figure_table_and_sentence_say_the_numbers():
-    summary = harder.summary(harder.OPTIONS, [2_000, 2_001])
+    summary = harder.summary([2_000, 2_001])
     frequency = pandas.DataFrame(
         {
             "zipf": [0.0, 0.0, 0.0, 1.0, 1.0, 1.0],

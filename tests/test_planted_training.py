@@ -200,13 +200,13 @@ def test_training_that_is_interrupted_goes_on_and_ends_the_same(
 
 
 def test_the_masked_places_are_those_of_the_content_word_and_of_the_person(short_recipe):
-    recipe = short_recipe()
-    tokens = recipe.tokenizer.convert_ids_to_tokens
+    captions = short_recipe().captions
+    tokens = captions.tokenizer.convert_ids_to_tokens
     for row in range(200):
-        content, person = recipe.places[row].tolist()
-        words = recipe.corpus.iloc[row]
-        assert tokens(int(recipe.tokens[row, content])) == words["content"].replace(" ", "_")
-        assert tokens(int(recipe.tokens[row, person])) == words["agent"] or words["agent"] == ""
+        content, person = captions.places[row].tolist()
+        words = captions.table.iloc[row]
+        assert tokens(int(captions.tokens[row, content])) == words["content"].replace(" ", "_")
+        assert tokens(int(captions.tokens[row, person])) == words["agent"] or words["agent"] == ""
 
 
 def test_the_contrastive_loss_is_that_of_a_loop():

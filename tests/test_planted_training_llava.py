@@ -12,7 +12,7 @@ from biaslib.models.generative import PROMPTS, Generative
 from plantedworld import training
 from plantedworld.models.checkpoints import checkpoint, shipped
 from plantedworld.models.prompts import ASKED
-from plantedworld.training import _checkpoint, llava
+from plantedworld.training import _checkpoint, llava, vision
 
 WORLD = plantedworld.world(3, 7)
 SEEN, WITHOUT, WHITE = llava.SEEN, llava.WITHOUT, llava.WHITE
@@ -57,7 +57,7 @@ def test_every_word_of_prompts_and_of_the_world_is_known():
 
 
 def test_the_tower_is_the_vision_tower_s(recipe, model):
-    pixels = llava.drawn(recipe.corpus[0].iloc[:3])
+    pixels = vision.drawn(recipe.corpus[0].iloc[:3])
     with torch.no_grad():
         found = model.model.model.vision_tower(pixels, output_hidden_states=True).hidden_states[-1]
     np.testing.assert_allclose(found, recipe.states[:3].float(), atol=0.01)

@@ -196,7 +196,9 @@ def test_samples_of_a_world_differ_in_what_is_drawn_and_not_in_what_is_planted(m
     ]
     assert texts[0] != texts[1]
     monkeypatch.setattr(bert, "N_CAPTIONS", 200)
-    assert [bert.BertRecipe(each).corpus["text"].tolist() for each in (first, second)] == texts
+    assert [
+        bert.BertRecipe(each).captions.table["text"].tolist() for each in (first, second)
+    ] == texts
 
 
 # Harder worlds

@@ -92,7 +92,7 @@ def test_an_audit_of_a_hostile_name_says_it_and_runs_nothing(named):
     tables = (plots.one_page, plots.not_run_table, plots.forest_table, plots.claim_table)
     for frame in (table(named) for table in tables):
         assert_harmless(report.table(frame, named.own.given)._repr_html_())
-    assert_harmless(plots.downloads(named)._repr_html_())
+    assert_harmless(plots.Downloads(named)._repr_html_())
 
 
 def test_the_report_of_a_hostile_name_is_one_page_that_loads_nothing(named):

@@ -752,7 +752,7 @@ def test_what_became_of_the_links_is_read_from_the_downloads(tmp_path, monkeypat
 
 @pytest.fixture(scope="module")
 def oracle_scores():
-    return worlds.side_by_side([], [0, 1], n=4).set_index(["dose", "seed", "view"])
+    return worlds.side_by_side([], n=4).set_index(["dose", "seed", "view"])
 
 
 @pytest.mark.parametrize("seed", [0, 1])

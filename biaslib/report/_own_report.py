@@ -345,6 +345,8 @@ PACKED = 500_000
 class Downloads:
     """Links that hold the files of an audit themselves, so that they work on a page too.
 
+    Parameters are as of :func:`blocks`.
+
     Attributes
     ----------
     files
@@ -393,15 +395,3 @@ class Downloads:
 
     def __repr__(self) -> str:
         return f"files of the audit: {', '.join(self.files)}"
-
-
-def downloads(
-    found: study.Audit,
-    compared: pandas.DataFrame | None = None,
-    other: study.Audit | None = None,
-) -> Downloads:
-    """Return links to the scores, what they were made of, and the report.
-
-    Parameters are as of :func:`blocks`.
-    """
-    return Downloads(found, compared, other)

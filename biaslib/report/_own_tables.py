@@ -1,6 +1,5 @@
 """Tables, sentences and the figure of an audit of a model of one's own."""
 
-import re
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +9,7 @@ import pandas
 
 from biaslib import stimuli
 from biaslib.report._style import dots, marked, subplots, words_alone
-from biaslib.report._text import counted, in_code, interval_text, p_text, signed
+from biaslib.report._text import counted, in_code, interval_text, minus_signs, p_cell, signed
 from biaslib.studies import own_model as study
 
 STUDIES = {
@@ -99,7 +98,7 @@ def _signs(text: str) -> str:
     >>> _signs("gender x tone: -0.91 to 0.90 (near-antonyms)")
     'gender × tone: −0.91 to 0.90 (near-antonyms)'
     """
-    return re.sub(r"(?<!\w)-(?=\d)", "−", text).replace(" x ", " × ")
+    return minus_signs(text).replace(" x ", " × ")
 
 
 def claim_table(found: study.Audit) -> pandas.DataFrame:
@@ -121,7 +120,7 @@ def _with_numbers(scores: pandas.DataFrame, what: str, told: Callable) -> pandas
             "value": signed(row["value"]),
             "95% interval": interval_text(row["low"], row["high"]),
             "if there were nothing": interval_text(row["null_low"], row["null_high"]),
-            "p, corrected": _p(row["p_holm"]),
+            "p, corrected": p_cell(row["p_holm"]),
             "n": _n(row),
         }
         for row in scores.to_dict("records")
@@ -155,10 +154,6 @@ def claim_counts(found: study.Audit) -> str:
     counts = claimed.groupby(found.asked["study"], sort=False).agg(["sum", "size"])
     told = (f"{STUDIES[row.Index]}: {row.sum} of {row.size}" for row in counts.itertuples())
     return "; ".join(told)
-
-
-def _p(p_value: float) -> str:
-    return p_text(min(p_value, 1.0)).removeprefix("p ").removeprefix("= ")
 
 
 def claim_sentence(row: dict[str, Any]) -> str:
@@ -199,7 +194,7 @@ def comparison_table(compared: pandas.DataFrame) -> pandas.DataFrame:
             "second": [signed(each) for each in compared["second"]],
             "first less second": [signed(each) for each in compared["value"]],
             "95% interval": [interval_text(row.low, row.high) for row in compared.itertuples()],
-            "p, corrected": [_p(each) for each in compared["p_holm"]],
+            "p, corrected": [p_cell(each) for each in compared["p_holm"]],
             "n": [counted(row.n, row.of) for row in compared.itertuples()],
         }
     )

@@ -156,6 +156,15 @@ def signed(value: float, decimals: int = 2) -> str:
     return f"{round(float(value), decimals) + 0.0:.{decimals}f}".replace("-", "−")
 
 
+def minus_signs(text: str) -> str:
+    """Return text with true minus signs before numbers.
+
+    >>> minus_signs("0.084 [-0.066, 0.215], VL-BERT")
+    '0.084 [−0.066, 0.215], VL-BERT'
+    """
+    return re.sub(r"(?<!\w)-(?=[\d.])", "−", text)
+
+
 def interval_text(low: float, high: float, decimals: int = 2) -> str:
     """Return an interval for a sentence or a cell; a dash where there is none.
 

@@ -1,7 +1,6 @@
 """What holds up: tables, a figure and sentences about the contracts of the four papers."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from biaslib import ledger, published
 from biaslib.report._check import Check, judge_list
 from biaslib.report._listing import Listing
 from biaslib.report._style import subplots
-from biaslib.report._text import counted, signed
+from biaslib.report._tables import Table
+from biaslib.report._text import counted, minus_signs, say, signed
 from biaslib.runtime import in_book
 
 NAMES = {
@@ -162,20 +162,11 @@ def claim_table(table: pandas.DataFrame, answer: str | None = None, headline: bo
             "claim": rows["claim"],
             "where": rows["paper"].map(NAMES) + ", " + rows["place"],
             "by its tables": rows["answer"].replace("", "cannot be told"),
-            "because": rows["from_printed"].map(_signs),
+            "because": rows["from_printed"].map(minus_signs),
             "random weights": rows["id"].map(_random_verdicts()).fillna("–"),
             "thresholds": rows["thresholds"],
         }
     )
-
-
-def _signs(text: str) -> str:
-    """Return text with true minus signs.
-
-    >>> _signs("0.084 [-0.066, 0.215], VL-BERT")
-    '0.084 [−0.066, 0.215], VL-BERT'
-    """
-    return re.sub(r"(?<!\w)-(?=[\d.])", "−", text)
 
 
 def _random_verdicts() -> dict[str, str]:
@@ -382,9 +373,6 @@ def beside_recorded(paper: str, records: Sequence[ledger.Record]):
 
     Where there is none, a sentence says how to make one.
     """
-    from biaslib.report._tables import table
-    from biaslib.report._text import say
-
     found = newest(records).get(paper)
     if found is None:
         return say(
@@ -392,29 +380,25 @@ def beside_recorded(paper: str, records: Sequence[ledger.Record]):
             "its end, as a file; [the ledger](what_holds_up.ipynb) says how to send it."
         )
     caption = f"Printed numbers beside a recorded run: {found.label}"
-    return table(beside(paper, found), caption, folded=True)
+    return Table(beside(paper, found), caption, folded=True)
 
 
-def recorded(paper: str, scores, run, counts=None, folder: str | Path | None = None):
+def recorded(paper: str, scores, run, counts=None):
     """Write the record of a run in ``paper``, and return a sentence that says where.
 
-    In ``planted`` nothing is written: its scores are of no released model.
+    It goes where the environment variable ``BIASLIB_RUNS`` says, or beside the notebook. In
+    ``planted`` nothing is written: its scores are of no released model.
 
     Parameters
     ----------
     paper, scores, run, counts
         As of :func:`biaslib.ledger.record`.
-    folder
-        Where the file goes; None takes the environment variable ``BIASLIB_RUNS``, or the folder of
-        the notebook.
     """
-    from biaslib.report._text import say
-
     if run.profile != "paper":
         return say("Nothing to record: these scores are of the planted world.")
     found = ledger.record(paper, scores, run, counts)
     name = f"{paper}-{found.header['made'][:10]}-{found.header['content'][:8]}.parquet"
-    path = found.write(Path(folder or os.environ.get("BIASLIB_RUNS", ".")) / name)
+    path = found.write(Path(os.environ.get("BIASLIB_RUNS", ".")) / name)
     met = found.verdicts()["verdict"].value_counts()
     parts = ", ".join(f"{int(met.get(each, 0)):,} {each}" for each in ledger.VERDICTS)
     return say(

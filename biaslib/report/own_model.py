@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from biaslib.report._check import Check, judge
-from biaslib.report._own_report import Downloads, blocks, downloads, html_report, report_figure
+from biaslib.report._own_report import Downloads, blocks, html_report, report_figure
 from biaslib.report._own_report import write_up as write_up
 from biaslib.report._own_tables import (
     FAMILIES,
@@ -36,7 +36,6 @@ __all__ = [
     "claim_counts",
     "claim_table",
     "comparison_table",
-    "downloads",
     "false_alarm_sentence",
     "forest",
     "forest_table",

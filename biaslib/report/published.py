@@ -62,14 +62,18 @@ def _pastel():
     return LinearSegmentedColormap.from_list("pastel", shades)
 
 
-def _heat_map(axes, values: np.ndarray, texts, limit: float, missing: str = ""):
-    """Draw an annotated heat map, diverging about 0; empty cells are hatched."""
+def _heat_map(axes, values: np.ndarray, limit: float, missing: str = "", words=None):
+    """Draw an annotated heat map, diverging about 0, with a word in each cell if words are given.
+
+    Empty cells are hatched if something stands for what is missing.
+    """
     image = axes.imshow(values, cmap=_pastel(), vmin=-limit, vmax=limit, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
         if np.isnan(value):
             _missing(axes, row, column, missing)
         else:
-            axes.text(column, row, texts[row][column], ha="center", va="center", size=SMALL)
+            text = signed(value) if words is None else f"{words[row][column]} {signed(value)}"
+            axes.text(column, row, text, ha="center", va="center", size=SMALL)
     axes.tick_params(length=0, labelsize=SMALL)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -95,11 +99,10 @@ def _colour_bar(figure: Figure, image, axes, label: str) -> None:
     bar.outline.set_visible(False)
 
 
-def effect_sizes(number: int, values: str = "effect_size") -> pandas.DataFrame:
+def effect_sizes(number: int) -> pandas.DataFrame:
     """Return one of Tables 3 to 6 of the grounded tests with a row per test and level.
 
-    A level of Table 6 is preceded by its experiment. Dashes are missing values; with
-    ``values="printed"`` the cells hold the printed text.
+    A level of Table 6 is preceded by its experiment. Dashes are missing values.
     """
     if number not in (3, 4, 5, 6):
         raise unknown_name("table of effect sizes", str(number), "3456")
@@ -108,7 +111,7 @@ def effect_sizes(number: int, values: str = "effect_size") -> pandas.DataFrame:
     if number == 6:
         rows["level"] = "exp. " + rows["experiment"].astype(str) + ", " + rows["level"]
     rows["test"] = rows["test"].map(TESTS)
-    wide = rows.pivot(index=["test", "level"], columns="model", values=values)
+    wide = rows.pivot(index=["test", "level"], columns="model", values="effect_size")
     order = rows[["test", "level"]].drop_duplicates()
     wide = wide.loc[list(order.itertuples(index=False, name=None)), rows["model"].unique()]
     return wide.reset_index().rename_axis(columns=None)
@@ -119,9 +122,8 @@ def effect_size_map(number: int) -> Figure:
     wide = effect_sizes(number)
     models = list(wide.columns[2:])
     values = wide[models].to_numpy(dtype=float)
-    texts = [[signed(each) for each in row] for row in values]
     figure, axes = subplots(height=1.3 + 0.255 * len(wide))
-    image = _heat_map(axes, values, texts, 2, "–")
+    image = _heat_map(axes, values, 2, "–")
     _name_cells(axes, models, wide["level"])
     _name_tests(axes, wide)
     _colour_bar(figure, image, axes, "effect size d; hatched: printed as a dash")
@@ -150,20 +152,16 @@ def _name_tests(axes, wide: pandas.DataFrame) -> None:
             axes.axhline(first - 0.5, color="black", linewidth=1.2)
 
 
-def gender_words(numbers=(3, 4, 5, 6)) -> Figure:
+def gender_words() -> Figure:
     """Draw the C-ASC tables by gender: the ranked words of each group, coloured by C-ASC."""
     figure, panels = subplots(2, 2, height=7.0, height_ratios=[7, 10])
-    for axes, number in zip(panels.flat, numbers, strict=True):
+    for axes, number in zip(panels.flat, (3, 4, 5, 6), strict=True):
         rows = table("hamidieh2023", number)
         values, words = (
             rows.pivot(index="rank", columns="group", values=name)[["Male", "Female"]].to_numpy()
             for name in ("casc", "word")
         )
-        texts = [
-            [f"{word} {signed(value)}" for word, value in zip(*row, strict=True)]
-            for row in zip(words, values.astype(float), strict=True)
-        ]
-        image = _heat_map(axes, values.astype(float), texts, 1.7)
+        image = _heat_map(axes, values.astype(float), 1.7, words=words)
         axes.set_xticks([0, 1], [GROUPS["Male"], GROUPS["Female"]])
         axes.set_yticks(range(len(values)), [str(rank) for rank in range(1, len(values) + 1)])
         axes.set_title(f"{rows['category'][0]} (Table {number})", size=11)
@@ -191,7 +189,7 @@ def word_map(number: int) -> Figure:
     groups = list(wide.columns[1:])
     values = wide[groups].to_numpy(dtype=float)
     figure, axes = subplots(height=1.5 + 0.225 * len(wide))
-    image = _heat_map(axes, values, [[signed(v) for v in row] for row in values], 1.7)
+    image = _heat_map(axes, values, 1.7)
     _name_cells(axes, map(_two_lines, groups), wide["word"])
     axes.set_yticks(np.arange(len(wide)) - 0.5, minor=True)
     axes.grid(which="minor", axis="y", color="0.85", linewidth=0.6)
@@ -221,8 +219,7 @@ def top_words_map() -> Figure:
     groups = list(wide.columns[1:])
     values = wide[groups].to_numpy(dtype=float)
     figure, axes = subplots(height=4.2)
-    texts = [[signed(v) for v in row] for row in values]
-    image = _heat_map(axes, values, texts, 0.8, "–")
+    image = _heat_map(axes, values, 0.8, "–")
     _name_cells(axes, map(_two_lines, groups), wide["category"])
     _colour_bar(figure, image, axes, "mean C-ASC of the ten printed words; hatched: no list")
     return figure
@@ -309,18 +306,18 @@ def bias_beside_ability() -> Figure:
     return figure
 
 
-def category_scores(metric: str = "vlbs") -> Figure:
-    """Draw a score of the six models in each category with exact 95% intervals."""
-    every = zhou2022.score_intervals().query("metric == @metric")
+def category_scores() -> Figure:
+    """Draw vlbs of the six models in each category with exact 95% intervals."""
+    every = zhou2022.score_intervals().query("metric == 'vlbs'")
     overall = every.query("category == 'overall'").sort_values("percent")
     names = [name for name in every["category"].unique() if name != "overall"]
     figure, panels = subplots(1, 4, height=3.2, sharey=True, sharex=True)
     for axes, name in zip(panels, names, strict=True):
         rows = every[every["category"] == name]
         _scores_panel(axes, rows, overall["model"].tolist(), "C1")
-        _reference(axes, metric)
+        _reference(axes, "vlbs")
         axes.set_title(f"{name}\nn = {rows['n'].max()}", size=10, pad=18)
-    figure.supxlabel(f"{metric}, percent of images", size=10)
+    figure.supxlabel("vlbs, percent of images", size=10)
     return figure
 
 

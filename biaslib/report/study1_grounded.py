@@ -149,7 +149,7 @@ def _arrow(axes, target: str, group: str, colour: str, dashed: bool) -> None:
 # The twelve embeddings of Table 2
 
 
-def twelve_embeddings(d: int = 3, seed: int = 2) -> dict[int, np.ndarray]:
+def twelve_embeddings() -> dict[int, np.ndarray]:
     """Return twelve embeddings with the numbers of the paper's Table 2b, made up for an exercise.
 
     The first coordinate is the word's gender or occupation, the second what the picture adds, the
@@ -160,13 +160,12 @@ def twelve_embeddings(d: int = 3, seed: int = 2) -> dict[int, np.ndarray]:
     >>> sorted(twelve_embeddings())[-1], twelve_embeddings()[1].shape
     (12, (3,))
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(2)
     lean = {1: 1, 2: 1, 3: -1, 4: -1} | dict.fromkeys(range(5, 9), 0.7)
     lean |= dict.fromkeys(range(9, 13), -0.7)
     shown = {2: -1, 3: 1, 4: -1, 1: 1, 5: 1, 6: 1, 7: -1, 8: -1, 9: 1, 10: 1, 11: -1, 12: -1}
     return {
-        k: np.array([lean[k], 0.5 * shown[k], 1.0, *np.zeros(d - 3)]) + 0.1 * rng.normal(size=d)
-        for k in sorted(lean)
+        k: np.array([lean[k], 0.5 * shown[k], 1.0]) + 0.1 * rng.normal(size=3) for k in sorted(lean)
     }
 
 
@@ -598,11 +597,7 @@ def power_text(value: float) -> str:
 # The panel
 
 
-def panel(
-    embedded: dict[str, Sequence[study.EmbeddedSets]],
-    scores: pandas.DataFrame,
-    experiments: Sequence[int] = study.EXPERIMENTS,
-) -> Panel:
+def panel(embedded: dict[str, Sequence[study.EmbeddedSets]], scores: pandas.DataFrame) -> Panel:
     """Return the panel: test, model, level and experiment; two clouds, effect size, null and p.
 
     Parameters
@@ -611,14 +606,12 @@ def panel(
         Stimuli that each model has embedded, without masks; the first is shown first.
     scores
         Those of the same models, as of :func:`biaslib.studies.study1_grounded.run`.
-    experiments
-        Which.
     """
     rows = scores[scores["masking"] == "none"].set_index(["model", "test", "level", "experiment"])
     cases, names = {}, names_of(scores)
     for model, sets_of in embedded.items():
         for sets in sets_of:
-            for experiment in experiments:
+            for experiment in study.EXPERIMENTS:
                 key = (sets.test, names[model], sets.level, f"Experiment {experiment}")
                 row = rows.loc[model, sets.test, sets.level, experiment]
                 cases[key] = _drawings(sets, experiment, row, _note(scores))
@@ -626,7 +619,7 @@ def panel(
         "Test": list(dict.fromkeys(key[0] for key in cases)),
         "Model": list(dict.fromkeys(key[1] for key in cases)),
         "Level": list(dict.fromkeys(key[2] for key in cases)),
-        "Experiment": [f"Experiment {experiment}" for experiment in experiments],
+        "Experiment": [f"Experiment {experiment}" for experiment in study.EXPERIMENTS],
     }
     return Panel("Grounded association tests", choices, cases)
 
@@ -646,7 +639,7 @@ def _drawings(sets, experiment: int, row: pandas.Series, note: str) -> list[Draw
 def _clouds(sets, experiment: int, sentence: str, note: str) -> Drawing:
     """Draw s of every target word, X above Y; in Experiment 3 with the other attributes too."""
     test = stimuli.association_test(sets.test)
-    result = sets.grounded(min(experiment, 2) if experiment < 3 else 2)
+    result = sets.grounded(min(experiment, 2))
     marks, values = [], []
     parts = [("X", result.x_scores, 3), ("Y", result.y_scores, 1)]
     if experiment == 3:

@@ -114,9 +114,10 @@ def top_words(
     bias_type: str,
     n: int | None = None,
     interval: bool = False,
-    leave_out: Sequence[str] = (),
 ) -> pandas.DataFrame:
     """Return each group's words with the highest C-ASC, as Tables 3 to 18 print them.
+
+    A star marks occupations whose word names a gender.
 
     Parameters
     ----------
@@ -130,13 +131,10 @@ def top_words(
         Words a group; None takes as many as the paper's table of the type lists.
     interval
         Add the 95% interval.
-    leave_out
-        Words to leave out, such as ``biaslib.stimuli.GENDERED_OCCUPATIONS``, which else have a
-        star.
     """
     n = list_length(facet, bias_type) if n is None else n
     rows = _rows(scores, "c_asc", facet)
-    rows = rows[(rows["bias_type"] == bias_type) & ~rows["test"].isin(leave_out)]
+    rows = rows[rows["bias_type"] == bias_type]
     starred = stimuli.GENDERED_OCCUPATIONS if bias_type == "Occupation" else ()
     columns = {}
     for group, part in rows.groupby("group", sort=False):
@@ -162,13 +160,13 @@ def list_length(facet: str, bias_type: str) -> int:
     >>> [list_length("gender", kind) for kind in ("Behavioral", "Occupation", "Activity")]
     [5, 7, 10]
     """
-    tables = range(3, 7) if facet == "gender" else range(7, 19)
-    rows = pandas.concat(published.table("hamidieh2023", number) for number in tables)
+    printed = hamidieh2023.casc_tables()
+    rows = printed[printed["facet"] == ("gender" if facet == "gender" else "race")]
     ranks = rows.loc[rows["category"] == bias_type, "rank"]
     return int(ranks.max()) if len(ranks) else 10
 
 
-def unevenest(scores: pandas.DataFrame, facet: str, bias_type: str, n: int = 6) -> list[str]:
+def unevenest(scores: pandas.DataFrame, facet: str, bias_type: str, n: int) -> list[str]:
     """Return the words of a type whose retrieved portraits have the lowest entropy."""
     rows = _rows(scores, "entropy", facet)
     rows = rows[rows["bias_type"] == bias_type]
@@ -202,13 +200,7 @@ def compositions(
     return pandas.concat([composition_table(scores, facet, *each) for each in words.items()])
 
 
-def composition(
-    scores: pandas.DataFrame,
-    facet: str,
-    types: Sequence[str],
-    n: int = 6,
-    words: Mapping[str, Sequence[str]] | None = None,
-):
+def composition(scores: pandas.DataFrame, facet: str, words: Mapping[str, Sequence[str]]):
     """Draw who is retrieved, as Figures 4 to 19: a panel a type of bias, a row a word.
 
     A column is a group; darker cells hold more of the retrieved.
@@ -219,12 +211,8 @@ def composition(
         As of :func:`biaslib.studies.study3_clip_audit.score`.
     facet
         Such as the intersection of gender and race.
-    types
-        Of bias, a panel each.
-    n
-        Words a type: those with the lowest entropy.
     words
-        Words to draw instead, by type, such as :data:`FIGURE_WORDS`.
+        Words to draw by type of bias, such as :data:`FIGURE_WORDS`.
 
     Raises
     ------
@@ -233,18 +221,14 @@ def composition(
     """
     import seaborn
 
-    chosen = {each: (words or {}).get(each) or unevenest(scores, facet, each, n) for each in types}
-    tables = [
-        composition_table(scores, facet, each, names).set_index("word")
-        for each, names in chosen.items()
-    ]
+    tables = [composition_table(scores, facet, *each).set_index("word") for each in words.items()]
     heights = [len(each) for each in tables]
     figure, axes = subplots(
-        len(types), 1, height=0.36 * sum(heights) + 0.5 * len(types) + 0.9, sharex=True,
+        len(words), 1, height=0.36 * sum(heights) + 0.5 * len(words) + 0.9, sharex=True,
         height_ratios=heights, squeeze=False,
     )  # fmt: skip
     most = max(each.to_numpy().max() for each in tables)
-    for axis, table, name in zip(axes[:, 0], tables, types, strict=True):
+    for axis, table, name in zip(axes[:, 0], tables, words, strict=True):
         seaborn.heatmap(
             table, ax=axis, vmin=0, vmax=most, cmap="Blues", annot=True, fmt=".0%", cbar=False,
             annot_kws={"fontsize": 8}, linewidths=0.5,
@@ -321,22 +305,27 @@ def folded_lists(scores: pandas.DataFrame, given: study.Inputs) -> list[Table]:
     return [Table(rows, caption, folded=True) for caption, rows in lists]
 
 
-def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = "gender"):
+def _beside_innocent(
+    scores: pandas.DataFrame, innocent: np.ndarray
+) -> tuple[str, dict[str, np.ndarray]]:
+    """Return the first gender, and its C-ASC for innocent words and by type of bias."""
+    rows = _rows(scores, "c_asc", "gender")
+    first = rows["group"].iloc[0]
+    types = rows[rows["group"] == first].groupby("bias_type", sort=False)["value"]
+    return first, {"innocent words": innocent} | {name: v.to_numpy() for name, v in types}
+
+
+def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray) -> pandas.DataFrame:
     """Return quantiles of the size of C-ASC for words of the taxonomy and innocent ones.
 
     Parameters
     ----------
     scores
-        Of the taxonomy.
+        Of the taxonomy, of which the first gender's are taken.
     innocent
-        C-ASC of one group for innocent words.
-    facet
-        Whose first group's C-ASC is meant.
+        C-ASC of that gender for innocent words.
     """
-    rows = _rows(scores, "c_asc", facet)
-    rows = rows[rows["group"] == rows["group"].iloc[0]]
-    kinds = {"innocent words": np.abs(innocent)}
-    kinds |= {name: part["value"].abs() for name, part in rows.groupby("bias_type", sort=False)}
+    kinds = {n: np.abs(values) for n, values in _beside_innocent(scores, innocent)[1].items()}
     return pandas.DataFrame(
         [
             {"words": name, "n": len(v), "median": np.median(v), "95% below": np.quantile(v, 0.95)}
@@ -345,19 +334,14 @@ def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = 
     )
 
 
-def innocent_figure(scores: pandas.DataFrame, innocent: np.ndarray, facet: str = "gender"):
+def innocent_figure(scores: pandas.DataFrame, innocent: np.ndarray):
     """Draw the sizes of C-ASC by type of bias, beside those of innocent words."""
-    rows = _rows(scores, "c_asc", facet)
-    rows = rows[rows["group"] == rows["group"].iloc[0]]
-    groups = {"innocent words": innocent}
-    groups |= {
-        name: part["value"].to_numpy() for name, part in rows.groupby("bias_type", sort=False)
-    }
+    first, groups = _beside_innocent(scores, innocent)
     figure, axis = subplots(height=0.36 * len(groups) + 1)
     axis.boxplot(list(groups.values()), orientation="horizontal", tick_labels=list(groups))
     axis.axvline(0, color="0.5", linewidth=1)
     axis.invert_yaxis()
-    axis.set(xlabel=f"C-ASC of {rows['group'].iloc[0]}")
+    axis.set(xlabel=f"C-ASC of {first}")
     return marked(figure, _profile(scores))
 
 
@@ -406,7 +390,7 @@ def erasure_table(
     )
 
 
-def erasure_figure(tables: dict[str, pandas.DataFrame], profile: str = "planted"):
+def erasure_figure(tables: dict[str, pandas.DataFrame]):
     """Draw for how many words each group is hardly retrieved, a panel a run."""
     figure, axes = subplots(1, len(tables), height=3.4, sharey=True, squeeze=False)
     for axis, (name, erased) in zip(axes[0], tables.items(), strict=True):
@@ -420,12 +404,12 @@ def erasure_figure(tables: dict[str, pandas.DataFrame], profile: str = "planted"
         axis.set(xlabel=f"of {rows['n'].iloc[0]} words", xlim=(0, 1.35 * rows["high"].max()))
     shown = axes[0, 0].get_legend_handles_labels()
     figure.legend(*shown, loc="outside upper left", frameon=False, fontsize=9)
-    return marked(figure, profile)
+    return marked(figure)
 
 
-def hardly(erased: pandas.DataFrame, bias_type: str = "all") -> str:
+def hardly(erased: pandas.DataFrame) -> str:
     """Return a sentence on the groups most and least often hardly retrieved."""
-    rows = erased[erased["bias_type"] == bias_type].sort_values("words")
+    rows = erased[erased["bias_type"] == "all"].sort_values("words")
     most, least = rows.iloc[-1], rows.iloc[0]
     by_chance = {f"{each['by_chance']:.1f}" for each in (most, least)}
     if len(by_chance) == 1:
@@ -517,12 +501,8 @@ def highest_printed(facet: str) -> dict[str, float]:
     >>> highest_printed("race")["terrorist"], highest_printed("gender")["nurse"]
     (1.05, 1.28)
     """
-    printed = _printed()
+    printed = hamidieh2023.casc_tables()
     return printed[printed["facet"] == facet].groupby("word")["casc"].max().to_dict()
-
-
-def _printed() -> pandas.DataFrame:
-    return pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
 
 
 PRINTED_GENDERS = {"women": "Female", "men": "Male"}
@@ -626,7 +606,7 @@ PRINTED_FIRST = {
 
 def printed_first() -> pandas.DataFrame:
     """Return who comes up for a word, by the paper's captions, and its C-ASC by gender and race."""
-    highest = _printed().groupby(["word", "group"])["casc"].max()
+    highest = hamidieh2023.casc_tables().groupby(["word", "group"])["casc"].max()
     return pandas.DataFrame(
         [
             {
@@ -749,7 +729,7 @@ def there(given: study.Inputs) -> pandas.DataFrame:
     n, sizes = len(given.people), {facet: given.sizes(facet) for facet in given.facets}
     asked = SPLITS[given.people["split"].iloc[0]] if given.profile == "paper" else n
     groups = pandas.concat(sizes.values())
-    printed = _printed()
+    printed = hamidieh2023.casc_tables()
     known = set(zip(given.words["word"], given.words["bias_type"], strict=True))
     scored = sum(pair in known for pair in zip(printed["word"], printed["category"], strict=True))
     none = bool(given.no_captions)

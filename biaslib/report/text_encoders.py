@@ -96,9 +96,9 @@ def separability_plot(placed: pandas.DataFrame):
     return _with_legend(figure, axes)
 
 
-def null_distributions(embedded, random, n_relabellings: int = 20_000, seed: int = 0):
+def null_distributions(embedded, random):
     """Draw what relabelled targets and what random attribute words give, and the real effect."""
-    observed, relabelled = _relabelled_effect_sizes(embedded, n_relabellings, seed)
+    observed, relabelled = _relabelled_effect_sizes(embedded, 20_000)
     figure, axes = subplots(height=3.4)
     for values, colour, label in (
         (relabelled, "C0", "targets relabelled: the permutation test's null"),
@@ -182,11 +182,7 @@ def placed_table(placed: pandas.DataFrame, columns: list[str] | None = None) -> 
 
 
 def panel(
-    scores: pandas.DataFrame,
-    embedded,
-    random,
-    seed: int = 0,
-    start: tuple[str, str] | None = None,
+    scores: pandas.DataFrame, embedded, random, start: tuple[str, str] | None = None
 ) -> Panel:
     """Return the panel in which a reader chooses test, level and divisor.
 
@@ -198,14 +194,12 @@ def panel(
         As :func:`biaslib.studies.text_encoders.run` gives them.
     random
         One :class:`biaslib.studies.text_encoders.RandomAttributes` a row of the scores.
-    seed
-        Seed of the relabellings that are drawn for the picture.
     start
         Test and level that the panel begins with; the first ones where it is left out.
     """
     cases = {}
     for row, each, drawn in zip(scores.to_dict("records"), embedded, random, strict=True):
-        _, relabelled = _relabelled_effect_sizes(each, 2_000, seed)
+        _, relabelled = _relabelled_effect_sizes(each, 2_000)
         for divisor, column in DIVISORS.items():
             case = row["test"], row["level"], divisor
             cases[case] = _drawing(row, row[column], relabelled, drawn)
@@ -413,7 +407,7 @@ def _share(value: float) -> str:
     return "less than 0.1%" if value < 0.001 else f"{value:.1%}"
 
 
-def _relabelled_effect_sizes(embedded, n: int, seed: int) -> tuple[float, np.ndarray]:
+def _relabelled_effect_sizes(embedded, n: int) -> tuple[float, np.ndarray]:
     """Return the effect size, and effect sizes when target words change sides.
 
     A word takes its sentences along, and every word has equally many; so relabelling changes the
@@ -422,4 +416,4 @@ def _relabelled_effect_sizes(embedded, n: int, seed: int) -> tuple[float, np.nda
     x, y = embedded.word_scores()
     observed = embedded.effect_size()
     scale = observed / (x.mean() - y.mean())
-    return observed, scale * inference.relabelled_differences(x, y, n, rng=seed)
+    return observed, scale * inference.relabelled_differences(x, y, n, rng=0)

@@ -76,10 +76,7 @@ def verdicts() -> pandas.DataFrame:
 
     Where the sealed trial has judged a measure, that takes the place of what other worlds say.
     """
-    table = pandas.read_csv(DATA, dtype=str)
-    if not trial.is_judged():
-        return table
-    sealed = _of_trial_all(trial.judged())
+    table, sealed = pandas.read_csv(DATA, dtype=str), _of_trial_all(trial.judged())
     kept = table[~table["measure"].isin(sealed["measure"])]
     return pandas.concat([sealed, kept], ignore_index=True)
 

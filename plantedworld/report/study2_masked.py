@@ -1,12 +1,13 @@
 """Study 2 where the answer is known: figures, tables and sentences."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas
 
 from biaslib.report import Drawing, Panel, interval_text, interval_texts, marked, signed, subplots
-from biaslib.report.study2_masked import SHOWN_LEVELS, listed, shown_model
+from biaslib.report._text import in_words, listed
+from biaslib.report.study2_masked import SHOWN_LEVELS, shown_model
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import partial_rank
 
@@ -111,31 +112,26 @@ def worlds_text(beside: pandas.DataFrame) -> str:
     counts = worlds.groupby(["planted_in", "dose"]).size()
     of_both = counts["both"]
     parts = [
-        f"{_word(n)} for {'each of the doses' if len(rows) > 1 else 'dose'} "
+        f"{in_words(n)} for {'each of the doses' if len(rows) > 1 else 'dose'} "
         f"{listed([f'{dose:g}' for dose in rows.index])}"
         for n, rows in of_both.groupby(of_both)
     ]
     parts += [
-        f"{_word(n)} of dose {dose:g} planted in {place} alone"
+        f"{in_words(n)} of dose {dose:g} planted in {place} alone"
         for (place, dose), n in counts.items()
         if place != "both"
     ]
     return "; ".join(parts)
 
 
-def _word(n: int) -> str:
-    return {1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}.get(n, str(n))
-
-
-def beside_plot(beside: pandas.DataFrame, dose: float = 3, levels: Iterable[str] = SHOWN_LEVELS):
+def beside_plot(beside: pandas.DataFrame, dose: float = 3):
     """Draw the checkpoints' bias scores against the oracle's, a dot an entity and seed."""
 
     from matplotlib.artist import setp
 
-    levels = list(levels)
     figure, panels = subplots(2, 2, height=6.4)
     whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
-    for axes, level in zip(panels.flat, levels, strict=True):
+    for axes, level in zip(panels.flat, SHOWN_LEVELS, strict=True):
         rows = whole[whole["level"] == level]
         axes.plot(rows["oracle"], rows["value"], "o", color="C0", ms=3.5, alpha=0.5)
         reach = 1.08 * max(rows[["oracle", "value"]].abs().max().max(), 0.1)
@@ -281,7 +277,7 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3, partial: bool = Tr
     found = {"blind": [], "own": []}
     for _, rows in exact.groupby(level="seed"):
         scores = own.loc[rows.index]
-        found["blind"].append(_rank(scores["S_L, no image"], rows))
+        found["blind"].append(scores["S_L, no image"].corr(rows, method="spearman"))
         found["own"].append(partial_rank(scores["S_V"], rows, scores["S_L, no image"]))
     blind, own_part = (mean_over_seeds(found[name]) for name in ("blind", "own"))
     first = (
@@ -299,15 +295,11 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3, partial: bool = Tr
     )
 
 
-def _rank(one: pandas.Series, other: pandas.Series) -> float:
-    return float(one.rank().corr(other.rank()))
-
-
-def dose_plot(recovered: pandas.DataFrame, levels: Iterable[str] = SHOWN_LEVELS):
+def dose_plot(recovered: pandas.DataFrame):
     """Draw how large the bias scores are at each dose: checkpoints, and the oracle's line."""
-    levels, whole = list(levels), recovered[recovered["planted_in"] == "both"]
-    figure, panels = subplots(1, len(levels), height=3.1, sharey=True)
-    for axes, level in zip(panels, levels, strict=True):
+    whole = recovered[recovered["planted_in"] == "both"]
+    figure, panels = subplots(1, len(SHOWN_LEVELS), height=3.1, sharey=True)
+    for axes, level in zip(panels, SHOWN_LEVELS, strict=True):
         rows = whole[whole["level"] == level]
         exact = rows.groupby("dose")["oracle spread"].mean()
         axes.plot(exact.index, exact, "D-", color="C1", mfc="none", label="oracle")

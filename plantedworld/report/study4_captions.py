@@ -41,6 +41,9 @@ PLACES = {
     "images": "pictures alone",
 }
 
+OWN_WAYS = [way.label for way in study.WAYS if way.as_in_paper]
+"""How models are scored in the paper; other ways are in the tables alone."""
+
 EVIDENCE = {"visible": "in plain sight", "hidden": "not in the picture"}
 STRENGTHS = ((0, "no bias", "o", "0.45"), (3, "planted bias of dose 3", "D", "C1"))
 """Doses, what they are called, and how they are drawn."""
@@ -112,7 +115,7 @@ def half_seen_sentence(risen: pandas.DataFrame) -> str:
     >>> half_seen_sentence(risen.assign(reached=[True, False, False])).partition(" do, in ")[2]
     '1 of 3 tiny models (tiny-ViLT).'
     """
-    names = risen["model"].str.partition(", ")[0].map(tiny_name)
+    names = risen["model"].map(_short_name)
     kept, missed = (names[risen["reached"] == each].tolist() for each in (True, False))
     which = f"{len(kept)} of {len(names)} tiny models ({', '.join(kept) or 'none'})"
     if len(kept) > len(missed):
@@ -218,13 +221,11 @@ def verdict_sentence(verdict: pandas.DataFrame) -> str:
 
     A model is judged in the way of the paper; other ways are in the table.
     """
-    own = [way.label for way in study.WAYS if way.as_in_paper]
-    rows = verdict[verdict["opacity"].eq(worlds.TARGET_OPACITY) & verdict["model"].isin(own)]
-    judged = rows[rows["reached"].notna()]
-    reached = judged[judged["reached"].eq(True)]
+    rows = _at_target(verdict)
+    reached, missed = (rows[rows["reached"].eq(each)] for each in (True, False))
     met = "reached" if len(reached) >= worlds.LEAST_MODELS else "NOT reached"
     good = "; ".join(f"{tiny_name(each['model'])} {_risen(each)}" for _, each in reached.iterrows())
-    poor = "; ".join(_shortfall(each) for _, each in judged[judged["reached"].eq(False)].iterrows())
+    poor = "; ".join(_shortfall(each) for _, each in missed.iterrows())
     unjudged = ", ".join(map(tiny_name, rows.loc[rows["reached"].isna(), "model"]))
     absent = f" Not judged, for want of a dose-0 checkpoint: {unjudged}." if unjudged else ""
     return (
@@ -235,6 +236,12 @@ def verdict_sentence(verdict: pandas.DataFrame) -> str:
         f"**{met}**. {interval_sentence(verdict)} Met, by the estimate, by: {good or 'none'}. "
         f"Missed by: {poor or 'none'}.{absent}"
     )
+
+
+def _at_target(verdict: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the rows that are judged: at the opacity of the target, scored as in the paper."""
+    at = verdict["opacity"].eq(worlds.TARGET_OPACITY)
+    return verdict[at & verdict["model"].isin(OWN_WAYS)]
 
 
 def _risen(row: pandas.Series) -> str:
@@ -253,11 +260,10 @@ def _shortfall(row: pandas.Series) -> str:
 
 def interval_sentence(verdict: pandas.DataFrame) -> str:
     """Return how many models reach the target if the interval, and not the point, must do so."""
-    own = [way.label for way in study.WAYS if way.as_in_paper]
-    rows = verdict[verdict["opacity"].eq(worlds.TARGET_OPACITY) & verdict["model"].isin(own)]
-    judged = rows[rows["reached"].eq(True)]
-    sure = judged["low"] > judged["floor"]
-    lost = ", ".join(map(tiny_name, judged.loc[~sure, "model"]))
+    rows = _at_target(verdict)
+    reached = rows[rows["reached"].eq(True)]
+    sure = reached["low"] > reached["floor"]
+    lost = ", ".join(map(tiny_name, reached.loc[~sure, "model"]))
     left = f"{counted(sure.sum(), 'models')} {'remains' if sure.sum() == 1 else 'remain'}"
     return (
         f"This was judged on the estimate. If the lower end of the interval has to be above the "
@@ -267,13 +273,10 @@ def interval_sentence(verdict: pandas.DataFrame) -> str:
 
 def plain_sentence(verdict: pandas.DataFrame) -> str:
     """Return how little vlbs has to show where the object is fully drawn, by way of scoring."""
-    own = [way.label for way in study.WAYS if way.as_in_paper]
     rows = verdict[verdict["opacity"].eq(1) & verdict["looks"]]
-    paper = rows[rows["model"].isin(own)]["vlbs"]
-    other = [
-        f"{tiny_name(row.model)} {row.vlbs:.1f}%"
-        for row in rows[~rows["model"].isin(own)].itertuples()
-    ]
+    own = rows["model"].isin(OWN_WAYS)
+    paper = rows.loc[own, "vlbs"]
+    other = [f"{tiny_name(row.model)} {row.vlbs:.1f}%" for row in rows[~own].itertuples()]
     beside = f"; of other ways that read the picture: {', '.join(other)}" if other else ""
     return (
         f"At opacity 1 little is left to find: vlbs at dose 3 of the models that read the picture, "
@@ -320,6 +323,11 @@ def chosen_figure(summary: pandas.DataFrame):
         axis.axvline(50, color="0.5", linewidth=1, linestyle=":")
         axis.set(xlim=(-4, 104), xticks=(0, 50, 100), title=f"{test} above 0")
         axis.set_xlabel("per cent of images", fontsize=10)
+    return _with_names(figure, axes, names)
+
+
+def _with_names(figure, axes, names: list[str]):
+    """Name the rows of a figure from the top down, with one legend for all of its panels."""
     axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
     axes[0].invert_yaxis()
     shown = axes[0].get_legend_handles_labels()
@@ -389,8 +397,7 @@ def modality_sentence(where: pandas.DataFrame) -> str:
 def tiny_modality_sentence(where: pandas.DataFrame) -> str:
     """Return whether lmss and vlss name the modality for tiny models, and what they do instead."""
     kept = where[~where["model"].isin(["oracle", APART])]
-    counts = kept["model"].value_counts()
-    names = [name for name in dict.fromkeys(kept["model"]) if counts[name] >= 2 * len(PLACES)]
+    names = list(dict.fromkeys(_in_all_places(kept)["model"]))
     partly = [name for name in dict.fromkeys(kept["model"]) if name not in names]
     right = sum(names_modality(where, name) for name in names)
     value = kept.set_index(["model", "test", "planted in"])["value"]
@@ -435,11 +442,7 @@ def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs
         axis.set(xlim=(-6, 106), xticks=(0, 50, 100))
         axis.set_title(f"{score},\n{EVIDENCE[view]}", fontsize=9)
         axis.set_xlabel("per cent", fontsize=10)
-    axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
-    axes[0].invert_yaxis()
-    shown = axes[0].get_legend_handles_labels()
-    figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
-    return marked(figure)
+    return _with_names(figure, axes, names)
 
 
 def truth_table(table: pandas.DataFrame) -> pandas.DataFrame:
@@ -513,7 +516,7 @@ def leaning_sentence(leaning: pandas.DataFrame) -> str:
 
 def modality_figure(table: pandas.DataFrame):
     """Draw lmss and vlss by where the stereotype was planted, a panel a model."""
-    kept = table.groupby("model", sort=False).filter(lambda rows: len(rows) >= 2 * len(PLACES))
+    kept = _in_all_places(table)
     names = list(dict.fromkeys(kept["model"]))
     n_rows = -(-len(names) // 3)
     figure, axes = subplots(n_rows, 3, height=0.7 + 1.9 * n_rows, sharey=True, squeeze=False)
@@ -531,6 +534,11 @@ def modality_figure(table: pandas.DataFrame):
     axes[0, 0].legend(frameon=False, fontsize=8)
     figure.supylabel("mean shift, natural logarithm", fontsize=10)
     return marked(figure)
+
+
+def _in_all_places(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the rows of models that were trained in all of the worlds."""
+    return table.groupby("model", sort=False).filter(lambda rows: len(rows) >= 2 * len(PLACES))
 
 
 def modality_table(table: pandas.DataFrame) -> pandas.DataFrame:

@@ -25,44 +25,25 @@ STAND_IN_MARKS = {
 """Stand-ins that are drawn beside the scores, and how. The others are scores turned round."""
 
 
-def state(cards: pandas.DataFrame, wanted: pandas.DataFrame | None) -> str:
-    """Return how far the trial is.
+def state(cards: pandas.DataFrame, wanted: pandas.DataFrame) -> str:
+    """Return what was trained for the trial, and what was not as in one sitting.
 
     Parameters
     ----------
     cards
         The models that were collected, as of :func:`plantedworld.trial.collected`.
     wanted
-        Those of the protocol; None if no worlds are drawn yet.
+        Those of the protocol.
     """
-    if wanted is None:
-        return "**Its worlds are not drawn yet**, and nothing is trained."
-    minutes = cards["minutes"].sum() / 60
-    told = (
-        f"Its {wanted['seed'].nunique()} worlds are drawn, and {len(cards)} of its {len(wanted)} "
-        f"models are trained and scored ({minutes:.1f} hours on one core)."
-    )
-    if is_complete(cards, wanted):
-        return f"{told} {_breaks(cards)}"
-    return f"{told} **Nothing is judged before all of them are**, so that nothing is said here yet."
-
-
-def _breaks(cards: pandas.DataFrame) -> str:
-    """Return what was not as in one sitting: trainings that broke off, other starts."""
-    other = trial.other_starts(cards)
+    minutes, other = cards["minutes"].sum() / 60, trial.other_starts(cards)
     return (
+        f"Its {wanted['seed'].nunique()} worlds are drawn, and {len(cards)} of its {len(wanted)} "
+        f"models are trained and scored ({minutes:.1f} hours on one core). "
         f"Of the trainings, {int(cards['resumed'].sum())} broke off and went on from the last "
         "epoch; "
         f"{len(other)} started from a BERT trained anew, whose weights are not those of the one "
         "that is scored (`plantedworld/PROTOCOL.md` has the machines and what came of it)."
     )
-
-
-def is_complete(cards: pandas.DataFrame, wanted: pandas.DataFrame) -> bool:
-    """Return whether all models of the protocol are scored."""
-    keys = list(wanted)
-    found = set(cards[keys].itertuples(index=False, name=None))
-    return all(row in found for row in wanted.itertuples(index=False, name=None))
 
 
 def row_name(row) -> str:

@@ -235,13 +235,7 @@ def recovery(found: pandas.DataFrame) -> pandas.DataFrame:
 # Study 4
 
 
-def selection(
-    model: Generative,
-    seed: int,
-    n: int = PICTURES,
-    prompts: Prompts = PROMPTS,
-    opacity: float = OPACITY,
-) -> pandas.DataFrame:
+def selection(model: Generative, seed: int) -> pandas.DataFrame:
     """Return what each score picks of three captions, in per cent.
 
     Returns
@@ -253,9 +247,9 @@ def selection(
     """
     table = {}
     for anti in (True, False):
-        given, shown = planted_captions.faded_choices(opacity, seed, n, DRAW, anti=anti)
+        given, shown = planted_captions.faded_choices(OPACITY, seed, PICTURES, DRAW, anti=anti)
         texts = given.table[study4_captions.CAPTIONS].to_numpy().tolist()
-        for name, scores in caption_scores(model, shown, texts, prompts).items():
+        for name, scores in caption_scores(model, shown, texts).items():
             picked = 100 * caption_selection.picks(scores, "split", study4_captions.TOLERANCE)
             share = picked.mean(axis=0)
             row = table.setdefault(name, {"score": name, "n": len(given.table)})
@@ -269,7 +263,7 @@ def selection(
 # Order and length
 
 
-def orders(model: Generative, seed: int, n: int = PICTURES, prompts: Prompts = PROMPTS) -> dict:
+def orders(model: Generative, seed: int) -> dict:
     """Return what the order of options does to a choice among study 4's three captions.
 
     Returns
@@ -279,9 +273,9 @@ def orders(model: Generative, seed: int, n: int = PICTURES, prompts: Prompts = P
         picked caption is not the same in all six orders, in per cent; ``vlbs``, of each order
         alone, (6,).
     """
-    given, shown = planted_captions.faded_choices(OPACITY, seed, n, DRAW)
+    given, shown = planted_captions.faded_choices(OPACITY, seed, PICTURES, DRAW)
     texts = given.table[study4_captions.CAPTIONS].to_numpy().tolist()
-    choice = model.scored_by("choice", prompts).choose(shown, texts)
+    choice = model.scored_by("choice", PROMPTS).choose(shown, texts)
     picked = choice.by_order.argmax(axis=2)
     return {
         "places": choice.by_place.mean(axis=0),
@@ -290,9 +284,7 @@ def orders(model: Generative, seed: int, n: int = PICTURES, prompts: Prompts = P
     }
 
 
-def lengths(
-    model: Generative, seed: int, n: int = PICTURES, prompts: Prompts = PROMPTS
-) -> pandas.DataFrame:
+def lengths(model: Generative, seed: int, n: int = PICTURES) -> pandas.DataFrame:
     """Return how often the right one of two captions of unequal length has the higher score.
 
     The picture shows an object in full. One caption is long, of a woman or a man with an object;
@@ -321,7 +313,7 @@ def lengths(
         "right is long": zip(captions[0], map(short.write, other), strict=True),
         "right is short": zip(map(short.write, there), captions[1], strict=True),
     }.items():
-        scores = caption_scores(model, images, [list(row) for row in rows], prompts)
+        scores = caption_scores(model, images, [list(row) for row in rows])
         for score, each in scores.items():
             right = 100 * float((each[:, 0] > each[:, 1]).mean())
             found.setdefault(score, {"score": score, "n": len(table)})[name] = right

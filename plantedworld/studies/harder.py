@@ -179,9 +179,7 @@ def _among(shares: np.ndarray, ages: tuple[str, ...]) -> np.ndarray:
     return kept / kept.sum()
 
 
-def summary(
-    options: Iterable[Option] = OPTIONS, seeds: Iterable[int] = SEEDS, dose: float = 3
-) -> pandas.DataFrame:
+def summary(seeds: Iterable[int] = SEEDS) -> pandas.DataFrame:
     """Return what each option does to each measure, as the oracle answers.
 
     Returns
@@ -191,22 +189,25 @@ def summary(
         *high* (95%, over *n* worlds); *rank within signs* and *rank*, means.
     """
     rows = []
-    cases = [(option, seed) for option in options for seed in seeds]
+    cases = [(option, seed) for option in OPTIONS for seed in seeds]
     for option, seed in progress(cases, "harder worlds"):
-        scores = oracle_scores(option, seed, dose)
+        scores = oracle_scores(option, seed)
         for measure, part in scores.dropna(subset="value").groupby("measure", sort=False):
             value, truth = part["value"].to_numpy(), part["truth"].to_numpy()
             found = {"slope": np.polyfit(truth, value, 1)[0]}
             found |= {"rank within signs": rank_within_signs(value, truth)}
             found |= {"rank": float(part["value"].corr(part["truth"], method="spearman"))}
             rows.append({"option": option.name, "measure": measure} | found)
+    return _over_worlds(rows, ["option", "measure"], "slope")
+
+
+def _over_worlds(rows: list[dict], keys: list[str], name: str) -> pandas.DataFrame:
+    """Return means over worlds by the keys, that of a number with *low* and *high* over *n*."""
     table = []
-    for key, part in pandas.DataFrame(rows).groupby(["option", "measure"], sort=False):
-        slope = mean_over_seeds(part["slope"])
-        means = part[["rank within signs", "rank"]].mean().to_dict()
-        labels = dict(zip(("option", "measure"), key, strict=True))
-        ends = {name: slope[name] for name in ("low", "high", "n")}
-        table.append(labels | {"slope": slope["mean"]} | ends | means)
+    for key, part in pandas.DataFrame(rows).groupby(keys, sort=False):
+        found = mean_over_seeds(part[name])
+        means = part.drop(columns=[*keys, name]).mean().to_dict()
+        table.append(dict(zip(keys, key, strict=True)) | {name: found.pop("mean")} | found | means)
     return pandas.DataFrame(table)
 
 
@@ -219,7 +220,7 @@ GROUPS = {
 """Whom a comparison of portraits sets against whom: a gender and a tone, or any."""
 
 
-def intersections(seeds: Iterable[int] = SEEDS, dose: float = 3) -> pandas.DataFrame:
+def intersections(seeds: Iterable[int] = SEEDS) -> pandas.DataFrame:
     """Return what comparisons of groups find of associations that only intersections have.
 
     Roles and objects go with gender and tone together: with women of tone 5 as much as with men of
@@ -234,7 +235,7 @@ def intersections(seeds: Iterable[int] = SEEDS, dose: float = 3) -> pandas.DataF
     """
     rows = []
     for seed in seeds:
-        world = plantedworld.world(dose, seed, intersections=True)
+        world = plantedworld.world(3, seed, intersections=True)
         words = measures.words()
         words = words[words["slot"].isin(["role", "object"])]["word"]
         planted = plantedworld.strengths(world.plan).loc[words, ["gender", "tone", "interaction"]]
@@ -250,12 +251,7 @@ def intersections(seeds: Iterable[int] = SEEDS, dose: float = 3) -> pandas.DataF
             rank = found.corr(planted.loc[words, "interaction"], method="spearman")
             size = float(np.sqrt((found**2).mean()))
             rows.append({"groups": name, "size": size, "rank": rank})
-    table = []
-    for name, part in pandas.DataFrame(rows).groupby("groups", sort=False):
-        size = mean_over_seeds(part["size"])
-        ends = {key: size[key] for key in ("low", "high", "n")}
-        table.append({"groups": name, "size": size["mean"], **ends, "rank": part["rank"].mean()})
-    return pandas.DataFrame(table)
+    return _over_worlds(rows, ["groups"], "size")
 
 
 def _of_group(scenes: pandas.DataFrame, gender: str | None, tone: int | None) -> np.ndarray:
@@ -263,7 +259,7 @@ def _of_group(scenes: pandas.DataFrame, gender: str | None, tone: int | None) ->
     return (fits & (scenes["tone"].eq(tone) if tone else True)).to_numpy()
 
 
-def by_frequency(seeds: Iterable[int] = SEEDS, dose: float = 3, zipf: float = 1.0):
+def by_frequency(seeds: Iterable[int] = SEEDS) -> pandas.DataFrame:
     """Return how far a count of captions is off, by how frequent a word is.
 
     Of log ratios the artefact is known: rare words have large ones by chance. As many captions as
@@ -277,16 +273,10 @@ def by_frequency(seeds: Iterable[int] = SEEDS, dose: float = 3, zipf: float = 1.
         among the tenth of all words whose counts go most with one gender.
     """
     rows = []
-    for exponent in (0.0, zipf):
+    for exponent in (0.0, 1.0):
         for seed in seeds:
-            rows += _errors(plantedworld.world(dose, seed, zipf=exponent), exponent)
-    table = []
-    for key, part in pandas.DataFrame(rows).groupby(["zipf", "third"], sort=False):
-        error = mean_over_seeds(part["error"])
-        ends = {name: error[name] for name in ("low", "high", "n")}
-        labels = dict(zip(("zipf", "third"), key, strict=True))
-        table.append(labels | {"error": error["mean"]} | ends | {"extreme": part["extreme"].mean()})
-    return pandas.DataFrame(table)
+            rows += _errors(plantedworld.world(3, seed, zipf=exponent), exponent)
+    return _over_worlds(rows, ["zipf", "third"], "error")
 
 
 def _errors(world: World, exponent: float) -> list[dict]:

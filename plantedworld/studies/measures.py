@@ -432,11 +432,7 @@ def _shipped(family: str, seeds: Iterable[int]) -> set[tuple[float, int]]:
 
 
 def masked_with_images(
-    dose: float,
-    seed: int,
-    view: str,
-    entities: Sequence[str] | None = None,
-    n_per_agent: int = 1,
+    dose: float, seed: int, view: str, entities: Sequence[str] | None = None
 ) -> pandas.DataFrame:
     """Return the scores of study 2 that need images, for the oracle, one row an entity.
 
@@ -448,8 +444,6 @@ def masked_with_images(
         How the entity is shown: ``"visible"``, ``"ambiguous"`` or ``"hidden"``.
     entities
         Names of :func:`biaslib.stimuli.entities`; ``None`` takes all 46.
-    n_per_agent
-        Scenes of a woman, and of a man, for each entity.
 
     Returns
     -------
@@ -459,7 +453,7 @@ def masked_with_images(
         ``shift``, that truth less the text corpus's.
     """
     scenes = plantedworld.agents_with_entities(
-        np.random.default_rng([seed, 7]), entities, n_per_agent=n_per_agent, view=view
+        np.random.default_rng([seed, 7]), entities, n_per_agent=1, view=view
     )
     oracle, before = (Oracle(_world(dose, seed), corpus) for corpus in ("captions", "text"))
     sentences = words().set_index("word")["masked"]

@@ -290,9 +290,7 @@ class RandomWords:
         return (1 + larger) / (1 + len(self.differences))
 
 
-def word_pools(
-    n_words: int = 120, n_per_word: int = 1, seed: int = 0
-) -> dict[str, study.GroundedStimuli]:
+def word_pools(n_words: int = 120) -> dict[str, study.GroundedStimuli]:
     """Return pools of words in the context of people, for each kind of test.
 
     The words are those of the planted world that stand in attribute sets, and are drawn at random;
@@ -306,21 +304,18 @@ def word_pools(
     """
     content = plantedworld.content_words()
     known = content.index[content["slot"].isin(["attribute", "role"])].to_numpy()
-    words = np.random.default_rng(seed).choice(known, min(n_words, len(known)), replace=False)
-    every = planted_stimuli(
-        list(PEOPLE.values()), ["word"], n_per_word=max(8, 3 * n_per_word), seed=seed + 1
-    )
+    words = np.random.default_rng(0).choice(known, min(n_words, len(known)), replace=False)
+    every = planted_stimuli(list(PEOPLE.values()), ["word"], n_per_word=8, seed=1)
     people = dict(zip(PEOPLE, every, strict=True))
-    return {kind: _shown_with(sets, words, n_per_word) for kind, sets in people.items()}
+    return {kind: _shown_with(sets, words) for kind, sets in people.items()}
 
 
-def _shown_with(sets: study.GroundedStimuli, words: np.ndarray, n: int) -> study.GroundedStimuli:
+def _shown_with(sets: study.GroundedStimuli, words: np.ndarray) -> study.GroundedStimuli:
     rows = []
     for name in study.SETS:
         shown = sets.rows.loc[sets.rows["set"] == name, "image"].to_numpy()
-        beside = np.repeat(words, n)
-        images = np.resize(np.random.default_rng(len(shown)).permutation(shown), len(beside))
-        part = {"set": name, "text": beside, "word": beside, "image": images}
+        images = np.resize(np.random.default_rng(len(shown)).permutation(shown), len(words))
+        part = {"set": name, "text": words, "word": words, "image": images}
         rows.append(pandas.DataFrame(part))
     return replace(sets, rows=pandas.concat(rows, ignore_index=True))
 
@@ -377,10 +372,7 @@ def error_of_words(
     model,
     every: Sequence[study.GroundedStimuli],
     pools: dict[str, study.GroundedStimuli],
-    experiments: Sequence[int] = (1, 2),
-    n_sets: int = 500,
-    store: runtime.Store | None = None,
-    labels: dict | None = None,
+    labels: dict,
 ) -> pandas.DataFrame:
     """Place a model's own tests among random words: in a model without bias, the error rate.
 
@@ -392,8 +384,6 @@ def error_of_words(
         Tests at the word level.
     pools
         Of :func:`word_pools`.
-    experiments, n_sets, store
-        As of :func:`against_words` and :func:`biaslib.studies.study1_grounded.embed`.
     labels
         Further columns.
 
@@ -404,16 +394,16 @@ def error_of_words(
         absolute effect size over random words).
     """
     kinds = stimuli.association_tests(study1=True).set_index("name")["kind"]
-    random = dict(zip(pools, study.embed(model, list(pools.values()), store=store), strict=True))
+    random = dict(zip(pools, study.embed(model, list(pools.values())), strict=True))
     rows = []
-    for sets in study.embed(model, every, store=store):
-        for experiment in experiments:
-            found = against_words(sets, random[kinds[sets.test]], experiment, n_sets)
+    for sets in study.embed(model, every):
+        for experiment in (1, 2):
+            found = against_words(sets, random[kinds[sets.test]], experiment)
             own = study.score(sets, experiment, n_bootstrap=0, p_values=False)
             row = {name: own[name] for name in [*CELL, "value", "numerator"]}
             size = np.quantile(np.abs(found.effect_sizes), 0.95)
             rows.append(row | {"p_random": found.p_value(own["numerator"]), "q95": size})
-    return pandas.DataFrame(rows).assign(**(labels or {}), model=model.name)
+    return pandas.DataFrame(rows).assign(**labels, model=model.name)
 
 
 def encoder_rejections(random_sets: Sequence) -> pandas.DataFrame:

@@ -12,7 +12,7 @@ import pandas
 from scipy import stats
 
 import plantedworld
-from biaslib import models, runtime, stimuli
+from biaslib import models, stimuli
 from biaslib.runtime import progress
 from biaslib.studies import study2_masked as study
 from plantedworld.inputs.study2_masked import default_model, inputs
@@ -78,8 +78,6 @@ def beside_truth(
     view: str = "hidden",
     per_agent: int = 6,
     entities: pandas.DataFrame | None = None,
-    n_resamples: int = 0,
-    store: runtime.Store | None = None,
     split: str = "tune",
     draw: int = 7,
     loaded: tuple[Any, Any] | None = None,
@@ -92,8 +90,6 @@ def beside_truth(
         A name of the registry.
     dose, seed, planted_in, view, per_agent, entities, split, draw
         As of :func:`plantedworld.inputs.study2_masked.inputs`.
-    n_resamples, store
-        As of :func:`biaslib.studies.study2_masked.run`.
     loaded
         The model and the text-only one; None loads those that are shipped.
 
@@ -114,9 +110,10 @@ def beside_truth(
     entities = stimuli.entities() if entities is None else entities
     asked = {"entities": entities, "dose": dose, "seed": seed, "planted_in": planted_in}
     asked |= {"view": view, "per_agent": per_agent, "pictured": None, "split": split, "draw": draw}
-    found = _bias(inputs(model, **asked), n_resamples, store, loaded)
-    exact = inputs("oracle", **asked)
-    table = found.merge(_exact(exact, dose, store, found), on=["test", "level"], validate="1:1")
+    found = _bias(inputs(model, **asked), loaded)
+    # Where nothing is planted, all of the oracle's scores are 0.
+    exact = exact_scores(**asked) if dose else found[["test", "level"]].assign(oracle=0.0)
+    table = found.merge(exact, on=["test", "level"], validate="1:1")
     log_odds = planted_log_odds(
         entities["entity"].tolist(), plantedworld.world(dose, seed, planted_in)
     )
@@ -128,38 +125,21 @@ def beside_truth(
     return table.assign(**labels)[[*KEYS, "test", "value", "low", "high", "oracle", "planted"]]
 
 
-def exact_scores(
-    dose: float,
-    seed: int,
-    view: str = "hidden",
-    per_agent: int = 6,
-    split: str = "tune",
-    draw: int = 7,
-) -> pandas.DataFrame:
-    """Return the oracle's bias scores of all entities: *test*, *level*, *oracle*.
+def exact_scores(**asked) -> pandas.DataFrame:
+    """Return the oracle's bias scores: *test*, *level*, *oracle*.
 
     Parameters
     ----------
-    dose, seed, view, per_agent, split, draw
-        As of :func:`plantedworld.inputs.study2_masked.inputs`.
+    asked
+        As of :func:`plantedworld.inputs.study2_masked.inputs`, the model aside.
     """
-    asked = {"dose": dose, "seed": seed, "view": view, "per_agent": per_agent}
-    asked |= {"split": split, "draw": draw}
-    exact = _bias(inputs("oracle", stimuli.entities(), pictured=None, **asked), 0, None)
+    exact = _bias(inputs("oracle", **asked))
     return exact[["test", "level", "value"]].rename(columns={"value": "oracle"})
 
 
-def _exact(given: study.Inputs, dose: float, store, found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the oracle's bias scores; all are 0 where nothing is planted."""
-    if dose == 0:
-        return found[["test", "level"]].assign(oracle=0.0)
-    exact = _bias(given, 0, store)
-    return exact[["test", "level", "value"]].rename(columns={"value": "oracle"})
-
-
-def _bias(given: study.Inputs, n_resamples: int, store, loaded=None) -> pandas.DataFrame:
+def _bias(given: study.Inputs, loaded=None) -> pandas.DataFrame:
     both = loaded or study.load_models(given)
-    results = study.run(given, *both, n_resamples=n_resamples, store=store)
+    results = study.run(given, *both, n_resamples=0)
     bias = results.scores.query("statistic == 'B'")
     return bias[["test", "level", "value", "low", "high"]]
 

@@ -238,12 +238,7 @@ def _log_odds(truth: plantedworld.Truth, text: str, scene: pandas.DataFrame) -> 
 
 
 def side_by_side(
-    ways: Iterable[Way] | None = None,
-    seeds: Iterable[int] = SEEDS,
-    doses: Iterable[float] = (0, 3),
-    views: Iterable[str] = ("visible", "hidden"),
-    n: int = 20,
-    store: Store | None = None,
+    ways: Iterable[Way] | None = None, n: int = 20, store: Store | None = None
 ) -> pandas.DataFrame:
     """Return vlrs, vlbs, lmss and vlss of oracle and checkpoints on the same scenes.
 
@@ -257,14 +252,24 @@ def side_by_side(
         *lmss*, *vlss*, *n* (anti-stereotypical images).
     """
     rows = []
-    for seed, view in itertools.product(seeds, views):
-        given = choices(seed, n, view)
-        for dose in doses:
-            fitting = shipped_ways(dose, seed) if ways is None else ways
-            loader = functools.partial(_model, dose=dose, seed=seed)
-            found = study.run([ORACLE, *fitting], given, loader, store)
-            rows += _means(found, {"dose": dose, "seed": seed, "view": view})
+    for seed, view, dose in itertools.product(SEEDS, ("visible", "hidden"), (0, 3)):
+        found = _run(ways, choices(seed, n, view), dose, seed, store)
+        rows += _means(found, {"dose": dose, "seed": seed, "view": view})
     return pandas.DataFrame(rows)
+
+
+def _run(
+    ways: Iterable[Way] | None,
+    given: Inputs,
+    dose: float,
+    seed: int,
+    store: Store | None,
+    planted_in: str = "both",
+) -> study.Run:
+    """Ask the oracle of a world and its checkpoints, all that are shipped if none are named."""
+    loader = functools.partial(_model, dose=dose, seed=seed, planted_in=planted_in)
+    fitting = shipped_ways(dose, seed, planted_in) if ways is None else ways
+    return study.run([ORACLE, *fitting], given, loader, store)
 
 
 def _means(found: study.Run, labels: dict[str, Any]) -> list[dict[str, Any]]:
@@ -282,12 +287,7 @@ def _means(found: study.Run, labels: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def grounding(
-    seeds: Iterable[int] = SEEDS,
-    doses: Iterable[float] = (0, 3),
-    n: int = 20,
-    store: Store | None = None,
-) -> pandas.DataFrame:
+def grounding(store: Store | None = None) -> pandas.DataFrame:
     """Return how often a caption that fits the picture beats it with one word exchanged.
 
     Object and costume are in plain sight and both labels equally frequent, so that chance is 50
@@ -301,11 +301,10 @@ def grounding(
         images over all seeds.
     """
     tables = []
-    for seed, dose in itertools.product(seeds, doses):
-        given = choices(seed, n, "visible")
+    for seed, dose in itertools.product(SEEDS, (0, 3)):
+        given = choices(seed, 20, "visible")
         units = given.table[["category"]].assign(unit=[(seed, t) for t in given.table["triplet"]])
-        loader = functools.partial(_model, dose=dose, seed=seed)
-        found = study.run([ORACLE, *shipped_ways(dose, seed)], given, loader, store)
+        found = _run(None, given, dose, seed, store)
         for label, each in found.scored.items():
             first, second = each.original[:, :2].T
             right = 100.0 * np.where(given.anti, second > first, first > second)
@@ -373,11 +372,7 @@ def _with_regions(scenes: pandas.DataFrame, drawn: np.ndarray) -> WithRegions:
     return WithRegions(drawn, lambda rows: regions()[rows], "scenes, faded")
 
 
-def visibility(
-    opacities: Sequence[float] = OPACITIES,
-    seeds: Iterable[int] = SEEDS,
-    store: Store | None = None,
-) -> pandas.DataFrame:
+def visibility(store: Store | None = None) -> pandas.DataFrame:
     """Return what is picked for anti-stereotypical objects drawn more or less transparent.
 
     All dose-0 checkpoints of a model are asked, those that others start from left out: nothing is
@@ -391,41 +386,34 @@ def visibility(
         *opacity*, *seed* (of the world that says what is a stereotype), *triplet*; and in per cent
         of this one picture *vlbs*, *vlrs*, and *vlrs of things*, against a photo of a thing.
     """
-    curve = [each for each in opacities if each != TARGET_OPACITY]
-    target = [each for each in opacities if each == TARGET_OPACITY]
     tables = []
-    for seed in progress(list(seeds), "visibility"):
+    for seed in progress(SEEDS, "visibility"):
         asked = [
             (way, dose, checkpoint)
             for way in shipped_ways(3, seed)
             for dose, checkpoint in [(3, seed), *((0, each) for each in zero_seeds(way))]
         ]
-        for at, n, draw in (
-            (curve, CURVE_SCENES, CURVE_DRAW),
-            (target, TARGET_SCENES, TARGET_DRAW),
-        ):
-            tables += [_picks(asked, each, seed, n, draw, store) for each in at]
-    return pandas.concat(tables, ignore_index=True)
+        for opacity in (*(each for each in OPACITIES if each != TARGET_OPACITY), TARGET_OPACITY):
+            tables += _picks(asked, opacity, seed, store)
+    table = pandas.concat(tables, ignore_index=True)
+    names = ["model", "dose", "checkpoint", "opacity", "seed"]
+    return table[[*names, *table.columns.drop(names)]]
 
 
 def _picks(
-    asked: Iterable[tuple[Way, float, int]],
-    opacity: float,
-    seed: int,
-    n: int,
-    draw: int,
-    store: Store | None = None,
-) -> pandas.DataFrame:
-    """What models pick for n anti-stereotypical objects; asked: way, dose and checkpoint."""
+    asked: Iterable[tuple[Way, float, int]], opacity: float, seed: int, store: Store | None
+) -> list[pandas.DataFrame]:
+    """What models pick for anti-stereotypical objects; asked: way, dose and checkpoint."""
+    n, draw = CURVE_SCENES, CURVE_DRAW
+    if opacity == TARGET_OPACITY:
+        n, draw = TARGET_SCENES, TARGET_DRAW
     given, shown = faded_choices(opacity, seed, n, draw)
     tables = []
     for way, dose, checkpoint in asked:
         found = picks(_model(way, dose, checkpoint), way.head, given, shown, store)
         labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
         tables.append(found.assign(**labels, opacity=opacity, seed=seed))
-    names = ["model", "dose", "checkpoint", "opacity", "seed"]
-    table = pandas.concat(tables, ignore_index=True)
-    return table[[*names, *(name for name in table if name not in names)]]
+    return tables
 
 
 def faded_choices(
@@ -614,7 +602,7 @@ def leaning(seeds: Iterable[int] = SEEDS, dose: float = 3, n: int = 20) -> panda
 
 
 def modality(
-    ways: Iterable[Way] | None = None, seed: int = 0, n: int = 20, store: Store | None = None
+    ways: Iterable[Way] | None = None, n: int = 20, store: Store | None = None
 ) -> pandas.DataFrame:
     """Return lmss and vlss in worlds planted in both, in texts alone and in images alone.
 
@@ -628,18 +616,12 @@ def modality(
         One row a way, place and score: *model*, *planted in* (``nothing`` at dose 0), *test*,
         *value* (mean over anti-stereotypical images), *low*, *high*, *n*.
     """
-    given = choices(seed, n, "hidden")
+    given = choices(0, n, "hidden")
     tables = []
     for place in ("nothing", *planted_checkpoints.PLACES):
         dose, where = (0, "both") if place == "nothing" else (3, place)
-        fitting = [*(shipped_ways(dose, seed, where) if ways is None else ways)]
-        found = study.run(
-            [ORACLE, *fitting],
-            given,
-            functools.partial(_model, dose=dose, seed=seed, planted_in=where),
-            store,
-        )
-        apart = Oracle(plantedworld.world(dose, seed, where, wrong_gender=0.5))
+        found = _run(ways, given, dose, 0, store, where)
+        apart = Oracle(plantedworld.world(dose, 0, where, wrong_gender=0.5))
         alone = Way("oracle, genders independent", "matching", True, "oracle", "oracle")
         found.scored[alone.label] = study.score_inputs(apart, alone, given, store)
         moved = study.shifts(found, own_scale=True)
@@ -685,7 +667,7 @@ def frequencies(seeds: Iterable[int] = SEEDS, n: int = 20) -> pandas.DataFrame:
 
 
 def relevance(
-    dose: float = 3, seeds: Iterable[int] = SEEDS, n: int = 20, store: Store | None = None
+    seeds: Iterable[int] = SEEDS, n: int = 20, store: Store | None = None
 ) -> pandas.DataFrame:
     """Return vlrs against two kinds of irrelevant captions, with the pictures and a white one.
 
@@ -704,8 +686,8 @@ def relevance(
         given = choices(seed, n, "visible")
         texts = given.table[[*CAPTIONS, OTHER_IRRELEVANT]].to_numpy().tolist()
         shown = {"": given.images, ", white picture": given.white.part([0] * len(texts))}
-        for way in [ORACLE, *shipped_ways(dose, seed)]:
-            model, row = _model(way, dose, seed), {"model": way.label}
+        for way in [ORACLE, *shipped_ways(3, seed)]:
+            model, row = _model(way, 3, seed), {"model": way.label}
             for name, images in shown.items():
                 scores = study.caption_scores(model, way.head, images, texts, store)
                 picked = _picked(scores)

@@ -11,15 +11,11 @@ import pandas
 import torch
 from transformers import FlavaImageModel
 
-from biaslib.runtime import progress
 from plantedworld.training._pairs import HeldOut
 from plantedworld.training._pixel_pairs import PixelPairsRecipe
 from plantedworld.training._recipe import WithSideHeads
 from plantedworld.training.clip import N_HELD_OUT, contrastive_loss, retrieved
-from plantedworld.training.vision import drawn
-from plantedworld.training.vit import read_tower
-
-PICTURES_AT_ONCE = 512
+from plantedworld.training.vit import read_tower, tower_states
 
 
 @dataclass
@@ -28,17 +24,7 @@ class ContrastivePairsRecipe(PixelPairsRecipe):
 
     def prepared(self, scenes: pandas.DataFrame) -> torch.Tensor:
         """Return the tower's states before its last normalisation, float16, (n, 17, 64)."""
-        starts = range(0, len(scenes), PICTURES_AT_ONCE)
-        parts = [
-            self._tower_states(scenes.iloc[start : start + PICTURES_AT_ONCE])
-            for start in progress(starts, f"{self.family}: pictures")
-        ]
-        return torch.cat(parts)
-
-    @torch.no_grad()
-    def _tower_states(self, scenes: pandas.DataFrame) -> torch.Tensor:
-        output = self.tower(pixel_values=drawn(scenes), output_hidden_states=True)
-        return output.hidden_states[-1].half()
+        return tower_states(self.tower, scenes, self.family)
 
     @functools.cached_property
     def tower(self) -> FlavaImageModel:

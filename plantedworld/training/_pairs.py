@@ -8,15 +8,18 @@ of them have another scene's caption, half have their content word exchanged.
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas
 import torch
 
-from plantedworld import GENDERS, World, content_words, frames, vocabulary
+from plantedworld import GENDERS, TONES, World, content_words, frames, vocabulary
 from plantedworld._logs import log_sum_exp
+from plantedworld.training._recipe import Recipe
 from plantedworld.training._tokenizer import bert_tokenizer, token
+from plantedworld.training.vit import is_tower
 
 VIEWS = {"picture": 0.75, "none": 0.12, "white": 0.05, "no person": 0.08}
 """How often a masked caption comes with its picture, without any, with the white one, and with
@@ -30,7 +33,53 @@ ALL_MASKED = 0.08
 UNSEEN = -1
 """The scene of a caption whose picture is not drawn."""
 
+CAPTION_HEADS = {"caption gender": len(GENDERS), "caption tone": len(TONES)}
+"""Side heads that name what captions are about, and how many classes each tells apart."""
+
 N_HELD_OUT = 500
+
+
+@dataclass
+class PairsRecipe(Recipe):
+    """A model of captions with pictures, which goes on from another one.
+
+    Parameters
+    ----------
+    world
+        Whose captions and pictures.
+    start
+        Folder of the vision tower, or of the family's own model of an unbiased world.
+    """
+
+    start: Path
+
+    first_epochs = further_epochs = 3
+    first_rate = further_rate = 2e-3
+
+    @functools.cached_property
+    def first(self) -> bool:
+        """Whether the model starts from the vision tower, and not from one of its own family."""
+        return is_tower(self.start)
+
+    @property
+    def epochs(self) -> int:
+        """More for the family's first model."""
+        return self.first_epochs if self.first else self.further_epochs
+
+    @property
+    def learning_rate(self) -> float:
+        """Higher for the family's first model."""
+        return self.first_rate if self.first else self.further_rate
+
+    @property
+    def captions(self) -> "Captions":
+        """The captions of the corpus."""
+        return self.corpus[-1]
+
+    @property
+    def lengths(self) -> torch.Tensor:
+        """Number of tokens of every caption."""
+        return self.captions.lengths
 
 
 class Masked(NamedTuple):
@@ -106,16 +155,26 @@ class Captions:
 
     @functools.cached_property
     def places(self) -> torch.Tensor:
-        """Where the content word and the word for a person stand, (n, 2)."""
-        return word_places(self.tokenizer, self.tokens, self.table)
+        """Where the two words that can be masked stand, (n, 2).
+
+        First the content word, then the word for a person, or the content word again where the
+        caption speaks of nobody.
+        """
+        numbers, tokens = self.tokenizer.get_vocab(), self.tokens
+        content = torch.tensor([numbers[token(word)] for word in self.table["content"]])
+        agents = self.table["agent"]
+        agent = torch.tensor([numbers[token(word)] if word else -1 for word in agents])
+        last = tokens.shape[1] - 1 - (tokens == content[:, None]).flip(1).long().argmax(1)
+        first = (tokens == agent[:, None]).long().argmax(1)
+        return torch.stack([last, torch.where(agent < 0, last, first)], dim=1)
 
     @functools.cached_property
     def labels(self) -> dict[str, torch.Tensor]:
-        """What side heads can name of a caption: its ``gender`` (0 woman, 1 man) and ``tone``."""
+        """What side heads can name of captions: their gender (0 woman, 1 man) and tone, (n,)."""
         gender = (self.latents["caption_gender"] == GENDERS[1]).to_numpy(dtype=int)
         return {
-            "gender": torch.tensor(gender),
-            "tone": torch.tensor(self.latents["tone"].to_numpy(dtype=int) - 1),
+            "caption gender": torch.tensor(gender),
+            "caption tone": torch.tensor(self.latents["tone"].to_numpy(dtype=int) - 1),
         }
 
     def encode(self, texts) -> torch.Tensor:
@@ -260,24 +319,6 @@ def views(n: int, generator: torch.Generator) -> torch.Tensor:
     return torch.multinomial(shares, n, replacement=True, generator=generator)
 
 
-def word_places(tokenizer, tokens: torch.Tensor, table: pandas.DataFrame) -> torch.Tensor:
-    """Return where the two words that can be masked stand, (n, 2).
-
-    First the content word, then the word for a person, or the content word again where the
-    caption speaks of nobody.
-    """
-    numbers = tokenizer.get_vocab()
-    content = torch.tensor([numbers[token(word)] for word in table["content"]])
-    agent = torch.tensor([numbers[token(word)] if word else -1 for word in table["agent"]])
-    last = _last_place(tokens == content[:, None])
-    first = (tokens == agent[:, None]).long().argmax(1)
-    return torch.stack([last, torch.where(agent < 0, last, first)], dim=1)
-
-
-def _last_place(found: torch.Tensor) -> torch.Tensor:
-    return found.shape[1] - 1 - found.flip(1).long().argmax(1)
-
-
 def mask_last(text: str, word: str) -> str:
     """Return a caption whose last occurrence of a word is masked.
 
@@ -379,17 +420,19 @@ class HeldOut:
         log_p = self.world.truth.mask_log_prob(texts, list(vocabulary()), scenes)
         return float((vocabulary()[log_p.argmax(axis=1)] == table["content"].to_numpy()).mean())
 
-    def _match_accuracy_of_truth(self) -> float:
+    def pairs(self) -> list[list[str]]:
+        """Return the texts of every caption, and of the same with another content word."""
         row = torch.arange(len(self.scenes))
         words = self.swapped[row, self.captions.places[:, 0]]
         names = self.captions.tokenizer.convert_ids_to_tokens(words.tolist())
         table = self.captions.table
-        swaps = zip(table["text"], table["content"], names, strict=True)
-        texts = [
+        return [
             [text, mask_last(text, word).replace("[MASK]", name.replace("_", " "))]
-            for text, word, name in swaps
+            for text, word, name in zip(table["text"], table["content"], names, strict=True)
         ]
-        odds = self.world.truth.match(self.scenes, texts, mislabelled=0.01)
+
+    def _match_accuracy_of_truth(self) -> float:
+        odds = self.world.truth.match(self.scenes, self.pairs(), mislabelled=0.01)
         return preferred(odds[:, 0], odds[:, 1])
 
 

@@ -53,6 +53,11 @@ def labels(scenes: pandas.DataFrame) -> dict[str, torch.Tensor]:
     }
 
 
+def shown_in(shown: dict[str, torch.Tensor], rows: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Return the classes of some pictures, or of some captions."""
+    return {name: each[rows] for name, each in shown.items()}
+
+
 def shown_words(shown: dict[str, torch.Tensor], tokenizer: PreTrainedTokenizerBase) -> torch.Tensor:
     """Return the token of the costume and of the object that each picture shows in full, (n, 2).
 

@@ -10,30 +10,30 @@ much a model without bias varies.
 """
 
 import functools
-import json
 from abc import abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import pandas
 import torch
 from torch.nn.functional import cross_entropy
 
-from plantedworld import GENDERS, TONES, World, blank
+from plantedworld import World, blank
 from plantedworld.training._agreement import PARTS, agreement
 from plantedworld.training._pairs import (
+    CAPTION_HEADS,
     NONE,
     UNSEEN,
     WHITE,
     Captions,
     HeldOut,
     Masked,
+    PairsRecipe,
     corpus,
     views,
 )
-from plantedworld.training._pictures import classes, labels
-from plantedworld.training._recipe import Recipe, WithSideHeads
+from plantedworld.training._pictures import classes, labels, shown_in
+from plantedworld.training._recipe import WithSideHeads
 
 FIRST_SCENES = 30_000
 N_SCENES = 15_000
@@ -48,12 +48,10 @@ all others."""
 SECOND_SEED = 1001
 """Seed of the world without bias of a family's second model, where it has one."""
 
-FIRST_MATCH_WEIGHT = 2.0
-
+MATCH_WEIGHT = 2.0
 WORD_SIDE_WEIGHT = 0.5
 PICTURE_SIDE_WEIGHT = 0.5
 AGREEMENT_WEIGHT = 1.0
-TOWER_TYPE = "flava_image_model"
 
 AT_ONCE = 500
 """Captions that are read at once when a model is judged."""
@@ -72,50 +70,23 @@ class States(NamedTuple):
 
 
 @dataclass
-class PixelPairsRecipe(Recipe):
+class PixelPairsRecipe(PairsRecipe):
     """Masked words and matching, over captions and pictures.
 
     Latent variables are named by side heads in training: the caption's gender and tone at the
     masked word; what the picture shows at the masked word and at the states of the picture and of
     the pair; and, once words and pictures have to do with each other, whether they agree.
-
-    Parameters
-    ----------
-    world
-        Whose captions and pictures.
-    start
-        Folder of the checkpoint to start from: the vision tower, or the family's own model of an
-        unbiased world.
     """
-
-    start: Path
 
     weight_decay = 0.02
     first_epochs = 5
     second_epochs = 4
-    first_rate = 2e-3
-    further_epochs = 3
-    further_rate = 2e-3
-    match_weight = 2.0
-    """Weight of matching in all models of the family but the first."""
-
-    @functools.cached_property
-    def first(self) -> bool:
-        """Whether the model starts from the vision tower, and not from one of its own family."""
-        config = json.loads((self.start / "config.json").read_text(encoding="utf-8"))
-        return config["model_type"] == TOWER_TYPE
 
     @property
     def epochs(self) -> int:
         """More for the models that others start from."""
-        if self.first:
-            return self.first_epochs
-        return self.second_epochs if self.world.seed == SECOND_SEED else self.further_epochs
-
-    @property
-    def learning_rate(self) -> float:
-        """Higher for the family's first model."""
-        return self.first_rate if self.first else self.further_rate
+        second = not self.first and self.world.seed == SECOND_SEED
+        return self.second_epochs if second else super().epochs
 
     @functools.cached_property
     def corpus(self) -> tuple[pandas.DataFrame, Captions]:
@@ -129,16 +100,6 @@ class PixelPairsRecipe(Recipe):
     def corpus_world(self) -> World:
         """The world that the corpus is drawn from."""
         return self.world
-
-    @property
-    def captions(self) -> Captions:
-        """The captions of the corpus."""
-        return self.corpus[1]
-
-    @property
-    def lengths(self) -> torch.Tensor:
-        """Number of tokens of every caption."""
-        return self.captions.lengths
 
     @functools.cached_property
     def shown(self) -> dict[str, torch.Tensor]:
@@ -184,7 +145,7 @@ class PixelPairsRecipe(Recipe):
 
     def build(self) -> WithSideHeads:
         """Return the untrained model with its side heads."""
-        heads = {"caption gender": len(GENDERS), "caption tone": len(TONES)}
+        heads = dict(CAPTION_HEADS)
         for place in ("picture", "first", "word"):
             heads |= {f"{place} {name}": len(each) for name, each in classes().items()}
         heads |= {f"agrees in {name}": 3 for name in PARTS}
@@ -218,9 +179,7 @@ class PixelPairsRecipe(Recipe):
                 loss = loss + self._named(model, "picture", of_picture, shown)
                 loss = loss + self._named(model, "word", found[-1][1][plain], shown)
         part, states = (torch.cat(each) for each in zip(*found, strict=True))
-        latent = {
-            f"caption {name}": each[rows[part]] for name, each in self.captions.labels.items()
-        }
+        latent = shown_in(self.captions.labels, rows[part])
         return loss + WORD_SIDE_WEIGHT * model.side_loss(states, latent)
 
     def _match_loss(
@@ -231,16 +190,12 @@ class PixelPairsRecipe(Recipe):
         loss = cross_entropy(self.match_logits(model.model, states.first), matched.labels)
         named = self._named(model, "picture", states.picture, scene)
         named = named + self._named(model, "first", states.first, scene)
-        loss = (FIRST_MATCH_WEIGHT if self.first else self.match_weight) * loss + named
-        return loss if self.first else loss + self._agreed(model, matched.tokens, states, scene)
-
-    def _agreed(
-        self, model: WithSideHeads, tokens: torch.Tensor, states: States, scene: torch.Tensor
-    ) -> torch.Tensor:
-        shown = {name: each[scene] for name, each in self.shown.items()}
-        compared = agreement(tokens, shown)
+        loss = MATCH_WEIGHT * loss + named
+        if self.first:
+            return loss
+        compared = agreement(matched.tokens, shown_in(self.shown, scene))
         agrees = {f"agrees in {name}": each for name, each in compared.items()}
-        return AGREEMENT_WEIGHT * model.side_loss(states.first, agrees)
+        return loss + AGREEMENT_WEIGHT * model.side_loss(states.first, agrees)
 
     def _named(
         self, model: WithSideHeads, place: str, states: torch.Tensor, scene: torch.Tensor

@@ -9,12 +9,13 @@ from typing import NamedTuple
 import torch
 
 from biaslib.models.regions import RegionFeatures
-from plantedworld import GENDERS, TONES, World, agent_words, blank, content_words
+from plantedworld import GENDERS, World, agent_words, blank, content_words
 from plantedworld.models.checkpoints import checkpoint_name
 from plantedworld.models.regions import ENCODER, KINDS, RegionEncoder, regions_of
 from plantedworld.training._files import read_network, write_network
 from plantedworld.training._pairs import (
     ALL_MASKED,
+    CAPTION_HEADS,
     N_HELD_OUT,
     NO_PERSON,
     NONE,
@@ -23,11 +24,19 @@ from plantedworld.training._pairs import (
     Captions,
     HeldOut,
     Masked,
+    PairsRecipe,
     corpus,
     views,
 )
-from plantedworld.training._pictures import NOBODY, NOT_ASKED, classes, labels, shown_words
-from plantedworld.training._recipe import Recipe, WithSideHeads
+from plantedworld.training._pictures import (
+    NOBODY,
+    NOT_ASKED,
+    classes,
+    labels,
+    shown_in,
+    shown_words,
+)
+from plantedworld.training._recipe import WithSideHeads
 from plantedworld.training._tokenizer import token
 
 CAPTIONS_PER_SCENE = 2
@@ -74,7 +83,7 @@ class States(NamedTuple):
 
 
 @dataclass
-class RegionWordsRecipe(Recipe):
+class RegionWordsRecipe(PairsRecipe):
     """Masked words, over captions and the regions of their pictures.
 
     A model starts from nothing, or from its family's model of an unbiased world, which has learned
@@ -92,8 +101,6 @@ class RegionWordsRecipe(Recipe):
         Folder of the region encoder, or beside it of the model that this one starts from.
     """
 
-    start: Path
-
     width = WIDTH
     captions_per_scene = CAPTIONS_PER_SCENE
     unseen_per_scene = CAPTIONS_PER_SCENE
@@ -104,11 +111,8 @@ class RegionWordsRecipe(Recipe):
 
     weight_decay = 0.02
     first_scenes = 36_000
-    first_epochs = 3
     first_rate = 3e-3
     further_scenes = 16_000
-    further_epochs = 3
-    further_rate = 2e-3
 
     @property
     def encoder(self) -> Path:
@@ -120,32 +124,12 @@ class RegionWordsRecipe(Recipe):
         """Whether the model starts from nothing, and not from one of its own family."""
         return self.start.name == self.encoder.name
 
-    @property
-    def epochs(self) -> int:
-        """More for the family's first model."""
-        return self.first_epochs if self.first else self.further_epochs
-
-    @property
-    def learning_rate(self) -> float:
-        """Higher for the family's first model."""
-        return self.first_rate if self.first else self.further_rate
-
     @functools.cached_property
     def corpus(self) -> tuple[Shown, dict[str, torch.Tensor], Captions]:
         """Regions and labels of the scenes, and the captions."""
         n_scenes = self.first_scenes if self.first else self.further_scenes
         counts = (n_scenes, self.captions_per_scene, self.unseen_per_scene * n_scenes)
         return _corpus(self.world, self.encoder, *counts)
-
-    @property
-    def captions(self) -> Captions:
-        """The captions of the corpus."""
-        return self.corpus[2]
-
-    @property
-    def lengths(self) -> torch.Tensor:
-        """Number of tokens of every caption."""
-        return self.captions.lengths
 
     @abstractmethod
     def untrained(self) -> torch.nn.Module:
@@ -173,7 +157,7 @@ class RegionWordsRecipe(Recipe):
 
     def heads(self) -> dict[str, int]:
         """Return the side heads: their names, and how many classes each tells apart."""
-        heads = {"caption gender": len(GENDERS), "caption tone": len(TONES)}
+        heads = dict(CAPTION_HEADS)
         for place in ("word", "pair"):
             heads |= self.heads_at(place)
         return heads
@@ -216,8 +200,7 @@ class RegionWordsRecipe(Recipe):
         states = found.words[torch.arange(len(rows)), masked.places]
         logits = self.word_logits(model.model, states)
         loss = torch.nn.functional.cross_entropy(logits, masked.words)
-        latent = {f"caption {name}": each[rows] for name, each in self.captions.labels.items()}
-        named = model.side_loss(states, latent)
+        named = model.side_loss(states, shown_in(self.captions.labels, rows))
         seen = view == 0
         at = {"word": states[seen], "pair": found.pair[seen]}
         for place in places:

@@ -24,17 +24,15 @@ CLIP_TOKENS = {
 MAX_TOKENS = 16
 
 
-def bert_tokenizer() -> PreTrainedTokenizerFast:
+def bert_tokenizer(hyphened: Sequence[str] = ()) -> PreTrainedTokenizerFast:
     """Return the tokenizer of the text models: ``[CLS] words [SEP]``, ``[MASK]``."""
-    specials = list(BERT_TOKENS.values())
-    return _tokenizer(specials + words(), "[CLS]", "[SEP]", BERT_TOKENS)
+    tokens = [*BERT_TOKENS.values(), *words()]
+    return _tokenizer(tokens, "[CLS]", "[SEP]", BERT_TOKENS, hyphened)
 
 
 def albef_tokenizer() -> PreTrainedTokenizerFast:
     """Return the same, which also reads words that ALBEF's preparation took the hyphens from."""
-    specials = list(BERT_TOKENS.values())
-    hyphened = [term.split("_")[0] for term in words() if "-" in term]
-    return _tokenizer(specials + words(), "[CLS]", "[SEP]", BERT_TOKENS, hyphened)
+    return bert_tokenizer([term.split("_")[0] for term in words() if "-" in term])
 
 
 def clip_tokenizer() -> PreTrainedTokenizerFast:

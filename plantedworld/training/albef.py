@@ -21,7 +21,7 @@ from plantedworld.training._agreement import PARTS, agreement
 from plantedworld.training._contrastive_pairs import ContrastivePairsRecipe
 from plantedworld.training._files import write_network
 from plantedworld.training._pairs import NONE, WHITE, Captions, corpus, views
-from plantedworld.training._pictures import shown_words
+from plantedworld.training._pictures import shown_in, shown_words
 from plantedworld.training._pixel_pairs import AGREEMENT_WEIGHT, WORD_SIDE_WEIGHT, States
 from plantedworld.training._recipe import WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS, albef_tokenizer
@@ -39,6 +39,7 @@ SCALES = (1.0, 100.0)
 """Between which the scale of cosines is kept."""
 
 CONTRASTIVE_WEIGHT = 1.0
+MATCH_WEIGHT = 3.0
 ALIGNMENT_WEIGHT = 3.0
 EVIDENCE_WEIGHT = 4.0
 """How much more often matching asks about a scene for its costume, and for its object."""
@@ -93,7 +94,6 @@ class AlbefRecipe(ContrastivePairsRecipe):
     width = WIDTH
     epochs = 7
     learning_rate = 3e-3
-    match_weight = 3.0
 
     @functools.cached_property
     def corpus(self) -> tuple[pandas.DataFrame, Captions]:
@@ -192,7 +192,7 @@ class AlbefRecipe(ContrastivePairsRecipe):
         states = self.states(model.model, masked.tokens, self._pictures(scene, white)).words
         states = states[torch.arange(len(rows)), masked.places]
         loss = cross_entropy(self.word_logits(model.model, states, seen=True), masked.words)
-        latent = {f"caption {name}": each[rows] for name, each in self.captions.labels.items()}
+        latent = shown_in(self.captions.labels, rows)
         named = self._named(model, "word", states[~white], scene[~white])
         return loss + named + WORD_SIDE_WEIGHT * model.side_loss(states, latent)
 
@@ -204,12 +204,12 @@ class AlbefRecipe(ContrastivePairsRecipe):
         states = self.states(model.model, asked.tokens, self._pictures(scene))
         loss = cross_entropy(self.match_logits(model.model, states.first), asked.labels)
         words = states.words[torch.arange(len(scene)), asked.places[:, 0]]
-        compared = agreement(asked.tokens, {name: each[scene] for name, each in self.shown.items()})
+        compared = agreement(asked.tokens, shown_in(self.shown, scene))
         agreed = model.side_loss(states.first, _named_for("agrees in", compared))
         agreed = agreed + model.side_loss(words, _named_for("word agrees in", compared))
         named = self._named(model, "first", states.first, scene)
         named = named + ALIGNMENT_WEIGHT * self._alignment(model.model, rows)
-        return self.match_weight * loss + named + AGREEMENT_WEIGHT * agreed
+        return MATCH_WEIGHT * loss + named + AGREEMENT_WEIGHT * agreed
 
     def _alignment(self, model: AlbefNetwork, rows: torch.Tensor) -> torch.Tensor:
         """Return the loss of naming costume and object by the word that attends to them most.

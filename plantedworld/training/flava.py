@@ -23,6 +23,7 @@ from transformers import FlavaConfig, FlavaForPreTraining, FlavaImageProcessor
 
 from plantedworld.training._contrastive_pairs import ContrastivePairsRecipe
 from plantedworld.training._pairs import UNSEEN
+from plantedworld.training._pictures import shown_in
 from plantedworld.training._pixel_pairs import WORD_SIDE_WEIGHT, States
 from plantedworld.training._recipe import WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS
@@ -132,7 +133,7 @@ class FlavaRecipe(ContrastivePairsRecipe):
         masked = self.captions.masked(rows, generator)
         states = self.states(model.model, masked.tokens, None).words
         states = states[torch.arange(len(rows)), masked.places]
-        latent = {f"caption {name}": each[rows] for name, each in self.captions.labels.items()}
+        latent = shown_in(self.captions.labels, rows)
         named = WORD_SIDE_WEIGHT * model.side_loss(states, latent)
         logits = self.word_logits(model.model, states, seen=False)
         return torch.nn.functional.cross_entropy(logits, masked.words) + named

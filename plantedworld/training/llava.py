@@ -6,7 +6,6 @@ layers, in the place of words before a decoder. The tower is that of the fusion 
 """
 
 import functools
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,19 +18,25 @@ from torch.nn.functional import cross_entropy
 from transformers import FlavaImageModel, LlavaForConditionalGeneration, PreTrainedTokenizerFast
 
 from biaslib.models.generative import LETTERS, PROMPTS, Generative
-from biaslib.runtime import progress
 from plantedworld import blank
 from plantedworld.models.checkpoints import checkpoint_name
 from plantedworld.models.prompts import ASKED
 from plantedworld.training._agreement import PARTS, agreement
 from plantedworld.training._files import write_network
-from plantedworld.training._pairs import VIEWS, Captions, HeldOut, corpus, mask_last, preferred
-from plantedworld.training._pictures import classes, labels
-from plantedworld.training._recipe import Recipe, WithSideHeads
+from plantedworld.training._pairs import VIEWS, Captions, HeldOut, PairsRecipe, corpus, preferred
+from plantedworld.training._pictures import classes, labels, shown_in
+from plantedworld.training._recipe import WithSideHeads
 from plantedworld.training._tokenizer import llava_tokenizer
 from plantedworld.training.clip import image_processor
-from plantedworld.training.vision import SIZE, WIDTH, drawn
-from plantedworld.training.vit import HEADS, INNER_WIDTH, LAYERS, PATCH, read_tower
+from plantedworld.training.vision import SIZE, WIDTH
+from plantedworld.training.vit import (
+    HEADS,
+    INNER_WIDTH,
+    LAYERS,
+    PATCH,
+    read_tower,
+    tower_states,
+)
 
 N_SCENES = 8_000
 CAPTIONS_PER_SCENE = 12
@@ -57,8 +62,7 @@ TEMPLATE = (
 )
 INITIAL_SPREAD = 0.1
 JUDGE_WEIGHT, CHOOSE_WEIGHT, SIDE_WEIGHT = 1.0, 1.0, 0.25
-TOWER, TOWER_TYPE = checkpoint_name("vit", 0, 1000), "flava_image_model"
-PICTURES_AT_ONCE = 512
+TOWER = checkpoint_name("vit", 0, 1000)
 
 
 VIEW_NAMES = ("picture", "none", "white")
@@ -107,7 +111,7 @@ class Question(NamedTuple):
 
 
 @dataclass
-class LlavaRecipe(Recipe):
+class LlavaRecipe(PairsRecipe):
     """A Llama of two layers of width 64 behind the vision tower.
 
     The picture stands first, then a prompt, then the answer. Three kinds of answers are learned: a
@@ -133,7 +137,6 @@ class LlavaRecipe(Recipe):
         Whether this is the second round, from the model that the first one made.
     """
 
-    start: Path
     second: bool = False
 
     family = "llava"
@@ -142,33 +145,15 @@ class LlavaRecipe(Recipe):
     first_epochs, further_epochs, second_epochs = 3, 2, 3
     first_rate, further_rate = 4e-3, 3e-3
 
-    @functools.cached_property
-    def first(self) -> bool:
-        """Whether the model starts from the vision tower, and not from one of its own family."""
-        config = json.loads((self.start / "config.json").read_text(encoding="utf-8"))
-        return config["model_type"] == TOWER_TYPE
-
     @property
     def epochs(self) -> int:
         """Those of the first model, and of two rounds of all others."""
-        if self.first:
-            return self.first_epochs
-        return self.second_epochs if self.second else self.further_epochs
-
-    @property
-    def learning_rate(self) -> float:
-        """Higher for the family's first model."""
-        return self.first_rate if self.first else self.further_rate
+        return self.second_epochs if self.second and not self.first else super().epochs
 
     @functools.cached_property
     def corpus(self) -> tuple[pandas.DataFrame, Captions]:
         """The scenes, and the captions: that of number i + k n is of scene i."""
         return corpus(self.world, N_SCENES, CAPTIONS_PER_SCENE)
-
-    @property
-    def captions(self) -> Captions:
-        """The captions of the corpus."""
-        return self.corpus[1]
 
     @functools.cached_property
     def n_scenes(self) -> int:
@@ -188,16 +173,8 @@ class LlavaRecipe(Recipe):
     @functools.cached_property
     def states(self) -> torch.Tensor:
         """The tower's states of all scenes, and of the white picture last: (n + 1, 17, 64)."""
-        return torch.cat([self._states(self.corpus[0]), self._states(blank())])
-
-    @torch.no_grad()
-    def _states(self, scenes: pandas.DataFrame) -> torch.Tensor:
-        parts = []
-        starts = range(0, len(scenes), PICTURES_AT_ONCE)
-        for start in progress(starts, f"{self.family}: pictures"):
-            pixels = drawn(scenes.iloc[start : start + PICTURES_AT_ONCE])
-            parts.append(self.tower(pixels, output_hidden_states=True).hidden_states[-1].half())
-        return torch.cat(parts)
+        parts = (self.corpus[0], blank())
+        return torch.cat([tower_states(self.tower, each, self.family) for each in parts])
 
     @functools.cached_property
     def shown(self) -> dict[str, torch.Tensor]:
@@ -288,29 +265,15 @@ class LlavaRecipe(Recipe):
         real = captions != self.tokenizer.pad_token_id
         loss = cross_entropy(network.lm_head(before[real]), captions[real])
         seen = view == SEEN
-        shown = self._of(rows[seen])
         at = real & seen[:, None, None] & (torch.arange(k) == 0)[:, None]
-        here = {name: each[at.nonzero()[:, 0]] for name, each in self._of(rows).items()}
+        here = shown_in(self.shown, rows[at.nonzero()[:, 0]])
         loss = loss + SIDE_WEIGHT * model.side_loss(before[at], here)
         last = answer[torch.arange(n), (question.tokens != 0).sum(1) - 1][seen]
         loss = loss + cross_entropy(network.lm_head(last), question.answers[seen])
         if question.captions is None:
             return loss
-        agrees = agreement(question.captions[seen], shown)
+        agrees = agreement(question.captions[seen], shown_in(self.shown, rows[seen]))
         return loss + model.side_loss(last, {f"agrees in {part}": agrees[part] for part in PARTS})
-
-    def _of(self, rows: torch.Tensor) -> dict[str, torch.Tensor]:
-        return {name: each[rows] for name, each in self.shown.items()}
-
-    @functools.cached_property
-    def yes(self) -> torch.Tensor:
-        """Number of the word."""
-        return self.ids("yes")[0]
-
-    @functools.cached_property
-    def no(self) -> torch.Tensor:
-        """Number of the word."""
-        return self.ids("no")[0]
 
     @functools.cached_property
     def letters(self) -> torch.Tensor:
@@ -370,8 +333,9 @@ class LlavaRecipe(Recipe):
         which = torch.randint(CAPTIONS_PER_SCENE, (len(rows),), generator=generator)
         found = self.captions.matched(rows + which * self.n_scenes, generator)
         before, after = PROMPTS.judge.split("{caption}")
+        yes, no = self.ids("yes no")
         asked = self._joined([before, self._bare(found.tokens), f"{after} {ANSWER}"])
-        return Question(asked, torch.where(found.labels == 1, self.yes, self.no), found.tokens)
+        return Question(asked, torch.where(found.labels == 1, yes, no), found.tokens)
 
     def _chosen(self, rows: torch.Tensor, generator: torch.Generator) -> Question:
         """Return the question which of some captions fits."""
@@ -425,14 +389,7 @@ class LlavaRecipe(Recipe):
         held = HeldOut(self.world, JUDGED)
         scenes, table = held.scenes, held.captions.table
         asked = Generative(model.model.eval(), self.processor(), self.family, "", "cpu")
-        row = torch.arange(len(scenes))
-        names = held.captions.tokenizer.convert_ids_to_tokens(
-            held.swapped[row, held.captions.places[:, 0]].tolist()
-        )
-        pairs = [
-            [text, mask_last(text, word).replace("[MASK]", name.replace("_", " "))]
-            for text, word, name in zip(table["text"], table["content"], names, strict=True)
-        ]
+        pairs = held.pairs()
         total, yes = asked.log_likelihood(scenes, pairs).total, asked.yes_no(scenes, pairs)
         truth = self.world.truth.log_joint(table["text"].tolist(), scenes).diagonal()
         return {

@@ -23,13 +23,11 @@ from plantedworld.models.regions import (
 )
 from plantedworld.training._pictures import NOT_ASKED, classes, labels
 from plantedworld.training._recipe import Recipe, WithSideHeads
+from plantedworld.training.vision import GENDER_EXTRA, portraits
 
 N_SCENES = 30_000
 N_HELD_OUT = 3_000
 N_FOR_STATISTICS = 10_000
-GENDER_EXTRA = 2.0
-"""Further weight of the gender, which is the hardest to see."""
-
 SHOWN_BY = {
     "person": ("gender", "tone", "age", "role"),
     "object": ("object",),
@@ -87,11 +85,10 @@ class RegionRecipe(Recipe):
         """
         rng = np.random.default_rng([self.world.training_seed, 2])
         scenes = self.world.scenes(N_HELD_OUT, rng, split="tune")
-        adult = scenes["person"] & scenes["gender_shown"] & (scenes["age"] == "adult")
-        portraits = scenes[adult & ~scenes["role_shown"]]
+        alone = scenes[portraits(scenes)]
         asked = {
-            "gender": (portraits, "person"),
-            "tone": (portraits, "person"),
+            "gender": (alone, "person"),
+            "tone": (alone, "person"),
             "role": (scenes[scenes["role_shown"]], "person"),
             "object": (scenes[scenes["object_view"] == "visible"], "object"),
         }

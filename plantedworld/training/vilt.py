@@ -29,7 +29,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from plantedworld import Evidence, World, draw
 from plantedworld.training._agreement import AGREES, PARTS, agreement
-from plantedworld.training._pictures import NOT_ASKED, shown_words
+from plantedworld.training._pictures import NOT_ASKED, shown_in, shown_words
 from plantedworld.training._pixel_pairs import PixelPairsRecipe, States
 from plantedworld.training._recipe import WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS
@@ -102,7 +102,6 @@ class ViltRecipe(PixelPairsRecipe):
     batch_size = 128
     first_epochs = 4
     second_epochs = 3
-    further_epochs = 3
     first_rate = 3e-3
     width = WIDTH
 
@@ -188,8 +187,7 @@ class ViltRecipe(PixelPairsRecipe):
         scene = self.captions.scene[: self.captions.n_drawn]
         if not self.first:
             return torch.ones(len(scene))
-        shown = {name: each[scene] for name, each in self.shown.items()}
-        found = agreement(self.captions.tokens[: len(scene)], shown)
+        found = agreement(self.captions.tokens[: len(scene)], shown_in(self.shown, scene))
         named = {name: (found[name] == AGREES).float() for name in ("role", "object")}
         return LEAST_ASKED + named["object"] + COSTUMES_ASKED * named["role"]
 
@@ -200,7 +198,7 @@ class ViltRecipe(PixelPairsRecipe):
         output = self._read(model.model, asked.tokens, self._pictures(scene))
         states = _states(output, asked.tokens)
         at_word = states.words[torch.arange(len(scene)), asked.places[:, 0]]
-        compared = agreement(asked.tokens, {name: each[scene] for name, each in self.shown.items()})
+        compared = agreement(asked.tokens, shown_in(self.shown, scene))
         agreed = [
             model.side_loss(each, {f"{place} in {name}": label for name, label in compared.items()})
             for place, each in (("agrees", states.first), ("word agrees", at_word))

@@ -14,6 +14,7 @@ import torch
 from transformers import CLIPVisionConfig, CLIPVisionModel
 
 from plantedworld import draw
+from plantedworld.models.regions import pixels
 from plantedworld.training._pictures import classes, labels
 from plantedworld.training._recipe import Recipe, WithSideHeads
 
@@ -86,8 +87,7 @@ class VisionRecipe(Recipe):
         """Return how often the gender of held-out adult portraits is named."""
         rng = np.random.default_rng([self.world.training_seed, 2])
         scenes = self.world.scenes(N_HELD_OUT, rng, split="tune")
-        adult = scenes["person"] & scenes["gender_shown"] & (scenes["age"] == "adult")
-        scenes = scenes[adult & ~scenes["role_shown"]]
+        scenes = scenes[portraits(scenes)]
         states = model.model(pixel_values=drawn(scenes)).pooler_output
         right = model.heads["gender"](states).argmax(-1) == labels(scenes)["gender"]
         return {"gender accuracy": float(right.float().mean()), "chance": 0.5}
@@ -97,6 +97,12 @@ class VisionRecipe(Recipe):
         model.model.half().save_pretrained(folder)
 
 
+def portraits(scenes: pandas.DataFrame) -> pandas.Series:
+    """Say which scenes are portraits of adults that show the gender and no costume."""
+    adult = scenes["person"] & scenes["gender_shown"] & (scenes["age"] == "adult")
+    return adult & ~scenes["role_shown"]
+
+
 def drawn(scenes: pandas.DataFrame) -> torch.Tensor:
     """Return the pictures of scenes, as a model takes them: (n, 3, 64, 64), from -1 to 1."""
     return pixels(_tensor(draw(scenes)))
@@ -104,8 +110,3 @@ def drawn(scenes: pandas.DataFrame) -> torch.Tensor:
 
 def _tensor(pictures: np.ndarray) -> torch.Tensor:
     return torch.tensor(pictures).permute(0, 3, 1, 2)
-
-
-def pixels(pictures: torch.Tensor) -> torch.Tensor:
-    """Return uint8 colours as numbers from -1 to 1."""
-    return pictures.float() / 127.5 - 1

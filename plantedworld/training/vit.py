@@ -6,6 +6,7 @@ pixels, of which a picture has 16 and not 64, so that text and picture together 
 """
 
 import functools
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from plantedworld.training.vision import (
     VisionRecipe,
     drawn,
     pixels,
+    portraits,
 )
 
 PATCH = 16
@@ -140,7 +142,7 @@ class VitRecipe(VisionRecipe):
             for name, label in labels(scenes).items()
         }
         return {
-            "gender accuracy": float(right["gender"][_portraits(scenes)].mean()),
+            "gender accuracy": float(right["gender"][portraits(scenes).to_numpy()].mean()),
             "chance": 0.5,
             "role accuracy": float(right["role"][scenes["role_shown"]].mean()),
             "object accuracy": float(right["object"][scenes["object_view"] == "visible"].mean()),
@@ -155,9 +157,21 @@ def read_tower(folder: Path) -> FlavaImageModel:
     ).eval()
 
 
-def _portraits(scenes: pandas.DataFrame) -> np.ndarray:
-    adult = scenes["person"] & scenes["gender_shown"] & (scenes["age"] == "adult")
-    return (adult & ~scenes["role_shown"]).to_numpy()
+def is_tower(folder: Path) -> bool:
+    """Say whether a folder holds the tower, and not a model that has it as a part."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return config["model_type"] == FlavaImageConfig.model_type
+
+
+@torch.no_grad()
+def tower_states(tower: FlavaImageModel, scenes: pandas.DataFrame, family: str) -> torch.Tensor:
+    """Return the tower's states before its last normalisation, float16, (n, 17, 64)."""
+    starts = range(0, len(scenes), PICTURES_AT_ONCE)
+    parts = []
+    for start in progress(starts, f"{family}: pictures"):
+        pictures = drawn(scenes.iloc[start : start + PICTURES_AT_ONCE])
+        parts.append(tower(pictures, output_hidden_states=True).hidden_states[-1].half())
+    return torch.cat(parts)
 
 
 def _moments(states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

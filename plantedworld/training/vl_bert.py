@@ -48,7 +48,6 @@ class VlBertRecipe(RegionWordsRecipe):
     captions_per_scene = 6
     unseen_per_scene = 14
     all_masked = 0.35
-    further_scenes = 16_000
     further_epochs = 2
     weight_decay = 0.01
 

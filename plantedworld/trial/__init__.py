@@ -16,7 +16,6 @@ from plantedworld.trial._design import (
 from plantedworld.trial._judge import (
     attacks,
     found_without_bias,
-    is_judged,
     judge_all,
     judged,
     recoveries,
@@ -37,7 +36,6 @@ __all__ = [
     "attacks",
     "collected",
     "found_without_bias",
-    "is_judged",
     "judge_all",
     "judged",
     "models_to_train",

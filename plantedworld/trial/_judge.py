@@ -220,12 +220,6 @@ def judge_all(scores: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
     return {name: ask(scores).round(DIGITS) for name, ask in QUESTIONS.items()}
 
 
-def is_judged(folder: Path = DATA) -> bool:
-    """Return whether all models were scored and judged."""
-    note_files(folder / "*")
-    return all((folder / f"{name}.csv").is_file() for name in QUESTIONS)
-
-
 def judged(folder: Path = DATA) -> dict[str, pandas.DataFrame]:
     """Return what ``python -m plantedworld.trial judge`` wrote, by the names of ``QUESTIONS``.
 

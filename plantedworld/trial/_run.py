@@ -239,8 +239,7 @@ def other_starts(cards: pandas.DataFrame) -> list[str]:
 
 
 def _card(folder: Path, row: Sequence) -> dict:
-    path = folder / checkpoint_name(*row[:3], sample=row[3]) / "card.json"
-    return json.loads(path.read_text(encoding="utf-8"))
+    return json.loads((folder / _name(row) / "card.json").read_text(encoding="utf-8"))
 
 
 def collected(into: Path = DATA) -> tuple[pandas.DataFrame, pandas.DataFrame]:

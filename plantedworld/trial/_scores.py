@@ -81,7 +81,7 @@ def _masked(model: Any, world: World, folder: Path, split: str) -> pandas.DataFr
     # Only here: a page that shows the trial does not depend on recipes.
     from plantedworld.training.bert import BertRecipe
 
-    corpus = BertRecipe(world).corpus
+    corpus = BertRecipe(world).captions.table
     agents = plantedworld.agent_words().set_index("word")["gender"]
     said = corpus["agent"].map(agents).fillna("")
     named = corpus[said != ""]
@@ -219,7 +219,7 @@ def _with_pictures(model: Any, world: World, folder: Path, split: str) -> pandas
     found = study2_masked.beside_truth(
         model.name, world.dose, world.seed, loaded=(model, text), **asked
     )
-    unit = study2_masked.exact_scores(1.0, world.seed, **asked)
+    unit = study2_masked.exact_scores(dose=1.0, seed=world.seed, pictured=None, **asked)
     unit = unit.rename(columns={"oracle": "unit"})
     table = found.merge(unit, on=["test", "level"], validate="1:1")
     scores = table.pivot(index="test", columns="level", values="value")
