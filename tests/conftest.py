@@ -1,5 +1,6 @@
 """What several test files share."""
 
+import os
 import random
 
 import pytest
@@ -11,6 +12,11 @@ SECONDS_FOR_OUTPUT = 60
 def pytest_addoption(parser):
     parser.addoption("--order-seed", type=int, help="run files, and the tests of each, shuffled")
     parser.addoption("--weekly", action="store_true", help="train a checkpoint from nothing, too")
+
+
+def pytest_xdist_auto_num_workers(config) -> int:
+    """One process more than cores: a fifth of the time a test waits, for a browser or a program."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
 
 
 def pytest_collection_modifyitems(config, items):

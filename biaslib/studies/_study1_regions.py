@@ -14,9 +14,6 @@ ENDINGS = (".safetensors", ".tsv", ".th", "")
 CLASSES = "objects_vocab.txt"
 """Names of the detector's classes, a line each, beside the files: masks go by them."""
 
-NAMED = 5
-"""Pictures that a problem names."""
-
 Problem = tuple[str, str, str, str]
 """Severity, kind, where and what, as in the tables of problems."""
 
@@ -110,6 +107,5 @@ def _hash_of(classes: tuple[str, ...] | None) -> str:
 def _missing(where: str, names: list[str], n: int) -> list[Problem]:
     if not names:
         return []
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    what = f"{len(names)} of {n} pictures: {', '.join(names[:NAMED])}{more}"
+    what = f"{len(names)} of {n} pictures: {runtime.first_few(names)}"
     return [("error", "picture has no regions", where, what)]

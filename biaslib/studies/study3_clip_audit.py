@@ -193,20 +193,14 @@ class Inputs:
                 counts = [f"{name!r} ({n})" for name, n in small.sort_values().items()]
                 found.append(
                     f"{facet}: {len(small)} of {len(sizes)} groups have fewer than {FEW} "
-                    f"portraits, {_listed(counts)}: their intervals are too narrow, and a group "
-                    "of one has none"
+                    f"portraits, {runtime.first_few(counts, most=4)}: their intervals are "
+                    "too narrow, and a group of one has none"
                 )
         return found
 
 
-def _listed(names: Sequence[str], most: int = 4) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(list(names)[:most]) + more
-
-
 def _quoted(names: Sequence[str]) -> str:
-    return _listed([repr(name) for name in names])
+    return runtime.first_few([repr(name) for name in names], most=4)
 
 
 def _one_group(facet: str, sizes: pandas.Series) -> str:

@@ -252,8 +252,6 @@ def _left_out(found: OwnFolder) -> list[str]:
 
 def _some(names: Sequence[Any], what: str, most: int = 3) -> str:
     """Return how many there are, and the first of them."""
-    names = list(names)
-    listed = ", ".join(repr(str(each)) for each in names[:most])
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+    listed = runtime.first_few([repr(str(each)) for each in names], most)
     plural = "" if len(names) == 1 else "s"
-    return f"{len(names)} {what}{plural}" + (f" ({listed}{more})" if names else "")
+    return f"{len(names)} {what}{plural}" + (f" ({listed})" if listed else "")
