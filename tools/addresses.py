@@ -37,7 +37,7 @@ def addresses_of(entry: models.Entry) -> list[str]:
     found = []
     for address in filter(None, several):
         _, names = downloads._place_of(address, Path())
-        found += [downloads._with_name(address, name) for name in names]
+        found += [downloads._BRACES.sub(name, address) for name in names]
     return found
 
 
