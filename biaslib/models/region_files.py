@@ -194,8 +194,9 @@ def _read_ours(path: Path, ids: list[str], width: int) -> RegionFeatures:
         raise FeatureFileError(f"{path} has {len(known)} ids for {len(regions)} pictures")
     if regions.width != width:
         raise _wrong_width(path, "each picture", regions.width, width)
-    names = {each: _id_in(known, each) for each in ids}
-    rows = {each: known.index(name) for each, name in names.items() if name is not None}
+    places = {each: row for row, each in enumerate(known)}
+    names = {each: _id_in(places, each) for each in ids}
+    rows = {each: places[name] for each, name in names.items() if name is not None}
     _require_all(path, ids, rows)
     return regions[[rows[each] for each in ids]]
 

@@ -15,7 +15,16 @@ from biaslib.report._style import (
     words_alone,
 )
 from biaslib.report._tables import Table, problem_table, require_paper, table, there_table
-from biaslib.report._text import counted, interval_text, interval_texts, p_text, say, signed
+from biaslib.report._text import (
+    counted,
+    in_words,
+    interval_text,
+    interval_texts,
+    listed,
+    p_text,
+    say,
+    signed,
+)
 
 __all__ = [
     "COLOURS",
@@ -31,11 +40,13 @@ __all__ = [
     "dots",
     "figure",
     "fold",
+    "in_words",
     "interval_text",
     "interval_texts",
     "judge",
     "judge_function",
     "judge_list",
+    "listed",
     "marked",
     "p_text",
     "picture",

@@ -5,8 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 import pandas
 
-from biaslib.report import Drawing, Panel, interval_text, interval_texts, marked, signed, subplots
-from biaslib.report._text import in_words, listed
+from biaslib.report import (
+    Drawing,
+    Panel,
+    in_words,
+    interval_text,
+    interval_texts,
+    listed,
+    marked,
+    signed,
+    subplots,
+)
 from biaslib.report.study2_masked import SHOWN_LEVELS, shown_model
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import partial_rank

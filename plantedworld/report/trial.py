@@ -3,8 +3,7 @@
 import numpy as np
 import pandas
 
-from biaslib.report import dots, interval_texts, marked, signed, subplots
-from biaslib.report._text import listed
+from biaslib.report import dots, interval_texts, listed, marked, signed, subplots
 from plantedworld import trial
 from plantedworld.report.measures import MODELS as NAMES
 
