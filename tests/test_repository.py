@@ -55,8 +55,10 @@ def test_launch_buttons_use_the_one_setting():
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_install_cells_use_the_one_setting(path):
     first = "".join(cells(path, "code")[0]["source"])
-    assert first.startswith("try:\n    import biaslib\nexcept ImportError:\n    %pip install -q ")
-    assert f'@ git+{repository.address()}"' in first
+    source = f'    source = "git+{repository.address()}"\n'
+    assert first.startswith(f"try:\n    import biaslib\nexcept ImportError:\n{source}")
+    install = r'    %pip install -q "biaslib(\[[\w,]+\])? @ \{source\}"'
+    assert re.fullmatch(install, first.splitlines()[4])
 
 
 def test_a_new_address_reaches_every_file(tmp_path, monkeypatch):

@@ -288,7 +288,7 @@ def _markdown(name: str, text: str, page: Page) -> list[dict]:
 
 def setup(text: str, page: Page) -> str:
     """Return the first code cell: it installs, offers the profile, and tells of the GPU."""
-    install = re.search(r"%pip install.*", text)[0]
+    install = re.search(r"source = .*\n *%pip install.*", text)[0]
     chosen = page.document in with_profiles()
     return SETUP.format(
         choice=CHOICE if chosen else "", install=install, profile="PROFILE" if chosen else ""
