@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from support import released
 
-from biaslib import datasets
+from biaslib import datasets, published
 from biaslib.datasets import ross2021
 from biaslib.report import study1_grounded as plots
 from biaslib.studies import study1_grounded as study
@@ -157,6 +157,10 @@ def test_with_a_picture_at_every_link_every_test_runs_at_all_its_levels(tmp_path
     errors = every.problems[every.problems["severity"] == "error"]
     assert set(errors["kind"]) == {"image is missing"}
     assert set(errors["what"]) == NO_LINK
+    printed = published.table("ross2021", 1).query("source == 'google'").set_index("test")["images"]
+    counted = study.image_counts(every).set_index("test")["images"]
+    lacking = printed.reindex(counted.index) - counted
+    assert lacking[lacking != 0].to_dict() == {"C13": 1, "occupation-gender": 11}  # without a link
     for sets in every["lxmert"]:
         assert where_shown(sets) == LISTS.get(sets.test, LISTS["any"])
     one = [

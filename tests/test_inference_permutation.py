@@ -8,6 +8,7 @@ import functools
 import itertools
 import math
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -652,6 +653,38 @@ def test_few_values_of_many_targets_are_the_multivariate_hypergeometric():
     found = inference.permutation_test(x, y)
     assert (found.method, found.interval) == ("enumeration", "exact")
     assert found.p_value == pytest.approx(true, rel=1e-9)
+
+
+def test_the_other_tail_of_uneven_sets_ends_between_two_places_of_the_lattice():
+    """Of 28 ones among 90, X of 10 gets k: as far from 28/9 as 0 is 7 and not 6."""
+    found = inference.permutation_test([0] * 10, [1] * 28 + [0] * 52, alternative="two-sided")
+    null = stats.hypergeom(90, 28, 10)
+    assert found.p_value == pytest.approx(null.pmf(0) + null.sf(6), rel=1e-9)
+    assert found.interval == "exact"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_both_tails_of_uneven_sets_on_a_lattice_are_those_that_enumeration_counts(seed):
+    rng = np.random.default_rng(seed)
+    n_x, n_y = rng.integers(2, 8), rng.integers(8, 16)
+    x, y = rng.integers(0, 3, n_x) + (seed % 3 == 0), rng.integers(0, 3, n_y)
+    for one, other in ((x, y), (y, x), (0.1 * x, 0.1 * y)):
+        counted, found = (
+            inference.permutation_test(one, other, method, "two-sided")
+            for method in ("enumeration", "lattice")
+        )
+        assert found.p_value == pytest.approx(counted.p_value, rel=1e-9)
+
+
+def test_results_of_many_scores_are_shown_and_drawn_in_little_memory():
+    scores = np.arange(60_000.0)
+    tracemalloc.start()
+    try:
+        found = inference.permutation_test(scores, scores, "sampled", n_resamples=400, rng=0)
+        assert tracemalloc.get_traced_memory()[1] < 2**30
+    finally:
+        tracemalloc.stop()
+    assert len(repr(found)) < 300
 
 
 def test_levels_that_the_bounds_do_not_decide_are_named():

@@ -10,7 +10,7 @@ from scipy import stats
 
 from biaslib import inference
 from biaslib.metrics import association as metrics
-from biaslib.metrics.grounded import grounded
+from biaslib.metrics.grounded import GroundedResult, grounded
 
 ROLES = ("X", "Y", "Ax", "Ay", "Bx", "By")
 
@@ -184,6 +184,45 @@ def test_uneven_shifts_of_many_targets_are_normal_to_the_known_error():
     assert found.interval == "proven bound"
     assert found.low <= true <= found.high
     assert (found.high - found.low) / true < 0.02
+
+
+@pytest.mark.parametrize("n", [700, 3_000, 20_000, 200_000])
+def test_signs_of_any_number_of_values_of_one_size_are_binomial_by_frequencies(n, monkeypatch):
+    monkeypatch.setattr("biaslib.inference._sign_sums.MOST_WORK", n)  # No room for a lattice.
+    heads = int(n / 2 + 1.3 * np.sqrt(n))
+    values = np.repeat([1.0, -1.0], [heads, n - heads]) * np.pi
+    found, true = inference.sign_flip_test(values), 2 * stats.binom.sf(heads - 1, n, 0.5)
+    assert found.p_value == pytest.approx(true, rel=1e-7)
+    assert found.low <= true <= found.high
+    assert len(repr(found)) < 300
+
+
+@pytest.mark.parametrize("shape", ["normal", "lognormal", "cauchy"])
+@pytest.mark.parametrize("n", [1_000, 30_000])
+def test_signs_of_many_uneven_values_are_those_of_drawn_signs(n, shape):
+    rng = np.random.default_rng(n)
+    draw = {"normal": rng.normal, "lognormal": rng.lognormal, "cauchy": rng.standard_cauchy}
+    sizes = np.abs(draw[shape](size=n))
+    signs = rng.choice([-1.0, 1.0], n)
+    signs[: int(np.sqrt(n))] = 1.0
+    drawn = np.abs([rng.choice([-1.0, 1.0], n) @ sizes for _ in range(4_000)])
+    at_least = np.mean(drawn >= abs(signs @ sizes))
+    found = inference.sign_flip_test(signs * sizes)
+    assert abs(found.p_value - at_least) < 4 * np.sqrt(0.25 / 4_000)
+    assert found.low <= found.p_value <= found.high <= 1.05 * found.low
+
+
+def test_many_exchanges_of_two_sides_are_those_of_drawn_signs():
+    rng = np.random.default_rng(8)
+    x, y = rng.normal(0.01, 1.0, 20_000), rng.normal(0.0, 2.0, 5_000)
+    result = GroundedResult(3, 1.0, 1, x, y, np.zeros(x.size), np.zeros(y.size))
+    drawn = [
+        sum(abs(rng.choice([-1.0, 1.0], side.size) @ side) for side in (x, y)) for _ in range(4_000)
+    ]
+    at_least = np.mean(np.array(drawn) >= abs(x.sum()) + abs(y.sum()))
+    found = inference.exchange_test(result)
+    assert abs(found.p_value - at_least) < 4 * np.sqrt(0.25 / 4_000)
+    assert found.low <= found.p_value <= found.high <= 1.03 * found.low
 
 
 def test_exchange_keeps_its_level_although_the_statistic_is_never_negative():

@@ -1,7 +1,7 @@
 """The permutation test of association tests, for sets of any size and without sampling."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -95,7 +95,7 @@ class PermutationResult:
     low: float
     high: float
     method: str
-    n_partitions: int
+    n_partitions: int = field(repr=False)
     n_evaluated: int | None
     statistic: float
     interval: str
@@ -634,9 +634,7 @@ def _on_lattice(question: _Question, step: float | None = None) -> _Answer | Non
         step = common_step(question.scores, 16 * question.rounding)
     tail = None
     if step is not None:
-        # No sum lies between two places of the lattice.
-        between = question.observed + (0.25 if question.strict else -0.25) * step
-        tail = lattice_tail(question.scores, question.size, between, step)
+        tail = lattice_tail(question.scores, question.size, _below_a_place(question, step), step)
         if tail is None and (answer := _listed(question, FEW_LISTED)):
             return answer
     if tail is None:
@@ -651,6 +649,17 @@ def _on_lattice(question: _Question, step: float | None = None) -> _Answer | Non
     least = 0.0 if question.strict else math.exp(-question.log_n_partitions)
     p, low = max(tail.p_value, least), max(tail.low, least)
     return _Answer(p, low, max(tail.high, p), "lattice", interval)
+
+
+def _below_a_place(question: _Question, step: float) -> float:
+    """Return a threshold a quarter of a step below the least sum on the lattice that counts.
+
+    In the other tail of sets of unequal size the observed sum need not be on the lattice.
+    """
+    tie = min(0.25 * step, max(question.tolerance, 64 * question.rounding))
+    origin = question.size * question.scores.min()
+    observed = question.observed + (tie if question.strict else -tie)
+    return origin + step * (math.ceil((observed - origin) / step) - 0.25)
 
 
 def _of_clumps(question: _Question) -> _Answer | None:

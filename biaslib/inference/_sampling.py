@@ -5,12 +5,19 @@ import itertools
 import numpy as np
 
 BLOCK_SIZE = 4_000
+MOST_NUMBERS = 2**24
+"""Numbers at most in a block, so that it fits in 128 MB however many items there are."""
+
+
+def rows_of_a_block(n: int) -> int:
+    """Return how many partitions of n items are looked at together."""
+    return min(BLOCK_SIZE, max(1, MOST_NUMBERS // n))
 
 
 def all_partitions(n: int, size: int):
     """Yield every choice of ``size`` of n items as rows of zeros and ones, in blocks."""
     choices = itertools.combinations(range(n), size)
-    while block := list(itertools.islice(choices, BLOCK_SIZE)):
+    while block := list(itertools.islice(choices, rows_of_a_block(n))):
         rows = np.zeros((len(block), n))
         np.put_along_axis(rows, np.array(block), 1.0, axis=1)
         yield rows
@@ -20,7 +27,7 @@ def drawn_partitions(n: int, size: int, draws: int, rng: np.random.Generator | i
     """Yield random choices of ``size`` of n items as rows of zeros and ones, in blocks."""
     rng = np.random.default_rng(rng)
     while draws > 0:
-        n_rows = min(BLOCK_SIZE, draws)
+        n_rows = min(rows_of_a_block(n), draws)
         numbers = rng.random((n_rows, n))
         chosen = numbers <= np.sort(numbers, axis=1)[:, size - 1, np.newaxis]
         if np.count_nonzero(chosen) == n_rows * size:  # else two numbers were equal

@@ -873,10 +873,11 @@ def _interval_of_pictures(
 
 
 def image_counts(inputs: "Inputs") -> pandas.DataFrame:
-    """Return how many different images each test of a source has: *source*, *test*, *images*.
+    """Return how many images each test of a source has: *source*, *test*, *images*.
 
-    Of the files of a test, one for words and one for sentences, that with more images counts, as
-    in the paper's Table 1.
+    They are counted as in the paper's Table 1: the images of each of the six sets, added up, so
+    that one that stands in two sets counts twice; of the files of a test, one for words and one
+    for sentences, that with more.
     """
     counts: dict[tuple[str, str], int] = {}
     for name, every in inputs.items():
@@ -887,7 +888,7 @@ def image_counts(inputs: "Inputs") -> pandas.DataFrame:
             else {"concap": "conceptual_captions"}.get(IN_DOMAIN[name], IN_DOMAIN[name])
         )
         for sets in every:
-            n = len({sets.images.ids[row] for row in sets.rows["image"]})
+            n = int(sets.rows.groupby("set")["image"].nunique().sum())
             counts[source, sets.test] = max(n, counts.get((source, sets.test), 0))
     rows = [(*key, n) for key, n in counts.items()]
     return pandas.DataFrame(rows, columns=["source", "test", "images"])
