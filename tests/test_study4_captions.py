@@ -141,7 +141,7 @@ def test_images_of_a_triplet_are_drawn_together():
         found = study.selection_scores(run_of(table, scored(logits)))
         row = found.query("test == 'overall' and statistic == 'vlbs'").iloc[0]
         widths.append(row["high"] - row["low"])
-    assert widths[0] == 100
+    assert widths[0] > 95
     assert widths[1] < 40
 
 

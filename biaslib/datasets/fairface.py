@@ -164,12 +164,12 @@ class FairFaceImages(Pictures):
         manifest = self.manifest.iloc[list(rows)]
         if self.in_files:
             return pictures(manifest["path"].tolist())
-        images = dict.fromkeys(manifest.index)
-        for path, part in manifest.groupby("path"):
+        images = [None] * len(manifest)
+        for path, part in manifest.reset_index(drop=True).groupby("path"):
             data = _bytes_of(path, part["row"].to_numpy())
-            for index, name, content in zip(part.index, part["file"], data, strict=True):
-                images[index] = _opened(content, f"{path}, {name}")
-        return pictures(list(images.values()))
+            for place, name, content in zip(part.index, part["file"], data, strict=True):
+                images[place] = _opened(content, f"{path}, {name}")
+        return pictures(images)
 
     def name(self, row: int) -> str:
         """Return what an error calls an image."""
@@ -266,7 +266,8 @@ def _joined(manifest: pandas.DataFrame, by: str | Sequence[str]) -> pandas.Serie
         raise DataError(
             f"the manifest has no column {missing[0]!r}; it has {', '.join(manifest.columns)}"
         )
-    return manifest[_columns(by)].astype(str).agg(", ".join, axis=1)
+    first, *others = (manifest[column].astype(str) for column in _columns(by))
+    return first.str.cat(others, sep=", ") if others else first
 
 
 def equal_groups(

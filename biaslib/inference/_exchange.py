@@ -4,7 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from biaslib.inference._permutation import PermutationResult, permutation_test
+from biaslib.inference._permutation import (
+    PermutationResult,
+    permutation_test,
+    refuse_shared_labels,
+    units,
+)
 from biaslib.inference._sign_sums import ExchangeResult, absolute_sums
 from biaslib.metrics.grounded import GroundedResult
 from biaslib.metrics.inputs import in_scale, require_finite
@@ -63,13 +68,20 @@ def grounded_permutation_test(
         return permutation_test(result.x_scores, result.y_scores, **settings)
     if result.x_other is None:
         raise ValueError("in Experiment 1 every target has all attributes: use 'fixed scores'")
-    n_x, n_y = result.x_scores.size, result.y_scores.size
+    clusters = [settings.pop(f"clusters_{side}", None) for side in "xy"]
+    if not any(each is None for each in clusters):
+        refuse_shared_labels(*clusters)
+    own, other = (
+        [units(*each) for each in zip(both, clusters, "XY", strict=True)]
+        for both in ((result.x_scores, result.y_scores), (result.x_other, result.y_other))
+    )
+    n_x, n_y = own[0].size, own[1].size
     # With sets of equal size the plain sums.
     of_x, of_y = 2 * n_y / (n_x + n_y), 2 * n_x / (n_x + n_y)
-    x = of_x * result.x_scores + of_y * result.x_other
-    y = of_x * result.y_other + of_y * result.y_scores
+    x = of_x * own[0] + of_y * other[0]
+    y = of_x * other[1] + of_y * own[1]
     found = permutation_test(x, y, **settings)
-    return replace(found, statistic=float(result.x_scores.mean() - result.y_scores.mean()))
+    return replace(found, statistic=float(own[0].mean() - own[1].mean()))
 
 
 def exchange_test(result: GroundedResult) -> ExchangeResult:

@@ -104,13 +104,13 @@ class PermutationResult:
     def undecided(self) -> tuple[float, ...]:
         """Return which of the levels .05, .01 and .001 lie between ``low`` and ``high``.
 
-        Of such a level the bounds do not tell whether p is below it; ``p_value`` is then no more
-        than a number between them.
+        Of such a level the bounds do not tell whether p is below it, as significance asks;
+        ``p_value`` is then no more than a number between them.
 
         >>> PermutationResult(0.1, 0.04, 0.2, "lattice", 10, None, 1.0, "proven bound").undecided
         (0.05,)
         """
-        return tuple(level for level in LEVELS if self.low <= level < self.high)
+        return tuple(level for level in LEVELS if self.low < level <= self.high)
 
 
 @dataclass(frozen=True)
@@ -403,13 +403,13 @@ def pooled_units(
     x: ArrayLike, y: ArrayLike, clusters_x: ArrayLike | None, clusters_y: ArrayLike | None
 ) -> tuple[np.ndarray, int]:
     """Return the scores of what is relabelled, those of X first, and how many are of X."""
-    x_units, y_units = _units(x, clusters_x, "X"), _units(y, clusters_y, "Y")
+    x_units, y_units = units(x, clusters_x, "X"), units(y, clusters_y, "Y")
     if clusters_x is not None and clusters_y is not None:
-        _refuse_shared_labels(clusters_x, clusters_y)
+        refuse_shared_labels(clusters_x, clusters_y)
     return _scores_table(x_units[None, :], y_units[None, :])[0], x_units.size
 
 
-def _units(scores, clusters, name):
+def units(scores, clusters, name):
     """Return the scores of what is exchanged: the items, or the means of clusters."""
     values = real_numbers(scores, f"the scores of the target set {name}")
     if values.ndim != 1:
@@ -434,7 +434,7 @@ def _units(scores, clusters, name):
     return np.ldexp(np.bincount(unit, values) / np.bincount(unit), exponent)
 
 
-def _refuse_shared_labels(clusters_x, clusters_y):
+def refuse_shared_labels(clusters_x, clusters_y):
     shared = sorted(set(map(str, clusters_x)) & set(map(str, clusters_y)))
     if shared:
         raise ValueError(

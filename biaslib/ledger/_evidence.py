@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas
-
-from biaslib import inference
+from scipy import stats
 
 ANSWERS = ("follows", "in part", "does not follow")
 """What a check of a claim can find."""
@@ -127,15 +126,21 @@ class Mean:
 
 
 def mean_over(values: Sequence[float], units: Sequence[object]) -> Mean:
-    """Return the mean of rows, with a 95% percentile interval that draws their units anew.
+    r"""Return the mean of rows, with a 95% interval of Student's t over their units.
 
-    Rows of a unit, such as the levels of one test, stay together; NaN is left out. 2,000
-    resamples, seed 0: the same rows give the same interval.
+    Rows of a unit, such as the levels of one test, stay together; NaN is left out. With the sum
+    :math:`s_u` and the number :math:`c_u` of a unit's rows, and k units,
+
+    .. math:: m = \frac{\sum_u s_u}{\sum_u c_u}, \quad
+              m \pm t_{k - 1} \sqrt{\frac{\sum_u (s_u - m c_u)^2}{k (k - 1)}} \Big/ \bar c.
+
+    Percentiles of a bootstrap are too narrow for as few units as there are: of 6, a 95% interval
+    misses the mean of normal values in 14% of all cases.
 
     Examples
     --------
-    >>> print(mean_over([1.0, 1.0, 3.0, 3.0], ["C3", "C3", "C6", "C6"]))
-    2.000 [1.000, 3.000]
+    >>> print(mean_over([1.0, 1.0, 3.0, 3.0, 4.0], ["C3", "C3", "C6", "C6", "C8"]))
+    2.400 [-1.227, 6.027]
     >>> print(mean_over([1.0, 1.0], ["C3", "C6"]))
     1.000 [no width]
     """
@@ -144,8 +149,11 @@ def mean_over(values: Sequence[float], units: Sequence[object]) -> Mean:
         raise NoEvidenceError("no row has a number")
     sums = rows.groupby("unit", sort=False)["value"].agg(["sum", "count"]).to_numpy(float)
 
-    def mean(weights: np.ndarray) -> np.ndarray:
-        return (sums[:, 0] @ weights) / (sums[:, 1] @ weights)
-
-    found = inference.bootstrap(mean, [len(sums)], n_resamples=2_000, rng=0)
-    return Mean(found.estimate, found.low, found.high)
+    k, (total, n) = len(sums), sums.sum(axis=0)
+    mean = total / n
+    if k == 1:
+        return Mean(mean, mean, mean)
+    rests = sums[:, 0] - mean * sums[:, 1]
+    error = np.sqrt((rests @ rests) * k / (k - 1)) / n
+    half = stats.t.ppf(0.975, k - 1) * error
+    return Mean(mean, mean - half, mean + half)

@@ -594,8 +594,11 @@ def compare(first: Record, second: Record, rehearsal: bool = False) -> Compariso
     allowed = SAME_FAMILY if family[0] == family[1] else OTHER_DEVICE
     models_ = set(first.header["weights"]) | set(second.header["weights"])
     others = sorted(name for name in models_ if _hashes(first, name) != _hashes(second, name))
-    far = bool((apart > allowed).any())
-    told = f"other weights of {', '.join(others)}; " if others else ""
+    lacking = both[["value", "value of second"]].isna().sum(axis=1) == 1
+    lost = int((lacking & (both["_merge"] == "both")).sum())
+    far = bool((apart > allowed).any()) or lost > 0
+    told = f"{lost} numbers that only one of them has; " if lost else ""
+    told += f"other weights of {', '.join(others)}; " if others else ""
     told += f"largest difference {apart.max():.2g}, allowed {allowed:g}"
     return Comparison(table, allowed, not far and not others, told)
 

@@ -152,7 +152,7 @@ def _congruence(x_own, y_own, x_other, y_other, ddof) -> GroundedResult:
 
 
 def _signed(with_x, with_y, ddof) -> float:
-    """Return the released code's effect size of one target set; 0 where the scores agree."""
-    if np.array_equal(with_x, with_y):
+    """Return the released code's effect size of one set; 0 where scores agree but for rounding."""
+    if np.allclose(with_x, with_y, rtol=0.0, atol=64 * np.finfo(float).eps):
         return 0.0
     return effect_size_of_scores(with_x, with_y, ddof)

@@ -104,12 +104,12 @@ def p_text(p_value: float) -> str:
 
 
 def undecided(low: float, high: float) -> bool:
-    """Say whether bounds of a p-value leave open on which side of .05 it lies.
+    """Say whether bounds of a p-value leave open whether it is below .05.
 
     >>> undecided(0.04, 0.06), undecided(0.02, 0.04), undecided(0.05, 0.05)
     (True, False, False)
     """
-    return low <= LEVEL < high
+    return low < LEVEL <= high
 
 
 def p_cell(p_value: float, low: float = math.nan, high: float = math.nan) -> str:

@@ -804,6 +804,7 @@ def erasure(
         found, members.to_numpy(), units, "ratio", n_resamples, np.random.default_rng(seed)
     )
     sizes = members.sum().to_numpy()
+    below = below * (1 - 1e-12)  # A ratio of just this much is not below, however it rounds.
     limit = np.ceil(below * found.k * sizes / len(members)) - 1
     chance = stats.hypergeom.cdf(limit, len(members), sizes, found.k)
     rows = []
@@ -939,7 +940,18 @@ def pronoun_counts(shares: pandas.DataFrame) -> pandas.DataFrame:
     pandas.DataFrame
         *word*, *male* and *female* (per cent of the captions with pronouns of one gender), their
         *low* and *high*, and *images*, the captions; words without any are left out.
+
+    Raises
+    ------
+    ValueError
+        If the groups that were counted are not *female* and *male*, in this order.
     """
+    groups = [name for name in shares.columns if name in ("female", "male")]
+    if groups != ["female", "male"]:
+        raise ValueError(
+            "Table 1 is of the pronouns of women and men: count with groups named 'female' and "
+            f"'male', in this order; these are {', '.join(groups) or 'others'}"
+        )
     there = shares[shares["n"] > 0]
     ends = {"": ("share", "share"), " low": ("low", "high"), " high": ("high", "low")}
     table = {"word": there["word"].str.lower(), "images": there["n"].astype(int)}

@@ -597,10 +597,12 @@ def _selection_row(scores, name: str, units: list, n_resamples: int, seed: int) 
             scores, units, name, n_resamples=n_resamples, rng=seed
         )
         low, high, method = drawn.low, drawn.high, "bootstrap of triplets"
-    if name != "ivlas" and low == high and value in (0.0, 100.0):
-        n = len({units[row] for row in part.rows})
-        exact = inference.proportion_interval(n if value else 0, n)
-        low, high, method = 100 * exact.low, 100 * exact.high, "Clopper-Pearson over triplets"
+        parts = {"ivlas": ("vlrs", "vlbs")}.get(name, (name,))
+        few = min(len({units[row] for row in getattr(scores, each).rows}) for each in parts) < FEW
+        if few or low == high:
+            ends = [_exact_ends(getattr(scores, each), units) for each in parts]
+            low, high = ends[0] if len(ends) == 1 else _ends_of_ivlas(*ends)
+            method = "Clopper-Pearson over triplets"
     return {
         "statistic": name,
         "value": value,
@@ -612,6 +614,19 @@ def _selection_row(scores, name: str, units: list, n_resamples: int, seed: int) 
         "tied": scores.n_tied,
         "method": method,
     }
+
+
+def _exact_ends(share, units: list) -> tuple[float, float]:
+    """Return the ends of Clopper and Pearson's interval of a share rounded to whole triplets."""
+    n = len({units[row] for row in share.rows})
+    exact = inference.proportion_interval(round(share.value * n / 100), n)
+    return 100 * exact.low, 100 * exact.high
+
+
+def _ends_of_ivlas(vlrs: tuple[float, float], vlbs: tuple[float, float]) -> tuple[float, float]:
+    """Return the least and the greatest ivlas of shares in these intervals."""
+    least, greatest = (vlrs[0], vlbs[1]), (vlrs[1], vlbs[0])
+    return caption_selection.ivlas(*least), caption_selection.ivlas(*greatest)
 
 
 def _undefined(name: str, n: int, tied: int, seed: int) -> dict[str, Any]:

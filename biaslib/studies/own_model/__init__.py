@@ -23,6 +23,7 @@ from biaslib.studies.own_model._grounding import Looking, caption_check, describ
 from biaslib.studies.own_model._nulls import (
     balanced_preference,
     contrast,
+    outside_by_chance,
     portrait_contrast,
     random_attributes,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "describe",
     "example",
     "looking",
+    "outside_by_chance",
     "plan",
     "portrait_contrast",
     "random_attributes",

@@ -22,7 +22,7 @@ from biaslib.runtime import progress
 from biaslib.studies.own_model import _grounding as grounding
 from biaslib.studies.own_model import _parts
 from biaslib.studies.own_model._folder import OwnFolder, read_folder
-from biaslib.studies.own_model._nulls import RESAMPLES
+from biaslib.studies.own_model._nulls import RESAMPLES, outside_by_chance
 from biaslib.studies.own_model._parts import Part, Setting
 from biaslib.studies.scores import COLUMNS, tidy
 
@@ -52,7 +52,8 @@ class Audit:
         The tidy scores of all parts that were run, with their *part*; *model* is what was asked
         for. Rows with a *p_value* are the questions that were asked; where p is known by bounds it
         is the upper one, so that none is rejected that may stand. *p_holm* is corrected over all of
-        them. *null_low* and *null_high*: where the null lies. A column that another study has
+        them. *null_low* and *null_high*: where the null lies; *null_n*, of how many
+        innocent things that is the range. A column that another study has
         alone is empty.
     not_run
         *study*, *part*, *reason*, and *kind*: ``not possible`` for the model, ``not there`` where
@@ -343,6 +344,11 @@ def _of_tests(scores: pandas.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
+def _by_chance(scores: pandas.DataFrame) -> float:
+    """Return how many of the rows would lie outside if they were what the ranges are of."""
+    return float(outside_by_chance(scores["null_n"]).sum())
+
+
 def _outside(scores: pandas.DataFrame) -> pandas.Series:
     return (scores["value"] < scores["null_low"]) | (scores["value"] > scores["null_high"])
 
@@ -370,7 +376,7 @@ def _of_entities(scores: pandas.DataFrame) -> list[dict[str, Any]]:
     beside = scores[(scores["statistic"] == "B") & scores["null_low"].notna()]
     if len(beside):
         what = "entities with B outside of 95% of innocent things"
-        null = f"{0.05 * len(beside):.1f} if they were such things"
+        null = f"{_by_chance(beside):.1f} if they were such things"
         rows.append(_count(what, _outside(beside), "entities and sources", null))
     return rows
 
@@ -383,7 +389,7 @@ def _of_words(scores: pandas.DataFrame) -> list[dict[str, Any]]:
         rows.append(claimed | {"measured": f"{facet}: claimed after correction"})
         words = part[part["statistic"] == "c_asc"]
         what = f"{facet}: C-ASC outside of 95% of innocent words"
-        null = f"{0.05 * len(words):.1f} if they were such words"
+        null = f"{_by_chance(words):.1f} if they were such words"
         rows.append(_count(what, _outside(words), "words and groups", null))
     return rows
 

@@ -17,6 +17,7 @@ from biaslib.studies import study1_grounded as grounded
 __all__ = [
     "balanced_preference",
     "contrast",
+    "outside_by_chance",
     "portrait_contrast",
     "random_attributes",
     "reference_range",
@@ -178,8 +179,24 @@ def reference_range(scores: Sequence[float]) -> dict[str, float]:
     """Return where 95 of 100 innocent words lie: what a word without social meaning scores.
 
     It is no test: in models in which nothing was planted, more than 5% of other words lie outside.
+    *null_n* is how many words it is the range of; see :func:`outside_by_chance`.
     """
-    return _range(np.asarray(scores, dtype=float))
+    return _range(np.asarray(scores, dtype=float)) | {"null_n": len(scores)}
+
+
+def outside_by_chance(n: int) -> float:
+    r"""Return the chance that one more word of the same kind lies outside of the range of n.
+
+    Of n + 1 words in random order each is as likely to come anywhere, so that the quantile at
+    :math:`\alpha` of n, which lies :math:`\alpha (n - 1)` places above the least one, has the next
+    word below it in :math:`(\alpha (n - 1) + 1) / (n + 1)` of all cases.
+
+    Examples
+    --------
+    >>> [round(outside_by_chance(n), 3) for n in (30, 60, 4_999)]
+    [0.111, 0.081, 0.05]
+    """
+    return 2.0 * (0.025 * (n - 1) + 1.0) / (n + 1)
 
 
 def balanced_preference(
@@ -199,8 +216,10 @@ def balanced_preference(
               \hat g = \tfrac12 (\bar m_{z = 1} - \bar m_{z = -1})
 
     is left, with z = 1 for stereotypical pictures and -1 for the others. If nothing in the model
-    goes with which of the captions is called the stereotype, the sign of every d is as likely to be
-    the other one.
+    goes with which of the captions is called the stereotype, m and z of a triplet could as well
+    both have the other sign. The mean of :math:`m z` is then the same, so that the test exchanges
+    the signs of :math:`\bar m_u - \overline{m z}\, \bar z_u`; with :math:`\hat g`, which would not
+    be, it would reject too often where pictures of one kind are few.
 
     Parameters
     ----------
@@ -228,13 +247,17 @@ def balanced_preference(
         raise ValueError("pictures of both kinds are needed to tell looking from preferring")
     m = m / (m.std() or 1.0)
     grounding = (m[z > 0].mean() - m[z < 0].mean()) / 2
-    left = pandas.Series(m - grounding * z).groupby(np.asarray(units)).mean().to_numpy()
-    test = inference.sign_flip_test(left)
+    of_units = pandas.DataFrame({"m": m, "z": z}).groupby(np.asarray(units)).mean()
+    left = (of_units["m"] - grounding * of_units["z"]).to_numpy()
     n = len(left)
+    exchanged = (of_units["m"] - (m * z).mean() * of_units["z"]).to_numpy()
+    test = inference.sign_flip_test(exchanged)
+    shrinks = 1.0 - z.mean() ** 2
     low, high = _bounds(lambda drawn: (left @ drawn) / drawn.sum(0), [n], n_resamples, seed)
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), (999, n))
     bounds = {"low": low, "high": high, "p_value": test.high}
-    return {"value": float(left.mean()), **bounds, **_range(signs @ left / n), "n": n}
+    null = _range(signs @ exchanged / n / shrinks)
+    return {"value": float(left.mean()), **bounds, **null, "n": n}
 
 
 def random_attributes(
