@@ -167,6 +167,15 @@ def test_groups_are_partitions_and_empty_ones_are_named():
         datasets.membership(people, "tone")
 
 
+def test_a_picture_asked_for_twice_is_given_twice(hub, released):
+    for given in (hub, released):
+        images = fairface.FairFaceImages(datasets.read_fairface(given))
+        asked = [0, 1, 1, 0]
+        assert [each.tobytes() for each in map(np.asarray, images.part(asked))] == [
+            np.asarray(images[row]).tobytes() for row in asked
+        ]
+
+
 def test_sizes_name_the_groups_that_nobody_is_in():
     people = pandas.DataFrame({"gender": ["Male", "Female", "Male"], "race": ["White"] * 3})
     labels = {"gender": ["Female", "Male"], "race": ["White", "Black"]}

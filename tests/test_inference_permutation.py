@@ -696,6 +696,8 @@ def test_levels_that_the_bounds_do_not_decide_are_named():
     assert undecided(0.0005, 0.02) == (0.01, 0.001)
     assert undecided(0.02, 0.04) == ()
     assert undecided(0.05, 0.05) == ()
+    assert undecided(0.05, 0.06) == ()  # not below, whichever
+    assert undecided(0.04, 0.05) == (0.05,)
 
 
 # Scores in two clumps

@@ -291,6 +291,10 @@ def test_two_records_of_one_study_are_compared(found, tmp_path, capsys):
     far = changed(found, found.scores.assign(value=45.1))
     assert ledger.compare(found, near).agree
     assert not ledger.compare(found, far).agree
+    lost = near.scores["value"].where(near.scores.index > 0)
+    told = ledger.compare(found, changed(near, near.scores.assign(value=lost)))
+    assert not told.agree
+    assert told.told.startswith("1 of the numbers only one has; ")
     other = changed(near, near.scores.assign(value=45.005), device="cuda:0, NVIDIA T4 (x86_64)")
     assert ledger.compare(found, other).agree
     assert ledger.compare(found, other).allowed > ledger.compare(found, near).allowed

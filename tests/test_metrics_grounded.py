@@ -186,6 +186,27 @@ def test_uneven_shifts_of_many_targets_are_normal_to_the_known_error():
     assert (found.high - found.low) / true < 0.02
 
 
+def test_clusters_of_unequal_size_are_averaged_before_they_get_new_attributes():
+    """Four words with one picture each, and four with eight."""
+    rng = np.random.default_rng(5)
+    own, other = rng.normal(size=(2, 36))
+    words = np.r_[np.arange(4), np.repeat(np.arange(4, 8), 8)]
+    first = GroundedResult(2, 1.0, 1, own[:4], own[4:], other[:4], other[4:])
+    labels = {"clusters_x": words[:4], "clusters_y": words[4:]}
+    found = inference.grounded_permutation_test(first, "new attributes", **labels)
+    u, v = (np.bincount(words, each) / np.bincount(words) for each in (own, other))
+    with_x, with_y = np.r_[u[:4], v[4:]], np.r_[v[:4], u[4:]]
+    sums = [
+        np.mean(with_x[list(chosen)]) - np.mean(np.delete(with_y, chosen))
+        for chosen in itertools.combinations(range(8), 4)
+    ]
+    assert found.statistic == pytest.approx(sums[0])
+    assert found.p_value == np.mean(np.array(sums) >= sums[0] - 1e-12)
+    labels = {"clusters_x": words[:4], "clusters_y": words[3:35]}
+    with pytest.raises(ValueError, match="the cluster '3' has scores in both"):
+        inference.grounded_permutation_test(first, "new attributes", **labels)
+
+
 @pytest.mark.parametrize("n", [700, 3_000, 20_000, 200_000])
 def test_signs_of_any_number_of_values_of_one_size_are_binomial_by_frequencies(n, monkeypatch):
     monkeypatch.setattr("biaslib.inference._sign_sums.MOST_WORK", n)  # No room for a lattice.

@@ -105,6 +105,34 @@ def test_looking_alone_is_no_preference_of_a_caption():
     assert preferring["p_value"] == pytest.approx(2 / 2**20)
 
 
+@pytest.mark.parametrize(("n", "by"), [(41, 0.006), (81, 0.006), (20, 0.02), (30, 0.02)])
+def test_words_like_the_innocent_ones_lie_outside_as_often_as_is_said(n, by):
+    """To a simulation's error where the quantiles are scores; else they lie between two."""
+    rng = np.random.default_rng(n)
+    drawn = rng.lognormal(size=(20_000, n + 1))
+    ranges = np.quantile(drawn[:, 1:], [0.025, 0.975], axis=1)
+    outside = np.mean((drawn[:, 0] < ranges[0]) | (drawn[:, 0] > ranges[1]))
+    assert outside == pytest.approx(study.outside_by_chance(n), abs=by)
+    assert _nulls.reference_range(range(n))["null_n"] == n
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.9, 0.1)])
+def test_of_all_ways_to_name_the_stereotypes_the_level_rejects_no_more_than_it_says(shares):
+    """Three pictures a triplet, of one kind mostly: exact for any names."""
+    rng = np.random.default_rng(3)
+    units = np.repeat(np.arange(8), 3)
+    kind = rng.choice([1.0, -1.0], units.size, p=shares)
+    margins = kind + rng.normal(size=8)[units] + 0.1 * rng.normal(size=units.size)
+    p_values = []
+    for signs in itertools.product([1.0, -1.0], repeat=8):
+        named = np.array(signs)[units]
+        if len(np.unique(named * kind)) == 2:
+            found = study.balanced_preference(named * margins, named * kind > 0, units, 0)
+            p_values.append(found["p_value"])
+    for level in (0.02, 0.05, 0.1, 0.5):
+        assert sum(each <= level for each in p_values) <= level * 2**8
+
+
 def test_pictures_of_one_kind_tell_nothing_of_preference():
     with pytest.raises(ValueError, match="both kinds"):
         study.balanced_preference([1.0, 2.0], [True, True], [0, 1])

@@ -21,7 +21,7 @@ from support import rehearsal_clip_audit as sample
 
 import plantedworld
 from biaslib import inference, published, stimuli
-from biaslib.datasets import DataError, fairface
+from biaslib.datasets import DataError, captions, fairface
 from biaslib.metrics import caption_association
 from biaslib.models import processes
 from biaslib.models.images import pictures
@@ -258,6 +258,20 @@ def test_the_corpus_is_the_one_the_checkpoint_was_trained_on(tmp_path, monkeypat
     texts = world.captions(made.scenes, np.random.default_rng([world.training_seed, 2]))["text"]
     path = corpus_truth.planted_corpus(tmp_path, 3, 2, n=300)
     assert pandas.read_parquet(path)["TEXT"].tolist() == texts.tolist()
+
+
+def test_table_1_has_the_shares_of_women_and_men_whatever_else_was_counted(tmp_path):
+    path = tmp_path / "corpus.parquet"
+    texts = ["she and the nurse"] * 3 + ["he and the nurse"]
+    pandas.DataFrame({"TEXT": texts}).to_parquet(path)
+    table = pandas.DataFrame({"word": ["nurse"]})
+    row = study.pronoun_counts(study.source_of_bias(path, table)).iloc[0]
+    assert row[["female", "male", "images"]].tolist() == [75, 25, 4]
+    assert row["female low"] < 75 < row["female high"]
+    assert row["male low"] == 100 - row["female high"]
+    turned = dict(reversed(captions.PRONOUNS.items()))
+    with pytest.raises(ValueError, match="in this order; these are male, female"):
+        study.pronoun_counts(study.source_of_bias(path, table, turned))
 
 
 def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):

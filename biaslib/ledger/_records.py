@@ -597,7 +597,7 @@ def compare(first: Record, second: Record, rehearsal: bool = False) -> Compariso
     lacking = both[["value", "value of second"]].isna().sum(axis=1) == 1
     lost = int((lacking & (both["_merge"] == "both")).sum())
     far = bool((apart > allowed).any()) or lost > 0
-    told = f"{lost} numbers that only one of them has; " if lost else ""
+    told = f"{lost} of the numbers only one has; " if lost else ""
     told += f"other weights of {', '.join(others)}; " if others else ""
     told += f"largest difference {apart.max():.2g}, allowed {allowed:g}"
     return Comparison(table, allowed, not far and not others, told)

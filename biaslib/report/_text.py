@@ -106,8 +106,8 @@ def p_text(p_value: float) -> str:
 def undecided(low: float, high: float) -> bool:
     """Say whether bounds of a p-value leave open whether it is below .05.
 
-    >>> undecided(0.04, 0.06), undecided(0.02, 0.04), undecided(0.05, 0.05)
-    (True, False, False)
+    >>> undecided(0.04, 0.06), undecided(0.04, 0.05), undecided(0.05, 0.06)
+    (True, True, False)
     """
     return low < LEVEL <= high
 

@@ -189,7 +189,8 @@ def outside_by_chance(n: int) -> float:
 
     Of n + 1 words in random order each is as likely to come anywhere, so that the quantile at
     :math:`\alpha` of n, which lies :math:`\alpha (n - 1)` places above the least one, has the next
-    word below it in :math:`(\alpha (n - 1) + 1) / (n + 1)` of all cases.
+    word below it in :math:`(\alpha (n - 1) + 1) / (n + 1)` of all cases: exactly so where that
+    place is a whole number, and else about.
 
     Examples
     --------
