@@ -131,6 +131,23 @@ def test_scores_are_tidy_and_an_interval_without_spread_is_exact():
     assert row["method"] == "Clopper-Pearson over triplets"
 
 
+@pytest.mark.parametrize(("n", "wrong"), [(4, 1), (14, 0), (14, 3)])
+def test_of_few_triplets_ivlas_has_the_ends_of_two_exact_intervals(n, wrong):
+    """Stereotypical pictures all read rightly, of the others some the stereotypical way."""
+    table = {"category": ["gender"] * 2 * n, "label": ["stereotype", "anti-stereotype"] * n}
+    picks = [[2, 1, 0], [1, 2, 0]] * (n - wrong) + [[2, 1, 0], [2, 1, 0]] * wrong
+    found = study.selection_scores(run_of(table, scored(picks))).set_index(["test", "statistic"])
+    relevant = inference.proportion_interval(2 * n, 2 * n)
+    biased = inference.proportion_interval(wrong, n)
+    row = found.loc[("overall", "ivlas")]
+    right = [100 * relevant.low, 100 * relevant.high], [100 * biased.high, 100 * biased.low]
+    ends = [2 * r * (100 - b) / (r + 100 - b) for r, b in zip(*right, strict=True)]
+    assert row["method"] == "Clopper-Pearson over triplets"
+    assert row[["low", "high"]].tolist() == pytest.approx(ends)
+    assert row["low"] < row["value"] <= row["high"]
+    assert found.loc[("overall", "vlbs"), "low"] == pytest.approx(100 * biased.low)
+
+
 def test_images_of_a_triplet_are_drawn_together():
     """One triplet of 20 images against 20 of one each: the same picks, a wider interval."""
     label = ["anti-stereotype"] * 40

@@ -364,7 +364,9 @@ def score(
     -------
     dict
         *value* (effect size; NaN where the scores have no spread), *low* and *high* (95%,
-        target and attribute words resampled, BCa where it is defined), *numerator* (what the
+        target and attribute words resampled, BCa where it is defined; of Experiment 3, whose
+        absolute shifts are never negative, it says how far the size is known and never holds 0:
+        whether there is anything to find, *p_value* tells), *numerator* (what the
         effect size divides by the spread), *p_value* with *p_low*, *p_high* and *p_method*,
         *p_value_words* with *p_low_words* and *p_high_words*, *p_value_images* (NaN where a picture
         is in both target sets),

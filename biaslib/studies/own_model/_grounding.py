@@ -150,9 +150,10 @@ def _pairs(captions: Sequence[str]) -> np.ndarray:
     while waiting:
         first = waiting.pop(0)
         other = next((each for each in waiting if captions[each] != captions[first]), None)
-        if other is not None:
-            waiting.remove(other)
-            pairs.append((first, other))
+        if other is None:  # All that are left have the same caption.
+            break
+        waiting.remove(other)
+        pairs.append((first, other))
     return np.array(pairs, dtype=int).reshape(-1, 2)
 
 
