@@ -105,6 +105,11 @@ def test_spark_counts_the_same(tmp_path, monkeypatch):
     path = write(tmp_path / "corpus.parquet", texts, "caption")
     builder = SparkSession.builder.master("local[1]").appName("captions")
     builder = builder.config("spark.driver.memory", "512m")
+    # Quick to start, and no code is compiled for a query of a hundred rows.
+    builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+    builder = builder.config("spark.sql.codegen.wholeStage", False)
+    builder = builder.config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    builder = builder.config("spark.sql.adaptive.enabled", False)
     builder = builder.config("spark.ui.enabled", False).config("spark.sql.shuffle.partitions", 1)
     session = builder.config("spark.sql.warehouse.dir", str(tmp_path / "warehouse")).getOrCreate()
     gateway = session.sparkContext._gateway
