@@ -50,18 +50,12 @@ def test_a_plain_photo_is_itself(photo, saved):
     assert (saved(photo, "plain.png") == np.array(photo)).all()
 
 
-def test_a_palette_is_looked_up(saved):
+@pytest.mark.parametrize(("options", "first"), [({}, RED), ({"transparency": 0}, WHITE)])
+def test_a_palette_is_looked_up_and_a_transparent_entry_is_white(saved, options, first):
     image = Image.new("P", (1, 2))
     image.putpalette(RED + GREEN)
     image.putpixel((0, 1), 1)
-    assert saved(image, "palette.png").tolist() == [[RED], [GREEN]]
-
-
-def test_a_transparent_palette_entry_is_white(saved):
-    image = Image.new("P", (1, 2))
-    image.putpalette(RED + GREEN)
-    image.putpixel((0, 1), 1)
-    assert saved(image, "clear.png", transparency=0).tolist() == [[WHITE], [GREEN]]
+    assert saved(image, "palette.png", **options).tolist() == [[first], [GREEN]]
 
 
 def test_alpha_is_laid_over_white(saved):
