@@ -140,18 +140,6 @@ def test_the_known_errors_of_the_released_files_are_found(read):
     ]
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"targ2": {"category": "W", "images": {}}}, "lacks the key targ2.captions"),
-        ({"attr1": {"category": "C", "captions": CAREER}}, "lacks the key attr1.MaleNames_Images"),
-    ],
-)
-def test_a_missing_key_is_named(read, change, named):
-    with pytest.raises(datasets.DataError, match=named):
-        read(released(**change))
-
-
 def part(key, **changes):
     """A change of one of the four parts of a test."""
     return {key: released()[key] | changes}
@@ -169,6 +157,8 @@ def part(key, **changes):
         (part("targ1", images={"a.jpg": [0.5]}), "targ1.images.a.jpg: 0.5 is no caption number"),
         (part("attr2", FemaleNames_Images=[]), "attr2.FemaleNames_Images is a list, not an object"),
         (part("attr1", category=3), "attr1.category is a number, not text"),
+        ({"targ2": {"category": "W", "images": {}}}, "lacks the key targ2.captions"),
+        ({"attr1": {"category": "C", "captions": CAREER}}, "lacks the key attr1.MaleNames_Images"),
         ({"targ1": []}, "targ1 is a list, not an object"),
         ({"targ1": {}}, "lacks the key targ1.category; it has no key"),
         ({"test_types": []}, "test_types: is empty; write one of word, sentence, contextual"),
@@ -179,7 +169,7 @@ def part(key, **changes):
         ({"contextual_words": ["John", None]}, r"contextual_words\[1\] is null, not text"),
     ],
 )
-def test_content_of_another_kind_is_named_with_file_and_key(read, change, named):
+def test_content_that_is_missing_or_of_another_kind_is_named_with_file_and_key(read, change, named):
     with pytest.raises(datasets.DataError, match=rf"sent-weat6\.jsonl.*{named}"):
         read(released(**change))
 
