@@ -1,9 +1,7 @@
 """``make addresses``: what servers say of the registry's addresses, on servers of this machine."""
 
-import contextlib
 import dataclasses
 import hashlib
-import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pandas
 import pytest
 from support import repositories
 from support.hub import instead_of_the_real_one
+from support.servers import answering
 
 from biaslib import models
 
@@ -60,13 +59,8 @@ def addresses(monkeypatch):
 @pytest.fixture
 def server():
     handler = type("Handler", (Files,), {"asked": []})
-    with contextlib.closing(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as running:
-        running.close = running.server_close
-        thread = threading.Thread(target=running.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_port}", handler.asked
-        running.shutdown()
-        thread.join()
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as address:
+        yield address, handler.asked
 
 
 def test_headers_alone_tell_size_date_and_hash(addresses, server):

@@ -5,10 +5,11 @@ import functools
 import http.server
 import os
 import shutil
-import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from support.servers import answering
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -79,14 +80,8 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 def served(folder: Path):
     """Serve a folder on a free local port; yield its address."""
     handler = functools.partial(_Quiet, directory=str(folder))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with answering(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)) as address:
+        yield address
 
 
 @dataclass

@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator
 
 from PIL import Image
+from support.servers import answering
 
 PAGE = b"<!DOCTYPE html><html><body>Sign in to continue</body></html>"
 BEGUN = 1_000
@@ -61,6 +62,8 @@ class Hostile:
         The file that it pretends to have.
     interval
         Seconds between the bytes of a slow answer.
+    busy
+        Path -> the answers before its own: a status each, and the header Retry-After or None.
     requests
         The path of every request, in order.
     headers
@@ -69,6 +72,7 @@ class Hostile:
 
     def __init__(self, body: bytes) -> None:
         self.body, self.interval = body, 0.02
+        self.busy: dict[str, list[tuple[int, str | None]]] = {}
         self.requests: list[str] = []
         self.headers: list[http.client.HTTPMessage] = []
         self.ended = threading.Event()
@@ -85,15 +89,11 @@ class Hostile:
 def serving(body: bytes = b"") -> Iterator[Hostile]:
     """Serve until the block ends; without a body it is a small picture."""
     hostile = Hostile(body or picture())
-    thread = threading.Thread(target=hostile.server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield hostile
-    finally:
-        hostile.ended.set()
-        hostile.server.shutdown()
-        hostile.server.server_close()
-        thread.join()
+    with answering(hostile.server):
+        try:
+            yield hostile
+        finally:
+            hostile.ended.set()
 
 
 class Answer:
@@ -146,8 +146,11 @@ class _Handler(socketserver.StreamRequestHandler):
             path = words[1] if len(words) > 1 else "/"
             self.server.hostile.requests.append(path)
             self.server.hostile.headers.append(headers)
-            behaviour = BEHAVIOURS.get(path.split("/")[1], _not_found)
-            behaviour(Answer(self, path, headers))
+            answer = Answer(self, path, headers)
+            if self.server.hostile.busy.get(path):
+                number, wait = self.server.hostile.busy[path].pop(0)
+                return answer.whole(b"", number, **({"Retry_After": wait} if wait else {}))
+            BEHAVIOURS.get(path.split("/")[1], _not_found)(answer)
 
 
 def _not_found(answer: Answer) -> None:
