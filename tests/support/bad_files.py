@@ -210,6 +210,16 @@ def doubled(text: str, header: str, column: str) -> str:
     return "".join(f"{line},{column if line == header else 'more'}\n" for line in text.splitlines())
 
 
+def text_file(name: str, content: str) -> Callable[[Path], Path]:
+    """Return what writes a file of text into a folder."""
+
+    def write(folder: Path) -> Path:
+        (folder / name).write_text(content)
+        return folder / name
+
+    return write
+
+
 # Captions
 
 
@@ -371,10 +381,7 @@ STEREO_ROW = (
 STEREO = [STEREO_ROW.format(number, number % 2) for number in range(1, 5)]
 
 
-def write_stereo(folder: Path) -> Path:
-    path = folder / vlstereoset.FILE
-    path.write_text("\n".join([STEREO_HEADER, *STEREO, ""]))
-    return path
+write_stereo = text_file(vlstereoset.FILE, "\n".join([STEREO_HEADER, *STEREO, ""]))
 
 
 def read_stereo(path: Path) -> list:
@@ -495,10 +502,8 @@ def of_images(names: list[str]) -> dict:
     }  # fmt: skip
 
 
-def write_grounded(folder: Path) -> Path:
-    path = folder / "weat6.jsonl"
-    path.write_text(json.dumps(of_images(["a.jpg", "b.jpg", "c.jpg", "d.jpg"]), indent=1) + "\n")
-    return path
+IMAGES = ["a.jpg", "b.jpg", "c.jpg", "d.jpg"]
+write_grounded = text_file("weat6.jsonl", json.dumps(of_images(IMAGES), indent=1) + "\n")
 
 
 def read_grounded(path: Path) -> list:
@@ -553,10 +558,7 @@ ENTITIES = (
 )
 
 
-def write_entities(folder: Path) -> Path:
-    path = folder / "mine.csv"
-    path.write_text(ENTITIES)
-    return path
+write_entities = text_file("mine.csv", ENTITIES)
 
 
 def read_entities(path: Path) -> list:
@@ -583,10 +585,7 @@ ENTITIES_DAMAGES: dict[str, Damage] = of_table(
 TABLE = "word,male,female,images\nmaid,27.9,72.1,6917\nnurse,31.0,69.0,18742\nceo,74.2,25.8,39\n"
 
 
-def write_table(folder: Path) -> Path:
-    path = folder / "hamidieh2023_laion_pronouns.csv"
-    path.write_text(TABLE)
-    return path
+write_table = text_file("hamidieh2023_laion_pronouns.csv", TABLE)
 
 
 def read_published(path: Path) -> list:
@@ -703,10 +702,7 @@ def as_text(numbers: np.ndarray) -> str:
     return base64.b64encode(numbers.tobytes()).decode()
 
 
-def write_tsv(folder: Path) -> Path:
-    path = folder / "regions.tsv"
-    path.write_text(row_of("a") + row_of("b"))
-    return path
+write_tsv = text_file("regions.tsv", row_of("a") + row_of("b"))
 
 
 def read_one_file(path: Path) -> list:
