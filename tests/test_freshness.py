@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from biaslib import runtime
 from biaslib.runtime import _sources
@@ -63,6 +65,12 @@ run = runtime.start()
 print(f"value {{value:.6f}}; execution {{secrets.token_hex(8)}}")"""
 
 
+METADATA = {
+    "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+    "language_info": {"name": "python"},
+}
+
+
 class Book:
     """A book of two notebooks in a folder of its own, with its own copy of the packages."""
 
@@ -77,7 +85,9 @@ class Book:
         (folder / "_toc.yml").write_text(TOC)
         (folder / "reference.md").write_text(REFERENCE)
         for name, source in NOTEBOOKS.items():
-            (folder / f"{name}.ipynb").write_text(json.dumps(notebook(RUN.format(source), "run")))
+            sources = [RUN.format(source), "run"]
+            cells = [new_markdown_cell("# Notebook"), *map(new_code_cell, sources)]
+            nbformat.write(new_notebook(cells=cells, metadata=METADATA), folder / f"{name}.ipynb")
 
     def page(self, name: str) -> Path:
         return self.folder / "_build" / "html" / f"{name}.html"
@@ -113,28 +123,6 @@ class Book:
         source = re.search(r'data-source="(\w+)"', page)
         assert source, "the page has no stamp"
         return {"value": found[1], "execution": found[2], "source": source[1]}
-
-
-def notebook(*sources: str) -> dict:
-    cells = [{"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# Notebook"}]
-    for number, source in enumerate(sources):
-        cells.append(
-            {
-                "cell_type": "code",
-                "id": f"cell-{number}",
-                "metadata": {},
-                "source": source,
-                "outputs": [],
-                "execution_count": None,
-            }
-        )
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return {
-        "cells": cells,
-        "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
 
 
 @pytest.mark.slow
