@@ -4,39 +4,30 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from support import small_models
 
 from biaslib import models
 from biaslib.models._masks import padded
 from biaslib.models._words import require_fitting, token_limit
 from biaslib.runtime import UnknownNameError
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-WHOLE = ["she", "he", "is", "a", "the", "very", "nurse", "house", "brief", "here", "."]
-VOCABULARY = [*SPECIAL, *WHOLE, "##keeper", "##case", "##s"]
-
-TEXTS = ["she is a [MASK].", "the [MASK] is here", "the very very very [MASK] is here.", "[MASK]"]
-CANDIDATES = ["nurse", "housekeeper", "houses", "briefcases", "housekeepers", "house"]
-PIECES = [["nurse"], ["house", "##keeper"], ["house", "##s"], ["brief", "##case", "##s"],
-          ["house", "##keeper", "##s"], ["house"]]  # fmt: skip
+TOKENIZER = small_models.tokenizer()
+TEXTS = ["the man is a [MASK].", "the [MASK] is here", "the old old tall [MASK] is here.", "[MASK]"]
+CANDIDATES = ["nurse", "carry", "caring", "bad", "carrying", "car"]
+PIECES = [["nurse"], ["car", "##ry"], ["car", "##ing"], ["b", "##a", "##d"],
+          ["car", "##ry", "##ing"], ["car"]]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A BERT of two layers with large random weights, so that words depend on one another."""
+    """A BERT with large random weights, so that words depend on one another."""
     folder = tmp_path_factory.mktemp("pieces")
-    (folder / "vocab.txt").write_text("\n".join(VOCABULARY), encoding="utf-8")
-    torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=12,
-        initializer_range=0.5,
+        vocab_size=len(small_models.VOCABULARY), max_position_embeddings=12, **small_models.BLOCKS
     )
-    transformers.BertForMaskedLM(config).save_pretrained(folder)
-    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    network = small_models.random_network(lambda: transformers.BertForMaskedLM(config))
+    network.save_pretrained(folder)
+    TOKENIZER.save_pretrained(folder)
     return folder
 
 
@@ -47,14 +38,14 @@ def bert(folder):
 
 @pytest.fixture(scope="module")
 def log_p(folder):
-    """Log P over the vocabulary at a place of one row of words, read with torch alone."""
+    """Log P of a piece at a place of one row of words, read with torch alone."""
+    number = TOKENIZER.convert_tokens_to_ids
     model = transformers.BertForMaskedLM.from_pretrained(folder).eval()
 
-    def at(words, place):
-        numbers = torch.tensor([[VOCABULARY.index(word) for word in words]])
+    def at(words, place, piece):
         with torch.no_grad():
-            logits = model(numbers).logits[0, place].double()
-        return dict(zip(VOCABULARY, (logits - logits.exp().sum().log()).tolist(), strict=True))
+            logits = model(torch.tensor([number(words)])).logits[0, place].double()
+        return (logits - logits.exp().sum().log())[number(piece)].item()
 
     return at
 
@@ -69,7 +60,7 @@ def slow_chain(log_p, text, pieces):
     start, total = words.index("[MASK]"), 0.0
     words[start : start + 1] = ["[MASK]"] * len(pieces)
     for place, piece in enumerate(pieces, start):
-        total += log_p(words, place)[piece]
+        total += log_p(words, place, piece)
         words[place] = piece
     return total
 
@@ -78,7 +69,7 @@ def slow_mean(log_p, text, pieces):
     words = words_of(text)
     start = words.index("[MASK]")
     words[start : start + 1] = ["[MASK]"] * len(pieces)
-    return sum(log_p(words, start + i)[piece] for i, piece in enumerate(pieces)) / len(pieces)
+    return sum(log_p(words, start + i, piece) for i, piece in enumerate(pieces)) / len(pieces)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
@@ -105,8 +96,7 @@ def test_words_that_begin_alike_share_their_passes(bert, monkeypatch):
         lambda texts, tokens: rows.extend(tokens) or whole(texts, tokens),
     )
     bert.mask_log_prob(TEXTS[:1], CANDIDATES)
-    # One mask; two; house and one; three; brief and two; brief, case and one; house and two;
-    # house, keeper and one.
+    # One mask; two; car and one; three; b and two; b, a and one; car and two; car, ry and one.
     assert len(rows) == 8
     assert len({tuple(row) for row in rows}) == 8
 
@@ -136,7 +126,7 @@ def test_unknown_rules_words_and_empty_sets_are_refused(bert):
 
 
 def test_masks_count_towards_the_limit(bert):
-    text = "the very very very very very very very [MASK] ."
+    text = "the old old old old old old old [MASK] ."
     assert bert.limit == 12
     assert bert.mask_log_prob([text], ["nurse"]).shape == (1, 1)
     with pytest.raises(
