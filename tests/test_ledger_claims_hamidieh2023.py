@@ -1,7 +1,4 @@
-"""The checks of the claims of Hamidieh et al. (2023), on the printed tables and on runs."""
-
-import json
-from pathlib import Path
+"""The checks of the claims of Hamidieh et al. (2023), on changed tables and on runs."""
 
 import numpy as np
 import pandas
@@ -15,26 +12,20 @@ from biaslib.published._tables import _file
 
 CHECKS = _verdicts.checks("hamidieh2023")
 
-DATA = Path(__file__).parents[1] / "biaslib" / "ledger" / "data"
 CASC, TAXONOMY, PRONOUNS = (f"hamidieh2023_{s}" for s in ("casc", "taxonomy", "laion_pronouns"))
 MEN, WOMEN = "Male", "Female"
 BOTH = [f"{gender}, {race.replace('/', '_')}" for gender in (WOMEN, MEN) for race in RACES]
 FOLLOWS, PART, NOT = "follows", "in part", "does not follow"
 
 
-def evidence():
-    return Evidence({stem: _file(stem) for stem in (CASC, TAXONOMY, PRONOUNS)})
-
-
-def found(number, given=None):
-    return CHECKS[f"hamidieh2023/claim/{number}"](given or evidence())
+def found(number, given):
+    return CHECKS[f"hamidieh2023/claim/{number}"](given)
 
 
 def changed(stem, change):
     """The printed evidence with one table changed."""
-    tables = dict(evidence().tables)
-    tables[stem] = change(tables[stem].copy())
-    return Evidence(tables)
+    tables = {name: _file(name) for name in (CASC, TAXONOMY, PRONOUNS)}
+    return Evidence(tables | {stem: change(tables[stem].copy())})
 
 
 def groups_exchanged(first, second):
@@ -56,78 +47,6 @@ def with_value(word, group, value):
 
 def words_renamed(**names):
     return changed(CASC, lambda rows: rows.assign(word=rows["word"].replace(names)))
-
-
-def claims():
-    return json.loads((DATA / "hamidieh2023.json").read_text(encoding="utf-8"))["claims"]
-
-
-PRINTED = [
-    (1, NOT, ["408 entries", "403 distinct", "9 types"]),
-    (2, PART, ["20 of 28"]),
-    (3, PART, ["3 of 3", "4 of 7"]),
-    (4, FOLLOWS, ["8 of the 8 types", "has 9"]),
-    (6, PART, ["8 of the 8", "3 of the 3"]),
-    (7, PART, ["terrorist 1.05", "others to 0.27"]),
-    (8, PART, ["over 4 positive", "over 3 negative"]),
-    (9, FOLLOWS, ["6 of 6", "4 of 7"]),
-    (10, FOLLOWS, ["0.88", "Middle Eastern"]),
-    (11, FOLLOWS, ["Of 28 words", "for 20", "8 cannot"]),
-    (12, PART, ["5 of 7", "25.8%", "72.1%"]),
-    (13, FOLLOWS, ["69.0% [68.3, 69.7]", "31.0%", "2.23", "18,742"]),
-    (14, PART, ["3 of 3", "4 of 7"]),
-    (17, FOLLOWS, ["ambitious 0.53 (next 0.48)", "bossy 0.60 (next 0.58)"]),
-    (18, FOLLOWS, ["0.75 (rank 1)", "0.48 (rank 2)"]),
-    (19, FOLLOWS, ["0.31 (rank 2)"]),
-    (20, FOLLOWS, ["maid 1.28 (rank 1)", "housekeeper 0.98 (rank 7)", "homemaker 1.14"]),
-    (21, NOT, ["2 of 14", "policeman, waiter"]),
-    (22, FOLLOWS, ["9 of 10", "disfigured"]),
-    (23, FOLLOWS, ["0.28 (rank 5)", "0.14 (rank 9)", "0.04 (rank 10)"]),
-    (24, FOLLOWS, ["0.88", "1.05", "0.27"]),
-    (25, FOLLOWS, ["0.67", "0.62"]),
-    (26, FOLLOWS, ["populist, -0.07"]),
-    (27, FOLLOWS, ["0.88", "0.87", "communist 0.36"]),
-    (28, FOLLOWS, ["0.32", "0.37", "0.20", "1.05", "0.31"]),
-    (31, FOLLOWS, ["delinquent 0.34", "felon 0.37"]),
-    (32, PART, ["hacker 0.24 (White; others to 0.31)", "1.05", "0.37"]),
-    (33, PART, ["0.28 (Latino/Hispanic; others to 0.54)", "0.42", "0.32", "1.14", "0.98"]),
-    (34, PART, ["0.42", "0.98", "0.31 (Indian; others to 0.33)", "0.15"]),
-    (35, PART, ["ghetto -0.13", "savage 0.13", "third-world at most -0.13"]),
-    (36, FOLLOWS, ["0.80 (Indian; others to 0.42)", "0.54"]),
-    (37, NOT, ["0.30 (East Asian; others to 0.34)"]),
-    (38, FOLLOWS, ["0.64 (Latino/Hispanic; others to 0.31)"]),
-    (39, NOT, ["unmotivated 0.13 (White; others to 0.33)", "underperforming 0.25"]),
-    (40, PART, ["menial 0.34", "migrant 0.30", "White at most -0.06", "in no list"]),
-    (41, PART, ["maid 0.48 (Southeast Asian", "homemaker 0.50 (Indian"]),
-    (43, PART, ["farmer 0.45", "CEO is in no list"]),
-    (45, PART, ["0.80", "0.54"]),
-    (46, PART, ["shy 0.39", "domestic 0.52"]),
-    (47, PART, ["Black 0.023", "Latino/Hispanic 0.015", "White 0.331", "East Asian 0.415"]),
-    (49, PART, ["Black in 2", "Latino/Hispanic in 5 of 7"]),
-    (50, FOLLOWS, ["Of 25 words", "10 lean to women", "10 to men"]),
-]
-ONLY_RUNS = [5, 30, 42, 44, 48]
-UNCHECKED = [15, 16, 29]
-
-
-@pytest.mark.parametrize(("number", "expected", "numbers"), PRINTED)
-def test_printed_tables(number, expected, numbers):
-    finding = found(number)
-    assert finding.answer == expected
-    assert [each for each in numbers if each not in finding.told] == []
-
-
-@pytest.mark.parametrize("number", ONLY_RUNS)
-def test_the_paper_prints_nothing(number):
-    with pytest.raises(NoEvidenceError, match="prints no number"):
-        found(number)
-
-
-def test_every_claim_is_printed_run_only_or_unchecked():
-    known = [number for number, *_ in PRINTED] + ONLY_RUNS
-    assert sorted(CHECKS) == sorted(f"hamidieh2023/claim/{number}" for number in known)
-    every = {f"hamidieh2023/claim/{number}" for number in known + UNCHECKED}
-    assert {each["id"] for each in claims()} == every
 
 
 def first_words(n, types):
