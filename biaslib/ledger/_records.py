@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -275,46 +275,46 @@ def check(found: Record, rehearsal: bool = False) -> None:
         column, a changed row, a number that is there twice or outside its range, a foreign
         revision or hash, or weights that are too small to be the released ones.
     """
-    name = found.name or "the record"
-    _check_header(name, found)
-    _check_scores(name, found)
+    for problem in _problems(found, rehearsal):
+        raise LedgerError(f"{found.name or 'the record'}: {problem}")
+
+
+def _problems(found: Record, rehearsal: bool) -> Iterator[str]:
+    """Yield what is wrong with a record; each question relies on the answers to those before."""
+    yield from _in_header(found.header)
+    yield from _in_scores(found)
     if not rehearsal:
-        _check_weights(name, found)
-        _check_covered(name, found)
-    _check_judged(name, found)
+        yield from _in_weights(found.header["weights"])
+        yield from _not_covered(found)
+    yield from _not_judged(found)
 
 
-def _refuse(name: str, what: str) -> None:
-    raise LedgerError(f"{name}: {what}")
-
-
-def _check_header(name: str, found: Record) -> None:
-    header = found.header
+def _in_header(header: Any) -> Iterator[str]:
     if not isinstance(header, dict):
-        _refuse(name, "its header is no table of names: write it anew with ledger.record")
+        yield "its header is no table of names: write it anew with ledger.record"
     if header.get("schema") != SCHEMA:
-        _refuse(name, f"its schema is {header.get('schema')!r}; this version reads {SCHEMA}")
+        yield f"its schema is {header.get('schema')!r}; this version reads {SCHEMA}"
     missing = sorted(set(FIELDS) - set(header))
     if missing:
-        _refuse(name, f"its header lacks {', '.join(missing)}: write it anew with ledger.record")
+        yield f"its header lacks {', '.join(missing)}: write it anew with ledger.record"
     for field_, kind in FIELDS.items():
         if not isinstance(header[field_], kind):
-            _refuse(name, f"{field_} of its header is {header[field_]!r:.60}, of another type")
+            yield f"{field_} of its header is {header[field_]!r:.60}, of another type"
     if header["paper"] not in PAPERS:
-        _refuse(name, f"it is of {header['paper']!r}, which is none of {', '.join(PAPERS)}")
+        yield f"it is of {header['paper']!r}, which is none of {', '.join(PAPERS)}"
     made = _date(header["made"])
     if made is None:
-        _refuse(name, f"its date {header['made']!r:.60} is not like 2026-01-31 12:00")
+        yield f"its date {header['made']!r:.60} is not like 2026-01-31 12:00"
     now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
     if made > now + datetime.timedelta(days=1):
-        _refuse(name, f"it was made on {header['made']}, which is still to come")
+        yield f"it was made on {header['made']}, which is still to come"
     for stem, rows in header["counts"].items():
-        _check_counts(name, stem, rows)
+        yield from _in_counts(stem, rows)
     if MARKUP.search(header["device"]):
-        _refuse(name, f"the device {header['device']!r:.60} has characters of Markdown")
+        yield f"the device {header['device']!r:.60} has characters of Markdown"
     longest = max(_texts({k: v for k, v in header.items() if k != "counts"}), key=len)
     if len(longest) > LONGEST_TEXT:
-        _refuse(name, f"its header has a text of {len(longest):,} characters: {longest:.40}...")
+        yield f"its header has a text of {len(longest):,} characters: {longest:.40}..."
 
 
 def _date(text: str) -> datetime.datetime | None:
@@ -336,9 +336,9 @@ def _texts(found: Any) -> list[str]:
     return [str(found)]
 
 
-def _check_counts(name: str, stem: str, rows: Any) -> None:
+def _in_counts(stem: str, rows: Any) -> Iterator[str]:
     if stem not in COUNTED:
-        _refuse(name, f"its counts have {stem!r}, which is none of {', '.join(COUNTED)}")
+        yield f"its counts have {stem!r}, which is none of {', '.join(COUNTED)}"
     texts, numbers = COUNTED[stem]
     try:
         table = pandas.DataFrame(rows, columns=[*texts, *numbers])
@@ -347,34 +347,34 @@ def _check_counts(name: str, stem: str, rows: Any) -> None:
     except (TypeError, ValueError, AssertionError):
         sound = False
     if not sound or table.duplicated(list(texts)).any():
-        _refuse(name, f"its counts {stem} are not rows of {', '.join([*texts, *numbers])}")
+        yield f"its counts {stem} are not rows of {', '.join([*texts, *numbers])}"
 
 
-def _check_scores(name: str, found: Record) -> None:
+def _in_scores(found: Record) -> Iterator[str]:
     scores = found.scores
     must, may = OWN[found.paper]
     missing = [column for column in (*COLUMNS, *must) if column not in scores]
     if missing:
-        _refuse(name, f"its scores lack the columns {', '.join(missing)}")
+        yield f"its scores lack the columns {', '.join(missing)}"
     strange = [str(each) for each in scores if each not in (*COLUMNS, *must, *may)]
     if strange:
-        _refuse(name, f"its scores have columns that the study has not: {', '.join(strange)}")
+        yield f"its scores have columns that the study has not: {', '.join(strange)}"
     if scores.empty:
-        _refuse(name, "it has no scores")
+        yield "it has no scores"
     for column in scores:
-        _check_column(name, column, scores[column])
+        yield from _in_column(column, scores[column])
     if content_hash(scores, found.header) != found.header["content"]:
-        _refuse(name, "it is not as it was: a row or its header was changed, or a row lost")
+        yield "it is not as it was: a row or its header was changed, or a row lost"
     known = {"profile": {"paper"}, "variant": {"paper", "released"}, "study": {found.paper}}
     for column, names in known.items():
         others = set(scores.get(column, names)) - names
         if others:
-            _refuse(name, f"it has scores of the {column} {', '.join(map(repr, others))}")
+            yield f"it has scores of the {column} {', '.join(map(repr, others))}"
     twice = scores.duplicated(_named(scores, found.paper))
     if twice.any():
         row = scores[twice].iloc[0]
-        _refuse(name, f"{row['statistic']} of {row['test']}, {row['model']}, is there twice")
-    _check_ranges(name, scores)
+        yield f"{row['statistic']} of {row['test']}, {row['model']}, is there twice"
+    yield from _out_of_range(scores)
 
 
 def _named(scores: pandas.DataFrame, paper: str) -> list[str]:
@@ -386,27 +386,27 @@ def _is_text(values: pandas.Series) -> bool:
     return not pandas.api.types.is_numeric_dtype(values)
 
 
-def _check_column(name: str, column: str, values: pandas.Series) -> None:
+def _in_column(column: str, values: pandas.Series) -> Iterator[str]:
     number = column in NUMBERS or column == "experiment"
     if number != (not _is_text(values)) and (number or column in COLUMNS):
-        _refuse(name, f"column {column!r} holds {'text' if number else 'numbers'}")
+        yield f"column {column!r} holds {'text' if number else 'numbers'}"
     if pandas.api.types.is_bool_dtype(values):
-        _refuse(name, f"column {column!r} holds yes and no")
+        yield f"column {column!r} holds yes and no"
     if not _is_text(values):
         if column == "n" and not np.isfinite(values.astype(float)).all():
-            _refuse(name, "its n is not a number throughout")
+            yield "its n is not a number throughout"
         return
     known = values.dropna()
     if not known.map(lambda each: isinstance(each, str)).all():
-        _refuse(name, f"column {column!r} holds something else than text")
+        yield f"column {column!r} holds something else than text"
     if column in COLUMNS and len(known) < len(values):
-        _refuse(name, f"column {column!r} has a row without an entry")
+        yield f"column {column!r} has a row without an entry"
     longest = int(known.str.len().max()) if len(known) else 0
     if longest > LONGEST_TEXT:
-        _refuse(name, f"column {column!r} has a text of {longest} characters")
+        yield f"column {column!r} has a text of {longest} characters"
 
 
-def _check_ranges(name: str, scores: pandas.DataFrame) -> None:
+def _out_of_range(scores: pandas.DataFrame) -> Iterator[str]:
     known = scores["statistic"].map(RANGES)
     least = known.map(lambda ends: ends[0], na_action="ignore").astype(float).fillna(-np.inf)
     most = known.map(lambda ends: ends[1], na_action="ignore").astype(float).fillna(np.inf)
@@ -416,74 +416,70 @@ def _check_ranges(name: str, scores: pandas.DataFrame) -> None:
     if wrong.any():
         row = scores[wrong].iloc[0]
         ends = f"{least[wrong].iloc[0]:g} to {most[wrong].iloc[0]:g}"
-        _refuse(
-            name,
+        yield (
             f"{row['statistic']} of {row['test']}, {row['model']}, is {row['value']} "
-            f"[{row['low']}, {row['high']}], outside {ends}",
+            f"[{row['low']}, {row['high']}], outside {ends}"
         )
     p = scores["p_value"].astype(float)
     if ((p < 0) | (p > 1)).any() or (scores["n"].astype(float) < 0).any():
-        _refuse(name, "it has a p-value outside 0 to 1, or a negative n")
+        yield "it has a p-value outside 0 to 1, or a negative n"
     if (scores["low"].astype(float) > scores["high"].astype(float)).any():
-        _refuse(name, "it has an interval whose lower end lies above the upper one")
+        yield "it has an interval whose lower end lies above the upper one"
 
 
-def _check_weights(name: str, found: Record) -> None:
-    given = found.header["weights"]
+def _in_weights(given: Mapping[str, Any]) -> Iterator[str]:
     if not given:
-        _refuse(name, "it names no weights: note them with run.record(weights=...)")
+        yield "it names no weights: note them with run.record(weights=...)"
     for model, entry in given.items():
         known = models.REGISTRY.get(model)
         if known is None:
-            _refuse(name, f"model {model!r} is not in the registry of released models")
-        revision, files = _described(name, model, entry)
+            yield f"model {model!r} is not in the registry of released models"
+        if not _is_described(entry):
+            yield f"the weights of {model} have no revision and files with sha256 and bytes"
+        revision, files = entry["revision"], list(entry["files"].values())
         if known.revision and known.revision[:12] not in revision:
-            _refuse(
-                name,
+            yield (
                 f"{model} is of revision {revision.split(',')[0]!r}; the released one "
-                f"that biaslib knows is {known.revision[:12]}",
+                f"that biaslib knows is {known.revision[:12]}"
             )
         if known.sha256 and files and known.sha256 not in [each["sha256"] for each in files]:
-            _refuse(name, f"{model} has weights of a foreign hash; known is {known.sha256[:12]}")
+            yield f"{model} has weights of a foreign hash; known is {known.sha256[:12]}"
         size = sum(each["bytes"] for each in files)
         least = BYTES_A_NUMBER * (known.parameters or 0)
         if size < least and not known.source.startswith("package "):
             largest = max(files, key=lambda each: each["bytes"], default={"sha256": "unknown"})
-            told = (
+            yield (
                 f"{model} has weights of {size / 1e6:,.1f} MB (sha256 {largest['sha256'][:12]}); "
+                f"{known.parameters:,} released parameters take {least / 1e6:,.0f} MB at least: "
+                "these are others, such as random ones"
             )
-            told += f"{known.parameters:,} released parameters take {least / 1e6:,.0f} MB at least"
-            _refuse(name, f"{told}: these are others, such as random ones")
 
 
-def _check_covered(name: str, found: Record) -> None:
-    """Refuse scores of a model whose weights are not described."""
+def _not_covered(found: Record) -> Iterator[str]:
+    """Yield the models that have scores and whose weights are not described."""
     named = {way.label: way.paper for way in WAYS}
     used = {named.get(model, model) for model in found.scores["model"]}
     missing = sorted(used - set(found.header["weights"]))
     if missing:
-        _refuse(name, f"it has scores of {', '.join(missing)}, but says nothing of their weights")
+        yield f"it has scores of {', '.join(missing)}, but says nothing of their weights"
 
 
-def _described(name: str, model: str, entry: Any) -> tuple[str, list[dict[str, Any]]]:
-    """Return revision and files of a model's weights, if they are described as they should be."""
+def _is_described(entry: Any) -> bool:
+    """Tell whether weights have a revision, and files with their hashes and sizes."""
     try:
-        revision, files = entry["revision"], list(entry["files"].values())
-        sound = isinstance(revision, str)
-        for each in files:
-            sound &= isinstance(each["sha256"], str) and isinstance(each["bytes"], int)
+        files = list(entry["files"].values())
+        hashes, sizes = ([each[what] for each in files] for what in ("sha256", "bytes"))
+        texts = all(isinstance(each, str) for each in (entry["revision"], *hashes))
+        return texts and all(isinstance(each, int) for each in sizes)
     except (KeyError, TypeError, AttributeError):
-        sound = False
-    if not sound:
-        _refuse(name, f"the weights of {model} have no revision and files with sha256 and bytes")
-    return revision, files
+        return False
 
 
-def _check_judged(name: str, found: Record) -> None:
+def _not_judged(found: Record) -> Iterator[str]:
     try:
         found.verdicts()
     except Exception as error:  # Whatever a file from outside holds, it is refused by name.
-        _refuse(name, f"its scores cannot be judged ({type(error).__name__}: {error})")
+        yield f"its scores cannot be judged ({type(error).__name__}: {error})"
 
 
 def records(folder: str | Path | None = None, rehearsal: bool = False) -> list[Record]:

@@ -81,24 +81,22 @@ def scoreboard(table: pandas.DataFrame) -> pandas.DataFrame:
     table
         Of :func:`standing`.
     """
-    rows = []
-    for paper, part in table.groupby("paper", sort=False):
-        answers = told_answers(part).value_counts()
-        runs = part.loc[part["verdict"] != "", "verdict"].value_counts()
-        kinds = told_kinds(part).value_counts()
-        rows.append(
-            {
-                "paper": NAMES[paper],
-                "numbers": int(kinds.get("number", 0) + kinds.get("count", 0)),
-                "lists": int(kinds.get("list", 0)),
-                "claims": int(kinds.get("claim", 0)),
-                **{f"claims: {name}": int(answers.get(name, 0)) for name in ANSWERS},
-                "questions: open": int(kinds.get("open question", 0)),
-                "questions: settled": int(kinds.get("settled question", 0)),
-                **{f"run: {name}": int(runs.get(name, 0)) for name in ledger.VERDICTS},
-            }
-        )
-    found = pandas.DataFrame(rows)
+    papers = table["paper"].unique()
+
+    def counted_in(values: pandas.Series, names: Sequence[str]) -> pandas.DataFrame:
+        found = pandas.crosstab(table["paper"], values)
+        return found.reindex(index=papers, columns=list(names), fill_value=0)
+
+    kinds = told_kinds(table).replace("count", "number")
+    questions = {"open question": "questions: open", "settled question": "questions: settled"}
+    parts = [
+        counted_in(kinds, ("number", "list", "claim")).add_suffix("s"),
+        counted_in(told_answers(table), ANSWERS).add_prefix("claims: "),
+        counted_in(kinds, questions).rename(columns=questions),
+        counted_in(table["verdict"], ledger.VERDICTS).add_prefix("run: "),
+    ]
+    found = pandas.concat(parts, axis=1).reset_index(drop=True)
+    found.insert(0, "paper", [NAMES[paper] for paper in papers])
     total = found.drop(columns="paper").sum().to_dict()
     return pandas.concat([found, pandas.DataFrame([{"paper": "all four"} | total])])
 
@@ -240,16 +238,13 @@ def discrimination_table() -> pandas.DataFrame:
 
 def paper_shares(found: pandas.DataFrame) -> pandas.DataFrame:
     """Return the shares of :func:`discrimination_table` over all tables of each paper."""
-    found, rows = found[found["place"] != "claims"], []
-    for paper, part in found.groupby("paper", sort=False):
-        row = {"paper": paper}
-        for name in ("another column", "random weights"):
-            n = part[f"n, {name}"].fillna(0).astype(int)
-            met = (part[f"met by {name}, %"].fillna(0) * n).sum()
-            row[f"met by {name}, %"] = met / n.sum() if n.sum() else np.nan
-            row[f"n, {name}"] = int(n.sum())
-        rows.append(row)
-    return pandas.DataFrame(rows)
+    found, columns = found[found["place"] != "claims"], {}
+    for name in ("another column", "random weights"):
+        n = found[f"n, {name}"].fillna(0).astype(int)
+        met = found[f"met by {name}, %"].fillna(0) * n
+        met, n = (each.groupby(found["paper"], sort=False).sum() for each in (met, n))
+        columns |= {f"met by {name}, %": met / n.where(n > 0), f"n, {name}": n}
+    return pandas.DataFrame(columns).reset_index()
 
 
 def exchange_sentence() -> str:

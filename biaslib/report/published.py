@@ -186,17 +186,21 @@ def words_by_group(number: int) -> pandas.DataFrame:
 def word_map(number: int) -> Figure:
     """Draw a C-ASC table by race: words by groups, blank where a word is not printed."""
     wide = words_by_group(number)
-    groups = list(wide.columns[1:])
-    values = wide[groups].to_numpy(dtype=float)
-    figure, axes = subplots(height=1.5 + 0.225 * len(wide))
-    image = _heat_map(axes, values, 1.7)
-    _name_cells(axes, map(_two_lines, groups), wide["word"])
+    label = "C-ASC as printed; blank: not among the group's printed words"
+    figure, axes = _group_map(wide, 1.5 + 0.225 * len(wide), 1.7, "", label)
     axes.set_yticks(np.arange(len(wide)) - 0.5, minor=True)
     axes.grid(which="minor", axis="y", color="0.85", linewidth=0.6)
     axes.tick_params(which="minor", length=0)
-    label = "C-ASC as printed; blank: not among the group's printed words"
-    _colour_bar(figure, image, axes, label)
     return figure
+
+
+def _group_map(wide: pandas.DataFrame, height: float, limit: float, missing: str, label: str):
+    """Draw a heat map of a table with a column a group, whose first column names the rows."""
+    figure, axes = subplots(height=height)
+    image = _heat_map(axes, wide.iloc[:, 1:].to_numpy(dtype=float), limit, missing)
+    _name_cells(axes, map(_two_lines, wide.columns[1:]), wide.iloc[:, 0])
+    _colour_bar(figure, image, axes, label)
+    return figure, axes
 
 
 def _two_lines(name: str) -> str:
@@ -215,13 +219,8 @@ def top_words_summary() -> pandas.DataFrame:
 
 def top_words_map() -> Figure:
     """Draw the mean C-ASC of each group's ten printed words, by category; no words shown."""
-    wide = top_words_summary()
-    groups = list(wide.columns[1:])
-    values = wide[groups].to_numpy(dtype=float)
-    figure, axes = subplots(height=4.2)
-    image = _heat_map(axes, values, 0.8, "–")
-    _name_cells(axes, map(_two_lines, groups), wide["category"])
-    _colour_bar(figure, image, axes, "mean C-ASC of the ten printed words; hatched: no list")
+    label = "mean C-ASC of the ten printed words; hatched: no list"
+    figure, _ = _group_map(top_words_summary(), 4.2, 0.8, "–", label)
     return figure
 
 

@@ -197,9 +197,8 @@ def asked_table(asked: pandas.DataFrame) -> pandas.DataFrame:
     wide = cells.unstack("level").reindex(columns=list(LEVELS)).rename(columns=LEVELS)
     place = {name: at for at, name in enumerate(study.tests()["test"])}
     wide = wide.reset_index().rename_axis(columns=None)
-    return wide.sort_values("test", key=lambda names: names.map(place)).sort_values(
-        "source", kind="stable"
-    )
+    wide = wide.sort_values("test", key=lambda tests: tests.map(place))
+    return wide.sort_values("source", kind="stable")
 
 
 def left_table(left: pandas.DataFrame) -> pandas.DataFrame:
@@ -330,8 +329,7 @@ def _wide(rows: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:
     order = list(study.tests()["test"])
     wide = cells.pivot_table(index=by, columns="model", values="cell", aggfunc="first", sort=False)
     wide = wide[[name for name in names.values() if name in wide]].reset_index()
-    place = wide["test"].map(order.index)
-    return wide.assign(place=place).sort_values("place", kind="stable").drop(columns="place")
+    return wide.sort_values("test", key=lambda tests: tests.map(order.index), kind="stable")
 
 
 def _number(value: float) -> str:

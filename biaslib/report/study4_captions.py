@@ -29,6 +29,9 @@ SHOWN_SUBSETS = {
     "all": "all of the category",
     "everything": "all images",
 }
+CELL = ["model", "test", "statistic"]
+"""What tells a printed score from the others."""
+
 NO_MODEL = ("oracle", "(imaginary)")
 """What stands in a column of models and is none."""
 
@@ -203,7 +206,8 @@ def scores_table(scores: pandas.DataFrame, test: str = "overall") -> pandas.Data
     table = _scores_and_references(scores, test)
     if scores["profile"].iloc[0] != "paper":
         return table
-    printed = _printed_of_both(test)
+    printed = _printed_of_both().query("test == @test")
+    printed = printed.pivot(index="model", columns="statistic", values="printed")
     beside = {f"{name}, printed": table["model"].map(printed[name]) for name in ("vlrs", "vlbs")}
     return table.assign(**beside)
 
@@ -244,11 +248,11 @@ def printed_scores(number: int = 3) -> pandas.DataFrame:
     return wide.loc[order].reset_index().rename_axis(columns=None)
 
 
-def _printed_of_both(test: str) -> pandas.DataFrame:
-    """Return the scores of Tables 3 and 4 of one category, or of all images, by model."""
+def _printed_of_both() -> pandas.DataFrame:
+    """Return Tables 3 and 4 by *model*, *test* and *statistic*, with what is *printed*."""
     both = pandas.concat([published.table("zhou2022", number) for number in (3, 4)])
-    kept = both[both["category"] == test].drop_duplicates(["model", "metric"])
-    return kept.pivot(index="model", columns="metric", values="value")
+    named = both.rename(columns={"category": "test", "metric": "statistic", "value": "printed"})
+    return named[[*CELL, "printed"]].drop_duplicates(CELL)
 
 
 def printed_beside(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -262,11 +266,9 @@ def printed_beside(scores: pandas.DataFrame) -> pandas.DataFrame:
         If the scores are of the planted world: its numbers and printed ones share no table.
     """
     require_paper(scores)
-    tables = [
-        part.assign(printed=_looked_up(part, _printed_of_both(test)))
-        for test, part in scores.groupby("test", sort=False)
-    ]
-    kept = pandas.concat(tables, ignore_index=True).dropna(subset="printed")
+    place = {test: at for at, test in enumerate(scores["test"].unique())}
+    kept = scores.merge(_printed_of_both(), on=CELL).dropna(subset="printed")
+    kept = kept.sort_values("test", key=lambda tests: tests.map(place), kind="stable")
     return pandas.DataFrame(
         {
             "model": kept["model"],
@@ -277,11 +279,6 @@ def printed_beside(scores: pandas.DataFrame) -> pandas.DataFrame:
             "n": kept["n"],
         }
     )
-
-
-def _looked_up(part: pandas.DataFrame, printed: pandas.DataFrame) -> list[float]:
-    known = printed.stack().to_dict()
-    return [known.get(each, np.nan) for each in zip(part["model"], part["statistic"], strict=True)]
 
 
 def intervals(scores: pandas.DataFrame, statistic: str = "vlbs"):
@@ -510,13 +507,9 @@ def shift_sentence(summary: pandas.DataFrame) -> str:
     )
     for level, where in subsets:
         rows = share[share["level"] == level].groupby("test")["value"]
-        ends = [f"{low:.0f} to {high:.0f}% ({name})" for name, low, high in _ends(rows)]
+        ends = [f"{each.min():.0f} to {each.max():.0f}% ({name})" for name, each in rows]
         parts.append(f"for {' and '.join(ends) or 'none'} of {where}")
     return f"A shift is above 0 {', and '.join(parts)}, depending on the model."
-
-
-def _ends(groups) -> list[tuple[str, float, float]]:
-    return [(name, values.min(), values.max()) for name, values in groups]
 
 
 def shift_cell(row: pandas.Series) -> str:

@@ -9,6 +9,7 @@ import pandas
 
 from biaslib import datasets, runtime
 from biaslib.datasets import ross2021
+from biaslib.datasets._problems import problems
 from biaslib.datasets.grounded_images import TEST_TYPES
 
 SETS = ("X", "Y", "Ax", "Ay", "Bx", "By")
@@ -63,8 +64,7 @@ class Checked:
 
 def none_checked() -> Checked:
     """Return that nothing was checked, and nothing found wrong."""
-    columns = ["severity", "kind", "where", "what"]
-    return Checked([], *(pandas.DataFrame(columns=each) for each in (columns, LEFT, ASKED)))
+    return Checked([], problems([]), *(pandas.DataFrame(columns=each) for each in (LEFT, ASKED)))
 
 
 def joined(parts: Iterable[Checked]) -> Checked:
@@ -94,7 +94,7 @@ def checked(source: str | Path, wanted: Sequence[str]) -> Checked:
     except datasets.DataError as error:
         readings, strange = [], [("error", "source is not there", label, str(error))]
     parts = [_checked(label, *reading) for reading in readings]
-    found = joined([*parts, replace(none_checked(), problems=_table(strange))])
+    found = joined([*parts, replace(none_checked(), problems=problems(strange))])
     seen = set(zip(found.asked["test"], found.asked["level"], strict=True))
     absent = [
         (label, name, level, NOT_THERE)
@@ -111,23 +111,19 @@ def _checked(label: str, file: str, read: Callable, folder: Path) -> Checked:
         test = read()
     except datasets.DataError as error:
         wrong = [("error", "test cannot be read", f"{label}/{file}", str(error))]
-        return replace(none_checked(), problems=_table(wrong))
-    pairs, problems = datasets.images_of(test, folder)
+        return replace(none_checked(), problems=problems(wrong))
+    pairs, found = datasets.images_of(test, folder)
     name = RELEASED.get(test.name, test.name)
     emptied = {level: empty_sets(of_level(pairs, level)) for level in test.levels}
     levels = tuple(level for level in test.levels if not emptied[level])
     outcomes = [f"no image in {', '.join(sets)}" if sets else "run" for sets in emptied.values()]
     rows = [(label, name, *each) for each in zip(emptied, outcomes, strict=True)]
-    wrong = pandas.concat([test.problems, problems], ignore_index=True)
+    wrong = pandas.concat([test.problems, found], ignore_index=True)
     wrong = wrong.assign(where=f"{label}/{file}, " + wrong["where"])
     counts = datasets.balance(test, pairs)
     counts = counts.assign(source=label, test=name, file=file, run=", ".join(levels) or "not run")
     sound = [(replace(test, levels=levels), pairs)] if levels else []
     return Checked(sound, wrong, counts[LEFT], pandas.DataFrame(rows, columns=ASKED))
-
-
-def _table(rows: list[tuple]) -> pandas.DataFrame:
-    return pandas.DataFrame(rows, columns=none_checked().problems.columns)
 
 
 def _released(source: str, wanted: Sequence[str]) -> tuple[list[Reading], list[tuple]]:

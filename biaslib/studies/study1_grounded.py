@@ -8,7 +8,7 @@ together: the words, or the pictures.
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pandas
 
 from biaslib import datasets, inference, runtime, stimuli
 from biaslib.datasets import GroundedTest
+from biaslib.datasets._problems import problems
 from biaslib.metrics.association import cosines
 from biaslib.metrics.grounded import GroundedResult, grounded
 from biaslib.models.images import Pictures, pictures, read_once
@@ -386,7 +387,7 @@ def score(
     result = _defined(sets, experiment)
     if result is None:
         return row | {"value": np.nan, "numerator": 0.0, "low": np.nan, "high": np.nan}
-    low, high = _interval(sets, experiment, n_bootstrap, seed)
+    low, high = _interval(sets, experiment, _words, "auto", n_bootstrap, seed)
     found = {"value": result.effect_size, "low": low, "high": high, "numerator": numerator(result)}
     return row | found | (_p_values(result, sets, units) if p_values else {})
 
@@ -424,7 +425,7 @@ def score_released(
     for case, row, result in zip(cases, described, results, strict=True):
         every = [{"value": np.nan}] if result is None else released.rows(*next(tested))
         if n_bootstrap and result is not None and result.experiment < 3:
-            low, high = _interval_of_pictures(*case, n_bootstrap, seed)
+            low, high = _interval(*case, _pictures, "percentile", n_bootstrap, seed)
             row |= {"low": low, "high": high}
         rows += [row | each for each in every]
     return rows
@@ -707,9 +708,9 @@ def paper_inputs(
     places = {name: _regions_folder(sources[name]) for name in MODELS}
     shown, wrong = _shown(asked, places, _is_released(variant))
     datasets.require_sound(wrong, "the regions of study 1", only_sound)
-    problems = pandas.concat([found.problems, wrong], ignore_index=True)
+    every_problem = pandas.concat([found.problems, wrong], ignore_index=True)
     source = ", ".join(dict.fromkeys(map(str, sources.values())))
-    return Inputs(shown, "paper", f"ross2021, {source}", replace(found, problems=problems))
+    return Inputs(shown, "paper", f"ross2021, {source}", replace(found, problems=every_problem))
 
 
 def _regions_folder(source: str | Path) -> Path:
@@ -736,7 +737,7 @@ def _shown(asked, places: dict[str, Path], as_released: bool) -> tuple[dict, pan
             every = []
         if every:
             shown[name] = every
-    return shown, pandas.DataFrame(wrong, columns=files.none_checked().problems.columns)
+    return shown, problems(wrong)
 
 
 def checkpoint(name: str, profile: str | None = None, variant: str = "paper") -> str:
@@ -824,54 +825,52 @@ def _means(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _interval(
-    sets: EmbeddedSets, experiment: int, n_resamples: int, seed: int
+    sets: EmbeddedSets, experiment: int, units: Callable, method: str, n_resamples: int, seed: int
 ) -> tuple[float, float]:
-    """Resample target and attribute words; the rows of a word stay together."""
+    """Resample units, which are of several kinds; the rows of a unit stay together.
+
+    ``units`` returns how many there are of each kind, and by set which of all units, one kind after
+    the other, each row belongs to.
+    """
     if not n_resamples:
         return np.nan, np.nan
-    near = _near(sets)
-    labels = [*(sets.words[name] for name in "XY"), *_attribute_words(sets)]
-    known = [np.unique(each) for each in labels]
-    owners = {
-        name: np.searchsorted(known["XYAB".index(name[0])], sets.words[name]) for name in SETS
-    }
-
-    def statistic(*drawn: np.ndarray) -> np.ndarray:
-        weights = {name: drawn["XYAB".index(name[0])][owners[name]] for name in SETS}
-        return _weighted(near, weights, experiment)
-
-    sizes = [len(each) for each in known]
-    found = inference.bootstrap(statistic, sizes, "auto", n_resamples=n_resamples, rng=seed)
-    return found.low, found.high
-
-
-def _near(sets: EmbeddedSets) -> dict[tuple[str, str], np.ndarray]:
-    return {
+    sizes, owners = units(sets)
+    near = {
         (one, other): cosines(sets.embeddings[one], sets.embeddings[other])
         for one in "XY"
         for other in SETS[2:]
     }
 
+    def statistic(*drawn: np.ndarray) -> np.ndarray:
+        every = np.concatenate(drawn)
+        return _weighted(near, {name: every[owners[name]] for name in SETS}, experiment)
 
-def _interval_of_pictures(
-    sets: EmbeddedSets, experiment: int, n_resamples: int, seed: int
-) -> tuple[float, float]:
-    """Resample pictures among those that stand in the same sets; what shows one stays together."""
-    near, places = _near(sets), {}
+    found = inference.bootstrap(statistic, sizes, method, n_resamples=n_resamples, rng=seed)
+    return found.low, found.high
+
+
+def _words(sets: EmbeddedSets) -> tuple[list[int], dict[str, np.ndarray]]:
+    """Return as units the words of X, of Y, and of A and B with either target."""
+    sizes, owners = [], {}
+    for role in "XYAB":
+        names = [name for name in SETS if name[0] == role]
+        known = np.unique(np.concatenate([sets.words[name] for name in names]))
+        places = [sum(sizes) + np.searchsorted(known, sets.words[name]) for name in names]
+        owners |= dict(zip(names, places, strict=True))
+        sizes.append(len(known))
+    return sizes, owners
+
+
+def _pictures(sets: EmbeddedSets) -> tuple[list[int], dict[str, np.ndarray]]:
+    """Return as units the pictures, those of one kind that stand in the same sets."""
+    places = {}
     for name in SETS:
         for picture in sets.images[name]:
             places[picture] = places.get(picture, frozenset()) | {name}
     ordered = sorted(places, key=lambda picture: sorted(places[picture]))
     sizes = [len(list(same)) for _, same in itertools.groupby(ordered, key=places.get)]
     at = {picture: place for place, picture in enumerate(ordered)}
-    row_of = {name: np.array([at[each] for each in sets.images[name]]) for name in SETS}
-
-    def statistic(*drawn: np.ndarray) -> np.ndarray:
-        every = np.concatenate(drawn)
-        return _weighted(near, {name: every[row_of[name]] for name in SETS}, experiment)
-
-    found = inference.bootstrap(statistic, sizes, n_resamples=n_resamples, rng=seed)
-    return found.low, found.high
+    return sizes, {name: np.array([at[each] for each in sets.images[name]]) for name in SETS}
 
 
 def image_counts(inputs: "Inputs") -> pandas.DataFrame:
@@ -894,10 +893,6 @@ def image_counts(inputs: "Inputs") -> pandas.DataFrame:
             counts[source, sets.test] = max(n, counts.get((source, sets.test), 0))
     rows = [(*key, n) for key, n in counts.items()]
     return pandas.DataFrame(rows, columns=["source", "test", "images"])
-
-
-def _attribute_words(sets: EmbeddedSets) -> list[np.ndarray]:
-    return [np.concatenate([sets.words[f"{each}x"], sets.words[f"{each}y"]]) for each in "AB"]
 
 
 def _weighted(near, weights, experiment: int) -> np.ndarray:
