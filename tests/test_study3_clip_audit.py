@@ -105,6 +105,22 @@ def test_the_correction_is_over_all_words_and_groups_of_a_facet(audit):
         np.testing.assert_allclose(rows["p_adjusted"], expected)
 
 
+@pytest.mark.parametrize("statistic", ["c_asc", "share"])
+def test_two_groups_have_one_test_of_a_word_which_is_corrected_once(audit, statistic):
+    rows = audit.scores[audit.scores["statistic"].eq(statistic)].query("level == 'gender'")
+    women, men = (rows[rows["group"] == each] for each in ("women", "men"))
+    np.testing.assert_allclose(women["p_value"], men["p_value"], rtol=1e-9)
+    expected = stats.false_discovery_control(women["p_value"], method="by")
+    for each in (women, men):
+        np.testing.assert_allclose(each["p_adjusted"], expected)
+    if statistic == "c_asc":
+        units = verdict.by_unit(audit).set_index("unit")["corrected"]
+        counted = study.rejections(audit.found, audit.given).query("facet == 'gender'")
+        assert dict(zip(counted["unit"], counted["corrected"] / 2, strict=True)) == {
+            unit: units[unit] for unit in ("portraits", "drawings")
+        }
+
+
 def test_intervals_resample_people_and_are_the_same_with_the_same_seed(audit):
     again = [
         study.score(audit.found, audit.given, audit.table, audit.model, n_resamples=20, seed=seed)

@@ -349,7 +349,7 @@ def rejections_sentence(rows: pandas.DataFrame) -> str:
     """Return for how many words Welch's test is below .05, for a facet of two groups.
 
     C-ASC of one of the two groups is that of the other with its sign reversed, and so is the test:
-    each word is counted once. The correction runs over words and groups.
+    each word is counted once, and corrected once.
 
     Parameters
     ----------
