@@ -592,6 +592,14 @@ def test_tables_and_figures_show_the_scores(audit):
     assert "nurse 69.0% of 18,742" in plots.printed_gender_lists()["as printed"].iloc[-1]
 
 
+def test_the_mark_of_the_figure_of_erasure_lies_beside_its_key(audit):
+    rows = study.erasure(audit.found, audit.given.groups["tone"], audit.table, n_resamples=5)
+    figure = plots.erasure_figure({"one model": rows})
+    figure.draw_without_rendering()
+    note, key = (each.get_window_extent() for each in (figure._suptitle, *figure.legends))
+    assert not note.overlaps(key)
+
+
 def test_the_flow_of_a_word_shows_the_means_and_the_first_hits(audit):
     row = plots.one_word(audit.table, "nurse")
     shown = plots.flow_table(audit.found.similarities[row], audit.given).set_index("group")
