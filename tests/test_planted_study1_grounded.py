@@ -218,6 +218,9 @@ def test_the_figure_of_worlds_has_a_row_a_model_and_its_questions_in_words():
     assert titles == list(calibration.QUESTIONS.values())
     labels = [label.get_text() for label in used[0].get_yticklabels()]
     assert labels == ["oracle", "tiny-LXMERT"]
+    figure.draw_without_rendering()
+    note, key = (each.get_window_extent() for each in (figure._suptitle, *figure.legends))
+    assert not note.overlaps(key)
 
 
 # What the chapter says of rates

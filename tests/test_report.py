@@ -92,6 +92,24 @@ def test_a_figure_of_several_parts_folds_a_table_for_each(two_words):
     assert "no-invert" not in two_words.page()
 
 
+def test_captions_of_a_marked_figure_name_the_planted_world_once(two_words):
+    one = pandas.DataFrame({"d": [1]})
+    tables = [report.table(one, each) for each in ("A", "B, planted world")]
+    words = {"name": "fig-a", "alt": "Two.", "table": tables}
+    for profile, end in (("planted", ". Planted world"), ("paper", "")):
+        picture = report.marked(Figure(), profile)
+        shown = report.figure(picture, "Two dots.", **words)
+        assert shown.caption == f"Two dots{end}."
+        assert [each.caption for each in shown.tables] == [f"A{end}", "B, planted world"]
+        known = report.figure(picture, "Dots of the planted world.", **words)
+        assert known.caption == "Dots of the planted world."
+
+
+def test_the_mark_of_a_picture_is_at_its_left_where_a_phone_shows_it():
+    note = report.marked(Figure(), "planted")._suptitle
+    assert (note.get_position()[0], note.get_ha()) == (0.01, "left")
+
+
 def test_a_saying_fills_its_template_and_loses_its_indentation():
     said = report.say(
         """

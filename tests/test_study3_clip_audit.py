@@ -105,6 +105,22 @@ def test_the_correction_is_over_all_words_and_groups_of_a_facet(audit):
         np.testing.assert_allclose(rows["p_adjusted"], expected)
 
 
+@pytest.mark.parametrize("statistic", ["c_asc", "share"])
+def test_two_groups_have_one_test_of_a_word_which_is_corrected_once(audit, statistic):
+    rows = audit.scores[audit.scores["statistic"].eq(statistic)].query("level == 'gender'")
+    women, men = (rows[rows["group"] == each] for each in ("women", "men"))
+    np.testing.assert_allclose(women["p_value"], men["p_value"], rtol=1e-9)
+    expected = stats.false_discovery_control(women["p_value"], method="by")
+    for each in (women, men):
+        np.testing.assert_allclose(each["p_adjusted"], expected)
+    if statistic == "c_asc":
+        units = verdict.by_unit(audit).set_index("unit")["corrected"]
+        counted = study.rejections(audit.found, audit.given).query("facet == 'gender'")
+        assert dict(zip(counted["unit"], counted["corrected"] / 2, strict=True)) == {
+            unit: units[unit] for unit in ("portraits", "drawings")
+        }
+
+
 def test_intervals_resample_people_and_are_the_same_with_the_same_seed(audit):
     again = [
         study.score(audit.found, audit.given, audit.table, audit.model, n_resamples=20, seed=seed)
@@ -588,6 +604,14 @@ def test_tables_and_figures_show_the_scores(audit):
     assert {each.get_suptitle() for each in figures} == {"planted world"}
     assert len(plots.printed_lists([4])) == 2
     assert "nurse 69.0% of 18,742" in plots.printed_gender_lists()["as printed"].iloc[-1]
+
+
+def test_the_mark_of_the_figure_of_erasure_lies_beside_its_key(audit):
+    rows = study.erasure(audit.found, audit.given.groups["tone"], audit.table, n_resamples=5)
+    figure = plots.erasure_figure({"one model": rows})
+    figure.draw_without_rendering()
+    note, key = (each.get_window_extent() for each in (figure._suptitle, *figure.legends))
+    assert not note.overlaps(key)
 
 
 def test_the_flow_of_a_word_shows_the_means_and_the_first_hits(audit):

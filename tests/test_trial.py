@@ -716,6 +716,7 @@ def test_sentences_of_the_trial_name_what_was_asked_with_every_interval():
         assert told.count("target reached") == rows["reached"].sum()
         assert told.count("target missed") == (~rows["reached"]).sum()
         assert told.count(ledger_rows.RULE) == 1
+        assert ledger_rows.sealed_sentences(study, rule=False) == told.split("\n\n")[0]
     shares = ledger_rows.sealed_sentences("1")
     assert not re.search(r"to 10[1-9]", shares)
     assert "(the same in all 5 worlds; asked: 80% or more; target reached)" in shares

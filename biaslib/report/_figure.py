@@ -4,9 +4,10 @@ import base64
 import html
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from biaslib.report._style import PLANTED
 from biaslib.report._tables import Table, one_line
 from biaslib.report._text import plain
 from biaslib.runtime import in_book
@@ -106,7 +107,8 @@ def figure(
     Parameters
     ----------
     picture
-        A Matplotlib figure.
+        A Matplotlib figure. If it is marked as of the planted world (:func:`marked`), captions of
+        figure and tables that do not name that world end with it.
     caption
         What it shows.
     name
@@ -126,7 +128,14 @@ def figure(
     Two dots, the right one higher.
     """
     tables = (table,) if isinstance(table, Table) else tuple(table)
+    if picture.get_suptitle() == PLANTED:
+        caption = f"{_placed(caption.rstrip('.'))}."
+        tables = tuple(replace(each, caption=_placed(each.caption)) for each in tables)
     return Figure(picture, caption, name, alt, tables, invert)
+
+
+def _placed(caption: str) -> str:
+    return caption if PLANTED in caption.lower() else f"{caption.rstrip('.')}. Planted world"
 
 
 def fold(summary: str, *parts: Any) -> Folded:

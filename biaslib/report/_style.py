@@ -1,6 +1,11 @@
 """One look for every figure."""
 
+import numpy as np
+
 from biaslib.runtime import in_book
+
+PLANTED = "planted world"
+"""The note in pictures whose numbers are of the planted world."""
 
 WIDTH = 7.2
 """Width in inches of a figure that fills the text column of the book."""
@@ -110,8 +115,24 @@ def dots(
 
 
 def marked(figure, profile: str = "planted"):
-    """Return a figure with a note in its picture if its numbers are of the planted world."""
+    """Return a figure with a note in its picture if its numbers are of the planted world.
+
+    The note stands at the left, where a narrow screen shows it; :func:`figure` carries it into the
+    captions.
+    """
     if profile == "planted":
         note = {"fontsize": 9, "color": "0.35", "style": "italic"}
-        figure.suptitle("planted world", x=0.99, ha="right", **note)
+        figure.suptitle(PLANTED, x=0.01, ha="left", **note)
     return figure
+
+
+def light(name: str, low: float, high: float):
+    """Return a part of a palette, such as one whose shades are light enough for black ink.
+
+    A dark page turns figures round: then the cells are dark and the ink is white, with as much
+    contrast.
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list(name, colormaps[name](np.linspace(low, high, 129)))

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from biaslib.published import counts, table
 from biaslib.published.reexamination import hamidieh2023, ross2021, zhou2022
 from biaslib.report._check import Check, judge_function
-from biaslib.report._style import dots, subplots
+from biaslib.report._style import dots, light, subplots
 from biaslib.report._text import signed
 from biaslib.runtime import unknown_name
 
@@ -50,16 +50,8 @@ GROUPS = {"Male": "men", "Female": "women"}
 
 
 def _pastel():
-    """Return a diverging palette whose ends are light enough for black ink.
-
-    A dark page turns figures round: then the cells are dark and the ink is white, with as much
-    contrast.
-    """
-    from matplotlib import colormaps
-    from matplotlib.colors import LinearSegmentedColormap
-
-    shades = colormaps[DIVERGING](np.linspace(0.28, 0.72, 129))
-    return LinearSegmentedColormap.from_list("pastel", shades)
+    """Return a diverging palette whose ends are light enough for black ink."""
+    return light(DIVERGING, 0.28, 0.72)
 
 
 def _heat_map(axes, values: np.ndarray, limit: float, missing: str = "", words=None):

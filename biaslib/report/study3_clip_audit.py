@@ -9,7 +9,7 @@ from biaslib import published, stimuli
 from biaslib.datasets.fairface import SPLITS
 from biaslib.published.reexamination import hamidieh2023
 from biaslib.report._check import Check, judge, judge_list
-from biaslib.report._style import GROUP_COLOURS, marked, subplots
+from biaslib.report._style import GROUP_COLOURS, light, marked, subplots
 from biaslib.report._tables import Table, require_paper, there_table
 from biaslib.report._text import (
     counted,
@@ -230,8 +230,8 @@ def composition(scores: pandas.DataFrame, facet: str, words: Mapping[str, Sequen
     most = max(each.to_numpy().max() for each in tables)
     for axis, table, name in zip(axes[:, 0], tables, words, strict=True):
         seaborn.heatmap(
-            table, ax=axis, vmin=0, vmax=most, cmap="Blues", annot=True, fmt=".0%", cbar=False,
-            annot_kws={"fontsize": 8}, linewidths=0.5,
+            table, ax=axis, vmin=0, vmax=most, cmap=light("Blues", 0, 0.55), annot=True, fmt=".0%",
+            cbar=False, annot_kws={"fontsize": 8, "color": "black"}, linewidths=0.5,
         )  # fmt: skip
         axis.set_title(name, fontsize=10, loc="left")
         axis.set(xlabel="", ylabel="")
@@ -349,7 +349,7 @@ def rejections_sentence(rows: pandas.DataFrame) -> str:
     """Return for how many words Welch's test is below .05, for a facet of two groups.
 
     C-ASC of one of the two groups is that of the other with its sign reversed, and so is the test:
-    each word is counted once. The correction runs over words and groups.
+    each word is counted once, and corrected once.
 
     Parameters
     ----------
@@ -403,7 +403,7 @@ def erasure_figure(tables: dict[str, pandas.DataFrame]):
         axis.set_title(name, fontsize=10)
         axis.set(xlabel=f"of {rows['n'].iloc[0]} words", xlim=(0, 1.35 * rows["high"].max()))
     shown = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*shown, loc="outside upper left", frameon=False, fontsize=9)
+    figure.legend(*shown, loc="outside lower left", frameon=False, fontsize=9)
     return marked(figure)
 
 

@@ -552,8 +552,9 @@ def score(
         (log of its ratio to the share in the data set, one portrait added) a group; ``entropy`` a
         facet, its group "all". p-values: Welch's test for C-ASC, the hypergeometric test for
         shares; adjusted (Benjamini and Yekutieli) over all words and groups of a facet and
-        statistic; both take each portrait for a unit. Intervals are 95% percentile intervals that
-        draw :attr:`Inputs.units` anew; a group of one portrait has none.
+        statistic, where two groups share one test of a word; both take each portrait for a unit.
+        Intervals are 95% percentile intervals that draw :attr:`Inputs.units` anew; a group of one
+        portrait has none.
     """
     rng = np.random.default_rng(seed)
     everyone = pandas.concat(given.groups.values(), axis=1)
@@ -592,7 +593,7 @@ def _tidy(table, facet, names, statistic, value, low, high, p_value) -> pandas.D
     """Return the rows of a statistic: words outside, groups inside."""
     adjusted = np.full(p_value.shape, np.nan)
     if np.isfinite(p_value).all():
-        adjusted = inference.adjust_table(p_value, "by")
+        adjusted = _adjusted(p_value)
     words_ = table.loc[table.index.repeat(len(names)), ["word", "bias_type", "kind"]]
     columns = {
         "test": words_["word"].to_numpy(),
@@ -605,6 +606,13 @@ def _tidy(table, facet, names, statistic, value, low, high, p_value) -> pandas.D
     numbers = {"value": value, "low": low, "high": high}
     numbers |= {"p_value": p_value, "p_adjusted": adjusted}
     return pandas.DataFrame(columns | {key: each.ravel() for key, each in numbers.items()})
+
+
+def _adjusted(p_values: np.ndarray) -> np.ndarray:
+    """Return p-values, (words, groups), corrected; of two groups both have the same, taken once."""
+    if p_values.shape[1] == 2:
+        return np.repeat(inference.adjust_table(p_values[:, :1], "by"), 2, axis=1)
+    return inference.adjust_table(p_values, "by")
 
 
 def c_asc_intervals(similarities: np.ndarray, members, units, ddof: int, n_resamples: int, seed):
@@ -747,7 +755,8 @@ def rejections(found: Retrieval, given: Inputs, level: float = 0.05) -> pandas.D
     pandas.DataFrame
         One row a facet and unit (each portrait; and :attr:`Inputs.units` where these hold several):
         *facet*, *unit*, *n* units, *tests*; how many p-values of Welch's test are below the level,
-        *uncorrected* and *corrected* (Benjamini and Yekutieli, over words and groups).
+        *uncorrected* and *corrected* (Benjamini and Yekutieli, over words and groups; two groups
+        share one test of a word, which is corrected once and counted for each).
     """
     ways = {"portraits": np.arange(len(given.people))}
     if len(np.unique(given.units)) < len(given.people):
@@ -757,7 +766,7 @@ def rejections(found: Retrieval, given: Inputs, level: float = 0.05) -> pandas.D
         for name, units in ways.items():
             means, belongs = unit_means(found.similarities, members.to_numpy(), units)
             p_values = welch_p_values(means, belongs)
-            adjusted = inference.adjust_table(p_values, "by")
+            adjusted = _adjusted(p_values)
             rows.append(
                 {"facet": facet, "unit": name, "n": len(belongs), "tests": p_values.size,
                  "uncorrected": int((p_values < level).sum()),

@@ -182,13 +182,9 @@ def answered_sentence(cards: pandas.DataFrame) -> str:
     below = "below" if (own < perfect).all() else "not below"
     return (
         f"Yes or no is {level} chance ({n} pairs: ±{100 * margin:.0f} points); the likelihood is "
-        f"{above} it and {below} a perfect model, which is right in {_percents(perfect)} of such "
-        "pairs."
+        f"{above} it and {below} a perfect model, which is right in a share of "
+        f"{' and '.join(map('{:.2f}'.format, perfect))} of such pairs."
     )
-
-
-def _percents(shares: pandas.Series) -> str:
-    return " and ".join(f"{100 * each:.0f}%" for each in shares)
 
 
 def found_by(found: pandas.DataFrame) -> str:

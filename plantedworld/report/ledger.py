@@ -134,10 +134,10 @@ def signs_sentence() -> str:
     )
 
 
-def sealed_sentences(study: str) -> str:
+def sealed_sentences(study: str, rule: bool = True) -> str:
     """Return what the sealed trial found of the measures of one study, a line a measure.
 
-    Where bounds were asked for, :data:`RULE` stands below the lines.
+    Where bounds were asked for, :data:`RULE` stands below the lines, unless the page has said it.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def sealed_sentences(study: str) -> str:
     rows = found[(found["study"] == study) & (found["page"] == "planted_world")]
     lines = [f"- {NAMES.get(row[0], row[0])}: {row[2]}." for row in rows.itertuples(index=False)]
     told = "\n".join(lines)
-    return f"{told}\n\n{RULE}" if "asked:" in told else told
+    return f"{told}\n\n{RULE}" if rule and "asked:" in told else told
 
 
 def _of_trial_all(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:

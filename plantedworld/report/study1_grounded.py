@@ -283,7 +283,7 @@ def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns:
             ("no", "s", "where it is no"),
         )
     ]
-    figure.legend(handles=handles, loc="outside upper left", frameon=False, fontsize=9, ncols=2)
+    figure.legend(handles=handles, loc="outside lower left", frameon=False, fontsize=9, ncols=2)
     return marked(figure)
 
 
