@@ -1,6 +1,10 @@
 """A report is complete when all of it is written and run; flaws are found by reading."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -10,7 +14,7 @@ from nbclient import NotebookClient
 from biaslib.report import capstone
 
 ROOT = Path(__file__).parents[1]
-TEMPLATE = ROOT / "book" / "capstone" / "audit_template.ipynb"
+TEMPLATE = capstone.template()
 PROSE = "The label was given by a worker, and the interval is wide. " * 8
 
 
@@ -20,6 +24,7 @@ def filled(tmp_path, change=lambda cells: None):
     for number, cell in enumerate(notebook["cells"]):
         if cell["cell_type"] == "code":
             cell["execution_count"] = number
+            cell["source"] = [*cell["source"], "\n1 + 1"]
             continue
         text = capstone.OPEN.sub(PROSE, "".join(cell["source"]))
         cell["source"] = text.splitlines(keepends=True)
@@ -58,6 +63,22 @@ def a_bracket_left(cells):
     cells[1]["source"].append("\n\n[and the people…]")
 
 
+def a_bracket_over_two_lines(cells):
+    cells[1]["source"].append("\n\n[and the\npeople…]")
+
+
+def a_note_left(cells):
+    cells[1]["source"].append("\n\n[TODO]")
+
+
+def the_title_left(cells):
+    cells[0]["source"] = ["# An audit of [model…]\n", "\n", "By [who…]"]
+
+
+def an_untouched_cell(cells):
+    cells[10]["source"] = ["# the run, and its table"]
+
+
 def too_short(cells):
     cells[1]["source"] = ["## The decision\n", "\n", "To hire."]
 
@@ -88,6 +109,10 @@ def no_stamp(cells):
     [
         (without_a_section, "What may not be said", "the section"),
         (a_bracket_left, "The decision", "1 place in brackets to be filled in"),
+        (a_bracket_over_two_lines, "The decision", "1 place in brackets to be filled in"),
+        (a_note_left, "The decision", "1 place in brackets to be filled in"),
+        (the_title_left, "All cells", "2 places in brackets outside the sections"),
+        (an_untouched_cell, "All cells", "code in the cell '# the run, and its table'"),
         (too_short, "The decision", "words: 2 of at least 40"),
         (no_interval, "Results", "the word 'interval'"),
         (not_run, "All cells", "1 cell was not run"),
@@ -102,7 +127,10 @@ def test_what_is_missing_is_named_and_nothing_else(tmp_path, change, section, la
     assert found.drop(section)["complete"].all()
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "no notebook"])
+NO_KIND = '{"cells": [{"source": ["# A cell without cell_type"]}]}'
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "no notebook", '{"cells": ["a"]}', NO_KIND])
 def test_a_file_that_is_no_notebook_is_refused(tmp_path, text):
     path = tmp_path / "audit.ipynb"
     path.write_text(text, encoding="utf-8")
@@ -116,6 +144,23 @@ def test_the_template_s_cells_run_and_end_with_the_stamp():
     notebook = nbformat.read(TEMPLATE, as_version=4)
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": ROOT}}).execute()
     assert "Profile" in json.dumps(notebook.cells[-1]["outputs"])
+
+
+def test_the_template_s_own_instruction_runs_in_a_new_process(tmp_path):
+    (tmp_path / "this file.ipynb").write_bytes(TEMPLATE.read_bytes())
+    opening = "".join(json.loads(TEMPLATE.read_text(encoding="utf-8"))["cells"][0]["source"])
+    (told,) = re.findall("`(.*)`", opening)
+    here = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", told], cwd=tmp_path, env=here, check=True)
+
+
+def test_the_chapter_s_cell_about_the_template_runs_from_an_empty_folder(tmp_path, monkeypatch):
+    cells = nbformat.read(ROOT / "colab" / "capstone.ipynb", as_version=4).cells
+    (cell,) = (c.source for c in cells if "capstone.complete(" in c.source)
+    monkeypatch.chdir(tmp_path)
+    found = {"capstone": capstone}
+    exec(cell.partition("report.say(")[0], found)
+    assert len(found["lacking"]) == len(capstone.SECTIONS) + 1
 
 
 @pytest.mark.parametrize("wrong", [[], None, ..., {1, 3}, range(1, 11), {2, 5, 8, 10}, ["one"]])

@@ -76,6 +76,13 @@ def test_a_copy_is_a_valid_notebook_without_outputs(path):
 
 
 @each_copy
+def test_no_code_of_a_copy_names_a_file_beside_it(path):
+    """Colab has the package alone, without the repository."""
+    paths = r"""["'(](?:\.\.?/|(?:book|notebooks|tests|tools|biaslib|plantedworld|static)/)"""
+    assert [c for c in texts(path, "code") if re.search(paths, c)] == []
+
+
+@each_copy
 def test_no_markup_of_the_book_is_left(path):
     for text in texts(path):
         assert plain_markdown.left_over(text) == []

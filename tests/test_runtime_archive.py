@@ -11,6 +11,7 @@ import pytest
 from support import stored
 
 from biaslib import models, runtime
+from biaslib.runtime.__main__ import main as command_line
 from biaslib.studies import study4_captions as study
 
 KEY = {"model": "clip", "revision": "1f2e", "output": "image"}
@@ -82,8 +83,81 @@ def test_the_command_line_takes_the_store_and_the_lock_of_the_run(places, monkey
     assert lock.revision("hub owner/name") == "abc123"
 
 
+def test_an_empty_store_is_not_archived(places):
+    store, lock, kept = places
+    with pytest.raises(ValueError, match=r"the store .*store is empty.* restore an archive first"):
+        runtime.archive(kept, store, lock)
+    assert not kept.parent.exists()
+
+
+def without_the_shards(store, lock):
+    shutil.rmtree(store.folder)
+    store.rows(KEY, ["b"], lambda which: np.array([[2.0]]))
+
+
+def without_the_lock_file(store, lock):
+    lock.path.unlink()
+
+
+def with_another_lock_file(store, lock):
+    lock.path.unlink()
+    lock.verify("hub other/name", "abc123", {"weights.bin": lock.path.with_name("weights.bin")})
+
+
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [
+        (without_the_shards, "store/.*safetensors"),
+        (without_the_lock_file, "biaslib-lock.json"),
+        (with_another_lock_file, "hub owner/name"),
+    ],
+)
+def test_an_archive_that_holds_more_is_left_as_it_is(places, change, lost):
+    store, lock, kept = places
+    store.rows(KEY, ["a"], lambda which: np.array([[1.0]]))
+    runtime.archive(kept, store, lock)
+    before = kept.read_bytes()
+    change(store, lock)
+    with pytest.raises(ValueError, match=rf"kept\.zip holds .*{lost}.*restore it first"):
+        runtime.archive(kept, store, lock)
+    assert kept.read_bytes() == before
+    assert runtime.restore(kept, store, lock) == 3
+    runtime.archive(kept, store, lock)
+
+
+def test_a_file_that_is_no_archive_is_not_replaced(places):
+    store, lock, kept = places
+    store.rows(KEY, ["a"], lambda which: np.array([[1.0]]))
+    kept.parent.mkdir()
+    kept.write_text("a thesis")
+    with pytest.raises(ValueError, match=r"kept\.zip cannot be read"):
+        runtime.archive(kept, store, lock)
+    assert kept.read_text() == "a thesis"
+
+
+def test_the_command_line_says_one_line_of_what_is_wrong(places, monkeypatch, capsys):
+    store, lock, kept = places
+    monkeypatch.setenv("BIASLIB_STORE", str(store.folder))
+    monkeypatch.setenv("BIASLIB_LOCK", str(lock.path.with_name("none.json")))
+    target = lock.path / "kept.zip"
+    for command, told in (
+        (["restore", str(kept)], f"FileNotFoundError: {kept} is not there; archive(path) makes it"),
+        (["archive", str(kept)], f"ArchiveError: the store {store.folder} is empty"),
+    ):
+        assert command_line(command) == 1
+        said = capsys.readouterr()
+        assert (said.out, said.err.count("\n")) == ("", 1)
+        assert said.err.startswith(told)
+    store.rows(KEY, ["a"], lambda which: np.array([[1.0]]))
+    assert command_line(["archive", str(target)]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    assert command_line(["archive", str(kept)]) == 0
+    assert "2 files of the store archived" in capsys.readouterr().out
+
+
 def test_other_recorded_files_are_refused_and_nothing_is_changed(places, tmp_path):
     store, lock, kept = places
+    store.rows(KEY, ["a"], lambda which: np.array([[1.0]]))
     runtime.archive(kept, store, lock)
     lock.path.unlink()
     (tmp_path / "weights.bin").write_bytes(b"other weights")
@@ -105,6 +179,7 @@ def rewritten(kept, change):
 @pytest.mark.parametrize("name", ["../outside.txt", "store/x/key.json", "/etc/outside", "a.py"])
 def test_a_file_with_other_names_is_refused_and_writes_nothing(places, tmp_path, name):
     store, lock, kept = places
+    store.rows(KEY, ["a"], lambda which: np.array([[1.0]]))
     runtime.archive(kept, store, lock)
     rewritten(kept, lambda held: {**held, name: b"x"})
     there = sorted(tmp_path.rglob("*"))

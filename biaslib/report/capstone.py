@@ -15,10 +15,10 @@ from biaslib.report._check import Check
 from biaslib.report._style import marked, subplots
 from biaslib.report._text import counted, p_cell
 
-__all__ = ["SECTIONS", "Section", "against_null", "check_flaws", "complete", "to_read"]
+__all__ = ["SECTIONS", "Section", "against_null", "check_flaws", "complete", "template", "to_read"]
 
-OPEN = re.compile(r"\[[^\]\n]*…\]|\[\.\.\.\]")
-"""A place that is still to be filled in: square brackets that end in an ellipsis."""
+OPEN = re.compile(r"\[[^\[\]]*(?:…|\.\.\.)\s*\]|\[\s*TODO[^\[\]]*\]", re.I)
+"""A place that is still to be filled in: square brackets that end in an ellipsis, or a TODO."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,23 @@ SECTIONS = (
 """In the order of the template."""
 
 
+def template() -> Path:
+    """Return the path of the notebook that an audit fills in.
+
+    Examples
+    --------
+    >>> template().name
+    'audit_template.ipynb'
+    """
+    return Path(__file__).parent / "data" / "audit_template.ipynb"
+
+
 def complete(path: str | Path) -> pandas.DataFrame:
     """Say of every section of an audit's notebook whether it is complete, and what it lacks.
 
     A notebook is complete if each of :data:`SECTIONS` has its words and no open bracket, if every
-    code cell was run, in order and without an error, and if the last one shows the stamp. Whether
-    what it says is right is for a reader to judge.
+    code cell holds code and was run, in order and without an error, and if the last one shows the
+    stamp. Whether what it says is right is for a reader to judge.
 
     Parameters
     ----------
@@ -81,13 +92,14 @@ def complete(path: str | Path) -> pandas.DataFrame:
     path = Path(path)
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        cells = [each | {"text": "".join(each["source"])} for each in cells if each["cell_type"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path} cannot be read as a notebook ({type(error).__name__}): save it first"
         ) from error
     texts = _sections(cells)
     rows = [(each.heading, _lacks(each, texts.get(each.heading.lower()))) for each in SECTIONS]
-    rows.append(("All cells", _unrun([each for each in cells if each["cell_type"] == "code"])))
+    rows.append(("All cells", "; ".join([*_untitled(texts), *_unrun(cells)])))
     frame = pandas.DataFrame(rows, columns=["section", "lacks"])
     frame.insert(1, "complete", frame["lacks"].eq(""))
     return frame
@@ -100,7 +112,7 @@ def _sections(cells: list[dict]) -> dict[str, str]:
     for cell in cells:
         if cell["cell_type"] != "markdown":
             continue
-        for line in "".join(cell["source"]).splitlines():
+        for line in cell["text"].splitlines():
             if match := re.match(r"#{1,6}\s+(.*?)\s*$", line):
                 heading = match[1].lower()
                 found.setdefault(heading, "")
@@ -113,7 +125,7 @@ def _lacks(section: Section, text: str | None) -> str:
     if text is None:
         return "the section"
     lacking = []
-    prose = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
+    prose = _prose(text)
     if n := len(OPEN.findall(prose)):
         lacking.append(f"{counted(n, 'places')} in brackets to be filled in")
     if (n := len(OPEN.sub(" ", prose).split())) < section.words:
@@ -124,9 +136,26 @@ def _lacks(section: Section, text: str | None) -> str:
     return "; ".join(lacking)
 
 
-def _unrun(cells: list[dict]) -> str:
-    written = [each for each in cells if "".join(each["source"]).strip()]
+def _prose(text: str) -> str:
+    """Return a text without its hints."""
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
+
+
+def _untitled(texts: dict[str, str]) -> list[str]:
+    """Say how many places are open before the sections, the title among them."""
+    known = {each.heading.lower() for each in SECTIONS}
+    outside = [f"{name}\n{_prose(text)}" for name, text in texts.items() if name not in known]
+    n = len(OPEN.findall("\n\n".join(outside)))
+    return [f"{counted(n, 'places')} in brackets outside the sections"] if n else []
+
+
+def _unrun(cells: list[dict]) -> list[str]:
+    """Say what the code cells lack."""
+    written = [each for each in cells if each["cell_type"] == "code" and each["text"].strip()]
     lacking = []
+    for each in written:
+        if all(line.lstrip().startswith("#") for line in each["text"].split("\n") if line.strip()):
+            lacking.append(f"code in the cell '{each['text'].strip().splitlines()[0]}'")
     if missing := sum(each.get("execution_count") is None for each in written):
         were = "was" if missing == 1 else "were"
         lacking.append(f"{counted(missing, 'cells')} {were} not run")
@@ -139,7 +168,7 @@ def _unrun(cells: list[dict]) -> str:
     last = json.dumps(written[-1].get("outputs", [])) if written else ""
     if "Profile" not in last:
         lacking.append("the stamp in the last cell")
-    return "; ".join(lacking)
+    return lacking
 
 
 def against_null(results: pandas.DataFrame, null: np.ndarray):

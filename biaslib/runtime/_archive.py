@@ -13,6 +13,7 @@ import uuid
 import zipfile
 from pathlib import Path
 
+from biaslib.runtime._errors import first_few
 from biaslib.runtime._files import naming
 from biaslib.runtime._lock import ChecksumError, Lock
 from biaslib.runtime._profile import progress
@@ -30,7 +31,8 @@ class ArchiveError(ValueError):
 def archive(path: str | os.PathLike, store: Store | None = None, lock: Lock | None = None) -> int:
     """Write everything that the store holds, and the lock file, into one file.
 
-    Call it again whenever something is worth keeping: it replaces the archive by a whole new one.
+    Call it again whenever something is worth keeping: it replaces the archive by a whole new one,
+    unless the old one holds what would be lost.
 
     Parameters
     ----------
@@ -44,19 +46,36 @@ def archive(path: str | os.PathLike, store: Store | None = None, lock: Lock | No
     int
         How many files the archive holds.
 
+    Raises
+    ------
+    ValueError
+        If the store is empty, or if there is a file of that name that is no archive or holds
+        something that the store or the lock file lacks.
+
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> folder = Path(tempfile.mkdtemp())
-    >>> archive(folder / "kept.zip", Store(folder / "store"), Lock(folder / "lock.json"))
-    0
+    >>> store = Store(folder / "store")
+    >>> key = {"model": "clip", "revision": "1f2e", "output": "image"}
+    >>> rows = store.rows(key, ["a"], lambda missing: np.ones((1, 2)))
+    >>> archive(folder / "kept.zip", store, Lock(folder / "lock.json"))
+    2
     """
     store, lock, path = store or Store(), lock or Lock(), Path(path)
     keys = [each for each in store.folder.glob("*/key.json") if each.is_file()]
     files = [each for key in keys for each in [key, *sorted(key.parent.glob("*.safetensors"))]]
     named = {f"store/{each.parent.name}/{each.name}": each for each in sorted(files)}
+    if not named:
+        raise ArchiveError(
+            f"the store {store.folder} is empty, and {path} was not written: restore an archive "
+            "first, or set BIASLIB_STORE to the folder of the store"
+        )
     if lock.path.is_file():
         named[LOCK] = lock.path
+    if os.path.lexists(path):
+        _require_kept(path, set(named), lock)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
     try:
@@ -67,6 +86,19 @@ def archive(path: str | os.PathLike, store: Store | None = None, lock: Lock | No
     finally:
         partial.unlink(missing_ok=True)
     return len(named)
+
+
+def _require_kept(path: Path, names: set[str], lock: Lock) -> None:
+    """Refuse to replace an archive that holds something that would be lost."""
+    with _opened(path) as old:
+        held = set(old.namelist())
+        recorded = _lock_of(path, _content(path, old, LOCK)) if LOCK in held else {}
+    lost = sorted(held - names) + sorted(recorded.keys() - lock.entries().keys())
+    if lost:
+        raise ArchiveError(
+            f"{path} holds what is not here ({first_few(lost, 2)}) and was left as it is: restore "
+            "it first, or take another name"
+        )
 
 
 def restore(path: str | os.PathLike, store: Store | None = None, lock: Lock | None = None) -> int:
