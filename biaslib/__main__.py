@@ -55,41 +55,62 @@ def profile_of(model: str, data: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return 0, or 1 with one clear line about what is wrong."""
     options = parser().parse_args(arguments)
-    from biaslib import report, runtime
-    from biaslib.models.own import load_own
-    from biaslib.report import own_model as plots
-    from biaslib.studies import own_model as study
-
-    data = options.data or "planted"
-    profile = options.profile or profile_of(options.model, data)
     try:
-        runtime.start(profile)
-        _, folder = study.chosen_data(data, profile)
-        if folder is not None:
-            print(folder.counts().to_string(index=False))
-        planned = study.plan(options.model, profile, options.device, folder or data, options.parts)
-        print(planned)
-        planned.require_fit()
-        if options.dry_run and planned.download:
-            return 0
-        settings = {"device": options.device, "data": folder or data, "parts": options.parts}
-        own = load_own(options.model, profile, options.device)
-        print(planned.timed(own.model).time)
-        if options.dry_run:
-            return 0
-        found = study.audit(own, profile, **settings)
-        other = study.audit(options.compare, profile, **settings) if options.compare else None
-        compared = None if other is None else study.compare(found, other)
+        return run(options)
     except (ValueError, OSError, ImportError, LookupError, RuntimeError) as error:
         print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("Interrupted. What was stored is kept: run the same command to go on.")
         return INTERRUPTED
+
+
+def run(options: argparse.Namespace) -> int:
+    """Audit the first model, write its report, and then compare it with the second if asked to."""
+    from biaslib import report, runtime
+    from biaslib.models.own import load_own
+    from biaslib.report import own_model as plots
+    from biaslib.studies import own_model as study
+
+    data = options.data or "planted"
+    names = [options.model] if options.compare is None else [options.model, options.compare]
+    if "" in names:
+        raise ValueError("a model's name is empty: give a folder, a registered name or owner/name")
+    hub = any(profile_of(name, data) == "paper" for name in names)
+    profile = options.profile or ("paper" if hub else "planted")
+    runtime.start(profile)
+    if not options.dry_run:
+        plots.require_writable(options.out)
+    _, folder = study.chosen_data(data, profile)
+    if folder is not None:
+        print(folder.counts().to_string(index=False))
+    plans = []
+    for name in names:
+        plans.append(study.plan(name, profile, options.device, folder or data, options.parts))
+        print(f"{name}\n{plans[-1]}")
+        plans[-1].require_fit()
+    if options.dry_run and any(planned.download for planned in plans):
+        return 0
+    settings = {"device": options.device, "data": folder or data, "parts": options.parts}
+    owns = [load_own(name, profile, options.device) for name in names]
+    for own, planned in zip(owns, plans, strict=True):
+        print(planned.timed(own.model).time)
+    if options.dry_run:
+        return 0
     report.use_style()
-    for path in plots.Downloads(found, compared, other).save(options.out):
-        print(path)
+    found = study.audit(owns[0], profile, **settings)
+    saved = plots.Downloads(found).save(options.out)
+    if options.compare:
+        other = study.audit(owns[1], profile, **settings)
+        try:
+            compared = study.compare(found, other)
+        except ValueError as error:
+            raise ValueError(f"{error}. The first model's report is in {options.out}") from error
+        saved = plots.Downloads(found, compared, other).save(options.out)
+    print(*saved, sep="\n")
     print(plots.overview(found))
+    for fault in found.faults.itertuples():
+        print(f"{fault.part}: {fault.reason}", file=sys.stderr)
     return 1 if len(found.faults) or found.scores.empty else 0
 
 

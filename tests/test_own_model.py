@@ -518,7 +518,9 @@ def test_pictures_of_one_person_are_one_unit(folder, clip, store):
     table = labels(folder)
     write(folder, table.assign(person=[f"p{at // 2 * 2 + at % 2}" for at in range(24)]))
     assert set(study.read_folder(folder).counts()["people"]) == {12, 6}
-    write(folder, table.assign(person=[f"p{at % 12}" for at in range(24)]))
+    people = [at % 12 for at in range(24)]
+    ages = [("young", "old")[each // 6] for each in people]
+    write(folder, table.assign(person=[f"p{each}" for each in people], age=ages))
     found = study.audit(clip, "planted", store=store, data=folder, n_resamples=5)
     assert set(found.scores.query("statistic == 'c_asc'")["n"]) == {12}
 
@@ -572,6 +574,24 @@ BAD = {
         lambda place: changed(place, lambda t: t.assign(file=["00.png;01.png", *t["file"][1:]])),
         r"1 row .* names more than one picture",
     ),
+    "a person with two labels": (
+        lambda place: changed(place, lambda t: t.assign(person=["p1", *t["person"][1:]])),
+        r"1 person \('p1'\) of labels.csv has more than one label in the column gender, 'women', ",
+    ),
+    "a column twice": (
+        lambda place: changed(
+            place, lambda t: t.set_axis(["file", "person", "age", " age"], axis=1)
+        ),
+        "has the column 'age' twice",
+    ),
+    "a column without a name": (
+        lambda place: changed(place, lambda t: t.rename(columns={"age": " "})),
+        "a column of labels.csv has no name",
+    ),
+    "a group a picture": (
+        lambda place: changed(place, lambda t: t.assign(id=t["file"])),
+        r"id has groups of fewer than 5 people: '00.png' \(1\), .* and 21 more\. Nothing",
+    ),
     "a file elsewhere": (
         lambda place: changed(place, lambda t: t.assign(file=["../x.png", *t["file"][1:]])),
         "is not below the folder",
@@ -585,6 +605,17 @@ def test_bad_data_are_refused_before_a_model_is_loaded(folder, case):
     spoil(folder)
     with pytest.raises(DataError, match=message):
         study.audit("no such model is needed", "planted", data=folder)
+
+
+def test_names_with_dots_and_umlauts_of_two_kinds_and_commas_at_the_end_are_read(folder):
+    (folder / "00.png").rename(folder / "anna..0.png")
+    (folder / "01.png").rename(folder / "mu\u0308ller.png")  # as a Mac writes it
+    changed(folder, lambda t: t.assign(file=["anna..0.png", "m\u00fcller.png", *t["file"][2:]]))
+    lines = (folder / "labels.csv").read_text(encoding="utf-8").splitlines()
+    (folder / "labels.csv").write_text("\n".join(f"{line},," for line in lines), encoding="utf-8")
+    found = study.read_folder(folder)
+    assert found.groups == ("gender", "age")
+    assert found.people["file"].tolist()[:2] == ["anna..0.png", "mu\u0308ller.png"]
 
 
 def test_a_folder_without_labels_says_what_to_write(tmp_path):
@@ -684,6 +715,8 @@ def test_an_audit_reads_as_much_as_the_plan_counted(name, tmp_path, monkeypatch)
     monkeypatch.setattr(_grounding.Looking, "looks", True)
     monkeypatch.setattr(_parts, "MATCHED_PER_CELL", 2)
     monkeypatch.setattr(_nulls, "DRAWS", 99)
+    # A tiny checkpoint is not shipped of every family.
+    monkeypatch.setattr(_plan, "weights_of", lambda *_: (4_000, 4, 0))
     planned = study.plan(name, "planted", "cpu", speed=1e9)
     tally = Tally(models.REGISTRY[name].capabilities)
     store = runtime.Store(tmp_path)
@@ -725,7 +758,16 @@ def test_what_does_not_fit_is_refused_and_what_would_is_said(monkeypatch):
 def test_half_precision_on_disk_counts_two_bytes_a_number(tmp_path):
     folder = save_config(tmp_path / "m", model_type="clip", dtype="bfloat16")
     (folder / "model.safetensors").write_bytes(b"0" * 4000)
+    (folder / "pytorch_model.bin").write_bytes(b"0" * 4000)  # the same weights once more
     assert _plan.weights_of(folder, "planted") == (4000, 2, 0)
+
+
+def test_a_registered_name_in_planted_is_as_large_as_its_tiny_checkpoint():
+    tiny = (checkpoint("clip", 3, 0) / "model.safetensors").stat().st_size
+    assert _plan.weights_of("clip", "planted") == (tiny, 2, 0)
+    assert _plan.weights_of("clip", "paper") == (4 * 151_277_313, 4, 4 * 151_277_313)
+    with pytest.raises(FileNotFoundError, match="smolvlm"):
+        study.plan("smolvlm", "planted", "cpu")
 
 
 # The command line
@@ -749,6 +791,95 @@ def test_the_command_writes_a_report(capsys, tmp_path, monkeypatch):
     names += ["scores-second.csv", "provenance-second.json"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(names)
     assert "questions were asked" in capsys.readouterr().out
+
+
+def audit_of(model, *more):
+    given = ["audit", str(model), "--parts", "zhou2022", "--device", "cpu", *map(str, more)]
+    return command_line.main(given)
+
+
+@pytest.fixture
+def no_audit(monkeypatch):
+    """An audit must not begin: what is wrong can be known before."""
+    monkeypatch.setattr(study, "audit", lambda *_, **__: pytest.fail("an audit was begun"))
+
+
+def test_a_place_that_cannot_hold_the_report_is_refused_before_the_audit(
+    capsys, tmp_path, no_audit
+):
+    (tmp_path / "a file").write_text("mine")
+    assert audit_of(checkpoint("clip", 3, 0), "--out", tmp_path / "a file") == 1
+    error = capsys.readouterr().err
+    assert f"{tmp_path / 'a file'} cannot hold the report (File exists): free some space" in error
+    assert (tmp_path / "a file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_second_model_that_is_not_there_is_named_before_the_audit(
+    capsys, tmp_path, no_audit, more
+):
+    more = ("--compare", "nosuch", "--out", tmp_path / "out", *more)
+    assert audit_of(checkpoint("clip", 3, 0), *more) == 1
+    assert "ValueError: nosuch is no registered name" in capsys.readouterr().err
+
+
+def test_a_name_of_the_hub_beside_a_folder_is_looked_for_there(capsys, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(runtime, "start", lambda profile: seen.append(profile))
+    monkeypatch.setattr(study, "plan", lambda *_: pytest.fail(f"in {seen}"))
+    with pytest.raises(pytest.fail.Exception, match=r"in \['paper'\]"):
+        audit_of(tmp_path, "--compare", "owner/name", "--out", tmp_path / "out")
+    assert audit_of("", "--out", tmp_path / "out") == 1
+    assert "a model's name is empty" in capsys.readouterr().err
+
+
+def test_the_first_report_stays_where_two_models_have_nothing_in_common(
+    capsys, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("BIASLIB_STORE", str(tmp_path / "store"))
+    more = ("--compare", checkpoint("bert", 3, 0), "--out", tmp_path / "out")
+    assert audit_of(checkpoint("clip", 3, 0), *more) == 1
+    error = capsys.readouterr().err
+    assert f"no part in common that is compared. The first model's report is in {tmp_path}" in error
+    names = {"scores.csv", "provenance.json", "report.md", "report.html"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == names
+
+
+def test_a_disk_that_fills_up_leaves_the_earlier_report_whole(tmp_path, of_clip, monkeypatch):
+    saved = plots.Downloads(of_clip)
+    (tmp_path / "scores.csv").write_text("earlier")
+    real = Path.write_text
+
+    def full(path, text, **settings):
+        if path.name.startswith("report.md"):
+            raise OSError(28, "No space left on device")
+        return real(path, text, **settings)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match=r"cannot hold the report \(No space left on device\): free"):
+        saved.save(tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"scores.csv": "earlier"}
+
+
+def test_a_store_that_cannot_be_written_is_told_where_the_command_is_run(
+    capsys, tmp_path, monkeypatch
+):
+    (tmp_path / "store").write_text("a file where a folder should be")
+    monkeypatch.setenv("BIASLIB_STORE", str(tmp_path / "store"))
+    assert audit_of(checkpoint("clip", 3, 0), "--out", tmp_path / "out") == 1
+    error = capsys.readouterr().err
+    assert "captions by cosine: " in error
+    assert "choose another folder with BIASLIB_STORE" in error
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("gpu", "none that PyTorch knows, such as cpu"), ("cuda", "finds no GPU here")],
+)
+def test_a_device_that_is_not_there_is_named(name, said, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(ValueError, match=said):
+        models.load("clip", profile="planted", device=name)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ neither as Markdown nor as HTML.
 """
 
 import base64
+import contextlib
 import gzip
 import html
 import io
@@ -342,6 +343,36 @@ PACKED = 500_000
 """A file of more bytes than this is packed in its link: the page that holds it stays light."""
 
 
+@contextlib.contextmanager
+def _written_into(folder: Path) -> Iterator[None]:
+    """Make a folder; turn what goes wrong into advice, and leave nothing half written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        for left in folder.glob("*.part") if folder.is_dir() else ():
+            left.unlink(missing_ok=True)
+        raise OSError(
+            f"{folder} cannot hold the report ({error.strerror}): free some space, or name another "
+            "folder. What models answered is kept in the store"
+        ) from error
+
+
+def require_writable(folder: str | Path) -> None:
+    """Refuse a folder into which no report could be written, before any work is done.
+
+    Raises
+    ------
+    OSError
+        With its name and what to do.
+    """
+    folder = Path(folder)
+    with _written_into(folder):
+        tried = folder / "report.part"
+        tried.write_text("", encoding="utf-8")
+        tried.unlink()
+
+
 class Downloads:
     """Links that hold the files of an audit themselves, so that they work on a page too.
 
@@ -374,11 +405,21 @@ class Downloads:
             }
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write the files, which belong together, into a folder; make it if it is not there."""
+        """Write the files, which belong together, into a folder; make it if it is not there.
+
+        All are written before the first takes its name, so that an earlier report stays whole.
+
+        Raises
+        ------
+        OSError
+            If they cannot be written; the message names the folder and says what to do.
+        """
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, (_, text) in self.files.items():
-            (folder / name).write_text(text, encoding="utf-8")
+        with _written_into(folder):
+            for name, (_, text) in self.files.items():
+                (folder / f"{name}.part").write_text(text, encoding="utf-8")
+            for name in self.files:
+                (folder / f"{name}.part").replace(folder / name)
         return [folder / name for name in self.files]
 
     def _repr_html_(self) -> str:

@@ -6,7 +6,13 @@ from typing import Any
 import numpy as np
 
 from biaslib.report._check import Check, judge
-from biaslib.report._own_report import Downloads, blocks, html_report, report_figure
+from biaslib.report._own_report import (
+    Downloads,
+    blocks,
+    html_report,
+    report_figure,
+    require_writable,
+)
 from biaslib.report._own_report import write_up as write_up
 from biaslib.report._own_tables import (
     FAMILIES,
@@ -45,6 +51,7 @@ __all__ = [
     "one_page",
     "overview",
     "report_figure",
+    "require_writable",
     "wording_table",
     "write_up",
 ]

@@ -149,10 +149,24 @@ def note_model(model: str, place: str, compared: bool = False) -> None:
 
 
 def device(name: str | None = None) -> str:
-    """Return the torch device to use: the one named, else ``cuda``, else ``mps``, else ``cpu``."""
-    if name is not None:
-        return name
+    """Return the torch device to use: the one named, else ``cuda``, else ``mps``, else ``cpu``.
+
+    Raises
+    ------
+    ValueError
+        If there is no device of that name, or it is a GPU and this machine has none for PyTorch.
+    """
     torch = importlib.import_module("torch")
+    if name is not None:
+        try:
+            kind = torch.device(name).type
+        except RuntimeError as error:
+            raise ValueError(
+                f"the device {name!r} is none that PyTorch knows, such as cpu, cuda, cuda:1 or mps"
+            ) from error
+        if kind == "cuda" and not torch.cuda.is_available():
+            raise ValueError(f"PyTorch finds no GPU here for the device {name!r}: take cpu")
+        return name
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"

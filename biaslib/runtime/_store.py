@@ -181,7 +181,10 @@ class _Shelf:
             raise ValueError(f"{len(digests)} rows were to be computed, and {len(rows)} came back")
         ids = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(digests), -1)
         data = save({"ids": ids, "rows": rows}, self.metadata)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(self.folder, error) from error
         self._remove_abandoned()
         self.write_key()
         _write(self.folder / f"{hashlib.sha256(data).hexdigest()}.safetensors", data)
@@ -282,9 +285,19 @@ def _write(path: Path, data: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         partial.replace(path)
+    except OSError as error:
+        raise _unwritable(path.parent, error) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
     _sync_folder(path.parent)
+
+
+def _unwritable(folder: Path, error: OSError) -> OSError:
+    return OSError(
+        f"the store cannot write into {folder} ({error.strerror or error}): free some space, make "
+        "it writable, or choose another folder with BIASLIB_STORE"
+    )
 
 
 def _lock(stream: IO[bytes]) -> bool:

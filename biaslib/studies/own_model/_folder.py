@@ -6,6 +6,7 @@
 """
 
 import functools
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,8 +142,9 @@ def read_folder(folder: str | Path) -> OwnFolder:
     if wrong:
         line, what = next(iter(wrong.items()))
         raise DataError(f"line {line} of {folder / LABELS} is no row of the table: {what}")
-    people = people.rename(columns=str.strip).map(str.strip).reset_index(drop=True)
+    people = _named(people.rename(columns=str.strip).map(str.strip).reset_index(drop=True))
     groups = _groups(people, folder)
+    people = people.assign(file=_as_on_disk(people["file"], folder))
     _require_files(people, folder)
     notes = [] if "person" in people else ["no column person: each picture counts as a person"]
     if "person" not in people:
@@ -153,6 +155,25 @@ def read_folder(folder: str | Path) -> OwnFolder:
     found = OwnFolder(folder.resolve().name, people, groups, pictures(paths))
     _require_once(people, found.pictures)
     return OwnFolder(found.name, people, groups, found.pictures, (*notes, *_left_out(found)))
+
+
+def _named(people: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the columns, which need a name each; empty ones without, of commas at the end, go."""
+    kept = [bool(name) or (people.iloc[:, at] != "").any() for at, name in enumerate(people)]
+    people = people.loc[:, kept]
+    if "" in people:
+        raise DataError(f"a column of {LABELS} has no name in the first line: give it one")
+    twice = people.columns[people.columns.duplicated()]
+    if len(twice):
+        raise DataError(f"{LABELS} has the column {twice[0]!r} twice: rename or remove one of them")
+    return people
+
+
+def _as_on_disk(files: pandas.Series, folder: Path) -> pandas.Series:
+    """Return names as the disk has them: an umlaut can be one character there and two here."""
+    there = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    own = {unicodedata.normalize("NFC", name): name for name in there}
+    return files.map(lambda name: own.get(unicodedata.normalize("NFC", name), name))
 
 
 def _groups(people: pandas.DataFrame, folder: Path) -> tuple[str, ...]:
@@ -184,7 +205,8 @@ def _require_files(people: pandas.DataFrame, folder: Path) -> None:
             f"{_some(several, 'row')} of {LABELS} names more than one picture: each caption is "
             "scored beside one picture, so give every picture a row"
         )
-    outside = [each for each in people["file"] if Path(each).is_absolute() or ".." in each]
+    paths = map(Path, people["file"])
+    outside = [str(each) for each in paths if each.is_absolute() or ".." in each.parts]
     if outside:
         raise DataError(f"{_some(outside, 'file')} of {LABELS} is not below the folder")
     twice = people["file"][people["file"].duplicated()].unique()
@@ -207,6 +229,14 @@ def _require_files(people: pandas.DataFrame, folder: Path) -> None:
 
 def _require_groups(people: pandas.DataFrame, groups: Sequence[str]) -> None:
     for column in groups:
+        labels = people.groupby("person", sort=False)[column].unique()
+        several = labels[labels.map(len) > 1]
+        if len(several):
+            raise DataError(
+                f"{_some(several.index, 'person')} of {LABELS} has more than one label in the "
+                f"column {column}, {runtime.first_few([*map(repr, several.iloc[0])])}: a "
+                "person counts once. Correct the labels, or keep this person's pictures of one"
+            )
         sizes = people.groupby(column, sort=False)["person"].nunique()
         if len(sizes) < 2:
             raise DataError(
@@ -215,7 +245,7 @@ def _require_groups(people: pandas.DataFrame, groups: Sequence[str]) -> None:
             )
         small = sizes[sizes < FEWEST]
         if len(small):
-            named = ", ".join(f"{name!r} ({n})" for name, n in small.items())
+            named = runtime.first_few([f"{name!r} ({n})" for name, n in small.items()], 3)
             raise DataError(
                 f"the column {column} has groups of fewer than {FEWEST} people: {named}. Nothing "
                 "can be said of so few; add pictures, join groups, or leave these out"

@@ -239,14 +239,17 @@ def _family(given: str | Path, profile: str) -> tuple[str, int]:
 
 def weights_of(given: str | Path, profile: str) -> tuple[int, int, int]:
     """Return the bytes of a model's weights, bytes a number, and bytes to download."""
+    tiny = getattr(runtime.provider(profile), "model", None)
+    if str(given) in models.REGISTRY and tiny:
+        given = tiny(str(given))
     if Path(given).is_dir():
-        files = [*Path(given).glob("*.safetensors"), *Path(given).glob("*.bin")]
+        files = [*Path(given).glob("*.safetensors")] or [*Path(given).glob("*.bin")]
         weights = sum(path.stat().st_size for path in files)
         return weights, _stored(Path(given)), 0
     if str(given) in models.REGISTRY:
         entry = models.REGISTRY[str(given)]
         weights = int(entry.parameters) * 4
-        return weights, 4, weights if profile == "paper" else 0
+        return weights, 4, weights
     size = listed_bytes(*_address(given)) if profile == "paper" else 0
     return size, 4, size
 
