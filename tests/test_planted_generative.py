@@ -151,8 +151,10 @@ def test_answers_at_chance_are_told_from_answers_above_it():
     )
     # Shares as the table prints them: 0.835 is 0.83 there.
     cards = pandas.DataFrame([card | {"truth's match accuracy": each} for each in (0.67, 0.835)])
-    assert plots.answered_sentence(cards).endswith("right in a share of 0.67 and 0.83 of such pairs.")
-    assert "<td class=\"number\">0.83</td>" in table(cards, "any")._repr_html_()
+    assert plots.answered_sentence(cards).endswith(
+        "right in a share of 0.67 and 0.83 of such pairs."
+    )
+    assert '<td class="number">0.83</td>' in table(cards, "any")._repr_html_()
     said = plots.answered_sentence(pandas.DataFrame([card | {"yes to it rather": 0.7}]))
     assert said.startswith("Yes or no is not at chance")
 

@@ -10,7 +10,17 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 from support import browser
-from teaching import FOLDER, classroom, deck, first_sentence, handout, inline, quiz, quiz_page
+from teaching import (
+    FOLDER,
+    classroom,
+    deck,
+    first_sentence,
+    handout,
+    inline,
+    overview,
+    quiz,
+    quiz_page,
+)
 
 from biaslib import inference, ledger, published
 from biaslib.metrics import association, caption_selection, masked_lm
@@ -95,6 +105,41 @@ def test_a_handout_has_the_summary_and_what_to_discuss_and_no_solution():
     assert [each.get_text() for each in found.find_all("h2")] == ["What to remember", "To discuss"]
     assert [each.get_text() for each in found.find_all("li")] == ["It is so.", "Why?"]
     assert found.find("img")["alt"] == "A line."
+
+
+def test_a_handout_has_what_a_chapter_asks_in_one_paragraph():
+    asked = "<p><strong>For discussion.</strong> Is it <em>fair</em>? Who asks?</p>"
+    exercises = f'<section id="exercises"><p>Before.</p>{asked}<p>After.</p></section>'
+    page = PAGE.replace("<p>Next.</p></section>", "</section>" + exercises)
+    found = BeautifulSoup(handout(page, "study3"), "html.parser")
+    assert found.find_all("h2")[-1].get_text() == "To discuss"
+    assert found.find_all("p")[-1].decode_contents() == "Is it <em>fair</em>? Who asks?"
+
+
+def test_formulas_and_tables_scroll_on_a_phone_and_the_page_does_not(tmp_path):
+    wide = '<span style="display: inline-block; width: 700px; height: 1em">x</span>'
+    parts = f'<div class="math">{wide}</div>'
+    table = (
+        f'<div class="pst-scrollable-table-container"><table><tr><td>{wide}</td></tr></table></div>'
+    )
+    exercise = PAGE.replace("<p>Count to two.</p>", f"<p>Count.</p>{table}")
+    page = exercise.replace("<p>Second point", f"{parts}<p>Second point")
+    (tmp_path / FOLDER).mkdir()
+    shown = {"slides": deck(page, "x"), "handout": handout(page, "x")}
+    (tmp_path / FOLDER / f"slides_{'x' * 60}.html").write_text(shown["slides"], encoding="utf-8")
+    shown["index"] = overview(tmp_path / FOLDER, ["x" * 60]).replace("Title", "T" * 60)
+    style = (ROOT / "static" / "teaching.css").read_text(encoding="utf-8")
+    scrolls = "e => e.scrollWidth > e.clientWidth && e.tabIndex === 0"
+    with browser.launched() as program:
+        phone = program.new_page(viewport={"width": 390, "height": 844})
+        for name, text in shown.items():
+            bare = re.sub(r"<(script|link)\b.*?>(</script>)?", "", text)
+            phone.set_content(bare.replace("</head>", f"<style>{style}</style></head>"))
+            assert phone.evaluate("document.documentElement.scrollWidth") <= 390, name
+            held = phone.locator("[tabindex]")
+            assert [held.nth(n).evaluate(scrolls) for n in range(held.count())] == {
+                "slides": [True, True], "handout": [True], "index": [True],
+            }[name]  # fmt: skip
 
 
 @pytest.fixture

@@ -75,12 +75,16 @@ def titled(caption: str, profile: str) -> str:
 # The paper's own tables
 
 
+IMAGINED = {"IDM": "ideal (IDM)", "RAM": "random (RAM)", "BIM": "biased (BIM)"}
+"""What the paper's short names of imagined models stand for."""
+
+
 def printed_intervals() -> pandas.DataFrame:
     """Return Table 3 as printed, with exact 95% intervals from the counts of its images."""
     found = zhou2022.score_intervals().query("category == 'overall'")
     bounds = found.set_index(["model", "metric"])[["low", "high", "n"]]
     table = printed_scores(3)
-    columns = {"model": table["model"]}
+    columns = {"model": table["model"].replace(IMAGINED)}
     for name, of in (("vlrs", "images"), ("vlbs", "anti-stereotypical images")):
         rows = bounds.xs(name, level="metric").reindex(table["model"])
         columns |= {name: table[name], f"{name}, 95% interval": interval_texts(rows, 1)}

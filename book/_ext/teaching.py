@@ -27,6 +27,9 @@ SENTENCE_END = re.compile(r"(?<=[.?!…])[”\")]*(?=\s+[A-ZÄÖÜ\"“(]|\s*$)"
 ASIDE = ("cell_input", "solution", "exercise", "chapter-card", "table-behind", "table-scroll")
 """Classes of what is no prose of the section: code, exercises, cards, tables."""
 
+SCROLLS = {"formula": "div.math", "table": ".pst-scrollable-table-container"}
+"""What scrolls where it is wider than a phone, and is reached with the keyboard for that."""
+
 COLUMNS = ("Chapter", "Slides", "Handout", "Quiz", "Notebook")
 
 PAGE = """<!DOCTYPE html>
@@ -148,6 +151,9 @@ def article_of(page: str, stem: str) -> Tag:
         each.decompose()
     for each in article.select("a[href]"):
         each["href"] = from_here(each["href"], stem)
+    for kind, place in SCROLLS.items():
+        for each in article.select(place):
+            each.attrs |= {"role": "group", "tabindex": "0", "aria-label": kind}
     return article
 
 
@@ -278,7 +284,7 @@ def handout(page: str, stem: str) -> str:
         *(["<h2>The measure</h2>", *formulas] if formulas else []),
         str(figure) if figure else "",
         *listed(article, "summary", "What to remember"),
-        *listed(article, "exercises", "To discuss", "ol"),
+        *(listed(article, "exercises", "To discuss", "ol") or discussed(article)),
     ]
     title = f"Handout: {html.escape(article.find('h1').get_text())}"
     body = f"<main>{''.join(parts)}</main>"
@@ -296,6 +302,13 @@ def listed(article: Tag, section: str, heading: str, kind: str = "ul") -> list[s
     every = found.find_all(kind) if found else []
     lists = [each for each in every if not each.find_parent(["li", "details"]) and not aside(each)]
     return [f"<h2>{heading}</h2>", str(lists[-1])] if lists else []
+
+
+def discussed(article: Tag) -> list[str]:
+    """Return what a chapter asks in one paragraph, *For discussion*, under a heading of its own."""
+    asked = str(article.find("section", id="exercises") or "")
+    found = re.search(r"<strong>For discussion\.</strong>\s*(\w.*?)</p>", asked, re.S)
+    return [f"<h2>To discuss</h2><p>{found[1]}</p>"] if found else []
 
 
 # Quizzes
@@ -445,7 +458,8 @@ def overview(folder: Path, stems: list[str]) -> str:
         '<main><h1>Materials for teaching</h1><p><a href="../book/teaching.html">How to teach with '
         "this book</a>. Slides: one below the other; space or Page Down moves on, the box at the "
         "top shows the speaker's notes, printing gives a page a slide. Notebooks have no prose and "
-        f"no solutions.</p><table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></main>"
+        'no solutions.</p><div class="table-scroll" role="group" tabindex="0" '
+        f'aria-label="materials"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div></main>"
     )
     return PAGE.format(title="Materials for teaching", kind="overview", script="", body=body)
