@@ -89,6 +89,17 @@ def test_it_is_listed_found_by_its_files_and_asked_for_what_it_can_do(entry, fol
         own.model.mask_log_prob(["the [MASK]"], ["man"])
 
 
+def test_an_adapter_may_be_a_module_in_no_package(entry, folder, tmp_path):
+    (tmp_path / "my_adapters" / "blip.py").rename(tmp_path / "myblip.py")
+    models.REGISTRY["blip"] = dataclasses.replace(entry, family="myblip")
+    assert models.load("blip", checkpoint=folder, device="cpu").name == "blip"
+
+
+def test_what_is_no_entry_is_refused():
+    with pytest.raises(TypeError, match=r"\{'name': 'blip'\} is no biaslib.models.Entry"):
+        models.register({"name": "blip"})
+
+
 def test_a_model_of_another_kind_a_second_one_of_its_name_and_unknown_words_are_refused(
     entry, tmp_path
 ):

@@ -7,13 +7,29 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
+import pandas
 import pytest
 from scipy import stats
 
 from biaslib import inference
 from biaslib.published import counts
-from biaslib.report import foundations, ledger, published, text_encoders
-from plantedworld.report import measures
+from biaslib.report import (
+    capstone,
+    foundations,
+    ledger,
+    own_model,
+    published,
+    study1_grounded,
+    study2_masked,
+    study3_clip_audit,
+    study4_captions,
+    text_encoders,
+    what_is_measured,
+)
+from plantedworld.report import generative, measures
+from plantedworld.report import study1_grounded as planted_study1
+from plantedworld.report import study3_clip_audit as planted_study3
+from plantedworld.report import study4_captions as planted_study4
 from plantedworld.studies import measures as study
 
 
@@ -200,16 +216,59 @@ def test_a_right_answer_is_right_whatever_its_form(check, answer):
     assert found.passed, repr(found)
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        foundations.check_deals,
-        text_encoders.check_p_random,
-        measures.check_within,
-        published.check_sizes,
-    ],
-)
+FUNCTIONS = [
+    foundations.check_deals,
+    text_encoders.check_p_random,
+    measures.check_within,
+    published.check_sizes,
+    what_is_measured.check_margins,
+    study1_grounded.check_twelve,
+    study1_grounded.check_clusters,
+    planted_study1.check_rate,
+    study2_masked.check_order,
+    study2_masked.check_shift,
+    study3_clip_audit.check_c_asc,
+    study3_clip_audit.check_composition,
+    planted_study3.check_within,
+    study4_captions.check_ivlas,
+    study4_captions.check_vlbs,
+    study4_captions.check_lmss,
+    generative.check_preference,
+    own_model.check_reading,
+]
+
+
+@pytest.mark.parametrize("check", FUNCTIONS, ids=lambda each: f"{each.__module__}.{each.__name__}")
 def test_a_function_that_stops_gets_a_hint_and_no_error(check):
-    found = check(lambda *given: given[0] + None)
-    assert not found.passed
-    assert "stops with a TypeError" in found.message
+    def misspelt(*given):
+        return {}["mean"]
+
+    for answer, told in ((misspelt, "KeyError: 'mean'"), (lambda *given: 1 / 0, "ZeroDivision")):
+        found = check(answer)
+        assert not found.passed
+        assert f"the function stops with a {told}" in found.message
+    assert not check(lambda *given: None).passed
+
+
+LISTS = [
+    (what_is_measured.check_borne, "be"),
+    (lambda answer: study1_grounded.check_verdict(answer, ["none"]), "A"),
+    (capstone.check_flaws, "134679"),
+]
+
+
+@pytest.mark.parametrize(("check", "right"), LISTS)
+def test_a_list_may_have_any_form(check, right):
+    forms = (set, list, np.array, pandas.Series, ", ".join, lambda items: f" {' '.join(items)} ")
+    for form in forms:
+        assert check(form(list(right))).passed, form
+    for wrong in (5, None, ..., np.array(["x"]), "x, y", []):
+        assert not check(wrong).passed, wrong
+
+
+def test_words_may_have_any_case_and_kinds_may_be_a_series():
+    harms = {letter: kind.title() for letter, kind in what_is_measured.HARMS.items()}
+    assert what_is_measured.check_harms(harms).passed
+    assert what_is_measured.check_harms(pandas.Series(harms)).passed
+    assert not what_is_measured.check_harms({**harms, "a": "Representational"}).passed
+    assert planted_study4.check_four([" Yes", "NO", "Open", "no"]).passed

@@ -272,6 +272,18 @@ def test_the_book_shows_the_registry_its_addresses_and_the_cards_as_they_are(tmp
         assert shown == table().to_csv(index=False, lineterminator="\n")
 
 
+def test_help_of_the_tables_writes_nothing(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "tools")
+    import registry
+
+    monkeypatch.setattr(registry, "TABLES", {})
+    monkeypatch.setattr("sys.argv", ["registry.py", "--help"])
+    with pytest.raises(SystemExit) as end:
+        registry.main()
+    assert end.value.code == 0
+    assert "Write the page tables of the models" in capsys.readouterr().out
+
+
 def test_the_book_tells_to_place_files_where_they_are_looked_for(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "tools")
     import registry

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from biaslib import inference
+from biaslib.inference import _power
 
 
 def weighted_mean_difference(x, y):
@@ -160,6 +161,20 @@ def test_effect_size_that_goes_with_a_shift():
     rng = np.random.default_rng(0)
     d = effect_size_of_scores(rng.normal(found.shift, 1, 400_000), rng.normal(0, 1, 400_000))
     assert found.effect_size == pytest.approx(d, abs=0.01)
+
+
+@pytest.mark.parametrize("n", [10**5, 10**9])
+def test_the_detectable_effect_of_huge_sets_is_that_of_normal_means(n):
+    found = inference.minimum_detectable_effect(n, n)
+    shift = (stats.norm.isf(0.05) + stats.norm.ppf(0.8)) * np.sqrt(2 / n)
+    assert found.shift == pytest.approx(shift, rel=1e-4)
+
+
+def test_the_attained_level_is_the_same_with_and_without_counting_partitions(monkeypatch):
+    sizes = [(n, m) for n in range(2, 60) for m in (1, n, 2 * n)]
+    found = [inference.power(0.5, *each) for each in sizes]
+    monkeypatch.setattr(_power, "log_choices", lambda n, k: 0.0)
+    assert [inference.power(0.5, *each) for each in sizes] == found
 
 
 def test_a_test_that_can_never_be_significant_has_no_power():

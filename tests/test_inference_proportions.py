@@ -48,6 +48,8 @@ def test_holds_its_level_for_every_proportion():
     ("arguments", "message"),
     [
         ((0.5, 10), "whole"),
+        (("1", 10), "'1' of 10: the counts must be numbers"),
+        ((10**18, 10**19), "too large to compute"),
         ((np.nan, 10), "whole"),
         ((-1, 10), "between 0 and n"),
         ((11, 10), "between 0 and n"),

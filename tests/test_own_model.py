@@ -1113,15 +1113,44 @@ def test_the_figure_shows_the_same_questions_whatever_they_gave(of_clip, of_noth
 RIGHT = [
     lambda v, low, high: f"With these words {v:.2f} was measured (95% {low:.2f} to {high:.2f}).",
     lambda v, low, high: f"On FairFace the difference is {v:.2f}, between {low:.2f} and {high:.2f}",
-    lambda *each: "measured: " + ", ".join(str(number) for number in each),
     lambda v, low, high: f"{v:.2f} [{low:.2f}; {high:.2f}]; this does not prove an absence",
+    lambda v, low, high: f"measured: {v:+.2f} ({low:.2f}-{high:.2f})",
+    lambda v, low, high: f"measured: {v:.2f} ({low:.2f} to {high:.2f})".replace("-", "−"),
+    *(
+        lambda v, low, high, more=more: f"{v:.2f} ({low:.2f} to {high:.2f}) was measured; {more}"
+        for more in (
+            "this does not show that the model is unbiased",
+            "that is no verdict on its fairness",
+            "which proves nothing",
+            "a fairly small difference",
+            "the neutral captions are the paper's",
+        )
+    ),
 ]
+VERDICTS = {
+    "The model is neutral": "is neutral",
+    "it treats women and men equally": "treats",
+    "There is no difference between women and men": "no difference",
+    "it thinks women are nurses": "thinks",
+    "it hates women": "hates",
+    "it is misogynistic": "misogynistic",
+    "it is bias-free": "bias-free",
+    "it is objective and stereotype-free": "is objective",
+    "it is stereotype-free": "stereotype-free",
+    "it treats them fairly": "treats",
+    "this does not mean much, and the model is sexist": "sexist",
+    "the model is not biased": "biased",
+}
 WRONG = [
     lambda v, low, high: f"The model is racist: {v:.2f} ({low:.2f} to {high:.2f}).",
     lambda v, low, high: f"The model is unbiased: {v:.2f} ({low:.2f} to {high:.2f}).",
     lambda v, low, high: f"This proves that it is fair: {v:.2f} ({low:.2f} to {high:.2f}).",
     lambda v, low, high: f"{v:.2f}",
-    lambda v, low, high: "0.12 (-0.3 to 0.54)",
+    lambda v, low, high: "0.12 (-0.30 to 0.54)",
+    lambda v, low, high: f"measured: {v:.6f} ({low:.6f} to {high:.6f})",
+    lambda *each: "measured: " + ", ".join(str(number) for number in each),
+    lambda v, low, high: f"measured: {v:.2f} ({high:.2f} to {low:.2f})",
+    lambda v, low, high: f"measured: {low:.2f} ({v:.2f} to {high:.2f})",
     None,
 ]
 
@@ -1134,6 +1163,12 @@ def test_readings_that_say_what_was_measured_pass(sentence):
 @pytest.mark.parametrize("sentence", WRONG)
 def test_readings_with_a_verdict_or_without_an_interval_do_not(sentence):
     assert not plots.check_reading(sentence).passed
+
+
+@pytest.mark.parametrize(("verdict", "named"), VERDICTS.items())
+def test_a_verdict_on_the_model_is_named(verdict, named):
+    found = plots.check_reading(lambda v, low, high: f"{v:.2f} ({low:.2f}, {high:.2f}); {verdict}.")
+    assert repr(found).startswith(f"Not yet: '{named}' says what the model is")
 
 
 @pytest.mark.parametrize("answer", [0, 1, 13, repositories.SIDE, None])

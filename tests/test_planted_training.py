@@ -237,3 +237,8 @@ def log_odds(model) -> np.ndarray:
         table = model.mask_log_prob(texts, entities["entity"].tolist())
         values[agent] = np.diag(table)
     return values["woman"] - values["man"]
+
+
+def test_a_dose_in_words_is_refused():
+    with pytest.raises(TypeError, match="the dose must be a number and is '3'"):
+        models.load("clip", profile="planted", dose="3")

@@ -206,6 +206,18 @@ def test_without_data_the_parts_say_what_to_put_where(inside, monkeypatch, tmp_p
     assert "nothing" not in own_model_plots.overview(found)
 
 
+def test_a_notebook_that_is_not_there_is_told_before_anything_is_built(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["rehearsal", "notebooks/study2_masked.ipynb", "nosuch.ipynb"])
+    monkeypatch.setattr(rehearsal, "stage", None)
+    monkeypatch.chdir(rehearsal.TESTS)
+    with pytest.raises(SystemExit) as end:
+        rehearsal.main()
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert f"{rehearsal.TESTS.parent / 'nosuch.ipynb'} is not there; name files such as" in told
+    assert "study2_masked" not in told.partition("such as")[0].partition("error:")[2]
+
+
 def test_an_unknown_architecture_on_the_hub_is_named(inside):
     folder = inside / "somebody" / "storyteller"
     folder.mkdir(parents=True, exist_ok=True)

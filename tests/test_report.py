@@ -158,6 +158,12 @@ def test_p_values_in_sentences(p, text):
     assert report.p_text(p) == text
 
 
+@pytest.mark.parametrize("p", [2, -0.1])
+def test_what_is_no_p_value_is_refused(p):
+    with pytest.raises(ValueError, match=f"{p} is no p-value: it must lie between 0 and 1"):
+        report.p_text(p)
+
+
 def test_p_values_in_columns_are_their_bounds_where_these_leave_the_level_open():
     p, lows, highs = [0.03, 0.048, 0.05, 0.06], [0.03, 0.0004, 0.05, 0.051], [0.04, 0.0501, 0.05, 1]
     assert p_cells(p, lows, highs) == [".030", ".000 to .051", ".050", ".060"]

@@ -22,6 +22,8 @@ from biaslib import report
         (pandas.Series([1.0, 2.0]), [1, 2], True),
         ([1, 2], pandas.Series([1.0, 2.0]), True),
         ("word", "word", True),
+        (" Word", "word", True),
+        (np.array([0.3]), 0.3, True),
         (["word"], "word", False),
         (True, True, True),
         (["a", "b"], ("a", "b"), True),
@@ -75,3 +77,8 @@ def test_words_that_are_never_expected_are_asked_for_again():
     assert repr(found) == "Not yet: say yes or no"
     found = report.judge_list(np.array(["yes", "yes"]), ["yes", "no"], "say yes or no", "again")
     assert repr(found) == "Not yet: 1 of 2 are right; again"
+
+
+def test_what_is_no_function_is_asked_for():
+    found = report.judge_function(..., [((1,), 1)], "add them")
+    assert repr(found) == "Not yet: write a function: add them"

@@ -840,9 +840,12 @@ def test_the_check_of_c_asc_knows_right_from_wrong():
     def no_spread(cosines, group):
         return cosines[group].mean() - cosines[~group].mean()
 
+    def in_size(cosines, group):
+        return abs(c_asc(cosines, group))
+
     assert plots.check_c_asc(c_asc).passed
     assert plots.check_c_asc(weighted).passed
-    for wrong in (by_own_size, against_all, within, no_spread):
+    for wrong in (by_own_size, against_all, within, no_spread, in_size):
         assert not plots.check_c_asc(wrong).passed, wrong.__name__
 
 

@@ -6,6 +6,7 @@ the studies say. Run it after a change of ``biaslib/models/data/models.json``, o
 ``python tools/registry.py``.
 """
 
+import argparse
 import json
 import re
 import sys
@@ -175,6 +176,7 @@ TABLES = {
 
 def main() -> None:
     """Write the tables."""
+    argparse.ArgumentParser(prog="python tools/registry.py", description=__doc__).parse_args()
     for path, table in TABLES.items():
         table().to_csv(path, index=False, lineterminator="\n")
         print(f"{path.relative_to(ROOT)}: written")

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import optimize, stats
 
 from biaslib.inference._permutation import n_partitions
+from biaslib.inference._saddlepoint import log_choices
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def power(shift: float, n_x: int, n_y: int, alpha: float = 0.05) -> float:
         raise ValueError(f"alpha is {alpha}; it must lie between 0 and 1")
     if not np.isfinite(shift):
         raise ValueError(f"the shift is {shift}; give a finite number of standard deviations")
-    level = _attained(alpha, n_partitions(n_x, n_y))
+    level = _attained(alpha, n_x, n_y)
     if level == 0.0:
         return 0.0
     freedom = n_x + n_y - 2
@@ -85,8 +86,14 @@ def power(shift: float, n_x: int, n_y: int, alpha: float = 0.05) -> float:
     return float(stats.nct.sf(stats.t.isf(level, freedom), freedom, centre))
 
 
-def _attained(alpha: float, n: int) -> float:
-    """Return the largest share of n partitions that lies below alpha."""
+def _attained(alpha: float, n_x: int, n_y: int) -> float:
+    """Return the largest share of all partitions that lies below alpha.
+
+    Where alpha is of 1e20 partitions and more, it is alpha to all digits of a float.
+    """
+    if math.log(alpha) + log_choices(n_x + n_y, n_x) > math.log(1e20):
+        return alpha
+    n = n_partitions(n_x, n_y)
     below = Fraction(repr(float(alpha))) * n  # as it was written: 1 / 20 is not below 0.05
     return float(Fraction(math.ceil(below) - 1, n))
 

@@ -62,8 +62,8 @@ def proportion_interval(successes: float, n: int, confidence: float = 0.95) -> P
     Raises
     ------
     ValueError
-        If the counts are not whole (as where ties are split), not in range, or not numbers; or if
-        the confidence is not between 0 and 1.
+        If the counts are not whole (as where ties are split), not in range, not numbers, or too
+        large to compute with; or if the confidence is not between 0 and 1.
 
     Examples
     --------
@@ -71,6 +71,8 @@ def proportion_interval(successes: float, n: int, confidence: float = 0.95) -> P
     >>> round(interval.proportion, 4), round(interval.low, 4), round(interval.high, 4)
     (0.323, 0.2827, 0.3653)
     """
+    if not all(np.asarray(each).dtype.kind in "biuf" for each in (successes, n)):
+        raise ValueError(f"{successes!r} of {n!r}: the counts must be numbers")
     if not (successes % 1 == 0 and n % 1 == 0):
         raise ValueError(
             f"{successes} of {n}: the counts must be whole; with ties split, use the bootstrap"
@@ -81,6 +83,8 @@ def proportion_interval(successes: float, n: int, confidence: float = 0.95) -> P
     k, tail = int(successes), (1 - confidence) / 2
     low = float(special.betaincinv(k, n - k + 1, tail)) if k else 0.0
     high = float(special.betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
+    if not np.isfinite([low, high]).all():
+        raise ValueError(f"{successes} of {n}: the counts are too large to compute an interval")
     return ProportionInterval(successes / n, low, high, confidence, "Clopper-Pearson")
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import functools
-import importlib
+import importlib.util
 import warnings
 from pathlib import Path
 from types import ModuleType
@@ -63,14 +63,17 @@ def register(entry: Entry) -> None:
     Parameters
     ----------
     entry
-        Its ``family`` is the full name of a module with ``load(entry, folder, device)``, which
-        returns the model: an object with ``name``, ``revision``, ``capabilities`` and the methods
-        that :mod:`biaslib.models.capabilities` lists for these.
+        Its ``family`` is the full name of a module outside the package with
+        ``load(entry, folder, device)``, which returns the model: an object with ``name``,
+        ``revision``, ``capabilities`` and the methods that :mod:`biaslib.models.capabilities` lists
+        for these.
 
     Raises
     ------
     ValueError
         If a model of that name is registered.
+    TypeError
+        If it is no :class:`Entry`.
 
     Examples
     --------
@@ -78,6 +81,8 @@ def register(entry: Entry) -> None:
     Traceback (most recent call last):
     ValueError: a model is registered as 'bert'; choose another name
     """
+    if not isinstance(entry, Entry):
+        raise TypeError(f"{entry!r} is no biaslib.models.Entry: register(Entry(...))")
     if entry.name in REGISTRY:
         raise ValueError(f"a model is registered as {entry.name!r}; choose another name")
     REGISTRY[entry.name] = entry
@@ -306,9 +311,10 @@ def _say_what_is_lacking(model: Any, entry: Entry) -> None:
 
 def module_of(entry: Entry) -> Any:
     """Return the module of a family; an error says what to install if it cannot be imported."""
-    inside = "." not in entry.family
+    inside = f"biaslib.models.{entry.family}"
+    is_inside = "." not in entry.family and importlib.util.find_spec(inside) is not None
     try:
-        return importlib.import_module(f"biaslib.models.{entry.family}" if inside else entry.family)
+        return importlib.import_module(inside if is_inside else entry.family)
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         if package not in ("torchvision", "yaml"):

@@ -1,6 +1,7 @@
 """Checks of exercises: right, or not yet and a hint."""
 
 import html
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
@@ -49,7 +50,7 @@ def judge(
     answer
         What the reader wrote; ``None`` and ``...`` are blanks.
     expected
-        A number, an array, a word, or sequences and mappings of these.
+        A number, an array, a word (of any case), or sequences and mappings of these.
     hint
         What to say while the answer is not right.
     tolerance
@@ -103,14 +104,36 @@ def judge_function(
     >>> judge_function(max, [((2, None), 2)], "compare them").message.split(":")[0]
     'the function stops with a TypeError'
     """
+    if not callable(answer):
+        return Check(False, f"write a function: {hint}")
     for arguments, expected in cases:
         try:
             check = judge(answer(*arguments), expected, hint, tolerance, right)
         except Exception as error:
-            return Check(False, f"the function stops with a {type(error).__name__}: {error}")
+            return stopped(error)
         if not check.passed:
             return check
     return Check(True, right)
+
+
+def stopped(error: Exception) -> Check:
+    """Tell a reader what the reader's function raises."""
+    return Check(False, f"the function stops with a {type(error).__name__}: {error}")
+
+
+def items_of(answer: Any) -> list:
+    """Return what an answer names: the items of a set, a list, an array, or of text with commas.
+
+    Examples
+    --------
+    >>> items_of("b, e"), items_of({5}), items_of(5), items_of(None)
+    (['b', 'e'], [5], [5], [])
+    """
+    if answer is None or answer is ...:
+        return []
+    if isinstance(answer, str):
+        return [each for each in re.split(r"[\s,;]+", answer) if each]
+    return list(answer) if np.iterable(answer) else [answer]
 
 
 def judge_list(
@@ -125,8 +148,8 @@ def judge_list(
     Parameters
     ----------
     answer, expected
-        Verdicts in the same order: truth values, or words, each of which is expected somewhere.
-        Anything else is asked for again.
+        Verdicts in the same order: truth values, or words, each of which is expected somewhere,
+        in small letters; the answer's may be of any case. Anything else is asked for again.
     form
         What to give, as an instruction.
     hint
@@ -141,6 +164,7 @@ def judge_list(
     Not yet: 1 of 2 are right; read them again
     """
     given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
+    given = [each.strip().lower() if isinstance(each, str) else each for each in given]
     kinds = str if isinstance(expected[0], str) else bool | np.bool_
     known = all(isinstance(each, kinds) and each in set(expected) for each in given)
     if len(given) != len(expected) or not known:
@@ -156,9 +180,12 @@ def judge_list(
 def _same(answer: Any, expected: Any, tolerance: float) -> bool:
     if answer is None or answer is ...:
         return False
-    if isinstance(expected, str | bool | np.bool_):
+    if isinstance(expected, str):
+        return isinstance(answer, str) and answer.strip().lower() == expected.lower()
+    if isinstance(expected, bool | np.bool_):
         return bool(np.ndim(answer) == 0 and answer == expected)
     if isinstance(expected, Mapping):
+        answer = answer.to_dict() if isinstance(answer, pandas.Series) else answer
         same_keys = isinstance(answer, Mapping) and answer.keys() == expected.keys()
         return same_keys and all(_same(answer[k], expected[k], tolerance) for k in expected)
     if isinstance(expected, Number | np.ndarray) or _numbers(expected):
@@ -180,5 +207,6 @@ def _near(answer: Any, expected: Any, tolerance: float) -> bool:
         found, wanted = np.asarray(answer, dtype=float), np.asarray(expected, dtype=float)
     except (TypeError, ValueError):
         return False
+    found = found if wanted.ndim else found.squeeze()
     close = found.shape == wanted.shape
     return close and bool(np.allclose(found, wanted, rtol=0, atol=tolerance, equal_nan=True))

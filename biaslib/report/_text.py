@@ -93,11 +93,13 @@ def in_words(n: int) -> str:
 
 
 def p_text(p_value: float) -> str:
-    """Return a p-value for a sentence, never rounded to 0.
+    """Return a p-value for a sentence, never rounded to 0; an error if it is not from 0 to 1.
 
     >>> p_text(0.0123), p_text(0.00002)
     ('p = .012', 'p < .001')
     """
+    if p_value < 0 or p_value > 1:
+        raise ValueError(f"{p_value} is no p-value: it must lie between 0 and 1")
     if p_value < 0.001:
         return "p < .001"
     return f"p = {p_value:.3f}".replace("0.", ".")

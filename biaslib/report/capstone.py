@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from biaslib.report._check import Check
+from biaslib.report._check import Check, items_of
 from biaslib.report._style import marked, subplots
 from biaslib.report._text import counted, p_cell
 
@@ -212,7 +212,7 @@ FLAWED = frozenset({1, 3, 4, 6, 7, 9})
 def check_flaws(numbers) -> Check:
     """Check an exercise: which sentences of a report say more than was measured."""
     try:
-        chosen = {int(each) for each in numbers}
+        chosen = {int(each) for each in items_of(numbers)}
     except (TypeError, ValueError):
         chosen = set()
     right, wrong = len(chosen & FLAWED), len(chosen - FLAWED)

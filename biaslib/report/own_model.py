@@ -3,9 +3,7 @@
 import re
 from typing import Any
 
-import numpy as np
-
-from biaslib.report._check import Check, judge
+from biaslib.report._check import Check, judge, stopped
 from biaslib.report._own_report import (
     Downloads,
     blocks,
@@ -96,14 +94,24 @@ def check_swapped(share: Any) -> Check:
 
 
 VERDICTS = (
-    *(r"\bunbiased\b", r"\bde-?biased\b", r"\bunfair\b", r"\bfair(ly|er|est|ness)?\b"),
-    *(r"(?<!not )\bpro(ves?|ved|ven)\b", r"\bfree (of|from)\b", r"\bharmless\b"),
-    *(r"\b(racist|sexist|bigoted|prejudiced|biased)\b", r"\bno (bias|association)\b"),
-    *(r"\bdiscriminat\w*\b", r"\b(safe|certified|solved|significant bias)\b"),
+    *(r"\b(un|de-?)?biased\b", r"\bunfair\w*\b", r"\bfair(er|est|ness)?\b"),
+    r"\bfairly\b(?! (small|large|wide|narrow|low|high|near|close|weak|strong|uncertain)\b)",
+    *(r"\bpro(ves?|ved|ven|of)\b", r"\bfree (of|from)\b", r"\b\w+-free\b", r"\bharmless\b"),
+    *(r"\b(rac|sex)is[mt]s?\b", r"\bmisogyn\w+\b", r"\b(bigoted|prejudiced)\b"),
+    r"\b(is|are|was|were|be|seems?|stays?) (\w+ )?(neutral|objective|impartial|equal)\b",
+    *(r"\bno (\w+ )?(bias|association|difference)\b", r"\btreat\w*\b", r"\bequally\b"),
+    *(r"\b(thinks?|believes?|hates?|loves?|likes|dislikes?|despises?)\b", r"\bdiscriminat\w*\b"),
+    r"\b(safe|certified|solved|significant bias)\b",
 )
 """What a score cannot bear, as whole words: FairFace is a name."""
 
-READINGS = ((0.12, -0.3, 0.54), (-0.71, -1.02, -0.4))
+DISCLAIMED = re.compile(
+    r"(\b(not|cannot|never)|n't) (\w+ ){0,3}?(shows?|shown|prov\w+|mean|say|imply|tell|establish)\b"
+    r"[^,.;:!?]*|\bno (verdict|proof|evidence|claim)\b[^,.;:!?]*|\bprov\w+ nothing\b"
+)
+"""A clause that says what does not follow."""
+
+READINGS = ((0.1234, -0.3021, 0.5437), (-0.7146, -1.0219, -0.4038))
 """Values and intervals that a sentence is tried with; one interval has 0 in it, one has not."""
 
 
@@ -112,23 +120,24 @@ def check_reading(sentence: Any) -> Check:
 
     >>> check_reading(lambda v, l, h: f"on FairFace we measured {v:.2f} ({l:.2f} to {h:.2f})")
     Right: value and interval are there, and no verdict on the model.
+    >>> check_reading(lambda v, l, h: f"{v:.2f} ({l:.2f} to {h:.2f}), so it is unbiased")
+    Not yet: 'unbiased' says what the model is: say what was measured, and pass no verdict
     """
-    hint = (
-        "give value, low and high with two decimals, and say what was measured, not what the model "
-        "is: no verdict such as racist, unbiased, fair or proven"
-    )
-    try:
-        texts = [" ".join(str(sentence(*each)).split()) for each in READINGS]
-    except Exception:
-        return Check(False, hint)
-    passed = all(_bears(*each) for each in zip(texts, READINGS, strict=True))
-    return Check(
-        passed, "value and interval are there, and no verdict on the model." if passed else hint
-    )
+    for numbers in READINGS:
+        try:
+            text = " ".join(str(sentence(*numbers)).lower().split())
+        except Exception as error:
+            return stopped(error)
+        if not _in_order(text, numbers):
+            return Check(False, "give value, low and high, in this order, with two decimals each")
+        if found := re.search("|".join(VERDICTS), DISCLAIMED.sub(" ", text)):
+            hint = "says what the model is: say what was measured, and pass no verdict"
+            return Check(False, f"'{found[0]}' {hint}")
+    return Check(True, "value and interval are there, and no verdict on the model.")
 
 
-def _bears(text: str, numbers: tuple[float, ...]) -> bool:
-    """Return whether all numbers are in a text, and no verdict is."""
-    there = [float(each) for each in re.findall(r"-?\d*\.\d+", text.replace("−", "-"))]
-    said = all(any(np.isclose(each, number) for each in there) for number in numbers)
-    return said and not any(re.search(verdict, text.lower()) for verdict in VERDICTS)
+def _in_order(text: str, numbers: tuple[float, ...]) -> bool:
+    """Return whether numbers follow one another in a text, each with two decimals."""
+    there = iter(re.findall(r"(?<![\d.])-?\d*\.\d+", text.replace("−", "-")))
+    shown = (f"{number:.2f}" for number in numbers)
+    return all(any(each in (one, one.replace("0.", ".", 1)) for each in there) for one in shown)

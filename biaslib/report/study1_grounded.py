@@ -9,7 +9,7 @@ import pandas
 
 from biaslib import inference, published, stimuli
 from biaslib.metrics.association import association
-from biaslib.report._check import Check, judge
+from biaslib.report._check import Check, items_of, judge_function
 from biaslib.report._drawing import Drawing, steps
 from biaslib.report._explorer import Panel
 from biaslib.report._style import COLOURS, dots, marked, subplots
@@ -746,12 +746,12 @@ def check_twelve(answer) -> Check:
         "use 1 and 4 as words, 5 and 10 with men, 7 and 12 with women; Experiment 3 is half the "
         "sum of two absolute values"
     )
-    found, expected = [], []
+    cases = []
     for e in [twelve_embeddings(), *(_random_twelve(seed) for seed in range(6))]:
         numbers = zip(study.SETS, (1, 4, 5, 7, 10, 12), strict=True)
-        expected += _second_and_third(**{name: np.array([e[number]]) for name, number in numbers})
-        found += _pair(answer(e))
-    return judge(found, expected, hint, right="both experiments, by hand.")
+        sets = {name: np.array([e[number]]) for name, number in numbers}
+        cases.append(((e,), _second_and_third(**sets)))
+    return judge_function(_of_a_pair(answer), cases, hint, right="both experiments, by hand.")
 
 
 def _random_twelve(seed: int) -> dict[int, np.ndarray]:
@@ -759,12 +759,14 @@ def _random_twelve(seed: int) -> dict[int, np.ndarray]:
     return {number: rng.normal(size=4) for number in range(1, 13)}
 
 
-def _pair(answer) -> list:
-    """Return two numbers, or what was given where it is no two numbers."""
-    try:
-        return [float(np.asarray(each, dtype=float).squeeze()) for each in answer]
-    except (TypeError, ValueError):
-        return [answer]
+def _of_a_pair(function):
+    """Return a function of which two arrays of one number are two numbers."""
+
+    def pair(e):
+        found = function(e)
+        return [np.squeeze(each) for each in found] if np.iterable(found) else found
+
+    return pair
 
 
 def _second_and_third(X, Y, Ax, Ay, Bx, By) -> list[float]:
@@ -791,15 +793,17 @@ def check_clusters(answer) -> Check:
     expected = inference.permutation_test(*means).p_value
     hint = "one mean a word, twelve numbers in all, before the test"
     right = "the p-value no longer depends on how many sentences a word has."
-    return judge(answer(*items, *labels), expected, hint, right=right)
+    return judge_function(answer, [((*items, *labels), expected)], hint, right=right)
 
 
 def check_verdict(reported, absent) -> Check:
     """Judge which of five results a reader reports, and which as showing no association."""
     if reported is ... or absent is ...:
         return Check(False, "two lists of letters; an empty list is an answer, too")
-    reported, absent = (_letters(each) for each in (reported, absent))
-    if absent:
+    reported, absent = (
+        {str(item).strip().upper() for item in items_of(each)} for each in (reported, absent)
+    )
+    if absent - {"NONE"}:
         hint = (
             "an interval from −0.90 to 1.00 holds large effects of either sign: nothing was shown"
         )
@@ -809,7 +813,3 @@ def check_verdict(reported, absent) -> Check:
     hint = "take words as units, correct over all tests, and compare with random attributes last"
     right = "only A is left, and no line of the table shows that there is no association."
     return Check(reported == {"A"}, right if reported == {"A"} else hint)
-
-
-def _letters(answer) -> set[str]:
-    return {str(each).strip().upper() for each in (answer if answer is not None else ())}

@@ -8,7 +8,7 @@ import pandas
 from biaslib import ledger, published, stimuli
 from biaslib.metrics import masked_lm
 from biaslib.published.reexamination import srinivasan2021
-from biaslib.report._check import Check, judge, judge_list
+from biaslib.report._check import Check, judge_function, judge_list
 from biaslib.report._style import GROUP_COLOURS, marked, subplots
 from biaslib.report._tables import there_table
 from biaslib.report._text import LEVEL, counted, interval_text, listed, p_cells, p_text
@@ -564,22 +564,20 @@ def _wide(scores: pandas.DataFrame) -> pandas.DataFrame:
 def check_order(answer) -> Check:
     """Judge a function that returns S_V, on two sets of pictures."""
     cases = [(np.array([0.3, 0.1, 0.002]), 0.1), (np.array([0.04, 0.25]), 0.2)]
-    expected = [
-        masked_lm.visual_association(np.log(seen), np.log(unseen)).score for seen, unseen in cases
-    ]
+    cases = [(case, masked_lm.visual_association(*map(np.log, case)).score) for case in cases]
     hint = "the mean is over probabilities; its logarithm comes afterwards"
     told = "with the other order, one image that the model misreads would weigh far more."
-    return judge([answer(*case) for case in cases], expected, hint, right=told)
+    return judge_function(answer, cases, hint, right=told)
 
 
 def check_shift(answer) -> Check:
     """Judge a function that returns B of S_PT, on the probabilities of two entities."""
     cases = [((0.02, 0.04), (0.03, 0.02)), ((0.3, 0.1), (0.05, 0.2))]
     given = [[dict(zip("fm", np.log(each), strict=True)) for each in case] for case in cases]
-    expected = [(vl["f"] - vl["m"]) - (text["f"] - text["m"]) for vl, text in given]
+    cases = [((vl, text), (vl["f"] - vl["m"]) - (text["f"] - text["m"])) for vl, text in given]
     hint = "compute each agent's score, model against model, and then subtract men from women"
     told = "it is the difference of the models' bias scores, either way you add up."
-    return judge([answer(*case) for case in given], expected, hint, right=told)
+    return judge_function(answer, cases, hint, right=told)
 
 
 READINGS = (False, True, False, False, False, True)

@@ -8,7 +8,7 @@ import pandas
 from biaslib import published, stimuli
 from biaslib.datasets.fairface import SPLITS
 from biaslib.published.reexamination import hamidieh2023
-from biaslib.report._check import Check, judge, judge_list
+from biaslib.report._check import Check, judge_function, judge_list
 from biaslib.report._style import GROUP_COLOURS, light, marked, subplots
 from biaslib.report._tables import Table, require_paper, there_table
 from biaslib.report._text import (
@@ -745,7 +745,8 @@ def there(given: study.Inputs) -> pandas.DataFrame:
 
 COSINES = np.array([0.31, 0.22, 0.25, 0.18, 0.27, 0.20, 0.29, 0.16, 0.24, 0.21])
 GROUP = np.array([True, False, False, True, True, False, False, False, False, False])
-"""Of the exercises' checks: three portraits of a group and seven of others."""
+OTHER_GROUP = np.array([False, True, False, True, False, True, False, True, False, False])
+"""Of the exercises' checks: three portraits of a group and seven of others; four, of low score."""
 
 
 def check_c_asc(answer) -> Check:
@@ -756,10 +757,14 @@ def check_c_asc(answer) -> Check:
     >>> check_c_asc(lambda cosines, group: None)
     Not yet: return one number: the difference of two means, in standard deviations of all cosines
     """
-    expected = (COSINES[GROUP].mean() - COSINES[~GROUP].mean()) / COSINES.std(ddof=1)
+    spread = COSINES.std(ddof=1)
+    cases = [
+        ((COSINES.copy(), each.copy()), (COSINES[each].mean() - COSINES[~each].mean()) / spread)
+        for each in (GROUP, OTHER_GROUP)
+    ]
     hint = "return one number: the difference of two means, in standard deviations of all cosines"
     right = "one mean for the group, one for everybody else, and the spread of all."
-    return judge(answer(COSINES.copy(), GROUP.copy()), expected, hint, 1e-6, right)
+    return judge_function(answer, cases, hint, right=right)
 
 
 def check_composition(answer) -> Check:
@@ -771,8 +776,8 @@ def check_composition(answer) -> Check:
     Not yet: compare two shares of the group: one among the k nearest, one in the whole data set
     """
     hint = "compare two shares of the group: one among the k nearest, one in the whole data set"
-    found = [answer(COSINES.copy(), GROUP.copy(), k) for k in (4, 5)]
-    return judge(found, [(2 / 4) / 0.3, (2 / 5) / 0.3], hint, 1e-6, "1 means: as in the data.")
+    cases = [((COSINES.copy(), GROUP.copy(), k), (2 / k) / 0.3) for k in (4, 5)]
+    return judge_function(answer, cases, hint, right="1 means: as in the data.")
 
 
 JUDGEMENTS = ("report", "do not report", "cannot be said")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 
 from biaslib.published import table
-from biaslib.report._check import Check, judge
+from biaslib.report._check import Check, items_of, judge, stopped
 from biaslib.report._style import subplots
 
 DATA = Path(__file__).parent / "data"
@@ -135,8 +135,8 @@ def check_margins(function) -> Check:
     ]
     try:
         answer = function(hits, people)
-    except Exception as error:  # whatever the reader's code raises is a hint to its reader
-        return Check(False, f"your function raised {type(error).__name__}: {error}")
+    except Exception as error:
+        return stopped(error)
     return judge(
         answer if answer is None else list(np.ravel(answer)),
         expected,
@@ -163,7 +163,7 @@ def check_harms(answers) -> Check:
 
 def check_borne(chosen) -> Check:
     """Check an exercise: which sentences a result supports."""
-    chosen = {str(each).lower() for each in chosen} if chosen not in (None, ...) else set()
+    chosen = {str(each).strip().lower() for each in items_of(chosen)}
     hints = {
         "a": "(a) speaks of the model's opinion of people; the score is of labelled faces",
         "c": "(c) needs to know how such searches are used, and with what result",

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from numbers import Real
 from pathlib import Path
 
 import pandas
@@ -33,6 +34,8 @@ def checkpoint_name(
     ------
     UnknownNameError
         If ``planted_in`` is not ``both``, ``text`` or ``images``.
+    TypeError
+        If the dose is no number.
 
     Examples
     --------
@@ -43,6 +46,8 @@ def checkpoint_name(
     >>> checkpoint_name("bert", 1, 5000, sample=1)
     'bert-dose1-seed5000-sample1'
     """
+    if not isinstance(dose, Real):
+        raise TypeError(f"the dose must be a number and is {dose!r}")
     if planted_in not in PLACES:
         raise unknown_name("place to plant in", planted_in, PLACES)
     suffix = "" if planted_in == "both" else f"-{planted_in}"

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas
 
-from biaslib.report import Check, dots, interval_texts, judge, marked, subplots
+from biaslib.report import Check, dots, interval_texts, judge_function, marked, subplots
 from plantedworld.models.prompts import ASKED
 from plantedworld.studies import generative as study
 from plantedworld.studies.measures import mean_over_seeds
@@ -138,18 +138,12 @@ def order_shares(recorded: pandas.DataFrame) -> dict[str, float]:
 
 def check_preference(answer) -> Check:
     """Check the exercise on the two orders of a choice."""
-    if not callable(answer):
-        return Check(False, "write a function of two probabilities.")
     first, second = np.array([0.9, 0.6, 0.5, 0.2]), np.array([0.8, 0.6, 0.1, 0.2])
     expected = (np.log(first / (1 - first)) - np.log(second / (1 - second))) / 2
-    pairs = zip(first, second, strict=True)
-    try:
-        found = [answer(float(one), float(two)) for one, two in pairs]
-    except (TypeError, ValueError) as error:
-        return Check(False, f"your function raised an error: {error}")
-    return judge(
-        found,
-        expected,
+    pairs = zip(first.tolist(), second.tolist(), strict=True)
+    return judge_function(
+        answer,
+        list(zip(pairs, expected, strict=True)),
         "in the second order A stands for the other caption; average log-odds, not probabilities.",
         right="what the letter adds is in both log-odds alike and cancels in their difference.",
     )

@@ -11,7 +11,7 @@ from biaslib.report import (
     counted,
     dots,
     interval_texts,
-    judge,
+    judge_function,
     marked,
     signed,
     subplots,
@@ -535,11 +535,10 @@ def check_rate(answer) -> Check:
     order = rng.permutation(model.size)
     shares = pandas.Series(p_values < 0.05).groupby(model).mean()
     expected = [shares.mean(), shares.std(ddof=1) / np.sqrt(n_models)]
-    found = answer(p_values[order], model[order])
-    try:
-        found = [float(each) for each in found]
-    except (TypeError, ValueError):
-        return judge(None, expected, "two numbers: the share, and its standard error")
-    hint = "one share a model first; the error is that of the mean of these shares"
+    hint = (
+        "two numbers, the share and its standard error: one share a model first; the error is that "
+        "of the mean of these shares"
+    )
     right = "six models, and not 240 tests, are what the error is over."
-    return judge(found, expected, hint, right=right)
+    cases = [((p_values[order], model[order]), expected)]
+    return judge_function(answer, cases, hint, right=right)

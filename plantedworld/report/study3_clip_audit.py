@@ -3,7 +3,7 @@
 import numpy as np
 import pandas
 
-from biaslib.report import Check, interval_text, judge, marked, signed, subplots
+from biaslib.report import Check, interval_text, judge_function, marked, signed, subplots
 from biaslib.studies import study3_clip_audit as study
 
 NARROWLY = 0.05
@@ -241,7 +241,8 @@ def check_within(answer) -> Check:
     expected = scores / np.sqrt(1 - scores**2 / 4)
     hint = "write the variance of all as that within plus a quarter of the squared difference"
     right = "a C-ASC of 1.9 is six deviations, one of 1.0 little more than one."
-    return judge([answer(each) for each in scores], expected, hint, 1e-6, right)
+    cases = [((each,), right_one) for each, right_one in zip(scores, expected, strict=True)]
+    return judge_function(answer, cases, hint, right=right)
 
 
 def mechanism_figure(table: pandas.DataFrame):

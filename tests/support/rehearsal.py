@@ -147,6 +147,9 @@ def main() -> None:
         "notebook", nargs="*", type=Path, help="all of the studies if none is named"
     )
     chosen = parser.parse_args().notebook or notebooks()
+    chosen = [path if path.is_file() else TESTS.parent / path for path in chosen]
+    if missing := [str(path) for path in chosen if not path.is_file()]:
+        parser.error(f"{', '.join(missing)} is not there; name files such as {notebooks()[0]}")
     failed = 0
     with tempfile.TemporaryDirectory() as scratch, stage(Path(scratch)) as environment:
         for path in chosen:
