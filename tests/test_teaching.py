@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from support import browser
+from support.browser import require
 from teaching import (
     FOLDER,
     classroom,
@@ -116,7 +116,7 @@ def test_a_handout_has_what_a_chapter_asks_in_one_paragraph():
     assert found.find_all("p")[-1].decode_contents() == "Is it <em>fair</em>? Who asks?"
 
 
-def test_formulas_and_tables_scroll_on_a_phone_and_the_page_does_not(tmp_path):
+def test_formulas_and_tables_scroll_on_a_phone_and_the_page_does_not(tmp_path, browser):
     wide = '<span style="display: inline-block; width: 700px; height: 1em">x</span>'
     parts = f'<div class="math">{wide}</div>'
     table = (
@@ -130,8 +130,8 @@ def test_formulas_and_tables_scroll_on_a_phone_and_the_page_does_not(tmp_path):
     shown["index"] = overview(tmp_path / FOLDER, ["x" * 60]).replace("Title", "T" * 60)
     style = (ROOT / "static" / "teaching.css").read_text(encoding="utf-8")
     scrolls = "e => e.scrollWidth > e.clientWidth && e.tabIndex === 0"
-    with browser.launched() as program:
-        phone = program.new_page(viewport={"width": 390, "height": 844})
+    phone = browser.new_page(viewport={"width": 390, "height": 844})
+    try:
         for name, text in shown.items():
             bare = re.sub(r"<(script|link)\b.*?>(</script>)?", "", text)
             phone.set_content(bare.replace("</head>", f"<style>{style}</style></head>"))
@@ -140,6 +140,8 @@ def test_formulas_and_tables_scroll_on_a_phone_and_the_page_does_not(tmp_path):
             assert [held.nth(n).evaluate(scrolls) for n in range(held.count())] == {
                 "slides": [True, True], "handout": [True], "index": [True],
             }[name]  # fmt: skip
+    finally:
+        phone.close()
 
 
 @pytest.fixture
@@ -158,7 +160,7 @@ def test_a_printed_handout_can_be_read_aloud(teach, tmp_path):
     (tmp_path / "_images" / "x.svg").write_text(drawing, encoding="utf-8")
     page = tmp_path / FOLDER / "handout_x.html"
     page.write_text(handout(PAGE, "x"), encoding="utf-8")
-    assert teach.pdfs(page.parent, browser.require()) == 1
+    assert teach.pdfs(page.parent, require()) == 1
     printed = page.with_suffix(".pdf").read_bytes()
     catalog = re.search(rb"/Type /Catalog\b.*?endobj", printed, re.S)[0]
     assert b"/Marked true" in catalog
