@@ -277,9 +277,8 @@ def test_help_of_the_tables_writes_nothing(monkeypatch, capsys):
     import registry
 
     monkeypatch.setattr(registry, "TABLES", {})
-    monkeypatch.setattr("sys.argv", ["registry.py", "--help"])
     with pytest.raises(SystemExit) as end:
-        registry.main()
+        registry.main(["--help"])
     assert end.value.code == 0
     assert "Write the page tables of the models" in capsys.readouterr().out
 

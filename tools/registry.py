@@ -10,6 +10,7 @@ import argparse
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas
@@ -174,9 +175,10 @@ TABLES = {
 }
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Write the tables."""
-    argparse.ArgumentParser(prog="python tools/registry.py", description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(prog="python tools/registry.py", description=__doc__)
+    parser.parse_args(arguments)
     for path, table in TABLES.items():
         table().to_csv(path, index=False, lineterminator="\n")
         print(f"{path.relative_to(ROOT)}: written")
