@@ -207,11 +207,10 @@ def test_without_data_the_parts_say_what_to_put_where(inside, monkeypatch, tmp_p
 
 
 def test_a_notebook_that_is_not_there_is_told_before_anything_is_built(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["rehearsal", "notebooks/study2_masked.ipynb", "nosuch.ipynb"])
     monkeypatch.setattr(rehearsal, "stage", None)
     monkeypatch.chdir(rehearsal.TESTS)
     with pytest.raises(SystemExit) as end:
-        rehearsal.main()
+        rehearsal.main(["notebooks/study2_masked.ipynb", "nosuch.ipynb"])
     assert end.value.code == 2
     told = capsys.readouterr().err
     assert f"{rehearsal.TESTS.parent / 'nosuch.ipynb'} is not there; name files such as" in told

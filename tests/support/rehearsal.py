@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import nbformat
@@ -140,13 +140,13 @@ def notebooks() -> list[Path]:
     return [*sorted(NOTEBOOKS.glob("study*.ipynb")), *sorted(NOTEBOOKS.glob("own_model.ipynb"))]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the named notebooks, or all."""
     parser = argparse.ArgumentParser(prog="python -m support.rehearsal", description=__doc__)
     parser.add_argument(
         "notebook", nargs="*", type=Path, help="all of the studies if none is named"
     )
-    chosen = parser.parse_args().notebook or notebooks()
+    chosen = parser.parse_args(arguments).notebook or notebooks()
     chosen = [path if path.is_file() else TESTS.parent / path for path in chosen]
     if missing := [str(path) for path in chosen if not path.is_file()]:
         parser.error(f"{', '.join(missing)} is not there; name files such as {notebooks()[0]}")
