@@ -351,7 +351,8 @@ def _written_into(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         for left in folder.glob("*.part") if folder.is_dir() else ():
-            left.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                left.unlink()
         raise OSError(
             f"{folder} cannot hold the report ({error.strerror}): free some space, or name another "
             "folder. What models answered is kept in the store"
