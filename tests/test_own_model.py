@@ -507,6 +507,10 @@ def test_an_audit_of_ones_own_pictures(folder, clip, store):
     assert set(found.scores["level"]) == {"gender", "age"}
     assert set(found.scores.query("statistic == 'c_asc'")["n"]) == {24}
     assert "labels.csv has no column caption" in " ".join(found.notes)
+    parts = plots.write_up(found).split("\n## ")
+    (asked,) = (each for each in parts if each.startswith("What was asked"))
+    assert "intersection gender x age is left out" in asked
+    assert sum("intersection gender x age" in each for each in parts) == 1
     text = plots.write_up(found)
     assert "| gender | women | 12 | 12 |" in text
     assert "planted world" not in text.split("## Words to keep to")[0]

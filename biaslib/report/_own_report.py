@@ -104,6 +104,8 @@ def _asked(found: study.Audit) -> Iterator[Block]:
     )
     if found.folder is not None:
         yield "table", found.folder.counts()
+        if found.folder.notes:
+            yield "list", list(found.folder.notes)
     yield "ask", "Why this model, and for which use? Who decides what on the basis of this report?"
     yield "ask", "Who is in the pictures, who gave them their labels, and did they agree?"
     yield "ask", "Which groups do the questions have words for, and which do they leave out?"
@@ -127,8 +129,9 @@ def _looked(found: study.Audit) -> Iterator[Block]:
         )
     if not found.looking:
         yield "text", "This was not checked."
-    if found.notes:
-        yield "list", list(found.notes)
+    of_data = () if found.folder is None else found.folder.notes
+    if notes := [each for each in found.notes if each not in of_data]:
+        yield "list", notes
 
 
 def _results(found: study.Audit) -> Iterator[Block]:
