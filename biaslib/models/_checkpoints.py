@@ -102,8 +102,8 @@ def read_config(folder: Path, name: str) -> dict:
         names = sorted(each.name for each in folder.glob("*"))
         there = first_few(names) or "nothing"
         raise CheckpointError(
-            f"{folder} is no checkpoint of {name}: it has no config.json, which is saved beside the "
-            f"weights. It holds {there}"
+            f"{folder} is no checkpoint of {name}: it has no config.json, which is saved beside "
+            f"the weights. It holds {there}"
         ) from None
     except ValueError as error:
         raise CheckpointError(f"{path} is not valid JSON ({error}); download it again") from None
