@@ -253,6 +253,7 @@ def test_a_function_that_stops_gets_a_hint_and_no_error(check):
 LISTS = [
     (what_is_measured.check_borne, "be"),
     (lambda answer: study1_grounded.check_verdict(answer, ["none"]), "A"),
+    (lambda answer: study1_grounded.check_verdict(answer, "none"), "A"),
     (capstone.check_flaws, "134679"),
 ]
 

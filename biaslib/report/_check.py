@@ -122,17 +122,18 @@ def stopped(error: Exception) -> Check:
 
 
 def items_of(answer: Any) -> list:
-    """Return what an answer names: the items of a set, a list, an array, or of text with commas.
+    """Return what an answer names: the items of a set, a list or an array, or letters of a text.
 
     Examples
     --------
-    >>> items_of("b, e"), items_of({5}), items_of(5), items_of(None)
-    (['b', 'e'], [5], [5], [])
+    >>> items_of("b, e"), items_of("be"), items_of({5}), items_of(5), items_of(None)
+    (['b', 'e'], ['b', 'e'], [5], [5], [])
     """
-    if answer is None or answer is ...:
+    if answer is None or answer is ... or (isinstance(answer, str) and answer.lower() == "none"):
         return []
     if isinstance(answer, str):
-        return [each for each in re.split(r"[\s,;]+", answer) if each]
+        parts = re.split(r"[\s,;]+", answer.strip())
+        return parts if len(parts) > 1 else list(parts[0])
     return list(answer) if np.iterable(answer) else [answer]
 
 

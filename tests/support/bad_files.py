@@ -862,7 +862,10 @@ PICTURE_DAMAGES: dict[str, Damage] = {
 def write_archive(folder: Path) -> Path:
     lock = _lock.Lock(folder / "written.json")
     lock.verify("hub a/b", "1" * 40, {"w": folder}, {"w": "0" * 64})
-    _archive.archive(folder / "kept.zip", _store.Store(folder / "written"), lock)
+    store = _store.Store(folder / "written")
+    key = {"model": "clip", "revision": "1f2e", "output": "image"}
+    store.rows(key, ["a"], lambda missing: np.ones((1, 2)))
+    _archive.archive(folder / "kept.zip", store, lock)
     return folder / "kept.zip"
 
 
