@@ -903,7 +903,7 @@ ARCHIVE_DAMAGES: dict[str, Damage] = {
     "a lock that is no UTF-8": (zipped(b'{"\xe9": 1}'), ERROR),
     "a lock in UTF-16": (
         zipped(json.dumps(entry()).encode("utf-16")), [1, "1" * 40, "0" * 64],
-    ),  # fmt: skip
+    ),
     "a lock too deep": (zipped(b"[" * 100_000), ERROR),
     "an entry that is a number": (zipped({"hub a/b": 3}), ERROR),
     "an entry without a revision": (zipped({"hub a/b": {"files": {}}}), ERROR),
