@@ -34,7 +34,10 @@ def test_a_checkpoint_of_another_architecture_is_named(tmp_path):
 
 def test_a_folder_that_is_no_checkpoint(tmp_path):
     (tmp_path / "model.onnx").touch()
-    with pytest.raises(CheckpointError, match=r"has no config.json. It holds model.onnx"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"has no config.json, which is saved beside the weights. It holds model.onnx",
+    ):
         require_kind(tmp_path, ["vilt"], "vilt")
     (tmp_path / "config.json").write_text("<html>not found</html>")
     with pytest.raises(

@@ -100,7 +100,10 @@ def test_an_unknown_architecture_is_named(tmp_path):
 
 
 def test_what_is_no_model_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match=r"has no config.json. It holds nothing"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"no config.json, which is saved beside the weights. It holds nothing",
+    ):
         own.identify(tmp_path)
     for number in range(7):
         (tmp_path / f"{number}.txt").write_text("")
