@@ -253,7 +253,7 @@ def balanced_preference(
     n = len(left)
     exchanged = (of_units["m"] - (m * z).mean() * of_units["z"]).to_numpy()
     test = inference.sign_flip_test(exchanged)
-    shrinks = 1.0 - z.mean() ** 2
+    shrinks = 1.0 - z.mean() ** 2  # of value's size: exactly with one picture a triplet
     low, high = _bounds(lambda drawn: (left @ drawn) / drawn.sum(0), [n], n_resamples, seed)
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), (999, n))
     bounds = {"low": low, "high": high, "p_value": test.high}
