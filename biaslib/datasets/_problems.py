@@ -2,11 +2,13 @@
 
 import pandas
 
+from biaslib.errors import InputError
+
 COLUMNS = ["severity", "kind", "where", "what"]
 """``error``: rows that cannot be used; ``note``: what a reader of the results should know."""
 
 
-class DataError(ValueError):
+class DataError(InputError):
     """A data set that cannot be used as it is; the message says what to do."""
 
 

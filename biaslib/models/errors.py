@@ -1,9 +1,11 @@
 """The errors of models, in a module that does not import torch."""
 
+from biaslib.errors import InputError
+
 __all__ = ["CapabilityError", "CheckpointError"]
 
 
-class CapabilityError(ValueError):
+class CapabilityError(InputError):
     """A model that lacks what it was asked for: a method, or the head behind one.
 
     A study that goes through several models leaves such a model out and names it. Any other error
@@ -11,5 +13,5 @@ class CapabilityError(ValueError):
     """
 
 
-class CheckpointError(ValueError):
+class CheckpointError(InputError):
     """A checkpoint that is not what the model needs; its text says what is wrong and what to do."""

@@ -15,6 +15,7 @@ import numpy as np
 import pandas
 from PIL import Image, ImageOps
 
+from biaslib.errors import InputError
 from biaslib.runtime import file_sha256, progress
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ Left to choose, it takes a ``.jpg`` for what its first bytes say, and starts Gho
 """
 
 
-class ImageError(ValueError):
+class ImageError(InputError):
     """An image that cannot be used; the message names it and says what to do."""
 
 

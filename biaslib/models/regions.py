@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from biaslib.errors import InputError
+
 __all__ = ["FeatureFileError", "NothingFoundError", "RegionFeatures", "SharedRegions"]
 
 KINDS = {
@@ -20,11 +22,11 @@ SAID = {"classes": np.int64, "attributes": np.int64, "scores": np.float32}
 """Arrays that only a detector gives."""
 
 
-class FeatureFileError(ValueError):
+class FeatureFileError(InputError):
     """A feature file that is not what the model needs; its text names the file and the picture."""
 
 
-class NothingFoundError(ValueError):
+class NothingFoundError(InputError):
     """Pictures in which a detector finds no region; the message names them."""
 
 
