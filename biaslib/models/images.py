@@ -361,8 +361,7 @@ def read_once(model: Any, images: Any) -> Pictures:
         In any form of the package's.
     """
     shown = pictures(images)
-    needs_regions = hasattr(model, "regions_of") and not getattr(model, "reads_pixels", True)
-    if not needs_regions or isinstance(shown, WithRegions):
+    if not hasattr(model, "regions_of") or isinstance(shown, WithRegions):
         return shown
     source = read_by(model, shown)
 
