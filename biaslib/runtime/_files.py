@@ -98,7 +98,8 @@ def read_table(
     Returns
     -------
     pandas.DataFrame
-        The cells, the index being the line of the file.
+        The cells, the index being the line of the file. A first line ``sep=,``, as spreadsheets
+        write it, is no header.
     dict
         Line -> what is wrong: it cannot be parsed, or has more or fewer cells than the header.
 
@@ -122,6 +123,9 @@ def read_table(
         raise error(f"{path} is empty; write a header and at least one row under it")
     first = min(rows)
     header = rows.pop(first)
+    if header == ["sep=", ""] and rows:
+        first = min(rows)
+        header = rows.pop(first)
     twice = [name for name in header if name and header.count(name) > 1]
     if twice or min(wrong, default=first) < first:
         what = f"the column {twice[0]!r} twice" if twice else "a header that is no row"
