@@ -13,6 +13,7 @@ import uuid
 import zipfile
 from pathlib import Path
 
+from biaslib.errors import InputError
 from biaslib.runtime._errors import first_few
 from biaslib.runtime._files import naming
 from biaslib.runtime._lock import ChecksumError, Lock
@@ -24,7 +25,7 @@ SHARD = re.compile(r"store/(?P<folder>[0-9a-f]{32})/(?P<sha256>[0-9a-f]{64})\.sa
 KEY = re.compile(r"store/(?P<folder>[0-9a-f]{32})/key\.json")
 
 
-class ArchiveError(ValueError):
+class ArchiveError(InputError):
     """A file that is no whole archive; its text names it."""
 
 

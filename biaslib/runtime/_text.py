@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 __all__ = ["INVISIBLE", "MISSING", "cleaned", "look_alikes"]
 
-MISSING = frozenset(
-    ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN")
-    + ("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
-)
+MISSING = frozenset([
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+])  # fmt: skip
 """What stands for a value that is missing, as ``pandas.read_csv`` has it."""
 
 INVISIBLE = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
