@@ -202,5 +202,5 @@ def test_samples_keep_groups_equal(released):
     assert len(datasets.equal_groups(people, "gender", rng=0, n=5)) == 10
     again = datasets.equal_groups(people, "gender", rng=0, n=5)
     assert again["file"].tolist() == datasets.equal_groups(people, "gender", 0, 5)["file"].tolist()
-    with pytest.raises(DataError, match="has 19 portraits, and 20 were asked for"):
+    with pytest.raises(DataError, match="has 19 portraits, and 20 are asked for"):
         datasets.equal_groups(people, "gender", rng=0, n=20)

@@ -40,6 +40,7 @@ import pandas
 
 from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
+from biaslib.errors import InputError
 from biaslib.inference import proportion_interval
 from biaslib.runtime import INVISIBLE, file_sha256, naming
 
@@ -94,9 +95,7 @@ WIDE = "".join(map(chr, [*range(0xFF10, 0xFF1A), *range(0xFF41, 0xFF5B)])) + "ς
 NARROW = "0123456789abcdefghijklmnopqrstuvwxyzσ"
 RARE = f"[{UNSEEN}\u200b-\u200dς\uff10-\uff5a]"
 
-SEEN = (
-    f"regexp_replace(regexp_replace({{column}}, '[{UNSEEN}]', '', 'g'), '{JOINERS}', '\\1', 'g')"
-)
+SEEN = f"regexp_replace(regexp_replace({{column}}, '[{UNSEEN}]', '', 'g'), '{JOINERS}', '\\1', 'g')"
 
 DUCKDB = {
     # What takes time is not done to ASCII, of which each letter is one byte, nor without need.
@@ -551,7 +550,9 @@ def _entries(words: Sequence[str]) -> pandas.DataFrame:
         raise ValueError("there are no words to look for")
     empty = [word for word, entry in zip(given, entries, strict=True) if not entry]
     if empty:
-        raise ValueError(f"{empty[0]!r} holds neither letter nor digit: it cannot be looked for")
+        raise InputError(
+            f"{empty[0]!r} holds neither letter nor digit: it cannot be looked for", word=empty[0]
+        )
     unique = list(dict.fromkeys(entries))
     table = pandas.DataFrame({"entry": unique})
     table["first_word"] = [entry.split()[0] for entry in unique]
@@ -571,7 +572,8 @@ def _pattern(group: Sequence[str]) -> str:
     words = [normalised(word) for word in group]
     bad = [word for word, found in zip(group, words, strict=True) if not found or " " in found]
     if bad or not words:
-        raise ValueError(f"a group holds single words, and not {(bad or ['none'])[0]!r}")
+        wrong = (bad or [None])[0]
+        raise InputError(f"a group holds single words, and not {wrong!r}", word=wrong)
     return f" ({'|'.join(words)}) "
 
 
@@ -622,7 +624,8 @@ def _duckdb(corpus: str | Path, threads: int | None, memory: str, folder: str | 
         said = str(error).partition("\n")[0]
         raise DataError(
             f"DuckDB cannot count {corpus} with memory={memory!r}: {said}. Give it more memory or "
-            "fewer threads, or room in the folder for temporary files"
+            "fewer threads, or room in the folder for temporary files",
+            path=corpus,
         ) from error
 
 
@@ -644,13 +647,17 @@ def _of_spark(session: Any, corpus: str | Path, column: str) -> Any:
     try:
         table = session.read.option("recursiveFileLookup", True).parquet(name)
     except PySparkException as error:
-        raise DataError(f"{corpus} cannot be read by Spark: {error}. Check the path") from error
+        raise DataError(
+            f"{corpus} cannot be read by Spark: {error}. Check the path", path=corpus
+        ) from error
     kinds = dict(table.dtypes)
     if kinds.get(column) != "string":
         there = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
         raise DataError(
             f"{corpus} has no column {column!r} of text; it has {there}. Pass column= with the "
-            "name of the captions' column"
+            "name of the captions' column",
+            path=corpus,
+            word=column,
         )
     return table
 
