@@ -51,6 +51,7 @@ def test_what_nobody_sees_goes_and_nothing_else(given, expected):
         ("Stra\u00dfe", "STRASSE", True),
         ("men", "women", False),
         ("\u00e4lter", "alter", False),
+        ("\u2640", "\u2640\ufe0f", True),
         ("<20", ">20", False),
         ("2-9", "29", False),
     ],

@@ -14,7 +14,10 @@ MISSING = frozenset([
 
 INVISIBLE = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
 """Characters without a width, as the inside of a pattern's brackets: soft hyphens, marks of order
-and of direction, zero-width spaces."""
+and of direction, zero-width spaces.
+
+:meta hide-value:
+"""
 
 GOES = re.compile(rf"[{INVISIBLE}]|[\u200c\u200d]+(?=[\0-\u052f]|$)")
 """Joiners go before Latin, Greek and Cyrillic; they show in other scripts, and in emoji."""
@@ -52,6 +55,7 @@ def look_alikes(names: Iterable[str]) -> list[list[str]]:
     """
     found: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
-        looks = unicodedata.normalize("NFKC", re.sub("[\u200c\u200d]", "", name)).translate(LOOKS)
+        seen = re.sub("[\u034f\u200c\u200d\ufe00-\ufe0f]", "", name)
+        looks = unicodedata.normalize("NFKC", seen).translate(LOOKS)
         found.setdefault(" ".join(looks.casefold().split()), []).append(name)
     return [each for each in found.values() if len(each) > 1]
