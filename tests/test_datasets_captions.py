@@ -236,6 +236,9 @@ def test_a_sample_of_captions_to_look_at_is_drawn_by_seed(tmp_path):
 def test_what_cannot_be_counted_is_refused(tmp_path):
     with pytest.raises(DataError, match="holds no parquet files"):
         captions.group_counts(tmp_path, ["nurse"])
+    with pytest.raises(DataError, match="is not there") as caught:
+        captions.group_counts(tmp_path / "none.parquet", ["nurse"])
+    assert caught.value.path == tmp_path / "none.parquet"
     path = write(tmp_path / "a.parquet", TEXTS, "sentence")
     with pytest.raises(DataError, match="it has sentence") as caught:
         captions.group_counts(path, ["nurse"])

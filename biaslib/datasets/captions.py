@@ -88,7 +88,7 @@ BATCH = 65_536
 UNSEEN = INVISIBLE.replace("\u200b", "") + "\u034f\ufe00-\ufe0f"
 """With what the eye does not see of an emoji, and which the pattern of words takes for a mark."""
 
-JOINERS = "[\u200b-\u200d]+([\0-\u052f]|$)"
+JOINERS = "[\u200b-\u200d]+([\\x00-\u052f]|$)"
 """Zero-width spaces and joiners before Latin, Greek and Cyrillic; elsewhere they part words."""
 
 WIDE = "".join(map(chr, [*range(0xFF10, 0xFF1A), *range(0xFF41, 0xFF5B)])) + "ς"
@@ -177,6 +177,8 @@ def _files_of(corpus: Path) -> tuple[list[Path], list[tuple]]:
     """Return the files that are counted, and notes on those that are not."""
     if corpus.is_file():
         return [corpus], []
+    if not corpus.exists():
+        raise DataError(f"{corpus} is not there; check the path", path=corpus)
     below = sorted(path for path in corpus.rglob("*.parquet") if not path.is_dir())
     hidden = [path for path in below if any(map(_is_hidden, path.relative_to(corpus).parts))]
     contents = _contents([path for path in below if path not in set(hidden)])
