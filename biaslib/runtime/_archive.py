@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from biaslib.errors import InputError
 from biaslib.runtime._errors import first_few
 from biaslib.runtime._lock import ChecksumError, Lock
 from biaslib.runtime._store import Store, connected
@@ -31,7 +32,7 @@ insert or ignore into rows select mine.id, item, kind, crc, data from other.rows
 """
 
 
-class ArchiveError(ValueError):
+class ArchiveError(InputError):
     """A file that is no whole archive; its text names it."""
 
 
