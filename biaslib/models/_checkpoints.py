@@ -437,8 +437,19 @@ def require_same(
     require_complete(info, name, allowed_missing)
 
 
-def require_finite(network: torch.nn.Module, folder: str | Path) -> None:
+def require_finite(
+    network: torch.nn.Module, folder: str | Path, missing: Collection[str] = ()
+) -> None:
     """Refuse weights that are no numbers, or infinite: what they give is no number either.
+
+    Parameters
+    ----------
+    network
+        Loaded.
+    folder
+        It came from.
+    missing
+        Weights that did not, and that nothing reads.
 
     Raises
     ------
@@ -446,7 +457,7 @@ def require_finite(network: torch.nn.Module, folder: str | Path) -> None:
         If there are any; the message names the first tensor.
     """
     for name, each in network.named_parameters():
-        if not torch.isfinite(each.detach()).all():
+        if name not in missing and not torch.isfinite(each.detach()).all():
             raise CheckpointError(
                 f"{folder}: the weights {name} hold what is no finite number. The file is damaged, "
                 "or the training diverged; download it again",

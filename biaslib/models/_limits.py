@@ -22,9 +22,6 @@ LONGEST_TEMPLATE = 2**18
 MOST_ENTRIES = 50_000
 """Entries of one list of settings: added tokens, labels."""
 
-MOST_GROWTH = 1_000
-"""Characters that a tokenizer may make of one."""
-
 LARGEST = (
     (r"(layers?|depths?|blocks|stages|hidden_groups|inner_group_num)$", 1_000),
     (r"(image_size|height|width)$", 2**13),
@@ -50,8 +47,8 @@ def require_modest(folder: Path) -> None:
     ------
     CheckpointError
         If a file is a device, a pipe or larger than such files are; a size or a list in a file of
-        settings is absurd, or not a number (NaN); or a tokenizer makes very long texts of short
-        ones, or takes longer than :data:`OF_TOKENIZER` seconds for a few words.
+        settings is absurd, or not a number (NaN); or a tokenizer needs longer than
+        :data:`OF_TOKENIZER` seconds, or very much memory, for a few words.
     """
     for path in (*folder.glob("*"), *folder.glob("*/*")):
         if path.suffix in SETTINGS or not (path.is_file() or path.is_dir()):
@@ -144,22 +141,11 @@ def _most(name: str) -> float:
 
 
 def _require_quick_tokenizer(settings: dict, path: Path) -> None:
-    """Refuse a tokenizer that makes long texts of short ones, or is slow with its own patterns."""
-    growth = math.prod(
-        max(1, len(each))
-        for name, each in _entries(settings.get("normalizer"))
-        if name in ("content", "prepend") and isinstance(each, str)
-    )
-    if growth > MOST_GROWTH:
-        raise CheckpointError(
-            f"{path}: its normalizer makes {growth:,} characters of one; download it again",
-            path=path.parent,
-            word="normalizer",
-        )
+    """Refuse a tokenizer whose own replacements and patterns explode for a few words."""
     steps = [settings.get("normalizer"), settings.get("pre_tokenizer")]
-    if any(name == "Regex" for name, _ in _entries(steps)):
-        asked = {"tokenizer": str(path.resolve()), "sha256": file_sha256(path)}
-        _try(json.dumps(asked), OF_TOKENIZER, f"{path}: its pattern", path.parent)
+    if any(name == "Regex" or each == "Replace" for name, each in _entries(steps)):
+        asked = {"tokenizer": str(path.resolve())}
+        _try(asked, file_sha256(path), OF_TOKENIZER, f"{path}: the tokenizer", path.parent)
 
 
 def require_quick_template(template: Any, conversations: list, words: dict, folder: Path) -> None:
@@ -179,7 +165,8 @@ def require_quick_template(template: Any, conversations: list, words: dict, fold
     Raises
     ------
     CheckpointError
-        If a process of its own does not end within :data:`OF_TEMPLATE` seconds, or memory and text grow.
+        If a process of its own does not end within :data:`OF_TEMPLATE` seconds, or memory or text
+        grow too large.
     """
     texts = list(template.values()) if isinstance(template, dict) else [template]
     if any(len(text) > LONGEST_TEMPLATE for text in texts):
@@ -188,27 +175,32 @@ def require_quick_template(template: Any, conversations: list, words: dict, fold
             path=folder,
         )
     asked = {"templates": texts, "conversations": conversations, "words": words}
-    _try(json.dumps(asked), OF_TEMPLATE, f"{folder}: its chat template", folder)
+    _try(asked, json.dumps(asked), OF_TEMPLATE, f"{folder}: its chat template", folder)
 
 
-@functools.lru_cache(256)
-def _try(asked: str, seconds: int, what: str, folder: Path) -> None:
-    """Have a process of its own do what a folder asks for, and refuse what it does not survive."""
-    limits = json.dumps({"paths": sys.path, "seconds": seconds})
+_survived: set[str] = set()
+
+
+def _try(asked: dict, content: str, seconds: int, what: str, folder: Path) -> None:
+    """Have a process of its own do what a folder asks for, once, and refuse what it dies of."""
+    if content in _survived:
+        return
+    limits = {"paths": sys.path, "seconds": seconds}
     try:
-        found = subprocess.run(
+        died = subprocess.run(
             [sys.executable, "-I", str(TRIAL)],
-            input=f"{limits}\n{asked}",
+            input="\n".join(map(json.dumps, (limits, asked))),
             capture_output=True,
             encoding="utf-8",
             timeout=WAITED,
             check=False,
         ).returncode
     except subprocess.TimeoutExpired:
-        found = 1
-    if found:
+        died = True
+    if died:
         raise CheckpointError(
             f"{what} did not end within {seconds} seconds and 2 GB of memory for a few words; "
             "download it again, or correct it",
             path=folder,
         )
+    _survived.add(content)

@@ -82,7 +82,7 @@ def read_network(
             folder, config=config, dtype=numbers, output_loading_info=True, **LOCAL
         )
     require_complete(info, name, allowed_missing=optional, allowed_unexpected=ignored)
-    require_finite(model, folder)
+    require_finite(model, folder, info["missing_keys"])
     return model, set(info["missing_keys"])
 
 

@@ -6,6 +6,7 @@ out: what is wrong otherwise is told when the folder is read.
 
 import contextlib
 import json
+import string
 import sys
 
 MEMORY = 2 * 2**30
@@ -27,7 +28,7 @@ def tokenize(path: str) -> None:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(path)
-    for text in (WORDS, "a" * 200, " " * 200, "x" * 200 + "!"):
+    for text in (WORDS, string.printable, "a" * 200, " " * 200, "x" * 200 + "!"):
         tokenizer.encode(text)
 
 
