@@ -313,7 +313,9 @@ def loading(
         raise
     except (*passing, CapabilityError, torch.cuda.OutOfMemoryError):
         raise
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # A panic in Rust is no Exception.
         if "CUDA" in str(error):
             raise
         told = " ".join(str(error).split())[:MOST_TOLD] or "no reason given"

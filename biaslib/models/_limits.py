@@ -19,12 +19,12 @@ MOST_BYTES, MOST_OF_WORDS = 2**24, 2**27
 OF_WORDS = re.compile(r"(tokenizer|vocab|merges|added_tokens).*|.*(index\.json|\.model)")
 
 LONGEST_TEMPLATE = 2**18
-MOST_ENTRIES = 50_000
-"""Entries of one list of settings: added tokens, labels."""
+MOST_ENTRIES, MOST_OF_TOKENIZER = 50_000, 20_000
+"""Entries of one list of settings, such as labels; and of a tokenizer's, such as added tokens."""
 
 LARGEST = (
     (r"(layers?|depths?|blocks|stages|hidden_groups|inner_group_num)$", 1_000),
-    (r"(image_size|height|width)$", 2**13),
+    (r"(image_size|height|width)$", 2**12),
     (r"(heads|experts|labels|groups)$", 100_000),
     (r"(seq_len|seq_length|_tokens)$", 2**21),
     (r"(size|dim|channels|positions|embeddings)$", 2**25),
@@ -33,6 +33,9 @@ LARGEST = (
 
 SETTINGS = (".json", ".txt", ".model", ".jinja")
 """Endings of files of settings."""
+
+OF_ITS_OWN = ("Regex", "content", "prepend")
+"""What a tokenizer replaces, cuts at or adds, as it likes."""
 
 OF_TEMPLATE, OF_TOKENIZER, WAITED = 4, 8, 60
 """Seconds of a processor that a trial may take, and by the clock where those are not counted."""
@@ -104,15 +107,14 @@ def read_json(path: Path, kind: type = dict) -> Any:
 
 
 def _require_modest(settings: Any, path: Path) -> None:
+    entries = MOST_OF_TOKENIZER if "token" in path.name else MOST_ENTRIES
     for name, each in _entries(settings):
-        if isinstance(each, (list, dict)) and len(each) > MOST_ENTRIES:
-            told = f"has {len(each):,} entries, at most {MOST_ENTRIES:,} are read"
+        if isinstance(each, (list, dict)) and len(each) > entries:
+            told = f"has {len(each):,} entries, at most {entries:,} are read"
         elif isinstance(each, float) and math.isnan(each):
             told = "is not a number"
         elif isinstance(each, (int, float)) and each > _most(name):
             told = f"is {each:,}, at most {_most(name):,} is read"
-        elif name == "image_std" and each in (0, [0]):
-            told = "is 0, which pictures are divided by"
         else:
             continue
         raise CheckpointError(
@@ -143,7 +145,7 @@ def _most(name: str) -> float:
 def _require_quick_tokenizer(settings: dict, path: Path) -> None:
     """Refuse a tokenizer whose own replacements and patterns explode for a few words."""
     steps = [settings.get("normalizer"), settings.get("pre_tokenizer")]
-    if any(name == "Regex" or each == "Replace" for name, each in _entries(steps)):
+    if any(name in OF_ITS_OWN for name, _ in _entries(steps)):
         asked = {"tokenizer": str(path.resolve())}
         _try(asked, file_sha256(path), OF_TOKENIZER, f"{path}: the tokenizer", path.parent)
 

@@ -25,6 +25,7 @@ OF_OPEN_CLIP = (
 BESIDE = (*TOKENIZERS, "preprocessor_config.json", "processor_config.json")
 """What is read beside a file of the authors."""
 
+
 def revision_of(path: Path, open_clip: bool = False, beside: Iterable[Path] = ()) -> str:
     """Return what names a model: the name and the checksums of its folder or file.
 

@@ -29,7 +29,8 @@ def tokenize(path: str) -> None:
 
     tokenizer = Tokenizer.from_file(path)
     for text in (WORDS, string.printable, "a" * 200, " " * 200, "x" * 200 + "!"):
-        tokenizer.encode(text)
+        if len(tokenizer.encode(text)) > LONGEST / 10:
+            raise MemoryError
 
 
 def render(templates: list[str], conversations: list, words: dict[str, str]) -> None:

@@ -11,11 +11,11 @@ import open_clip
 import torch
 from PIL import Image
 
-from biaslib.models._checkpoints import CheckpointError, read_config, require_finite
+from biaslib.models._checkpoints import CheckpointError, read_config
 from biaslib.models._entries import Entry
 from biaslib.models._revisions import revision_of, weight_files
 from biaslib.models._words import require_fitting, require_known_words
-from biaslib.models.dual import ContrastiveEncoder
+from biaslib.models.dual import ContrastiveEncoder, tried_out
 from biaslib.runtime import unknown_name
 
 __all__ = ["load", "repository", "require_whole"]
@@ -77,7 +77,6 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     name = f"local-dir:{folder}"
     model, preprocess = open_clip.create_model_from_pretrained(name, device=device)
     model = model.float().eval()
-    require_finite(model, folder)
     # Its own tokenizer takes neither option, and runs nothing; the others are of transformers.
     wrapped = settings["text_cfg"].get("hf_tokenizer_name")
     safely = {"trust_remote_code": False, "local_files_only": True} if wrapped else {}
@@ -94,7 +93,7 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     def encode_images(pixels: list[np.ndarray]) -> torch.Tensor:
         return model.encode_image(torch.as_tensor(np.stack(pixels)).to(device))
 
-    return ContrastiveEncoder(
+    found = ContrastiveEncoder(
         encode_texts,
         encode_images,
         float(model.logit_scale.detach().exp()),
@@ -105,6 +104,7 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
         token_counts=token_counts,
         device=device,
     )
+    return tried_out(found, folder)
 
 
 def _settings(folder: Path, name: str) -> dict:
