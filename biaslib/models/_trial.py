@@ -28,6 +28,8 @@ def tokenize(path: str) -> None:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(path)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
     for text in (WORDS, string.printable, "a" * 200, " " * 200, "x" * 200 + "!"):
         if len(tokenizer.encode(text)) > LONGEST / 10:
             raise MemoryError
