@@ -18,7 +18,7 @@ def parser() -> argparse.ArgumentParser:
     audit.add_argument(
         "--data", default=None, help="planted, released, or a folder of pictures with labels.csv"
     )
-    audit.add_argument("--out", type=Path, default=Path("audit"), help="folder for the report")
+    audit.add_argument("--out", default="audit", help="folder for the report")
     audit.add_argument("--compare", default=None, help="another model, on the same stimuli")
     audit.add_argument(
         "--profile",
@@ -57,12 +57,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         return run(options)
-    except (ValueError, OSError, ImportError, LookupError, RuntimeError) as error:
-        print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
+    except (ValueError, OSError, ImportError, LookupError, RuntimeError, MemoryError) as error:
+        print(f"{type(error).__name__}: {_told(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("Interrupted. What was stored is kept: run the same command to go on.")
         return INTERRUPTED
+
+
+def _told(error: Exception) -> str:
+    """Return what an error says in one line; what to do, where the system says only what failed."""
+    if isinstance(error, PermissionError) and error.filename:
+        return f"{error.filename} may not be opened: change its rights, or use a copy of your own"
+    if isinstance(error, MemoryError) and not isinstance(error, ValueError):
+        return f"there is too little memory ({error}): end other programs, or take a smaller model"
+    return " ".join(str(error).split())
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,11 +85,13 @@ def run(options: argparse.Namespace) -> int:
     names = [options.model] if options.compare is None else [options.model, options.compare]
     if "" in names:
         raise ValueError("a model's name is empty: give a folder, a registered name or owner/name")
+    if not options.out:
+        raise ValueError("--out is empty: name a folder for the report")
     hub = any(profile_of(name, data) == "paper" for name in names)
     profile = options.profile or ("paper" if hub else "planted")
     runtime.start(profile)
     if not options.dry_run:
-        plots.require_writable(options.out)
+        plots.require_writable(Path(options.out))
     _, folder = study.chosen_data(data, profile)
     if folder is not None:
         print(folder.counts().to_string(index=False))
@@ -99,14 +110,14 @@ def run(options: argparse.Namespace) -> int:
         return 0
     report.use_style()
     found = study.audit(owns[0], profile, **settings)
-    saved = plots.Downloads(found).save(options.out)
+    saved = plots.Downloads(found).save(Path(options.out))
     if options.compare:
         other = study.audit(owns[1], profile, **settings)
         try:
             compared = study.compare(found, other)
         except ValueError as error:
             raise ValueError(f"{error}. The first model's report is in {options.out}") from error
-        saved = plots.Downloads(found, compared, other).save(options.out)
+        saved = plots.Downloads(found, compared, other).save(Path(options.out))
     print(*saved, sep="\n")
     print(plots.overview(found))
     for fault in found.faults.itertuples():

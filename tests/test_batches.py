@@ -163,11 +163,24 @@ def test_precision_is_no_option_of_a_model():
         models.load("bert", precision="float16")
 
 
-def test_convolutions_on_cuda_keep_to_single_precision(monkeypatch):
-    """The setting alone: no GPU is at hand to see its effect."""
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
-    models.load("bert", device="cpu")
-    assert torch.backends.cudnn.allow_tf32 is False
+def test_products_and_convolutions_keep_all_digits_of_float32():
+    """The settings alone, whatever they were before: no GPU is at hand to see their effect."""
+    backends = torch.backends
+    try:
+        torch.set_float32_matmul_precision("medium")
+        backends.cudnn.allow_tf32 = True
+        models.load("bert", device="cpu")
+        assert not backends.cudnn.allow_tf32
+        assert not backends.cuda.matmul.allow_tf32
+        assert torch.get_float32_matmul_precision() == "highest"
+        if hasattr(backends, "fp32_precision"):
+            backends.fp32_precision = "tf32"
+            of_cuda = (backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn)
+            of_cpu = (backends.mkldnn.matmul, backends.mkldnn.conv)
+            assert {each.fp32_precision for each in (*of_cuda, *of_cpu)} == {"ieee"}
+    finally:
+        if hasattr(backends, "fp32_precision"):
+            backends.fp32_precision = "none"
 
 
 def test_half_precision_off_cuda_and_unknown_precisions_are_refused():

@@ -51,6 +51,13 @@ def changed(found, table=None, **header):
     return ledger.Record(new, table, "run.parquet")
 
 
+@pytest.mark.parametrize(("other", "allowed"), [("float32", 1e-5), ("float16", 1e-2)])
+def test_records_of_two_precisions_may_differ_by_more(found, other, allowed):
+    assert found.header["precision"] == "float32"
+    second = changed(found, precision=other)
+    assert ledger.compare(found, second).allowed == pytest.approx(allowed)
+
+
 def test_a_record_is_written_and_read_as_it_is(found, tmp_path):
     path = found.write(tmp_path / "run.parquet")
     again = ledger.read(path)

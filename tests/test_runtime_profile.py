@@ -93,6 +93,26 @@ def test_the_stamp_names_the_device_on_which_models_were_loaded():
     assert runtime.start("planted").as_dict()["Device"].startswith("cpu (")
 
 
+def test_the_stamp_names_the_precision_in_which_models_calculate(monkeypatch):
+    run = runtime.start("planted")
+    assert run.as_dict()["Precision"] == "float32"
+    models.load("bert", device="cpu")
+    runtime.note_device("cpu", "tf32")
+    assert run.as_dict()["Precision"] == "float32; tf32"
+    monkeypatch.setattr(torch.cuda, "get_device_name", str)
+    runtime.note_device("cuda", "float16")
+    assert run.as_dict()["Precision"] == "float32; tf32; float16"
+
+
+@pytest.mark.parametrize("device", ["cpu:9", "cpu:1", "mps:3", "cuda:7"])
+def test_a_device_that_is_not_there(monkeypatch, device):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(ValueError, match=device):
+        runtime.device(device)
+    assert (runtime.device("cuda:1"), runtime.device("cpu:0")) == ("cuda:1", "cpu:0")
+
+
 def test_the_stamp_names_a_gpu_by_its_name(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"Tesla T4 as {device}")
     run = runtime.start("planted")

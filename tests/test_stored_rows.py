@@ -5,8 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas
 import pytest
+import torch
 from support import stored
 
+from biaslib import models
+from biaslib.models._batches import full_float32
 from biaslib.models.capabilities import ENCODE
 from biaslib.models.images import pictures
 from biaslib.models.stored import store_key
@@ -35,6 +38,7 @@ class OnCard:
 
 def test_float32_has_the_key_that_it_always_had(monkeypatch):
     monkeypatch.delenv("BIASLIB_PRECISION", raising=False)
+    full_float32()
     key = {"model": "clip", "revision": "1f2e", "output": "vectors", "level": "word"}
     assert store_key(OnCard(), "vectors", level="word") == key
     monkeypatch.setenv("BIASLIB_PRECISION", "float16")
@@ -44,6 +48,34 @@ def test_float32_has_the_key_that_it_always_had(monkeypatch):
     monkeypatch.setattr(OnCard, "device", "cpu")
     with pytest.raises(ValueError, match="float16 is for CUDA devices; on cpu use"):
         store_key(OnCard(), "vectors")
+
+
+@pytest.mark.parametrize(
+    ("device", "shorten", "shortened"),
+    [
+        ("cuda", lambda: torch.set_float32_matmul_precision("high"), "tf32"),
+        ("cuda:0", lambda: setattr(torch.backends.cudnn, "allow_tf32", True), "tf32"),
+        ("cuda", lambda: setattr(torch.backends.cuda.matmul, "allow_tf32", True), "tf32"),
+        ("cpu", lambda: torch.set_float32_matmul_precision("medium"), "bf16"),
+        ("cpu", lambda: setattr(torch.backends.cudnn, "allow_tf32", True), None),
+    ],
+)
+def test_float32_that_is_shortened_has_another_key(monkeypatch, device, shorten, shortened):
+    """What torch calls float32 has the digits of TF32 or bfloat16 then, until a model is loaded."""
+    monkeypatch.delenv("BIASLIB_PRECISION", raising=False)
+    if shortened == "bf16" and not hasattr(torch.backends, "fp32_precision"):
+        pytest.skip("this torch does not tell whether a processor shortens float32")
+    monkeypatch.setattr(OnCard, "device", device)
+    full_float32()
+    whole = store_key(OnCard(), "vectors")
+    try:
+        shorten()
+        more = {} if shortened is None else {"precision": shortened}
+        assert store_key(OnCard(), "vectors") == whole | more
+        models.load("bert", device="cpu")
+        assert store_key(OnCard(), "vectors") == whole
+    finally:
+        full_float32()
 
 
 def test_embeddings_of_the_audit_are_computed_again_in_another_precision(tmp_path, monkeypatch):

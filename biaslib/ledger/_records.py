@@ -30,7 +30,7 @@ RUNS = Path(biaslib.__file__).parents[1] / "runs"
 
 LIBRARIES = ("torch", "transformers", "open_clip_torch", "numpy", "scipy", "pandas")
 FIELDS = {
-    **dict.fromkeys(("paper", "made", "device", "biaslib", "source", "content"), str),
+    **dict.fromkeys(("paper", "made", "device", "precision", "biaslib", "source", "content"), str),
     **dict.fromkeys(("versions", "weights", "data", "counts"), dict),
     "schema": int,
     "minutes": (int, float),
@@ -88,10 +88,10 @@ class Record:
     Attributes
     ----------
     header
-        *schema*, *paper*, *made* (UTC), *minutes*, *device*, *biaslib* and *source* (version and
-        hash of the code), *versions* of libraries, *weights* (by model: *revision*, *source*,
-        *files* with *sha256* and *bytes*), *data* (checksum by name), *counts* (tables that scores
-        do not hold) and *content*, the hash of the scores and of all this.
+        *schema*, *paper*, *made* (UTC), *minutes*, *device*, *precision*, *biaslib* and *source*
+        (version and hash of the code), *versions* of libraries, *weights* (by model: *revision*,
+        *source*, *files* with *sha256* and *bytes*), *data* (checksum by name), *counts* (tables
+        that scores do not hold) and *content*, the hash of the scores and of all this.
     scores
         Tidy scores.
     name
@@ -197,6 +197,7 @@ def record(
         "made": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"),
         "minutes": round(float(stamp["Run time"].removesuffix(" s")) / 60, 1),
         "device": stamp["Device"],
+        "precision": stamp["Precision"],
         "biaslib": biaslib.__version__,
         "source": runtime.used()["source"],
         "versions": _versions(),
@@ -586,7 +587,10 @@ def compare(first: Record, second: Record, rehearsal: bool = False) -> Compariso
         only_first=("_merge", lambda side: int((side == "left_only").sum())),
         only_second=("_merge", lambda side: int((side == "right_only").sum())),
     ).reset_index()
-    family = [each.header["device"].split(",")[-1].strip() for each in (first, second)]
+    family = [
+        (each.header["device"].split(",")[-1].strip(), each.header["precision"])
+        for each in (first, second)
+    ]
     allowed = SAME_FAMILY if family[0] == family[1] else OTHER_DEVICE
     models_ = set(first.header["weights"]) | set(second.header["weights"])
     others = sorted(name for name in models_ if _hashes(first, name) != _hashes(second, name))

@@ -1,8 +1,10 @@
 """Forward passes in batches of like length, which survive a lack of memory."""
 
+import operator
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -248,6 +250,63 @@ def precision(
             "bfloat16, slower than float32; use float16 or auto"
         )
     return torch.float16 if capability >= FLOAT16_FROM else torch.float32
+
+
+SHORTENED = {
+    "cuda": ("cuda.matmul", "cudnn.conv", "cudnn.rnn"),
+    "cpu": ("mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn"),
+}
+"""By kind of device: where ``torch.backends`` says how many digits of float32 a product keeps."""
+
+
+def full_float32() -> None:
+    """Have products and convolutions calculate with all digits of float32, in this process.
+
+    Examples
+    --------
+    >>> torch.set_float32_matmul_precision("medium")
+    >>> precision_name("cuda")
+    'tf32'
+    >>> full_float32()
+    >>> precision_name("cuda")
+    'float32'
+    """
+    # By the names before torch 2.9 first: where the two disagree, reading the old ones fails.
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+    for kind in SHORTENED:
+        for setting in _of_float32(kind):
+            setting.fp32_precision = "ieee"
+
+
+def _of_float32(device: str) -> list[Any]:
+    """Return the settings that decide over float32 on a device; none before torch 2.9."""
+    names = SHORTENED.get(device.partition(":")[0], ())
+    found = [operator.attrgetter(name)(torch.backends) for name in names]
+    return [each for each in found if hasattr(each, "fp32_precision")]
+
+
+def precision_name(device: str, wanted: str | None = None) -> str:
+    """Return the :func:`precision` in which a model runs, or what shortens its float32.
+
+    Parameters
+    ----------
+    device, wanted
+        As of :func:`precision`.
+
+    Returns
+    -------
+    str
+        Such as ``float32`` or ``float16``; ``tf32`` or ``bf16`` where float32 is shortened.
+    """
+    numbers = precision(device, wanted)
+    if numbers != torch.float32:
+        return str(numbers).removeprefix("torch.")
+    settings = {each.fp32_precision for each in _of_float32(device)} - {"ieee", "none"}
+    old = device.startswith("cuda") and not _of_float32(device)
+    if old and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32):
+        settings = {"tf32"}
+    return " and ".join(sorted(settings)) or "float32"
 
 
 def _wanted() -> str:

@@ -2,7 +2,6 @@
 
 import contextlib
 import fnmatch
-import json
 import pickle
 import re
 from collections import OrderedDict
@@ -13,7 +12,9 @@ import numpy as np
 import torch
 
 from biaslib.models._entries import Entry
-from biaslib.models.errors import CheckpointError
+from biaslib.models._limits import read_json
+from biaslib.models._revisions import weight_files
+from biaslib.models.errors import CapabilityError, CheckpointError
 from biaslib.runtime import first_few
 
 LISTED = 5
@@ -22,6 +23,9 @@ LISTED = 5
 OLDEST_SAFE_TORCH = (2, 6)
 """Below it, ``torch.load`` can be made to run code even with ``weights_only`` (CVE-2025-32434)."""
 
+
+MOST_TOLD = 300
+"""Characters of a library's message that an error repeats."""
 
 PICKLED = (".bin", ".ckpt", ".pt", ".pth", ".th")
 """Endings of files that ``torch.save`` wrote."""
@@ -95,32 +99,43 @@ def read_config(folder: Path, name: str) -> dict:
     CheckpointError
         If there is none, or it cannot be read.
     """
-    path = folder / "config.json"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(folder / "config.json")
     except FileNotFoundError:
         names = sorted(each.name for each in folder.glob("*"))
         there = first_few(names) or "nothing"
         raise CheckpointError(
             f"{folder} is no checkpoint of {name}: it has no config.json, which is saved beside "
-            f"the weights. It holds {there}"
+            f"the weights. It holds {there}",
+            path=folder,
         ) from None
-    except ValueError as error:
-        raise CheckpointError(f"{path} is not valid JSON ({error}); download it again") from None
+    classes = found.get("architectures") or []
+    named = [found.get("model_type", ""), *(classes if isinstance(classes, list) else [None])]
+    if not all(isinstance(each, str) for each in named):
+        raise CheckpointError(
+            f"{folder / 'config.json'} names its model_type and architectures {named}, which are "
+            "no names; download it again",
+            path=folder,
+        )
+    return found
 
 
-def require_readable(folder: str | Path) -> None:
+def require_readable(folder: str | Path, open_clip: bool = False) -> None:
     """Refuse weights that this torch cannot read safely: pickled ones need torch 2.6 or later.
+
+    Parameters
+    ----------
+    folder, open_clip
+        As of :func:`biaslib.models._revisions.weight_files`.
 
     Raises
     ------
     CheckpointError
-        If the folder's only weights are pickled and torch is older.
+        If the weights that are read are pickled and torch is older; or they are not the folder's.
     """
-    folder = Path(folder)
-    pickled = sorted(path.name for path in folder.glob("*") if path.suffix in PICKLED)
-    if pickled and not any(folder.glob("*.safetensors")):
-        require_safe_torch(folder / pickled[0])
+    for path in weight_files(Path(folder), open_clip):
+        if path.suffix in PICKLED:
+            require_safe_torch(path)
 
 
 def require_safe_torch(path: Path) -> None:
@@ -271,25 +286,43 @@ def reading(path: str | Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def loading(path: str | Path, name: str) -> Iterator[None]:
-    """Say of whatever another library cannot load in the block which checkpoint it is.
+def loading(
+    path: str | Path, name: str, passing: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Say of whatever is wrong with a checkpoint that the block reads which checkpoint it is.
+
+    A lack of memory on a GPU, a capability that a model lacks and an interruption are none of its
+    faults.
+
+    Parameters
+    ----------
+    path, name
+        The checkpoint, and the model that was asked for.
+    passing
+        Errors that are the caller's.
 
     Raises
     ------
     CheckpointError
-        If it cannot be loaded; with the first line of what the library said.
+        If it cannot be read, whatever the cause; with what a library said.
     """
     try:
         yield
-    except CheckpointError:
+    except CheckpointError as error:
+        error.path = error.path or Path(path)
         raise
-    except (OSError, ValueError, AttributeError, LookupError, RuntimeError) as error:
-        if isinstance(error, torch.cuda.OutOfMemoryError) or "CUDA" in str(error):
+    except (*passing, CapabilityError, torch.cuda.OutOfMemoryError):
+        raise
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # A panic in Rust is no Exception.
+        if "CUDA" in str(error):
             raise
-        told = (str(error).splitlines() or ["no reason given"])[0]
+        told = " ".join(str(error).split())[:MOST_TOLD] or "no reason given"
         raise CheckpointError(
             f"{path} cannot be read as {name!r} ({type(error).__name__}: {told}). Check that all "
-            "its files are there, unchanged and of that model, or download it again"
+            "its files are there, unchanged and of that model, or download it again",
+            path=path,
         ) from error
 
 
@@ -404,6 +437,35 @@ def require_same(
         "mismatched_keys": [each for each in shapes if each[1] != each[2]],
     }
     require_complete(info, name, allowed_missing)
+
+
+def require_finite(
+    network: torch.nn.Module, folder: str | Path, missing: Collection[str] = ()
+) -> None:
+    """Refuse weights that are no numbers, or infinite: what they give is no number either.
+
+    Parameters
+    ----------
+    network
+        Loaded.
+    folder
+        It came from.
+    missing
+        Weights that did not, and that nothing reads.
+
+    Raises
+    ------
+    CheckpointError
+        If there are any; the message names the first tensor.
+    """
+    for name, each in network.named_parameters():
+        if name not in missing and not torch.isfinite(each.detach()).all():
+            raise CheckpointError(
+                f"{folder}: the weights {name} hold what is no finite number. The file is damaged, "
+                "or the training diverged; download it again",
+                path=folder,
+                word=name,
+            )
 
 
 def _others(keys: Iterable[str], allowed: Iterable[str]) -> list[str]:

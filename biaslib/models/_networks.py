@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,8 +9,9 @@ from typing import Any, NamedTuple
 import torch
 import transformers
 
-from biaslib.models._checkpoints import require_complete
+from biaslib.models._checkpoints import require_complete, require_finite
 from biaslib.models._entries import ENTRIES, Entry
+from biaslib.models._limits import read_json
 from biaslib.models._revisions import revision_of
 from biaslib.models.errors import CheckpointError
 from biaslib.models.networks.files import load_converted
@@ -82,6 +82,7 @@ def read_network(
             folder, config=config, dtype=numbers, output_loading_info=True, **LOCAL
         )
     require_complete(info, name, allowed_missing=optional, allowed_unexpected=ignored)
+    require_finite(model, folder, info["missing_keys"])
     return model, set(info["missing_keys"])
 
 
@@ -133,10 +134,7 @@ def read_tokenizer(path: Path, of_bert: bool = False):
 
 def _tokenizer_settings(folder: Path) -> dict:
     path = folder / "tokenizer_config.json"
-    try:
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except ValueError as error:
-        raise CheckpointError(f"{path} is not valid JSON ({error}); download it again") from error
+    return read_json(path) if path.is_file() else {}
 
 
 def read_network_and_tokenizer(

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib.util
+import inspect
 import warnings
 from pathlib import Path
 from types import ModuleType
@@ -101,9 +102,9 @@ def load(
     On CUDA devices the environment variable ``BIASLIB_PRECISION`` runs all models of a run but the
     detector in half precision: ``bfloat16``, ``float16``, or ``auto``, which takes float16 on cards
     that only emulate bfloat16 (T4, V100). The detector has an option of its own, ``precision=``.
-    Where nothing is set, convolutions keep to float32 too, which cuDNN by default shortens (TF32):
-    this call switches that off for the process, and matrix products are left at PyTorch's default,
-    which is float32. No GPU was at hand to test any of it.
+    float32 means all of its digits: this call switches off for the process what shortens products
+    and convolutions (TF32, and bfloat16 on processors), whatever was set before. Rows that a
+    program computes after it switched that on again are stored under a key of their own.
 
     Parameters
     ----------
@@ -221,23 +222,24 @@ def _load(
     entry = REGISTRY[name]
     options = {key: value for key, value in options.items() if key not in _provided_options()}
     path = _on_this_disk(entry, checkpoint, profile)
-    _require_right_kind(entry, path)
-    entry = _called_by_kind(entry, path) if identified else entry
-    family = module_of(entry)
-    # cuDNN's convolutions calculate with all of float32's digits, and not with TF32's.
-    import torch
-
-    torch.backends.cudnn.allow_tf32 = False
+    family, chosen = module_of(entry), runtime.device(device)
+    from biaslib.models._batches import full_float32, precision_name
     from biaslib.models._checkpoints import loading, reading, without_hub
 
-    chosen = runtime.device(device)
-    # Options are the caller's, and no fault of the checkpoint.
-    checked = loading(path, name) if path and not options else contextlib.nullcontext()
+    inspect.signature(family.load).bind(entry, path, chosen, **options)
+    full_float32()
+    wanted = options.get("precision", "float32") if entry.family == "detector" else None
+    numbers = precision_name(chosen, wanted)
+    # A name of no option is the caller's fault, and none of the checkpoint.
+    passing = (runtime.UnknownNameError,) if options else ()
+    checked = loading(path, name, passing) if path else contextlib.nullcontext()
     with checked, reading(path), without_hub(path):
+        _require_right_kind(entry, path)
+        entry = _called_by_kind(entry, path) if identified else entry
         model = family.load(entry, path, chosen, **options)
     _say_what_is_lacking(model, entry)
     if hasattr(model, "device"):
-        runtime.note_device(model.device)
+        runtime.note_device(model.device, numbers)
     if hasattr(model, "find_detector"):
         model.find_detector = functools.partial(load, "detector", profile=profile, device=device)
         model.other_detector = entry.other_detector
@@ -369,6 +371,8 @@ def _require_right_kind(entry: Entry, path: Path | None) -> None:
     if path is None or not path.is_dir():
         return
     from biaslib.models import _checkpoints
+    from biaslib.models._limits import require_modest
 
+    require_modest(path)
     _checkpoints.require_family(path, entry)
-    _checkpoints.require_readable(path)
+    _checkpoints.require_readable(path, entry.family == "open_clip")

@@ -24,7 +24,7 @@ from biaslib.models._networks import read_network, read_tokenizer
 from biaslib.models._pixels import OnePicture, read_image_processor
 from biaslib.models._revisions import revision_of
 from biaslib.models._words import require_fitting_length, require_known_words, token_limit
-from biaslib.models.dual import ContrastiveEncoder
+from biaslib.models.dual import ContrastiveEncoder, tried_out
 from biaslib.models.errors import CheckpointError
 
 __all__ = ["encoder_of", "load"]
@@ -48,7 +48,8 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
             f"texts and images, and {entry.name!r} is one. Load it under the name of its own family"
         )
     tokenizer, processor = read_tokenizer(folder), read_image_processor(folder)
-    return encoder_of(model, tokenizer, processor, entry.name, revision_of(folder), device)
+    found = encoder_of(model, tokenizer, processor, entry.name, revision_of(folder), device)
+    return tried_out(found, folder)
 
 
 def encoder_of(

@@ -1,6 +1,7 @@
 """Dual encoders: texts and images in one space."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import torch
 from biaslib.models._batches import autocast, run_in_batches
 from biaslib.models._words import listed
 from biaslib.models.capabilities import ENCODE
+from biaslib.models.errors import CheckpointError
 from biaslib.models.images import Ahead, pictures
 
-__all__ = ["ContrastiveEncoder", "unit_vectors"]
+__all__ = ["ContrastiveEncoder", "tried_out", "unit_vectors"]
 
 
 class ContrastiveEncoder:
@@ -119,6 +121,29 @@ class ContrastiveEncoder:
 
         label = f"{self.name}: {len(found):,} images"
         return run_in_batches(np.ones(len(found)), run, batch_size, label)
+
+
+def tried_out(encoder: ContrastiveEncoder, folder: Path) -> ContrastiveEncoder:
+    """Return an encoder that has read a text and told two pictures of noise apart.
+
+    Raises
+    ------
+    CheckpointError
+        If what it gives is no number, or the same for both: its weights or the settings of its
+        pictures are damaged.
+    """
+    if encoder.device == "meta":
+        return encoder
+    noise = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)
+    seen = encoder.encode_image(noise)
+    read = unit_vectors(encoder.device, encoder.encode_batch_of_texts, ["a"])
+    if not (np.isfinite(seen).all() and np.isfinite(read).all()) or np.array_equal(*seen):
+        raise CheckpointError(
+            f"{folder} gives what is no number, or the same for all pictures: its weights "
+            "or its preprocessor_config.json are damaged; download them again",
+            path=folder,
+        )
+    return encoder
 
 
 @torch.inference_mode()

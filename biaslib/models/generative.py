@@ -22,6 +22,7 @@ from biaslib.models._batches import precision
 from biaslib.models._checkpoints import read_config
 from biaslib.models._continuations import Continuations, Inputs, Row, of_tokens, settled
 from biaslib.models._entries import Entry
+from biaslib.models._limits import require_quick_template
 from biaslib.models._masks import AMONG, MASK
 from biaslib.models._networks import LOCAL, quiet, read_network
 from biaslib.models._revisions import revision_of
@@ -419,9 +420,8 @@ class Generative:
         """
         if not getattr(self.processor, "chat_template", None):
             return f"{getattr(self.processor, 'image_token', '')}{prompt}" if picture else prompt
-        content = [{"type": "image"}] * picture + [{"type": "text", "text": prompt}]
         told = self.processor.apply_chat_template(
-            [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
+            _conversation(prompt, picture), add_generation_prompt=True, tokenize=False
         )
         if prompt not in told:
             raise CheckpointError(
@@ -503,6 +503,12 @@ class Generative:
                 ids = self.tokenizer.convert_tokens_to_ids([words[at] for at in answer])
                 rows.append(Row(inputs, ids))
         return rows
+
+
+def _conversation(prompt: str, picture: bool) -> list[dict[str, Any]]:
+    """Return a prompt as chat templates take it."""
+    content = [{"type": "image"}] * picture + [{"type": "text", "text": prompt}]
+    return [{"role": "user", "content": content}]
 
 
 def _plain(tokenizer: Any, n: int) -> int:
@@ -604,4 +610,7 @@ def load(
     with quiet():
         processor = transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
     told = prompts or PROMPTS_OF.get(kind, PROMPTS)
+    if template := getattr(processor, "chat_template", None):
+        asked = [_conversation(told.describe, picture) for picture in (True, False)]
+        require_quick_template(template, asked, processor.tokenizer.special_tokens_map, folder)
     return Generative(network, processor, entry.name, revision_of(folder), device, told, score)

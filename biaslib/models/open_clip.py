@@ -13,9 +13,9 @@ from PIL import Image
 
 from biaslib.models._checkpoints import CheckpointError, read_config
 from biaslib.models._entries import Entry
-from biaslib.models._revisions import revision_of
+from biaslib.models._revisions import revision_of, weight_files
 from biaslib.models._words import require_fitting, require_known_words
-from biaslib.models.dual import ContrastiveEncoder
+from biaslib.models.dual import ContrastiveEncoder, tried_out
 from biaslib.runtime import unknown_name
 
 __all__ = ["load", "repository", "require_whole"]
@@ -73,13 +73,9 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     """
     settings = _settings(folder, entry.name)
     require_whole(settings, str(folder))
+    _require_weights_for(settings, folder)
     name = f"local-dir:{folder}"
-    try:
-        model, preprocess = open_clip.create_model_from_pretrained(name, device=device)
-    except RuntimeError as error:
-        raise CheckpointError(
-            f"OpenCLIP cannot load {folder} as {entry.name!r}: {error}"
-        ) from error
+    model, preprocess = open_clip.create_model_from_pretrained(name, device=device)
     model = model.float().eval()
     # Its own tokenizer takes neither option, and runs nothing; the others are of transformers.
     wrapped = settings["text_cfg"].get("hf_tokenizer_name")
@@ -97,17 +93,18 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     def encode_images(pixels: list[np.ndarray]) -> torch.Tensor:
         return model.encode_image(torch.as_tensor(np.stack(pixels)).to(device))
 
-    return ContrastiveEncoder(
+    found = ContrastiveEncoder(
         encode_texts,
         encode_images,
         float(model.logit_scale.detach().exp()),
         entry.name,
-        revision_of(folder),
+        revision_of(folder, open_clip=True, beside=_elsewhere(settings)),
         bias=_bias(model),
         prepare=Pixels(preprocess),
         token_counts=token_counts,
         device=device,
     )
+    return tried_out(found, folder)
 
 
 def _settings(folder: Path, name: str) -> dict:
@@ -122,6 +119,29 @@ def _settings(folder: Path, name: str) -> dict:
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} holds no settings under model_cfg ({error!r})") from error
+
+
+def _require_weights_for(settings: dict, folder: Path) -> None:
+    """Refuse towers of more numbers than the files hold; OpenCLIP fills them before it reads any.
+
+    A block of width w has 4 w^2 numbers in its attention alone, of a byte at least.
+    """
+    there = sum(path.stat().st_size for path in weight_files(folder, open_clip=True))
+    for part in ("vision_cfg", "text_cfg"):
+        layers, width = (settings[part].get(each) for each in ("layers", "width"))
+        if isinstance(layers, int) and isinstance(width, int) and 4 * layers * width**2 > there:
+            raise CheckpointError(
+                f"{folder} has {there:,} bytes of weights, too few for the {layers} layers of "
+                f"width {width} that {part} of its open_clip_config.json names; download it again",
+                path=folder,
+                word=part,
+            )
+
+
+def _elsewhere(settings: dict) -> list[Path]:
+    """Return the settings of a text encoder that lie in another folder."""
+    folder = settings["text_cfg"].get("hf_model_name")
+    return [Path(folder) / "config.json"] if folder else []
 
 
 def repository(name: str) -> str:

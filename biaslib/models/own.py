@@ -4,6 +4,7 @@ Names of the model hub, names of OpenCLIP with their training data, and folders 
 """
 
 import difflib
+import importlib.util
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from biaslib import runtime
 from biaslib.models import _checkpoints
 from biaslib.models._registry import REGISTRY, load_identified, repository
 from biaslib.models.errors import CheckpointError
+
+PACKAGES = {"smolvlm": "num2words"}
+"""By kind of model: what transformers needs beside its own packages."""
 
 __all__ = ["OwnModel", "identify", "load_own"]
 
@@ -63,6 +67,8 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
         If the hub would be needed in the profile ``planted``.
     DownloadError
         If the hub does not have it.
+    ModuleNotFoundError
+        If its processor needs a package that is not installed.
 
     Examples
     --------
@@ -73,9 +79,12 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
     ('lxmert', None)
     """
     if str(given) in REGISTRY:
+        if runtime.profile(profile) == "paper":
+            _require_packages(str(given))
         return str(given), None
     if Path(given).is_dir():
-        return _family_of(Path(given)), Path(given)
+        with _checkpoints.loading(given, "any model", (ModuleNotFoundError,)):
+            return _family_of(Path(given)), Path(given)
     if Path(given).is_file():
         raise CheckpointError(
             f"{given} is a file, which does not tell its architecture. Load it as the family that "
@@ -100,7 +109,9 @@ def _from_hub(given: str) -> tuple[str, str]:
     entry = REGISTRY["open-clip"]
     source = f"hub {repository(entry, name)}"
     wanted = replace(entry, source=source, revision=revision, sha256="", companion="")
-    return _family_of(fetch(wanted), given), given
+    folder = fetch(wanted)
+    with _checkpoints.loading(folder, given, (ModuleNotFoundError,)):
+        return _family_of(folder, given), given
 
 
 def _family_of(folder: Path, name: str = "") -> str:
@@ -111,6 +122,7 @@ def _family_of(folder: Path, name: str = "") -> str:
     config = _checkpoints.read_config(folder, "any model")
     kind, architectures = config.get("model_type", "no kind"), config.get("architectures") or []
     readers = {each: entry.name for entry in reversed(REGISTRY.values()) for each in entry.kinds}
+    _require_packages(kind)
     if kind in readers:
         return readers[kind]
     for name in _in_order(architectures):
@@ -132,6 +144,23 @@ def _family_of(folder: Path, name: str = "") -> str:
         "(biaslib.models.register), or wrap it in a class with capabilities and the methods that "
         "biaslib.models.capabilities lists for them, and pass OwnModel(...) with an object of it"
     )
+
+
+def _require_packages(kind: str) -> None:
+    """Refuse a model whose processor needs a package that is not installed, before it is sized.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        The message says what to install.
+    """
+    package = PACKAGES.get(kind)
+    if package and importlib.util.find_spec(package) is None:
+        raise ModuleNotFoundError(
+            f"the processor of {kind} needs the package {package}, which is not installed; install "
+            f"it with: pip install {package}",
+            name=package,
+        )
 
 
 def _in_order(architectures: list[str]) -> tuple[str, ...]:

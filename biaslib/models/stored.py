@@ -14,8 +14,8 @@ __all__ = ["answers", "store_key"]
 def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
     """Return the key under which :class:`biaslib.runtime.Store` keeps rows of a model.
 
-    Rows that half precision made differ from those of float32 in their third digit. They have a
-    key of their own, so that a run never mixes the two.
+    Rows that half precision or TF32 made differ from those of float32 in their third digit. They
+    have a key of their own, so that a run never mixes the two.
 
     Parameters
     ----------
@@ -31,7 +31,8 @@ def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
     -------
     dict
         ``model``, ``revision``, ``output``, the options, and ``precision`` where the model's
-        device computes in another one than float32 (``BIASLIB_PRECISION``).
+        device computes in another one than float32 (``BIASLIB_PRECISION``), or with fewer of its
+        digits (TF32).
 
     Raises
     ------
@@ -49,9 +50,9 @@ def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
     device = getattr(model, "device", None)
     if device is None:
         return key
-    from biaslib.models._batches import precision
+    from biaslib.models._batches import precision_name
 
-    numbers = str(precision(str(device))).removeprefix("torch.")
+    numbers = precision_name(str(device))
     return key if numbers == "float32" else key | {"precision": numbers}
 
 

@@ -159,13 +159,15 @@ def device(name: str | None = None) -> str:
     torch = importlib.import_module("torch")
     if name is not None:
         try:
-            kind = torch.device(name).type
+            kind, number = torch.device(name).type, torch.device(name).index or 0
         except RuntimeError as error:
             raise ValueError(
                 f"the device {name!r} is none that PyTorch knows, such as cpu, cuda, cuda:1 or mps"
             ) from error
         if kind == "cuda" and not torch.cuda.is_available():
             raise ValueError(f"PyTorch finds no GPU here for the device {name!r}: take cpu")
+        if number >= (torch.cuda.device_count() if kind == "cuda" else 1):
+            raise ValueError(f"there is no device {name!r} here: take {kind}, or another number")
         return name
     if torch.cuda.is_available():
         return "cuda"

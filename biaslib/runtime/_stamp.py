@@ -31,11 +31,18 @@ def note_batches(what: str) -> None:
     _smaller_batches.append(what)
 
 
-_devices: list[str] = []
+_devices: list[tuple[str, str]] = []
 
 
-def note_device(device: object) -> None:
-    """Note for the stamps of this process that a model was loaded on a torch device.
+def note_device(device: object, precision: str = "float32") -> None:
+    """Note for the stamps of this process where a model was loaded, and how it calculates.
+
+    Parameters
+    ----------
+    device
+        A torch device.
+    precision
+        As of ``biaslib.models._batches.precision_name``.
 
     Examples
     --------
@@ -47,7 +54,7 @@ def note_device(device: object) -> None:
 
         torch = importlib.import_module("torch")
         name = f"{name}, {torch.cuda.get_device_name(device)}"
-    _devices.append(name)
+    _devices.append((name, precision))
 
 
 def _versions() -> list[str]:
@@ -63,8 +70,8 @@ class Provenance:
     """What a notebook ran on; displayed as the stamp at the end of its page.
 
     ``weights`` and ``data`` map what was loaded to its revision or checksum. Add to them with
-    :meth:`record` as the run goes on. Devices are those on which models were loaded since it
-    began; batches that memory did not suffice for are listed if there were any.
+    :meth:`record` as the run goes on. Devices and precisions are those of the models that were
+    loaded since it began; batches that memory did not suffice for are listed if there were any.
     """
 
     profile: str
@@ -88,10 +95,12 @@ class Provenance:
             return "; ".join(f"{name}: {value}" for name, value in entries.items()) or "none"
 
         smaller = dict.fromkeys(_smaller_batches[self.batches_before :])
-        devices = dict.fromkeys(_devices[self.devices_before :]) or ["cpu"]
+        noted = _devices[self.devices_before :] or [("cpu", "float32")]
+        devices, precisions = (dict.fromkeys(each) for each in zip(*noted, strict=True))
         return {
             "Profile": self.profile if self.weights else f"{self.profile} (no model on this page)",
             "Device": f"{'; '.join(devices)} ({platform.machine()})",
+            "Precision": "; ".join(precisions),
             "biaslib": f"{biaslib.__version__}, source {used()['source']}",
             "Versions": ", ".join(_versions()),
             "Weights": listing(self.weights),

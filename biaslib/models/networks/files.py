@@ -15,9 +15,11 @@ from torch import nn
 from biaslib.models._checkpoints import (
     CheckpointError,
     read_weights,
+    require_finite,
     require_same,
     unwrapped,
 )
+from biaslib.models._limits import read_json
 from biaslib.runtime import unknown_name
 
 __all__ = [
@@ -351,7 +353,7 @@ def load_converted(folder: str | Path) -> nn.Module:
         If weights and configuration do not fit each other.
     """
     folder = Path(folder)
-    settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    settings = read_json(folder / "config.json")
     kind = settings.pop("model_type", None)
     if kind not in NETWORKS:
         raise unknown_name("model_type", kind, NETWORKS)
@@ -360,7 +362,9 @@ def load_converted(folder: str | Path) -> nn.Module:
     for setting in settings.keys() - set(known):
         raise unknown_name("setting", setting, known)
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
-    return built(network, config(**settings), read_official(folder / "model.safetensors"))
+    found = built(network, config(**settings), read_official(folder / "model.safetensors"))
+    require_finite(found, folder)
+    return found
 
 
 def class_of(kind: str, what: str) -> type:

@@ -15,6 +15,7 @@ import pandas
 
 from biaslib import models, runtime
 from biaslib.models._registry import repository
+from biaslib.models._revisions import weight_files
 from biaslib.models.downloads import kept, listed_bytes, settings_of
 from biaslib.models.own import identify
 from biaslib.studies.own_model import _counting as counting
@@ -243,7 +244,8 @@ def weights_of(given: str | Path, profile: str) -> tuple[int, int, int]:
     if str(given) in models.REGISTRY and tiny:
         given = tiny(str(given))
     if Path(given).is_dir():
-        files = [*Path(given).glob("*.safetensors")] or [*Path(given).glob("*.bin")]
+        open_clip = (Path(given) / "open_clip_config.json").is_file()
+        files = weight_files(Path(given), open_clip)
         weights = sum(path.stat().st_size for path in files)
         return weights, _stored(Path(given)), 0
     if str(given) in models.REGISTRY:

@@ -1,0 +1,354 @@
+"""What names a model covers the files that its loader reads, and refuses what lies elsewhere."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from biaslib import models, runtime
+from biaslib.models._revisions import checksums, revision_of, weight_files
+from biaslib.models.errors import CheckpointError
+from biaslib.models.own import load_own
+from biaslib.models.stored import answers
+from plantedworld.models.checkpoints import checkpoint
+
+TEXTS = ["the person is a nurse.", "the person is a doctor."]
+
+
+@pytest.fixture(scope="session")
+def two_states():
+    """The weights of two models of one kind."""
+    return [load_file(checkpoint("clip", 3, seed) / "model.safetensors") for seed in (0, 1)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A dual encoder without its weights."""
+    ignored = shutil.ignore_patterns("model.safetensors")
+    return shutil.copytree(checkpoint("clip", 3, 0), tmp_path / "mine", ignore=ignored)
+
+
+def write(folder, name, state):
+    path = folder / name
+    path.parent.mkdir(exist_ok=True, parents=True)
+    if name.endswith(".safetensors"):
+        save_file(state, path, {"format": "pt"})
+    else:
+        torch.save(state, path)
+    return path
+
+
+def index(folder, state, name="shards/part.safetensors", of="model.safetensors"):
+    weights = dict.fromkeys(state, name) if isinstance(name, str) else name
+    found = {"metadata": {"total_size": 1}, "weight_map": weights}
+    (folder / f"{of}.index.json").write_text(json.dumps(found))
+
+
+def halves(state):
+    """Names and files: every second weight in another folder."""
+    names = sorted(state)
+    return dict.fromkeys(names[::2], "a/1.safetensors") | dict.fromkeys(
+        names[1::2], "b/2.safetensors"
+    )
+
+
+def in_subfolder(folder, state, other):
+    write(folder, "shards/part.safetensors", state)
+    write(folder, "shards/other.safetensors", other)
+    index(folder, state)
+
+
+def in_two_subfolders(folder, state, other):
+    places = halves(state)
+    for file in set(places.values()):
+        write(folder, file, {name: state[name] for name in state if places[name] == file})
+    index(folder, state, places)
+
+
+def pickled_beside_another(folder, state, other):
+    write(folder, "pytorch_model.bin", state)
+    write(folder, "extra.safetensors", other)
+
+
+def pickled_in_subfolder(folder, state, other):
+    write(folder, "parts/one.bin", state)
+    write(folder, "model.fp16.safetensors", other)
+    index(folder, state, "parts/one.bin", of="pytorch_model.bin")
+
+
+def whole_beside_index(folder, state, other):
+    write(folder, "model.safetensors", state)
+    in_subfolder(folder, other, state)
+    write(folder, "pytorch_model.bin", other)
+
+
+def index_beside_pickled(folder, state, other):
+    in_subfolder(folder, state, other)
+    write(folder, "pytorch_model.bin", other)
+
+
+def named_by_the_configuration(folder, state, other):
+    write(folder, "weights/these.safetensors", state)
+    write(folder, "model.safetensors", other)
+    config = json.loads((folder / "config.json").read_text())
+    config["transformers_weights"] = "weights/these.safetensors"
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+LAYOUTS = [
+    in_subfolder,
+    in_two_subfolders,
+    pickled_beside_another,
+    pickled_in_subfolder,
+    whole_beside_index,
+    index_beside_pickled,
+    named_by_the_configuration,
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_revision_is_of_the_files_that_transformers_reads(folder, two_states, layout):
+    """Exchange what is read: another name; exchange what is not: the same."""
+    first, second = two_states
+    layout(folder, first, second)
+    loaded = transformers.AutoModel.from_pretrained(folder).state_dict()
+    assert all(torch.equal(loaded[name], first[name]) for name in first)
+    read = weight_files(folder)
+    together = {}
+    for path in read:
+        kept = load_file(path) if path.suffix == ".safetensors" else torch.load(path)
+        together |= kept
+    assert all(torch.equal(together[name], first[name]) for name in first)
+    before = revision_of(folder)
+    layout(folder, first, first)
+    assert revision_of(folder) == before
+    layout(folder, second, first)
+    assert revision_of(folder) != before
+
+
+def test_the_store_gives_no_model_the_answers_of_another(folder, two_states, tmp_path):
+    store, given = runtime.Store(tmp_path / "store"), []
+    for state in two_states:
+        in_subfolder(folder, state, state)
+        model = load_own(folder, device="cpu").model
+
+        def ask(which, images, model=model):
+            return model.encode_text([TEXTS[at] for at in which])
+
+        given.append(answers(model, "vectors", ask, texts=TEXTS, store=store))
+        np.testing.assert_allclose(given[-1], model.encode_text(TEXTS), atol=1e-6)
+    assert np.abs(given[0] - given[1]).max() > 0.1
+
+
+def test_a_change_in_one_of_several_files_counts(folder, two_states):
+    in_two_subfolders(folder, two_states[0], None)
+    before = revision_of(folder)
+    assert before.startswith("mine, sha256 of 2 files ")
+    part = load_file(folder / "b/2.safetensors")
+    next(iter(part.values())).add_(1)
+    save_file(part, folder / "b/2.safetensors", {"format": "pt"})
+    assert revision_of(folder) != before
+
+
+OPEN_CLIP = [
+    ["model.safetensors", "open_clip_pytorch_model.bin"],
+    ["b.bin", "a.pth"],
+    ["a.bin", "b.safetensors", "c.safetensors"],
+    ["pytorch_model.bin", "z.safetensors", "open_clip_model.safetensors"],
+    ["model.pth", "a.safetensors"],
+]
+
+
+@pytest.mark.parametrize("names", OPEN_CLIP, ids=" ".join)
+def test_the_order_of_open_clip_is_its_own(tmp_path, names):
+    factory = pytest.importorskip("open_clip.factory")
+    for name in names:
+        (tmp_path / name).write_text(name)
+    chosen = factory._find_checkpoint_in_dir(tmp_path)
+    assert weight_files(tmp_path, open_clip=True) == [Path(chosen)]
+    of_chosen = hashlib.sha256(Path(chosen).read_bytes()).hexdigest()
+    assert checksums(tmp_path, open_clip=True) == f"sha256 {of_chosen[:12]}"
+
+
+def test_settings_of_open_clip_that_lie_elsewhere_count(tmp_path):
+    (tmp_path / "model.safetensors").write_text("weights")
+    elsewhere = tmp_path / "text" / "config.json"
+    elsewhere.parent.mkdir()
+    found = []
+    for text in ("{}", "{ }"):
+        elsewhere.write_text(text)
+        found.append(revision_of(tmp_path, open_clip=True, beside=[elsewhere]))
+    assert found[0] != found[1]
+
+
+def test_one_file_at_the_top_is_named_as_it_always_was():
+    """What is stored of these models stays: the names are written out here a second time."""
+    for folder in sorted(checkpoint("clip", 3, 0).parent.iterdir()):
+        if not (folder / "model.safetensors").is_file():
+            continue
+        hashes = {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(folder.iterdir())
+            if path.is_file()
+        }
+        weights = hashes.pop("model.safetensors")
+        hashes = {name: each for name, each in hashes.items() if name in READ}
+        lines = "".join(f"{name}\0{each}\n" for name, each in hashes.items())
+        settings = hashlib.sha256(lines.encode()).hexdigest()
+        expected = f"{folder.name}, sha256 {weights[:12]}, settings {settings[:8]}"
+        assert revision_of(folder) == expected
+
+
+READ = (
+    *("config.json", "config.yaml", "open_clip_config.json", "preprocessor_config.json"),
+    *("processor_config.json", "video_preprocessor_config.json", "chat_template.jinja"),
+    *("chat_template.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+    *("added_tokens.json", "vocab.txt", "vocab.json", "merges.txt"),
+)
+
+
+def test_the_packaged_encoder_is_named_as_it_always_was(encoder):
+    assert encoder.revision == "0.1.0, sha256 53aa51172d14, settings 3b35f183"
+
+
+# What leads out of the folder, or nowhere
+
+
+def outside(folder, state):
+    write(folder.parent, "elsewhere/weights.safetensors", state)
+    return folder.parent / "elsewhere" / "weights.safetensors"
+
+
+def above(folder, state):
+    outside(folder, state)
+    index(folder, state, "../elsewhere/weights.safetensors")
+
+
+def absolute(folder, state):
+    index(folder, state, str(outside(folder, state)))
+
+
+def out_and_in_again(folder, state):
+    write(folder, "model-1.safetensors", state)
+    index(folder, state, f"../{folder.name}/model-1.safetensors")
+
+
+def linked(folder, state):
+    (folder / "model.safetensors").symlink_to(outside(folder, state))
+
+
+def linked_folder(folder, state):
+    (folder / "shards").symlink_to(outside(folder, state).parent)
+    index(folder, state, "shards/weights.safetensors")
+
+
+def linked_index(folder, state):
+    index(folder, state, "model-1.safetensors")
+    write(folder, "model-1.safetensors", state)
+    moved = (folder / "model.safetensors.index.json").rename(folder.parent / "index.json")
+    (folder / "model.safetensors.index.json").symlink_to(moved)
+
+
+def lists_nothing(folder, state):
+    index(folder, state, {})
+
+
+def lists_numbers(folder, state):
+    index(folder, state, {"a": 1})
+
+
+def lists_what_is_missing(folder, state):
+    index(folder, state, "model-00001-of-00002.safetensors")
+
+
+def has_none(folder, state):
+    write(folder, "weights.safetensors", state)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(above, absolute, out_and_in_again, linked, linked_folder, linked_index),
+        *(lists_nothing, lists_numbers, lists_what_is_missing, has_none),
+    ],
+)
+def test_weights_outside_the_folder_or_nowhere_are_refused(folder, two_states, change):
+    change(folder, two_states[0])
+    for read in (revision_of, lambda path: load_own(path, device="cpu")):
+        with pytest.raises(CheckpointError) as caught:
+            read(folder)
+        assert caught.value.path == folder
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_links_of_the_hubs_own_cache_are_no_way_out(folder, two_states, tmp_path, shared):
+    """A snapshot links to the blobs of its repository, and these to those of the whole cache."""
+    repository = tmp_path / "models--owner--name"
+    blob = repository / "blobs" / "abc"
+    whole = write(
+        tmp_path / "blobs" if shared else repository / "blobs", "x.safetensors", two_states[0]
+    )
+    blob.parent.mkdir(exist_ok=True, parents=True)
+    if shared:
+        blob.symlink_to(whole)
+    else:
+        whole.rename(blob)
+    snapshot = repository / "snapshots" / ("f" * 40)
+    snapshot.parent.mkdir(parents=True)
+    folder.rename(snapshot)
+    (snapshot / "model.safetensors").symlink_to(Path("../../blobs/abc"))
+    found = load_own(snapshot, device="cpu").model
+    assert f"sha256 {runtime.file_sha256(blob)[:12]}" in found.revision
+
+
+# What makes a sentence's vector
+
+
+@pytest.mark.parametrize(
+    "changed",
+    ["modules.json", "1_Pooling/config.json", "2_Dense/model.safetensors", "2_Dense/config.json"],
+)
+def test_what_pools_the_states_of_a_sentence_counts(tmp_path, changed):
+    parts = [{"path": path} for path in ("", "1_Pooling", "2_Dense")]
+    files = {
+        "model.safetensors": "weights",
+        "modules.json": json.dumps(parts),
+        "1_Pooling/config.json": "{}",
+        "2_Dense/config.json": "{}",
+        "2_Dense/model.safetensors": "more weights",
+        "onnx/model.onnx": "not read",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    before = revision_of(tmp_path)
+    (tmp_path / "onnx/model.onnx").write_text("others")
+    assert revision_of(tmp_path) == before
+    (tmp_path / changed).write_text(files[changed] + " ")
+    assert revision_of(tmp_path) != before
+
+
+def test_parts_of_a_sentence_encoder_outside_its_folder_are_refused(tmp_path):
+    folder = tmp_path / "mine"
+    for name in ("mine/1_Pooling", "other"):
+        (tmp_path / name).mkdir(parents=True)
+    (folder / "model.safetensors").write_text("weights")
+    (folder / "modules.json").write_text('[{"path": "../other"}]')
+    with pytest.raises(CheckpointError) as caught:
+        revision_of(folder)
+    assert caught.value.path == folder
+
+
+def test_a_model_of_one_name_is_told_from_another(folder, two_states):
+    """Also of a family that has a name of its own: the folder is loaded under it."""
+    write(folder, "model.safetensors", two_states[0])
+    first = models.load("clip", checkpoint=folder, device="cpu")
+    write(folder, "model.safetensors", two_states[1])
+    second = models.load("clip", checkpoint=folder, device="cpu")
+    assert first.revision != second.revision
