@@ -9,10 +9,10 @@ import transformers
 
 from biaslib.models._batches import autocast
 from biaslib.models._entries import Entry
-from biaslib.models._masks import candidate_log_prob, padded, with_mask
+from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._networks import read_network, read_tokenizer
 from biaslib.models._revisions import revision_of
-from biaslib.models._words import require_known_words, word_pieces
+from biaslib.models._words import require_known_words, with_mask, word_pieces
 from biaslib.models.capabilities import EMBED, FILL, require
 from biaslib.models.text import HEADS, TextEncoder
 
@@ -102,12 +102,12 @@ class Bert(TextEncoder):
         require(self, FILL)
         if not len(texts):
             raise ValueError("there are no texts: the set is empty")
-        candidates = word_pieces(self.tokenizer, candidates)
+        words = word_pieces(self.tokenizer, candidates, texts, self.name)
         masked = [with_mask(text, self.tokenizer) for text in texts]
-        require_known_words(self.tokenizer, masked)
+        require_known_words(self.tokenizer, masked, self.name)
         return candidate_log_prob(
             self.tokenizer(masked, verbose=False)["input_ids"],
-            candidates,
+            words,
             self.tokenizer.mask_token_id,
             self._log_probabilities,
             pieces=pieces,
@@ -119,7 +119,7 @@ class Bert(TextEncoder):
 
     def _require_tokens(self, texts: list[str]) -> None:
         super()._require_tokens(texts)
-        require_known_words(self.tokenizer, texts)
+        require_known_words(self.tokenizer, texts, self.name)
 
     @torch.inference_mode()
     def _log_probabilities(self, _, tokens: list[list[int]]) -> np.ndarray:

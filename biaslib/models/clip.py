@@ -106,7 +106,7 @@ class Texts:
     def token_counts(self, texts: list[str]) -> np.ndarray:
         """Return the tokens of each text, (n,), or refuse one that is longer than the limit."""
         if self.tokenizer.is_fast:
-            require_known_words(self.tokenizer, texts)
+            require_known_words(self.tokenizer, texts, self.name)
         return require_fitting_length(self.tokenizer, texts, self.limit, self.name)
 
     def inputs(self, texts: list[str]) -> transformers.BatchEncoding:

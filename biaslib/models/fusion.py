@@ -13,13 +13,14 @@ import numpy as np
 import torch
 
 from biaslib.models._batches import autocast, batch_order, rows_that_fit, run_in_batches
-from biaslib.models._masks import candidate_log_prob, padded, with_mask
+from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._tokens import Tokens, places_of, tokenized
 from biaslib.models._words import (
     listed,
     require_fitting,
     require_known_words,
     token_limit,
+    with_mask,
     word_pieces,
 )
 from biaslib.models.capabilities import (
@@ -251,8 +252,9 @@ class FusionModel(ABC):
             If the model has no masked-word head.
         """
         require(self, FILL if images is None else FILL_WITH_IMAGES)
-        words = word_pieces(self.tokenizer, candidates)
-        rows = self._tokens([with_mask(text, self.tokenizer) for text in listed(texts)])
+        texts = listed(texts)
+        words = word_pieces(self.tokenizer, candidates, texts, self.name)
+        rows = self._tokens([with_mask(text, self.tokenizer) for text in texts])
         prepared = self._prepared(images, len(rows))
         prepared = self.ahead(prepared, batch_order([len(row.ids) for row in rows]))
         mask = self.tokenizer.mask_token_id
@@ -370,7 +372,7 @@ class FusionModel(ABC):
         texts = listed(texts)
         rows = tokenized(self.tokenizer, texts)
         if unknown := [row.text for row in rows if self.tokenizer.unk_token_id in row.ids]:
-            require_known_words(self.tokenizer, unknown)
+            require_known_words(self.tokenizer, unknown, self.name)
         counts = np.array([len(row.ids) for row in rows])
         require_fitting(counts, self.max_tokens, self.name, texts)
         return rows

@@ -22,10 +22,10 @@ from biaslib.models._batches import precision
 from biaslib.models._checkpoints import read_config
 from biaslib.models._continuations import Continuations, Inputs, Row, of_tokens, settled
 from biaslib.models._entries import Entry
-from biaslib.models._masks import AMONG, MASK
+from biaslib.models._masks import AMONG
 from biaslib.models._networks import LOCAL, quiet, read_network
 from biaslib.models._revisions import revision_of
-from biaslib.models._words import require_fitting, require_known_words, token_limit
+from biaslib.models._words import MASK, require_fitting, require_known_words, token_limit
 from biaslib.models.capabilities import FILL, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
 from biaslib.models.errors import CheckpointError
 from biaslib.models.images import loaded, pictures
@@ -478,7 +478,7 @@ class Generative:
     def _spelt(self, text: str, gap: str) -> tuple[list[int], list[int]]:
         """Return a text's tokens behind a gap, and the characters at which they end."""
         if self.tokenizer.unk_token_id is not None:
-            require_known_words(self.tokenizer, [text])
+            require_known_words(self.tokenizer, [text], self.name)
         encoded = self.tokenizer(
             gap + text,
             add_special_tokens=False,

@@ -87,7 +87,7 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     tokenizer = open_clip.get_tokenizer(name, **safely)
 
     def token_counts(texts: list[str]) -> np.ndarray:
-        counts = _token_counts(tokenizer, texts)
+        counts = _token_counts(tokenizer, texts, entry.name)
         require_fitting(counts, tokenizer.context_length, entry.name, texts)
         return counts
 
@@ -242,7 +242,7 @@ class Pixels:
         return self.preprocess(Image.fromarray(picture)).numpy()
 
 
-def _token_counts(tokenizer, texts: list[str]) -> np.ndarray:
+def _token_counts(tokenizer, texts: list[str], name: str) -> np.ndarray:
     """Return the tokens of each text, special ones among them, before OpenCLIP cuts any off.
 
     Its own tokenizer adds a start and an end; the others wrap one of transformers.
@@ -250,6 +250,6 @@ def _token_counts(tokenizer, texts: list[str]) -> np.ndarray:
     wrapped = getattr(tokenizer, "tokenizer", None)
     if wrapped is None:
         return np.array([len(tokenizer.encode(text)) + 2 for text in texts])
-    require_known_words(wrapped, texts)
+    require_known_words(wrapped, texts, name)
     cleaned = [tokenizer.clean_fn(text) for text in texts]
     return np.array([len(ids) for ids in wrapped(cleaned, verbose=False)["input_ids"]])
