@@ -74,12 +74,24 @@ def require_kind(folder: str | Path, kinds: Collection[str], name: str) -> None:
     found = read_config(Path(folder), name)
     if found.get("model_type") not in kinds:
         kind = found.get("model_type", "no kind")
-        architectures = ", ".join(found.get("architectures") or []) or "no architecture named"
+        architectures = ", ".join(classes_of(found)) or "no architecture named"
         raise CheckpointError(
             f"{folder} is a checkpoint of {kind!r} ({architectures}), "
             f"and {name!r} is loaded from {_some(kinds)}. Pass another folder as checkpoint=, or "
             "load it under the name of its own family"
         )
+
+
+def classes_of(config: dict) -> list[str]:
+    """Return the classes that a configuration names, be it one or several.
+
+    Examples
+    --------
+    >>> classes_of({"architectures": "CLIPModel"})
+    ['CLIPModel']
+    """
+    named = config.get("architectures") or []
+    return [named] if isinstance(named, str) else [str(each) for each in named]
 
 
 def _some(kinds: Collection[str]) -> str:

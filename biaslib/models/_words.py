@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from biaslib.errors import InputError
+from biaslib.models.errors import CheckpointError
 
 MASK = "[MASK]"
 """What stands for the word to be filled in, whatever the tokenizer's own mask token."""
@@ -134,6 +135,44 @@ def token_limit(tokenizer, config) -> int:
     if "roberta" in getattr(text_config, "model_type", ""):
         positions -= text_config.pad_token_id + 1
     return min(tokenizer.model_max_length, positions)
+
+
+EMBEDDINGS = ("word_embeddings", "token_embedding", "tok_embeddings", "embed_tokens", "wte")
+"""What networks call the layer that turns tokens into vectors."""
+
+
+def require_embedded(tokenizer, network, folder: object = None) -> None:
+    """Refuse a tokenizer with a token for which a network has no vector.
+
+    Parameters
+    ----------
+    tokenizer
+        Of transformers, or OpenCLIP's own.
+    network
+        Of torch.
+    folder
+        Where both are from; None for the folder that the tokenizer names.
+
+    Raises
+    ------
+    CheckpointError
+        If it has one, with the token; the message says where both come from.
+    """
+    vocabulary = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else tokenizer.encoder
+    last = max(vocabulary, key=vocabulary.get)
+    rows = [
+        len(part.weight) + getattr(part, "num_additional_embeddings", 0)
+        for name, part in network.named_modules()
+        if name.rpartition(".")[2] in EMBEDDINGS and hasattr(part, "num_embeddings")
+    ]
+    if rows and vocabulary[last] >= max(rows):
+        raise CheckpointError(
+            f"the tokenizer in {folder or tokenizer.name_or_path} has {vocabulary[last] + 1:,} "
+            f"tokens, the last of them {last!r}, and the network {max(rows):,} embeddings: give "
+            "the tokenizer that the network was saved with, or resize and train its embeddings",
+            path=folder or tokenizer.name_or_path or None,
+            word=last,
+        )
 
 
 def with_mask(text: str, tokenizer) -> str:

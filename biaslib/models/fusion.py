@@ -17,6 +17,7 @@ from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._tokens import Tokens, places_of, tokenized
 from biaslib.models._words import (
     listed,
+    require_embedded,
     require_fitting,
     require_known_words,
     token_limit,
@@ -107,6 +108,7 @@ class FusionModel(ABC):
     """What it can do; an adapter takes away what its network, or the weights at hand, cannot."""
 
     def __init__(self, network: torch.nn.Module, tokenizer, name: str, revision: str, device: str):
+        require_embedded(tokenizer, network)
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.name, self.revision, self.device = name, revision, device

@@ -23,9 +23,15 @@ from biaslib.models._checkpoints import read_config
 from biaslib.models._continuations import Continuations, Inputs, Row, of_tokens, settled
 from biaslib.models._entries import Entry
 from biaslib.models._masks import AMONG
-from biaslib.models._networks import LOCAL, quiet, read_network
+from biaslib.models._networks import LOCAL, quiet, read_network, require_tokenizer
 from biaslib.models._revisions import revision_of
-from biaslib.models._words import MASK, require_fitting, require_known_words, token_limit
+from biaslib.models._words import (
+    MASK,
+    require_embedded,
+    require_fitting,
+    require_known_words,
+    token_limit,
+)
 from biaslib.models.capabilities import FILL, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
 from biaslib.models.errors import CheckpointError
 from biaslib.models.images import loaded, pictures
@@ -179,6 +185,7 @@ class Generative:
         self.processor, self.tokenizer = processor, processor.tokenizer
         self.name, self.weights, self.device = name, revision, device
         self.prompts, self.score = prompts, score
+        require_embedded(self.tokenizer, network)
         self.limit = token_limit(self.tokenizer, network.config)
         self.image_tokens = _image_tokens(network, processor)
         self.gap = functools.lru_cache(KEPT)(self._gap)
@@ -601,6 +608,7 @@ def load(
             f"{folder} is a {kind!r} whose text is encoded and decoded apart, and only networks "
             "that write from left to right are scored here"
         )
+    require_tokenizer(folder)
     with quiet():
         processor = transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
     told = prompts or PROMPTS_OF.get(kind, PROMPTS)

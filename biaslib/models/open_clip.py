@@ -14,7 +14,7 @@ from PIL import Image
 from biaslib.models._checkpoints import CheckpointError, read_config
 from biaslib.models._entries import Entry
 from biaslib.models._revisions import revision_of
-from biaslib.models._words import require_fitting, require_known_words
+from biaslib.models._words import require_embedded, require_fitting, require_known_words
 from biaslib.models.dual import ContrastiveEncoder
 from biaslib.runtime import unknown_name
 
@@ -85,6 +85,8 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     wrapped = settings["text_cfg"].get("hf_tokenizer_name")
     safely = {"trust_remote_code": False, "local_files_only": True} if wrapped else {}
     tokenizer = open_clip.get_tokenizer(name, **safely)
+
+    require_embedded(getattr(tokenizer, "tokenizer", tokenizer), model, folder)
 
     def token_counts(texts: list[str]) -> np.ndarray:
         counts = _token_counts(tokenizer, texts, entry.name)
