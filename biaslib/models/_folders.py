@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from biaslib.models._entries import Entry
+from biaslib.models._entries import ENTRIES, Entry
 from biaslib.models.downloads import ADAPTERS, files_of, wanted
 from biaslib.models.errors import CheckpointError
 
@@ -21,7 +21,9 @@ QUANTISED_FILES = ("quantize_config.json", "quant_config.json")
 WITH_SENTENCES = ("text", "bert")
 """Families that make one vector of a text as a sentence encoder's folder says."""
 
-OF_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?", re.ASCII)
+NAMES = {entry.name for entry in ENTRIES}
+
+OF_HUB = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}(@[\w./-]+)?", re.ASCII)
 HUBS = ("huggingface.co", "www.huggingface.co", "hf.co")
 REVISIONS = ("tree", "blob", "resolve", "commit")
 WEIGHT_FILES = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf")
@@ -29,6 +31,8 @@ WEIGHT_FILES = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf")
 
 def place_of(given: str | Path) -> Path | str:
     """Return the path that is there, or else the name that is meant; no hub is asked.
+
+    A folder goes before a registered name, and a file does not.
 
     Parameters
     ----------
@@ -52,7 +56,8 @@ def place_of(given: str | Path) -> Path | str:
     text = str(given).strip()
     if not text:
         raise CheckpointError("a model's name is empty: give a folder, a name or owner/name")
-    if path := _there(given):
+    path = _there(given)
+    if path and not (path.is_file() and text in NAMES):
         return path
     name = _of_address(text) if "://" in text or text.startswith(HUBS) else text
     name = re.sub(r"^hf[-_]hub:", "", name)

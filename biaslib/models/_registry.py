@@ -182,7 +182,7 @@ def load(
         if isinstance(given, Path) or "/" in given:
             from biaslib.models.own import identify
 
-            return load_identified(*identify(given, profile), profile, device, **options)
+            return load_identified(*identify(name, profile), profile, device, **options)
     return _load(str(name), profile, checkpoint, device, options)
 
 

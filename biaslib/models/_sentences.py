@@ -150,7 +150,7 @@ class Modules:
     def read(self) -> Pooling:
         """Return the pooling with the weights of its layers, ready to run."""
         layers = [Normalize() if each is None else each.read() for each in self.layers]
-        return Pooling(self.modes, tuple(layers)).eval()
+        return Pooling(self.modes, tuple(layers)).eval().requires_grad_(False)
 
 
 def modules_of(folder: Path) -> Modules | None:
@@ -181,7 +181,7 @@ def modules_of(folder: Path) -> Modules | None:
             where = f" in {place}" if place else ""
             raise _refused(folder / "modules.json", f"{kind} as module {at}{where}", name)
     if not modes:
-        raise _refused(folder / "modules.json", "no pooling", "Pooling")
+        raise _refused(folder / "modules.json", "no module Pooling", "Pooling")
     beside = _beside(folder)
     names = of_sentences(files_of(folder))
     lines = [f"{name}\0{file_sha256(folder / name)}\n" for name in names]

@@ -92,7 +92,7 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
     if not isinstance(place, Path) and place in REGISTRY:
         return place, None
     if isinstance(place, Path) and place.is_dir():
-        if str(given) in REGISTRY:
+        if given in REGISTRY:
             warnings.warn(
                 f"{given} is a folder here, and is read; a model is registered as {given}, too: "
                 "move or rename the folder if that one is meant",
@@ -145,8 +145,8 @@ def _reader_of(folder: Path, called: str) -> str:
     readers = {each: entry.name for entry in reversed(REGISTRY.values()) for each in entry.kinds}
     if kind in readers:
         return readers[kind]
-    sentences = (folder / "modules.json").is_file()
-    for name in ("all-MiniLM-L6-v2",) if sentences else _in_order(architectures):
+    sentences = ("all-MiniLM-L6-v2",) if (folder / "modules.json").is_file() else ()
+    for name in (*sentences, *_in_order(architectures)):
         try:
             _checkpoints.require_family(folder, REGISTRY[name])
         except CheckpointError:
