@@ -260,7 +260,9 @@ def tokenizer_problems(model, entities: Sequence[str], pieces: str = "") -> pand
     tokenizer = getattr(model, "tokenizer", None)
     found = []
     for entity in entities if tokenizer is not None else ():
-        tokens = tokenizer.tokenize(f"a {entity}")[len(tokenizer.tokenize("a")) :]
+        article, tokens = tokenizer.tokenize("a"), tokenizer.tokenize(f"a {entity}")
+        behind = tokens[: len(article)] == article
+        tokens = tokens[len(article) :] if behind else tokenizer.tokenize(entity)
         if not tokens or tokenizer.unk_token in tokens:
             found.append(("error", "entity is not in the vocabulary", model.name, entity))
         elif len(tokens) > 1:
