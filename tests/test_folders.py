@@ -88,6 +88,7 @@ def test_a_name_of_the_hub_is_taken_in_any_form(given, name, tmp_path, monkeypat
         *("C:/models/clip", "C:\\models\\clip", "models\\clip", "a/b/c", "runs/model.safetensors"),
         *(Path("clip"), "a b/c", "owner/na:me", "x" * 5000 + "/y"),
         *("https://example.org/a/b", "https://huggingface.co/datasets/a/b", "https://hf.co/clip"),
+        *("clip/", "hf-hub:./clip", "file:///data/clip"),
         *("", "  "),
     ],
 )
@@ -198,10 +199,12 @@ def test_pointers_in_shards_modules_and_the_files_of_authors_are_told_too(tmp_pa
     write(sentences / "1_Pooling" / "config.json", POINTER)
     assert refused(sentences).path == sentences / "1_Pooling" / "config.json"
     file = tmp_path / "pretrained_model.bin"
-    write(file, POINTER)
-    with pytest.raises(CheckpointError) as told:
-        models.load("vilbert", checkpoint=file)
-    assert told.value.path == file
+    for path in (tmp_path / "vocab.txt", file):
+        file.touch()
+        write(path, POINTER)
+        with pytest.raises(CheckpointError) as told:
+            models.load("vilbert", checkpoint=file)
+        assert told.value.path == path
 
 
 def test_pointers_that_nothing_reads_do_no_harm(tmp_path):
@@ -392,10 +395,13 @@ ENCODERS = {
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_sentence_encoder_is_that_of_sentence_transformers(encoder, tmp_path):
     library = pytest.importorskip("sentence_transformers")
-    folder = sentences(tmp_path, *ENCODERS[encoder])
+    folder = sentences(tmp_path / "mine", *ENCODERS[encoder])
     expected = library.SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
     model = models.load(folder, device="cpu")
     np.testing.assert_allclose(model.embed(TEXTS), expected, atol=1e-5)
+    library.SentenceTransformer(str(folder), device="cpu").save_pretrained(str(tmp_path / "saved"))
+    saved = models.load(tmp_path / "saved", device="cpu")
+    np.testing.assert_allclose(saved.embed(TEXTS), expected, atol=1e-5)
     assert own.load_own(folder, device="cpu").model.revision == model.revision
     for name in ("all-MiniLM-L6-v2", "roberta"):
         instead = models.load(name, checkpoint=folder, device="cpu")

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from biaslib.models._entries import ENTRIES, Entry
-from biaslib.models.downloads import ADAPTERS, files_of, wanted
+from biaslib.models.downloads import ADAPTERS, TOKENIZERS, files_of, wanted
 from biaslib.models.errors import CheckpointError
 
 POINTER = b"version https://git-lfs.github.com/spec/"
@@ -99,12 +99,11 @@ def _of_address(text: str) -> str:
 def _is_path(name: str) -> bool:
     """Tell whether a name is written as that of a file or folder."""
     plain = name.partition("@")[0].rstrip("/")
-    begins = name.startswith((".", "/", "~")) or re.match(r"[A-Za-z]:", name)
-    return (
-        bool(begins)
-        or "\\" in name
-        or ("/" in plain and (plain.count("/") > 1 or plain.endswith(WEIGHT_FILES)))
-    )
+    if name.startswith((".", "/", "~")) or "\\" in name or re.match(r"[A-Za-z]:", name):
+        return True
+    if "/" not in plain:
+        return name.endswith("/")
+    return plain.count("/") > 1 or plain.endswith(WEIGHT_FILES)
 
 
 def inspect(path: Path, entry: Entry | None = None) -> None:
@@ -125,7 +124,10 @@ def inspect(path: Path, entry: Entry | None = None) -> None:
         layer is not known here.
     """
     if path.is_file():
-        return _require_content(path)
+        beside = (path.with_name(name) for name in TOKENIZERS)
+        for each in (path, *filter(Path.is_file, beside)):
+            _require_content(each)
+        return
     names = files_of(path)
     for name in wanted(names, open_clip="open_clip_config.json" in names):
         _require_content(path / name)
