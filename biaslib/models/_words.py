@@ -1,5 +1,6 @@
 """Checks that a tokenizer knows the words it is given, and that texts fit a model."""
 
+import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -140,6 +141,9 @@ def token_limit(tokenizer, config) -> int:
 EMBEDDINGS = ("word_embeddings", "token_embedding", "tok_embeddings", "embed_tokens", "wte")
 """What networks call the layer that turns tokens into vectors."""
 
+PLACES = re.compile(r"<(loc\d{4}|seg\d{3})>")
+"""Tokens that PaliGemma's processor adds, whatever the network has, and that no text holds."""
+
 
 def require_embedded(tokenizer, network, folder: object = None) -> None:
     """Refuse a tokenizer with a token for which a network has no vector.
@@ -159,13 +163,15 @@ def require_embedded(tokenizer, network, folder: object = None) -> None:
         If it has one, with the token; the message says where both come from.
     """
     vocabulary = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else tokenizer.encoder
-    last = max(vocabulary, key=vocabulary.get)
     rows = [
         len(part.weight) + getattr(part, "num_additional_embeddings", 0)
         for name, part in network.named_modules()
         if name.rpartition(".")[2] in EMBEDDINGS and hasattr(part, "num_embeddings")
     ]
-    if rows and vocabulary[last] >= max(rows):
+    lacking = [token for token, at in vocabulary.items() if rows and at >= max(rows)]
+    lacking = [token for token in lacking if not PLACES.fullmatch(token)]
+    if lacking:
+        last = max(lacking, key=vocabulary.get)
         raise CheckpointError(
             f"the tokenizer in {folder or tokenizer.name_or_path} has {vocabulary[last] + 1:,} "
             f"tokens, the last of them {last!r}, and the network {max(rows):,} embeddings: give "

@@ -72,7 +72,7 @@ class Bert(TextEncoder):
         texts
             n texts with one ``[MASK]`` each.
         candidates
-            k words, each of one or several word pieces.
+            k words, each of one or several word pieces, as they are where the mask stands.
         images
             None: BERT reads text alone.
         batch_size

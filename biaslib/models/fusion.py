@@ -229,7 +229,7 @@ class FusionModel(ABC):
         texts
             n texts with one ``[MASK]`` each.
         candidates
-            k words, each of one or several word pieces.
+            k words, each of one or several word pieces, as they are where the mask stands.
         images
             n images, or ``None``.
         pieces

@@ -244,7 +244,7 @@ class Pixels:
         return self.preprocess(Image.fromarray(picture)).numpy()
 
 
-def _token_counts(tokenizer, texts: list[str], name: str) -> np.ndarray:
+def _token_counts(tokenizer, texts: list[str], name: str = "the model") -> np.ndarray:
     """Return the tokens of each text, special ones among them, before OpenCLIP cuts any off.
 
     Its own tokenizer adds a start and an end; the others wrap one of transformers.
