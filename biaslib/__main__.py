@@ -40,16 +40,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def profile_of(model: str, data: str) -> str:
-    """Return where a model is taken from if nobody says so.
+    """Return where a model is taken from if nobody says so: a folder needs no hub.
 
     A registered name is the toy of that name in the profile ``planted``, which knows the words of
     the planted world and no others: with pictures of one's own the released model is meant.
     """
     from biaslib.models import REGISTRY
+    from biaslib.models._folders import place_of
 
-    on_hub = not Path(model).exists() and "/" in model
+    place = place_of(model)
+    if isinstance(place, Path):
+        return "planted"
     own_pictures = data not in ("planted", "released")
-    return "paper" if on_hub or (own_pictures and model in REGISTRY) else "planted"
+    return "paper" if "/" in place or (own_pictures and place in REGISTRY) else "planted"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,8 +86,6 @@ def run(options: argparse.Namespace) -> int:
 
     data = options.data or "planted"
     names = [options.model] if options.compare is None else [options.model, options.compare]
-    if "" in names:
-        raise ValueError("a model's name is empty: give a folder, a registered name or owner/name")
     if not options.out:
         raise ValueError("--out is empty: name a folder for the report")
     hub = any(profile_of(name, data) == "paper" for name in names)

@@ -78,12 +78,24 @@ def require_kind(folder: str | Path, kinds: Collection[str], name: str) -> None:
     found = read_config(Path(folder), name)
     if found.get("model_type") not in kinds:
         kind = found.get("model_type", "no kind")
-        architectures = ", ".join(found.get("architectures") or []) or "no architecture named"
+        architectures = ", ".join(classes_of(found)) or "no architecture named"
         raise CheckpointError(
             f"{folder} is a checkpoint of {kind!r} ({architectures}), "
             f"and {name!r} is loaded from {_some(kinds)}. Pass another folder as checkpoint=, or "
             "load it under the name of its own family"
         )
+
+
+def classes_of(config: dict) -> list[str]:
+    """Return the classes that a configuration names, be it one or several.
+
+    Examples
+    --------
+    >>> classes_of({"architectures": "CLIPModel"})
+    ['CLIPModel']
+    """
+    named = config.get("architectures") or []
+    return [named] if isinstance(named, str) else named
 
 
 def _some(kinds: Collection[str]) -> str:
@@ -110,6 +122,7 @@ def read_config(folder: Path, name: str) -> dict:
             path=folder,
         ) from None
     classes = found.get("architectures") or []
+    classes = [classes] if isinstance(classes, str) else classes
     named = [found.get("model_type", ""), *(classes if isinstance(classes, list) else [None])]
     if not all(isinstance(each, str) for each in named):
         raise CheckpointError(

@@ -10,9 +10,6 @@ from biaslib.models._batches import run_in_batches
 from biaslib.models._words import require_fitting
 from biaslib.runtime import unknown_name
 
-MASK = "[MASK]"
-"""What stands for the word to be filled in, whatever the tokenizer's own mask token."""
-
 PIECES = ("chain", "mean")
 AMONG = ("vocabulary", "candidates")
 
@@ -37,7 +34,7 @@ Queries = dict[Filling, dict[Query, int]]
 
 def candidate_log_prob(
     tokens: Sequence[Sequence[int]],
-    candidates: Sequence[Sequence[int]],
+    candidates: Sequence[Sequence[Sequence[int]]],
     mask: int,
     log_probabilities: Callable[[np.ndarray, list[list[int]]], np.ndarray],
     *,
@@ -67,7 +64,7 @@ def candidate_log_prob(
     tokens
         n texts as numbers of tokens, special ones among them, each with one mask.
     candidates
-        k words as numbers of pieces.
+        n rows of k words as numbers of pieces, which may differ from text to text.
     mask
         Number of the mask token.
     log_probabilities
@@ -99,27 +96,42 @@ def candidate_log_prob(
     Examples
     --------
     >>> uniform = lambda texts, rows: np.full((sum(row.count(9) for row in rows), 10), -np.log(10))
-    >>> candidate_log_prob([[1, 9, 2]], [[3], [4, 5]], 9, uniform).round(2).tolist()
+    >>> candidate_log_prob([[1, 9, 2]], [[[3], [4, 5]]], 9, uniform).round(2).tolist()
     [[-2.3, -4.61]]
     """
     if pieces not in PIECES:
         raise unknown_name("rule for several pieces", pieces, PIECES)
     if among not in AMONG:
         raise unknown_name("set to share the probability", among, AMONG)
-    queries, terms = _plan(candidates, pieces)
+    numbers: dict[tuple[int, ...], int] = {}
+    words = np.array(
+        [[numbers.setdefault(tuple(word), len(numbers)) for word in row] for row in candidates]
+    )
+    queries, terms = _plan(list(numbers), pieces)
     fillings = list(queries)
-    rows = [_filled(text, mask, filling) for text in tokens for filling in fillings]
-    longest = np.array([len(row) for row in rows]).reshape(len(tokens), -1).max(axis=1)
+    of_word = [{number for number, _ in word} for word in terms]
+    asked = [sorted(set().union(*(of_word[word] for word in row))) for row in words.tolist()]
+    texts = np.repeat(np.arange(len(tokens)), [len(each) for each in asked])
+    passes = np.concatenate(asked)
+    rows = [
+        _filled(tokens[text], mask, fillings[number])
+        for text, number in zip(texts, passes, strict=True)
+    ]
+    longest = np.zeros(len(tokens), dtype=int)
+    np.maximum.at(longest, texts, [len(row) for row in rows])
     if limit is not None:
         require_fitting(longest, limit, name, counted="with the masks of the longest candidate")
 
     def run(batch: np.ndarray) -> np.ndarray:
-        found = log_probabilities(batch // len(fillings), [rows[row] for row in batch])
-        return _read(found, [fillings[row % len(fillings)] for row in batch], queries)
+        found = log_probabilities(texts[batch], [rows[row] for row in batch])
+        return _read(found, [fillings[passes[row]] for row in batch], queries)
 
-    lengths = np.repeat(longest, len(fillings))
-    read = run_in_batches(lengths, run, batch_size, f"{name}: {len(rows):,} masked texts")
-    return _scores(read.reshape(len(tokens), len(fillings), -1), terms, pieces, among)
+    label = f"{name}: {len(rows):,} masked texts"
+    found = run_in_batches(longest[texts], run, batch_size, label)
+    read = np.full((len(tokens), len(fillings), found.shape[1]), np.nan)
+    read[texts, passes] = found
+    scores = np.take_along_axis(_scores(read, terms, pieces), words, axis=1)
+    return scores - logsumexp(scores, axis=1, keepdims=True) if among == "candidates" else scores
 
 
 def padded(tokens: Sequence[Sequence[int]], padding: int) -> tuple[np.ndarray, np.ndarray]:
@@ -181,18 +193,10 @@ def _read(found: np.ndarray, fillings: list[Filling], queries: Queries) -> np.nd
     return answers
 
 
-def _scores(read: np.ndarray, terms, pieces: str, among: str) -> np.ndarray:
-    """Add up the terms of each word: (n texts, passes, questions) -> (n, k)."""
+def _scores(read: np.ndarray, terms, pieces: str) -> np.ndarray:
+    """Add up the terms of each word: (n texts, passes, questions) -> (n, words)."""
     combine = np.sum if pieces == "chain" else np.mean
     columns = [
         combine([read[:, number, question] for number, question in word], axis=0) for word in terms
     ]
-    scores = np.stack(columns, axis=1)
-    return scores - logsumexp(scores, axis=1, keepdims=True) if among == "candidates" else scores
-
-
-def with_mask(text: str, tokenizer) -> str:
-    """Return a text with the tokenizer's own mask in place of its one ``[MASK]``."""
-    if text.count(MASK) != 1:
-        raise ValueError(f"{text!r} should have one {MASK}, and no more")
-    return text.replace(MASK, tokenizer.mask_token)
+    return np.stack(columns, axis=1)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 import transformers
+from tokenizers import normalizers
 
 from biaslib.models._checkpoints import require_complete, require_finite
 from biaslib.models._entries import ENTRIES, Entry
@@ -19,7 +20,8 @@ from biaslib.models.networks.files import load_converted
 LOCAL = {"trust_remote_code": False, "local_files_only": True}
 """What every reading of a folder through transformers is told: run nothing, ask nobody."""
 
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "*.model", "tekken.json")
+"""Files that hold a tokenizer's whole vocabulary."""
 
 DIFFER_IN = ("masked_words",)
 """Settings in which published networks of a family differ in what they can be used for."""
@@ -112,9 +114,10 @@ def read_tokenizer(path: Path, of_bert: bool = False):
     Raises
     ------
     CheckpointError
-        If a model of BERT's word pieces gets a tokenizer that cannot pad, mask or tell what it does
-        not know.
+        If there is none, or a model of BERT's word pieces gets one that cannot pad, mask or tell
+        what it does not know.
     """
+    require_tokenizer(path)
     if not of_bert:
         return transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **LOCAL)
     named = _tokenizer_settings(path).get("tokenizer_class")
@@ -162,7 +165,6 @@ def read_network_and_tokenizer(
         If weights are missing or left over, or there is no tokenizer.
     """
     model, _ = read_network(network, folder, entry.name, optional)
-    require_tokenizer(folder)
     return Loaded(model, read_tokenizer(folder, of_bert=True), revision_of(folder))
 
 
@@ -175,12 +177,25 @@ def require_tokenizer(path: Path) -> Path:
         If there is no tokenizer in it.
     """
     folder = path if path.is_dir() else path.parent
-    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
-        raise CheckpointError(
-            f"there is no tokenizer in {folder}, and files of the authors bring none: put "
-            "vocab.txt and tokenizer_config.json of google-bert/bert-base-uncased there"
-        )
-    return folder
+    of_bytes = (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file()
+    if of_bytes or any(file for name in VOCABULARIES for file in folder.glob(name)):
+        return folder
+    beside = (
+        "save that of the model beside the weights (tokenizer.save_pretrained)"
+        if path.is_dir()
+        else "files of the authors bring none: put vocab.txt and tokenizer_config.json of "
+        "google-bert/bert-base-uncased there"
+    )
+    raise CheckpointError(
+        f"there is no tokenizer in {folder}, or not all of it; {beside}", path=folder
+    )
+
+
+def lowered(tokenizer: Any) -> None:
+    """Make a fast tokenizer read texts in lower case."""
+    before = tokenizer.backend_tokenizer.normalizer
+    steps = [normalizers.Lowercase(), *([before] if before else [])]
+    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence(steps)
 
 
 def read_own(

@@ -4,14 +4,15 @@ import contextlib
 import dataclasses
 import functools
 import importlib.util
-import inspect
 import warnings
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from biaslib import runtime
 from biaslib.models._entries import ENTRIES, Entry
+from biaslib.models._folders import inspect, place_of
 from biaslib.runtime import unknown_name
 
 if TYPE_CHECKING:
@@ -22,8 +23,11 @@ UNKNOWN_REVISION = "main, recorded at first download"
 WITH_OPTIONS = ("detector", "generative")
 """Families whose models take options of their own."""
 
-OF_MANY_KINDS = ("bert", "clip", "generative")
+OF_MANY_KINDS = ("text", "bert", "clip", "generative")
 """Families that read whatever transformers has of their sort."""
+
+SOURCES = ("hub ", "url ", "by hand ")
+"""How a source begins as the registry writes it."""
 
 REGISTRY = {entry.name: entry for entry in ENTRIES}
 
@@ -90,7 +94,7 @@ def register(entry: Entry) -> None:
 
 
 def load(
-    name: str,
+    name: str | Path,
     *,
     profile: str | None = None,
     checkpoint: str | Path | None = None,
@@ -109,8 +113,9 @@ def load(
     Parameters
     ----------
     name
-        A name of :func:`available`; a repository of the model hub, ``owner/name``, or a folder,
-        whose files tell what it is (:func:`biaslib.models.own.identify`).
+        A folder, whose files tell what it is (:func:`biaslib.models.own.identify`); a name of
+        :func:`available`; or a repository of the model hub, ``owner/name``. A folder that is there
+        goes before a registered name, unless an option says that the planted model is meant.
     profile
         ``planted`` or ``paper``; ``None`` takes that of the run. In ``planted``, the models of
         which the planted world has tiny checkpoints are those. In ``paper``, weights are
@@ -146,8 +151,9 @@ def load(
         If no planted checkpoint is shipped for the world; the message lists those that are, and
         gives the command that trains one.
     CheckpointError
-        If a checkpoint is of another architecture, damaged, lacks weights or has others, or a
-        library cannot load it.
+        If a path is not there; if a checkpoint is of another architecture, damaged, lacks weights,
+        a tokenizer or tokens, or has others, holds an adapter, quantised weights or pointers of Git
+        LFS, or a library cannot load it.
     DownloadError
         If a checkpoint cannot be downloaded, or is not the file that was declared or recorded; the
         message says what to do.
@@ -172,11 +178,13 @@ def load(
     >>> load("oracle", dose=1, seed=0).mask_log_prob(["the person is a [MASK]."], ["nurse"]).shape
     (1, 1)
     """
-    if checkpoint is None and _is_place(name):
-        from biaslib.models.own import identify
+    if checkpoint is None and not _provided_options() & options.keys():
+        given = place_of(name)
+        if isinstance(given, Path) or "/" in given:
+            from biaslib.models.own import identify
 
-        return load_identified(*identify(name, profile), profile, device, **options)
-    return _load(name, profile, checkpoint, device, options)
+            return load_identified(*identify(name, profile), profile, device, **options)
+    return _load(str(name), profile, checkpoint, device, options)
 
 
 def load_identified(
@@ -218,7 +226,7 @@ def _load(
             return given
         checkpoint = given
     if name not in REGISTRY:
-        raise unknown_name("model", name, [*REGISTRY, *_provided()])
+        raise unknown_model(name)
     entry = REGISTRY[name]
     options = {key: value for key, value in options.items() if key not in _provided_options()}
     path = _on_this_disk(entry, checkpoint, profile)
@@ -226,7 +234,7 @@ def _load(
     from biaslib.models._batches import full_float32, precision_name
     from biaslib.models._checkpoints import loading, reading, without_hub
 
-    inspect.signature(family.load).bind(entry, path, chosen, **options)
+    signature(family.load).bind(entry, path, chosen, **options)
     full_float32()
     wanted = options.get("precision", "float32") if entry.family == "detector" else None
     numbers = precision_name(chosen, wanted)
@@ -241,16 +249,17 @@ def _load(
     if hasattr(model, "device"):
         runtime.note_device(model.device, numbers)
     if hasattr(model, "find_detector"):
-        model.find_detector = functools.partial(load, "detector", profile=profile, device=device)
+        found = functools.partial(load_identified, "detector", None, profile, device)
+        model.find_detector = found
         model.other_detector = entry.other_detector
     return model
 
 
-def _is_place(name: str) -> bool:
-    """Tell whether a name is that of a folder or a repository, and not of a registered model."""
-    return str(name) not in {**REGISTRY, **_provided()} and (
-        "/" in str(name) or Path(name).is_dir()
-    )
+def unknown_model(name: str) -> runtime.UnknownNameError:
+    """Return the error for a name that is neither registered nor a folder nor of the hub."""
+    error = unknown_name("model", name, [*REGISTRY, *_provided()])
+    told = f"{error} There is no folder {name} here; a model of the hub is owner/name"
+    return runtime.UnknownNameError(told)
 
 
 def _require_known_options(name: str, options: dict[str, Any]) -> None:
@@ -332,8 +341,10 @@ def _on_this_disk(entry: Entry, checkpoint: str | Path | None, profile: str | No
     """Return the folder or file of a checkpoint, downloaded if the profile allows it."""
     if checkpoint is None and entry.name_of_package:
         return None
-    if checkpoint is not None and Path(checkpoint).exists():
-        return Path(checkpoint)
+    if checkpoint is not None and not str(checkpoint).startswith(SOURCES):
+        checkpoint = place_of(checkpoint)
+    if isinstance(checkpoint, Path):
+        return checkpoint
     if runtime.profile(profile) != "paper":
         raise ValueError(
             f"{checkpoint or entry.name} comes from the model hub and the profile 'planted' never "
@@ -356,7 +367,7 @@ def _on_this_disk(entry: Entry, checkpoint: str | Path | None, profile: str | No
 
 def _source(entry: Entry, checkpoint: str) -> str:
     """Return a checkpoint's source as the registry writes it."""
-    if checkpoint.startswith(("hub ", "url ", "by hand ")):
+    if checkpoint.startswith(SOURCES):
         return checkpoint
     return f"hub {repository(entry, checkpoint)}"
 
@@ -367,7 +378,9 @@ def repository(entry: Entry, name: str) -> str:
 
 
 def _require_right_kind(entry: Entry, path: Path | None) -> None:
-    """Refuse a folder that is of another architecture, or that this torch cannot read safely."""
+    """Refuse a folder that is of another architecture, or that cannot be read as what it is."""
+    if path is not None:
+        inspect(path, entry)
     if path is None or not path.is_dir():
         return
     from biaslib.models import _checkpoints

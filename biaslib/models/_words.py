@@ -1,9 +1,20 @@
 """Checks that a tokenizer knows the words it is given, and that texts fit a model."""
 
+import re
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
+
+from biaslib.errors import InputError
+from biaslib.models.errors import CheckpointError
+
+MASK = "[MASK]"
+"""What stands for the word to be filled in, whatever the tokenizer's own mask token."""
+
+ALIKE_EVERYWHERE = ("WordPiece", "WordLevel")
+"""Tokenizers that give a word the same pieces wherever it stands."""
 
 
 def listed(texts: Sequence) -> list:
@@ -13,18 +24,18 @@ def listed(texts: Sequence) -> list:
     return list(texts)
 
 
-def require_known_words(tokenizer, texts: Sequence[str]) -> None:
+def require_known_words(tokenizer, texts: Sequence[str], name: str) -> None:
     """Raise an error that names the words that a tokenizer reads as unknown.
 
     Raises
     ------
-    ValueError
-        If a text holds a word outside the vocabulary.
+    InputError
+        If a text holds a word outside the vocabulary; with the first of them.
     """
     options = {"return_offsets_mapping": True, "add_special_tokens": False, "verbose": False}
     encoded = tokenizer(list(texts), **options)
-    for text, ids, places in zip(
-        texts, encoded["input_ids"], encoded["offset_mapping"], strict=True
+    for row, (text, ids, places) in enumerate(
+        zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True)
     ):
         unknown = [
             text[low:high]
@@ -32,10 +43,19 @@ def require_known_words(tokenizer, texts: Sequence[str]) -> None:
             if number == tokenizer.unk_token_id
         ]
         if unknown:
-            raise ValueError(
-                f"{text!r} has words that the model does not know: {', '.join(unknown)}. A planted "
-                "checkpoint knows the words of plantedworld.vocabulary() and no others"
+            raise InputError(
+                f"{text!r} has words that {name} does not know: {', '.join(unknown)}. "
+                f"{_advice(tokenizer)}",
+                row=row,
+                word=unknown[0],
             )
+
+
+def _advice(tokenizer) -> str:
+    """Return what to do about an unknown word: planted checkpoints know few, and say so."""
+    if (Path(tokenizer.name_or_path) / "card.json").is_file():
+        return "A planted checkpoint knows the words of plantedworld.vocabulary() and no others"
+    return "Check their spelling, and look for characters that its tokenizer was not made with"
 
 
 def require_fitting_length(tokenizer, texts: Sequence[str], limit: int, name: str) -> np.ndarray:
@@ -118,20 +138,143 @@ def token_limit(tokenizer, config) -> int:
     return min(tokenizer.model_max_length, positions)
 
 
-def word_pieces(tokenizer, words: Sequence[str]) -> list[list[int]]:
-    """Return the numbers of each word's tokens, without special ones.
+EMBEDDINGS = ("word_embeddings", "token_embedding", "tok_embeddings", "embed_tokens", "wte")
+"""What networks call the layer that turns tokens into vectors."""
+
+PLACES = re.compile(r"<(loc\d{4}|seg\d{3})>")
+"""Tokens that PaliGemma's processor adds, whatever the network has, and that no text holds."""
+
+
+def require_embedded(tokenizer, network, folder: object = None) -> None:
+    """Refuse a tokenizer with a token for which a network has no vector.
+
+    Parameters
+    ----------
+    tokenizer
+        Of transformers, or OpenCLIP's own.
+    network
+        Of torch.
+    folder
+        Where both are from; None for the folder that the tokenizer names.
+
+    Raises
+    ------
+    CheckpointError
+        If it has one, with the token; the message says where both come from.
+    """
+    vocabulary = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else tokenizer.encoder
+    rows = [
+        len(part.weight) + getattr(part, "num_additional_embeddings", 0)
+        for name, part in network.named_modules()
+        if name.rpartition(".")[2] in EMBEDDINGS and hasattr(part, "num_embeddings")
+    ]
+    lacking = [token for token, at in vocabulary.items() if rows and at >= max(rows)]
+    lacking = [token for token in lacking if not PLACES.fullmatch(token)]
+    if lacking:
+        last = max(lacking, key=vocabulary.get)
+        raise CheckpointError(
+            f"the tokenizer in {folder or tokenizer.name_or_path} has {vocabulary[last] + 1:,} "
+            f"tokens, the last of them {last!r}, and the network {max(rows):,} embeddings: give "
+            "the tokenizer that the network was saved with, or resize and train its embeddings",
+            path=folder or tokenizer.name_or_path or None,
+            word=last,
+        )
+
+
+def with_mask(text: str, tokenizer) -> str:
+    """Return a text with the tokenizer's own mask in place of its one ``[MASK]``."""
+    return tokenizer.mask_token.join(around_mask(text))
+
+
+def around_mask(text: str) -> list[str]:
+    """Return what stands before and after a text's one ``[MASK]``.
+
+    Raises
+    ------
+    ValueError
+        If there is not exactly one.
+    """
+    parts = text.split(MASK)
+    if len(parts) != 2:
+        raise ValueError(f"{text!r} should have one {MASK}, and no more")
+    return parts
+
+
+def word_pieces(
+    tokenizer, words: Sequence[str], texts: Sequence[str], name: str
+) -> list[list[tuple[int, ...]]]:
+    """Return the numbers of each word's tokens as they are at each text's ``[MASK]``.
+
+    Byte-level and SentencePiece tokenizers give a word that follows a space other tokens than one
+    at the head of a text or behind a bracket.
+
+    Parameters
+    ----------
+    tokenizer
+        A fast tokenizer of transformers.
+    words
+        k words.
+    texts
+        n texts with one ``[MASK]`` each.
+    name
+        What an error calls the model.
+
+    Returns
+    -------
+    list
+        n rows of k words, each of one or several pieces.
 
     Raises
     ------
     ValueError
         If there are no words, or one is unknown, whole or in part, or tokenises to nothing; the
         message names it.
+
+    Examples
+    --------
+    >>> from biaslib.models import load
+    >>> bert = load("bert", dose=3, seed=0)
+    >>> pieces = word_pieces(bert.tokenizer, ["purse"], ["a [MASK].", "[MASK] is here."], "bert")
+    >>> pieces[0] == pieces[1]
+    True
     """
     if not len(words):
         raise ValueError("there are no candidate words")
-    require_known_words(tokenizer, words)
-    ids = tokenizer(list(words), add_special_tokens=False)["input_ids"]
-    for word, pieces in zip(words, ids, strict=True):
+    require_known_words(tokenizer, words, name)
+    alone = [tuple(ids) for ids in tokenizer(list(words), add_special_tokens=False)["input_ids"]]
+    for word, pieces in zip(words, alone, strict=True):
         if not pieces:
-            raise ValueError(f"the candidate {word!r} tokenises to nothing; check its spelling")
-    return ids
+            raise InputError(
+                f"the candidate {word!r} tokenises to nothing; check its spelling", word=word
+            )
+    if type(tokenizer.backend_tokenizer.model).__name__ in ALIKE_EVERYWHERE:
+        return [alone] * len(texts)
+    rows = {
+        text: [
+            _pieces_between(tokenizer, *around_mask(text), word.strip()) or pieces
+            for word, pieces in zip(words, alone, strict=True)
+        ]
+        for text in dict.fromkeys(texts)
+    }
+    return [rows[text] for text in texts]
+
+
+def _pieces_between(tokenizer, before: str, after: str, word: str) -> tuple[int, ...]:
+    """Return a word's tokens between two parts of a text, or none where it has no tokens alone.
+
+    A space before the word is the word's, whether it has a token to itself or not. Where a token
+    goes on into what follows, the word is read without that; a word that is one with what stands
+    before it has none.
+    """
+    low, high = len(before), len(before) + len(word)
+    left = tokenizer(before.rstrip(), add_special_tokens=False, verbose=False)["input_ids"]
+    for text in (before + word + after, before + word):
+        found = tokenizer(
+            text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
+        ids, places = found["input_ids"], found["offset_mapping"]
+        at = [at for at, (start, end) in enumerate(places) if start < high and end > low]
+        if at and places[at[-1]][1] == high and not text[places[at[0]][0] : low].strip():
+            first = len(left) if ids[: len(left)] == left else at[0]
+            return tuple(ids[min(first, at[0]) : at[-1] + 1])
+    return ()

@@ -9,12 +9,12 @@ import transformers
 
 from biaslib.models._batches import autocast
 from biaslib.models._entries import Entry
-from biaslib.models._masks import candidate_log_prob, padded, with_mask
-from biaslib.models._networks import read_network, read_tokenizer
-from biaslib.models._revisions import revision_of
-from biaslib.models._words import require_known_words, word_pieces
+from biaslib.models._masks import candidate_log_prob, padded
+from biaslib.models._networks import read_network
+from biaslib.models._sentences import Pooling
+from biaslib.models._words import require_known_words, with_mask, word_pieces
 from biaslib.models.capabilities import EMBED, FILL, require
-from biaslib.models.text import HEADS, TextEncoder
+from biaslib.models.text import HEADS, TextEncoder, read_pooled
 
 __all__ = ["Bert", "load"]
 
@@ -30,15 +30,25 @@ class Bert(TextEncoder):
     model
         A transformers model for masked words.
     tokenizer, name, revision, device
-        As of :class:`TextEncoder`; the ``[CLS]`` state stands for a word or a sentence.
+        As of :class:`TextEncoder`.
     has_words
         Whether the checkpoint had a masked-word head.
+    pooling, longest
+        As of :class:`TextEncoder`.
     """
 
     def __init__(
-        self, model, tokenizer, name: str, revision: str, device: str, has_words: bool = True
+        self,
+        model,
+        tokenizer,
+        name: str,
+        revision: str,
+        device: str,
+        has_words: bool = True,
+        pooling: str | Pooling = "cls",
+        longest: int | None = None,
     ):
-        super().__init__(model.base_model, tokenizer, name, revision, "cls", device)
+        super().__init__(model.base_model, tokenizer, name, revision, pooling, device, longest)
         self.masked_lm = model.to(device).eval()
         self.capabilities = frozenset({EMBED, FILL} if has_words else {EMBED})
 
@@ -62,7 +72,7 @@ class Bert(TextEncoder):
         texts
             n texts with one ``[MASK]`` each.
         candidates
-            k words, each of one or several word pieces.
+            k words, each of one or several word pieces, as they are where the mask stands.
         images
             None: BERT reads text alone.
         batch_size
@@ -102,12 +112,12 @@ class Bert(TextEncoder):
         require(self, FILL)
         if not len(texts):
             raise ValueError("there are no texts: the set is empty")
-        candidates = word_pieces(self.tokenizer, candidates)
+        words = word_pieces(self.tokenizer, candidates, texts, self.name)
         masked = [with_mask(text, self.tokenizer) for text in texts]
-        require_known_words(self.tokenizer, masked)
+        require_known_words(self.tokenizer, masked, self.name)
         return candidate_log_prob(
             self.tokenizer(masked, verbose=False)["input_ids"],
-            candidates,
+            words,
             self.tokenizer.mask_token_id,
             self._log_probabilities,
             pieces=pieces,
@@ -119,7 +129,7 @@ class Bert(TextEncoder):
 
     def _require_tokens(self, texts: list[str]) -> None:
         super()._require_tokens(texts)
-        require_known_words(self.tokenizer, texts)
+        require_known_words(self.tokenizer, texts, self.name)
 
     @torch.inference_mode()
     def _log_probabilities(self, _, tokens: list[list[int]]) -> np.ndarray:
@@ -138,5 +148,5 @@ def load(entry: Entry, folder: Path, device: str) -> Bert:
     """Load BERT with its masked-word head from a folder; no remote code is run."""
     reader = transformers.AutoModelForMaskedLM
     model, missing = read_network(reader, folder, entry.name, WORDS, HEADS)
-    tokenizer, revision = read_tokenizer(folder), revision_of(folder)
-    return Bert(model, tokenizer, entry.name, revision, device, has_words=not missing)
+    tokenizer, revision, *pooled = read_pooled(folder, entry)
+    return Bert(model, tokenizer, entry.name, revision, device, not missing, *pooled)

@@ -5,6 +5,8 @@ What differs between them, and is seen to here:
 - SigLIP was trained on texts padded to their full length, with the padding read as any other token.
 - SigLIP adds a number, the logit bias, to scaled cosines, and takes each pair's sigmoid.
 - ALIGN divides cosines by a temperature where the others multiply by exp(logit scale).
+- SigLIP 2 was trained on texts in lower case, and its repositories may name Gemma's tokenizer,
+  which keeps capitals.
 - SigLIP 2 in its variants of flexible resolution takes patches with a mask and the shape of the
   picture instead of pixels.
 - transformers 5 returns an output object where earlier ones return the projected vectors, and for
@@ -20,10 +22,15 @@ import torch
 import transformers
 
 from biaslib.models._entries import Entry
-from biaslib.models._networks import read_network, read_tokenizer
+from biaslib.models._networks import lowered, read_network, read_tokenizer
 from biaslib.models._pixels import OnePicture, read_image_processor
 from biaslib.models._revisions import revision_of
-from biaslib.models._words import require_fitting_length, require_known_words, token_limit
+from biaslib.models._words import (
+    require_embedded,
+    require_fitting_length,
+    require_known_words,
+    token_limit,
+)
 from biaslib.models.dual import ContrastiveEncoder, tried_out
 from biaslib.models.errors import CheckpointError
 
@@ -31,6 +38,9 @@ __all__ = ["encoder_of", "load"]
 
 PADDING_IS_READ = ("siglip", "siglip2")
 """Kinds of models that read a text's padding."""
+
+BEGINS_GEMMA = "<bos>"
+"""The first token of Gemma's tokenizer, which keeps capitals."""
 
 
 def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
@@ -48,6 +58,8 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
             f"texts and images, and {entry.name!r} is one. Load it under the name of its own family"
         )
     tokenizer, processor = read_tokenizer(folder), read_image_processor(folder)
+    if model.config.model_type in PADDING_IS_READ and tokenizer.bos_token == BEGINS_GEMMA:
+        lowered(tokenizer)
     found = encoder_of(model, tokenizer, processor, entry.name, revision_of(folder), device)
     return tried_out(found, folder)
 
@@ -56,6 +68,7 @@ def encoder_of(
     model, tokenizer, processor, name: str, revision: str, device: str
 ) -> ContrastiveEncoder:
     """Return the adapter of a dual encoder of transformers, with its tokenizer and processor."""
+    require_embedded(tokenizer, model)
     model = model.to(device).eval()
     texts = Texts(tokenizer, model.config, name)
 
@@ -107,7 +120,7 @@ class Texts:
     def token_counts(self, texts: list[str]) -> np.ndarray:
         """Return the tokens of each text, (n,), or refuse one that is longer than the limit."""
         if self.tokenizer.is_fast:
-            require_known_words(self.tokenizer, texts)
+            require_known_words(self.tokenizer, texts, self.name)
         return require_fitting_length(self.tokenizer, texts, self.limit, self.name)
 
     def inputs(self, texts: list[str]) -> transformers.BatchEncoding:

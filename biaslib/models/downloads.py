@@ -45,14 +45,22 @@ SETTINGS = (
 )
 """What is taken of a repository beside its weights; programs (``*.py``) never are."""
 
-OF_SENTENCES = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")
-"""What says, beside the folders that the first one lists, how a sentence's vector is made."""
+OF_SENTENCES = ("modules.json", "sentence_*_config.json", "config_sentence_transformers.json")
+"""Settings that tell how a sentence encoder makes one vector of a text's tokens."""
 
-PART_OF_SENTENCES = re.compile(r"\d+_\w+/(config\.json|model\.safetensors|pytorch_model\.bin)")
-"""Pooling, and layers after it: the only files below the top that are taken."""
+LAYER = re.compile(
+    r"[1-9]\d?_\w{1,30}/(config\.json|model\.safetensors|pytorch_model\.bin)", re.ASCII
+)
+"""Files of a sentence encoder's pooling and layers, each in a folder of its own."""
 
-TELLING = ("config.json", "open_clip_config.json")
-"""Settings that tell the family of a model."""
+ADAPTERS = (
+    *("adapter_config.json", "adapter_model.*", "pytorch_adapter.bin", "pytorch_lora_weights.*"),
+    *("*[_.-]lora.safetensors", "lora.safetensors"),
+)
+"""Files of changes to a model's weights, which lie beside these."""
+
+TELLING = ("config.json", "open_clip_config.json", "adapter_config.json", *OF_SENTENCES)
+"""Settings that tell the family of a model, and what it adds to the network."""
 
 WEIGHTS = (
     ("model.safetensors",),
@@ -177,11 +185,8 @@ class _Repository:
 
     def wanted(self, names: Iterable[str]) -> list[str]:
         names = sorted(names)
-        kept = _matching(names, SETTINGS) + self._weights_among(names)
-        if not self.weights or "modules.json" not in names:
-            return kept
-        parts = [name for name in names if PART_OF_SENTENCES.fullmatch(name)]
-        return kept + _matching(names, OF_SENTENCES) + parts
+        beside = ("adapter_config.json", *SETTINGS)
+        return _matching(names, beside) + of_sentences(names) + self._weights_among(names)
 
     def _weights_among(self, names: Iterable[str]) -> list[str]:
         kinds = [_matching(sorted(names), patterns) for patterns in self.weights]
@@ -193,6 +198,30 @@ class _Repository:
                 f"the repository {self.name} holds no weights under a name that is known here, "
                 f"only {', '.join(sorted(names)) or 'nothing'}"
             )
+
+
+def of_sentences(names: Iterable[str]) -> list[str]:
+    """Return the files that a sentence encoder has beside its network, if it is one."""
+    names = sorted(names)
+    if "modules.json" not in names:
+        return []
+    layers = [name for name in names if LAYER.fullmatch(name)]
+    safe = {name.rpartition("/")[0] for name in layers if name.endswith(".safetensors")}
+    twice = {f"{layer}/pytorch_model.bin" for layer in safe}
+    return _matching(names, OF_SENTENCES) + [name for name in layers if name not in twice]
+
+
+def files_of(folder: Path) -> list[str]:
+    """Return the names of a folder's files, and of those in folders of a sentence encoder's."""
+    deep = folder.glob("[1-9]*_*/*") if (folder / "modules.json").is_file() else ()
+    paths = [path for path in (*folder.glob("*"), *deep) if path.is_file()]
+    return sorted(path.relative_to(folder).as_posix() for path in paths)
+
+
+def wanted(names: Iterable[str], open_clip: bool = False) -> list[str]:
+    """Return which of a repository's files are read, where OpenCLIP reads it or another library."""
+    weights = (*OPEN_CLIP_WEIGHTS, *WEIGHTS) if open_clip else WEIGHTS
+    return _Repository("", weights).wanted(names)
 
 
 def _matching(names: list[str], patterns: Iterable[str]) -> list[str]:
@@ -228,9 +257,8 @@ def _fetch_repository(
                 "hand, of which no revision is known. Leave the revision out to use them, or move "
                 "that folder away to download the revision"
             )
-        repository.require_weights([path.name for path in by_hand.glob("*")])
-        files = (*by_hand.glob("*"), *by_hand.glob("*/*"))
-        names = repository.wanted(path.relative_to(by_hand).as_posix() for path in files)
+        repository.require_weights(files_of(by_hand))
+        names = repository.wanted(files_of(by_hand))
         lock.verify(repository.source, "", {name: by_hand / name for name in names})
         return by_hand
     revision = revision or lock.revision(repository.source) or getattr(source, "revision", "")
@@ -318,7 +346,8 @@ def _listing(repository: _Repository, revision: str) -> tuple[str, dict[str, _Li
         status = getattr(error.response, "status_code", 0)
         message = str(error).strip().splitlines()[0]
         spelling = (
-            ". Check its spelling, owner/name; of a private name the hub says the same"
+            ". Check its spelling, owner/name, or the path if a folder is meant; of a private name "
+            "the hub says the same"
             if status in (401, 404)
             else ""
         )
@@ -384,7 +413,8 @@ def settings_of(name: str, revision: str, folder: Path) -> None:
     repository = _Repository(name, ())
     try:
         commit, listing = _listing(repository, revision or "main")
-        for each in _matching(sorted(listing), TELLING):
+        layers = [name for name in of_sentences(listing) if name.endswith("/config.json")]
+        for each in _matching(sorted(listing), TELLING) + layers:
             _download_listed(repository, commit, each, listing[each], folder, _record(folder))
     except DownloadError as error:
         raise _with_steps(error, repository, cache_folder(), Lock(None)) from error

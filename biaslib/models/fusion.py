@@ -13,13 +13,15 @@ import numpy as np
 import torch
 
 from biaslib.models._batches import autocast, batch_order, rows_that_fit, run_in_batches
-from biaslib.models._masks import candidate_log_prob, padded, with_mask
+from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._tokens import Tokens, places_of, tokenized
 from biaslib.models._words import (
     listed,
+    require_embedded,
     require_fitting,
     require_known_words,
     token_limit,
+    with_mask,
     word_pieces,
 )
 from biaslib.models.capabilities import (
@@ -106,6 +108,7 @@ class FusionModel(ABC):
     """What it can do; an adapter takes away what its network, or the weights at hand, cannot."""
 
     def __init__(self, network: torch.nn.Module, tokenizer, name: str, revision: str, device: str):
+        require_embedded(tokenizer, network)
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.name, self.revision, self.device = name, revision, device
@@ -226,7 +229,7 @@ class FusionModel(ABC):
         texts
             n texts with one ``[MASK]`` each.
         candidates
-            k words, each of one or several word pieces.
+            k words, each of one or several word pieces, as they are where the mask stands.
         images
             n images, or ``None``.
         pieces
@@ -251,8 +254,9 @@ class FusionModel(ABC):
             If the model has no masked-word head.
         """
         require(self, FILL if images is None else FILL_WITH_IMAGES)
-        words = word_pieces(self.tokenizer, candidates)
-        rows = self._tokens([with_mask(text, self.tokenizer) for text in listed(texts)])
+        texts = listed(texts)
+        words = word_pieces(self.tokenizer, candidates, texts, self.name)
+        rows = self._tokens([with_mask(text, self.tokenizer) for text in texts])
         prepared = self._prepared(images, len(rows))
         prepared = self.ahead(prepared, batch_order([len(row.ids) for row in rows]))
         mask = self.tokenizer.mask_token_id
@@ -370,7 +374,7 @@ class FusionModel(ABC):
         texts = listed(texts)
         rows = tokenized(self.tokenizer, texts)
         if unknown := [row.text for row in rows if self.tokenizer.unk_token_id in row.ids]:
-            require_known_words(self.tokenizer, unknown)
+            require_known_words(self.tokenizer, unknown, self.name)
         counts = np.array([len(row.ids) for row in rows])
         require_fitting(counts, self.max_tokens, self.name, texts)
         return rows

@@ -23,10 +23,16 @@ from biaslib.models._checkpoints import read_config
 from biaslib.models._continuations import Continuations, Inputs, Row, of_tokens, settled
 from biaslib.models._entries import Entry
 from biaslib.models._limits import require_quick_template
-from biaslib.models._masks import AMONG, MASK
-from biaslib.models._networks import LOCAL, quiet, read_network
+from biaslib.models._masks import AMONG
+from biaslib.models._networks import LOCAL, quiet, read_network, require_tokenizer
 from biaslib.models._revisions import revision_of
-from biaslib.models._words import require_fitting, require_known_words, token_limit
+from biaslib.models._words import (
+    MASK,
+    require_embedded,
+    require_fitting,
+    require_known_words,
+    token_limit,
+)
 from biaslib.models.capabilities import FILL, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
 from biaslib.models.errors import CheckpointError
 from biaslib.models.images import loaded, pictures
@@ -180,6 +186,7 @@ class Generative:
         self.processor, self.tokenizer = processor, processor.tokenizer
         self.name, self.weights, self.device = name, revision, device
         self.prompts, self.score = prompts, score
+        require_embedded(self.tokenizer, network)
         self.limit = token_limit(self.tokenizer, network.config)
         self.image_tokens = _image_tokens(network, processor)
         self.gap = functools.lru_cache(KEPT)(self._gap)
@@ -478,7 +485,7 @@ class Generative:
     def _spelt(self, text: str, gap: str) -> tuple[list[int], list[int]]:
         """Return a text's tokens behind a gap, and the characters at which they end."""
         if self.tokenizer.unk_token_id is not None:
-            require_known_words(self.tokenizer, [text])
+            require_known_words(self.tokenizer, [text], self.name)
         encoded = self.tokenizer(
             gap + text,
             add_special_tokens=False,
@@ -607,6 +614,7 @@ def load(
             f"{folder} is a {kind!r} whose text is encoded and decoded apart, and only networks "
             "that write from left to right are scored here"
         )
+    require_tokenizer(folder)
     with quiet():
         processor = transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
     told = prompts or PROMPTS_OF.get(kind, PROMPTS)

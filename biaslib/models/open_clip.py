@@ -14,7 +14,7 @@ from PIL import Image
 from biaslib.models._checkpoints import CheckpointError, read_config
 from biaslib.models._entries import Entry
 from biaslib.models._revisions import revision_of, weight_files
-from biaslib.models._words import require_fitting, require_known_words
+from biaslib.models._words import require_embedded, require_fitting, require_known_words
 from biaslib.models.dual import ContrastiveEncoder, tried_out
 from biaslib.runtime import unknown_name
 
@@ -82,8 +82,10 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     safely = {"trust_remote_code": False, "local_files_only": True} if wrapped else {}
     tokenizer = open_clip.get_tokenizer(name, **safely)
 
+    require_embedded(getattr(tokenizer, "tokenizer", tokenizer), model, folder)
+
     def token_counts(texts: list[str]) -> np.ndarray:
-        counts = _token_counts(tokenizer, texts)
+        counts = _token_counts(tokenizer, texts, entry.name)
         require_fitting(counts, tokenizer.context_length, entry.name, texts)
         return counts
 
@@ -262,7 +264,7 @@ class Pixels:
         return self.preprocess(Image.fromarray(picture)).numpy()
 
 
-def _token_counts(tokenizer, texts: list[str]) -> np.ndarray:
+def _token_counts(tokenizer, texts: list[str], name: str = "the model") -> np.ndarray:
     """Return the tokens of each text, special ones among them, before OpenCLIP cuts any off.
 
     Its own tokenizer adds a start and an end; the others wrap one of transformers.
@@ -270,6 +272,6 @@ def _token_counts(tokenizer, texts: list[str]) -> np.ndarray:
     wrapped = getattr(tokenizer, "tokenizer", None)
     if wrapped is None:
         return np.array([len(tokenizer.encode(text)) + 2 for text in texts])
-    require_known_words(wrapped, texts)
+    require_known_words(wrapped, texts, name)
     cleaned = [tokenizer.clean_fn(text) for text in texts]
     return np.array([len(ids) for ids in wrapped(cleaned, verbose=False)["input_ids"]])

@@ -5,13 +5,20 @@ Names of the model hub, names of OpenCLIP with their training data, and folders 
 
 import difflib
 import importlib.util
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from biaslib import runtime
 from biaslib.models import _checkpoints
-from biaslib.models._registry import REGISTRY, load_identified, repository
+from biaslib.models._folders import inspect, place_of
+from biaslib.models._registry import (
+    REGISTRY,
+    load_identified,
+    repository,
+    unknown_model,
+)
 from biaslib.models.errors import CheckpointError
 
 PACKAGES = {"smolvlm": "num2words"}
@@ -53,18 +60,27 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
     Parameters
     ----------
     given
-        A registered name; a folder; ``owner/name`` or ``owner/name@revision`` of the model hub; a
-        name of OpenCLIP with its training data, such as ``ViT-B-32/laion2b_s34b_b79k``.
+        A folder, also if a model is registered under its name; a registered name; ``owner/name``,
+        ``owner/name@revision`` or the address of a page of the model hub; a name of OpenCLIP with
+        its training data, such as ``ViT-B-32/laion2b_s34b_b79k``.
     profile
         ``planted`` never asks the hub; ``None`` takes that of the run.
 
     Raises
     ------
     CheckpointError
-        If it is of an architecture that no family reads; the message names it, and says what else
-        can be done.
+        If it is a path that is not there, or of an architecture that no family reads, or would be
+        read as what it is not (:func:`biaslib.models._folders.inspect`); the message says what can
+        be done.
+    UnknownNameError
+        If it is neither registered, nor there, nor ``owner/name``.
     ValueError
         If the hub would be needed in the profile ``planted``.
+
+    Warns
+    -----
+    UserWarning
+        If a model is registered under the name of the folder.
     DownloadError
         If the hub does not have it.
     ModuleNotFoundError
@@ -78,17 +94,25 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
     >>> identify("lxmert")
     ('lxmert', None)
     """
-    if str(given) in REGISTRY:
+    place = place_of(given)
+    if not isinstance(place, Path) and place in REGISTRY:
         if runtime.profile(profile) == "paper":
-            _require_packages(str(given))
-        return str(given), None
-    if Path(given).is_dir():
+            _require_packages(place)
+        return place, None
+    if isinstance(place, Path) and place.is_dir():
+        if given in REGISTRY:
+            warnings.warn(
+                f"{given} is a folder here, and is read; a model is registered as {given}, too: "
+                "move or rename the folder if that one is meant",
+                stacklevel=2,
+            )
         with _checkpoints.loading(given, "any model", (ModuleNotFoundError,)):
-            return _family_of(Path(given)), Path(given)
-    if Path(given).is_file():
+            return _family_of(place), place
+    if isinstance(place, Path):
         raise CheckpointError(
             f"{given} is a file, which does not tell its architecture. Load it as the family that "
-            "it is of, biaslib.models.load(name, checkpoint=...), and pass OwnModel(...) with that"
+            "it is of, biaslib.models.load(name, checkpoint=...), and pass OwnModel(...) with that",
+            path=place,
         )
     if runtime.profile(profile) == "planted":
         near = difflib.get_close_matches(str(given), REGISTRY)
@@ -98,7 +122,9 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
             f"downloads.{meant} For a model of the hub, owner/name, begin the run with "
             "runtime.start('paper'), or on the command line with --profile paper; or pass a folder"
         )
-    return _from_hub(str(given))
+    if "/" not in place:
+        raise unknown_model(place)
+    return _from_hub(place)
 
 
 def _from_hub(given: str) -> tuple[str, str]:
@@ -116,16 +142,23 @@ def _from_hub(given: str) -> tuple[str, str]:
 
 def _family_of(folder: Path, name: str = "") -> str:
     """Return the registered name whose family reads a folder, which may have come as a name."""
-    called = name or folder
+    inspect(folder)
+    found = _reader_of(folder, name or str(folder))
+    inspect(folder, REGISTRY[found])
+    return found
+
+
+def _reader_of(folder: Path, called: str) -> str:
     if (folder / "open_clip_config.json").is_file():
         return "open-clip"
     config = _checkpoints.read_config(folder, "any model")
-    kind, architectures = config.get("model_type", "no kind"), config.get("architectures") or []
+    kind, architectures = config.get("model_type", "no kind"), _checkpoints.classes_of(config)
     readers = {each: entry.name for entry in reversed(REGISTRY.values()) for each in entry.kinds}
     _require_packages(kind)
     if kind in readers:
         return readers[kind]
-    for name in _in_order(architectures):
+    sentences = ("all-MiniLM-L6-v2",) if (folder / "modules.json").is_file() else ()
+    for name in (*sentences, *_in_order(architectures)):
         try:
             _checkpoints.require_family(folder, REGISTRY[name])
         except CheckpointError:
@@ -181,6 +214,7 @@ def load_own(given: str | Path, profile: str | None = None, device: str | None =
     False
     """
     registered, checkpoint = identify(given, profile)
+    given = place_of(given)
     model = load_identified(registered, checkpoint, profile, device)
     named = Path(given).resolve().name if isinstance(checkpoint, Path) else str(given)
     return OwnModel(named, registered, model, checkpoint)

@@ -3,6 +3,7 @@
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,10 +11,11 @@ import transformers
 
 from biaslib.models._batches import autocast, run_in_batches
 from biaslib.models._entries import Entry
-from biaslib.models._networks import read_network, read_tokenizer
+from biaslib.models._networks import lowered, read_network, read_tokenizer
 from biaslib.models._revisions import checksums, revision_of
+from biaslib.models._sentences import Pooling, modules_of
 from biaslib.models._tokens import places_of, tokenized
-from biaslib.models._words import listed, require_fitting_length, token_limit
+from biaslib.models._words import listed, require_embedded, require_fitting_length, token_limit
 from biaslib.models.capabilities import EMBED
 from biaslib.runtime import file_sha256, unknown_name
 
@@ -52,20 +54,35 @@ class TextEncoder:
     name, revision
         What the stamp says of it.
     pooling
-        ``cls`` or ``mean``: what stands for a word or a sentence.
+        What stands for a word or a sentence: ``cls``, ``mean`` or another name of
+        :data:`biaslib.models._sentences.POOLED`, or a pooling with layers behind it.
     device
         Where it runs.
+    longest
+        Tokens that a text may have, if that is fewer than the network takes.
     """
 
     capabilities = frozenset({EMBED})
 
-    def __init__(self, model, tokenizer, name: str, revision: str, pooling: str, device: str):
+    def __init__(
+        self,
+        model,
+        tokenizer,
+        name: str,
+        revision: str,
+        pooling: str | Pooling,
+        device: str,
+        longest: int | None = None,
+    ):
+        require_embedded(tokenizer, model)
         self.model = model.to(device).eval()
         self.tokenizer = tokenizer
         self.name = name
         self.revision = revision
-        self.pooling = pooling
+        self.pool = (pooling if isinstance(pooling, Pooling) else Pooling((pooling,))).to(device)
+        self.pooling = str(self.pool)
         self.device = device
+        self.longest = longest
 
     def embed(
         self,
@@ -162,7 +179,7 @@ class TextEncoder:
 
         def read(level: str, states, mask, rows: np.ndarray) -> np.ndarray:
             if level != "contextual":
-                return self._pool(states, mask)
+                return self.pool(states.float(), mask).cpu().numpy()
             picked = torch.as_tensor(positions[rows], device=states.device)
             return states[torch.arange(len(rows)), picked].float().cpu().numpy()
 
@@ -175,7 +192,8 @@ class TextEncoder:
     @property
     def limit(self) -> int:
         """Tokens that a text may have, special ones among them."""
-        return token_limit(self.tokenizer, self.model.config)
+        limit = token_limit(self.tokenizer, self.model.config)
+        return limit if self.longest is None else min(limit, self.longest)
 
     def token_counts(self, texts: Sequence[str]) -> np.ndarray:
         """Return the number of word pieces of each text, without the special tokens: (n,)."""
@@ -187,12 +205,6 @@ class TextEncoder:
         inputs = self.tokenizer(texts, padding=True, return_tensors="pt").to(self.device)
         with autocast(self.device):
             return self.model(**inputs).last_hidden_state, inputs["attention_mask"]
-
-    def _pool(self, states, mask) -> np.ndarray:
-        if self.pooling == "cls":
-            return states[:, 0].float().cpu().numpy()
-        states, weights = states.float(), mask.unsqueeze(-1).float()
-        return ((states * weights).sum(1) / weights.sum(1)).cpu().numpy()
 
     def _require_tokens(self, texts) -> None:
         if not texts:
@@ -210,12 +222,26 @@ class TextEncoder:
 def load(entry: Entry, folder: Path | None, device: str) -> TextEncoder:
     """Load the encoder of a registry entry from a folder, or with none from its package.
 
-    Weights come from safetensors or are read with ``weights_only``; no remote code is run.
+    A folder of a sentence encoder is pooled as it says, another one as the entry. Weights come
+    from safetensors or are read with ``weights_only``; no remote code is run.
     """
     path = folder or _packaged_model(entry)
     model, _ = read_network(transformers.AutoModel, path, entry.name, UNREAD, HEADS)
-    revision = revision_of(path) if folder else f"{entry.revision}, {checksums(path)}"
-    return TextEncoder(model, read_tokenizer(path), entry.name, revision, entry.pooling, device)
+    if not folder:
+        revision = f"{entry.revision}, {checksums(path)}"
+        return TextEncoder(model, read_tokenizer(path), entry.name, revision, entry.pooling, device)
+    tokenizer, revision, *pooled = read_pooled(path, entry)
+    return TextEncoder(model, tokenizer, entry.name, revision, pooled[0], device, pooled[1])
+
+
+def read_pooled(folder: Path, entry: Entry) -> tuple[Any, str, str | Pooling, int | None]:
+    """Return the tokenizer, the revision, the pooling and the longest text of a folder."""
+    tokenizer, revision, modules = read_tokenizer(folder), revision_of(folder), modules_of(folder)
+    if modules is None:
+        return tokenizer, revision, entry.pooling, None
+    if modules.lower:
+        lowered(tokenizer)
+    return tokenizer, revision, modules.read(), modules.limit
 
 
 def _packaged_model(entry: Entry) -> Path:

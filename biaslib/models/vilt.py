@@ -23,7 +23,7 @@ import torch
 import transformers
 
 from biaslib.models._entries import Entry
-from biaslib.models._networks import read_network, read_tokenizer, require_tokenizer
+from biaslib.models._networks import read_network, read_tokenizer
 from biaslib.models._pixels import PixelModel, read_image_processor
 from biaslib.models._revisions import revision_of
 from biaslib.models.capabilities import FILL, FILL_WITH_IMAGES, MATCH
@@ -190,7 +190,6 @@ def load(entry: Entry, folder: Path, device: str) -> Vilt:
         If weights other than those of heads are missing or left over, or there is no tokenizer.
     """
     network, missing = read_network(ViltNetwork, folder, entry.name, OPTIONAL, IGNORED)
-    require_tokenizer(folder)
     missing = complete_words(network, missing)
     tokenizer, processor = read_tokenizer(folder, of_bert=True), read_image_processor(folder)
     return Vilt(network, tokenizer, processor, entry.name, revision_of(folder), device, missing)

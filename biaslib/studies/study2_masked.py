@@ -248,7 +248,8 @@ def captions(entities: pandas.DataFrame, article: str = "fitted") -> pandas.Data
 def tokenizer_problems(model, entities: Sequence[str], pieces: str = "") -> pandas.DataFrame:
     """Return the entities that a model's tokenizer lacks or splits, as a table of problems.
 
-    A model without a tokenizer, such as the oracle, has none of these.
+    They are read behind another word, as they stand in captions. A model without a tokenizer, such
+    as the oracle, has none of these.
 
     Examples
     --------
@@ -259,7 +260,9 @@ def tokenizer_problems(model, entities: Sequence[str], pieces: str = "") -> pand
     tokenizer = getattr(model, "tokenizer", None)
     found = []
     for entity in entities if tokenizer is not None else ():
-        tokens = tokenizer.tokenize(entity)
+        article, tokens = tokenizer.tokenize("a"), tokenizer.tokenize(f"a {entity}")
+        behind = tokens[: len(article)] == article
+        tokens = tokens[len(article) :] if behind else tokenizer.tokenize(entity)
         if not tokens or tokenizer.unk_token in tokens:
             found.append(("error", "entity is not in the vocabulary", model.name, entity))
         elif len(tokens) > 1:

@@ -91,7 +91,7 @@ class Hub:
 
     def files(self, name: str) -> list[Path]:
         """Return the repository's files."""
-        return sorted(path for path in (self.folder / name).iterdir() if path.is_file())
+        return sorted(path for path in (self.folder / name).rglob("*") if path.is_file())
 
 
 @contextlib.contextmanager
@@ -169,9 +169,10 @@ class _Handler(BaseHTTPRequestHandler):
             return self._about(parts[2:])
         if parts[0] == "files":
             return self._file(self.hub.folder.joinpath(*parts[1:]), "", with_body)
-        if len(parts) == 5 and parts[2] == "resolve":
-            owner, name, _, _, file = parts
-            return self._file(self.hub.folder / owner / name / file, f"{owner}/{name}", with_body)
+        if len(parts) >= 5 and parts[2] == "resolve":
+            owner, name, _, _, *file = parts
+            path = self.hub.folder.joinpath(owner, name, *file)
+            return self._file(path, f"{owner}/{name}", with_body)
         return self._refuse(404)
 
     def _refuse(self, status: int) -> None:
@@ -193,7 +194,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._refuse(404)
         commit = self.hub.commit(name) if asked == "main" else asked
         commit = commit if self.hub.false_commit == "" else self.hub.false_commit
-        files = [_listed(path) for path in self.hub.files(name)] + self.hub.also_listed
+        root = self.hub.folder / name
+        files = [_listed(path, root) for path in self.hub.files(name)] + self.hub.also_listed
         if parts[2:3] == ["tree"]:
             rows = [
                 {"type": "file", "path": f["rfilename"], "oid": f["blobId"], **f} for f in files
@@ -263,11 +265,12 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
 
-def _listed(path: Path) -> dict:
+def _listed(path: Path, root: Path) -> dict:
     """Return what the hub tells of a file: git's checksum, and the SHA-256 of a large one."""
     body = path.read_bytes()
     blob = hashlib.sha1(b"blob %d\0" % len(body) + body).hexdigest()
-    about = {"rfilename": path.name, "size": len(body), "blobId": blob}
+    name = path.relative_to(root).as_posix()
+    about = {"rfilename": name, "size": len(body), "blobId": blob}
     if path.suffix in LARGE:
         sha256 = hashlib.sha256(body).hexdigest()
         about["lfs"] = {"sha256": sha256, "oid": sha256, "size": len(body), "pointerSize": 134}

