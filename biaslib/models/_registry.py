@@ -4,8 +4,8 @@ import contextlib
 import dataclasses
 import functools
 import importlib.util
-import inspect
 import warnings
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -226,10 +226,10 @@ def _load(
     from biaslib.models._batches import full_float32, precision_name
     from biaslib.models._checkpoints import loading, reading, without_hub
 
-    inspect.signature(family.load).bind(entry, path, chosen, **options)
+    signature(family.load).bind(entry, path, chosen, **options)
     full_float32()
-    wanted = options.get("precision", "float32") if entry.family == "detector" else None
-    numbers = precision_name(chosen, wanted)
+    whole = "float32" if entry.family == "detector" else None
+    numbers = options.get("precision") or precision_name(chosen, whole)
     # A name of no option is the caller's fault, and none of the checkpoint.
     passing = (runtime.UnknownNameError,) if options else ()
     checked = loading(path, name, passing) if path else contextlib.nullcontext()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from biaslib.models._limits import read_json
-from biaslib.models.downloads import OF_SENTENCES, SETTINGS, TOKENIZERS
+from biaslib.models.downloads import SETTINGS, TOKENIZERS
 from biaslib.models.errors import CheckpointError
 from biaslib.runtime import file_sha256
 
@@ -24,6 +24,10 @@ OF_OPEN_CLIP = (
 
 BESIDE = (*TOKENIZERS, "preprocessor_config.json", "processor_config.json")
 """What is read beside a file of the authors."""
+
+
+OF_SENTENCES = ("modules.json", "sentence_*_config.json", "config_sentence_transformers.json")
+"""What says, beside the folders that the first one lists, how a sentence's vector is made."""
 
 
 def revision_of(path: Path, open_clip: bool = False, beside: Iterable[Path] = ()) -> str:

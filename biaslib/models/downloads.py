@@ -45,12 +45,6 @@ SETTINGS = (
 )
 """What is taken of a repository beside its weights; programs (``*.py``) never are."""
 
-OF_SENTENCES = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")
-"""What says, beside the folders that the first one lists, how a sentence's vector is made."""
-
-PART_OF_SENTENCES = re.compile(r"\d+_\w+/(config\.json|model\.safetensors|pytorch_model\.bin)")
-"""Pooling, and layers after it: the only files below the top that are taken."""
-
 TELLING = ("config.json", "open_clip_config.json")
 """Settings that tell the family of a model."""
 
@@ -177,11 +171,7 @@ class _Repository:
 
     def wanted(self, names: Iterable[str]) -> list[str]:
         names = sorted(names)
-        kept = _matching(names, SETTINGS) + self._weights_among(names)
-        if not self.weights or "modules.json" not in names:
-            return kept
-        parts = [name for name in names if PART_OF_SENTENCES.fullmatch(name)]
-        return kept + _matching(names, OF_SENTENCES) + parts
+        return _matching(names, SETTINGS) + self._weights_among(names)
 
     def _weights_among(self, names: Iterable[str]) -> list[str]:
         kinds = [_matching(sorted(names), patterns) for patterns in self.weights]
@@ -229,8 +219,7 @@ def _fetch_repository(
                 "that folder away to download the revision"
             )
         repository.require_weights([path.name for path in by_hand.glob("*")])
-        files = (*by_hand.glob("*"), *by_hand.glob("*/*"))
-        names = repository.wanted(path.relative_to(by_hand).as_posix() for path in files)
+        names = repository.wanted(path.name for path in by_hand.glob("*"))
         lock.verify(repository.source, "", {name: by_hand / name for name in names})
         return by_hand
     revision = revision or lock.revision(repository.source) or getattr(source, "revision", "")
