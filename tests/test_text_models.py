@@ -200,17 +200,6 @@ def test_other_settings_beside_the_same_weights_are_another_revision(tiny_folder
         assert before.split(", ")[0] == after.split(", ")[0]
 
 
-def test_every_shard_of_the_weights_counts(tmp_path):
-    names = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
-    for name in names:
-        (tmp_path / name).write_text(name)
-    (tmp_path / "pytorch_model.bin").write_text("not read beside safetensors")
-    before = checksums(tmp_path)
-    assert re.fullmatch("sha256 of 2 files [0-9a-f]{12}", before)
-    (tmp_path / names[1]).write_text("other weights")
-    assert checksums(tmp_path) != before
-
-
 def test_the_tokenizer_beside_a_file_of_the_authors_counts(tmp_path):
     for name in ("one.model", "two.model"):
         (tmp_path / name).write_text("weights")

@@ -122,8 +122,8 @@ def read_config(folder: Path, name: str) -> dict:
             path=folder,
         ) from None
     classes = found.get("architectures") or []
-    classes = [classes] if isinstance(classes, str) else classes
-    named = [found.get("model_type", ""), *(classes if isinstance(classes, list) else [None])]
+    classes = classes if isinstance(classes, list) else [classes]
+    named = [found.get("model_type", ""), *classes]
     if not all(isinstance(each, str) for each in named):
         raise CheckpointError(
             f"{folder / 'config.json'} names its model_type and architectures {named}, which are "

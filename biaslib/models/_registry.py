@@ -236,8 +236,8 @@ def _load(
 
     signature(family.load).bind(entry, path, chosen, **options)
     full_float32()
-    wanted = options.get("precision", "float32") if entry.family == "detector" else None
-    numbers = precision_name(chosen, wanted)
+    whole = "float32" if entry.family == "detector" else None
+    numbers = options.get("precision") or precision_name(chosen, whole)
     # A name of no option is the caller's fault, and none of the checkpoint.
     passing = (runtime.UnknownNameError,) if options else ()
     checked = loading(path, name, passing) if path else contextlib.nullcontext()
@@ -379,13 +379,15 @@ def repository(entry: Entry, name: str) -> str:
 
 def _require_right_kind(entry: Entry, path: Path | None) -> None:
     """Refuse a folder that is of another architecture, or that cannot be read as what it is."""
-    if path is not None:
+    if path is None:
+        return
+    if not path.is_dir():
         inspect(path, entry)
-    if path is None or not path.is_dir():
         return
     from biaslib.models import _checkpoints
     from biaslib.models._limits import require_modest
 
     require_modest(path)
+    inspect(path, entry)
     _checkpoints.require_family(path, entry)
     _checkpoints.require_readable(path, entry.family == "open_clip")

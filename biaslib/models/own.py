@@ -13,6 +13,7 @@ from typing import Any
 from biaslib import runtime
 from biaslib.models import _checkpoints
 from biaslib.models._folders import inspect, place_of
+from biaslib.models._limits import require_modest
 from biaslib.models._registry import (
     REGISTRY,
     load_identified,
@@ -142,6 +143,7 @@ def _from_hub(given: str) -> tuple[str, str]:
 
 def _family_of(folder: Path, name: str = "") -> str:
     """Return the registered name whose family reads a folder, which may have come as a name."""
+    require_modest(folder)
     inspect(folder)
     found = _reader_of(folder, name or str(folder))
     inspect(folder, REGISTRY[found])
