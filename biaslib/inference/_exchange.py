@@ -16,7 +16,7 @@ from biaslib.inference._permutation import (
     units,
 )
 from biaslib.inference._proportions import proportion_interval
-from biaslib.inference._sampling import ascending, partitions
+from biaslib.inference._sampling import partitions
 from biaslib.metrics.grounded import GroundedResult
 from biaslib.metrics.inputs import (
     in_scale,
@@ -167,7 +167,6 @@ def exchange_test(
     >>> found.method, found.n_partitions, 0 < found.p_value <= 1
     ('enumeration', 70, True)
     """
-    require_draws(n_resamples, 2)
     values, observed, near, n_exchanges = _exchanges(result, words, pictures, n_resamples, rng)
     reached, n = int(np.count_nonzero(values >= observed - near)), len(values)
     if n == n_exchanges:
@@ -180,44 +179,40 @@ def exchange_test(
     )
 
 
-def exchange_histogram(
+def exchanged_statistics(
     result: GroundedResult,
-    edges: ArrayLike,
     words: Mapping[str, ArrayLike] | None = None,
     pictures: Mapping[str, ArrayLike] | None = None,
     n_resamples: int = 100_000,
     rng: np.random.Generator | int | None = None,
 ) -> np.ndarray:
-    """Return which share of the exchanges of :func:`exchange_test` lies between two edges.
+    """Return the statistic of the exchanges of :func:`exchange_test`, for a picture of its null.
 
     Parameters
     ----------
     result, words, pictures, n_resamples, rng
         As of :func:`exchange_test`.
-    edges
-        Of the bins, ascending, (k + 1,).
 
     Returns
     -------
     numpy.ndarray
-        (k,).
+        One value for each exchange, or ``n_resamples - 1`` of those that are drawn.
 
     Raises
     ------
     ValueError
-        As :func:`exchange_test`, or if the edges do not ascend.
+        As :func:`exchange_test`.
 
     Examples
     --------
     >>> from biaslib.metrics.grounded import grounded
     >>> X, Y, Ax, Ay, Bx, By = np.random.default_rng(0).normal(size=(6, 4, 3))
     >>> result = grounded(X, Y, Ax, Ay, Bx, By, experiment=3)
-    >>> float(exchange_histogram(result, [0, 1, 2]).sum())
-    1.0
+    >>> values, test = exchanged_statistics(result), exchange_test(result)
+    >>> len(values), bool((values >= test.statistic - 1e-9).mean() == test.p_value)
+    (70, True)
     """
-    edges = ascending(edges)
-    values, *_ = _exchanges(result, words, pictures, n_resamples, rng)
-    return np.histogram(values, edges)[0] / len(values)
+    return _exchanges(result, words, pictures, n_resamples, rng)[0]
 
 
 def _exchanges(
@@ -227,6 +222,7 @@ def _exchanges(
 
     There are as many values as exchanges, or ``n_resamples - 1`` that are drawn.
     """
+    require_draws(n_resamples, 2)
     shifts = _shifts(result, words, pictures)
     both, exponent = in_scale(np.concatenate(shifts))
     n, n_a = len(both), len(shifts[0])

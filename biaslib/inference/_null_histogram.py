@@ -4,17 +4,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from biaslib.inference._permutation import pooled_units
-from biaslib.inference._sampling import ascending, partitions
-from biaslib.metrics.inputs import in_scale, require_draws
-
-DRAWS = 100_000
+from biaslib.inference._sampling import partitions
+from biaslib.metrics.inputs import in_scale, real_numbers, require_draws
 
 
 def permutation_histogram(
     x: ArrayLike,
     y: ArrayLike,
     edges: ArrayLike,
-    n_resamples: int = DRAWS,
+    n_resamples: int = 100_000,
     rng: np.random.Generator | int | None = None,
 ) -> np.ndarray:
     """Return which share of relabellings has a difference of means between two edges.
@@ -46,7 +44,9 @@ def permutation_histogram(
     >>> permutation_histogram([3.0, 2.0], [1.0, 0.0], [-3, -1.5, -0.5, 0.5, 1.5, 3]).round(3)
     array([0.167, 0.167, 0.333, 0.167, 0.167])
     """
-    edges = ascending(edges)
+    edges = real_numbers(edges, "edges")
+    if edges.ndim != 1 or edges.size < 2 or not (np.diff(edges) > 0).all():
+        raise ValueError("edges must be a list of at least two numbers that ascend")
     require_draws(n_resamples, 1)
     pooled, n_x = pooled_units(x, y, None, None)
     scores, exponent = in_scale(pooled)

@@ -4,9 +4,6 @@ import itertools
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
-
-from biaslib.metrics.inputs import real_numbers
 
 BLOCK_SIZE = 4_000
 MOST_NUMBERS = 2**24
@@ -21,18 +18,6 @@ def partitions(n: int, size: int, draws: int, rng: np.random.Generator | int | N
     if math.comb(n, size) <= FEW:
         return all_partitions(n, size)
     return drawn_partitions(n, size, draws, rng)
-
-
-def ascending(edges: ArrayLike) -> np.ndarray:
-    """Return the edges of a histogram, refusing what does not ascend, as NaN never does.
-
-    >>> ascending([0, 1]), ascending([-1, np.inf])
-    (array([0., 1.]), array([-1., inf]))
-    """
-    found = real_numbers(edges, "edges")
-    if found.ndim != 1 or found.size < 2 or not (np.diff(found) > 0).all():
-        raise ValueError("edges must be a list of at least two numbers that ascend")
-    return found
 
 
 def rows_of_a_block(n: int) -> int:

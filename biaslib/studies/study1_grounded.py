@@ -389,7 +389,7 @@ def score(
     if result is None:
         return row | {"value": np.nan, "numerator": 0.0, "low": np.nan, "high": np.nan}
     if experiment == 3:
-        low, high = _interval_of_size(sets, n_bootstrap, seed)
+        low, high = _interval_of_size(sets, result, n_bootstrap, seed)
     else:
         low, high = _interval(sets, experiment, _words, "auto", n_bootstrap, seed)
     found = {"value": result.effect_size, "low": low, "high": high, "numerator": numerator(result)}
@@ -857,27 +857,30 @@ def _interval(
     return found.low, found.high
 
 
-def _interval_of_size(sets: EmbeddedSets, n_resamples: int, seed: int) -> tuple[float, float]:
-    r"""Return an interval of Experiment 3's effect size, which can hold 0.
+def _interval_of_size(
+    sets: EmbeddedSets, result: GroundedResult, n_resamples: int, seed: int
+) -> tuple[float, float]:
+    r"""Return an interval of Experiment 3's effect size over attribute words, which can hold 0.
 
-    The size is half the sum of the absolute values of two signed shifts :math:`\theta`, both in
-    standard deviations. With r the .95 quantile over resamples of words of
+    The size is half the sum of the absolute values of two signed shifts :math:`\theta`, in standard
+    deviations of all scores. With r the .95 quantile over resamples of the words of A and of B of
     :math:`\tfrac12 \lVert \theta^* - \hat\theta \rVert_1`, the shifts that lie no further off
-    have sizes between :math:`\max(0, \hat d - r)` and :math:`\hat d + r`. A resample of n words
+    have sizes between :math:`\max(0, \hat d - r)` and :math:`\hat d + r`. The standard deviation
+    stays that of the data: it grows with the shifts themselves. A resample of n words
     spreads too little; r is widened by :math:`\sqrt{n / (n - 1)}` and from the normal quantile to
     that of t, with n the words of the smallest set.
     """
     if not n_resamples:
         return np.nan, np.nan
-    found = _resampled(sets, 3, _words, "percentile", n_resamples, seed)
-    n = min(found.n_units)
+    found = _resampled(sets, 3, _attribute_words, "percentile", n_resamples, seed)
+    n = min(found.n_units[:2])
     if n < 2:
         return np.nan, np.nan
-    size = 0.5 * np.abs(found.estimate).sum()
-    away = 0.5 * np.abs(found.values - found.estimate).sum(axis=1)
+    size, spread = result.effect_size, np.concatenate(_all_scores(result)).std(ddof=result.ddof)
+    away = 0.5 * np.abs(found.values - found.estimate).sum(axis=1) / spread
     wider = np.sqrt(n / (n - 1)) * stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975)
-    reach = wider * np.nanquantile(away, 0.95)
-    return max(0.0, size - reach), size + reach
+    reach = wider * np.quantile(away, 0.95)
+    return max(0.0, float(size - reach)), float(size + reach)
 
 
 def _resampled(
@@ -895,6 +898,15 @@ def _resampled(
         return _weighted(near, {name: every[owners[name]] for name in SETS}, experiment)
 
     return inference.bootstrap(statistic, sizes, method, n_resamples=n_resamples, rng=seed)
+
+
+def _attribute_words(sets: EmbeddedSets) -> tuple[list[int], dict[str, np.ndarray]]:
+    """Return as units the words of A and of B; all targets are one more, which always stays."""
+    sizes, owners = _words(sets)
+    fixed = sizes[0] + sizes[1]
+    moved = {name: owners[name] - fixed for name in SETS[2:]}
+    targets = {name: np.full(len(sets.words[name]), sum(sizes[2:])) for name in "XY"}
+    return [*sizes[2:], 1], moved | targets
 
 
 def _words(sets: EmbeddedSets) -> tuple[list[int], dict[str, np.ndarray]]:
@@ -946,7 +958,7 @@ def image_counts(inputs: "Inputs") -> pandas.DataFrame:
 def _weighted(near, weights, experiment: int) -> np.ndarray:
     """Return effect sizes with every row counted as often as the weights say: (r,).
 
-    Of Experiment 3 the two signed shifts that it adds up, (r, 2).
+    Of Experiment 3 the two signed shifts that it adds up, not divided by a spread: (r, 2).
     """
 
     def scores(target: str, *contexts: str) -> np.ndarray:
@@ -967,8 +979,7 @@ def _weighted(near, weights, experiment: int) -> np.ndarray:
         _mean(mine, weights[t]) - _mean(theirs, weights[t])
         for t, mine, theirs in zip("XY", own, other, strict=True)
     ]
-    both = [weights[t] for t in "XYXY"]
-    return np.stack(shifts, axis=1) / _spread([*own, *other], both)[:, None]
+    return np.stack(shifts, axis=1)
 
 
 def _effect_sizes(scores: list[np.ndarray], weights: list[np.ndarray]) -> np.ndarray:

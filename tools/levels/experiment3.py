@@ -4,7 +4,8 @@ Embeddings are normal, with a direction that all share (the mean cosine). An att
 own embedding, each of its pictures adds noise, and each caption of a picture adds less. Under the
 null the category of a picture says nothing, or shifts all words alike (``a category seen``). The
 planted effect moves the cosines of the attributes A with the targets whose category they are seen
-with by half of the standard deviation over the pictures of a set.
+with by half of the standard deviation over the pictures of a set. For the coverage of intervals
+pictures of A show their category more than those of B.
 """
 
 from dataclasses import dataclass, replace
@@ -31,11 +32,12 @@ class Design:
     mean_cosine: float = 0.0
     category: float = 0.0
     effect: float = 0.0
+    shift: float = 0.0
 
     @property
     def condition(self) -> str:
         """What is true, in words."""
-        parts = ["planted effect" if self.effect else "null"]
+        parts = ["planted effect" if self.effect or self.shift else "null"]
         parts += [f"mean cosine {self.mean_cosine:g}"]
         parts += ["a category seen"] if self.category else []
         parts += [f"{self.captions} captions a picture"] if self.captions > 1 else []
@@ -59,7 +61,13 @@ PLANTED = [
     *(Design(20, 20, pictures=k, mean_cosine=0.3, effect=EFFECT) for k in (1, 3)),
     Design(20, 20, pictures=3, mean_cosine=0.3, effect=EFFECT, category=2.0),
 ]
-COVERED = [Design(8, 8), Design(8, 8, mean_cosine=0.7), Design(20, 20, mean_cosine=0.3)]
+COVERED = [
+    *(Design(n, n, mean_cosine=c) for n in (8, 20) for c in (0.0, 0.7)),
+    Design(8, 8, mean_cosine=0.3, category=2.0),
+    *(Design(n, n, mean_cosine=0.3, category=2.0, shift=b) for n in (8, 20) for b in (1.0, 3.0)),
+]
+MANY = 1_000
+"""Draws from which a true effect size is taken."""
 
 
 def drawn(design: Design, rng: np.random.Generator) -> EmbeddedSets:
@@ -72,7 +80,8 @@ def drawn(design: Design, rng: np.random.Generator) -> EmbeddedSets:
         own = rng.normal(size=(n, DIMENSIONS)) + np.sqrt(share) * shared
         for name in (each for each in ROLES if each[0] == role):
             side = 1.0 if "x" in name.lower() else -1.0
-            centre = own + side * design.category * seen / np.sqrt(DIMENSIONS)
+            size = design.category + design.shift * (role == "A")
+            centre = own + side * size * seen / np.sqrt(DIMENSIONS)
             parts[name] = _pictured(name, centre, design, rng)
     columns = (dict(zip(parts, each, strict=True)) for each in zip(*parts.values(), strict=True))
     return EmbeddedSets("test", "word", "none", *columns)
@@ -119,12 +128,24 @@ def p_values(design: Design, runs: int, rng: np.random.Generator) -> np.ndarray:
     return np.array(found)
 
 
+def true_size(design: Design, rng: np.random.Generator) -> float:
+    """Return half the sum of the absolute mean shifts, in standard deviations, of many draws."""
+    if not design.shift:
+        return 0.0
+    shifts = []
+    for _ in range(MANY):
+        found = drawn(design, rng).grounded(3)
+        both = found.x_scores - found.x_other, found.y_scores - found.y_other
+        every = [found.x_scores, found.y_scores, found.x_other, found.y_other]
+        shifts.append([each.mean() / np.concatenate(every).std(ddof=1) for each in both])
+    return float(0.5 * np.abs(np.mean(shifts, axis=0)).sum())
+
+
 def covered(design: Design, true: float, runs: int, rng: np.random.Generator) -> int:
     """Return how often the interval of the effect size holds the true one."""
     settings = {"n_bootstrap": 300, "p_values": False}
     rows = [
-        score(drawn(design, rng), 3, seed=int(rng.integers(2**31)), **settings)
-        for _ in range(runs)
+        score(drawn(design, rng), 3, seed=int(rng.integers(2**31)), **settings) for _ in range(runs)
     ]
     return sum(row["low"] <= true <= row["high"] for row in rows)
 
@@ -146,5 +167,5 @@ def rows(seed: int, runs: int) -> list[dict]:
             quantity = "power" if design.effect else "level"
             add(design, quantity, nominal, int((p <= nominal).sum()))
     for design in COVERED:
-        add(design, "coverage", 0.95, covered(design, 0.0, runs, rng))
+        add(design, "coverage", 0.95, covered(design, true_size(design, rng), runs, rng))
     return found
