@@ -28,9 +28,13 @@ def rows_of_a_block(n: int) -> int:
 def all_partitions(n: int, size: int):
     """Yield every choice of ``size`` of n items as rows of zeros and ones, in blocks."""
     choices = itertools.combinations(range(n), size)
-    while block := list(itertools.islice(choices, rows_of_a_block(n))):
-        rows = np.zeros((len(block), n))
-        np.put_along_axis(rows, np.array(block), 1.0, axis=1)
+    while True:
+        block = itertools.islice(choices, rows_of_a_block(n))
+        chosen = np.fromiter(itertools.chain.from_iterable(block), dtype=int).reshape(-1, size)
+        if not len(chosen):
+            return
+        rows = np.zeros((len(chosen), n))
+        np.put_along_axis(rows, chosen, 1.0, axis=1)
         yield rows
 
 
