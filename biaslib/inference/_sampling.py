@@ -1,5 +1,6 @@
 """Partitions as rows of zeros and ones, all of them or drawn at random."""
 
+import functools
 import itertools
 import math
 
@@ -12,12 +13,22 @@ MOST_NUMBERS = 2**24
 FEW = 200_000
 """Partitions up to which all are looked at."""
 
+KEPT = 2**18
+"""Numbers up to which their rows are kept for the next test of the same sizes: 2 MB."""
+
 
 def partitions(n: int, size: int, draws: int, rng: np.random.Generator | int | None):
     """Yield every choice of ``size`` of n items where there are few, else so many at random."""
+    if n * math.comb(n, size) <= KEPT:
+        return _kept(n, size)
     if math.comb(n, size) <= FEW:
         return all_partitions(n, size)
     return drawn_partitions(n, size, draws, rng)
+
+
+@functools.lru_cache(maxsize=4)
+def _kept(n: int, size: int) -> tuple[np.ndarray, ...]:
+    return tuple(all_partitions(n, size))
 
 
 def rows_of_a_block(n: int) -> int:
