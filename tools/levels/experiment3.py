@@ -40,6 +40,7 @@ class Design:
         parts = ["planted effect" if self.effect or self.shift else "null"]
         parts += [f"mean cosine {self.mean_cosine:g}"]
         parts += ["a category seen"] if self.category else []
+        parts += [f"A shows it by {self.shift:g} more"] if self.shift else []
         parts += [f"{self.captions} captions a picture"] if self.captions > 1 else []
         return ", ".join(parts)
 
