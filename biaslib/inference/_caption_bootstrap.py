@@ -26,8 +26,9 @@ def bootstrap_c_asc(
     In every resample as many people as there are are drawn with replacement from the whole data
     set, and C-ASC is computed with each image counted as often as its person was drawn:
     the means and the standard deviation become weighted ones. Sizes of groups vary with the draw.
-    The intervals are those of :func:`bootstrap` for a statistic that lies within
-    :math:`\pm d_{\max}` (:func:`largest_effect_size`, of images). C-ASC rests on the a people who
+    The intervals are those of :func:`bootstrap` for a statistic within plus or minus
+    :func:`largest_effect_size`, which are a little wide for values near to it of ten or twenty
+    people. C-ASC rests on the a people who
     have images in the group and the b who have some outside it, so that the degrees of freedom are
     Welch's for equal spreads,
 

@@ -151,7 +151,7 @@ def _correlation(x: pandas.Series, y: pandas.Series, units: pandas.Series) -> Me
 
     if np.isnan(statistic(np.ones((len(sums), 1)))).any():
         raise NoEvidenceError("one side of a correlation is the same throughout")
-    found = inference.bootstrap(statistic, [len(sums)], (-1.0, 1.0), n_resamples=2_000, rng=0)
+    found = inference.bootstrap(statistic, [len(sums)], limit=1.0, n_resamples=2_000, rng=0)
     return Mean(found.estimate, found.low, found.high)
 
 

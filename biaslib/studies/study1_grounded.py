@@ -845,9 +845,9 @@ def _interval(
         every = np.concatenate(drawn)
         return _weighted(near, {name: every[owners[name]] for name in SETS}, experiment)
 
-    limit = inference.largest_effect_size(*(len(sets.embeddings[target]) for target in "XY"))
-    within = (-limit, limit) if experiment < 3 else None
-    found = inference.bootstrap(statistic, sizes, within, n_resamples=n_resamples, rng=seed)
+    n_targets = [len(sets.embeddings[target]) for target in "XY"]
+    limit = inference.largest_effect_size(*n_targets) if experiment < 3 else None
+    found = inference.bootstrap(statistic, sizes, limit=limit, n_resamples=n_resamples, rng=seed)
     return found.low, found.high
 
 
