@@ -152,7 +152,7 @@ def bootstrap(
     ...     return (values @ weights) / weights.sum(axis=0)
     >>> interval = bootstrap(mean, [4], rng=0)
     >>> interval.estimate, round(interval.low, 1), round(interval.high, 1)
-    (2.5, 0.4, 4.6)
+    (2.5, 0.5, 4.5)
     """
     if not n_units or min(n_units) < 1:
         raise ValueError("every sample needs at least one unit")
@@ -347,7 +347,7 @@ def _wilson(estimate, mean, error, quantile, within, n_equal) -> tuple[np.ndarra
     share = np.clip((estimate - least) / width, 0.0, 1.0)
     mean = np.clip((mean - least) / width, 1e-12, 1.0 - 1e-12)
     variance = (error / width) ** 2
-    spread = np.where(variance > ROUNDING, variance / (mean * (1.0 - mean)), 1.0 / n_equal)
+    spread = np.where(variance <= ROUNDING, 1.0 / n_equal, variance / (mean * (1.0 - mean)))
     moved = quantile**2 * spread
     centre = (share + moved / 2.0) / (1.0 + moved)
     half = np.sqrt(moved * share * (1.0 - share) + moved**2 / 4.0) / (1.0 + moved)

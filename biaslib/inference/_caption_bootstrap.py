@@ -174,7 +174,7 @@ def bootstrap_top_k(
     largest = {
         "share": 1.0,
         "ratio": len(members) / members.sum(axis=0),
-        "entropy": np.log2(max(members.shape[1], 2)),
+        "entropy": 1.0,
     }[statistic]
     settings = {"within": (0.0, largest), "n_equal": k}
     return _bootstrap_people(composition, person, confidence, n_resamples, rng, **settings)
