@@ -399,6 +399,7 @@ def test_one_triplet_has_no_interval():
     assert one["method"].tolist() == ["no interval"] * 2
     assert one[["low", "high"]].isna().all(axis=None)
     assert plots.shift_cell(one.loc["mean"]) == "0.38"
+    assert plots.score_cell(one.loc["% positive"]) == "100.0"
 
 
 def test_the_two_cases_of_figure_3_are_found_by_their_lines_or_said_to_be_missing():
@@ -449,7 +450,7 @@ def test_shifts_in_paper_are_summarised_without_a_baseline():
     shown = plots.shift_table(summary)
     assert "dose" not in shown
     assert "all images" in shown["images"].tolist()
-    assert set(shown["interval of the share"]) == {"bootstrap of triplets", "–"}
+    assert set(shown["interval of the share"]) == {"no interval", "bootstrap of triplets", "–"}
 
 
 @pytest.mark.slow

@@ -97,8 +97,8 @@ def bootstrap(
               \le t \frac{s}{\sqrt{\bar\theta (1 - \bar\theta)}}.
 
     Where no resample differs, s is that of a share of n equal units, so that the interval still
-    has a width. A standardised difference or a correlation (``limit``, here 1) has that of Fisher
-    (1921):
+    has a width. A standardised difference, a difference of shares or a correlation (``limit``, here
+    1) has that of Fisher (1921):
 
     .. math:: \tanh \Bigl( \operatorname{artanh} \hat\theta \pm
               \frac{t s}{1 - \bar\theta^2} \Bigr).
@@ -113,8 +113,7 @@ def bootstrap(
     n_units
         Number of units in each sample. A sample of a single unit is held as it is.
     within
-        Least and greatest value that a share, or a difference of shares, can have: numbers or in
-        the shape of a table.
+        Least and greatest value that a share can have: numbers or in the shape of a table.
     confidence
         Level of the interval.
     n_resamples
@@ -132,8 +131,8 @@ def bootstrap(
         The n of a statistic of limited range that no resample changes; by default one more than the
         degrees of freedom, or the units of the smallest sample.
     limit
-        Greatest absolute value of a standardised difference or of a correlation, also in the shape
-        of a table.
+        Greatest absolute value of a standardised difference, a difference of shares or a
+        correlation, also in the shape of a table.
 
     Returns
     -------

@@ -723,7 +723,7 @@ def paired_tests(
         apart = np.bincount(units, shares[first][keep] - shares[second][keep])
         mean = functools.partial(_ratio, apart, size)
         interval = inference.bootstrap(
-            mean, [len(size)], (-1.0, 1.0), n_resamples=n_resamples, rng=seed
+            mean, [len(size)], limit=1.0, n_resamples=n_resamples, rng=seed
         )
         test = inference.sign_flip_test(apart)
         values = (100 * interval.estimate, 100 * interval.low, 100 * interval.high)
@@ -841,8 +841,8 @@ def shift_scores(
     ):
         of_model = part[(part["model"] == label) & part[name].notna()]
         for statistic, values in _summaries(of_model[name]).items():
-            within = (0.0, 100.0) if statistic == "% positive" else None
-            bounds = mean_interval(values, of_model["triplet"], n_resamples, seed, within)
+            scale = {"within": (0.0, 100.0)} if statistic == "% positive" else {}
+            bounds = mean_interval(values, of_model["triplet"], n_resamples, seed, **scale)
             method = BOOTSTRAP if np.isfinite(bounds[1]) else "no interval"
             rows.append((label, name, subset, statistic, *bounds, method, len(of_model)))
     names = ["model", "test", "level", "statistic", "value", "low", "high", "method", "n"]
@@ -860,7 +860,7 @@ def mean_interval(
     triplets: Sequence,
     n_resamples: int,
     seed: int,
-    within: tuple[float, float] | None = None,
+    **bounds: Any,
 ) -> tuple[float, float, float]:
     """Return a mean over images with an interval that draws triplets anew: NaN where it has none.
 
@@ -868,13 +868,15 @@ def mean_interval(
     ----------
     values, triplets
         One an image.
-    n_resamples, seed, within
-        As :func:`biaslib.inference.bootstrap`.
+    n_resamples, seed
+        Of the resamples.
+    **bounds
+        ``within`` or ``limit``, as :func:`biaslib.inference.bootstrap`.
     """
     if not len(values):
         return (np.nan,) * 3
     units = np.unique(triplets, return_inverse=True)[1]
     total, size = np.bincount(units, values), np.bincount(units).astype(float)
     mean = functools.partial(_ratio, total, size)
-    found = inference.bootstrap(mean, [len(size)], within, n_resamples=n_resamples, rng=seed)
+    found = inference.bootstrap(mean, [len(size)], n_resamples=n_resamples, rng=seed, **bounds)
     return found.estimate, found.low, found.high

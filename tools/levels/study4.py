@@ -64,14 +64,14 @@ def _shifts(n: int, runs: int, rng, seed: int) -> list[dict]:
     above = 100.0 * (values > 0)
     second = 100.0 * (values + rng.normal(size=values.shape) > 0)
     cases = {
-        "mean of shifts": (values, None),
-        "% positive": (above, (0.0, 100.0)),
-        "difference of two models": (above - second, (-100.0, 100.0)),
+        "mean of shifts": (values, {}),
+        "% positive": (above, {"within": (0.0, 100.0)}),
+        "difference of two models": (above - second, {"limit": 100.0}),
     }
     truths = {"% positive": 50.0}
     found = []
-    for name, (each, within) in cases.items():
-        ends = [mean_interval(one, triplets, RESAMPLES, 0, within)[1:] for one in each]
+    for name, (each, bounds) in cases.items():
+        ends = [mean_interval(one, triplets, RESAMPLES, 0, **bounds)[1:] for one in each]
         low, high = np.array(ends).T
         of = ("study 4, mean_interval", name, f"{n} triplets")
         found.append(coverage(*of, low, high, truths.get(name, 0.0), seed))
