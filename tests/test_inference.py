@@ -231,6 +231,13 @@ def test_bootstrap_agrees_with_a_slow_one_that_copies_rows():
     np.testing.assert_allclose([fast.low, fast.high], ends, atol=0.03)
 
 
+def test_an_effect_size_of_three_words_a_set_has_no_interval():
+    near = np.random.default_rng(0).normal(size=(8, 4))
+    found = inference.bootstrap_effect_size(near, -near, "abc", "defgh", "ijkl", "mnop", rng=0)
+    assert np.isfinite(found.estimate)
+    assert np.isnan([found.low, found.high]).all()
+
+
 def test_bootstrap_keeps_the_sentences_of_a_word_together():
     """Copies of a row carry no evidence: the interval must not shrink when rows are repeated."""
     rng = np.random.default_rng(6)

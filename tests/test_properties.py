@@ -874,7 +874,9 @@ def test_intervals_of_effect_sizes_ignore_scale_and_turn_with_the_sign(seed, shi
     np.testing.assert_allclose(bounds(turned), -bounds(found)[::-1], atol=1e-9)
 
 
-@property_of(inference.largest_effect_size, seed=seeds, n_x=st.integers(1, 9), n_y=st.integers(2, 9))
+@property_of(
+    inference.largest_effect_size, seed=seeds, n_x=st.integers(1, 9), n_y=st.integers(2, 9)
+)
 def test_no_effect_size_is_larger_than_the_largest(seed, n_x, n_y):
     x, y = (np.random.default_rng([seed, n]).normal(size=n) for n in (n_x, n_y))
     largest = inference.largest_effect_size(n_x, n_y)

@@ -1,7 +1,7 @@
 """Intervals that resample the true unit: the word, the image, the person."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,9 @@ from biaslib.metrics.inputs import (
 )
 
 Statistic = Callable[..., np.ndarray]
+
+FEWEST_WORDS = 4
+"""Words of X or Y below which an effect size has no interval: of three it holds too little."""
 
 ROUNDING = 1e-18
 """Variance, in squared widths of a scale, that rounding alone leaves of equal values."""
@@ -217,6 +220,7 @@ def bootstrap_effect_size(
     Returns
     -------
     Interval
+        Without bounds (NaN) where X or Y has fewer than four words.
 
     Raises
     ------
@@ -232,9 +236,9 @@ def bootstrap_effect_size(
 
     Examples
     --------
-    >>> near, far = np.array([[0.9], [0.7], [0.1], [0.2]]), np.array([[0.1], [0.2], [0.8], [0.7]])
-    >>> interval = bootstrap_effect_size(near, far, "ab", "cd", "e", "f", rng=0)
-    >>> bool(interval.low <= 1.7 <= interval.high)
+    >>> near = np.array([[0.9], [0.7], [0.6], [0.8], [0.1], [0.2], [0.4], [0.3]])
+    >>> interval = bootstrap_effect_size(near, 1 - near, "abcd", "efgh", "i", "j", rng=0)
+    >>> bool(0 < interval.low < 1.7 < interval.high < 2)
     True
     """
     require_ddof(ddof)
@@ -258,7 +262,8 @@ def bootstrap_effect_size(
 
     limit = largest_effect_size(len(units[0]), len(units[1]), ddof)
     sizes = [owner.max() + 1 for owner in owners]
-    return bootstrap(statistic, sizes, limit=limit, **settings)
+    found = bootstrap(statistic, sizes, limit=limit, **settings)
+    return found if min(sizes[:2]) >= FEWEST_WORDS else replace(found, low=np.nan, high=np.nan)
 
 
 def largest_effect_size(n_x: ArrayLike, n_y: ArrayLike, ddof: int = 1) -> np.ndarray:

@@ -69,7 +69,9 @@ def _answers(n: int, entities: int, rng):
         for agent, log_p in agents.items()
     ]
     alone = [
-        pandas.DataFrame({"entity": names, "gender": "", "image": "", "log_p": BASE, "agent": agent})
+        pandas.DataFrame(
+            {"entity": names, "gender": "", "image": "", "log_p": BASE, "agent": agent}
+        )
         for agent in agents
     ]
     before = pandas.concat(alone, ignore_index=True)

@@ -70,7 +70,9 @@ def _top(n: int, k: int, runs: int, rng, seed: int) -> list[dict]:
             )
             first = (..., 0) if statistic == "share" else ...
             ends.append(np.stack([interval.low[first], interval.high[first]]))
-            drawn.append(np.ptp(np.quantile(interval.values, [0.025, 0.975], axis=0), axis=0)[first])
+            drawn.append(
+                np.ptp(np.quantile(interval.values, [0.025, 0.975], axis=0), axis=0)[first]
+            )
         low, high = np.concatenate(ends, axis=1)[:, :runs]
         of = ("bootstrap_top_k", f"{statistic} of {truth:.2f}", f"{k} of {n}")
         found.append(coverage(*of, low, high, truth, seed))

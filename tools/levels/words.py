@@ -11,7 +11,7 @@ RESAMPLES = 400
 
 def rows(seed: int, runs: int) -> list[dict]:
     found = []
-    for n in (3, 5, 8, 12, 25):
+    for n in (4, 5, 8, 12, 25):
         for shift, noise in ((0.0, 0.5), (0.8, 0.5), (0.8, 2.0), (2.0, 0.5)):
             found.append(_effect_sizes(n, shift, noise, runs, seed))
     for sizes in ((5, 5), (10, 10), (6, 20)):
