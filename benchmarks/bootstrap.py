@@ -1,7 +1,7 @@
 """Time the bootstrap of an effect size over words against a loop and against SciPy.
 
-Run as ``python -m benchmarks.bootstrap``. All three resample the words of four sets; ours draws one set
-at a time, a quarter of the resamples each. Prints one JSON record a line.
+Run as ``python -m benchmarks.bootstrap``. All three resample the words of four sets; ours draws one
+set at a time, a quarter of the resamples each. Prints one JSON record a line.
 """
 
 import json

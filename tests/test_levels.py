@@ -39,9 +39,8 @@ def test_intervals_hold_what_they_say(table):
     short = rows[rows["high"] < 0.93]
     assert short.empty, short.to_string()
     discrete = rows["of"].isin(["bootstrap_top_k", "bootstrap_selection", "proportion_interval"])
-    few = rows["n"].str.contains("3 images|^5 and|^5 triplets") | rows["condition"].str.contains(
-        "1.41"
-    )
+    few = rows["n"].str.contains("3 images|^5 and|^5 triplets")
+    few |= rows["condition"].eq("C-ASC of 1.41")  # near the end of what it can be
     assert (rows.loc[~(discrete | few), "low"] <= 0.97).all()
 
 

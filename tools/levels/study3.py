@@ -74,7 +74,7 @@ def _top(n: int, k: int, runs: int, rng, seed: int) -> list[dict]:
                 np.ptp(np.quantile(interval.values, [0.025, 0.975], axis=0), axis=0)[first]
             )
         low, high = np.concatenate(ends, axis=1)[:, :runs]
-        of = ("bootstrap_top_k", f"{statistic} of {truth:.2f}", f"{k} of {n}")
+        of = ("bootstrap_top_k", statistic, f"{k} of {n}")
         found.append(coverage(*of, low, high, truth, seed))
         if n == 400:
             found.append(width_ratio(*of, high - low, np.concatenate(drawn)[:runs], seed))

@@ -49,7 +49,7 @@ def _selection(n, condition, centre, runs, rng, seed) -> list[dict]:
     found = []
     for name, each in ends.items():
         low, high, drawn = np.array(each).T
-        of = ("bootstrap_selection", f"{name} of {truths[name]:.0f}, {condition}", f"{n} triplets")
+        of = ("bootstrap_selection", f"{name}, {condition}", f"{n} triplets")
         found.append(coverage(*of, low, high, truths[name], seed))
         if n == 80:
             found.append(width_ratio(*of, high - low, drawn, seed))
