@@ -165,7 +165,7 @@ def test_a_few_at_once_is_all_at_once():
 
 
 BAD = [
-    ({"n_units": [3], "n_resamples": 1}, "at least two resamples"),
+    ({"n_units": [3], "n_resamples": 0}, "at least one resample"),
     ({"n_units": [0]}, "at least one unit"),
     ({"n_units": []}, "at least one unit"),
 ]

@@ -185,7 +185,7 @@ def test_resamples_without_an_anti_stereotypical_image_are_left_out():
         ({"triplets": [None] + [1] * 119}, "row 0 of triplets has no label"),
         ({"statistic": "lmss"}, "statistic is 'lmss'"),
         ({"confidence": 0.0}, "confidence is 0.0"),
-        ({"n_resamples": 1}, "at least two resamples"),
+        ({"n_resamples": 0}, "at least one resample"),
     ],
 )
 def test_bad_input_of_the_bootstrap(change, message):

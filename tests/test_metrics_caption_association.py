@@ -480,7 +480,7 @@ def test_bad_input_to_audit(change, message, monkeypatch):
         (lambda: metrics.top_k_composition([[0, 1]], GROUPS & [1, 0, 1]), "group 1 has no image"),
         (lambda: inference.bootstrap_c_asc(GOOD, GROUPS, people=[1, 2]), "one person for 3"),
         (lambda: inference.bootstrap_c_asc(GOOD, GROUPS, confidence=95), "between 0 and 1"),
-        (lambda: inference.bootstrap_c_asc(GOOD, GROUPS, n_resamples=0), "at least two"),
+        (lambda: inference.bootstrap_c_asc(GOOD, GROUPS, n_resamples=0), "at least one"),
         (lambda: inference.bootstrap_c_asc(GOOD, GROUPS[:2]), "2 rows for 3 images"),
         (lambda: inference.bootstrap_top_k([[0, 1]], GROUPS, k=3), "ranking of 2"),
         (lambda: inference.bootstrap_top_k([[0, 1]], GROUPS, k=2, rng=0), "rank the images deeper"),

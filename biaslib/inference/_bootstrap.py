@@ -144,7 +144,7 @@ def bootstrap(
     Raises
     ------
     ValueError
-        If a sample is empty, there are fewer than two resamples, the confidence is not between 0
+        If a sample is empty, there are no resamples, the confidence is not between 0
         and 1, or a statistic that is one number is not defined for the data or in any resample.
 
     Examples
@@ -158,8 +158,8 @@ def bootstrap(
     """
     if not n_units or min(n_units) < 1:
         raise ValueError("every sample needs at least one unit")
-    if n_resamples < 2:
-        raise ValueError("at least two resamples are needed")
+    if n_resamples < 1:
+        raise ValueError("at least one resample is needed")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
     estimate = np.asarray(statistic(*(np.ones((n, 1)) for n in n_units)), dtype=float)[0]
