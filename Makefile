@@ -9,7 +9,7 @@ PORT ?= 8000
 export PYTHONHASHSEED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test rehearsal teach lint serve lab copies clean benchmarks constraints environments wheel repository addresses links check social attack
+.PHONY: help install book test rehearsal teach lint serve lab copies clean benchmarks constraints environments wheel repository addresses links check social attack levels
 
 help:
 	@echo "make check       say whether this machine can: Python, disk, browser, GPU, versions"
@@ -21,6 +21,7 @@ help:
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make copies      write the copies of the notebooks for Colab and others into colab/"
 	@echo "make benchmarks  measure against what users would pick instead"
+	@echo "make levels      simulate how often tests reject and intervals hold what is true"
 	@echo "make attack      kill, damage, mislead and lie to it, and count what came of it"
 	@echo "make clean       delete what was built; 'rm -r $(VENV)' deletes the environment too"
 
@@ -83,6 +84,10 @@ clean:
 benchmarks: $(INSTALLED)
 	@echo "== Side by side, on this machine; a quarter of an hour on two idle cores"
 	$(BIN)/python -m benchmarks
+
+levels: $(INSTALLED)
+	@echo "== Level, power and coverage of each test and interval: some ten minutes on one core"
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.levels
 
 attack: $(INSTALLED)
 	@echo "== Kills, damage, bad files, hostile hosts and hidden code: some minutes"

@@ -1357,4 +1357,4 @@ def test_the_interval_of_a_contrast_draws_people_too():
     of_people = apart[0].mean(0) - apart[1].mean(0)
     sides = of_people[members], of_people[~members]
     error = np.sqrt(sum(each.var(ddof=1) / len(each) for each in sides))
-    assert found["high"] - found["low"] == pytest.approx(2 * 1.96 * error, rel=0.15)
+    assert 1 < (found["high"] - found["low"]) / (2 * 1.96 * error) < 1.4  # few people

@@ -746,6 +746,30 @@ def test_means_of_units_are_those_of_a_plain_loop(audit, group):
     np.testing.assert_allclose(study.welch_p_values(means, belongs)[:, 0], expected)
 
 
+def test_welchs_test_of_constant_groups_is_right():
+    """Also where a mean of floats is not the number that it is the mean of, and beside others."""
+    members = np.array([[True, False]] * 3 + [[False, True]] * 5)
+    apart, equal = np.repeat([[0.3], [0.1]], [3, 5], axis=0).T, np.full((1, 8), 0.1)
+    large = apart + 1e6
+    one_side = np.array([[0.3, 0.3, 0.3, 0.1, 0.2, 0.15, 0.1, 0.12]])
+    for scores in (apart, large, apart.astype(np.float32), -apart):
+        assert (study.welch_p_values(scores, members) == 0).all()
+    for scores in (equal, equal + 1e6, equal.astype(np.float32)):
+        assert (study.welch_p_values(scores, members) == 1).all()
+    expected = stats.ttest_ind(one_side[0, :3] + [1e-9, 0, -1e-9], one_side[0, 3:], equal_var=False)
+    found = study.welch_p_values(one_side, members)
+    np.testing.assert_allclose(found, expected.pvalue, rtol=1e-4)
+    alone = np.arange(8)[:, None] == 0
+    assert study.welch_p_values(apart, alone) == 1
+
+
+def test_welchs_test_of_scores_far_from_zero_is_scipys():
+    scores = 1e7 + np.random.default_rng(0).normal(size=(4, 12))
+    members = np.arange(12)[:, None] < 5
+    expected = stats.ttest_ind(scores[:, :5], scores[:, 5:], axis=1, equal_var=False).pvalue
+    np.testing.assert_allclose(study.welch_p_values(scores, members)[:, 0], expected, rtol=1e-6)
+
+
 def test_a_unit_within_two_groups_is_refused():
     members = np.array([[True], [False], [False]])
     with pytest.raises(ValueError, match="different groups"):

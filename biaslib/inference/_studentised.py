@@ -42,7 +42,10 @@ def studentised_test(
 
     with variances divided by :math:`n - 1`, computed anew for every relabelling. It is exact if
     nothing tells X from Y, as the plain test is, and as sets grow it keeps its level wherever the
-    *means* are equal (Janssen 1997; Chung and Romano 2013). Relabellings whose T lies below the
+    *means* are equal (Janssen 1997; Chung and Romano 2013). Small sets are not large: with normal
+    scores whose standard deviations are 3 to 1, it rejects equal means at .05 in 11% of
+    cases with 4 targets against 12 (at .01 in 5%), in 6% with 8 against 8 and with 16 against 48
+    (:ref:`the table of levels <levels>`). Relabellings whose T lies below the
     observed one by at most a billionth of it count towards p and ``high``; towards ``low`` count
     only those that differ by no more than rounding.
 

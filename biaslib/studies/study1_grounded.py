@@ -367,7 +367,7 @@ def score(
     -------
     dict
         *value* (effect size; NaN where the scores have no spread), *low* and *high* (95%,
-        target and attribute words resampled, BCa where it is defined; of Experiment 3 see
+        target and attribute words resampled; of Experiment 3 see
         :func:`_interval_of_size`), *numerator* (what the
         effect size divides by the spread), *p_value* with *p_low*, *p_high* and *p_method*,
         *p_value_words* with *p_low_words* and *p_high_words*, *p_value_images* (NaN where a picture
@@ -391,7 +391,7 @@ def score(
     if experiment == 3:
         low, high = _interval_of_size(sets, result, n_bootstrap, seed)
     else:
-        low, high = _interval(sets, experiment, _words, "auto", n_bootstrap, seed)
+        low, high = _interval(sets, experiment, _words, n_bootstrap, seed)
     found = {"value": result.effect_size, "low": low, "high": high, "numerator": numerator(result)}
     if not p_values:
         return row | found
@@ -433,7 +433,7 @@ def score_released(
     for case, row, result in zip(cases, described, results, strict=True):
         every = [{"value": np.nan}] if result is None else released.rows(*next(tested))
         if n_bootstrap and result is not None and result.experiment < 3:
-            low, high = _interval(*case, _pictures, "percentile", n_bootstrap, seed)
+            low, high = _interval(*case, _pictures, n_bootstrap, seed)
             row |= {"low": low, "high": high}
         rows += [row | each for each in every]
     return rows
@@ -844,7 +844,7 @@ def _means(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _interval(
-    sets: EmbeddedSets, experiment: int, units: Callable, method: str, n_resamples: int, seed: int
+    sets: EmbeddedSets, experiment: int, units: Callable, n_resamples: int, seed: int
 ) -> tuple[float, float]:
     """Resample units, which are of several kinds; the rows of a unit stay together.
 
@@ -853,7 +853,7 @@ def _interval(
     """
     if not n_resamples:
         return np.nan, np.nan
-    found = _resampled(sets, experiment, units, method, n_resamples, seed)
+    found = _resampled(sets, experiment, units, n_resamples, seed)
     return found.low, found.high
 
 
@@ -872,19 +872,21 @@ def _interval_of_size(
     """
     if not n_resamples:
         return np.nan, np.nan
-    found = _resampled(sets, 3, _attribute_words, "percentile", n_resamples, seed)
+    found = _resampled(sets, 3, _attribute_words, n_resamples, seed)
     n = min(found.n_units[:2])
     if n < 2:
         return np.nan, np.nan
     size, spread = result.effect_size, np.concatenate(_all_scores(result)).std(ddof=result.ddof)
-    away = 0.5 * np.abs(found.values - found.estimate).sum(axis=1) / spread
+    # The shifts are those of A less those of B: what words of A and of B move adds up.
+    of_a, of_b = np.split(found.values[: 2 * n_resamples] - found.estimate, 2)
+    away = 0.5 * np.abs(of_a + of_b).sum(axis=1) / spread
     wider = np.sqrt(n / (n - 1)) * stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975)
     reach = wider * np.quantile(away, 0.95)
     return max(0.0, float(size - reach)), float(size + reach)
 
 
 def _resampled(
-    sets: EmbeddedSets, experiment: int, units: Callable, method: str, n_resamples: int, seed: int
+    sets: EmbeddedSets, experiment: int, units: Callable, n_resamples: int, seed: int
 ) -> inference.Interval:
     sizes, owners = units(sets)
     near = {
@@ -897,7 +899,9 @@ def _resampled(
         every = np.concatenate(drawn)
         return _weighted(near, {name: every[owners[name]] for name in SETS}, experiment)
 
-    return inference.bootstrap(statistic, sizes, method, n_resamples=n_resamples, rng=seed)
+    n_targets = [len(sets.embeddings[target]) for target in "XY"]
+    limit = inference.largest_effect_size(*n_targets) if experiment < 3 else None
+    return inference.bootstrap(statistic, sizes, limit=limit, n_resamples=n_resamples, rng=seed)
 
 
 def _attribute_words(sets: EmbeddedSets) -> tuple[list[int], dict[str, np.ndarray]]:

@@ -553,8 +553,8 @@ def score(
         facet, its group "all". p-values: Welch's test for C-ASC, the hypergeometric test for
         shares; adjusted (Benjamini and Yekutieli) over all words and groups of a facet and
         statistic, where two groups share one test of a word; both take each portrait for a unit.
-        Intervals are 95% percentile intervals that draw :attr:`Inputs.units` anew; a group of one
-        portrait has none.
+        Intervals, of 95%, draw :attr:`Inputs.units` anew; a group of one unit has none for C-ASC,
+        and one of one portrait none at all.
     """
     rng = np.random.default_rng(seed)
     everyone = pandas.concat(given.groups.values(), axis=1)
@@ -672,7 +672,8 @@ def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        (k, g). Groups of a single portrait, or all but one, have 1.
+        (k, g). Groups of a single portrait, or all but one, have 1; where neither side has any
+        spread, it is 0 if their means differ and 1 if not.
 
     Examples
     --------
@@ -680,21 +681,25 @@ def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
     >>> welch_p_values(np.array([[3.0, 4, 5, 1, 2, 3]]), women).round(4)
     array([[0.0705]])
     """
-    scores = similarities - similarities.mean(axis=1, keepdims=True, dtype=np.float64)
-    inside = np.asarray(members, dtype=np.float64)
-    sides = []
-    for weights in (inside, 1 - inside):
-        n = weights.sum(axis=0)
-        mean = scores @ weights / n
+    scores = np.asarray(similarities, dtype=np.float64)
+    inside = np.asarray(members, dtype=bool)
+    rounding = (4 * np.finfo(float).eps * np.abs(scores).max(axis=1)) ** 2
+    found = np.empty((len(scores), inside.shape[1]))
+    for column, own in enumerate(inside.T):
+        sides = [scores[:, own], scores[:, ~own]]
+        apart = sides[0].mean(axis=1) - sides[1].mean(axis=1)
+        errors, freedoms = [], []
+        for side in sides:
+            n = side.shape[1]
+            variance = side.var(axis=1) * n / (n - 1) if n > 1 else np.full(len(side), np.nan)
+            errors.append(np.where(variance <= rounding, 0.0, variance) / n)
+            freedoms.append(n - 1)
+        error = errors[0] + errors[1]
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance = np.maximum(scores**2 @ weights / n - mean**2, 0) * n / (n - 1)
-        sides.append((n, mean, variance / n))
-    (n_in, mean_in, error_in), (n_out, mean_out, error_out) = sides
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = (mean_in - mean_out) / np.sqrt(error_in + error_out)
-        freedom = (error_in + error_out) ** 2
-        freedom = freedom / (error_in**2 / (n_in - 1) + error_out**2 / (n_out - 1))
-    return np.nan_to_num(2 * stats.t.sf(np.abs(t), freedom), nan=1.0)
+            t = np.where(apart**2 <= 4 * rounding, 0.0, np.abs(apart)) / np.sqrt(error)
+            freedom = error**2 / sum(e**2 / f for e, f in zip(errors, freedoms, strict=True))
+        found[:, column] = 2 * stats.t.sf(t, np.where(error > 0, freedom, 1.0))
+    return np.nan_to_num(found, nan=1.0)
 
 
 def unit_means(
