@@ -8,12 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from biaslib.errors import InputError
 from biaslib.metrics.inputs import (
+    between_0_and_1,
+    divisor,
+    generator,
     in_scale,
+    label_codes,
+    one_of,
     real_numbers,
-    require_ddof,
-    require_finite,
-    require_labelled,
+    refused,
+    whole_number,
+    whole_numbers,
 )
 
 METHODS = ("percentile", "bca", "auto")
@@ -115,7 +121,7 @@ def bootstrap(
 
     Raises
     ------
-    ValueError
+    InputError
         If the method is unknown, a sample is empty, there are no resamples, the confidence is not
         between 0 and 1, or a statistic that is one number is not defined for the data or in any
         resample; and for ``"bca"`` of a table, or where leaving out one unit leaves the statistic
@@ -130,21 +136,21 @@ def bootstrap(
     >>> interval.estimate, interval.low, interval.high
     (2.5, 1.5, 3.5)
     """
-    if method not in METHODS:
-        raise ValueError(f"method {method!r} is not one of {', '.join(METHODS)}")
-    if not n_units or min(n_units) < 1:
-        raise ValueError("every sample needs at least one unit")
-    if n_resamples < 1:
-        raise ValueError("at least one resample is needed")
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
+    if not callable(statistic):
+        raise refused("statistic", f"is of the type {type(statistic).__name__}; give a function")
+    one_of(method, "method", METHODS)
+    form = "the number of units in each sample"
+    n_units = whole_numbers(n_units, "n_units", form, 1, 1, np.iinfo(int).max).tolist()
+    n_resamples = whole_number(n_resamples, "n_resamples", 1)
+    confidence, rng = between_0_and_1(confidence, "confidence"), generator(rng)
+    at_once = n_resamples if at_once is None else whole_number(at_once, "at_once", 1)
     estimate = np.asarray(statistic(*(np.ones((n, 1)) for n in n_units)), dtype=float)[0]
-    values = _resampled(statistic, n_units, n_resamples, rng, at_once or n_resamples)
+    values = _resampled(statistic, n_units, n_resamples, rng, at_once)
     n_defined = np.isfinite(values).sum(axis=0)
     if values.ndim == 1 and n_defined == 0:
-        raise ValueError("the statistic is not defined in any resample")
+        raise InputError("the statistic is not defined in any resample")
     if values.ndim == 1 and not np.isfinite(estimate):
-        raise ValueError("the statistic is not defined for the data: there is nothing to bound")
+        raise InputError("the statistic is not defined for the data: there is nothing to bound")
     tail = (1.0 - confidence) / 2.0
     levels = np.array([tail, 1.0 - tail])
     if method == "auto":
@@ -200,7 +206,7 @@ def bootstrap_effect_size(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`bootstrap`, and if the shapes do not fit together, a cosine is not finite, or
         ``ddof`` is neither 0 nor 1.
 
@@ -216,19 +222,24 @@ def bootstrap_effect_size(
     >>> bool(interval.low <= 1.7 <= interval.high)
     True
     """
-    require_ddof(ddof)
-    first, second = real_numbers(cosines_a, "cosines"), real_numbers(cosines_b, "cosines")
-    require_finite("cosine", first, second)
-    units = [list(each) for each in (x_units, y_units, a_units, b_units)]
-    for name, labels in zip("XYAB", units, strict=True):
-        require_labelled(labels, f"the units of {name}")
-    if len(first) != len(units[0]) + len(units[1]) or len(first) != len(second):
-        raise ValueError("cosines need one row for every target, those of X before those of Y")
-    if first.shape[1] != len(units[2]) or second.shape[1] != len(units[3]):
-        raise ValueError("cosines need one column for every attribute")
+    ddof, form = divisor(ddof), "a table, one row a target and one column an attribute"
+    first = real_numbers(cosines_a, "cosines_a", form, 2)
+    second = real_numbers(cosines_b, "cosines_b", form, 2)
+    named = {"x_units": x_units, "y_units": y_units, "a_units": a_units, "b_units": b_units}
+    owners = [label_codes(labels, name)[0] for name, labels in named.items()]
+    n_targets = len(owners[0]) + len(owners[1])
+    for name, table, columns in (
+        ("cosines_a", first, len(owners[2])),
+        ("cosines_b", second, len(owners[3])),
+    ):
+        if table.shape != (n_targets, columns):
+            raise refused(
+                name,
+                f"has the shape {table.shape}, and the labels of units are of {n_targets} targets, "
+                f"those of X before those of Y, and {columns} attributes",
+            )
     both, _ = in_scale(np.concatenate([first, second], axis=1))
     first, second = both[:, : first.shape[1]], both[:, first.shape[1] :]
-    owners = [np.unique(np.asarray(each), return_inverse=True)[1] for each in units]
 
     def statistic(*weights):
         x, y, a, b = (w[owner] for w, owner in zip(weights, owners, strict=True))
@@ -240,7 +251,6 @@ def bootstrap_effect_size(
 
 def _resampled(statistic, n_units, n_resamples: int, rng, at_once: int) -> np.ndarray:
     """Return the statistic of every resample, (n_resamples, ...)."""
-    rng = np.random.default_rng(rng)
     blocks = []
     for start in range(0, n_resamples, at_once):
         number = min(at_once, n_resamples - start)
@@ -267,7 +277,7 @@ def _quantiles(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 def _bca_levels(statistic, n_units, estimate, values, levels) -> np.ndarray:
     if values.ndim > 1:
-        raise ValueError("method 'bca' is for one number; a table has 'percentile'")
+        raise InputError("method 'bca' is for one number; a table has 'percentile'")
     values = values[np.isfinite(values)]
     near = 1e-9 * np.ptp(values)  # values that rounding alone tells from the estimate are ties
     below = (np.mean(values < estimate - near) + np.mean(values <= estimate + near)) / 2.0
@@ -289,7 +299,7 @@ def _acceleration(statistic, n_units) -> float:
     cubes = squares = 0.0
     for n, left_out in zip(n_units, _left_out(statistic, n_units), strict=True):
         if not np.isfinite(left_out).all():
-            raise ValueError("without one unit the statistic is not defined: use 'percentile'")
+            raise InputError("without one unit the statistic is not defined: use 'percentile'")
         influence = (n - 1) * (left_out.mean() - left_out)
         cubes += (influence**3).sum() / n**3
         squares += (influence**2).sum() / n**2
