@@ -140,7 +140,7 @@ def bootstrap(
         raise refused("statistic", f"is of the type {type(statistic).__name__}; give a function")
     one_of(method, "method", METHODS)
     form = "the number of units in each sample"
-    n_units = whole_numbers(n_units, "n_units", form, 1, 1, np.iinfo(int).max).tolist()
+    n_units = whole_numbers(n_units, "n_units", form, 1, 1, np.inf).tolist()
     n_resamples = whole_number(n_resamples, "n_resamples", 1)
     confidence, rng = between_0_and_1(confidence, "confidence"), generator(rng)
     at_once = n_resamples if at_once is None else whole_number(at_once, "at_once", 1)

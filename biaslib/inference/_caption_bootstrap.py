@@ -8,6 +8,7 @@ from biaslib.inference._adjust import METHODS, adjusted, sound_p_values
 from biaslib.inference._bootstrap import Interval, bootstrap
 from biaslib.metrics import caption_association
 from biaslib.metrics.inputs import (
+    divisor,
     in_scale,
     label_codes,
     one_of,
@@ -76,6 +77,7 @@ def bootstrap_c_asc(
     """
     scores = real_numbers(similarities, "similarities", finite=False)
     members, _ = caption_association.group_members(groups)
+    ddof = divisor(ddof)
     caption_association.c_asc(scores, members, ddof)
     scores = in_scale(scores, axis=1)[0]
     person = _persons(people, len(members))

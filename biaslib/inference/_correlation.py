@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import special
 
-from biaslib.metrics.inputs import between_0_and_1, real_number, whole_number
+from biaslib.metrics.inputs import between_0_and_1, real_number, refused, whole_number
 
 
 def rank_correlation_interval(r: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -42,7 +42,9 @@ def rank_correlation_interval(r: float, n: int, confidence: float = 0.95) -> tup
     >>> [round(each, 2) for each in rank_correlation_interval(1.0, 7)]
     [0.76, 1.0]
     """
-    r = real_number(r, "r", -1 - 1e-12, 1 + 1e-12, finite=False)
+    r = real_number(r, "r", finite=False)
+    if abs(r) > 1 + 1e-12:
+        raise refused("r", f"is {r}; a correlation lies between -1 and 1")
     n, confidence = whole_number(n, "n", 0), between_0_and_1(confidence, "confidence")
     if n < 5 or np.isnan(r):
         return np.nan, np.nan

@@ -268,8 +268,8 @@ def unit_rows(**sets: ArrayLike) -> list[np.ndarray]:
         if found and rows.shape[1] != found[0].shape[1]:
             raise refused(
                 name,
-                f"has {rows.shape[1]} dimensions and {next(iter(sets))} {found[0].shape[1]}; encode "
-                "all sets with the same model",
+                f"has {rows.shape[1]} dimensions, and the set before it {found[0].shape[1]}; "
+                "encode all sets with the same model",
             )
         rows, _ = in_scale(rows, axis=1)
         found.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))

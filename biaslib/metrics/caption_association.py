@@ -265,7 +265,7 @@ def audit(
     _require_both_sides(members, names)
     ddof = _divisor(ddof, len(images))
     top_k = whole_number(top_k, "top_k", 1, len(images))
-    max_bytes = real_number(max_bytes, "max_bytes")
+    max_bytes = whole_number(max_bytes, "max_bytes")
     chunk = _chunk_length(captions.shape, members.shape[1], top_k, max_bytes)
     moments, top, top_similarities = _walk(captions, images, members, top_k, chunk)
     spread = moments.spread(ddof)

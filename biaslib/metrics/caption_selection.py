@@ -876,7 +876,7 @@ def _shift(kind: str, **sides: TwoWay | ArrayLike) -> ShiftScores:
     )
     n, n_below = len(above.log_probability), len(below.log_probability)
     if n_below != n:
-        raise refused(list(sides)[1], f"has {n_below} probabilities, and {list(sides)[0]} {n}")
+        raise refused(list(sides)[1], f"has {n_below} probabilities for {n}; each image has both")
     if above.scale != below.scale:
         raise InputError(f"the softmax has scale {above.scale} above and {below.scale} below")
     return ShiftScores(kind, above.log_probability - below.log_probability, above.scale)

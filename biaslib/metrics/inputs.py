@@ -11,9 +11,9 @@ here once; what it calls below takes them as sound.
   comparison given in place of scores), text even where it spells a number, complex numbers, dates,
   dicts, the outputs of a model, and rows of different length.
 - **Truth values**, such as who belongs to a group, are booleans, or 0 and 1.
-- **Labels** are one unit where type and value are equal: 1 is neither "1" nor True, "a" is not b"a".
-  Numbers are of one type, whichever library they come from. What has no label is refused: None, NaN,
-  NaT, pandas.NA, masked, and "".
+- **Labels** are one unit where type and value are equal: 1 is neither "1" nor True, nor "a" b"a".
+  Numbers are of one type, whichever library they come from. What has no label is refused: None,
+  NaN, NaT, pandas.NA, masked, and "".
 
 What is refused raises :class:`biaslib.errors.InputError`; ``word`` is the name of the argument and
 ``row`` where it is bad, if one row can be named.
@@ -113,10 +113,14 @@ def real_array(
     except InputError:
         raise
     except Exception as error:  # whatever a library raises of what it cannot convert
-        said = str(error).partition("\n")[0]
-        raise refused(name, f"cannot be read as real numbers ({said})", _odd_row(values)) from error
+        row, reason = _odd_row(values), "has another length than row 0; give rows of one length"
+        if row is None:
+            said = str(error).partition("\n")[0]
+            reason = f"cannot be read as real numbers ({type(error).__name__}: {said})"
+        raise refused(name, reason, row) from error
     if array.dtype.kind not in kinds and array.size:
-        raise refused(name, f"is of the type {array.dtype}; give real numbers")
+        wanted = "booleans, as in labels == 1" if kinds == "b" else "real numbers"
+        raise refused(name, f"is of the type {array.dtype}; give {wanted}")
     ndim = (ndim,) if isinstance(ndim, int) else ndim
     if ndim and (array.ndim not in ndim or array.size == 0):
         raise refused(name, f"has the shape {array.shape}; give {form}")
@@ -201,11 +205,11 @@ def between_0_and_1(value: float, name: str) -> float:
     --------
     >>> between_0_and_1(95, "confidence")
     Traceback (most recent call last):
-    biaslib.errors.InputError: confidence is 95.0; it must lie between 0 and 1, such as 0.95
+    biaslib.errors.InputError: confidence is 95.0; it must lie between 0 and 1
     """
     value = real_number(value, name)
     if not 0.0 < value < 1.0:
-        raise refused(name, f"is {value}; it must lie between 0 and 1, such as 0.95")
+        raise refused(name, f"is {value}; it must lie between 0 and 1")
     return value
 
 
@@ -228,7 +232,7 @@ def whole_number(value: int, name: str, least: float = -np.inf, most: float = np
 
 
 def whole_numbers(
-    values: ArrayLike, name: str, form: str, ndim: int, least: int, most: int
+    values: ArrayLike, name: str, form: str, ndim: int, least: int, most: float
 ) -> np.ndarray:
     """Return an array of whole numbers in a range, its ends included: places, counts.
 
@@ -354,7 +358,9 @@ def weight_columns(weights: ArrayLike, n: int, name: str = "weights") -> tuple[n
         raise refused(name, f"has the shape {columns.shape}; there are {n} images, one row each")
     negative = columns < 0
     if negative.any():
-        raise refused(name, "is negative; an image counts 0 times or more", _first_row(negative))
+        raise refused(
+            name, "is negative; an image counts not at all, or more", _first_row(negative)
+        )
     return columns.reshape(n, -1), columns.ndim == 1
 
 
