@@ -17,10 +17,12 @@ import numpy as np
 import pandas
 import pytest
 
-from biaslib import inference
+from biaslib import datasets, inference
+from biaslib.datasets import ross2021, vlstereoset
 from biaslib.errors import InputError
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
 from biaslib.metrics.grounded import grounded
+from biaslib.runtime import UnknownNameError
 
 MODULES = (association, caption_association, caption_selection, masked_lm, inference)
 
@@ -477,6 +479,8 @@ NO_SEED = {
     "negative": lambda v: -1,
     "pandas.NA": lambda v: pandas.NA,
     "dict": lambda v: {},
+    "bool": lambda v: True,
+    "masked": lambda v: np.ma.masked,
     "tensor": lambda v: torch().tensor([0.5], requires_grad=True),
 }
 
@@ -780,3 +784,265 @@ def test_vectors_of_a_model_have_the_value_of_their_numbers(dtype, gradient):
     expected = inference.permutation_test(*(each.detach().double().numpy() for each in scores))
     assert inference.permutation_test(*scores).p_value == pytest.approx(expected.p_value)
     assert all(each.requires_grad is gradient for each in sets)
+
+
+# Data sets
+
+PEOPLE = pandas.DataFrame(
+    {"gender": ["w", "m", "m", "w"], "race": ["a", "b", "a", "b"], "entity": ["tie"] * 4}
+)
+AGENTS = PEOPLE.assign(gender=["woman", "man", "man", "woman"])
+COUNTS = pandas.DataFrame(
+    {
+        "word": ["ceo", "nurse"],
+        "captions": [90, 40],
+        "female": [2, 9],
+        "male": [6, 3],
+        "both": [1, 2],
+    }
+)
+LINKS = pandas.DataFrame({"file": ["a.img", "b.img"], "url": ["http://a/a.jpg", "http://a/b.jpg"]})
+DOWNLOADED = LINKS.assign(test="C6", group=["X", "Y"], outcome=["here", "error 404"])
+PAIRS = pandas.DataFrame({"set": ["X", "Y"], "image": ["1", "2"], "caption_id": [0, 0]})
+TEST = datasets.GroundedTest("t", "google", ("word",), (), {}, PAIRS, PAIRS)
+STEREOTYPES = pandas.DataFrame(
+    {
+        "category": ["gender", "gender", "race"],
+        "label": ["stereotype", "anti-stereotype", "stereotype"],
+        "target": ["sister", "sister", "sister"],
+        "stereotype": ["My sister is kind."] * 3,
+        "anti-stereotype": ["My sister is rude."] * 3,
+        "url": ["http://a/a.jpg", "http://a/b.jpg", "http://a/c.jpg"],
+    }
+)
+FOUND = pandas.DataFrame({"severity": ["note"], "kind": "k", "where": "w", "what": "w"})
+# Calls of data sets: FOLDER and CORPUS stand for a folder and a file that are there.
+FOLDER, CORPUS = "folder", "corpus"
+DATASETS = {
+    datasets.balance: dict(test=TEST, pairs=PAIRS),
+    datasets.balanced_images: dict(manifest=AGENTS),
+    datasets.coverage: dict(downloaded=DOWNLOADED),
+    datasets.download_images: dict(links=LINKS, folder=FOLDER, n_workers=2, again=False),
+    datasets.entity_balance: dict(manifest=AGENTS),
+    datasets.entity_images: dict(folder=FOLDER, entities=["tie", "purse"], per_agent=6),
+    datasets.equal_groups: dict(manifest=PEOPLE, by=["gender", "entity"], rng=0, n=1),
+    datasets.grounded_test: dict(path=FOLDER),
+    datasets.group_counts: dict(
+        corpus=CORPUS,
+        words=["nurse", "ceo"],
+        groups={"female": ("she",), "male": ("he",)},
+        column="caption",
+        threads=1,
+        memory="500MB",
+        only_sound=False,
+    ),
+    datasets.group_counts_on_spark: dict(
+        session=None,
+        corpus=CORPUS,
+        words=["nurse", "ceo"],
+        groups={"female": ("she",), "male": ("he",)},
+        column="caption",
+    ),
+    datasets.images_of: dict(test=TEST, folder=FOLDER),
+    datasets.matching_captions: dict(
+        corpus=CORPUS, word="nurse", group=["she", "her"], n=5, seed=0, column="caption"
+    ),
+    datasets.membership: dict(manifest=PEOPLE, by=["gender", "entity"], order=["w, tie", "m, tie"]),
+    datasets.outcomes: dict(links=LINKS, folder=FOLDER),
+    datasets.proportions: dict(counts=COUNTS, both="counted twice", confidence=0.75),
+    datasets.read_fairface: dict(folder=FOLDER, split="train", crop="0.25", only_sound=False),
+    datasets.require_sound: dict(found=FOUND, name="C6", only_sound=False, advice="Mend it"),
+    datasets.user_test: dict(name="C6", folder=FOLDER, level="word"),
+    ross2021.fetch_images: dict(folder=FOLDER, source="google", again=False),
+    ross2021.files_of_tests: dict(folder=FOLDER, source="google"),
+    ross2021.image_folder: dict(folder=FOLDER, source="google"),
+    ross2021.links: dict(folder=FOLDER, source="google"),
+    vlstereoset.balanced: dict(table=STEREOTYPES, seed=0, only_sound=True),
+    vlstereoset.coverage: dict(
+        table=STEREOTYPES, kept=STEREOTYPES[:2], downloaded=DOWNLOADED.assign(test="gender")
+    ),
+    vlstereoset.fetch: dict(folder=FOLDER, url="http://a", sha256=""),
+    vlstereoset.fetch_images: dict(folder=FOLDER, again=False),
+    vlstereoset.found_links: dict(table=STEREOTYPES, folder=FOLDER),
+    vlstereoset.links: dict(table=STEREOTYPES),
+    vlstereoset.neutral_caption: dict(caption="My sister is kind.", target="sister"),
+    vlstereoset.neutral_terms: dict(),
+    vlstereoset.neutralised: dict(table=STEREOTYPES),
+    vlstereoset.read: dict(path=FOLDER, stereotype_label=0, only_sound=False),
+    vlstereoset.released: dict(folder=FOLDER),
+    vlstereoset.with_images: dict(table=STEREOTYPES, downloaded=DOWNLOADED, folder=FOLDER),
+}
+# What is handed on as it is: a session of Spark, an address, words of a message; what is asked
+# for only when a network was.
+HANDED_ON = {
+    (datasets.group_counts_on_spark, "session"),
+    (datasets.group_counts_on_spark, "column"),
+    (datasets.require_sound, "name"),
+    (datasets.require_sound, "advice"),
+    (ross2021.fetch_images, "again"),
+    (vlstereoset.fetch, "url"),
+    (vlstereoset.fetch, "sha256"),
+    (vlstereoset.fetch_images, "again"),
+}
+NO_PATH = {
+    "None": lambda v: None,
+    "number": lambda v: 5,
+    "nan": lambda v: np.nan,
+    "list": lambda v: [v],
+    "bytes": lambda v: str(v).encode(),
+    "table": lambda v: PEOPLE,
+    "pandas.NA": lambda v: pandas.NA,
+}
+NO_TABLE = {
+    "None": lambda v: None,
+    "dict": lambda v: v.to_dict("list"),
+    "array": lambda v: v.to_numpy(),
+    "column": lambda v: v.iloc[:, 0],
+    "path": lambda v: "labels.csv",
+}
+NO_TEXTS = BAD_LABELS | {
+    "numbers": lambda v: [1, 2],
+    "bytes": lambda v: [each.encode() for each in v],
+}
+NO_TEXT = {name: NO_CHOICE[name] for name in NO_CHOICE if name != "another word"} | {
+    "nan": lambda v: np.nan
+}
+NO_GROUPS = {
+    "None": lambda v: 5,
+    "list": lambda v: [("she",), ("he",)],
+    "text": lambda v: {"female": "she", "male": "he"},
+    "numbers": lambda v: {"female": ("she",), "male": (1,)},
+    "missing": lambda v: {"female": ("she",), "male": ("he", None)},
+    "three": lambda v: v | {"third": ("they",)},
+}
+
+
+def no_such(name, value):
+    """Return what an argument of a data set may not be."""
+    if name == "rng":
+        return NO_SEED
+    if value in (FOLDER, CORPUS) if isinstance(value, str) else False:
+        return NO_PATH
+    kinds = {
+        pandas.DataFrame: NO_TABLE, bool: NO_FLAG, int: NO_NUMBER, float: NO_NUMBER, str: NO_TEXT,
+        list: NO_TEXTS, dict: NO_GROUPS,
+    }  # fmt: skip
+    return kinds.get(type(value), NO_RESULT)
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    corpus = folder / "corpus.parquet"
+    pandas.DataFrame({"caption": ["the nurse and her bag", "he is a ceo"]}).to_parquet(corpus)
+    return {FOLDER: folder, CORPUS: corpus}
+
+
+def arguments_of(function, places):
+    given = DATASETS[function].items()
+    return {
+        name: places[value] if isinstance(value, str) and value in places else value
+        for name, value in given
+    }
+
+
+def test_every_public_function_of_data_sets_has_a_call():
+    public = [
+        getattr(module, name)
+        for module in (datasets, ross2021, vlstereoset)
+        for name in module.__all__
+    ]
+    functions = {each for each in public if inspect.isfunction(each)}
+    assert {each.__name__ for each in functions - set(DATASETS)} == set()
+    for function, arguments in DATASETS.items():
+        assert set(inspect.signature(function).parameters) == set(arguments), function.__name__
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        pytest.param(function, name, id=f"{function.__module__}.{function.__name__}-{name}")
+        for function, arguments in DATASETS.items()
+        for name in arguments
+        if (function, name) not in HANDED_ON
+    ],
+)
+def test_what_is_no_such_argument_of_a_data_set_is_refused_by_name(function, name, places):
+    arguments, wrong = arguments_of(function, places), []
+    for dress, make in no_such(name, DATASETS[function][name]).items():
+        if dress == "None" and inspect.signature(function).parameters[name].default is None:
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                found = function(**arguments | {name: make(arguments[name])})
+            wrong.append((dress, found))
+        except UnknownNameError:
+            continue
+        except InputError as error:
+            if error.word != name:
+                wrong.append((dress, error.word, error))
+    assert wrong == []
+
+
+TABLES = [
+    (datasets.balance, "pairs", ["set", "image", "caption_id"]),
+    (datasets.balanced_images, "manifest", ["entity", "gender"]),
+    (datasets.coverage, "downloaded", ["test", "group", "outcome"]),
+    (datasets.entity_balance, "manifest", ["entity", "gender"]),
+    (datasets.equal_groups, "manifest", ["gender", "entity"]),
+    (datasets.membership, "manifest", ["gender", "entity"]),
+    (datasets.outcomes, "links", ["file"]),
+    (datasets.proportions, "counts", ["word", "both", "male", "female"]),
+    (vlstereoset.balanced, "table", ["category", "label"]),
+    (vlstereoset.coverage, "kept", ["category", "label"]),
+    (vlstereoset.links, "table", ["category", "label", "url"]),
+    (vlstereoset.neutralised, "table", ["category", "target", "stereotype"]),
+]
+
+
+@pytest.mark.parametrize(("function", "name", "columns"), TABLES)
+def test_a_gap_in_a_table_is_named_by_column_and_row(function, name, columns, places):
+    arguments = arguments_of(function, places)
+    for column in columns:
+        gap = arguments[name].astype(object).copy()
+        for missing in (None, np.nan, pandas.NA, pandas.NaT):
+            gap.iloc[1, gap.columns.get_loc(column)] = missing
+            with pytest.raises(InputError) as found:
+                function(**arguments | {name: gap})
+            assert (found.value.word, found.value.row) == (column, 1)
+        if function is not datasets.proportions:
+            with pytest.raises(InputError) as found:
+                function(**arguments | {name: arguments[name].drop(columns=column)})
+            assert found.value.word == column
+
+
+@pytest.mark.parametrize(("function", "name", "columns"), TABLES)
+def test_the_index_of_a_table_says_nothing(function, name, columns, places):
+    arguments = arguments_of(function, places)
+    expected = function(**arguments)
+    for index in (range(len(arguments[name]), 0, -1), [7] * len(arguments[name])):
+        found = function(**arguments | {name: arguments[name].set_axis(index)})
+        np.testing.assert_array_equal(
+            found.fillna("gap").to_numpy(), expected.fillna("gap").to_numpy()
+        )
+
+
+def test_shares_stay_with_their_words_after_a_selection():
+    counts = pandas.concat([COUNTS, COUNTS.assign(word=["cook", "boss"], female=[1, 4])])
+    found = datasets.proportions(counts[counts["female"] > 1]).set_index("word")["share"]
+    assert found.to_dict() == pytest.approx({"ceo": 2 / 8, "nurse": 9 / 12, "boss": 4 / 7})
+
+
+@pytest.mark.parametrize(
+    "labels", [[1, "1"], [True, "True"], [1.5, "1.5"], ["a", b"a"], [("a",), "('a',)"]]
+)
+def test_groups_that_would_have_one_name_are_refused(labels):
+    people = pandas.DataFrame({"gender": [*labels, "c"]}, dtype=object)
+    with pytest.raises(InputError) as found:
+        datasets.membership(people, "gender")
+    assert (found.value.word, found.value.row) == (str(labels[0]), 1)
+    people = pandas.DataFrame({"one": ["a, b", "a"], "other": ["c", "b, c"]})
+    with pytest.raises(InputError) as found:
+        datasets.membership(people, ["one", "other"])
+    assert (found.value.word, found.value.row) == ("a, b, c", 1)

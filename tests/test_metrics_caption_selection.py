@@ -417,6 +417,3 @@ def test_bad_categories_are_named():
     assert np.isnan(terms["overall"].vlbs.value)
     with pytest.raises(ValueError, match="row 2 of categories has no label"):
         metrics.selection_scores(scores, opposite, ["a", "a", "", "b"])
-    for bad, message in (([1] * 3, "there are 4 images"), ([1, 1, 1, -1], "not negative")):
-        with pytest.raises(ValueError, match=message):
-            metrics.vlrs(scores).reweighted(bad)

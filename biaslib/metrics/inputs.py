@@ -23,7 +23,6 @@ import decimal
 import math
 import numbers
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
@@ -323,6 +322,8 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     biaslib.errors.InputError: rng is of the type str; give a seed, a whole number of at least 0
     """
     try:
+        if isinstance(rng, bool | np.bool_ | np.ma.MaskedArray):
+            raise TypeError
         return np.random.default_rng(rng)
     except Exception as error:  # whatever a library raises of what it cannot convert
         reason = f"is of the type {type(rng).__name__}; give a seed, a whole number of at least 0"
@@ -376,7 +377,7 @@ def label_keys(labels: Sequence, name: str, n: int | None = None) -> list[Hashab
     biaslib.errors.InputError: row 1 of people has no label
     """
     values = labels.tolist() if hasattr(labels, "tolist") else labels
-    if not isinstance(values, Iterable) or isinstance(values, Mapping | AbstractSet):
+    if not isinstance(values, Iterable) or isinstance(values, Mapping | set | frozenset):
         raise refused(name, f"is of the type {type(labels).__name__}; give a list of labels")
     if getattr(labels, "ndim", 1) != 1:
         raise refused(name, f"has {labels.ndim} dimensions; give a list of labels")
