@@ -672,7 +672,8 @@ def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        (k, g). Groups of a single portrait, or all but one, have 1.
+        (k, g). Groups of a single portrait, or all but one, have 1; two groups without spread
+        have 0 where they differ, and 1 where they do not.
 
     Examples
     --------
@@ -688,13 +689,17 @@ def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
         mean = scores @ weights / n
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = np.maximum(scores**2 @ weights / n - mean**2, 0) * n / (n - 1)
+        for word, group in np.argwhere(variance < 1e-6 * mean**2):  # lost by subtraction
+            variance[word, group] = scores[word, weights[:, group] > 0].var(ddof=1)
         sides.append((n, mean, variance / n))
     (n_in, mean_in, error_in), (n_out, mean_out, error_out) = sides
+    difference, rounding = mean_in - mean_out, 1e-15 * np.abs(similarities).max(axis=1)
+    difference[np.abs(difference) <= rounding[:, None]] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = (mean_in - mean_out) / np.sqrt(error_in + error_out)
+        t = difference / np.sqrt(error_in + error_out)
         freedom = (error_in + error_out) ** 2
         freedom = freedom / (error_in**2 / (n_in - 1) + error_out**2 / (n_out - 1))
-    return np.nan_to_num(2 * stats.t.sf(np.abs(t), freedom), nan=1.0)
+    return np.nan_to_num(2 * stats.t.sf(np.abs(t), np.nan_to_num(freedom, nan=1.0)), nan=1.0)
 
 
 def unit_means(
