@@ -47,10 +47,11 @@ def cosines(W: ArrayLike, V: ArrayLike) -> np.ndarray:
     array([[1.   ],
            [0.707]])
     """
-    return _cosines(*unit_rows(W=W, V=V))
+    return cosines_of_units(*unit_rows(W=W, V=V))
 
 
-def _cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def cosines_of_units(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return :func:`cosines` of embeddings that are of length 1 and of the same dimensions."""
     return np.clip(first @ second.T, -1.0, 1.0)
 
 
@@ -89,7 +90,7 @@ def association(W: ArrayLike, A: ArrayLike, B: ArrayLike) -> np.ndarray:
 
 def association_of_units(W: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return :func:`association` of embeddings that are of length 1 and of the same dimensions."""
-    return _cosines(W, A).mean(axis=1) - _cosines(W, B).mean(axis=1)
+    return cosines_of_units(W, A).mean(axis=1) - cosines_of_units(W, B).mean(axis=1)
 
 
 def test_statistic(X: ArrayLike, Y: ArrayLike, A: ArrayLike, B: ArrayLike) -> float:
