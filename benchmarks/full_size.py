@@ -117,18 +117,6 @@ def of_vl_bert(model) -> dict:
     return found
 
 
-def of_vl_bert_from_pixels(model) -> dict:
-    """Return what the end-to-end VL-BERT says of the batch."""
-    from biaslib.models.vl_bert import Pictured
-
-    pictured = Pictured(PICTURES, regions(0, [picture.shape[1::-1] for picture in PICTURES]))
-    return {
-        "embed": lambda: model.embed(TEXTS, pictured),
-        "embed without images": lambda: model.embed(TEXTS),
-        "fill masks": lambda: model.mask_log_prob(MASKED, CANDIDATES, pictured),
-    }
-
-
 def of_albef(model) -> dict:
     """Return what ALBEF says of the batch."""
     found = of_dual(model) | {
@@ -156,14 +144,7 @@ FAMILIES = {
     "flava-full": ("flava", "flava", of_flava),
     "vl-bert-base": ("vl-bert", "vl_bert_base", of_vl_bert),
     "vl-bert-large": ("vl-bert-large", "vl_bert_large", of_vl_bert),
-    "vl-bert-base-e2e": ("vl-bert-e2e", "vl_bert_base_e2e", of_vl_bert_from_pixels),
-    "vl-bert-large-e2e": ("vl-bert-large-e2e", "vl_bert_large_e2e", of_vl_bert_from_pixels),
     "vilbert": ("vilbert", "vilbert", lambda m: of_fusion(m, regions(2048))),
-    "vilbert-12-in-1": (
-        "vilbert-12-in-1",
-        "vilbert_12_in_1",
-        lambda m: of_fusion(m, regions(2048)),
-    ),
     "albef 256": ("albef", "albef", of_albef),
     "albef 384": ("albef-coco", "albef_coco", of_albef),
     "open-clip ViT-H-14": ("open-clip", "open_clip_h14", of_dual),

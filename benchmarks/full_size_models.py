@@ -108,16 +108,6 @@ def vl_bert_large(folder: Path) -> None:
     _vl_bert(folder, "large-prec")
 
 
-def vl_bert_base_e2e(folder: Path) -> None:
-    """Write vl-bert-base-e2e.model."""
-    _vl_bert(folder, "base-e2e")
-
-
-def vl_bert_large_e2e(folder: Path) -> None:
-    """Write vl-bert-large-e2e.model."""
-    _vl_bert(folder, "large-e2e")
-
-
 def _vl_bert(folder: Path, variant: str) -> None:
     from biaslib.models.networks.vl_bert import VARIANTS, VlBertNetwork
 
@@ -129,13 +119,6 @@ def vilbert(folder: Path) -> None:
     from biaslib.models.networks.vilbert import VARIANTS, VilbertNetwork
 
     _as_authors_do(folder / "pretrained_model.bin", VilbertNetwork, VARIANTS["pretrained"])
-
-
-def vilbert_12_in_1(folder: Path) -> None:
-    """Write multi_task_model.bin."""
-    from biaslib.models.networks.vilbert import VARIANTS, MultiTaskVilbertNetwork
-
-    _as_authors_do(folder / "multi_task_model.bin", MultiTaskVilbertNetwork, VARIANTS["12-in-1"])
 
 
 def albef(folder: Path) -> None:

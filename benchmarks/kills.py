@@ -2,11 +2,12 @@
 
 Run as ``python -m benchmarks.kills [kills [extraction ...]]``; the default is 100 of each. Two
 extractions go into the store: ``clip``, planted pictures through a tiny CLIP, and ``writing``,
-numbers that take no time to compute, so that kills meet shards that are being written. Prints one
+numbers that take no time to compute, so that kills meet rows that are being written. Prints one
 JSON record each.
 """
 
 import collections
+import contextlib
 import itertools
 import json
 import os
@@ -22,8 +23,9 @@ from pathlib import Path
 import numpy as np
 
 from biaslib.runtime import Store, _store
+from biaslib.runtime._store import NAME, connected
 
-SHARD = 16
+STEP = 16
 KEY = {"model": "a test", "revision": "1", "output": "rows"}
 
 
@@ -45,7 +47,7 @@ class Findings:
     twice: int = 0
     most_twice_a_kill: int = 0
     finished_and_lost: int = 0
-    same_bytes: list[bool] = field(default_factory=list)
+    same_rows: list[bool] = field(default_factory=list)
 
 
 def writing(n_rows: int = 1600) -> Extraction:
@@ -70,14 +72,14 @@ def clip(n_rows: int = 640) -> Extraction:
 
 
 def run(extraction: Extraction, folder: Path, log: Path) -> None:
-    """Extract to the end, and note the rows of each shard before they are computed."""
+    """Extract to the end, and note the rows of each step before they are computed."""
 
     def compute(which: list[int]) -> np.ndarray:
         with log.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(which) + "\n")
         return extraction.compute(which)
 
-    Store(folder).rows(KEY, extraction.ids, compute, shard_size=SHARD)
+    Store(folder).rows(KEY, extraction.ids, compute, shard_size=STEP)
 
 
 def killed(extraction: Extraction, folder: Path, log: Path, seconds: float | None) -> bool:
@@ -99,41 +101,40 @@ def killed(extraction: Extraction, folder: Path, log: Path, seconds: float | Non
     return os.WIFSIGNALED(status)
 
 
-def shards(folder: Path) -> dict[str, bytes]:
-    """Return the shards by the path in the store."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.safetensors")
-    }
+def stored(folder: Path) -> dict[bytes, tuple]:
+    """Return the rows by their items."""
+    with contextlib.closing(connected(folder / NAME)) as tables:
+        return {item: rest for item, *rest in tables.execute("select item, kind, data from rows")}
 
 
 def examine(lives: list[list[list[int]]], before: dict, after: dict, found: Findings) -> None:
     """Note what the last life did again, and what it or an earlier life had finished and is lost.
 
-    A life finishes a shard before it begins the next: all but the last it began must be there.
+    A life finishes a step before it begins the next: all rows but those of the last must be there.
     """
     earlier = collections.Counter(row for life in lives[:-1] for rows in life for row in rows)
     again = sum(row in earlier for rows in lives[-1] for row in rows)
     found.twice += again
     found.most_twice_a_kill = max(found.most_twice_a_kill, again)
     found.rows_computed += sum(map(len, lives[-1]))
-    found.finished_and_lost += sum(after.get(name) != data for name, data in before.items())
-    finished = sum(max(len(life) - 1, 0) for life in lives)
-    found.finished_and_lost += max(finished - len(after), 0)
+    found.finished_and_lost += sum(after.get(item) != row for item, row in before.items())
+    finished = {row for life in lives for rows in life[:-1] for row in rows}
+    found.finished_and_lost += max(len(finished) - len(after), 0)
 
 
-def undisturbed(extraction: Extraction) -> tuple[dict[str, bytes], float]:
-    """Return the shards of an extraction without a kill, and the seconds that it took."""
+def undisturbed(extraction: Extraction) -> tuple[dict[bytes, tuple], float]:
+    """Return the rows of an extraction without a kill, and the seconds that it took."""
     with tempfile.TemporaryDirectory() as name:
         run(extraction, Path(name) / "first", Path(name) / "log")
         started = time.perf_counter()
         run(extraction, Path(name) / "store", Path(name) / "log")
-        return shards(Path(name) / "store"), time.perf_counter() - started
+        return stored(Path(name) / "store"), time.perf_counter() - started
 
 
 def one_extraction(
     extraction: Extraction, n_kills: int, lives: Iterator[float], found: Findings
-) -> dict[str, bytes]:
-    """Kill an extraction until it ends or there were kills enough; return its shards."""
+) -> dict[bytes, tuple]:
+    """Kill an extraction until it ends or there were kills enough; return its rows."""
     with tempfile.TemporaryDirectory() as name:
         folder, log = Path(name) / "store", Path(name) / "log"
         begun, before, again = [], {}, True
@@ -143,7 +144,7 @@ def one_extraction(
             again = killed(extraction, folder, log, seconds)
             lines = log.read_text(encoding="utf-8").splitlines()
             begun.append([json.loads(line) for line in lines])
-            after = shards(folder)
+            after = stored(folder)
             examine(begun, before, after, found)
             before = after
             found.kills += again
@@ -157,7 +158,7 @@ def proof(extraction: Extraction, n_kills: int, seed: int = 0) -> Findings:
     expected, seconds = undisturbed(extraction)
     lives = (chance.uniform(0, seconds / 8) for _ in itertools.count())
     while found.kills < n_kills:
-        found.same_bytes.append(one_extraction(extraction, n_kills, lives, found) == expected)
+        found.same_rows.append(one_extraction(extraction, n_kills, lives, found) == expected)
     return found
 
 
@@ -167,14 +168,14 @@ def record(name: str, extraction: Extraction, found: Findings) -> dict:
         "measure": "proof",
         "extraction": name,
         "rows": len(extraction.ids),
-        "rows_a_shard": SHARD,
+        "rows_a_step": STEP,
         "kills": found.kills,
         "extractions": found.extractions,
-        "finished_shards_lost": found.finished_and_lost,
+        "finished_rows_lost": found.finished_and_lost,
         "rows_computed": found.rows_computed,
         "rows_computed_twice": found.twice,
         "most_rows_twice_after_a_kill": found.most_twice_a_kill,
-        "same_bytes_at_the_end": f"{sum(found.same_bytes)} of {len(found.same_bytes)}",
+        "same_rows_at_the_end": f"{sum(found.same_rows)} of {len(found.same_rows)}",
     }
 
 

@@ -36,7 +36,7 @@ def test_the_books_table_is_of_the_long_form_and_shows_no_harm():
     tried = {row["attack"]: int(row["tried"]) for row in rows}
     least = {
         "a process killed while it writes into the store": 200,
-        "files of the store damaged": 400,
+        "the store damaged": 400,
         "bad files": 300,
         "answers of a hostile server": 100,
         "checkpoints and pictures that hold code": 140,

@@ -117,14 +117,16 @@ def test_a_file_listed_twice_and_lines_that_are_no_row_are_named_and_left_out(co
 
 def test_a_missing_column_is_named(copy, hub, tmp_path):
     labels(copy, lambda table: table.rename(columns={"race": "Race"}))
-    message = r"fairface_label_train\.csv has no column 'race'; it has .*rename 'Race' to 'race'"
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match="rename 'Race' to 'race'") as caught:
         datasets.read_fairface(copy)
+    assert caught.value.path == copy / "fairface_label_train.csv"
+    assert caught.value.word == "race"
     other = shutil.copytree(hub, tmp_path / "other")
     path = sorted((other / "0.25").iterdir())[0]
     pyarrow.parquet.write_table(pyarrow.parquet.read_table(path).drop(["age"]), path)
-    with pytest.raises(DataError, match=r"train-00000-of-00002\.parquet has no column 'age'"):
+    with pytest.raises(DataError) as caught:
         datasets.read_fairface(other)
+    assert (caught.value.path, caught.value.word) == (path, "age")
 
 
 def test_images_that_cannot_be_opened_are_named_and_counted(copy, hub, tmp_path):
@@ -148,8 +150,9 @@ def test_images_that_cannot_be_opened_are_named_and_counted(copy, hub, tmp_path)
 
 
 def test_what_is_not_there_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"neither fairface_label_train\.csv nor 0\.25/train-"):
+    with pytest.raises(DataError, match="fairface_label_train") as caught:
         datasets.read_fairface(tmp_path)
+    assert caught.value.path == tmp_path
     with pytest.raises(UnknownNameError, match="unknown split of FairFace 'val'"):
         datasets.read_fairface(tmp_path, "val")
     with pytest.raises(UnknownNameError, match=r"unknown crop of FairFace '0\.5'"):
@@ -161,10 +164,12 @@ def test_groups_are_partitions_and_empty_ones_are_named():
     both = datasets.membership(people, ["gender", "race"])
     assert both.columns.tolist() == ["Female, White", "Male, White"]
     assert both.to_numpy().tolist() == [[False, True], [True, False], [False, True]]
-    with pytest.raises(DataError, match=r"no portrait is labelled 'Black' \(race\)"):
+    with pytest.raises(DataError) as caught:
         datasets.membership(people, "race", ["White", "Black"])
-    with pytest.raises(DataError, match="no column 'tone'"):
+    assert caught.value.word == "Black"
+    with pytest.raises(DataError) as caught:
         datasets.membership(people, "tone")
+    assert caught.value.word == "tone"
 
 
 def test_a_picture_asked_for_twice_is_given_twice(hub, released):
@@ -182,8 +187,18 @@ def test_sizes_name_the_groups_that_nobody_is_in():
     assert fairface.group_sizes(people, ["gender", "race"], labels).to_dict() == {
         "Female, White": 1, "Female, Black": 0, "Male, White": 2, "Male, Black": 0,
     }  # fmt: skip
-    with pytest.raises(DataError, match="no column 'age'"):
+    with pytest.raises(DataError) as caught:
         fairface.group_sizes(people, ["age"], {"age": ["0-2"]})
+    assert caught.value.word == "age"
+
+
+def test_labels_are_those_that_a_person_sees(copy):
+    expected = datasets.read_fairface(copy)
+    labels(
+        copy,
+        lambda table: table.assign(race=table["race"] + "\u200b", gender=" " + table["gender"]),
+    )
+    pandas.testing.assert_frame_equal(datasets.read_fairface(copy), expected)
 
 
 def test_a_crop_is_there_only_under_its_own_name(copy, hub, tmp_path):
@@ -202,5 +217,6 @@ def test_samples_keep_groups_equal(released):
     assert len(datasets.equal_groups(people, "gender", rng=0, n=5)) == 10
     again = datasets.equal_groups(people, "gender", rng=0, n=5)
     assert again["file"].tolist() == datasets.equal_groups(people, "gender", 0, 5)["file"].tolist()
-    with pytest.raises(DataError, match="has 19 portraits, and 20 were asked for"):
+    with pytest.raises(DataError, match="19 portraits, and 20 ") as caught:
         datasets.equal_groups(people, "gender", rng=0, n=20)
+    assert caught.value.word == "Female"

@@ -175,20 +175,37 @@ def test_content_that_is_missing_or_of_another_kind_is_named_with_file_and_key(r
 
 
 def test_files_that_are_no_tests_are_named(tmp_path):
-    with pytest.raises(datasets.DataError, match="is not there"):
+    with pytest.raises(datasets.DataError, match="is not there") as caught:
         datasets.grounded_test(tmp_path / "none.jsonl")
+    assert caught.value.path == tmp_path / "none.jsonl"
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"test_name": \n')
-    with pytest.raises(datasets.DataError, match=r"broken.jsonl is not one JSON object.*line 2"):
+    with pytest.raises(datasets.DataError, match="is not one JSON object") as caught:
         datasets.grounded_test(broken)
+    assert (caught.value.path, caught.value.row) == (broken, 2)
     empty = tmp_path / "empty.jsonl"
     empty.write_text("{}")
-    with pytest.raises(datasets.DataError, match="lacks the key test_name; it has no key"):
+    with pytest.raises(datasets.DataError) as caught:
         datasets.grounded_test(empty)
+    assert (caught.value.path, caught.value.word) == (empty, "test_name")
     latin = tmp_path / "latin.jsonl"
     latin.write_bytes('{"test_name": "José"}'.encode("latin-1"))
-    with pytest.raises(datasets.DataError, match=r"latin.jsonl is not UTF-8 \(byte 18"):
+    with pytest.raises(datasets.DataError, match=r"is not UTF-8 \(byte 18") as caught:
         datasets.grounded_test(latin)
+    assert (caught.value.path, caught.value.row) == (latin, 1)
+
+
+def test_captions_and_words_in_two_spellings_of_unicode_meet(read):
+    men = {"0": "This is Jose\u0301.", "1": "That is Jos\u00e9\u200b.", "2": "This is Paul."}
+    made = read(
+        released(
+            targ1=released()["targ1"] | {"captions": men},
+            contextual_words=["Jos\u00e9", "Paul", *WORDS[2:]],
+        )
+    )
+    known = made.captions.query("set == 'X'")
+    assert known["word"].tolist() == ["Jos\u00e9", "Jos\u00e9", "Paul"]
+    assert known["caption"].tolist()[:2] == ["This is Jos\u00e9.", "That is Jos\u00e9."]
 
 
 def picture(path, colour):
@@ -264,14 +281,15 @@ def test_a_users_folders_make_a_test(tmp_path):
     assert john["caption"].tolist() == list(stimuli.association_test("C6", "sentence").X[:6])
     pairs, _ = datasets.images_of(made, tmp_path)
     assert len(pairs) == 17
-    message = r"is not there; gather images into it, or download.*ross2021.fetch_images"
-    with pytest.raises(datasets.DataError, match=message):
+    with pytest.raises(datasets.DataError, match=r"ross2021\.fetch_images") as caught:
         datasets.images_of(made, tmp_path / "nowhere")
+    assert caught.value.path == tmp_path / "nowhere"
 
 
 def test_a_folder_without_the_six_folders_is_named(tmp_path):
-    with pytest.raises(datasets.DataError, match="holds none of the folders X, Y, Ax"):
+    with pytest.raises(datasets.DataError, match="none of the folders X, Y, Ax") as caught:
         datasets.user_test("C6", tmp_path)
+    assert caught.value.path == tmp_path
     with pytest.raises(KeyError, match="sentences"):
         datasets.user_test("C6", tmp_path, level="sentences")
 
@@ -279,5 +297,6 @@ def test_a_folder_without_the_six_folders_is_named(tmp_path):
 def test_problems_are_counted_by_kind():
     rows = [("error", "image is missing", "X", f"{i}.jpg") for i in range(1200)]
     found = pandas.DataFrame(rows, columns=["severity", "kind", "where", "what"])
-    with pytest.raises(datasets.DataError, match=r"1,200 problems: image is missing \(1,200, such"):
+    with pytest.raises(datasets.DataError, match=r"image is missing \(1,200, such") as caught:
         datasets.require_sound(found, "C6")
+    assert caught.value.word == "X"

@@ -131,6 +131,10 @@ def test_a_run_without_a_network_settles_nothing(bad, tmp_path, pauses, monkeypa
         ("http://xn--/x.jpg", "refused: not an address"),
         ("http://a\0b.org/x.jpg", "refused: not an address"),
         ("", "refused: no address"),
+        ("\u200b \r\n", "refused: no address"),
+        ("//example.org/a.jpg", "refused: an address without https:"),
+        ("http://[64:ff9b::a9fe:a9fe]/a.jpg", "refused: address of a private network"),
+        ("http://[ff02::1]/a.jpg", "refused: address of a private network"),
     ],
 )
 def test_addresses_that_are_not_asked(url, outcome, tmp_path):
@@ -167,13 +171,92 @@ def test_lists_of_study_1_are_fetched_and_gone_on_with(bad, tmp_path):
     assert again["outcome"].tolist() == found["outcome"].tolist()
 
 
-def test_names_that_would_overwrite_are_refused(tmp_path):
-    two = pandas.DataFrame({"file": ["a.jpg", "a.jpg"], "url": ["http://a", "http://b"]})
-    with pytest.raises(datasets.DataError, match=r"two links have the file a\.jpg"):
-        datasets.download_images(two, tmp_path)
-    outside = pandas.DataFrame({"file": ["../a.jpg"], "url": ["http://a"]})
-    with pytest.raises(datasets.DataError, match="lies outside"):
-        datasets.download_images(outside, tmp_path)
+@pytest.mark.parametrize(
+    ("names", "row"),
+    [
+        (("a.jpg", "a.jpg"), 1),
+        (("a.jpg", "./a.jpg"), 1),
+        (("a.jpg", "b/../a.jpg"), 1),
+        (("a.jpg", "../a.jpg"), 1),
+        (("/etc/a.jpg",), 0),
+        (("a.jpg", ""), 1),
+        (("a.jpg", " "), 1),
+        (("a.jpg", "."), 1),
+        (("a.jpg", "b/.."), 1),
+        (("a.jpg", None), 1),
+        (("a.jpg", float("nan")), 1),
+        (("downloads.csv",), 0),
+        (("a.jpg", "DOWNLOADS.csv"), 1),
+        (("./downloads.csv",), 0),
+        (("b//../Downloads.CSV",), 0),
+        (("downloads.csv/a.jpg",), 0),
+        (("downloads.csv.",), 0),
+        (("downloads.csv ",), 0),
+        (("downloads.csv::$DATA",), 0),
+        (("down\u200bloads.csv",), 0),
+        ((".downloads.csv.lock",), 0),
+        ((".Downloads.csv.LOCK",), 0),
+        ((".parts-1/a.jpg",), 0),
+        ((".PARTS-1",), 0),
+    ],
+)
+def test_names_that_would_overwrite_are_refused(bad, tmp_path, names, row):
+    asked(bad, tmp_path, "good")
+    before = (tmp_path / "downloads.csv").read_bytes()
+    wanted = pandas.DataFrame({"file": names, "url": f"{bad.address}/good/x"}, dtype=object)
+    with pytest.raises(datasets.DataError) as caught:
+        datasets.download_images(wanted, tmp_path)
+    assert (caught.value.path, caught.value.row) == (tmp_path, row)
+    assert caught.value.word is names[row]
+    assert (tmp_path / "downloads.csv").read_bytes() == before
+
+
+def test_a_link_to_the_record_is_the_record(bad, tmp_path):
+    asked(bad, tmp_path, "good")
+    (tmp_path / "other.jpg").symlink_to(tmp_path / "downloads.csv")
+    wanted = pandas.DataFrame({"file": ["other.jpg"], "url": [f"{bad.address}/good"]})
+    with pytest.raises(datasets.DataError) as caught:
+        datasets.download_images(wanted, tmp_path)
+    assert caught.value.word == "other.jpg"
+
+
+@pytest.mark.parametrize("name", ["my downloads.csv", "below/downloads.csv", "parts-1.jpg"])
+def test_names_like_those_of_the_record_are_taken(bad, tmp_path, name):
+    wanted = pandas.DataFrame({"file": [name], "url": [f"{bad.address}/good"]})
+    assert datasets.download_images(wanted, tmp_path)["outcome"].tolist() == ["here"]
+    assert (tmp_path / name).read_bytes() == bad.body
+
+
+AROUND = ["{}\r", " {}", "{}\t", "\ufeff{}", "\n{}\r\n", "\u200b{}\u00a0", "{}\u2028", "\u200e{}"]
+
+
+def test_blanks_around_an_address_are_no_part_of_it(bad, tmp_path):
+    urls = [each.format(f"{bad.address}/good/{at}") for at, each in enumerate(AROUND)]
+    files = [f"{at}.jpg" for at in range(len(urls))]
+    wanted = pandas.DataFrame({"file": files, "url": urls})
+    found = datasets.download_images(wanted, tmp_path)
+    assert found["outcome"].tolist() == ["here"] * len(urls)
+    assert sorted(bad.requests) == [f"/good/{at}" for at in range(len(urls))]
+    for each in files:
+        (tmp_path / each).unlink()
+    gone = datasets.outcomes(wanted, tmp_path)["outcome"]
+    assert gone.tolist() == ["downloaded, and gone since"] * len(urls)
+
+
+PUBLIC = ["8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8"]
+INSIDE = [
+    *("127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "192.0.2.1"),
+    *("224.0.0.1", "239.255.255.250", "240.0.0.1", "255.255.255.255", "::1", "::"),
+    *("::127.0.0.1", "::10.0.0.1", "::ffff:10.0.0.1", "::ffff:127.0.0.1", "::ffff:0:127.0.0.1"),
+    *("64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b::e000:1", "64:ff9b:1::a00:1"),
+    *("2002:7f00:1::", "2002:a9fe:a9fe::", "2001:0:7f00:1::", "2001:0:808:808:0:0:f5ff:fffe"),
+    *("fe80::1", "fec0::1", "fc00::1", "ff02::1", "ff0e::1", "2001:db8::1", "4000::1"),
+]
+
+
+@pytest.mark.parametrize("address", [*PUBLIC, *INSIDE])
+def test_only_addresses_of_the_public_network_are_asked(address):
+    assert links._is_public(address) == (address in PUBLIC)
 
 
 # A hostile server
@@ -394,6 +477,17 @@ def test_half_a_line_is_no_outcome(tmp_path):
     (tmp_path / "downloads.csv").write_text(known)
     table = pandas.DataFrame({"file": ["a", "b"], "url": ["http://x/a", "http://x/b"]})
     assert datasets.outcomes(table, tmp_path)["outcome"].tolist() == ["error 404", "not downloaded"]
+
+
+@pytest.mark.parametrize("content", [b"name,link\na,b\n", b"\xff\xd8\xff\xe0 a picture\n\x01\n"])
+def test_a_record_that_is_none_is_named(tmp_path, content):
+    (tmp_path / "downloads.csv").write_bytes(content)
+    wanted = pandas.DataFrame({"file": ["a"], "url": ["http://x/a"]})
+    for read in (datasets.outcomes, datasets.download_images):
+        with pytest.raises(datasets.DataError) as caught:
+            read(wanted, tmp_path)
+        assert caught.value.path == tmp_path / "downloads.csv"
+    assert (tmp_path / "downloads.csv").read_bytes() == content
 
 
 def test_a_date_that_is_out_of_range_is_no_date(bad):

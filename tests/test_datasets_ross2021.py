@@ -74,13 +74,17 @@ def test_a_number_of_conceptual_captions_is_the_checksum_of_its_address(ours):
 
 
 def test_what_is_needed_for_links_is_asked_for(ours, tmp_path):
-    (ours / "Validation_GCC-1.1.0-Validation.tsv").unlink()
-    with pytest.raises(datasets.DataError, match=r"Validation\.tsv is not there; download"):
-        ross2021.links(ours, "concap")
-    with pytest.raises(datasets.DataError, match="holds no list of links"):
-        ross2021.links(tmp_path, "google")
-    with pytest.raises(datasets.DataError, match="holds no test"):
-        ross2021.links(tmp_path, "coco")
+    captions = ours / "Validation_GCC-1.1.0-Validation.tsv"
+    captions.unlink()
+    wanted = {
+        "concap": (ours, captions),
+        "google": (tmp_path, tmp_path / "data" / "google-images"),
+        "coco": (tmp_path, tmp_path / "tests" / "grounded-tests" / "coco"),
+    }
+    for source, (folder, path) in wanted.items():
+        with pytest.raises(datasets.DataError) as caught:
+            ross2021.links(folder, source)
+        assert caught.value.path == path
     with pytest.raises(KeyError, match="flickr"):
         ross2021.links(ours, "flickr")
 

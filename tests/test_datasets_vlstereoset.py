@@ -151,9 +151,21 @@ def test_a_blank_that_is_part_of_a_word_or_stands_twice_is_a_blank(write):
     assert len(vlstereoset.read(write([row() | within, row() | twice])).table) == 2
 
 
+def test_a_category_in_two_spellings_is_one_and_blanks_are_no_part_of_an_address(write):
+    plain = vlstereoset.read(write(pair(n=2)))
+    rows = pair(n=2)
+    rows[0] |= {"bias_type": "gen\u00adder\u200b", "Imaeg URL": f" {rows[0]['Imaeg URL']}\ufeff"}
+    rows[1] |= {"bias_type": "\u00a0gender", "label": " 1"}
+    read = vlstereoset.read(write(rows))
+    pandas.testing.assert_frame_equal(read.table, plain.table)
+    pandas.testing.assert_frame_equal(vlstereoset.links(read.table), vlstereoset.links(plain.table))
+
+
 def test_a_missing_column_and_a_missing_file_say_what_to_do(write, tmp_path):
-    with pytest.raises(DataError, match="lacks the column 'target'; it has bias_type"):
+    with pytest.raises(DataError, match="it has bias_type") as caught:
         vlstereoset.read(write(pair(), [name for name in HEADER if name != "target"]))
+    assert caught.value.word == "target"
+    assert caught.value.path == tmp_path / vlstereoset.FILE
     with pytest.raises(FileNotFoundError, match=r"is not there. vlstereoset.fetch.folder. downl"):
         vlstereoset.read(tmp_path / "none.csv")
 
@@ -181,8 +193,9 @@ def test_a_category_with_one_label_only_is_named_counted_and_can_be_left_out(wri
     rows = [*pair(), *(row("Bible", "0", f"https://example.org/b{i}", "religion") for i in "ab")]
     read = vlstereoset.read(write(rows))
     assert read.problems["what"].tolist() == ["all 2 rows have the label 0"]
-    with pytest.raises(DataError, match=r"'religion' has one label only \(2 rows, all 'stereot"):
+    with pytest.raises(DataError, match=r"2 rows, all 'stereot") as caught:
         vlstereoset.balanced(read.table, 0)
+    assert caught.value.word == "religion"
     left = vlstereoset.balanced(read.table, 0, only_sound=True)
     assert left["category"].tolist() == ["gender"] * 2
     with pytest.raises(DataError, match="nothing to balance"):

@@ -179,8 +179,9 @@ def test_bad_files_are_named_one_by_one_and_all_at_once(tmp_path, photo):
     photo.save(tmp_path / "good.png")
     expected = bad_files(tmp_path, photo)
     for name, problem in expected.items():
-        with pytest.raises(ImageError, match=f"{name} .*{problem}"):
+        with pytest.raises(ImageError, match=problem) as caught:
             open_image(tmp_path / name)
+        assert caught.value.path == tmp_path / name
     paths = [tmp_path / name for name in ("good.png", *expected, "good.png")]
     table = check_images(paths)
     assert table["row"].tolist() == list(range(1, len(expected) + 1))
@@ -200,8 +201,9 @@ def test_a_decompression_bomb_is_refused_before_it_is_decoded(tmp_path, photo, m
     """Pillow warns above its limit and refuses above twice the limit; to us both are errors."""
     photo.save(tmp_path / "bomb.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-    with pytest.raises(ImageError, match=r"bomb\.png .*2400 pixels.* limit of .*MAX_IMAGE_PIXELS"):
+    with pytest.raises(ImageError, match=r"2400 pixels.* limit of .*MAX_IMAGE_PIXELS") as caught:
         open_image(tmp_path / "bomb.png")
+    assert caught.value.path == tmp_path / "bomb.png"
 
 
 def test_paths_images_and_arrays_in_any_mixture(tmp_path, photo):
@@ -278,8 +280,9 @@ def test_ids_are_hashes_of_content(tmp_path, photo):
 
 
 def test_ids_of_a_file_that_is_gone(tmp_path):
-    with pytest.raises(ImageError, match=r"gone\.jpg is not there"):
+    with pytest.raises(ImageError) as caught:
         _ = pictures([tmp_path / "gone.jpg"]).ids
+    assert caught.value.path == tmp_path / "gone.jpg"
 
 
 @pytest.mark.parametrize(
@@ -305,9 +308,10 @@ def test_a_damaged_image_object_is_named_by_its_number(tmp_path, photo):
     bad_files(tmp_path, photo)
     with (
         Image.open(tmp_path / "cut.jpeg") as half,
-        pytest.raises(ImageError, match="image 1 of the list is truncated"),
+        pytest.raises(ImageError, match="is truncated") as caught,
     ):
         list(loaded(pictures([photo, half]), np.array, [1]))
+    assert caught.value.row == 1
 
 
 class Half:
@@ -466,5 +470,6 @@ def test_an_error_in_a_part_names_the_file(tmp_path):
     (tmp_path / "cut.jpg").write_bytes(b"\xff\xd8")
     images = [np.zeros((4, 4, 3), np.uint8), tmp_path / "cut.jpg"]
     for shown in (images, Decoded(images)):
-        with pytest.raises(ImageError, match=r"cut\.jpg is"):
+        with pytest.raises(ImageError) as caught:
             list(loaded(ReadAhead(shown, [0, 1]).part([1]), np.max, [0]))
+        assert caught.value.path == tmp_path / "cut.jpg"

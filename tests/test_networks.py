@@ -7,12 +7,12 @@ import pytest
 import torch
 from support import golden
 
-from biaslib.models.networks import bert_parts, resnet_roi, vilbert, vl_bert
+from biaslib.models.networks import bert_parts, vilbert, vl_bert
 from biaslib.models.networks.albef import AlbefNetwork
-from biaslib.models.networks.vilbert import MultiTaskVilbertNetwork, VilbertNetwork
+from biaslib.models.networks.vilbert import VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertNetwork
 
-STREAMS = ["vilbert", "vilbert_multitask", "volta_vilbert"]
+STREAMS = ["vilbert", "vilbert_beta", "volta_vilbert"]
 
 
 def differs(left, right):
@@ -37,13 +37,6 @@ def test_attention_is_a_softmax_over_what_is_there():
 def test_heads_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="10 numbers cannot be shared by 4 attention heads"):
         bert_parts.Attention(bert_parts.LayerShape(10, 4, 8))
-
-
-def test_batch_norm_keeps_its_statistics_in_training():
-    norm = resnet_roi.FixedBatchNorm(3).train()
-    maps = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
-    assert torch.allclose(norm(maps), maps / (1 + 1e-5) ** 0.5)
-    assert norm.running_mean.tolist() == [0, 0, 0]
 
 
 def test_dropout_works_in_training_only():
@@ -180,8 +173,6 @@ def test_rows_that_vl_bert_cannot_read_are_refused():
         run_vl_bert(batch, features=batch["features"][..., :1024])
     with pytest.raises(ValueError, match="takes features of 2048 numbers a region, not none"):
         run_vl_bert(batch, features=None)
-    with pytest.raises(ValueError, match="reads pixels; pass images= for the boxes"):
-        run_vl_bert(golden.batch("vlbert_frcnn"), "vlbert_frcnn", images=None)
     with pytest.raises(
         ValueError, match="a row needs 42 positions and the network has 40; shorten"
     ):
@@ -202,14 +193,6 @@ def test_co_attention_layers_come_in_pairs():
     config = dataclasses.replace(golden.config("vilbert"), v_biattention_id=(0,))
     with pytest.raises(ValueError, match="one number each for every co-attention layer, not 2 and"):
         VilbertNetwork(config)
-
-
-def test_the_task_changes_what_the_heads_say():
-    name = "vilbert_multitask"
-    batch = golden.batch(name)
-    found = golden.outputs(name, batch)["vil_logit"]
-    batch["task_ids"] = (batch["task_ids"] + 1) % 20
-    assert differs(found, golden.outputs(name, batch)["vil_logit"]) > 1e-3
 
 
 def test_places_of_boxes():
@@ -239,15 +222,12 @@ def test_albefs_vectors_have_length_one():
 
 
 IN_BFLOAT16 = {
-    "body4": 0.069,
     "embedding_output_t": 0.020,
     "embedding_output_v": 0.024,
     "fusion_embeds": 0.065,
     "image_embeds": 0.033,
     "image_feat": 0.018,
     "itm_logits": 0.049,
-    "linguisic_logit": 0.039,
-    "linguisic_prediction": 0.047,
     "mlm_logits": 0.054,
     "mlm_logits_aux": 0.054,
     "mlm_logits_text_mode_only": 0.030,
@@ -264,7 +244,6 @@ IN_BFLOAT16 = {
     "prediction_scores_v": 0.037,
     "prediction_scores_v_0": 0.037,
     "prediction_scores_v_6": 0.037,
-    "roi_feature": 0.034,
     "seq_relationship_score": 0.077,
     "sequence_output_t": 0.040,
     "sequence_output_v": 0.037,
@@ -273,13 +252,6 @@ IN_BFLOAT16 = {
     "text_embeds": 0.023,
     "text_feat": 0.021,
     "text_hidden": 0.033,
-    "vil_binary_prediction": 0.395,
-    "vil_logit": 0.040,
-    "vil_prediction": 0.065,
-    "vil_prediction_gqa": 0.081,
-    "vil_tri_prediction": 0.068,
-    "vision_logit": 0.099,
-    "vision_prediction": 0.027,
 }
 """The largest difference of each output, in standard deviations of it, over all fixtures."""
 
@@ -313,9 +285,7 @@ def tiny(name, network):
     ("name", "network"),
     [
         ("vlbert", VlBertNetwork),
-        ("vlbert_frcnn", VlBertNetwork),
         ("vilbert", VilbertNetwork),
-        ("vilbert_multitask", MultiTaskVilbertNetwork),
         ("albef", AlbefNetwork),
     ],
 )

@@ -19,7 +19,6 @@ from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._networks import require_variant
 from biaslib.models.fusion import Mask
 from biaslib.models.images import pictures
-from biaslib.models.vl_bert import Pictured
 from biaslib.runtime import Store
 from biaslib.studies import study1_grounded as grounded
 
@@ -27,14 +26,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* was trained on features of:Us
 
 TEXTS = ["the woman is here", "a man", "the nurse"]
 TRAINED_WITH_IT = ["lxmert", "vl-bert", "vl-bert-large"]
-FROM_PIXELS = ["vl-bert-e2e", "vl-bert-large-e2e"]
-TRAINED_WITH_ANOTHER = ["visualbert", "vilbert", "vilbert-12-in-1"]
+TRAINED_WITH_ANOTHER = ["visualbert", "vilbert"]
 
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory):
     folder, scratch = (tmp_path_factory.mktemp(name) for name in ("served", "scratch"))
-    needed = ["bert", "visualbert-nlvr2", *FROM_PIXELS, "albef", "detector"]
+    needed = ["bert", "visualbert-nlvr2", "albef", "detector"]
     for name in (*needed, *TRAINED_WITH_IT, *TRAINED_WITH_ANOTHER):
         repositories.build(name, folder)
     with instead_of_the_real_one(folder, scratch) as running:
@@ -74,13 +72,6 @@ def test_pictures_give_what_their_regions_give(hub, files, regions, name):
     told = [str(each.message) for each in said if "was trained on features of" in str(each.message)]
     assert bool(told) == (name in TRAINED_WITH_ANOTHER)
     assert not np.array_equal(found[0], model.embed(TEXTS, files[::-1])[0])
-
-
-@pytest.mark.parametrize("name", FROM_PIXELS)
-def test_pixels_are_read_in_the_boxes_that_were_found(hub, files, regions, name):
-    model = load(name)
-    found = model.embed(TEXTS[:1], files[:1])
-    assert np.array_equal(found, model.embed(TEXTS[:1], Pictured(files[:1], regions[[0]])))
 
 
 def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, tmp_path):
@@ -237,31 +228,11 @@ def test_without_torchvision_the_error_says_what_to_install(monkeypatch):
 # The other variant
 
 
-def test_the_checkpoint_of_another_variant_is_refused_and_named(hub, tmp_path):
-    by_hand = {each.name: each for each in (hub.folder / "by-hand").iterdir()}
-    prec, e2e = by_hand["vl-bert-base-prec.model"], by_hand["vl-bert-base-e2e.model"]
-    (tmp_path / "vocab.txt").write_text("\n".join(repositories.PIECES))
-    here = {each.name: tmp_path / each.name for each in (prec, e2e)}
-    for each in (prec, e2e):
-        here[each.name].write_bytes(each.read_bytes())
-    told = {"vl-bert-e2e": prec, "vl-bert": e2e, "vl-bert-large": e2e}
-    for name, file in told.items():
-        with pytest.raises(
-            CheckpointError, match=rf"{file.name} holds '.*' .* '{name}' is '.*'; l"
-        ):
-            models.load(name, checkpoint=here[file.name], device="cpu")
-
-
 @pytest.mark.parametrize(
     ("name", "held", "told"),
     [
         ("vl-bert", "large-prec", "load it as 'vl-bert-large'"),
         ("vl-bert-large", "base-prec", "load it as 'vl-bert'"),
-        ("vl-bert", "base-e2e", "load it as 'vl-bert-e2e'"),
-        ("vl-bert-e2e", "large-e2e", "load it as 'vl-bert-large-e2e'"),
-        ("vl-bert-large-e2e", "base-e2e", "load it as 'vl-bert-e2e'"),
-        ("vilbert", "12-in-1", "load it as 'vilbert-12-in-1'"),
-        ("vilbert-12-in-1", "pretrained", "load it as 'vilbert'"),
         ("albef", "retrieval", "load it as 'albef-coco'"),
     ],
 )

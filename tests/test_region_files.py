@@ -1,6 +1,8 @@
 """Feature files made elsewhere: what they hold is read, what does not fit is named."""
 
 import base64
+import gzip
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -107,8 +109,9 @@ def test_missing_pictures_are_named(folder, table, tmp_path):
     ours = tmp_path / "regions.safetensors"
     region_files.write(ours, region_files.read(table, ["a"], width=8), ["a"])
     for path in (folder, table, ours):
-        with pytest.raises(FeatureFileError, match=rf"{path.name} has no regions of 2 of 3 .*c, d"):
+        with pytest.raises(FeatureFileError, match="no regions of 2 of 3 ") as caught:
             region_files.read(path, ["a", "c", "d"], width=8)
+        assert (caught.value.path, caught.value.word) == (path, "c")
     with pytest.raises(ValueError, match="there are no ids"):
         region_files.read(folder, [])
 
@@ -117,48 +120,133 @@ def test_another_width_is_named(folder, table, tmp_path):
     ours = tmp_path / "regions.safetensors"
     region_files.write(ours, region_files.read(table, ["a"], width=8), ["a"])
     for path in (folder, table, ours):
-        with pytest.raises(FeatureFileError, match=r"have 8 numbers a region.*takes 2048"):
+        with pytest.raises(
+            FeatureFileError, match=r"have 8 numbers a region.*takes 2048"
+        ) as caught:
             region_files.read(path, ["a"])
+        assert caught.value.path == (path / "a.npz" if path == folder else path)
+        assert caught.value.word == (None if path == ours else "a")
 
 
 @pytest.mark.parametrize(
     ("box", "what"),
     [
-        ([10, 10, 70, 40], r"box 1 of 'a' leaves the picture: \[10, 10, 70, 40\] in 64 x 48"),
-        ([-3, 10, 20, 40], "box 1 of 'a' leaves the picture"),
-        ([10, 10, 10, 40], "box 1 of 'a' is empty"),
+        ([10, 10, 70, 40], r"leaves the picture: \[10, 10, 70, 40\] in 64 x 48"),
+        ([-3, 10, 20, 40], "leaves the picture"),
+        ([10, 10, 10, 40], "is empty"),
     ],
 )
 def test_boxes_that_do_not_fit_are_named(folder, box, what):
     write_npz(folder, "a", bbox=np.array([[0, 0, 64, 48], box]))
-    with pytest.raises(FeatureFileError, match=what):
+    with pytest.raises(FeatureFileError, match=what) as caught:
         region_files.read(folder, ["b", "a"], width=8)
+    assert (caught.value.path, caught.value.row, caught.value.word) == (folder / "a.npz", 1, "a")
 
 
 def test_files_whose_parts_disagree_are_named(folder):
     write_npz(folder, "a", x=FEATURES["a"].T)
-    with pytest.raises(FeatureFileError, match=r"a.npz says 2 regions and has x of .*\(8, 2\)"):
+    with pytest.raises(FeatureFileError, match=r"says 2 regions and has x of .*\(8, 2\)") as caught:
         region_files.read(folder, ["a"], width=8)
+    assert caught.value.path == folder / "a.npz"
     np.savez(folder / "b.npz", x=FEATURES["b"])
-    with pytest.raises(FeatureFileError, match=r"b.npz cannot be read.*image_w"):
+    with pytest.raises(FeatureFileError, match="image_w") as caught:
         region_files.read(folder, ["b"], width=8)
+    assert caught.value.path == folder / "b.npz"
 
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda row: row[:-20], "row of 'a' is damaged"),
-        (lambda row: row.rsplit("\t", 1)[0], "row of 'a' has 9 columns; known are 10, 6, 8"),
-        (lambda row: row.replace("\t2\t", "\tb'2'\t"), "row of 'a' is damaged"),
-        (lambda row: row[:-4] + "!!!!", "row of 'a' is damaged"),
+        (lambda row: row[:-20], "is damaged"),
+        (lambda row: row.rsplit("\t", 1)[0], "has 9 columns; known are 10, 6, 8"),
+        (lambda row: row.replace("\t2\t", "\tb'2'\t"), "is damaged"),
+        (lambda row: row[:-4] + "!!!!", "is damaged"),
         (lambda row: row.replace(cell([5, 6], np.int64), cell([5], np.int64)), "is damaged"),
     ],
 )
 def test_damaged_rows_are_named(tmp_path, spoil, message):
     path = tmp_path / "features.tsv"
     path.write_text(spoil(table_row("a")) + "\n")
-    with pytest.raises(FeatureFileError, match=message):
+    with pytest.raises(FeatureFileError, match=message) as caught:
         region_files.read(path, ["a"], width=8)
+    assert (caught.value.path, caught.value.word) == (path, "a")
+
+
+def as_shares(name):
+    return (BOXES[name] / np.tile(SIZES[name], 2)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        as_shares("a"),
+        np.array([[0, 0, 1, 1], [0, 0, 0.5, 1.00005]], np.float32),
+        np.array([[0.25, 0.25, 0.25, 0.25], [0, 0, 1, 1]], np.float64),  # x, y, width, height
+        np.array([[0, 0, 1, 1], [0, 0, 1, 1]], np.int64),
+    ],
+)
+def test_boxes_as_shares_of_the_picture_are_refused(folder, shares):
+    write_npz(folder, "a", bbox=shares)
+    with pytest.raises(FeatureFileError, match=r"in pixels .* and not shares") as caught:
+        region_files.read(folder, ["b", "a"], width=8)
+    assert (caught.value.path, caught.value.word) == (folder / "a.npz", "a")
+    assert list(region_files.damaged(folder, ["a", "b"], width=8)) == ["a"]
+
+
+def test_boxes_as_shares_are_refused_in_a_table_too(table):
+    shares = cell(as_shares("b"), np.float32)
+    table.write_text(table.read_text().replace(cell(BOXES["b"], np.float32), shares))
+    assert region_files.read(table, ["a"], width=8).boxes.tolist() == SHARES[:1]
+    with pytest.raises(FeatureFileError) as caught:
+        region_files.read(table, ["b"], width=8)
+    assert (caught.value.path, caught.value.word) == (table, "b")
+
+
+def test_a_box_of_one_pixel_beside_larger_ones_is_read(folder):
+    write_npz(folder, "a", bbox=np.array([[0, 0, 1, 1], [0, 0, 2, 2]], np.float32))
+    assert region_files.read(folder, ["a"], width=8).boxes[0, 0].tolist() == pytest.approx(
+        [0, 0, 1 / 64, 1 / 48]
+    )
+
+
+def test_a_table_whose_bytes_are_written_as_python_writes_them_is_read(tmp_path):
+    path = tmp_path / "features.tsv"
+    cells = table_row("a", 6).split("\t")
+    row = [each if at < 4 else f"b'{each}'" for at, each in enumerate(cells)]
+    path.write_text("\t".join(row) + "\n")
+    regions = region_files.read(path, ["a"], width=8)
+    assert regions.boxes.tolist() == SHARES[:1]
+    assert np.array_equal(regions.features[0], FEATURES["a"])
+
+
+def save_npy(path):
+    np.save(path, FEATURES["a"])
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("features.npy", save_npy),
+        ("features.pth", lambda path: torch.save(torch.zeros(2), path)),
+        ("features.pt", lambda path: torch.save([1], path, _use_new_zipfile_serialization=False)),
+        ("features.h5", lambda path: path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(90))),
+        ("features.pkl", lambda path: path.write_bytes(pickle.dumps({"a": [1.0]}))),
+        ("features.tsv.gz", lambda path: path.write_bytes(gzip.compress(b"a\t1\n"))),
+        ("a.npz", lambda path: np.savez(path, x=FEATURES["a"])),
+        ("resnet/a.npy", save_npy),
+        ("deeper/down/a.h5", lambda path: path.write_bytes(b"\x89HDF")),
+        ("resnet/a.pth", lambda path: torch.save(torch.zeros(2), path)),
+    ],
+)
+def test_formats_that_are_not_read_are_named(tmp_path, name, write):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path)
+    given = path if path.parent == tmp_path else tmp_path / name.split("/")[0]
+    for read in (region_files.read, region_files.missing, region_files.damaged):
+        with pytest.raises(FeatureFileError, match=r"Read are a folder with one \.npz") as caught:
+            read(given, ["a"])
+        assert caught.value.path == path
 
 
 def test_damaged_pictures_of_a_file_are_told_from_sound_and_missing_ones(folder, table):

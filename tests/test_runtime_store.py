@@ -1,20 +1,20 @@
 """The store: computed once, never lost, never taken for something else."""
 
-import hashlib
+import contextlib
+import itertools
 import json
 import os
+import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load, save
 from support import stored
 
 from biaslib import runtime
-from biaslib.runtime import Store
+from biaslib.runtime import Store, _store
 
 ROOT = Path(__file__).parent.parent
 KEY = {"model": "clip", "revision": "1f2e", "output": "image", "size": 224}
@@ -40,16 +40,12 @@ def store(tmp_path):
 
 @pytest.fixture
 def full(store):
-    """A store with the table in three shards."""
+    """A store with the table, written in three steps."""
     store.rows(KEY, IDS, Model(), shard_size=4)
     return store
 
 
-def shards(store):
-    return sorted(store.folder.rglob("*.safetensors"))
-
-
-def test_rows_are_computed_once_shard_by_shard_in_order(store):
+def test_rows_are_computed_once_step_by_step_in_order(store):
     model = Model()
     np.testing.assert_array_equal(store.rows(KEY, IDS, model, shard_size=4), TABLE)
     assert model.asked == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
@@ -91,119 +87,108 @@ def test_rows_of_any_type_and_shape_come_back_as_they_were(store, dtype):
     assert store.rows(KEY | {"size": 1}, IDS[:2], lambda which: np.array(which)).tolist() == [0, 1]
 
 
-def flip(data):
-    """Change one bit of the last row; the hashes of the ids come after it."""
-    at = len(data) - load(data)["ids"].size - 1
-    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+def changed(store, statement, *values):
+    """Do to the tables what a disk may do."""
+    with contextlib.closing(sqlite3.connect(store.path)) as tables, tables:
+        return tables.execute(statement, values).rowcount
+
+
+@pytest.mark.parametrize(
+    ("damage", "n_damaged"),
+    [
+        ("update rows set data = x'0101' || substr(data, 3) where rowid = 3", 1),
+        ("update rows set data = cast(x'0101' || substr(data, 3) as blob) where rowid = 3", 1),
+        ("update rows set data = substr(data, 2) where rowid = 3", 1),
+        ("update rows set data = x'' where rowid > 4", 6),
+        ("update rows set kind = replace(kind, 'f4', 'i4')", 10),
+        ("update rows set crc = crc + 1 where rowid = 3", 1),
+    ],
+)
+def test_damaged_rows_are_counted_and_computed_again(full, damage, n_damaged):
+    assert changed(full, damage) == n_damaged
+    model = Model()
+    with pytest.warns(UserWarning, match=f"^{n_damaged} rows of .*store.sqlite are damaged"):
+        np.testing.assert_array_equal(full.rows(KEY, IDS, model, shard_size=4), TABLE)
+    assert sum(len(which) for which in model.asked) == n_damaged
+    np.testing.assert_array_equal(full.rows(KEY, IDS, lambda _: pytest.fail("there")), TABLE)
+
+
+def test_a_damaged_item_is_no_other_item_and_a_row_of_another_key_is_not_taken(full):
+    other = KEY | {"size": 64}
+    full.rows(other, IDS, Model(-TABLE))
+    changed(full, "update rows set item = zeroblob(32) where rowid = 3")
+    np.testing.assert_array_equal(full.rows(KEY, IDS, Model()), TABLE)
+    assert changed(full, "delete from rows where key = 2") == 10
+    assert changed(full, "update rows set key = 2 where rowid <> 3") == 10
+    with pytest.warns(UserWarning, match="10 rows of .* are damaged"):
+        np.testing.assert_array_equal(full.rows(other, IDS, Model(-TABLE)), -TABLE)
 
 
 @pytest.mark.parametrize(
     "damage",
-    [flip, lambda data: data[:-1], lambda data: b"", lambda data: b"\xff" * len(data)],
-    ids=["one bit", "one byte short", "empty", "garbage"],
+    [
+        lambda data: data[: len(data) // 2],
+        lambda data: b"\xff" * len(data),
+        lambda data: b"not a database, but a text that is long enough to be read as one" * 9,
+        lambda data: data[:4096] + b"\x07" * (len(data) - 4096),
+    ],
+    ids=["cut", "ones", "text", "first page alone"],
 )
-def test_a_damaged_shard_is_named_set_aside_and_computed_again(full, damage):
-    before = {path: path.read_bytes() for path in shards(full)}
-    bad = shards(full)[1]
-    bad.write_bytes(damage(before[bad]))
-    model = Model()
-    with pytest.warns(UserWarning, match=f"(?s){bad.name} is damaged.*computed again"):
-        np.testing.assert_array_equal(full.rows(KEY, IDS, model, shard_size=4), TABLE)
-    assert [len(which) for which in model.asked] in ([4], [2])
-    assert {path: path.read_bytes() for path in shards(full)} == before
-    assert stored.table(full)["damaged"].tolist() == [1]
-
-
-def test_a_damaged_id_is_no_other_id(full):
-    bad = shards(full)[1]
-    data = bad.read_bytes()
-    bad.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    with pytest.warns(UserWarning, match=f"{bad.name} is damaged"):
+def test_a_damaged_file_is_set_aside_and_what_it_held_is_computed_again(full, damage):
+    bad = damage(full.path.read_bytes())
+    full.path.write_bytes(bad)
+    with pytest.warns(UserWarning, match=r"store.sqlite is damaged. It is set aside as"):
         np.testing.assert_array_equal(full.rows(KEY, IDS, Model()), TABLE)
+    (aside,) = full.folder.glob("*.damaged")
+    assert aside.read_bytes() == bad
+    np.testing.assert_array_equal(full.rows(KEY, IDS, lambda _: pytest.fail("there")), TABLE)
 
 
-def test_a_shard_of_which_every_id_is_damaged_heals(full):
-    """Its rows are missed, and what is computed again has the name of the damaged file."""
-    bad = shards(full)[1]
-    data = bad.read_bytes()
-    size = load(data)["ids"].size
-    bad.write_bytes(data[:-size] + bytes(each ^ 1 for each in data[-size:]))
-    np.testing.assert_array_equal(full.rows(KEY, IDS, Model(), shard_size=4), TABLE)
-    assert bad.read_bytes() == data
-
-
-def test_a_shard_of_another_key_is_not_taken(full):
-    other = KEY | {"size": 64}
-    full.rows(other, IDS, Model(-TABLE), shard_size=4)
-    of_key = {path.parent for path in shards(full)}
-    mine, theirs = sorted(of_key, key=lambda folder: b"64" in (folder / "key.json").read_bytes())
-    for path in list(mine.glob("*.safetensors")):
-        path.replace(theirs / path.name)
-    with pytest.warns(UserWarning, match="another key's"):
-        np.testing.assert_array_equal(full.rows(other, IDS, Model(-TABLE)), -TABLE)
-
-
-def test_a_shard_that_names_no_key_is_that_of_its_folder(full):
-    """So did all shards once; who comes back after an update computes nothing again."""
-    for path in shards(full):
-        data = save(load(path.read_bytes()))
-        path.with_name(f"{hashlib.sha256(data).hexdigest()}.safetensors").write_bytes(data)
-        path.unlink()
-    model = Model()
-    np.testing.assert_array_equal(Store(full.folder).rows(KEY, IDS, model), TABLE)
-    assert not model.asked
-
-
-def test_a_shard_that_may_not_be_read_is_left_alone(full, monkeypatch):
+def test_a_store_that_may_not_be_read_is_left_alone(full, monkeypatch):
     """As another user of the machine finds it."""
-    import safetensors
 
-    def refused(path, *_, **__):
-        raise PermissionError(13, "Permission denied", str(path))
+    def refused(path):
+        raise sqlite3.OperationalError("unable to open database file")
 
-    monkeypatch.setattr(safetensors, "safe_open", refused)
-    with pytest.raises(OSError, match=r"cannot be read \(Permission denied\); make it readable"):
+    monkeypatch.setattr("biaslib.runtime._store.connected", refused)
+    with pytest.raises(OSError, match=r"store.sqlite cannot be read or written .unable to open"):
         full.rows(KEY, IDS, Model())
     monkeypatch.undo()
     np.testing.assert_array_equal(full.rows(KEY, IDS, lambda _: pytest.fail("there")), TABLE)
 
 
-def test_a_wrong_clock_takes_no_file_from_a_living_process(full):
-    fcntl = pytest.importorskip("fcntl", reason="locks of files are POSIX's")
-    alive = shards(full)[0].parent / "a.partial"
-    with open(alive, "wb") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        os.utime(alive, (0, 0))
-        full.rows(KEY, ["a new picture"], Model())
-        assert alive.exists()
-    full.rows(KEY, ["another picture"], Model())
-    assert not alive.exists()
-
-
-def test_a_damaged_key_is_shown_and_written_anew(full):
-    (path,) = full.folder.glob("*/key.json")
-    path.write_bytes(b"{")
-    assert stored.table(full)[["model", "options", "rows"]].values.tolist() == [
-        ["", "key.json=damaged", 10]
-    ]
-    full.rows(KEY, ["a new picture"], Model())
-    assert stored.table(full)["model"].tolist() == ["clip"]
-
-
 def test_a_disk_that_damages_what_it_is_given_is_given_up(store, monkeypatch):
-    from biaslib.runtime import _store
-
-    monkeypatch.setattr(
-        _store, "_write", lambda path, data: path.write_bytes(data[:-1] + b"\x00\x01")
-    )
+    model, right = Model(), _store._checksum
+    monkeypatch.setattr(_store, "_checksum", lambda *row: right(*row) + next(harm))
+    harm = itertools.count()
     with (
-        pytest.warns(UserWarning, match="is damaged"),
+        pytest.warns(UserWarning, match="rows of .* are damaged"),
         pytest.raises(OSError, match="damaged as soon as written; check the disk"),
     ):
-        store.rows(KEY, IDS, Model())
+        store.rows(KEY, IDS, model)
 
 
-def test_shards_finished_before_an_error_are_kept(store):
+def test_a_full_disk_is_told_and_what_was_written_before_stays(store, monkeypatch):
+    store.rows(KEY, IDS[:4], Model())
+    opened = _store.connected
+
+    def small(path):
+        tables = opened(path)
+        (pages,) = tables.execute("pragma page_count").fetchone()
+        tables.execute(f"pragma max_page_count = {pages}")
+        return tables
+
+    monkeypatch.setattr(_store, "connected", small)
+    wide = np.ones((6, 10**5), dtype=np.float32)
+    with pytest.raises(OSError, match=r"database or disk is full.*free some space"):
+        store.rows(KEY | {"size": 9}, IDS[4:], lambda which: wide[which])
+    monkeypatch.undo()
+    np.testing.assert_array_equal(
+        store.rows(KEY, IDS[:4], lambda _: pytest.fail("there")), TABLE[:4]
+    )
+
+
+def test_rows_finished_before_an_error_are_kept(store):
     class Failing(Model):
         def __call__(self, which):
             if 4 in which:
@@ -217,27 +202,8 @@ def test_shards_finished_before_an_error_are_kept(store):
     assert model.asked == [[4, 5, 6, 7], [8, 9]]
 
 
-def test_an_unfinished_file_is_never_read_and_goes_after_an_hour(full):
-    folder = shards(full)[0].parent
-    fresh, old = folder / "a.partial", folder / "b.partial"
-    fresh.write_bytes(b"half")
-    old.write_bytes(b"half")
-    os.utime(old, (time.time() - 7200,) * 2)
-    full.rows(KEY, ["a new picture"], Model())
-    assert fresh.exists()
-    assert not old.exists()
-
-
-def test_an_unfinished_file_may_be_finished_by_its_process_while_others_look(full):
-    """A name that is listed and leads nowhere: two processes were caught so in one test run."""
-    gone = shards(full)[0].parent / "a.partial"
-    gone.symlink_to("nowhere")
-    full.rows(KEY, ["a new picture"], Model())
-    assert full.missing(KEY, ["a new picture"]) == []
-
-
 def test_rows_that_do_not_fit_those_under_the_same_key_are_refused(full):
-    with pytest.raises(ValueError, match=r"shapes .*\(2,\).*put what differs into the key"):
+    with pytest.raises(ValueError, match=r"<f4\", 2.*put what differs into the key"):
         full.rows(KEY, [*IDS, "other"], lambda which: np.zeros((1, 2), np.float32))
 
 
@@ -263,8 +229,6 @@ def test_clear_deletes_one_key(full):
     assert found["model"].tolist() == ["bert", "clip"]
     assert found["rows"].tolist() == [1, 10]
     assert found["options"].tolist() == ["", "size=224"]
-    size = sum(path.stat().st_size for path in shards(full))
-    assert found["MB"].sum() == pytest.approx(size / 1e6)
     full.clear(KEY)
     full.clear(KEY)
     assert stored.table(full)["model"].tolist() == ["bert"]
@@ -296,7 +260,6 @@ assert (found[:, 0] == np.arange(120) * 10).all()
 
 
 def test_processes_that_write_the_same_rows_at_once_do_no_harm(tmp_path):
-    """With the same shards, and with others."""
     running = [
         subprocess.Popen([sys.executable, "-c", BESIDE, str(tmp_path), size], cwd=ROOT)
         for size in ("8", "8", "7")
@@ -307,20 +270,20 @@ def test_processes_that_write_the_same_rows_at_once_do_no_harm(tmp_path):
     found = Store(tmp_path).rows(key, ids, lambda which: pytest.fail("nothing is missing"))
     assert found[:, 0].tolist() == [10 * i for i in range(120)]
     assert stored.table(Store(tmp_path))["rows"].tolist() == [120]
-    assert not list(tmp_path.rglob("*.partial"))
+    assert [path.name for path in tmp_path.iterdir()] == ["store.sqlite"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks the process that is killed")
-def test_kills_at_random_moments_lose_nothing_and_repeat_at_most_a_shard():
+def test_kills_at_random_moments_lose_nothing_and_repeat_at_most_a_step():
     """A short form of ``python -m benchmarks kills``."""
     command = [sys.executable, "-m", "benchmarks.kills", "8", "writing"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     found = json.loads(answer.stdout)
     assert found["kills"] == 8
-    assert found["finished_shards_lost"] == 0
-    assert 0 < found["rows_computed_twice"] <= 8 * found["rows_a_shard"]
-    assert found["most_rows_twice_after_a_kill"] <= found["rows_a_shard"]
-    same, of = found["same_bytes_at_the_end"].split(" of ")
+    assert found["finished_rows_lost"] == 0
+    assert 0 < found["rows_computed_twice"] <= 8 * found["rows_a_step"]
+    assert found["most_rows_twice_after_a_kill"] <= found["rows_a_step"]
+    same, of = found["same_rows_at_the_end"].split(" of ")
     assert same == of
 
 

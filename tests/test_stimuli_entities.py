@@ -59,3 +59,18 @@ def test_an_unknown_stereotype_or_an_entity_twice_is_refused(tmp_path, stereotyp
     path.write_text("\n".join(["entity,frame,stereotype", *lines]))
     with pytest.raises(ValueError, match=told):
         stimuli.own_entities(path)
+
+
+def test_a_list_of_ones_own_is_read_as_a_person_sees_it(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "sep=,\nentity ,frame\nkettle\u200b, The {agent} is holding a {entity}.\n",
+        encoding="utf-8-sig",
+    )
+    found = stimuli.own_entities(path)
+    assert found["entity"].tolist() == ["kettle"]
+    assert found["frame"].tolist() == ["The {agent} is holding a {entity}."]
+    path.write_text("entity,frame\nkettle\n")
+    with pytest.raises(ValueError, match="line 2") as caught:
+        stimuli.own_entities(path)
+    assert (caught.value.path, caught.value.row) == (path, 2)

@@ -709,8 +709,6 @@ def test_a_world_planted_in_one_place_has_no_shift_of_pre_training():
 class Drawn(Recited):
     """Reads regions as ``vl-bert`` does: the first number of the first region is the factor."""
 
-    reads_pixels = False
-
     def __init__(self, name="vl-bert"):
         super().__init__()
         self.name, self.tokenizer = name, None

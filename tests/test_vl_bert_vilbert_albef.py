@@ -21,8 +21,6 @@ from biaslib.models.fusion import Mask
 from biaslib.models.networks.albef import AlbefConfig, AlbefNetwork
 from biaslib.models.networks.files import save_converted
 from biaslib.models.networks.vilbert import (
-    MultiTaskVilbertConfig,
-    MultiTaskVilbertNetwork,
     VilbertConfig,
     VilbertNetwork,
 )
@@ -56,9 +54,6 @@ NETWORKS = {
         VlBertConfig(**BERT, feature_size=WIDTH, visual_region_classes=5)
     ),
     "vilbert": lambda: VilbertNetwork(VilbertConfig(**STREAMS)),
-    "vilbert-12-in-1": lambda: MultiTaskVilbertNetwork(
-        MultiTaskVilbertConfig(**STREAMS, n_answers=7, n_gqa_answers=5)
-    ),
     "albef": lambda: AlbefNetwork(
         AlbefConfig(
             **BERT,
@@ -71,7 +66,7 @@ NETWORKS = {
         )
     ),
 }
-REGION_MODELS = ["vl-bert", "vilbert", "vilbert-12-in-1"]
+REGION_MODELS = ["vl-bert", "vilbert"]
 TEXTS = ["the woman is a nurse.", "a man is here.", "the pilot is old tall"]
 
 
@@ -193,19 +188,6 @@ def test_vilbert_puts_the_whole_image_first(loaded, regions):
         np.testing.assert_allclose(scores[row, 0], logits[0] - logits[1], atol=1e-5)
 
 
-def test_12_in_1_reads_with_the_token_of_its_task(loaded, regions):
-    model = loaded["vilbert-12-in-1"]
-    task = {"task_ids": torch.tensor([[vilbert.RETRIEVAL]])}
-    found = model.embed(TEXTS, regions, "contextual", ["nurse", "man", "tall"])
-    scores = model.match(regions, [[text] for text in TEXTS])
-    for row, (text, word) in enumerate(zip(TEXTS, ["nurse", "man", "tall"], strict=True)):
-        bare = bare_vilbert(model, text, regions, row, **task)
-        place = ids_of(model, text)[0].tolist().index(small_models.VOCABULARY.index(word))
-        np.testing.assert_allclose(found[row], bare.text[0, place + 1], atol=1e-5)
-        expected = model.network.vil_logit(bare.pooled_text * bare.pooled_image).item()
-        np.testing.assert_allclose(scores[row, 0], expected, atol=1e-5)
-
-
 def test_albef_reads_plain_captions_without_sep(loaded):
     model, pictures = loaded["albef"], small_models.pictures(3)
     row = ids_of(model, "the woman is a nurse.")[0].tolist()
@@ -249,15 +231,11 @@ def test_masked_words(loaded, regions, name):
         "vl-bert": lambda row: torch.tensor(bare_vl_bert(model, texts[row], regions, row)),
         "albef": lambda row: bare_albef(model, texts[row], images[row])[0],
         "vilbert": lambda row: bare_vilbert(model, texts[row], regions, row).text[0],
-        "vilbert-12-in-1": lambda row: bare_vilbert(
-            model, texts[row], regions, row, task_ids=torch.tensor([[7]])
-        ).text[0],
     }[name]
-    shift = int(name == "vilbert-12-in-1")
     columns = [small_models.VOCABULARY.index(each) for each in candidates]
     for row, text in enumerate(texts):
         place = ids_of(model, text)[0].tolist().index(small_models.VOCABULARY.index("[MASK]"))
-        logits = model.word_logits(bare(row)[place + shift]).log_softmax(-1)
+        logits = model.word_logits(bare(row)[place]).log_softmax(-1)
         np.testing.assert_allclose(found[row], logits[columns], atol=1e-4)
 
 
@@ -354,14 +332,9 @@ def test_features_of_another_width(loaded, regions, name):
         loaded[name].embed(TEXTS, narrow)
 
 
-@pytest.mark.parametrize(
-    ("name", "most"), [("vl-bert", 18), ("vilbert", 20), ("vilbert-12-in-1", 20), ("albef", 20)]
-)
+@pytest.mark.parametrize(("name", "most"), [("vl-bert", 18), ("vilbert", 20), ("albef", 20)])
 def test_texts_that_are_too_long(loaded, regions, name, most):
-    """Of 20 positions VL-BERT has two for regions; ALBEF counts a [SEP] that it does not read.
-
-    The task's token of 12-in-1 has no position.
-    """
+    """Of 20 positions VL-BERT has two for regions; ALBEF counts a [SEP] that it does not read."""
     model, image = loaded[name], images_for(name, regions)[:1]
     longest = " ".join(["the"] * (most - 2))
     assert model.embed([longest], image).shape == (1, 32)
@@ -402,76 +375,6 @@ def test_files_of_the_authors_load_with_a_tokenizer_beside_them(tmp_path, loaded
 def test_a_folder_of_another_family_is_refused(folders):
     with pytest.raises(CheckpointError, match=r"checkpoint of 'albef'.*'vilbert' is loaded from"):
         models.load("vilbert", checkpoint=folders / "albef", device="cpu")
-
-
-# Pixels
-
-
-@pytest.fixture(scope="module")
-def from_pixels(tmp_path_factory):
-    """An end-to-end VL-BERT with a narrow ResNet, loaded from a folder."""
-    folder = tmp_path_factory.mktemp("end-to-end")
-    config = VlBertConfig(**BERT, end_to_end=True, resnet_width=2, resnet_blocks=(1, 1, 1))
-    save_converted(small_models.random_network(lambda: VlBertNetwork(config)), folder)
-    small_models.tokenizer().save_pretrained(folder)
-    with pytest.raises(
-        CheckpointError, match="and 'vl-bert' is 'base-prec'; load it as 'vl-bert-e2e"
-    ):
-        models.load("vl-bert", checkpoint=folder, device="cpu")
-    return models.load("vl-bert-e2e", checkpoint=folder, device="cpu")
-
-
-@pytest.fixture(scope="module")
-def pictured(regions):
-    rng = np.random.default_rng(1)
-    images = [rng.integers(0, 256, (h, w, 3), dtype=np.uint8) for w, h in regions.sizes]
-    return vl_bert.Pictured(images, regions)
-
-
-def test_vl_bert_reads_pixels_of_regions(from_pixels, pictured):
-    assert isinstance(from_pixels, vl_bert.VlBertFromPixels)
-    images = [pictured.picture(row) for row in (0, 1)]
-    found = from_pixels.embed(TEXTS[:2], vl_bert.Pictured(images, pictured.regions[[0, 1]]))
-    for row in (0, 1):
-        visual = from_pixels.visual(pictured, np.array([row]), None)
-        image, text = pictured.picture(row), TEXTS[row]
-        width, height = {64: (600, 600), 200: (1000, 400)}[image.shape[1]]
-        scaled = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
-        expected = np.asarray(scaled, dtype=float)[..., ::-1] - [102.9801, 115.9465, 122.7717]
-        np.testing.assert_allclose(visual["images"][0], expected.transpose(2, 0, 1), atol=1e-4)
-        ids = ids_of(from_pixels, text)
-        bare = from_pixels.network(ids, torch.ones_like(ids), **visual).text[0, 0]
-        np.testing.assert_allclose(found[row], bare, atol=1e-5)
-    assert np.abs(found[0] - found[1]).max() > 0.05
-
-
-def test_hidden_persons_are_blank(from_pixels, pictured):
-    found = from_pixels.visual(pictured, np.array([1]), Mask(persons=True))
-    shown = from_pixels.visual(pictured, np.array([1]), None)
-    assert found["hidden"].tolist() == [[False, False, True, False]]
-    assert not shown["hidden"].any()
-    assert torch.equal(found["boxes"], shown["boxes"])
-    x0, y0, x1, y1 = found["boxes"][0, 2].int().tolist()
-    inside = torch.zeros(400, 1000, dtype=torch.bool)
-    inside[y0 : y1 + 1, x0 : x1 + 1] = True
-    assert (found["images"][0][:, inside] == 0).all()
-    assert torch.equal(found["images"][0][:, ~inside], shown["images"][0][:, ~inside])
-
-
-def test_vl_bert_from_pixels_reads_planted_scenes_and_text_alone(from_pixels):
-    scenes = plantedworld.world(3, 0).scenes(2, np.random.default_rng(0))
-    found = from_pixels.embed(["the woman", "the woman"], scenes)
-    assert np.abs(found[0] - found[1]).max() > 1e-3
-    assert from_pixels.embed(["the woman"]).shape == (1, 32)
-
-
-def test_pictures_that_do_not_go_with_their_regions(from_pixels, pictured, regions):
-    with pytest.raises(ValueError, match=r"detector comes from .* profile 'planted' never dow"):
-        from_pixels.embed(TEXTS, small_models.pictures(3))
-    with pytest.raises(ValueError, match="there are 2 pictures and regions of 3"):
-        vl_bert.Pictured(small_models.pictures(2), regions)
-    with pytest.raises(ValueError, match="picture 1 is 90 x 64 pixels and its regions are of one"):
-        from_pixels.embed(TEXTS, vl_bert.Pictured(small_models.pictures(3), regions))
 
 
 def test_sizes_are_cut_and_not_rounded():

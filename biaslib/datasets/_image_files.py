@@ -1,5 +1,7 @@
 """What every set of images is checked for: can they be opened, and which of them are the same."""
 
+from pathlib import Path
+
 import pandas
 
 from biaslib.models.images import check_images
@@ -38,5 +40,20 @@ def readable(there: pandas.DataFrame, where: str) -> tuple[pandas.DataFrame, lis
 
 
 def images_in(folder) -> list:
-    """Return the image files of a folder, in the order of their names."""
-    return [path for path in sorted(folder.glob("*")) if path.suffix.lower() in SUFFIXES]
+    """Return the image files of a folder, in the order of their names, without hidden ones."""
+    return [
+        path
+        for path in sorted(folder.glob("*"))
+        if path.suffix.lower() in SUFFIXES and not is_hidden(path.relative_to(folder))
+    ]
+
+
+def is_hidden(path: Path) -> bool:
+    """Tell whether a program put a picture there, and not a person: a copy, or one made smaller.
+
+    Examples
+    --------
+    >>> [is_hidden(Path(name)) for name in ("._x.jpg", "@eaDir/x.jpg", "_DSC0001.jpg")]
+    [True, True, False]
+    """
+    return any(part.startswith((".", "@eaDir", "__MACOSX")) for part in path.parts)

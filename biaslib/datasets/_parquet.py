@@ -27,5 +27,7 @@ def parquet(path: str | Path) -> "Iterator[pyarrow.parquet.ParquetFile]":
         names = file.schema_arrow.names
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise DataError(f"{path} has the column {twice[0]!r} twice; leave one")
+            raise DataError(
+                f"{path} has the column {twice[0]!r} twice; leave one", path=path, word=twice[0]
+            )
         yield file

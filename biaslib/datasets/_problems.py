@@ -41,7 +41,7 @@ def require_sound(
     ------
     DataError
         If there are errors and ``only_sound`` is False; the message counts them by kind and quotes
-        the first of each.
+        the first of each, and ``word`` says where the first is.
 
     Examples
     --------
@@ -60,4 +60,7 @@ def require_sound(
         for kind, rows in errors.groupby("kind", sort=False)
     ]
     noun = "problem" if len(errors) == 1 else "problems"
-    raise DataError(f"{name} has {len(errors):,} {noun}: {'; '.join(kinds)}. {advice}")
+    raise DataError(
+        f"{name} has {len(errors):,} {noun}: {'; '.join(kinds)}. {advice}",
+        word=errors["where"].iloc[0],
+    )

@@ -8,7 +8,10 @@ Here:
 - **a word** is a run of letters, combining marks and digits; everything else, hyphens, apostrophes
   and underscores included, separates words. "nurse's" and "nurse-led" hold *nurse*; "nurses" and
   "wetnurse" do not;
-- **case** does not matter: texts and words are compared in lower case;
+- **case** does not matter: texts and words are compared in lower case. Nor do accents that are
+  characters of their own, the final sigma, soft hyphens and other characters that nobody sees, and
+  Latin letters and digits of full width. A zero-width space or joiner separates words of scripts
+  other than Latin, Greek and Cyrillic, and is nothing in these;
 - **an entry of several words** (*police officer*, *low-income*) is held where its words follow one
   another, whatever separates them;
 - **pronouns** are those of :data:`biaslib.datasets.captions.PRONOUNS`;
@@ -20,7 +23,9 @@ The query is one SQL text. DuckDB runs it on one machine (``biaslib[captions]``)
 same on a cluster (``biaslib[spark]``, which needs Java) for a corpus that outgrows the machine.
 """
 
+import collections
 import contextlib
+import functools
 import itertools
 import os
 import re
@@ -41,6 +46,7 @@ from biaslib.datasets._arguments import (
 )
 from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
+from biaslib.errors import InputError
 from biaslib.inference import proportion_interval
 from biaslib.metrics.inputs import (
     between_0_and_1,
@@ -51,6 +57,7 @@ from biaslib.metrics.inputs import (
     whole_number,
     whole_numbers,
 )
+from biaslib.runtime import INVISIBLE, file_sha256, naming
 
 __all__ = [
     "GENDER_WORDS",
@@ -93,15 +100,32 @@ ADDRESSES = ("url", "URL")
 SEPARATORS = r"[^\p{L}\p{M}\p{N}]+"
 BATCH = 65_536
 
+UNSEEN = INVISIBLE.replace("\u200b", "") + "\u034f\ufe00-\ufe0f"
+"""With what the eye does not see of an emoji, and which the pattern of words takes for a mark."""
+
+JOINERS = "[\u200b-\u200d]+([\\x00-\u052f]|$)"
+"""Zero-width spaces and joiners before Latin, Greek and Cyrillic; elsewhere they part words."""
+
+WIDE = "".join(map(chr, [*range(0xFF10, 0xFF1A), *range(0xFF41, 0xFF5B)])) + "ς"
+NARROW = "0123456789abcdefghijklmnopqrstuvwxyzσ"
+RARE = f"[{UNSEEN}\u200b-\u200dς\uff10-\uff5a]"
+
+SEEN = f"regexp_replace(regexp_replace({{column}}, '[{UNSEEN}]', '', 'g'), '{JOINERS}', '\\1', 'g')"
+
 DUCKDB = {
-    "replace": "regexp_replace(lower({column}), '" + SEPARATORS + "', ' ', 'g')",
+    # What takes time is not done to ASCII, of which each letter is one byte, nor without need.
+    "replace": "regexp_replace(CASE WHEN strlen({column}) = length({column}) THEN lower({column}) "
+    f"WHEN regexp_matches({{column}}, '{RARE}') "
+    f"THEN translate(lower(nfc_normalize({SEEN})), '{WIDE}', '{NARROW}') "
+    "ELSE lower(nfc_normalize({column})) END, "
+    f"'{SEPARATORS}', ' ', 'g')",
     "words": "string_split(text, ' ')",
     "each": "unnest(words) AS word, generate_subscripts(words, 1) AS place",
     "first": "list_position(words, word) = place",
     "holds": "regexp_matches(text, '{pattern}')",
 }
 SPARK = {
-    "replace": "regexp_replace(lower({column}), r'" + SEPARATORS + "', ' ')",
+    "replace": "regexp_replace(translate(lower({column}), 'ς', 'σ'), r'" + SEPARATORS + "', ' ')",
     "words": "split(text, ' ')",
     "each": "posexplode(words) AS (place, word)",
     "first": "array_position(words, word) = place + 1",
@@ -142,27 +166,89 @@ def normalised(text: str) -> str:
     >>> normalised("The NURSE's low-income flat")
     'the nurse s low income flat'
     """
-    kept = (c if unicodedata.category(c)[0] in "LMN" else " " for c in text.lower())
+    seen = re.sub(JOINERS, r"\1", re.sub(f"[{UNSEEN}]", "", text))
+    lower = unicodedata.normalize("NFC", seen).replace("İ", "i").lower()
+    narrow = lower.translate(str.maketrans(WIDE, NARROW))
+    kept = (c if unicodedata.category(c)[0] in "LMN" else " " for c in narrow)
     return " ".join("".join(kept).split())
 
 
 def caption_files(corpus: str | Path) -> list[Path]:
     """Return the parquet files of a corpus: the file itself, or those of a folder and below.
 
+    Each once: not those below a name that begins with _ or a dot, as Spark and editors leave them,
+    nor a second name or copy of a file.
+
     Raises
     ------
     DataError
-        If there are none; the message says what to put there.
+        If there are none, or two versions of one, as a hub's cache keeps them; the message says
+        what to put there.
     """
-    corpus = Path(corpus)
-    below = (path for path in corpus.rglob("*.parquet") if not path.is_dir())
-    files = [corpus] if corpus.is_file() else sorted(below)
-    if not files:
+    return _files_of(Path(corpus))[0]
+
+
+def _files_of(corpus: Path) -> tuple[list[Path], list[tuple]]:
+    """Return the files that are counted, and notes on those that are not."""
+    if corpus.is_file():
+        return [corpus], []
+    if not corpus.exists():
+        raise DataError(f"{corpus} is not there; check the path", path=corpus)
+    below = sorted(path for path in corpus.rglob("*.parquet") if not path.is_dir())
+    hidden = [path for path in below if any(map(_is_hidden, path.relative_to(corpus).parts))]
+    contents = _contents([path for path in below if path not in set(hidden)])
+    if not contents:
+        left = f" but {hidden[0]}, whose name begins with _ or a dot" if hidden else ""
         raise DataError(
-            f"{corpus} holds no parquet files. Put the corpus there as LAION publishes it: parquet "
-            f"files with a column of captions named {', '.join(COLUMNS[:-1])} or {COLUMNS[-1]}"
+            f"{corpus} holds no parquet files{left}. Put the corpus there as LAION publishes it: "
+            f"parquet files with a column of captions named {', '.join(COLUMNS[:-1])} or "
+            f"{COLUMNS[-1]}",
+            path=corpus,
         )
-    return files
+    _require_one_version(contents)
+    first = {content: path for path, content in reversed(contents.items())}
+    again = {path: first[content] for path, content in contents.items() if first[content] != path}
+    notes = [("note", "file is hidden", str(path), "left out") for path in hidden]
+    notes += [
+        ("note", "file is there twice", str(path), f"counted once, as {other}")
+        for path, other in again.items()
+    ]
+    return sorted(first.values()), notes
+
+
+def _contents(paths: Sequence[Path]) -> dict[Path, Any]:
+    """Return what tells the contents of files apart; only those of one size are read for it."""
+    real = {path: path.resolve() for path in paths}
+    sizes = {path: path.stat().st_size for path in set(real.values()) if path.is_file()}
+    equal = collections.Counter(sizes.values())
+
+    @functools.cache
+    def content(path: Path) -> Any:
+        if path not in sizes:
+            return path
+        with naming(path, DataError):
+            return sizes[path] if equal[sizes[path]] == 1 else file_sha256(path)
+
+    return {path: content(real[path]) for path in paths}
+
+
+def _require_one_version(contents: Mapping[Path, Any]) -> None:
+    """Refuse a hub's cache of two versions that each hold what the other one lacks."""
+    caches: dict[Path, dict[Path, set]] = {}
+    for path, content in contents.items():
+        for version in path.parents[:-1]:
+            if version.parent.name == "snapshots" and (version.parents[1] / "blobs").is_dir():
+                versions = caches.setdefault(version.parent, {})
+                versions.setdefault(version, set()).add(content)
+    for versions in caches.values():
+        largest = max(versions, key=lambda each: len(versions[each]))
+        for version, held in versions.items():
+            if not held <= versions[largest]:
+                raise DataError(
+                    f"{largest} and {version} are two versions of one corpus; give one of these "
+                    "folders",
+                    path=version,
+                )
 
 
 def caption_column(files: Sequence[Path], column: str | None = None) -> str:
@@ -189,13 +275,33 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
             wanted = f"column {column!r}" if column else f"column named {', '.join(COLUMNS)}"
             raise DataError(
                 f"{path} has no {wanted}; it has {', '.join(schema.names)}. Pass column= with the "
-                "name of the captions' column"
+                "name of the captions' column",
+                path=path,
+                word=column,
             )
-        kind = str(schema.field(found).type)
-        if kind not in ("string", "large_string", "string_view"):
-            raise DataError(f"{path}: the column {found!r} holds {kind}, and captions are text")
+        kind = schema.field(found).type
+        if not _is_text(kind):
+            raise DataError(
+                f"{path}: the column {found!r} holds {kind}, and captions are text. "
+                f"{_way_out(found, kind, schema.names)}",
+                path=path,
+                word=found,
+            )
         column = found
     return column
+
+
+def _is_text(kind: Any) -> bool:
+    """Tell whether a column holds text: by its name, as bytes, or as a category of either."""
+    kind = kind.value_type if str(kind).startswith("dictionary") else kind
+    return str(kind) in ("string", "large_string", "string_view", "binary", "large_binary")
+
+
+def _way_out(column: str, kind: Any, names: Sequence[str]) -> str:
+    if "list" in str(kind):
+        return f"Write a row a caption, as pandas does by table.explode({column!r})"
+    other = next((name for name in COLUMNS if name in names and name != column), None)
+    return f"Pass column={other!r}" if other else "Pass column= with the name of one that has text"
 
 
 def caption_problems(corpus: str | Path, column: str | None = None) -> pandas.DataFrame:
@@ -211,12 +317,16 @@ def caption_problems(corpus: str | Path, column: str | None = None) -> pandas.Da
     Returns
     -------
     pandas.DataFrame
-        *severity* (nulls are a ``note``, they hold no word; wrong encoding an ``error``), *kind*,
-        *where* (the file) and *what* (how many, and the first rows). ``attrs`` has all *nulls*.
+        *severity* (nulls are a ``note``, they hold no word, and so is a file that is hidden or
+        there twice; wrong encoding is an ``error``), *kind*, *where* (the file) and *what* (how
+        many, and the first rows). ``attrs`` has all *nulls*.
     """
-    files = caption_files(corpus)
-    column = caption_column(files, column)
-    rows = []
+    files, notes = _files_of(Path(corpus))
+    return _problems(files, caption_column(files, column), notes)
+
+
+def _problems(files: Sequence[Path], column: str, notes: list[tuple]) -> pandas.DataFrame:
+    rows = list(notes)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
         counted = list(threads.map(_counted, files, itertools.repeat(column)))
     for path, (nulls, invalid) in zip(files, counted, strict=True):
@@ -264,7 +374,7 @@ def group_counts(
         One row a word, in the order given: *word*; *captions* that hold it; of these, those that
         hold a word of one group and none of the other, a column each, named as the groups; *both*.
         ``attrs`` has the *rows* of the corpus, its *nulls*, and its *problems*: nulls file by
-        file, and what was left out.
+        file, and what was left out, files that are hidden or there twice among it.
 
     Raises
     ------
@@ -287,9 +397,9 @@ def group_counts(
     entries, (a, b) = _entries(words), _two_groups(groups)
     threads = None if threads is None else whole_number(threads, "threads", 1)
     only_sound, memory = flag(only_sound, "only_sound"), require_text(memory, "memory")
-    files = caption_files(require_path(corpus, "corpus"))
+    files, notes = _files_of(require_path(corpus, "corpus"))
     column = caption_column(files, column)
-    found = _checked(corpus, files, column, only_sound)
+    found = _checked(corpus, files, column, only_sound, notes)
     with tempfile.TemporaryDirectory() as folder:
         files = [_without_invalid(path, column, found, Path(folder)) for path in files]
         source = _source(files)
@@ -310,7 +420,9 @@ def group_counts_on_spark(
 ) -> pandas.DataFrame:
     """Count the same by Spark, for a corpus that one machine does not hold.
 
-    Spark does not check the encoding: bytes that are no UTF-8 become replacement characters.
+    Spark does not check the encoding: bytes that are no UTF-8 become replacement characters. It
+    does not compose accents or look for copies of a file either, and leaves out what is hidden
+    without a note.
 
     Parameters
     ----------
@@ -332,8 +444,8 @@ def group_counts_on_spark(
     Raises
     ------
     DataError
-        If the session cannot read the corpus, or would leave out some of its files; or the corpus
-        lacks the column or has something else than text in it.
+        If the session cannot read the corpus, or it lacks the column or has something else than
+        text in it.
     ValueError
         As of :func:`biaslib.datasets.group_counts`.
     """
@@ -467,7 +579,9 @@ def _entries(words: Sequence[str]) -> pandas.DataFrame:
         raise ValueError("there are no words to look for")
     empty = [word for word, entry in zip(given, entries, strict=True) if not entry]
     if empty:
-        raise ValueError(f"{empty[0]!r} holds neither letter nor digit: it cannot be looked for")
+        raise InputError(
+            f"{empty[0]!r} holds neither letter nor digit: it cannot be looked for", word=empty[0]
+        )
     unique = list(dict.fromkeys(entries))
     table = pandas.DataFrame({"entry": unique})
     table["first_word"] = [entry.split()[0] for entry in unique]
@@ -493,12 +607,12 @@ def _counts_of(counts: pandas.DataFrame, column: str) -> Any:
 
 def _pattern(group: Sequence[str]) -> str:
     """Return the pattern that finds a word of the group in a text with spaces around words."""
-    bad = [word for word in group if not re.fullmatch(r"\w+", word) or normalised(word) != word]
-    if bad or not group:
-        raise ValueError(
-            f"a group holds single words in lower case, and not {(bad or ['none'])[0]!r}"
-        )
-    return f" ({'|'.join(group)}) "
+    words = [normalised(word) for word in group]
+    bad = [word for word, found in zip(group, words, strict=True) if not found or " " in found]
+    if bad or not words:
+        wrong = (bad or [None])[0]
+        raise InputError(f"a group holds single words, and not {wrong!r}", word=wrong)
+    return f" ({'|'.join(words)}) "
 
 
 def _query(dialect: dict, source: str, column: str, a, b, quote: str = '"') -> str:
@@ -548,7 +662,8 @@ def _duckdb(corpus: str | Path, threads: int | None, memory: str, folder: str | 
         said = str(error).partition("\n")[0]
         raise DataError(
             f"DuckDB cannot count {corpus} with memory={memory!r}: {said}. Give it more memory or "
-            "fewer threads, or room in the folder for temporary files"
+            "fewer threads, or room in the folder for temporary files",
+            path=corpus,
         ) from error
 
 
@@ -559,42 +674,34 @@ def _source(files: Sequence[Path]) -> str:
     """
     names = (re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''") for path in files)
     listed = ", ".join(f"'{name}'" for name in names)
-    return f"read_parquet([{listed}], hive_partitioning = false)"
+    return f"read_parquet([{listed}], hive_partitioning = false, binary_as_string = true)"
 
 
 def _of_spark(session: Any, corpus: str | Path, column: str) -> Any:
     """Return a corpus as Spark's table, its name taken as it is and not as a pattern of Hadoop."""
     from pyspark.errors import PySparkException
 
-    _require_names_that_spark_reads(Path(str(corpus)))
     name = re.sub(r"([*?\[\]{}\\])", r"\\\1", str(corpus))
     try:
         table = session.read.option("recursiveFileLookup", True).parquet(name)
     except PySparkException as error:
-        raise DataError(f"{corpus} cannot be read by Spark: {error}. Check the path") from error
+        raise DataError(
+            f"{corpus} cannot be read by Spark: {error}. Check the path", path=corpus
+        ) from error
     kinds = dict(table.dtypes)
     if kinds.get(column) != "string":
         there = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
         raise DataError(
             f"{corpus} has no column {column!r} of text; it has {there}. Pass column= with the "
-            "name of the captions' column"
+            "name of the captions' column",
+            path=corpus,
+            word=column,
         )
     return table
 
 
-def _require_names_that_spark_reads(corpus: Path) -> None:
-    """Refuse a folder on this machine with files that Spark would leave out without a word."""
-    below = corpus.rglob("*.parquet") if corpus.is_dir() else ()
-    named = ((path, path.relative_to(corpus).parts) for path in sorted(below))
-    left_out = [path for path, parts in named if any(map(_is_hidden, parts))]
-    if left_out:
-        raise DataError(
-            f"Spark leaves out names that begin with _ or a dot, such as {left_out[0]}, the first "
-            f"of {len(left_out)}. Rename them, or count with group_counts"
-        )
-
-
 def _is_hidden(name: str) -> bool:
+    """Tell whether Spark leaves out files below such a name, which it writes itself."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
@@ -610,7 +717,12 @@ def _schema(path: Path):
 def _batches(path: Path, column: str) -> Iterator[Any]:
     with parquet(path) as file:
         for batch in file.iter_batches(BATCH, columns=[column]):
-            yield batch.column(0)
+            texts = batch.column(0)
+            if hasattr(texts, "dictionary_decode"):
+                texts = texts.dictionary_decode()
+            if str(texts.type).endswith("binary"):
+                texts = texts.view(str(texts.type).replace("binary", "string"))
+            yield texts
 
 
 def _is_valid(texts) -> bool:
@@ -624,15 +736,24 @@ def _is_valid(texts) -> bool:
 
 
 def _checked(
-    corpus: str | Path, files: Sequence[Path], column: str, only_sound: bool
+    corpus: str | Path,
+    files: Sequence[Path],
+    column: str,
+    only_sound: bool,
+    notes: Sequence[tuple] = (),
 ) -> pandas.DataFrame:
     """Return what is wrong with a corpus, or raise an error if it cannot be counted."""
-    found = caption_problems(corpus, column)
+    found = _problems(files, column, list(notes))
     require_sound(found, f"the corpus {corpus}", only_sound)
     if not any(texts.null_count < len(texts) for path in files for texts in _batches(path, column)):
+        names = _schema(files[0]).names
+        other = [name for name in COLUMNS if name in names and name != column]
+        way = f"If {other[0]!r} has them, pass column={other[0]!r}" if other else "Put them there"
         raise DataError(
             f"the corpus {corpus} has no captions: the column {column!r} is empty in all of its "
-            f"{len(files)} files, {files[0].name} the first. Put the captions there"
+            f"{len(files)} files, {files[0].name} the first. {way}",
+            path=corpus,
+            word=column,
         )
     return found
 

@@ -65,7 +65,8 @@ def entity_images(
     if not folder.is_dir():
         raise DataError(
             f"{folder} is not there; make it, with <entity>/woman and <entity>/man and pictures in "
-            "each"
+            "each",
+            path=folder,
         )
     rows, found = _of_folders(folder, entities)
     rows = rows.assign(where=rows["entity"] + ", " + rows["gender"])

@@ -27,7 +27,7 @@ from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
 from biaslib.metrics.inputs import flag, generator, whole_number
 from biaslib.models.images import ImageError, Pictures, check_images, opened, pictures
-from biaslib.runtime import file_sha256, read_table, unknown_name
+from biaslib.runtime import cleaned, file_sha256, read_table, unknown_name
 
 __all__ = [
     "AGES",
@@ -118,7 +118,11 @@ def read_fairface(
     bad = set(listed.loc[listed["severity"] == "error", "where"])
     table = table[~table["file"].isin(bad)].reset_index(drop=True)
     if table.empty:
-        raise DataError(f"{source} has no portrait of the split {split} that can be used")
+        raise DataError(
+            f"{source} has no portrait of the split {split} that can be used",
+            path=source,
+            word=split,
+        )
     table = table.assign(split=split, crop=crop)
     listed = pandas.concat([listed, _of_other_size(table, split, folder)], ignore_index=True)
     table.attrs["problems"] = listed.to_dict("records")
@@ -220,7 +224,8 @@ def membership(
     if empty:
         raise DataError(
             f"no portrait is labelled {', '.join(map(repr, empty))} ({' x '.join(columns)}): an "
-            "empty group has no mean. Leave it out, or take the whole split"
+            "empty group has no mean. Leave it out, or take the whole split",
+            word=empty[0],
         )
     return table
 
@@ -311,7 +316,8 @@ def equal_groups(
     wanted = int(sizes.min()) if n is None else whole_number(n, "n")
     if wanted > sizes.min() or wanted < 1:
         raise DataError(
-            f"the group {sizes.idxmin()!r} has {sizes.min()} portraits, and {wanted} were asked for"
+            f"the group {sizes.idxmin()!r} has {sizes.min()} portraits, and {wanted} are asked for",
+            word=sizes.idxmin(),
         )
     rng = generator(rng)
     chosen = [
@@ -340,15 +346,17 @@ def _authors_places(folder: Path, split: str, crop: str) -> tuple[Path, Path]:
         raise DataError(
             f"{folder} holds neither fairface_label_{name}.csv nor {crop}/{split}-*.parquet. Put "
             "there the authors' images and label files, or the parquet files of "
-            "HuggingFaceM4/FairFace"
+            "HuggingFaceM4/FairFace",
+            path=folder,
         )
     return labels / f"fairface_label_{name}.csv", images
 
 
 def _of_authors(path: Path, images: Path) -> tuple[pandas.DataFrame, list]:
     table, broken = read_table(path, DataError)
+    table = table.rename(columns=cleaned)
     _require_columns(path, table.columns, ["file", *LABELS])
-    table = table[["file", *LABELS]].assign(row=-1)
+    table = table[["file"]].join(table[[*LABELS]].map(cleaned)).assign(row=-1)
     table["path"] = [str(images / file) for file in table["file"]]
     there = table["path"].map(lambda each: Path(each).is_file())
     found = [("error", "line is no row", f"{path.name}, line {line}", what)
@@ -386,7 +394,8 @@ def _classes(path: Path, metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[
         return {name: list(each) for name, each in names.items()}
     except (ValueError, AttributeError, TypeError) as error:
         raise DataError(
-            f"{path} does not describe its columns as the hub does ({error}); download it again"
+            f"{path} does not describe its columns as the hub does ({error}); download it again",
+            path=path,
         ) from error
 
 
@@ -404,7 +413,9 @@ def _require_columns(path: Path, there: Sequence[str], wanted: Sequence[str]) ->
         fix = f"rename {by_lower[near[0]]!r} to {missing[0]!r}" if near else f"add {missing[0]!r}"
         raise DataError(
             f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(there)}. "
-            f"To mend the file, {fix}"
+            f"To mend the file, {fix}",
+            path=path,
+            word=missing[0],
         )
 
 
@@ -462,4 +473,4 @@ def _opened(content: bytes, name: str):
     try:
         return opened(io.BytesIO(content))
     except (UnidentifiedImageError, OSError) as error:
-        raise ImageError(f"{name} is not an image that Pillow reads: {error}") from error
+        raise ImageError(f"{name} is not an image that Pillow reads: {error}", word=name) from error

@@ -22,7 +22,7 @@ from biaslib.datasets._arguments import require_path, require_table, require_tex
 from biaslib.datasets._image_files import images_in, readable
 from biaslib.datasets._problems import DataError, problems
 from biaslib.metrics.inputs import made_by
-from biaslib.runtime import read_text, unknown_name
+from biaslib.runtime import cleaned, read_text, unknown_name
 
 __all__ = ["GroundedTest", "balance", "grounded_test", "images_of", "user_test"]
 
@@ -187,7 +187,8 @@ def user_test(name: str, folder: str | Path, level: str = "word") -> GroundedTes
     if not there:
         raise DataError(
             f"{folder} holds none of the folders {', '.join(SETS)}; make them, with a folder of "
-            "pictures for every word in each"
+            "pictures for every word in each",
+            path=folder,
         )
     captions = _captions_of(test)
     rows, found = [], []
@@ -242,7 +243,8 @@ def images_of(test: GroundedTest, folder: str | Path) -> tuple[pandas.DataFrame,
     if not folder.is_dir():
         raise DataError(
             f"{folder} is not there; gather images into it, or download those of the authors' "
-            "lists with biaslib.datasets.ross2021.fetch_images"
+            "lists with biaslib.datasets.ross2021.fetch_images",
+            path=folder,
         )
     places = _places(folder, test)
     names = test.pairs[["set", "image"]].drop_duplicates()
@@ -302,6 +304,9 @@ def _object(path: Path) -> tuple[dict, list[tuple]]:
     _require_texts(content["contextual_words"], path, "contextual_words")
     for role, target in ROLES.items():
         _require_part(content[role], role, target, path)
+        texts = content[role]["captions"].items()
+        content[role]["captions"] = {number: cleaned(text) for number, text in texts}
+    content["contextual_words"] = [*map(cleaned, content["contextual_words"])]
     return content, repeated
 
 
@@ -330,10 +335,14 @@ def _json(path: Path) -> tuple[Any, list[tuple]]:
     except json.JSONDecodeError as error:
         raise DataError(
             f"{path} is not one JSON object: {error.msg} in line {error.lineno}, column "
-            f"{error.colno}; a released file holds a single object"
+            f"{error.colno}; a released file holds a single object",
+            path=path,
+            row=error.lineno,
         ) from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is not one JSON object: {error}; see a released file") from error
+        raise DataError(
+            f"{path} is not one JSON object: {error}; see a released file", path=path
+        ) from error
     return content, repeated
 
 
@@ -344,7 +353,11 @@ def _require(value: Any, kind: type, path: Path, key: str = "") -> None:
     if not isinstance(value, kind):
         place = f"{path} holds" if not key else f"{path}: {key} is"
         given = JSON_KINDS.get(type(value), type(value).__name__)
-        raise DataError(f"{place} {given}, not {JSON_KINDS[kind]}; see a released file")
+        raise DataError(
+            f"{place} {given}, not {JSON_KINDS[kind]}; see a released file",
+            path=path,
+            word=key or None,
+        )
 
 
 def _require_texts(values: Any, path: Path, key: str) -> None:
@@ -358,7 +371,11 @@ def _require_types(types: Any, path: Path) -> None:
     unknown = [each for each in types if each not in TEST_TYPES]
     if unknown or not types:
         given = f"{unknown[0]!r} is no type" if unknown else "is empty"
-        raise DataError(f"{path}: test_types: {given}; write one of {', '.join(TEST_TYPES)}")
+        raise DataError(
+            f"{path}: test_types: {given}; write one of {', '.join(TEST_TYPES)}",
+            path=path,
+            word="test_types",
+        )
 
 
 def _require_part(part: Any, role: str, target: str, path: Path) -> None:
@@ -370,7 +387,11 @@ def _require_part(part: Any, role: str, target: str, path: Path) -> None:
     _require(part["captions"], dict, path, f"{role}.captions")
     numbers = [_number(number, path, f"{role}.captions") for number in part["captions"]]
     if len(set(numbers)) < len(numbers):
-        raise DataError(f"{path}: {role}.captions: two captions have one number; number them anew")
+        raise DataError(
+            f"{path}: {role}.captions: two captions have one number; number them anew",
+            path=path,
+            word=f"{role}.captions",
+        )
     for number, text in part["captions"].items():
         _require(text, str, path, f"{role}.captions.{number}")
     for key in [key for key in part if key == "images" or key.endswith("_Images")]:
@@ -390,7 +411,9 @@ def _number(value: Any, path: Path, key: str) -> int:
     if not digits and (isinstance(value, bool) or not isinstance(value, int)):
         raise DataError(
             f"{path}: {key}: {json.dumps(value)} is no caption number; write a whole number that "
-            "the captions have"
+            "the captions have",
+            path=path,
+            word=key,
         )
     return int(value)
 
@@ -398,7 +421,9 @@ def _number(value: Any, path: Path, key: str) -> int:
 def _require_key(content: dict, key: str, path: Path, prefix: str = "") -> None:
     if key not in content:
         there = ", ".join(sorted(content)) or "no key"
-        raise DataError(f"{path} lacks the key {prefix}{key}; it has {there}")
+        raise DataError(
+            f"{path} lacks the key {prefix}{key}; it has {there}", path=path, word=f"{prefix}{key}"
+        )
 
 
 def _read_sets(content: dict, path: Path):

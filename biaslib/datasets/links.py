@@ -9,11 +9,13 @@ import concurrent.futures
 import contextlib
 import datetime
 import email.utils
+import functools
 import io
 import ipaddress
 import itertools
 import os
 import queue
+import re
 import shutil
 import socket
 import tempfile
@@ -29,12 +31,23 @@ from biaslib.datasets._arguments import require_path, require_table
 from biaslib.datasets._problems import DataError
 from biaslib.metrics.inputs import flag, whole_number
 from biaslib.models.images import ImageError, open_image, opened
-from biaslib.runtime import NO_WRITING, file_sha256, one_at_a_time, progress, writing
+from biaslib.runtime import (
+    INVISIBLE,
+    NO_WRITING,
+    cleaned,
+    file_sha256,
+    one_at_a_time,
+    progress,
+    writing,
+)
 from biaslib.runtime.answers import AnswerError, Asker, RefusedError, blocks, is_page, length
 
 __all__ = ["coverage", "download_images", "outcomes"]
 
 RECORD = "downloads.csv"
+OURS = (RECORD, f".{RECORD}.lock")
+"""What a folder holds beside images, while one process fills it."""
+
 COLUMNS = ["file", "url", "outcome", "sha256", "bytes", "date"]
 HERE = "here"
 """The outcome of a link whose image is here and can be opened; others say what went wrong."""
@@ -74,6 +87,12 @@ TEXTS = ("text/", "application/json", "application/xhtml", "application/xml")
 PARTS = ".parts-"
 """How the folder begins in which images arrive."""
 
+AROUND = re.compile(rf"^[\s{INVISIBLE}]+|[\s{INVISIBLE}]+$")
+
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
+UNICAST = ipaddress.ip_network("2000::/3")
+"""The addresses of IPv6 that lead to single hosts of the public network."""
+
 
 def download_images(
     links: pandas.DataFrame, folder: str | Path, n_workers: int = 16, again: bool = False
@@ -92,7 +111,8 @@ def download_images(
     Parameters
     ----------
     links
-        Columns *file* (path below the folder) and *url*; what is no text is no address.
+        Columns *file* (path below the folder) and *url*; what is no text is no address, and blanks
+        around one are no part of it.
     folder
         Where the images go.
     n_workers
@@ -109,13 +129,14 @@ def download_images(
     Raises
     ------
     DataError
-        If two links have one file, a file lies outside the folder, or nothing can be written there.
+        If two links have one file, a file has no name, lies outside the folder or is one that is
+        written there beside the images, or nothing can be written there.
     """
     folder, again = require_path(folder, "folder"), flag(again, "again")
     n_workers = whole_number(n_workers, "n_workers", 1)
-    links = require_table(links, "links", ["file"], ["url"])
+    links = require_table(links, "links", [], ["file", "url"])
     _require_names(links, folder)
-    links = links.assign(url=[_text(url) for url in links["url"]])
+    links = links.assign(url=[address(url) for url in links["url"]])
     asked = list(zip(links["file"], links["url"], strict=True))
     record = _Record(folder)
     if wanted := record.open_ones(asked, again):
@@ -192,7 +213,7 @@ def outcomes(links: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
     known = _recorded(folder / RECORD)
     said = {(row.file, row.url): row.outcome for row in known.itertuples()}
     found = [
-        _outcome(os.path.isfile(folder / file), said.get((file, url), NOT_ASKED))
+        _outcome(os.path.isfile(folder / file), said.get((file, address(url)), NOT_ASKED))
         for file, url in zip(links["file"], links["url"], strict=True)
     ]
     return links.assign(outcome=found)
@@ -211,6 +232,8 @@ def _recorded(path: Path) -> pandas.DataFrame:
         return pandas.DataFrame(columns=COLUMNS)
     whole = io.StringIO(text[: text.rindex("\n") + 1])
     rows = pandas.read_csv(whole, dtype=str, keep_default_na=False, on_bad_lines="skip")
+    if not {"file", "url", "outcome"} <= set(rows):
+        raise DataError(f"{path} is no record of downloads: move it away", path=path)
     return rows.drop_duplicates(["file", "url"], keep="last")
 
 
@@ -324,6 +347,8 @@ class _Fetcher:
     def _tried(self, url: str, part: Path) -> str:
         if not url:
             return "refused: no address"
+        if url.startswith("//"):
+            return "refused: an address without https: before it"
         for attempt in range(TRIES):
             outcome, asked_to_wait = self._fetch(url, part)
             if not outcome.startswith(BUSY) or attempt == TRIES - 1:
@@ -386,10 +411,10 @@ def _retry_after(response: httpx.Response) -> float:
     return min(max((date - now).total_seconds(), 0.0), LONGEST_PAUSE)
 
 
-def _text(url: object) -> str:
-    """Return an address that can be written down, or nothing."""
+def address(url: object) -> str:
+    """Return an address that can be written down, without blanks around it; or nothing."""
     try:
-        return url.encode().decode()
+        return AROUND.sub("", url.encode().decode())
     except (AttributeError, UnicodeEncodeError):
         return ""
 
@@ -409,7 +434,27 @@ def _require_public(request: httpx.Request) -> None:
 
 
 def _is_public(host: str) -> bool:
-    return all(ipaddress.ip_address(each).is_global for each in _addresses(host))
+    return all(_leads_out(ipaddress.ip_address(each)) for each in _addresses(host))
+
+
+def _leads_out(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Tell whether an address is one host's of the public network, one that it embeds included.
+
+    Examples
+    --------
+    >>> every = ("8.8.8.8", "64:ff9b::808:808", "64:ff9b::a00:1", "2002:a00:1::", "224.0.0.1")
+    >>> [_leads_out(ipaddress.ip_address(each)) for each in every]
+    [True, True, False, False, False]
+    """
+    if address.version == 4:
+        return address.is_global and not address.is_multicast
+    embedded = address.ipv4_mapped
+    if address in NAT64:
+        embedded = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    if embedded:
+        return _leads_out(embedded)
+    tunnelled = address.sixtofour or address.teredo
+    return address.is_global and address in UNICAST and not tunnelled
 
 
 def _addresses(host: str) -> list[str]:
@@ -428,13 +473,21 @@ def _public_addresses(host: str) -> list[str]:
 
 
 def _require_names(links: pandas.DataFrame, folder: Path) -> None:
-    repeated = links.loc[links["file"].duplicated(), "file"]
-    if len(repeated):
-        raise DataError(f"two links have the file {repeated.iloc[0]}; give each its own name")
-    root = folder.resolve()
-    for file in links["file"]:
-        if not _resolved(root / file).is_relative_to(root):
-            raise DataError(f"the file {file} lies outside {folder}; give a path below it")
+    root, seen = folder.resolve(), {}
+    for row, file in enumerate(links["file"]):
+        wrong = functools.partial(DataError, path=folder, row=row, word=file)
+        if not isinstance(file, str) or not file.strip():
+            raise wrong(
+                f"row {row} of the links, from 0, has no file; give it a path below {folder}"
+            )
+        path = _resolved(root / file)
+        if path == root or not path.is_relative_to(root):
+            raise wrong(f"the file {file} lies outside {folder}; give a path below it")
+        first = cleaned(path.relative_to(root).parts[0]).partition(":")[0].casefold().rstrip(". ")
+        if first in OURS or first.startswith(PARTS):
+            raise wrong(f"the file {file} is one that {folder} needs itself; give another name")
+        if seen.setdefault(path, row) != row:
+            raise wrong(f"two links have the file {file}; give each its own name")
 
 
 def _resolved(path: Path) -> Path:

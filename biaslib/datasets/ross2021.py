@@ -138,7 +138,8 @@ def files_of_tests(folder: str | Path, source: str) -> list[Path]:
     if not paths:
         raise DataError(
             f"{place} holds no test; put the authors' .jsonl files there, from their repository "
-            f"{FROM}"
+            f"{FROM}",
+            path=place,
         )
     return paths
 
@@ -149,7 +150,8 @@ def _of_lists(folder: Path, source: str) -> tuple[list[tuple], list[tuple]]:
     if not any(map(os.path.lexists, lists)):
         raise DataError(
             f"{folder}/data/{source}-images holds no list of links, <test>/<group>/get.sh; copy "
-            f"that folder from the authors' repository {FROM}"
+            f"that folder from the authors' repository {FROM}",
+            path=folder / "data" / f"{source}-images",
         )
     rows, found = [], []
     for path in lists:
@@ -177,7 +179,7 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     lines = enumerate(map(str.strip, read_text(path, DataError).split("\n")), start=1)
     found = [(number, line) for number, line in lines if line and not line.startswith("#")]
     if not found:
-        raise DataError(f"{path} is empty; copy it again from {FROM}")
+        raise DataError(f"{path} is empty; copy it again from {FROM}", path=path)
     return found
 
 
@@ -232,10 +234,13 @@ def _captions_by_number(folder: Path) -> dict[str, str]:
     if not path.is_file():
         raise DataError(
             f"{path} is not there; download the validation split of Conceptual Captions, 2 MB, "
-            f"from https://ai.google.com/research/ConceptualCaptions/download to that place"
+            f"from https://ai.google.com/research/ConceptualCaptions/download to that place",
+            path=path,
         )
     lines = [line for line in read_text(path, DataError).split("\n") if line]
     urls = [url for caption, tab, url in (line.rpartition("\t") for line in lines) if tab]
     if not urls:
-        raise DataError(f"{path} has no line with a caption, a tab and an address; get it again")
+        raise DataError(
+            f"{path} has no line with a caption, a tab and an address; get it again", path=path
+        )
     return {str(zlib.crc32(url.encode())): url for url in urls}

@@ -19,9 +19,9 @@ import pandas
 from biaslib.datasets._arguments import require_path, require_table, require_text
 from biaslib.datasets._problems import DataError, problems, require_sound
 from biaslib.datasets._pronouns import GENDERED, with_they
-from biaslib.datasets.links import HERE, counted, download_images, outcomes
+from biaslib.datasets.links import HERE, address, counted, download_images, outcomes
 from biaslib.metrics.inputs import flag, whole_number
-from biaslib.runtime import ChecksumError, download, file_sha256, read_table
+from biaslib.runtime import ChecksumError, cleaned, download, file_sha256, read_table
 
 __all__ = [
     "FILE",
@@ -254,7 +254,9 @@ def read(
     lost = found.loc[found["severity"] == "error", "where"].map(_line)
     table = raw[~raw["row"].isin(lost)].reset_index(drop=True)
     if table.empty:
-        raise DataError(f"{path.name} has no sound row; {len(raw) + len(broken):,} have errors")
+        raise DataError(
+            f"{path.name} has no sound row; {len(raw) + len(broken):,} have errors", path=path
+        )
     anti = table["label"].astype(int) != stereotype_label
     table["label"] = np.where(anti, LABELS[1], LABELS[0])
     table["triplet"] = table.groupby(CAPTIONS, sort=False).ngroup()
@@ -268,14 +270,17 @@ def _raw(path: Path) -> tuple[pandas.DataFrame, dict[int, str]]:
             f"repository; or take it from {URL} and put it there"
         )
     table, broken = read_table(path, DataError)
-    table = table.rename(columns=str.strip)
+    table = table.rename(columns=cleaned)
     missing = [name for name in COLUMNS if name and name not in table]
     if missing:
         raise DataError(
-            f"{path.name} lacks the column {missing[0]!r}; it has {', '.join(table.columns)}"
+            f"{path.name} lacks the column {missing[0]!r}; it has {', '.join(table.columns)}",
+            path=path,
+            word=missing[0],
         )
     table = table.assign(**{"": table.get("", "")})[list(COLUMNS)].rename(columns=COLUMNS)
-    return table.assign(row=table.index), broken
+    urls = table["url"].map(address)
+    return table.map(cleaned).assign(url=urls, row=table.index), broken
 
 
 def _errors(table: pandas.DataFrame, name: str) -> list[tuple]:
@@ -374,7 +379,8 @@ def balanced(table: pandas.DataFrame, seed: int, only_sound: bool = False) -> pa
             present = rows["label"].iloc[0]
             raise DataError(
                 f"category {category!r} has one label only ({len(rows)} rows, all {present!r}) "
-                "and cannot be balanced; pass only_sound=True to leave it out"
+                "and cannot be balanced; pass only_sound=True to leave it out",
+                word=category,
             )
         for each in by_label:
             drawn = rng.choice(len(each), size=size, replace=False)
@@ -438,7 +444,8 @@ def with_images(
             f"none of {len(downloaded)} links leads to an image: {reasons}. To download them: from "
             f"biaslib.datasets import vlstereoset; vlstereoset.fetch_images({str(place.parent)!r}),"
             " with again=True to ask dead links once more. An image that you have yourself takes "
-            f"the name that {place / 'downloads.csv'} then gives its address"
+            f"the name that {place / 'downloads.csv'} then gives its address",
+            path=place,
         )
     kept = table[table["url"].isin(here.index)]
     paths = [str(place / here[url]) for url in kept["url"]]

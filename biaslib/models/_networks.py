@@ -21,7 +21,7 @@ LOCAL = {"trust_remote_code": False, "local_files_only": True}
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
 
-DIFFER_IN = ("end_to_end", "masked_words")
+DIFFER_IN = ("masked_words",)
 """Settings in which published networks of a family differ in what they can be used for."""
 
 

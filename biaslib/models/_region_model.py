@@ -44,9 +44,6 @@ class RegionModel(FusionModel):
         """Numbers a region that the network takes."""
         return getattr(self.network.config, self.width_setting)
 
-    reads_pixels = False
-    """Whether the network takes pictures beside the boxes in them, and no features."""
-
     other_detector = ""
     """Whose features the network was trained on, where they were not those of ``detector``."""
 

@@ -94,12 +94,14 @@ def open_image(path: str | os.PathLike) -> Image.Image:
     """
     path = Path(path)
     if not path.exists():
-        raise ImageError(f"{path} is not there; check the path")
+        raise ImageError(f"{path} is not there; check the path", path=path)
     if path.is_dir():
-        raise ImageError(f"{path} is a folder; pass its files, as sorted(folder.glob('*.jpg'))")
+        raise ImageError(
+            f"{path} is a folder; pass its files, as sorted(folder.glob('*.jpg'))", path=path
+        )
     if path.stat().st_size == 0:
-        raise ImageError(f"{path} is empty (0 bytes); download or copy it again")
-    with _naming(str(path)), opened(path) as image:
+        raise ImageError(f"{path} is empty (0 bytes); download or copy it again", path=path)
+    with _naming(str(path), path=path), opened(path) as image:
         return _as_seen(image)
 
 
@@ -116,7 +118,7 @@ def opened(source: str | os.PathLike | IO[bytes]) -> Image.Image:
 
 
 @contextlib.contextmanager
-def _naming(name: str) -> Iterator[None]:
+def _naming(name: str, **where: Any) -> Iterator[None]:
     """Turn whatever goes wrong with an image into an ImageError with its name."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -125,7 +127,7 @@ def _naming(name: str) -> Iterator[None]:
         except MemoryError:
             raise
         except Exception as error:  # Pillow's decoders raise errors of many kinds on bad bytes.
-            raise ImageError(f"{name} {_problem(error)}") from error
+            raise ImageError(f"{name} {_problem(error)}", **where) from error
 
 
 def check_images(paths: Sequence[str | os.PathLike]) -> pandas.DataFrame:
@@ -272,7 +274,7 @@ class _Files(Pictures):
             return item
         if _is_path(item):
             return np.array(open_image(item))
-        with _naming(self.name(row)):
+        with _naming(self.name(row), row=self.numbers[row]):
             return np.array(_as_seen(item))
 
     def part(self, rows: Sequence[int]) -> Pictures:
@@ -361,8 +363,7 @@ def read_once(model: Any, images: Any) -> Pictures:
         In any form of the package's.
     """
     shown = pictures(images)
-    needs_regions = hasattr(model, "regions_of") and not getattr(model, "reads_pixels", True)
-    if not needs_regions or isinstance(shown, WithRegions):
+    if not hasattr(model, "regions_of") or isinstance(shown, WithRegions):
         return shown
     source = read_by(model, shown)
 

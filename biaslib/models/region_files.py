@@ -51,8 +51,28 @@ LMDB = (
     "features and classes stay the base64 that they are"
 )
 
+OTHERS = {
+    b"\x93NUMPY": "an array of NumPy, as a .npy of features by grid cells",
+    b"\x89HDF": "HDF5",
+    b"PK\x03\x04": "an archive, as .pth, .pt or a .npz of one picture",
+    b"\x80": "pickled, as .pth, .pkl or an index of pictures",
+    b"\x1f\x8b": "packed by gzip",
+}
+"""How files of other formats begin."""
+
+ENDINGS = (".npy", ".h5", ".hdf5", ".pth", ".pt", ".pkl", ".gz", ".zip", ".parquet", ".csv")
+
+READ = (
+    "Read are a folder with one .npz a picture (x, bbox, num_bbox, image_w, image_h), the .tsv of "
+    "LXMERT, of bottom-up attention and of VL-BERT, VisualBERT's .th, and a .safetensors of "
+    "biaslib.models.region_files.write. Features of grid cells have no boxes, and take no place of "
+    "regions"
+)
+
 NEAR = 1e-4
 """How far a box may pass the picture's edge by rounding, as a share of the picture."""
+
+PIXELS = "Boxes are x0, y0, x1, y1 in pixels of the picture as it came, not resized and not shares"
 
 
 def missing(path: str | Path, ids: Sequence[str]) -> list[str]:
@@ -63,9 +83,8 @@ def missing(path: str | Path, ids: Sequence[str]) -> list[str]:
     FeatureFileError
         If the file cannot be read.
     """
-    path = Path(path)
+    path = _known(Path(path))
     if path.is_dir() and not _tables(path):
-        _refuse_lmdb(path)
         return [each for each in ids if _npz(path, each) is None]
     if path.suffix == ".safetensors":
         known = set(_ids(path))
@@ -87,7 +106,7 @@ def damaged(path: str | Path, ids: Sequence[str], width: int = 2048) -> dict[str
     FeatureFileError
         If the file as a whole cannot be read.
     """
-    path, found = Path(path), {}
+    path, found = _known(Path(path)), {}
     if path.suffix == ".safetensors":
         _read_ours(path, [str(each) for each in ids][:1], width)
         return found
@@ -145,10 +164,11 @@ def read(path: str | Path, ids: Sequence[str], width: int = 2048) -> RegionFeatu
     Raises
     ------
     FeatureFileError
-        If a picture is missing, its features have another width, a box leaves the picture or is
-        empty, or the file is damaged; the message names the file and the picture.
+        If a picture is missing, its features have another width, its boxes are shares, one leaves
+        the picture or is empty, or the file is damaged or has another format; the message names the
+        file and the picture.
     """
-    path, ids = Path(path), [str(each) for each in ids]
+    path, ids = _known(Path(path)), [str(each) for each in ids]
     if not ids:
         raise ValueError("there are no ids: the list is empty")
     if path.suffix == ".safetensors":
@@ -191,9 +211,11 @@ def _read_ours(path: Path, ids: list[str], width: int) -> RegionFeatures:
     with naming(path, FeatureFileError):
         regions = RegionFeatures(**load_file(path), class_names=names and tuple(names))
     if len(known) != len(regions):
-        raise FeatureFileError(f"{path} has {len(known)} ids for {len(regions)} pictures")
+        raise FeatureFileError(
+            f"{path} has {len(known)} ids for {len(regions)} pictures", path=path
+        )
     if regions.width != width:
-        raise _wrong_width(path, "each picture", regions.width, width)
+        raise _wrong_width(path, None, regions.width, width)
     places = {each: row for row, each in enumerate(known)}
     names = {each: _id_in(places, each) for each in ids}
     rows = {each: places[name] for each, name in names.items() if name is not None}
@@ -206,7 +228,8 @@ def _ids(path: Path) -> list[str]:
     if ids is None or len(set(ids)) != len(ids):
         raise FeatureFileError(
             f"{path} does not say which picture is which; write it with "
-            "biaslib.models.region_files.write"
+            "biaslib.models.region_files.write",
+            path=path,
         )
     return ids
 
@@ -231,15 +254,29 @@ def _reader(path: Path) -> Callable[[str], RegionRow | None]:
         known = _of_tensors(path)
         return lambda name: known.get(_id_in(known, name))
     if path.is_dir() and not _tables(path):
-        _refuse_lmdb(path)
         return lambda name: None if (file := _npz(path, name)) is None else _of_npz(file)
     places = _places(path)
     return lambda name: None if (at := _id_in(places, name)) is None else _of_line(*places[at])
 
 
-def _refuse_lmdb(folder: Path) -> None:
-    if (folder / "data.mdb").exists() or folder.suffix == ".lmdb":
-        raise FeatureFileError(f"{folder} is an LMDB: {LMDB}")
+def _known(path: Path) -> Path:
+    """Return a path, unless what is there has a format that is not read."""
+    if path.is_dir():
+        if (path / "data.mdb").exists() or path.suffix == ".lmdb":
+            raise FeatureFileError(f"{path} is an LMDB: {LMDB}", path=path)
+        if not _tables(path) and not any(path.rglob("*.npz")):
+            other = next((e for e in sorted(path.rglob("*")) if e.suffix.lower() in ENDINGS), None)
+            if other:
+                raise FeatureFileError(
+                    f"{path} holds {other.suffix} files, such as {other.name}. {READ}", path=other
+                )
+    elif path.suffix not in (".th", ".safetensors"):
+        with naming(path, FeatureFileError), path.open("rb") as stream:
+            start = stream.read(6)
+        kind = next((kind for first, kind in OTHERS.items() if start.startswith(first)), None)
+        if kind:
+            raise FeatureFileError(f"{path} is {kind}. {READ}", path=path)
+    return path
 
 
 def _of_tensors(path: Path) -> dict[str, RegionRow]:
@@ -258,7 +295,7 @@ def _tensors(path: Path, modified: int) -> dict[str, RegionRow]:
     try:
         require_safe_torch(path)
     except CheckpointError as error:
-        raise FeatureFileError(str(error)) from error
+        raise FeatureFileError(str(error), path=path) from error
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
         features = {name: np.asarray(parts[0], np.float32) for name, parts in found.items()}
@@ -267,7 +304,8 @@ def _tensors(path: Path, modified: int) -> dict[str, RegionRow]:
     except Exception as error:
         raise FeatureFileError(
             f"{path} is no dictionary of a tuple of tensors (features, boxes, confidence) by the "
-            f"picture's name: {error}"
+            f"picture's name: {error}",
+            path=path,
         ) from error
     whole = [[0.0, 0.0, 1.0, 1.0]]
     return {
@@ -288,7 +326,8 @@ def _of_npz(path: Path) -> RegionRow:
     if x.ndim != 2 or len(x) != count or boxes.shape != (count, 4):
         raise FeatureFileError(
             f"{path} says {count} regions and has x of the shape {picture.features.shape}, bbox of "
-            f"{picture.boxes.shape}; they should be ({count}, d) and ({count}, 4)"
+            f"{picture.boxes.shape}; they should be ({count}, d) and ({count}, 4)",
+            path=path,
         )
     return picture
 
@@ -319,7 +358,11 @@ def _places(path: Path) -> dict[str, tuple[Path, int]]:
             starts = _starts(part, part.stat().st_mtime_ns)
         for name, start in starts.items():
             if name in places:
-                raise FeatureFileError(f"{part} and {places[name][0]} both have {name!r}; keep one")
+                raise FeatureFileError(
+                    f"{part} and {places[name][0]} both have {name!r}; keep one",
+                    path=part,
+                    word=name,
+                )
             places[name] = part, start
     return places
 
@@ -332,7 +375,9 @@ def _starts(path: Path, modified: int) -> dict[str, int]:
             name, tab, _ = line.decode("ascii").partition("\t")
             if name in starts or (line.strip() and not tab):
                 what = "is there twice; keep one" if tab else "has no tab; it may be cut off"
-                raise FeatureFileError(f"{path}: the row of {name[:40]!r} {what}")
+                raise FeatureFileError(
+                    f"{path}: the row of {name[:40]!r} {what}", path=path, word=name
+                )
             starts |= {name: at} if tab else {}
             at += len(line)
     return starts
@@ -342,7 +387,9 @@ def _of_row(path: Path, row: list[str]) -> RegionRow:
     if len(row) not in COLUMNS:
         raise FeatureFileError(
             f"{path}: the row of {row[0]!r} has {len(row)} columns; known are "
-            f"{', '.join(map(str, COLUMNS))}. It may be cut off"
+            f"{', '.join(map(str, COLUMNS))}. It may be cut off",
+            path=path,
+            word=row[0],
         )
     cells = dict(zip(COLUMNS[len(row)], row, strict=True))
     try:
@@ -356,18 +403,23 @@ def _of_row(path: Path, row: list[str]) -> RegionRow:
         numbers = {name: n.reshape(shapes.get(name, count)) for name, n in numbers.items()}
         return RegionRow(size=(int(cells["width"]), int(cells["height"])), **numbers)
     except ValueError as error:
-        raise FeatureFileError(f"{path}: the row of {row[0]!r} is damaged: {error}") from error
+        raise FeatureFileError(
+            f"{path}: the row of {row[0]!r} is damaged: {error}", path=path, word=row[0]
+        ) from error
 
 
 def _decoded(cell: str, kind: type) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(cell, validate=True), dtype=kind)
+    text = cell[2:-1] if cell[:2] == "b'" else cell  # as Python 3 writes bytes to a table
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype=kind)
 
 
 def _require_all(path: Path, ids: list[str], found: Mapping) -> None:
     missing = [each for each in ids if each not in found]
     if missing:
         raise FeatureFileError(
-            f"{path} has no regions of {len(missing)} of {len(ids)} pictures: {first_few(missing)}"
+            f"{path} has no regions of {len(missing)} of {len(ids)} pictures: {first_few(missing)}",
+            path=path,
+            word=missing[0],
         )
 
 
@@ -377,10 +429,19 @@ def _check(path: Path, name: str, picture: RegionRow, width: int) -> None:
         width, height = picture.size
         raise FeatureFileError(
             f"{path}: {name!r} has {len(picture.boxes)} regions in {width} x {height} pixels; "
-            "leave the picture out, or write its size and at least one region"
+            "leave the picture out, or write its size and at least one region",
+            path=path,
+            word=name,
         )
     if picture.features.shape[1] != width:
-        raise _wrong_width(path, repr(name), picture.features.shape[1], width)
+        raise _wrong_width(path, name, picture.features.shape[1], width)
+    if max(picture.size) > 1 and (picture.boxes <= 1 + NEAR).all():
+        raise FeatureFileError(
+            f"{path}: all boxes of {name!r} lie within one pixel of {picture.size[0]} x "
+            f"{picture.size[1]}, such as {picture.boxes[0].tolist()}: they are shares. {PIXELS}",
+            path=path,
+            word=name,
+        )
     shares = picture.boxes / np.tile(picture.size, 2)
     outside = ~((shares >= -NEAR) & (shares <= 1 + NEAR)).all(axis=1)
     empty = (picture.boxes[:, 2:] <= picture.boxes[:, :2]).any(axis=1)
@@ -388,15 +449,21 @@ def _check(path: Path, name: str, picture: RegionRow, width: int) -> None:
         for region in np.flatnonzero(wrong)[:1]:
             raise FeatureFileError(
                 f"{path}: box {region} of {name!r} {what}: {picture.boxes[region].tolist()} in "
-                f"{picture.size[0]} x {picture.size[1]} pixels. Boxes are x0, y0, x1, y1 in pixels "
-                "of the picture as it came, not resized and not shares"
+                f"{picture.size[0]} x {picture.size[1]} pixels. {PIXELS}",
+                path=path,
+                row=int(region),
+                word=name,
             )
     if not np.isfinite(picture.features).all():
-        raise FeatureFileError(f"{path}: a feature of {name!r} is not a finite number")
+        raise FeatureFileError(
+            f"{path}: a feature of {name!r} is not a finite number", path=path, word=name
+        )
 
 
-def _wrong_width(path: Path, name: str, found: int, width: int) -> FeatureFileError:
+def _wrong_width(path: Path, name: str | None, found: int, width: int) -> FeatureFileError:
     return FeatureFileError(
-        f"{path}: the features of {name} have {found} numbers a region, and the model takes "
-        f"{width}; get those of the detector that the model was trained with"
+        f"{path}: the features of {name or 'each picture'} have {found} numbers a region, and the "
+        f"model takes {width}; get those of the detector that the model was trained with",
+        path=path,
+        word=name,
     )

@@ -83,7 +83,10 @@ class RegionFeatures:
         self._refuse(~_inside(self.boxes), "a box that is empty or leaves the picture (0 to 1)")
         small = np.flatnonzero((self.sizes < 1).any(axis=1))
         if len(small):
-            raise ValueError(f"picture {small[0]} has the size {self.sizes[small[0]].tolist()}")
+            raise InputError(
+                f"picture {small[0]} has the size {self.sizes[small[0]].tolist()}",
+                row=int(small[0]),
+            )
 
     @property
     def width(self) -> int:
@@ -139,7 +142,9 @@ class RegionFeatures:
     def _refuse(self, wrong: np.ndarray, what: str) -> None:
         rows, regions = np.nonzero(wrong & self.real)
         if len(rows):
-            raise ValueError(f"region {regions[0]} of picture {rows[0]} has {what}")
+            raise InputError(
+                f"region {regions[0]} of picture {rows[0]} has {what}", row=int(rows[0])
+            )
 
 
 @dataclass(frozen=True)

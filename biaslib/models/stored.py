@@ -85,7 +85,7 @@ def answers(
     texts
         n texts, or whatever else tells the items apart.
     images
-        n pictures, which are read ahead of the shards.
+        n pictures, which are read ahead.
     store
         ``None`` takes the usual one.
     shard_size

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas
 
+from biaslib.errors import InputError
 from biaslib.runtime import source_hash, unknown_name
 
 DATA = Path(__file__).parent / "data"
@@ -58,7 +59,7 @@ _CATALOGUE = {
 }
 
 
-class TableError(ValueError):
+class TableError(InputError):
     """A table that is not as it should be; the text names file, row, column and the fix."""
 
 

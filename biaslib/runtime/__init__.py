@@ -35,9 +35,12 @@ from biaslib.runtime._sources import (
 )
 from biaslib.runtime._stamp import Provenance, note_batches, note_device, start
 from biaslib.runtime._store import Store
+from biaslib.runtime._text import INVISIBLE, MISSING, cleaned, look_alikes
 from biaslib.runtime._transfer import download
 
 __all__ = [
+    "INVISIBLE",
+    "MISSING",
     "NO_WRITING",
     "PROFILES",
     "USED",
@@ -49,6 +52,7 @@ __all__ = [
     "Store",
     "UnknownNameError",
     "archive",
+    "cleaned",
     "data_folder",
     "device",
     "download",
@@ -58,6 +62,7 @@ __all__ = [
     "gpu_advice",
     "in_book",
     "is_current",
+    "look_alikes",
     "naming",
     "note_batches",
     "note_device",

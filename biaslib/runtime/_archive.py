@@ -1,56 +1,64 @@
-"""One file that holds the store and the lock file, to be kept where a machine's end does not reach.
+"""A copy of the store and the lock file, to be kept where a machine's end does not reach.
 
-A mounted drive is the place of such a file and not of the store: every look-up opens each shard of
-a key, which takes a round trip to the drive, and a shard is whole only once it has been renamed,
-which not every mounted drive does in one step.
+A mounted drive is the place of such a copy and not of the store, which is written in many small
+steps. A copy is written beside itself and then renamed.
 """
 
-import hashlib
+import contextlib
 import json
 import os
-import re
+import shutil
+import sqlite3
+import tempfile
 import uuid
-import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
+from biaslib.errors import InputError
 from biaslib.runtime._errors import first_few
-from biaslib.runtime._files import naming
 from biaslib.runtime._lock import ChecksumError, Lock
-from biaslib.runtime._profile import progress
-from biaslib.runtime._store import Store, _write
+from biaslib.runtime._store import Store, connected
 
 LOCK = "biaslib-lock.json"
-SHARD = re.compile(r"store/(?P<folder>[0-9a-f]{32})/(?P<sha256>[0-9a-f]{64})\.safetensors")
-KEY = re.compile(r"store/(?P<folder>[0-9a-f]{32})/key\.json")
+
+TABLES = {("table", "keys"), ("table", "rows"), ("table", "files")}
+"""What an archive holds."""
+
+ADD = """
+insert or ignore into keys (name, parts) select name, parts from other.keys;
+insert or ignore into rows select mine.id, item, kind, crc, data from other.rows
+  join other.keys as theirs on theirs.id = other.rows.key
+  join main.keys as mine on mine.name = theirs.name;
+"""
 
 
-class ArchiveError(ValueError):
+class ArchiveError(InputError):
     """A file that is no whole archive; its text names it."""
 
 
 def archive(path: str | os.PathLike, store: Store | None = None, lock: Lock | None = None) -> int:
-    """Write everything that the store holds, and the lock file, into one file.
+    """Add everything that the store and the lock file hold to an archive; what it holds stays.
 
-    Call it again whenever something is worth keeping: it replaces the archive by a whole new one,
-    unless the old one holds what would be lost.
+    Processes may go on writing into the store meanwhile: the copy is that of one moment.
 
     Parameters
     ----------
     path
-        The archive, a zip file that is not compressed; on Colab, in a mounted drive.
+        The archive, an SQLite file; on Colab, in a mounted drive.
     store, lock
         ``None`` takes those of the run.
 
     Returns
     -------
     int
-        How many files the archive holds.
+        How many rows the archive holds.
 
     Raises
     ------
     ValueError
-        If the store is empty, or if there is a file of that name that is no archive or holds
-        something that the store or the lock file lacks.
+        If there is nothing to keep, or a file of that name that is no archive.
+    ChecksumError
+        If the archive records other files of the same source than the lock file.
 
     Examples
     --------
@@ -60,45 +68,41 @@ def archive(path: str | os.PathLike, store: Store | None = None, lock: Lock | No
     >>> store = Store(folder / "store")
     >>> key = {"model": "clip", "revision": "1f2e", "output": "image"}
     >>> rows = store.rows(key, ["a"], lambda missing: np.ones((1, 2)))
-    >>> archive(folder / "kept.zip", store, Lock(folder / "lock.json"))
-    2
+    >>> archive(folder / "kept.sqlite", store, Lock(folder / "lock.json"))
+    1
     """
     store, lock, path = store or Store(), lock or Lock(), Path(path)
-    keys = [each for each in store.folder.glob("*/key.json") if each.is_file()]
-    files = [each for key in keys for each in [key, *sorted(key.parent.glob("*.safetensors"))]]
-    named = {f"store/{each.parent.name}/{each.name}": each for each in sorted(files)}
-    if not named:
-        raise ArchiveError(
-            f"the store {store.folder} is empty, and {path} was not written: restore an archive "
-            "first, or set BIASLIB_STORE to the folder of the store"
-        )
-    if lock.path.is_file():
-        named[LOCK] = lock.path
+    entries = lock.entries()
     if os.path.lexists(path):
-        _require_kept(path, set(named), lock)
+        entries = _together(path, _recorded(path), lock)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
     try:
-        with zipfile.ZipFile(partial, "w") as kept:
-            for name, file in progress(named.items(), f"into {path.name}", len(named)):
-                kept.write(file, name)
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / path.name
+            count = _copied(store, copy, path if os.path.lexists(path) else None, entries)
+            if not count:
+                raise ArchiveError(
+                    f"the store {store.folder} is empty, and {path} was not written: set "
+                    "BIASLIB_STORE to the folder of the store"
+                )
+            shutil.copyfile(copy, partial)
         os.replace(partial, path)
     finally:
-        partial.unlink(missing_ok=True)
-    return len(named)
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return count
 
 
-def _require_kept(path: Path, names: set[str], lock: Lock) -> None:
-    """Refuse to replace an archive that holds something that would be lost."""
-    with _opened(path) as old:
-        held = set(old.namelist())
-        recorded = _lock_of(path, _content(path, old, LOCK)) if LOCK in held else {}
-    lost = sorted(held - names) + sorted(recorded.keys() - lock.entries().keys())
-    if lost:
-        raise ArchiveError(
-            f"{path} holds what is not here ({first_few(lost, 2)}) and was left as it is: restore "
-            "it first, or take another name"
-        )
+def _copied(store: Store, copy: Path, old: Path | None, entries: dict[str, dict]) -> int:
+    """Write what the store and an older archive hold, and the lock's entries; count the rows."""
+    with contextlib.closing(connected(copy)) as tables:
+        store.look(lambda stored: stored.backup(tables))
+        if old is not None:
+            _add(tables, old)
+        tables.execute("create table if not exists files (name text primary key, content text)")
+        tables.execute("insert or replace into files values (?, ?)", [LOCK, json.dumps(entries)])
+        return tables.execute("select count(*) from rows").fetchone()[0]
 
 
 def restore(path: str | os.PathLike, store: Store | None = None, lock: Lock | None = None) -> int:
@@ -114,63 +118,73 @@ def restore(path: str | os.PathLike, store: Store | None = None, lock: Lock | No
     Returns
     -------
     int
-        How many files of the archive there were.
+        How many rows of the archive there were.
 
     Raises
     ------
     FileNotFoundError
         If there is no such archive.
     ValueError
-        If the file is no archive of a store; the message names what is wrong in it.
+        If the file is no archive of a store, or damaged.
     ChecksumError
-        If a file is damaged, or the lock file here records other files of the same source.
+        If the lock file here records other files of the same source.
     """
-    store, lock = store or Store(), lock or Lock()
-    with _opened(path) as kept:
-        names = kept.namelist()
-        _require_known(path, names)
-        if LOCK in names:
-            _restore_lock(path, _lock_of(path, _content(path, kept, LOCK)), lock)
-        for name in progress(names, f"from {Path(path).name}"):
-            if name != LOCK:
-                _restore_file(path, name, _content(path, kept, name), store)
-    return len(names)
+    store, lock, path = store or Store(), lock or Lock(), Path(path)
+    kept = _recorded(path)
+    _together(path, kept, lock)
+    with lock.changing():
+        for source, entry in kept.items():
+            lock.write(source, entry["revision"], entry["files"])
+
+    def add(tables: sqlite3.Connection) -> int:
+        _add(tables, path)
+        return _counted(path)
+
+    return store.look(add)
 
 
-def _opened(path: str | os.PathLike) -> zipfile.ZipFile:
+def _add(tables: sqlite3.Connection, path: Path) -> None:
+    """Add the rows of another file, in one transaction."""
+    tables.execute("attach ? as other", [_read_only(path)])
+    try:
+        tables.executescript(f"begin immediate; {ADD} commit;")
+    finally:
+        if tables.in_transaction:
+            tables.rollback()
+        tables.execute("detach other")
+
+
+def _read_only(path: Path) -> str:
+    return f"{path.absolute().as_uri()}?mode=ro"
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open an archive for reading; an error says what it is instead."""
     if not os.path.lexists(path):
         raise FileNotFoundError(f"{path} is not there; archive(path) makes it")
-    with naming(path, ArchiveError):
-        return zipfile.ZipFile(path)
-
-
-def _content(path: str | os.PathLike, kept: zipfile.ZipFile, name: str) -> bytes:
-    with naming(path, ArchiveError):
-        return kept.read(name)
-
-
-def _require_known(path: str | os.PathLike, names: list[str]) -> None:
-    for name in names:
-        if not (name == LOCK or SHARD.fullmatch(name) or KEY.fullmatch(name)):
-            raise ArchiveError(f"{path} is not an archive of a store: it holds {name!r}")
-
-
-def _restore_file(path: str | os.PathLike, name: str, data: bytes, store: Store) -> None:
-    found, shard = hashlib.sha256(data).hexdigest(), SHARD.fullmatch(name)
-    if found != shard["sha256"] if shard else not found.startswith(KEY.fullmatch(name)["folder"]):
-        raise ChecksumError(
-            f"{path}: {name} does not have the checksum in its name; take an older archive, or "
-            "begin without"
-        )
-    target = store.folder / name.removeprefix("store/")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _write(target, data)
-
-
-def _lock_of(path: str | os.PathLike, data: bytes) -> dict[str, dict]:
-    """Return the entries of an archive's lock file."""
     try:
-        entries = json.loads(data)
+        with contextlib.closing(sqlite3.connect(_read_only(path), uri=True)) as kept:
+            yield kept
+    except sqlite3.DatabaseError as error:
+        raise ArchiveError(
+            f"{path} cannot be read as an archive ({error}). It is damaged or of another kind: "
+            "take an older one, or another name"
+        ) from error
+
+
+def _recorded(path: Path) -> dict[str, dict]:
+    """Return the lock's entries in an archive, which is looked at whole."""
+    with _opened(path) as kept:
+        found = set(kept.execute("select type, name from sqlite_master where sql <> ''"))
+        if found != TABLES:
+            held = first_few([f"the {kind} {name}" for kind, name in sorted(found)]) or "nothing"
+            raise ArchiveError(f"{path} is not an archive of a store: it holds {held}")
+        if (told := kept.execute("pragma quick_check(1)").fetchone()) != ("ok",):
+            raise sqlite3.DatabaseError(told[0])
+        content = dict(kept.execute("select name, content from files")).get(LOCK)
+    try:
+        entries = json.loads(content)
         for entry in entries.values():
             str(entry["revision"]), [file["sha256"] for file in entry["files"].values()]
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
@@ -178,17 +192,23 @@ def _lock_of(path: str | os.PathLike, data: bytes) -> dict[str, dict]:
     return entries
 
 
-def _restore_lock(path: str | os.PathLike, kept: dict[str, dict], lock: Lock) -> None:
-    """Add the entries of an archive's lock file to the one here, unless they contradict it."""
-    with lock.changing():
-        for source, entry in kept.items():
-            lock.require_revision(source, entry["revision"])
-            for file, recorded in entry["files"].items():
-                here = lock.sha256(source, file)
-                if here and here != recorded["sha256"]:
-                    raise ChecksumError(
-                        f"{path} was made with another {file} of {source!r} than {lock.path} "
-                        f"records. Move {lock.path.name} aside to go on with the archive's"
-                    )
-        for source, entry in kept.items():
-            lock.write(source, entry["revision"], entry["files"])
+def _counted(path: Path) -> int:
+    with _opened(path) as kept:
+        return kept.execute("select count(*) from rows").fetchone()[0]
+
+
+def _together(path: Path, kept: dict[str, dict], lock: Lock) -> dict[str, dict]:
+    """Return the entries of an archive and of the lock file here, unless they contradict."""
+    entries = {source: dict(entry) for source, entry in lock.entries().items()}
+    for source, entry in kept.items():
+        lock.require_revision(source, entry["revision"])
+        here = entries.setdefault(source, {**entry, "files": {}})
+        for file, recorded in entry["files"].items():
+            known = here["files"].get(file, recorded)
+            if known["sha256"] != recorded["sha256"]:
+                raise ChecksumError(
+                    f"{path} was made with another {file} of {source!r} than {lock.path} records. "
+                    f"Move {lock.path.name} aside to go on with the archive's"
+                )
+        here["files"] = {**entry["files"], **here["files"]}
+    return entries

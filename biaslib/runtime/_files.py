@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pandas
 
+from biaslib.errors import InputError
+
 
 @contextlib.contextmanager
-def naming(path: str | os.PathLike, error: type[Exception]) -> Iterator[None]:
+def naming(path: str | os.PathLike, error: type[InputError]) -> Iterator[None]:
     """Turn whatever goes wrong with a file into an error that names it and says what to do.
 
     Parameters
@@ -22,30 +24,33 @@ def naming(path: str | os.PathLike, error: type[Exception]) -> Iterator[None]:
 
     Examples
     --------
-    >>> with naming("missing.csv", ValueError):
+    >>> with naming("missing.csv", InputError):
     ...     open("missing.csv")
     Traceback (most recent call last):
-    ValueError: missing.csv is not there; check the path
+    biaslib.errors.InputError: missing.csv is not there; check the path
     """
     path = Path(path)
     try:
         if path.exists() and not path.is_file():
-            raise error(f"{path} is no file but a folder or a device; pass the file itself")
+            raise error(
+                f"{path} is no file but a folder or a device; pass the file itself", path=path
+            )
         yield
     except error:
         raise
     except (FileNotFoundError, PermissionError) as cause:
         there = os.path.exists(path)
         what = "may not be read; make it readable" if there else "is not there; check the path"
-        raise error(f"{path} {what}") from cause
+        raise error(f"{path} {what}", path=path) from cause
     except Exception as cause:  # Libraries raise errors of many kinds on damaged bytes.
         said = str(cause) or type(cause).__name__
         raise error(
-            f"{path} cannot be read: {said}. It is damaged or of another kind; get it again"
+            f"{path} cannot be read: {said}. It is damaged or of another kind; get it again",
+            path=path,
         ) from cause
 
 
-def read_text(path: str | os.PathLike, error: type[Exception]) -> str:
+def read_text(path: str | os.PathLike, error: type[InputError]) -> str:
     """Return a file's text, UTF-8 with or without its mark, each line ended by ``\\n``.
 
     Raises
@@ -62,12 +67,16 @@ def read_text(path: str | os.PathLike, error: type[Exception]) -> str:
         place, reason = cause.start, cause.reason
     if place >= 0:
         line = content.count(b"\n", 0, place) + 1
-        raise error(f"{path} is not UTF-8 (byte {place}, line {line}: {reason}); save it as UTF-8")
+        raise error(
+            f"{path} is not UTF-8 (byte {place}, line {line}: {reason}); save it as UTF-8",
+            path=path,
+            row=line,
+        )
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_rows(
-    path: str | os.PathLike, error: type[Exception]
+    path: str | os.PathLike, error: type[InputError]
 ) -> tuple[dict[int, list[str]], dict[int, str]]:
     """Return the cells of a CSV file by line, and what is wrong with lines that cannot be parsed.
 
@@ -91,14 +100,15 @@ def read_rows(
 
 
 def read_table(
-    path: str | os.PathLike, error: type[Exception]
+    path: str | os.PathLike, error: type[InputError]
 ) -> tuple[pandas.DataFrame, dict[int, str]]:
     """Return a CSV file as a table of text, and what is wrong with lines that are no row of it.
 
     Returns
     -------
     pandas.DataFrame
-        The cells, the index being the line of the file.
+        The cells, the index being the line of the file. A first line ``sep=,``, as spreadsheets
+        write it, is no header.
     dict
         Line -> what is wrong: it cannot be parsed, or has more or fewer cells than the header.
 
@@ -113,19 +123,22 @@ def read_table(
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "words.csv"
     >>> _ = path.write_text("word,kind\\ncat,noun\\n\\ndog\\n")
-    >>> table, wrong = read_table(path, ValueError)
+    >>> table, wrong = read_table(path, InputError)
     >>> table.to_dict("index"), wrong
     ({2: {'word': 'cat', 'kind': 'noun'}}, {4: '1 cells, and the header has 2'})
     """
     rows, wrong = read_rows(path, error)
     if not rows:
-        raise error(f"{path} is empty; write a header and at least one row under it")
+        raise error(f"{path} is empty; write a header and at least one row under it", path=path)
     first = min(rows)
     header = rows.pop(first)
+    if header == ["sep=", ""] and rows:
+        first = min(rows)
+        header = rows.pop(first)
     twice = [name for name in header if name and header.count(name) > 1]
     if twice or min(wrong, default=first) < first:
         what = f"the column {twice[0]!r} twice" if twice else "a header that is no row"
-        raise error(f"{path}, line {first} holds {what}; mend the header")
+        raise error(f"{path}, line {first} holds {what}; mend the header", path=path, row=first)
     wrong |= {
         line: f"{len(cells)} cells, and the header has {len(header)}"
         for line, cells in rows.items()
@@ -133,6 +146,6 @@ def read_table(
     }
     kept = {line: cells for line, cells in rows.items() if line not in wrong}
     if not rows and not wrong:
-        raise error(f"{path} has no row under its header; write at least one")
+        raise error(f"{path} has no row under its header; write at least one", path=path)
     table = pandas.DataFrame(kept.values(), index=list(kept), columns=header, dtype=str)
     return table, dict(sorted(wrong.items()))

@@ -1,33 +1,35 @@
-"""The one store of embeddings and features: what was computed once is never computed again.
+"""The one store of what models answer: what was computed once is never computed again.
 
-On disk, ``<folder>/<hash of the key>/`` holds ``key.json`` and shards. A shard is a safetensors
-file of rows, of hashes of their ids and of the hash of the key, and its name is the SHA-256 of its
-bytes. So every shard carries its checksum, is complete as soon as it has its name, and never
-changes; processes that write at once write different names or the same bytes, and there is no lock
-that a killed process could leave behind: what is locked is the unfinished file, by the system, as
-long as its process lives.
+It is one SQLite file. Rows are added in transactions, so that a process that is killed loses the
+rows that it was computing and no others, and any number of processes may use it at once. Every row
+carries a checksum of itself, its item and its key.
 """
 
 import contextlib
 import hashlib
 import json
 import os
-import shutil
+import sqlite3
 import time
-import uuid
 import warnings
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from biaslib.runtime._lock import one_at_a_time
 from biaslib.runtime._profile import progress
 
-try:
-    import fcntl
-except ImportError:
-    fcntl = None
+NAME = "store.sqlite"
+
+SCHEMA = """
+create table if not exists keys (id integer primary key, name text unique not null, parts text);
+create table if not exists rows (
+  key integer not null, item blob not null, kind text not null, crc integer not null,
+  data blob not null, primary key (key, item));
+"""
 
 REQUIRED = ("model", "revision", "output")
 """What every key says; without a revision, other weights would be taken for the same."""
@@ -35,21 +37,36 @@ REQUIRED = ("model", "revision", "output")
 ATTEMPTS = 3
 """How often rows are computed again before a disk is given up."""
 
-ABANDONED = 3600
-"""Seconds after which an unfinished file has been left by a process that was killed."""
+EVERY = 300.0
+"""Seconds between two copies into ``BIASLIB_ARCHIVE``; ten times a copy's own, if that is more."""
+
+PATIENCE = 600
+"""Seconds for which a process waits while others write."""
+
+BROKEN = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged file can raise: its message quotes what it cannot read."""
+
+OF_THE_DISK = ("locked", "full", "unable to open", "disk I/O")
+"""What SQLite says of a disk, and not of a file."""
+
+
+Answer = TypeVar("Answer")
 
 
 class Store:
     """Rows of numbers on disk, one for each item that a model has encoded, shared by all studies.
 
-    A run that is killed at any moment loses the shard that it was computing and no other. Two
+    A run that is killed at any moment loses the rows that it was computing and no others. Two
     processes may use a store at once; if they lack the same rows, both compute them.
+
+    Where the environment variable ``BIASLIB_ARCHIVE`` names a file, on a mounted drive for example,
+    what is computed is added to that archive every few minutes (:func:`biaslib.runtime.archive`).
 
     Parameters
     ----------
     folder
-        Where it is. None takes the environment variable ``BIASLIB_STORE``, or ``biaslib`` in the
-        user's cache folder.
+        Where it is: on this machine, not on a mounted drive. None takes the environment variable
+        ``BIASLIB_STORE``, or ``biaslib`` in the user's cache folder.
 
     Examples
     --------
@@ -62,10 +79,16 @@ class Store:
     [[10], [7]]
     """
 
+    archived = time.monotonic()
+    """When what is computed was last added to ``BIASLIB_ARCHIVE``, or the run began."""
+
+    spacing = EVERY
+
     def __init__(self, folder: str | os.PathLike | None = None) -> None:
         caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         chosen = folder or os.environ.get("BIASLIB_STORE") or Path(caches) / "biaslib"
         self.folder = Path(chosen).expanduser()
+        self.path = self.folder / NAME
 
     def rows(
         self,
@@ -88,7 +111,7 @@ class Store:
             Takes the places in ``ids`` of m items, and returns their rows, (m, ...). It is called
             for at most ``shard_size`` missing items at a time, each once, in the order of ``ids``.
         shard_size
-            Items a shard: what a kill may lose.
+            Items a call: what a kill may lose.
 
         Returns
         -------
@@ -103,24 +126,23 @@ class Store:
             If there are no ids, the key lacks a part, or rows differ in shape or type from those
             that are stored under the same key.
         OSError
-            If shards cannot be read or written, or are damaged as soon as they are written.
+            If the store cannot be read or written, or is damaged as soon as it is written.
         """
         if not len(ids):
             raise ValueError("there are no ids: nothing to look up or compute")
-        digests = [_digest(each) for each in ids]
-        shelf = _Shelf(self._place(key), key)
+        written, digests = _as_json(key), [_digest(each) for each in ids]
         for _ in range(ATTEMPTS):
-            missing = shelf.missing(digests)
-            for start in progress(range(0, len(missing), shard_size), shelf.label(len(missing))):
+            missing = self._missing(written, digests)
+            label = f"{key['model']}, {key['output']}: {len(missing):,} to compute"
+            for start in progress(range(0, len(missing), shard_size), label):
                 which = missing[start : start + shard_size]
-                shelf.add([digests[at] for at in which], compute(which))
-            found = shelf.read(digests)
+                self._add(written, [digests[at] for at in which], compute(which))
+                self._archive_if_due()
+            found = self._read(written, digests)
             if found is not None:
-                # Rows are read from where nobody may write, too.
-                with contextlib.suppress(OSError):
-                    shelf.write_key()
                 return found
-        raise OSError(f"{shelf.folder}: shards are damaged as soon as written; check the disk")
+            self._set_aside()
+        raise OSError(f"{self.path}: rows are damaged as soon as written; check the disk")
 
     def missing(self, key: dict[str, Any], ids: Sequence[str]) -> list[int]:
         """Return the places of the ids that have no row yet, each id once: to share them out.
@@ -134,212 +156,254 @@ class Store:
         >>> store.missing(key, ["a", "b", "c", "a"])
         [0, 2]
         """
-        return _Shelf(self._place(key), key).missing([_digest(each) for each in ids])
+        return self._missing(_as_json(key), [_digest(each) for each in ids])
 
     def clear(self, key: dict[str, Any]) -> None:
         """Delete the rows of a key; nothing happens if there are none."""
-        shutil.rmtree(self._place(key), ignore_errors=True)
+        name = [_name(_as_json(key))]
 
-    def _place(self, key: dict[str, Any]) -> Path:
-        absent = [part for part in REQUIRED if not key.get(part)]
-        if absent:
-            raise ValueError(f"the key {key} lacks {', '.join(absent)}: it must tell what rows are")
-        return self.folder / hashlib.sha256(_as_json(key)).hexdigest()[:32]
+        def delete(tables: sqlite3.Connection) -> None:
+            tables.execute(
+                "delete from rows where key = (select id from keys where name = ?)", name
+            )
+            tables.execute("delete from keys where name = ?", name)
 
+        self.change(delete)
 
-class _Shelf:
-    """The shards of one key."""
+    def change(self, do: Callable[[sqlite3.Connection], Answer]) -> Answer:
+        """Do something in one transaction, which is whole on the disk at the end, or not at all.
 
-    def __init__(self, folder: Path, key: dict[str, Any]) -> None:
-        self.folder, self.key = folder, key
-        self.metadata = {"key": hashlib.sha256(_as_json(key)).hexdigest()}
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
 
-    def label(self, n_missing: int) -> str:
-        return f"{self.key['model']}, {self.key['output']}: {n_missing:,} to compute"
+        def whole(tables: sqlite3.Connection) -> Answer:
+            tables.execute("begin immediate")
+            try:
+                found = do(tables)
+                tables.execute("commit")
+            except BaseException:
+                tables.rollback()
+                raise
+            return found
 
-    def missing(self, digests: list[bytes]) -> list[int]:
+        return self.look(whole)
+
+    def look(self, do: Callable[[sqlite3.Connection], Answer]) -> Answer:
+        """Do something with the tables; where the file is damaged, with new and empty ones.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                with contextlib.closing(connected(self.path)) as tables:
+                    return do(tables)
+            except BROKEN as error:
+                if not self._set_aside():
+                    raise _unusable(self.path, error) from error
+            except PermissionError as error:
+                raise _unusable(self.folder, error) from error
+        raise OSError(f"{self.path} is damaged as soon as it is written; check the disk")
+
+    def _archive_if_due(self) -> None:
+        path, began = os.environ.get("BIASLIB_ARCHIVE"), time.monotonic()
+        if not path or began < Store.archived + Store.spacing:
+            return
+        from biaslib.runtime._archive import archive
+
+        try:
+            archive(path, self)
+        except (ValueError, OSError, RuntimeError) as error:
+            warnings.warn(f"nothing was added to BIASLIB_ARCHIVE: {error}", stacklevel=3)
+        Store.archived = time.monotonic()
+        Store.spacing = max(EVERY, 10 * (Store.archived - began))
+
+    def _missing(self, written: str, digests: list[bytes]) -> list[int]:
         """Return where each id that has no row stands first."""
-        there, first = self.index(), {}
+        there = self.look(
+            lambda tables: {
+                item
+                for (item,) in tables.execute(
+                    "select item from rows join keys on key = id where name = ?", [_name(written)]
+                )
+            }
+        )
+        first: dict[bytes, int] = {}
         for at, digest in enumerate(digests):
             first.setdefault(digest, at)
         return [at for digest, at in first.items() if digest not in there]
 
-    def index(self) -> dict[bytes, tuple[Path, int]]:
-        """Return the shard of every id, and its row there."""
-        found = {}
-        for path in sorted(self.folder.glob("*.safetensors")):
-            for row, digest in enumerate(self._ids(path)):
-                found.setdefault(digest.tobytes(), (path, row))
-        return found
-
-    def add(self, digests: list[bytes], rows: np.ndarray) -> None:
-        """Write a shard: under another name first, so that it is whole once it has its own."""
-        from safetensors.numpy import save
-
+    def _add(self, written: str, digests: list[bytes], rows: np.ndarray) -> None:
+        """Add rows to those of a key."""
         rows = np.ascontiguousarray(rows)
         if len(rows) != len(digests):
             raise ValueError(f"{len(digests)} rows were to be computed, and {len(rows)} came back")
-        ids = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(digests), -1)
-        data = save({"ids": ids, "rows": rows}, self.metadata)
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _unwritable(self.folder, error) from error
-        self._remove_abandoned()
-        self.write_key()
-        _write(self.folder / f"{hashlib.sha256(data).hexdigest()}.safetensors", data)
+        name, kind = _name(written), json.dumps([rows.dtype.str, *rows.shape[1:]])
+        data = [row.tobytes() for row in rows]
+        sums = [_checksum(name, kind, *each) for each in zip(digests, data, strict=True)]
 
-    def write_key(self) -> None:
-        """Write the key, or what damage has left of it, anew."""
-        _write(self.folder / "key.json", _as_json(self.key))
-
-    def read(self, digests: list[bytes]) -> np.ndarray | None:
-        """Return the rows of all ids, or None if a shard had to be set aside."""
-        there, wanted = self.index(), {}
-        for at, digest in enumerate(digests):
-            path, row = there.get(digest, (None, 0))
-            wanted.setdefault(path, []).append((at, row))
-        found = None
-        for path, pairs in wanted.items():
-            stored = self._rows(path) if path else None
-            if stored is None:
-                return None
-            if found is None:
-                found = np.empty((len(digests), *stored.shape[1:]), dtype=stored.dtype)
-            self._require_alike(stored, found)
-            at, rows = np.array(pairs).T
-            found[at] = stored[rows]
-        return found
-
-    def _ids(self, path: Path) -> np.ndarray:
-        from safetensors import SafetensorError, safe_open
-
-        nothing = np.empty((0, 32), dtype=np.uint8)
-        try:
-            with safe_open(path, framework="numpy") as shard:
-                # One that names no key is of the key that its folder is named after.
-                if shard.metadata() in (None, self.metadata):
-                    return shard.get_tensor("ids")
-        except FileNotFoundError:  # Another process set it aside, or cleared the key.
-            return nothing
-        except SafetensorError:
-            pass
-        except OSError as error:
-            raise _unreadable(path, error) from error
-        self._set_aside(path)
-        return nothing
-
-    def _rows(self, path: Path) -> np.ndarray | None:
-        """Return the rows of a shard whose bytes have the hash that is its name."""
-        from safetensors.numpy import load
-
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise _unreadable(path, error) from error
-        if hashlib.sha256(data).hexdigest() != path.stem:
-            self._set_aside(path)
-            return None
-        return load(data)["rows"]
-
-    def _set_aside(self, path: Path) -> None:
-        aside = path.with_suffix(".damaged")
-        try:
-            path.replace(aside)
-        except FileNotFoundError:  # Another process was faster, or cleared the key.
-            return
-        warnings.warn(
-            f"the shard {path} is damaged, or is another key's. It is set aside as {aside.name}, "
-            "and its rows are computed again",
-            stacklevel=2,
-        )
-
-    def _require_alike(self, stored: np.ndarray, found: np.ndarray) -> None:
-        if (stored.shape[1:], stored.dtype) != (found.shape[1:], found.dtype):
-            raise ValueError(
-                f"rows under the key {self.key} have the shapes {stored.shape[1:]} and "
-                f"{found.shape[1:]}, types {stored.dtype} and {found.dtype}: put what differs into "
-                "the key, or clear it"
+        def insert(tables: sqlite3.Connection) -> None:
+            tables.execute(
+                "insert or ignore into keys (name, parts) values (?, ?)", [name, written]
+            )
+            (number,) = tables.execute("select id from keys where name = ?", [name]).fetchone()
+            there = tables.execute("select kind from rows where key = ? limit 1", [number])
+            for (other,) in there:
+                _require_alike(written, {kind, other})
+            added = zip(digests, sums, data, strict=True)
+            tables.executemany(
+                "insert or ignore into rows values (?, ?, ?, ?, ?)",
+                ((number, digest, kind, crc, row) for digest, crc, row in added),
             )
 
-    def _remove_abandoned(self) -> None:
-        for path in self.folder.glob("*.partial"):
-            # Another process may finish its file between two of these steps.
-            with contextlib.suppress(FileNotFoundError):
-                old = path.stat().st_mtime < time.time() - ABANDONED
-                if old and not _is_being_written(path):
-                    path.unlink()
+        self.change(insert)
+
+    def _read(self, written: str, digests: list[bytes]) -> np.ndarray | None:
+        """Return the rows of all ids, or None if some were damaged, which are then deleted."""
+        name, places = _name(written), {}
+        for at, digest in enumerate(digests):
+            places.setdefault(digest, []).append(at)
+
+        def read(tables: sqlite3.Connection) -> tuple[np.ndarray | None, list[int], int]:
+            table, kinds, damaged, absent = None, set(), [], 0
+            for digest, wanted in places.items():
+                row = tables.execute(
+                    "select rows.rowid, kind, crc, data from rows join keys on key = id "
+                    "where name = ? and item = ?",
+                    [name, digest],
+                ).fetchone()
+                if row is None:
+                    absent += 1
+                elif not _is_whole(name, digest, *row[1:]):
+                    damaged.append(row[0])
+                else:
+                    kinds.add(row[1])
+                    _require_alike(written, kinds)
+                    one = _row(row[1], row[3])
+                    if table is None:
+                        table = np.empty((len(digests), *one.shape), one.dtype)
+                    table[wanted] = one
+            return table, damaged, absent
+
+        table, damaged, absent = self.look(read)
+        if damaged:
+            warnings.warn(
+                f"{len(damaged)} rows of {self.path} are damaged, and are computed again",
+                stacklevel=3,
+            )
+            self.change(
+                lambda tables: tables.executemany(
+                    "delete from rows where rowid = ?", [[each] for each in damaged]
+                )
+            )
+        return None if damaged or absent else table
+
+    def _set_aside(self) -> bool:
+        """Move a damaged file away, unless another process has; say whether to try again."""
+        before = _identity(self.path)
+        with one_at_a_time(self.path):
+            if _is_sound(self.path):
+                return _identity(self.path) != before
+            aside = self.path.with_name(f"{NAME}.{time.time_ns()}.damaged")
+            self.path.replace(aside)
+            self.path.with_name(f"{NAME}-journal").unlink(missing_ok=True)
+        warnings.warn(
+            f"{self.path} is damaged. It is set aside as {aside.name}, and what it held is "
+            "computed again; restore(path) brings back what an archive holds",
+            stacklevel=4,
+        )
+        return True
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write a file that is either whole and on the disk, or not there; damage is written over."""
-    if path.exists() and path.read_bytes() == data:
-        return
-    partial = path.with_name(f"{uuid.uuid4().hex}.partial")
+def connected(path: Path) -> sqlite3.Connection:
+    """Open a file of rows, and make it if it is not there."""
+    place = path.absolute().as_uri()
+    tables = sqlite3.connect(place, timeout=PATIENCE, isolation_level=None, uri=True)
+    tables.text_factory = lambda text: text.decode(errors="replace")
     try:
-        with open(partial, "wb") as stream:
-            _lock(stream)
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
-    except OSError as error:
-        raise _unwritable(path.parent, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+        tables.executescript(SCHEMA)
+    except BROKEN:
+        tables.close()
+        raise
+    return tables
 
 
-def _unwritable(folder: Path, error: OSError) -> OSError:
-    return OSError(
-        f"the store cannot write into {folder} ({error.strerror or error}): free some space, make "
-        "it writable, or choose another folder with BIASLIB_STORE"
-    )
-
-
-def _lock(stream: IO[bytes]) -> bool:
-    """Lock an open file as long as this process lives; say whether nobody else has."""
-    if fcntl is None:  # Windows deletes no open file.
+def _is_sound(path: Path) -> bool:
+    """Tell whether a file of rows is one, not there, or out of reach, and not damaged."""
+    if not path.exists() or not os.access(path, os.R_OK):
         return True
     try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+        with contextlib.closing(connected(path)) as tables:
+            with contextlib.closing(sqlite3.connect(":memory:")) as made:
+                made.executescript(SCHEMA)
+                if _tables(tables) != _tables(made):
+                    return False
+            if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+                tables.execute("begin immediate")
+                tables.rollback()
+            return tables.execute("pragma integrity_check(1)").fetchone() == ("ok",)
+    except BROKEN as error:
+        return any(each in str(error) for each in OF_THE_DISK)
 
 
-def _is_being_written(path: Path) -> bool:
-    """Say whether a living process holds an unfinished file, whatever the clocks say."""
-    with open(path, "rb") as stream:
-        return not _lock(stream)
+def _tables(of: sqlite3.Connection) -> list[tuple]:
+    return of.execute("select type, name, sql from sqlite_master order by name").fetchall()
 
 
-def _unreadable(path: Path, error: OSError) -> OSError:
-    reason = error.strerror or str(error)
+def _identity(path: Path) -> int:
+    return path.stat().st_ino if path.exists() else 0
+
+
+def _unusable(path: Path, error: Exception) -> OSError:
+    reason = getattr(error, "strerror", None) or error
     return OSError(
-        f"{path} cannot be read ({reason}); make it readable, or choose another folder with "
-        "BIASLIB_STORE"
+        f"the store {path} cannot be read or written ({reason}): free some space, give yourself "
+        "the right to write there, or choose another folder with BIASLIB_STORE"
     )
 
 
-def _sync_folder(folder: Path) -> None:
-    """Put a new name on the disk, where folders can be opened: not on Windows."""
-    if os.name == "posix":
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+def _require_alike(written: str, kinds: set[str]) -> None:
+    if len(kinds) > 1:
+        one, other = sorted(kinds)
+        raise ValueError(
+            f"rows under the key {written} have the types and shapes {one} and {other}: put what "
+            "differs into the key, or clear it"
+        )
 
 
-def _digest(name: str) -> bytes:
-    if not isinstance(name, str):
-        raise TypeError(f"ids are strings, and {name!r} has the type {type(name).__name__}")
-    return hashlib.sha256(name.encode()).digest()
+def _row(kind: str, data: bytes) -> np.ndarray:
+    dtype, *shape = json.loads(kind)
+    return np.frombuffer(data, dtype).reshape(shape)
 
 
-def _as_json(key: dict[str, Any]) -> bytes:
-    return json.dumps(key, sort_keys=True).encode()
+def _checksum(name: str, kind: str, item: bytes, data: bytes) -> int:
+    return zlib.crc32(data, zlib.crc32(item, zlib.crc32(f"{name} {kind}".encode())))
+
+
+def _is_whole(name: str, item: bytes, kind: Any, crc: Any, data: Any) -> bool:
+    """Tell whether a row is as it was written, and that of its key and item."""
+    typed = isinstance(kind, str) and isinstance(data, bytes)
+    return typed and crc == _checksum(name, kind, item, data)
+
+
+def _digest(item: str) -> bytes:
+    if not isinstance(item, str):
+        raise TypeError(f"ids are strings, and {item!r} has the type {type(item).__name__}")
+    return hashlib.sha256(item.encode()).digest()
+
+
+def _name(written: str) -> str:
+    return hashlib.sha256(written.encode()).hexdigest()
+
+
+def _as_json(key: dict[str, Any]) -> str:
+    absent = [part for part in REQUIRED if not key.get(part)]
+    if absent:
+        raise ValueError(f"the key {key} lacks {', '.join(absent)}: it must tell what rows are")
+    return json.dumps(key, sort_keys=True)

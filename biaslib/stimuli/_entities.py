@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas
 
 from biaslib.published import TableError
-from biaslib.runtime import read_table
+from biaslib.runtime import cleaned, read_table
 from biaslib.stimuli._data import read_csv
 
 COLUMNS = ["entity", "verb", "frame", "set", "stereotype", "pictured", "source"]
@@ -79,7 +79,8 @@ def own_entities(path: str | Path) -> pandas.DataFrame:
     path = Path(path)
     rows, wrong = read_table(path, TableError)
     for line, what in wrong.items():
-        raise TableError(f"{path.name}, line {line}: {what}; mend the line")
+        raise TableError(f"{path.name}, line {line}: {what}; mend the line", path=path, row=line)
+    rows = rows.rename(columns=cleaned).map(cleaned)
     for column in OWN_COLUMNS:
         if column not in rows:
             raise ValueError(

@@ -385,7 +385,7 @@ WIDTH = 2048
 NO_DETECTOR = (CheckpointError, FileNotFoundError, ImportError, runtime.DownloadError)
 """Errors of a detector that cannot be had; others are raised."""
 
-TEXT_MODELS = {"vl-bert-large": "bert-large", "vl-bert-large-e2e": "bert-large"}
+TEXT_MODELS = {"vl-bert-large": "bert-large"}
 """The text-only model from which a vision-language model began, where it is not BERT base."""
 
 

@@ -458,7 +458,7 @@ def embed_images(
 ) -> np.ndarray:
     """Return one unit vector a portrait, (n, d), computed once for all runs.
 
-    A run that is killed repeats one shard at most; None takes shards of 512, and of 4,096 on CUDA
+    A run that is killed repeats one step at most; None takes steps of 512, and of 4,096 on CUDA
     devices. If several processes were launched, each computes its share of those that are not there
     yet.
     """

@@ -25,27 +25,26 @@ def kills(n: int) -> Outcome:
     command = [sys.executable, "-m", "benchmarks.kills", str(n), "writing"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     found = json.loads(told)
-    same, of = map(int, found["same_bytes_at_the_end"].split(" of "))
-    found_wrong = of - same + (found["most_rows_twice_after_a_kill"] > found["rows_a_shard"])
+    same, of = map(int, found["same_rows_at_the_end"].split(" of "))
+    found_wrong = of - same + (found["most_rows_twice_after_a_kill"] > found["rows_a_step"])
     return Outcome(
         "a process killed while it writes into the store",
         found["kills"],
-        lost=found["finished_shards_lost"],
+        lost=found["finished_rows_lost"],
         wrong=found_wrong,
     )
 
 
 def damages(n: int, seed: int = 0) -> Outcome:
-    """Damage stored files, one to three at once, and read both keys that lie there."""
-    outcome, rng = Outcome("files of the store damaged"), np.random.default_rng(seed)
+    """Damage the stored file, and read both keys that lie there."""
+    outcome, rng = Outcome("the store damaged"), np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the shard")
+        warnings.filterwarnings("ignore", ".* damaged")
         store = Store(name)
         for _ in range(n):
             for key, table in TABLES:
                 store.rows(key, IDS, table.__getitem__, shard_size=4)
-            for _ in range(rng.integers(1, 4)):
-                harm(rng, sorted(store.folder.rglob("*.*")))
+            harm(rng, store.path)
             outcome.tried += 1
             try:
                 for key, table in TABLES:
@@ -53,30 +52,24 @@ def damages(n: int, seed: int = 0) -> Outcome:
                     outcome.wrong += not np.array_equal(found, table)
             except Exception:
                 outcome.raw += 1
-            keys = [json.loads(path.read_bytes()) for path in store.folder.rglob("key.json")]
-            outcome.lost += sum(key not in keys for key, _ in TABLES)
+            for path in store.folder.glob("*.damaged"):
+                path.unlink()
     return outcome
 
 
-def harm(rng: np.random.Generator, files: list[Path]) -> None:
-    """Do one thing to one of the files that a disk, a copy or a person may do."""
-    path = files[rng.integers(len(files))]
-    data = path.read_bytes() if path.exists() else b""
-    at = rng.integers(len(data)) if data else 0
-    kind = rng.integers(6)
+def harm(rng: np.random.Generator, path: Path) -> None:
+    """Do one thing to the file that a disk, a copy or a person may do."""
+    data = path.read_bytes()
+    at, kind = rng.integers(len(data)), rng.integers(5)
     if kind == 0:
-        path.unlink(missing_ok=True)
+        path.unlink()
     elif kind == 1:
         path.write_bytes(data[:at])
     elif kind == 2:
         path.write_bytes(data[:at] + rng.bytes(8) + data[at + 8 :])
     elif kind == 3:
         path.write_bytes(rng.bytes(100))
-    elif kind == 4 and path.suffix == ".safetensors":
-        size = min(320, len(data))
-        path.write_bytes(data[:-size] + rng.bytes(size))
-    else:
-        folders = sorted({each.parent for each in files})
-        target = folders[rng.integers(len(folders))] / path.name
-        if path.exists() and target != path:
-            target.write_bytes(data)
+    else:  # within the rows that are stored
+        whole = np.concatenate([table for _, table in TABLES])
+        at = data.find(whole[rng.integers(len(whole))].tobytes())
+        path.write_bytes(data[:at] + rng.bytes(3) + data[at + 3 :])

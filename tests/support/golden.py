@@ -16,7 +16,6 @@ from safetensors.torch import load_file
 from support import volta
 
 from biaslib.models.networks import albef, vilbert, vl_bert
-from biaslib.models.networks.bert_parts import HIDDEN_SCORE
 from biaslib.models.networks.files import built, read_official
 
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -24,10 +23,8 @@ FOLDER = Path(__file__).parents[1] / "golden"
 NAMES = (
     "vlbert",
     "vlbert_withouttextonly",
-    "vlbert_frcnn",
     "vilbert",
     "vilbert_beta",
-    "vilbert_multitask",
     "albef",
     "albef_retrieval",
     "volta_vilbert",
@@ -99,9 +96,6 @@ def config(name):
             vl_bert.VlBertConfig,
             known,
             text_only=name != "vlbert_withouttextonly",
-            end_to_end=not official["IMAGE_FEAT_PRECOMPUTED"],
-            resnet_width=official.get("fixture_resnet_base_width", 64),
-            resnet_blocks=(3, 4, 6),
         )
     if name.startswith("albef"):
         vit = official["vit"]
@@ -118,8 +112,7 @@ def config(name):
         )
     if name.startswith("volta"):
         return _of_volta(name, official)
-    multi = name == "vilbert_multitask"
-    return _from(vilbert.MultiTaskVilbertConfig if multi else vilbert.VilbertConfig, official)
+    return _from(vilbert.VilbertConfig, official)
 
 
 def _of_volta(name, official):
@@ -208,7 +201,7 @@ def _run_vl_bert(network, batch):
     given = {key: each for key, each in batch.items() if key != "input_ids"}
     found = network(ids, ids > 0, **given)
     words, classes = network.word_logits(found.text), network.vlbert.mvrc_head(found.objects)
-    named = {
+    return {
         "obj_reps": found.regions,
         "packed_embedding_output": found.embedded,
         "packed_attention_mask": found.real,
@@ -222,19 +215,10 @@ def _run_vl_bert(network, batch):
         "mlm_logits_wvc": words,
         "mlm_logits_aux": words,
     }
-    if network.config.end_to_end:
-        reader = network.image_feature_extractor
-        named["body4"] = reader.backbone(batch["images"])
-        named["roi_feature"] = reader.from_pixels(
-            batch["images"], batch["boxes"], batch["real"].bool()
-        )
-    return named
 
 
 def _run_streams(network, batch, **options):
     given = (batch["image_feat"], batch["image_loc"], batch["image_attention_mask"])
-    if "task_ids" in batch:
-        options["task_ids"] = batch["task_ids"]
     found = network(
         batch["input_ids"],
         batch["attention_mask"],
@@ -257,27 +241,7 @@ def _run_streams(network, batch, **options):
     }
     if found.pooled_text is not None:
         named["seq_relationship_score"] = network.match_logits(found)
-    if "task_ids" in batch:
-        named |= _heads(network, found, batch["image_attention_mask"])
     return named
-
-
-def _heads(network, found, real):
-    """What every head of the 12-in-1 model says; two rows together where they are even."""
-    pooled = found.pooled_text * found.pooled_image
-    pairs = pooled.reshape(len(pooled) // 2, -1) if len(pooled) % 2 == 0 else None
-    outside = (1 - real.to(found.image.dtype))[..., None] * HIDDEN_SCORE
-    return {
-        "vil_prediction": network.vil_prediction(pooled),
-        "vil_prediction_gqa": network.vil_prediction_gqa(pooled),
-        "vil_logit": network.retrieval_score(found),
-        "vil_binary_prediction": None if pairs is None else network.vil_binary_prediction(pairs),
-        "vil_tri_prediction": network.vil_tri_prediction(pooled),
-        "vision_prediction": network.cls.imagePredictions(found.image),
-        "vision_logit": network.vision_logit(found.image) + outside,
-        "linguisic_prediction": network.word_logits(found.text),
-        "linguisic_logit": network.linguisic_logit(found.text),
-    }
 
 
 def _run_albef(network, batch):

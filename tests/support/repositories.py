@@ -275,10 +275,6 @@ BERT = {
 """Sizes of the authors' own networks: heads of 64 numbers, as in the published files."""
 
 
-NARROW = {"resnet_width": 4, "resnet_blocks": (1, 1, 1)}
-"""A ResNet with a sixteenth of the published channels."""
-
-
 def _vl_bert(name: str, **parts: object) -> Callable[[Path], None]:
     def builder(path: Path) -> None:
         config = vl_bert.VlBertConfig(**BERT, visual_region_classes=7, **parts)
@@ -287,9 +283,9 @@ def _vl_bert(name: str, **parts: object) -> Callable[[Path], None]:
     return builder
 
 
-def _vilbert(name: str, kind: str) -> Callable[[Path], None]:
+def _vilbert(name: str) -> Callable[[Path], None]:
     def builder(path: Path) -> None:
-        config = getattr(vilbert, f"{kind}Config")(
+        config = vilbert.VilbertConfig(
             **BERT,
             v_target_size=7,
             v_hidden_size=128,
@@ -301,8 +297,7 @@ def _vilbert(name: str, kind: str) -> Callable[[Path], None]:
             t_biattention_id=(1,),
             v_biattention_id=(0,),
         )
-        network = getattr(vilbert, f"{kind}Network")(config)
-        save_official(random_parameters(network), path / name)
+        save_official(random_parameters(vilbert.VilbertNetwork(config)), path / name)
 
     return builder
 
@@ -377,12 +372,9 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "open-clip": _open_clip,
     "flava": _flava,
     "vl-bert": _vl_bert("vl-bert-base-prec.model"),
-    "vl-bert-e2e": _vl_bert("vl-bert-base-e2e.model", end_to_end=True, **NARROW),
     "vl-bert-large": _vl_bert("vl-bert-large-prec.model"),
-    "vl-bert-large-e2e": _vl_bert("vl-bert-large-e2e.model", end_to_end=True, **NARROW),
-    "vilbert": _vilbert("pretrained_model.bin", "Vilbert"),
-    "vilbert-beta": _vilbert("vilbert_six_layers_concap.bin", "Vilbert"),
-    "vilbert-12-in-1": _vilbert("multi_task_model.bin", "MultiTaskVilbert"),
+    "vilbert": _vilbert("pretrained_model.bin"),
+    "vilbert-beta": _vilbert("vilbert_six_layers_concap.bin"),
     "albef": _albef("ALBEF.pth", masked_words=True),
     "albef-coco": _albef("mscoco.pth", masked_words=False),
     "detector": _detector,

@@ -308,23 +308,18 @@ class BertEmbeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(width, eps=EPS)
         self.dropout = nn.Dropout(config.dropout)
 
-    def summed(
+    def forward(
         self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Return the sum of the three, (n, t, d), before the norm; types are 0 unless given."""
+        """Return (n, t, d) for token numbers (n, t); types are 0 unless given."""
         positions = torch.arange(input_ids.shape[1], device=input_ids.device)
         types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
-        return (
+        states = (
             self.word_embeddings(input_ids)
             + self.position_embeddings(positions)
             + self.token_type_embeddings(types)
         )
-
-    def forward(
-        self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """Return (n, t, d) for token numbers (n, t)."""
-        return self.dropout(self.LayerNorm(self.summed(input_ids, token_type_ids)))
+        return self.dropout(self.LayerNorm(states))
 
 
 class Pooler(nn.Module):

@@ -35,7 +35,6 @@ __all__ = [
 
 NETWORKS = {
     "albef": "albef.Albef",
-    "multi_task_vilbert": "vilbert.MultiTaskVilbert",
     "vilbert": "vilbert.Vilbert",
     "vl_bert": "vl_bert.VlBert",
 }

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from biaslib.models.networks.bert_parts import (
     EPS,
@@ -43,8 +42,6 @@ from biaslib.models.networks.files import (
 
 __all__ = [
     "VARIANTS",
-    "MultiTaskVilbertConfig",
-    "MultiTaskVilbertNetwork",
     "VilbertConfig",
     "VilbertNetwork",
     "VilbertOutput",
@@ -107,25 +104,8 @@ class VilbertConfig(TextConfig):
         return self.pooler_size or self.bi_hidden_size
 
 
-@dataclass(frozen=True)
-class MultiTaskVilbertConfig(VilbertConfig):
-    """Sizes of the 12-in-1 model.
-
-    Parameters
-    ----------
-    n_tasks
-        Rows of the table of tasks.
-    n_answers, n_gqa_answers
-        Answers of VQA and GQA that it chooses from.
-    """
-
-    n_tasks: int = 20
-    n_answers: int = 3129
-    n_gqa_answers: int = 1533
-
-
-VARIANTS = {"pretrained": VilbertConfig(), "12-in-1": MultiTaskVilbertConfig()}
-"""The published networks: pretrained_model.bin and multi_task_model.bin.
+VARIANTS = {"pretrained": VilbertConfig()}
+"""The published network: pretrained_model.bin.
 
 :meta hide-value:
 """
@@ -153,17 +133,6 @@ SIZES = Sizes(
     },
 )
 """Where the tensors tell the sizes."""
-
-ANSWERS = Sizes(
-    axes={
-        "n_tasks": ("bert.embeddings.task_embeddings.weight", 0),
-        "n_answers": ("vil_prediction.logit_fc.3.weight", 0),
-        "n_gqa_answers": ("vil_prediction_gqa.logit_fc.3.weight", 0),
-    },
-    counts={},
-    heads={},
-)
-"""Where those of the 12-in-1 model tell more."""
 
 
 class VilbertOutput(NamedTuple):
@@ -219,7 +188,6 @@ class VilbertNetwork(nn.Module):
         places: torch.Tensor,
         real: torch.Tensor,
         token_type_ids: torch.Tensor | None = None,
-        task_ids: torch.Tensor | None = None,
     ) -> VilbertOutput:
         """Run the network.
 
@@ -235,9 +203,6 @@ class VilbertNetwork(nn.Module):
             (n, k): which regions there are.
         token_type_ids
             (n, t): 0 unless given.
-        task_ids
-            (n, 1): for the 12-in-1 model, the task's number. Its embedding becomes token 1, so
-            that the text stream has t + 1 positions.
 
         Returns
         -------
@@ -254,9 +219,7 @@ class VilbertNetwork(nn.Module):
                 f"this ViLBERT takes features of {self.config.v_feature_size} numbers a region, "
                 f"not {features.shape[-1]}"
             )
-        return self.bert(
-            input_ids, attention_mask, features, places, real, token_type_ids, task_ids
-        )
+        return self.bert(input_ids, attention_mask, features, places, real, token_type_ids)
 
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
         """Return masked-word logits (..., vocabulary) of text states (..., d)."""
@@ -265,35 +228,6 @@ class VilbertNetwork(nn.Module):
     def match_logits(self, output: VilbertOutput) -> torch.Tensor:
         """Return (n, 2): index 0 for a text that belongs to its image, 1 for one that does not."""
         return self.cls.bi_seq_relationship(output.pooled_text * output.pooled_image)
-
-
-class MultiTaskVilbertNetwork(VilbertNetwork):
-    """The 12-in-1 network: ViLBERT with a token for the task and a head for each kind of task.
-
-    Of these heads the one for retrieval is read; the others hold what is in the file.
-
-    Parameters
-    ----------
-    config
-        Its sizes.
-    """
-
-    def __init__(self, config: MultiTaskVilbertConfig = VARIANTS["12-in-1"]):
-        super().__init__(config)
-        pooled = config.pooled_size
-        self.bert.embeddings.task_embeddings = nn.Embedding(config.n_tasks, config.hidden_size)
-        self.vil_prediction = _Classifier(pooled, 2 * pooled, config.n_answers)
-        self.vil_prediction_gqa = _Classifier(pooled, 2 * pooled, config.n_gqa_answers)
-        self.vil_binary_prediction = _Classifier(2 * pooled, 2 * pooled, 2)
-        self.vil_logit = nn.Linear(pooled, 1)
-        self.vil_tri_prediction = nn.Linear(pooled, 3)
-        self.vision_logit = nn.Linear(config.v_hidden_size, 1)
-        self.linguisic_logit = nn.Linear(config.hidden_size, 1)
-        self.apply(initialise)
-
-    def retrieval_score(self, output: VilbertOutput) -> torch.Tensor:
-        """Return (n, 1): the higher, the better text and image fit."""
-        return self.vil_logit(output.pooled_text * output.pooled_image)
 
 
 def locations(boxes: torch.Tensor) -> torch.Tensor:
@@ -306,35 +240,6 @@ def locations(boxes: torch.Tensor) -> torch.Tensor:
     """
     extent = boxes[..., 2:] - boxes[..., :2]
     return torch.cat([boxes, extent.prod(dim=-1, keepdim=True)], dim=-1)
-
-
-class _Classifier(nn.Module):
-    """Linear, GELU, layer norm, linear."""
-
-    def __init__(self, size_in: int, inner: int, size_out: int):
-        super().__init__()
-        norm = nn.LayerNorm(inner, eps=EPS)
-        self.logit_fc = nn.Sequential(
-            nn.Linear(size_in, inner), nn.GELU(), norm, nn.Linear(inner, size_out)
-        )
-
-    def forward(self, states: torch.Tensor) -> torch.Tensor:
-        return self.logit_fc(states)
-
-
-class _TextEmbeddings(BertEmbeddings):
-    """BERT's embeddings, with room for a task."""
-
-    def forward(self, input_ids, token_type_ids=None, task_ids=None) -> torch.Tensor:
-        """Return (n, t, d), or (n, t + 1, d) with a task.
-
-        The task's embedding stands after ``[CLS]``, without position or type.
-        """
-        states = self.summed(input_ids, token_type_ids)
-        if task_ids is not None:
-            task = self.task_embeddings(task_ids.view(-1, 1))
-            states = torch.cat([states[:, :1], task, states[:, 1:]], dim=1)
-        return self.dropout(self.LayerNorm(states))
 
 
 class _RegionEmbeddings(nn.Module):
@@ -454,19 +359,17 @@ class _TwoStreams(nn.Module):
 
     def __init__(self, config: VilbertConfig):
         super().__init__()
-        self.embeddings = _TextEmbeddings(config)
+        self.embeddings = BertEmbeddings(config)
         self.v_embeddings = _RegionEmbeddings(config)
         self.encoder = _Encoder(config)
         self.t_pooler = Pooler(config.hidden_size, config.pooled_size)
         self.v_pooler = Pooler(config.v_hidden_size, config.pooled_size)
 
     def forward(
-        self, input_ids, attention_mask, features, places, real, token_type_ids, task_ids
+        self, input_ids, attention_mask, features, places, real, token_type_ids
     ) -> VilbertOutput:
         """Run both streams; see :meth:`VilbertNetwork.forward`."""
-        if task_ids is not None:
-            attention_mask = functional.pad(attention_mask.long(), (1, 0), value=1)
-        embedded_text = self.embeddings(input_ids, token_type_ids, task_ids)
+        embedded_text = self.embeddings(input_ids, token_type_ids)
         embedded_image = self.v_embeddings(features, places)
         text, image = self.encoder(
             embedded_text, additive_mask(attention_mask), embedded_image, additive_mask(real)
@@ -499,11 +402,11 @@ def load_official(weights: str | Path | Mapping[str, torch.Tensor]) -> VilbertNe
     Parameters
     ----------
     weights
-        The file (``pretrained_model.bin``, ``multi_task_model.bin``), or what is in it.
+        The file (``pretrained_model.bin``), or what is in it.
 
     Returns
     -------
-    VilbertNetwork or MultiTaskVilbertNetwork
+    VilbertNetwork
         In evaluation mode, in float32.
 
     Raises
@@ -517,13 +420,11 @@ def load_official(weights: str | Path | Mapping[str, torch.Tensor]) -> VilbertNe
     >>> load_official({"bert.pooler.dense.weight": torch.zeros(1)})
     Traceback (most recent call last):
     biaslib.models.errors.CheckpointError: these are the weights of 'another family \
-of models', which are not known of ViLBERT; known: pretrained, 12-in-1
+of models', which are not known of ViLBERT; known: pretrained
     """
     state = read_official(weights)
     config = config_for(_variant_of(state), VARIANTS, "ViLBERT")
-    multi = isinstance(config, MultiTaskVilbertConfig)
-    network = MultiTaskVilbertNetwork if multi else VilbertNetwork
-    return built(network, _sized(config, LAYOUT.renamed(state)), state, LAYOUT)
+    return built(VilbertNetwork, _sized(config, LAYOUT.renamed(state)), state, LAYOUT)
 
 
 def _sized(config: VilbertConfig, state: Mapping[str, torch.Tensor]) -> VilbertConfig:
@@ -532,8 +433,6 @@ def _sized(config: VilbertConfig, state: Mapping[str, torch.Tensor]) -> VilbertC
     As in the published networks, the last layers of both streams read each other.
     """
     config = SIZES.of(state, config)
-    if isinstance(config, MultiTaskVilbertConfig):
-        config = ANSWERS.of(state, config)
     n = len({name.split(".")[3] for name in state if name.startswith("bert.encoder.c_layer.")})
     if not n:
         return config
@@ -551,8 +450,6 @@ def _variant_of(state: Mapping[str, torch.Tensor]) -> str:
         return "another family of models"
     if any(".attention_self." in name for name in state):
         return "a ViLBERT of VOLTA"
-    if "vil_logit.weight" not in state:
-        return "pretrained"
-    if "bert.embeddings.task_embeddings.weight" not in state:
-        return "a ViLBERT for one task, without a token for it"
-    return "12-in-1"
+    if "vil_logit.weight" in state:
+        return "a ViLBERT that was tuned for tasks, such as 12-in-1"
+    return "pretrained"

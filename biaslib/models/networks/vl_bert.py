@@ -35,7 +35,6 @@ from biaslib.models.networks.files import (
     config_for,
     read_official,
 )
-from biaslib.models.networks.resnet_roi import ResNetBody, cut_regions, region_stage
 
 __all__ = [
     "VARIANTS",
@@ -51,14 +50,9 @@ LAYOUT = Layout(
     renames=[(r"\.region_cls_pred\.", ".decoder.")],
     copies=[
         (r"^vlbert\.mlm_head\.predictions\.decoder\.weight$", "vlbert.word_embeddings.weight"),
-        (
-            r"^image_feature_extractor\.head\.0\.",
-            "image_feature_extractor.roi_head_feature_extractor.",
-        ),
     ],
-    unused=[r"num_batches_tracked$"],
 )
-"""Tensors that the authors' files hold twice, and those that only training used."""
+"""Tensors that the authors' files hold twice."""
 
 IMAGE_TYPE = 2
 """Token type of regions and of the element that ends a row."""
@@ -82,10 +76,6 @@ class VlBertConfig(TextConfig):
         Sines, and as many cosines, for each of the four values that say where a box is.
     text_only
         Whether the network was also trained on texts without an image and knows what to put there.
-    end_to_end
-        Whether it computes the features from pixels.
-    resnet_width, resnet_blocks
-        Of the ResNet of an end-to-end network; see :class:`ResNetBody`.
     dropout
         Share that training drops.
     """
@@ -95,9 +85,6 @@ class VlBertConfig(TextConfig):
     feature_size: int = 2048
     coordinate_waves: int = 256
     text_only: bool = True
-    end_to_end: bool = False
-    resnet_width: int = 64
-    resnet_blocks: tuple[int, int, int] = (3, 4, 23)
 
 
 LARGE = {
@@ -110,11 +97,9 @@ LARGE = {
 VARIANTS = {
     "base-prec": VlBertConfig(),
     "base-prec-withouttextonly": VlBertConfig(text_only=False),
-    "base-e2e": VlBertConfig(end_to_end=True),
     "large-prec": VlBertConfig(**LARGE),
-    "large-e2e": VlBertConfig(**LARGE, end_to_end=True),
 }
-"""The published pre-trained networks: features computed beforehand (prec) or from pixels (e2e).
+"""The published pre-trained networks that take features computed beforehand.
 
 :meta hide-value:
 """
@@ -123,7 +108,6 @@ SIZES = Sizes(
     axes=bert_axes("vlbert", "vlbert.encoder.layer")
     | {
         "visual_region_classes": ("vlbert.mvrc_head.decoder.weight", 0),
-        "resnet_width": ("image_feature_extractor.backbone.conv1.weight", 0),
     },
     counts={"num_hidden_layers": r"vlbert\.encoder\.layer\.\d+\."},
     heads={"num_attention_heads": ("hidden_size", HEAD)},
@@ -177,8 +161,7 @@ class VlBertNetwork(nn.Module):
         self.image_feature_extractor = RegionEncoder(config)
         self.object_linguistic_embeddings = nn.Embedding(1, width)
         self.object_mask_word_embedding = nn.Embedding(1, width)
-        if not config.end_to_end:
-            self.object_mask_visual_embedding = nn.Embedding(1, config.feature_size)
+        self.object_mask_visual_embedding = nn.Embedding(1, config.feature_size)
         if config.text_only:
             self.aux_text_visual_embedding = nn.Embedding(1, width)
         self.vlbert = _PackedBert(config)
@@ -192,7 +175,6 @@ class VlBertNetwork(nn.Module):
         boxes: torch.Tensor | None = None,
         sizes: torch.Tensor | None = None,
         features: torch.Tensor | None = None,
-        images: torch.Tensor | None = None,
         hidden: torch.Tensor | None = None,
         real: torch.Tensor | None = None,
     ) -> VlBertOutput:
@@ -209,12 +191,8 @@ class VlBertNetwork(nn.Module):
             (n, 2): width and height of the images in pixels.
         features
             (n, k, f): the regions' features; that of the whole image is the mean of the others.
-        images
-            (n, 3, h, w), for an end-to-end network in place of ``features``: BGR, 0..255 less
-            the means; padded with zeros at the bottom and the right.
         hidden
-            (n, k): regions that are masked. An end-to-end network expects their pixels to be
-            blanked already.
+            (n, k): regions that are masked.
         real
             (n, k): which boxes there are; all if ``None``.
 
@@ -233,7 +211,7 @@ class VlBertNetwork(nn.Module):
         self._require_known(real)
         regions = input_ids.new_zeros((*real.shape, self.config.hidden_size), dtype=self._dtype)
         if real.any():
-            features = self._features(boxes, features, images, hidden, real)
+            features = self._features(features, hidden)
             regions = self.image_feature_extractor(boxes, sizes, features, real)
         return self.vlbert(
             input_ids,
@@ -251,8 +229,7 @@ class VlBertNetwork(nn.Module):
         """Let images say nothing before training finds a use for them, as the authors do."""
         nn.init.zeros_(self.vlbert.visual_ln_text.weight)
         nn.init.zeros_(self.vlbert.visual_ln_object.weight)
-        if not self.config.end_to_end:
-            nn.init.zeros_(self.object_mask_visual_embedding.weight)
+        nn.init.zeros_(self.object_mask_visual_embedding.weight)
 
     @property
     def _dtype(self) -> torch.dtype:
@@ -277,11 +254,7 @@ class VlBertNetwork(nn.Module):
         if real.shape[1] and (real.any(dim=1) & ~real[:, 0]).any():
             raise ValueError("a row has regions but no region 0, which stands for the whole image")
 
-    def _features(self, boxes, features, images, hidden, real) -> torch.Tensor:
-        if self.config.end_to_end:
-            if images is None:
-                raise ValueError("an end-to-end VL-BERT reads pixels; pass images= for the boxes")
-            return self.image_feature_extractor.from_pixels(images, boxes, real)
+    def _features(self, features, hidden) -> torch.Tensor:
         if features is None or features.shape[-1] != self.config.feature_size:
             found = "none" if features is None else f"{features.shape[-1]} numbers a region"
             raise ValueError(
@@ -306,20 +279,12 @@ class VlBertNetwork(nn.Module):
 
 
 class RegionEncoder(nn.Module):
-    """Where a region is and what it looks like, in one vector.
-
-    With an end-to-end network it also holds the ResNet that describes pixels.
-    """
+    """Where a region is and what it looks like, in one vector."""
 
     def __init__(self, config: VlBertConfig):
         super().__init__()
         self.n_waves = config.coordinate_waves
-        features = config.feature_size
-        if config.end_to_end:
-            self.backbone = ResNetBody(config.resnet_width, config.resnet_blocks)
-            self.roi_head_feature_extractor = region_stage(config.resnet_width)
-            features = 32 * config.resnet_width
-        linear = nn.Linear(8 * self.n_waves + features, config.hidden_size)
+        linear = nn.Linear(8 * self.n_waves + config.feature_size, config.hidden_size)
         self.obj_downsample = nn.Sequential(nn.Dropout(config.dropout), linear, nn.ReLU())
 
     def forward(
@@ -333,16 +298,6 @@ class RegionEncoder(nn.Module):
         places = coordinate_embedding(boxes, sizes, self.n_waves).to(features.dtype)
         states = self.obj_downsample(torch.cat([places, features], dim=-1))
         return states.masked_fill(~real[..., None], 0)
-
-    def from_pixels(
-        self, images: torch.Tensor, boxes: torch.Tensor, real: torch.Tensor
-    ) -> torch.Tensor:
-        """Return features (n, k, f) of boxes (n, k, 4) in pixels, 0 where there is no region."""
-        cut = cut_regions(self.backbone(images), boxes, real)
-        found = self.roi_head_feature_extractor(cut).mean(dim=(2, 3))
-        features = found.new_zeros((*real.shape, found.shape[1]))
-        features[real] = found
-        return features
 
 
 def coordinate_embedding(
@@ -500,15 +455,9 @@ def _sized(config: VlBertConfig, state: Mapping[str, torch.Tensor]) -> VlBertCon
     """Return the configuration of weights of this kind, whatever their sizes."""
     config = SIZES.of(state, config)
     projection = state.get("image_feature_extractor.obj_downsample.1.weight")
-    if projection is not None:
-        config = replace(config, feature_size=projection.shape[1] - 8 * config.coordinate_waves)
-    if not config.end_to_end:
+    if projection is None:
         return config
-    body = [name.partition(".backbone.")[2] for name in state if ".backbone." in name]
-    stages = (
-        {name.split(".")[1] for name in body if name.startswith(f"layer{i}.")} for i in (1, 2, 3)
-    )
-    return replace(config, resnet_blocks=tuple(len(blocks) for blocks in stages))
+    return replace(config, feature_size=projection.shape[1] - 8 * config.coordinate_waves)
 
 
 def _variant_of(state: Mapping[str, torch.Tensor]) -> str:
@@ -519,8 +468,9 @@ def _variant_of(state: Mapping[str, torch.Tensor]) -> str:
     fine_tuned = [name for name in state if name.startswith("final_mlp")]
     if fine_tuned or "vlbert.mlm_head.predictions.bias" not in state:
         return "a VL-BERT that was fine-tuned for a task and has no masked-word head"
+    if any(".backbone." in name for name in state):
+        return "an end-to-end VL-BERT, which reads pixels"
     widths = {768: "base", 1024: "large"}
     size = widths.get(words.shape[1], "base")
-    kind = "e2e" if any(".backbone." in name for name in state) else "prec"
     ending = "" if "aux_text_visual_embedding.weight" in state else "-withouttextonly"
-    return f"{size}-{kind}{ending}"
+    return f"{size}-prec{ending}"

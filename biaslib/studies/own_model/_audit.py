@@ -200,7 +200,7 @@ def audit(
         If the model has none of the capabilities; the message names it and counts the parts.
     CheckpointError, DownloadError, ValueError
         If it cannot be loaded: see :func:`biaslib.models.own.identify`.
-    DataError, FileNotFoundError
+    DataError
         If the folder is not sound: see :func:`read_folder`.
     """
     chosen = runtime.profile(profile)

@@ -1,0 +1,60 @@
+"""Names and words from outside: what looks the same is the same."""
+
+import io
+
+import pandas
+import pytest
+
+from biaslib.runtime import MISSING, cleaned, look_alikes
+
+
+def test_what_is_missing_to_pandas_is_missing_here():
+    words = [*MISSING - {""}, "unknown", "none", "0", "Nana"]
+    read = pandas.read_csv(io.StringIO("\n".join(["word", *(f'"{each}"' for each in words)])))
+    assert read["word"].isna().tolist() == [each in MISSING for each in words]
+    from pandas._libs.parsers import STR_NA_VALUES
+
+    assert MISSING >= STR_NA_VALUES
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("a\u0308lter", "\u00e4lter"),
+        ("wo\u200bmen", "women"),
+        ("\ufeffwomen\u200e", "women"),
+        ("wo\u00admen\u2060", "women"),
+        ("\u202ewomen\u202c", "women"),
+        ("wo\u200dmen\u200c", "women"),
+        ("\u00a0East\u2009Asian\u3164\r", "East Asian"),
+        ("a\u200b\u0308lter", "\u00e4lter"),
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",) * 2,  # Persian, where it shows
+        ("\U0001f469\u200d\u2695\ufe0f",) * 2,  # a woman who is a doctor, and not both
+        ("two  blanks",) * 2,
+    ],
+)
+def test_what_nobody_sees_goes_and_nothing_else(given, expected):
+    assert cleaned(given) == expected
+    assert cleaned(cleaned(given)) == cleaned(given)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("Women", "women", True),
+        ("women", "wom\u0435n", True),  # Cyrillic
+        ("Black", "\u0412lack", True),
+        ("OLD", "\u039fLD", True),  # Greek
+        ("women", "\uff57\uff4f\uff4d\uff45\uff4e", True),  # full width
+        ("non-binary", "non\u2011binary", True),
+        ("Latino_Hispanic", "latino hispanic", True),
+        ("Stra\u00dfe", "STRASSE", True),
+        ("men", "women", False),
+        ("\u00e4lter", "alter", False),
+        ("\u2640", "\u2640\ufe0f", True),
+        ("<20", ">20", False),
+        ("2-9", "29", False),
+    ],
+)
+def test_names_that_look_alike_are_found(one, other, alike):
+    assert look_alikes([one, "x", other, one]) == [[one, other]] * alike
