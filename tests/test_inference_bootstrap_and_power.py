@@ -15,52 +15,110 @@ def weighted_mean_difference(x, y):
     return statistic
 
 
-@pytest.mark.parametrize(("method", "name"), [("percentile", "percentile"), ("bca", "BCa")])
-def test_two_samples_agree_with_scipy(method, name):
-    rng = np.random.default_rng(0)
-    x, y = rng.exponential(size=14), rng.normal(size=9)
-    ours = inference.bootstrap(
-        weighted_mean_difference(x, y), [14, 9], method, n_resamples=300_000, rng=1
+def grid(n, scale=1.0):
+    """Numbers that are no more skewed than their mirror image."""
+    return scale * stats.norm.ppf((np.arange(n) + 0.5) / n)
+
+
+def test_two_samples_agree_with_scipy():
+    x, y = grid(14), grid(9, 3.0)
+    ours = inference.bootstrap(weighted_mean_difference(x, y), [14, 9], n_resamples=200_000, rng=1)
+    theirs = stats.ttest_ind(x, y, equal_var=False).confidence_interval()
+    np.testing.assert_allclose([ours.low, ours.high], [theirs.low, theirs.high], atol=0.05)
+    assert ours.values.shape == (400_000,)
+
+
+def test_one_sample_has_students_interval_and_is_longer_where_it_is_skewed():
+    x = np.array([0.0, 0.1, 0.2, 0.4, 0.9, 3.0])
+    found = inference.bootstrap(lambda w: x @ w / 6, [6], n_resamples=200_000, rng=0)
+    quantile, error = stats.t.ppf(0.975, 5), stats.sem(x)
+    longer = (2 * quantile**2 + 1) / 6 * stats.skew(x) / np.sqrt(6) * error
+    expected = [x.mean() - quantile * error, x.mean() + quantile * error + longer]
+    np.testing.assert_allclose([found.low, found.high], expected, rtol=0.01)
+    mirrored = inference.bootstrap(lambda w: -x @ w / 6, [6], n_resamples=200_000, rng=0)
+    np.testing.assert_allclose([-mirrored.high, -mirrored.low], [found.low, found.high])
+
+
+@pytest.mark.parametrize("hits", [0, 1, 5, 12])
+def test_a_share_has_wilsons_interval_with_students_quantile(hits):
+    n, x = 12, np.arange(12) < hits
+    found = inference.bootstrap(lambda w: x @ w / n, [n], (0, 1), n_resamples=200_000, rng=0)
+    quantile, size = stats.t.ppf(0.975, n - 1), n - 1 if 0 < hits < n else n
+    ends = [each for each in (found.low, found.high) if 0 < each < 1]
+    assert 0 <= found.low < found.high <= 1
+    assert len(ends) == 1 + (size < n)
+    for end in ends:
+        distance = abs(hits / n - end) / np.sqrt(end * (1 - end) / size)
+        assert distance == pytest.approx(quantile, rel=0.01)
+    stretched = inference.bootstrap(
+        lambda w: 100 * (x @ w) / n, [n], (0, 100), n_resamples=200_000, rng=0
     )
-    theirs = stats.bootstrap(
-        (x, y),
-        lambda a, b, axis: a.mean(axis) - b.mean(axis),
-        method=name,
-        n_resamples=300_000,
-        batch=50_000,
-        random_state=np.random.default_rng(2),
-    ).confidence_interval
-    np.testing.assert_allclose([ours.low, ours.high], theirs, atol=0.02)
+    assert (stretched.low, stretched.high) == pytest.approx((100 * found.low, 100 * found.high))
 
 
-def test_bca_differs_from_percentile_where_the_statistic_is_skewed():
-    x = np.random.default_rng(0).exponential(size=12)
-
-    def variance(weights):
-        total = weights.sum(0)
-        return (x**2 @ weights) / total - ((x @ weights) / total) ** 2
-
-    percentile, bca = (
-        inference.bootstrap(variance, [12], method, n_resamples=20_000, rng=1)
-        for method in ("percentile", "bca")
-    )
-    theirs = stats.bootstrap(
-        (x,), np.var, method="BCa", n_resamples=20_000, random_state=np.random.default_rng(3)
-    ).confidence_interval
-    assert bca.high > percentile.high
-    np.testing.assert_allclose([bca.low, bca.high], theirs, rtol=0.06)
+def test_a_share_of_many_has_the_interval_of_scipy():
+    x = np.arange(3_000) < 40
+    found = inference.bootstrap(lambda w: x @ w / 3_000, [3_000], (0, 1), n_resamples=4_000, rng=0)
+    theirs = stats.binomtest(40, 3_000).proportion_ci(method="wilson")
+    np.testing.assert_allclose([found.low, found.high], [theirs.low, theirs.high], rtol=0.02)
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_an_interval_holds_its_estimate_where_all_resamples_lie_beyond_it(method):
+def test_a_correlation_of_many_has_the_interval_of_scipy():
+    x, noise = np.random.default_rng(0).normal(size=(2, 400))
+    y = x + 0.8 * noise
+
+    def pearson(weights):
+        n = weights.sum(0)
+        x_mean, y_mean = (each @ weights / n for each in (x, y))
+        both = (x * y) @ weights / n - x_mean * y_mean
+        squares = [(v**2) @ weights / n - m**2 for v, m in ((x, x_mean), (y, y_mean))]
+        return both / np.sqrt(squares[0] * squares[1])
+
+    found = inference.bootstrap(pearson, [400], limit=1.0, n_resamples=4_000, rng=0)
+    theirs = stats.pearsonr(x, y).confidence_interval()
+    np.testing.assert_allclose([found.low, found.high], [theirs.low, theirs.high], atol=0.015)
+
+
+@pytest.mark.parametrize("within", [None, (0.0, 1.0)])
+def test_an_interval_holds_its_estimate_where_all_resamples_lie_beyond_it(within):
     """As near the end of a scale; here the share of units drawn more than once, of which 0 is."""
 
     def drawn_again(weights):
         return (weights > 1).mean(axis=0)
 
-    found = inference.bootstrap(drawn_again, [40], method, n_resamples=400, rng=0)
-    assert found.values.min() > found.estimate == found.low == 0
-    assert 0 < found.high <= np.quantile(found.values, 0.975)
+    found = inference.bootstrap(drawn_again, [40], within, n_resamples=400, rng=0)
+    assert found.values.min() > found.estimate == 0 >= found.low
+    assert found.high > 0
+    assert within is None or found.low == 0
+
+
+def test_a_single_unit_has_no_interval_and_a_sample_of_one_is_held():
+    alone = inference.bootstrap(lambda w: 3.0 * w[0], [1], (0, 4), rng=0)
+    assert alone.estimate == pytest.approx(3)
+    assert np.isnan([alone.low, alone.high]).all()
+    x = grid(7)
+    both = inference.bootstrap(lambda w, v: x @ w / 7 - v[0], [7, 1], n_resamples=500, rng=0)
+    held = inference.bootstrap(lambda w: x @ w / 7 - 1, [7], n_resamples=500, rng=0)
+    assert (both.low, both.high) == pytest.approx((held.low, held.high))
+
+
+def test_a_statistic_that_rests_on_few_of_the_units_has_their_degrees_of_freedom():
+    x = grid(40)
+    every, few = (
+        inference.bootstrap(lambda w: x @ w / 40, [40], limit=9, freedom=f, rng=0)
+        for f in (None, 2.0)
+    )
+    halves = [np.arctanh(each.high / 9) - np.arctanh(each.estimate / 9) for each in (every, few)]
+    wanted = [stats.t.ppf(0.975, f) * np.sqrt((f + 1) / f) for f in (39, 2)]
+    assert halves[1] / halves[0] == pytest.approx(wanted[1] / wanted[0])
+
+
+def test_no_two_sets_are_further_apart_than_the_largest_effect_size():
+    from biaslib.metrics.association import effect_size_of_scores
+
+    for n_x, n_y, ddof in ((8, 8, 1), (2, 14, 1), (3, 5, 0)):
+        apart = effect_size_of_scores(np.ones(n_x), np.zeros(n_y), ddof, require_equal=False)
+        assert inference.largest_effect_size(n_x, n_y, ddof) == pytest.approx(apart)
 
 
 def test_undefined_resamples_are_left_out_and_counted():
@@ -94,9 +152,7 @@ def test_a_table_of_statistics_is_the_statistics_one_by_one():
         alone = inference.bootstrap(one, [6], n_resamples=700, rng=3)
         np.testing.assert_array_equal(table.values[:, column], alone.values)
         for name in ("estimate", "low", "high", "n_defined"):
-            assert getattr(table, name)[column] == getattr(alone, name)
-    with pytest.raises(ValueError, match="'bca' is for one number"):
-        inference.bootstrap(mean_and_first(values), [6], "bca", rng=3)
+            assert getattr(table, name)[column] == pytest.approx(getattr(alone, name))
 
 
 def test_a_few_at_once_is_all_at_once():
@@ -167,39 +223,3 @@ def test_the_attained_level_is_the_same_with_and_without_counting_partitions(mon
 def test_a_test_that_can_never_be_significant_has_no_power():
     assert inference.power(10.0, 3, 3) == 0.0
     assert inference.minimum_detectable_effect(4, 4, alpha=0.01).shift == np.inf
-
-
-def test_auto_is_bca_where_it_is_defined_and_else_percentiles():
-    values = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
-
-    def spread(weights):
-        mean = (values @ weights) / weights.sum(0)
-        square = (values**2 @ weights) / weights.sum(0) - mean**2
-        return np.where(square > 1e-9, square, np.nan)
-
-    def alone(weights):
-        return np.where(weights[0] > 0, values @ weights, np.nan)
-
-    for statistic, method in ((spread, "bca"), (alone, "percentile")):
-        found, named = (
-            inference.bootstrap(statistic, [5], each, n_resamples=500, rng=1)
-            for each in ("auto", method)
-        )
-        assert (found.low, found.high, found.method) == (named.low, named.high, method)
-    table = inference.bootstrap(mean_and_first(values), [5], "auto", n_resamples=100, rng=1)
-    assert table.method == "percentile"
-
-
-@pytest.mark.parametrize("n", [5, 8])
-def test_with_few_words_bca_intervals_of_effect_sizes_come_nearer_to_their_level(n):
-    """In the same draws more of them hold the effect size, and not more than 95% and its noise."""
-    rng, held = np.random.default_rng(21), {"percentile": 0, "auto": 0}
-    for seed in range(200):
-        scores = np.concatenate([rng.normal(0.4, 1, n), rng.normal(-0.4, 1, n)])[:, np.newaxis]
-        for method in held:
-            found = inference.bootstrap_effect_size(
-                *(scores, 0 * scores, range(n), range(n), "a", "b"),
-                **{"method": method, "n_resamples": 500, "rng": seed},
-            )
-            held[method] += found.low <= 0.8 / np.sqrt(1.16) <= found.high
-    assert held["percentile"] < held["auto"] <= 200 * 0.95 + 2 * np.sqrt(200 * 0.95 * 0.05)

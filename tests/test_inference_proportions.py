@@ -56,9 +56,10 @@ def scored(seed=0, n_triplets=40, images=3, spread=1.0, **settings):
 
 def slow_bootstrap(found, triplets, statistic, n_resamples, rng):
     """Redraw triplets by the same generator and count images one by one."""
-    names = sorted(set(triplets.tolist()))
     relevant = dict(zip(found.vlrs.rows, found.vlrs.shares, strict=True))
     biased = dict(zip(found.vlbs.rows, found.vlbs.shares, strict=True))
+    counted = found.vlbs.rows if statistic == "vlbs" else found.vlrs.rows
+    names = sorted(set(triplets[counted].tolist()))
     rows_of = {name: np.flatnonzero(triplets == name) for name in names}
     values = []
     for _ in range(n_resamples):
@@ -79,39 +80,29 @@ def test_agrees_with_a_slow_bootstrap(statistic):
     )
     expected = slow_bootstrap(found["overall"], triplets, statistic, 200, np.random.default_rng(5))
     np.testing.assert_allclose(interval.values, expected)
-    assert (interval.low, interval.high) == pytest.approx(np.quantile(expected, [0.025, 0.975]))
+    used = len(np.unique(triplets[found["overall"].vlbs.rows]))
+    n = 40 if statistic == "vlrs" else used
+    size = np.mean(expected) * (100 - np.mean(expected)) / np.var(expected) * (n - 1) / n
+    for end in (interval.low, interval.high):
+        distance = abs(interval.estimate - end) / np.sqrt(end * (100 - end) / size)
+        assert distance == pytest.approx(stats.t.ppf(0.975, n - 1))
     assert (interval.n_resamples, interval.n_defined) == (200, 200)
-    assert interval.n_units == (40,)
+    assert interval.n_units == (used if statistic == "vlbs" else 40,)
 
 
-@pytest.mark.parametrize("statistic", ["vlrs", "vlbs", "ivlas"])
-def test_bca_agrees_with_scipy(statistic):
-    found, triplets = scored(seed=4)
-    found = found["overall"]
-    ours = inference.bootstrap_selection(
-        found, triplets, statistic, n_resamples=40_000, rng=1, method="bca"
-    )
-
-    def of_drawn(drawn, axis):
-        times = (drawn[..., None, :] == np.arange(40)[:, None]).sum(axis).reshape(-1, 40)
-        return getattr(found.reweighted(times[:, triplets].T), statistic).reshape(drawn.shape[:-1])
-
-    theirs = stats.bootstrap(
-        (np.arange(40),),
-        of_drawn,
-        method="BCa",
-        n_resamples=40_000,
-        batch=2_000,
-        random_state=np.random.default_rng(2),
-    ).confidence_interval
-    np.testing.assert_allclose([ours.low, ours.high], theirs, atol=0.4)
-    assert (ours.method, ours.n_defined) == ("bca", 40_000)
-
-
-def test_bca_is_refused_where_one_triplet_carries_the_statistic():
+def test_one_triplet_has_no_interval_and_few_that_agree_have_a_wide_one():
     found = selection_scores([[3, 2, 1], [1, 3, 2]], [True, False])["overall"]
-    with pytest.raises(ValueError, match="without one unit the statistic is not defined"):
-        inference.bootstrap_selection(found, "ab", "vlbs", rng=0, method="bca")
+    for statistic in ("vlbs", "ivlas"):
+        alone = inference.bootstrap_selection(found, "ab", statistic, rng=0)
+        assert np.isnan([alone.low, alone.high]).all()
+    same = selection_scores([[1, 3, 2]] * 10, [True, False] * 5)["overall"]
+    names = list("aabbccddee")
+    for statistic, value in (("vlrs", 100), ("vlbs", 0), ("ivlas", 100)):
+        found = inference.bootstrap_selection(same, names, statistic, rng=0)
+        moved = stats.t.ppf(0.975, 4) ** 2 / 5
+        far = 100 * (1 / (1 + moved) if value else moved / (1 + moved))
+        assert found.estimate == value
+        assert sorted([found.low, found.high]) == pytest.approx(sorted([value, far]))
 
 
 def test_repeating_images_of_a_triplet_does_not_narrow_the_interval():

@@ -13,6 +13,7 @@ import numpy as np
 import pandas
 import pytest
 from PIL import Image
+from scipy import stats
 from scipy.special import log_expit
 from support import rehearsal_stereotype
 
@@ -119,33 +120,16 @@ def test_the_whole_counts_behind_table_4_give_tables_3_and_4(model):
     assert found["n"].max() == (1018 if model == "ViLT" else 1028)
 
 
-def test_scores_are_tidy_and_an_interval_without_spread_is_exact():
+def test_scores_are_tidy_and_an_interval_without_spread_has_a_width():
     table = {"category": ["gender"] * 6, "label": ["stereotype", "anti-stereotype"] * 3}
     found = study.selection_scores(run_of(table, scored([[1, 2, 0]] * 6)))
     columns = "study model revision profile dataset test level statistic value low high p_value n"
     assert set(columns.split()) | {"seed"} <= set(found)
     row = found.query("test == 'overall' and statistic == 'vlbs'").iloc[0]
-    exact = inference.proportion_interval(0, 3)
+    moved = stats.t.ppf(0.975, 2) ** 2 / 3
     assert (row["value"], row["low"], row["n"]) == (0, 0, 3)
-    assert row["high"] == pytest.approx(100 * exact.high)
-    assert row["method"] == "Clopper-Pearson over triplets"
-
-
-@pytest.mark.parametrize(("n", "wrong"), [(4, 1), (14, 0), (14, 3)])
-def test_of_few_triplets_ivlas_has_the_ends_of_two_exact_intervals(n, wrong):
-    """Stereotypical pictures all read rightly, of the others some the stereotypical way."""
-    table = {"category": ["gender"] * 2 * n, "label": ["stereotype", "anti-stereotype"] * n}
-    picks = [[2, 1, 0], [1, 2, 0]] * (n - wrong) + [[2, 1, 0], [2, 1, 0]] * wrong
-    found = study.selection_scores(run_of(table, scored(picks))).set_index(["test", "statistic"])
-    relevant = inference.proportion_interval(2 * n, 2 * n)
-    biased = inference.proportion_interval(wrong, n)
-    row = found.loc[("overall", "ivlas")]
-    right = [100 * relevant.low, 100 * relevant.high], [100 * biased.high, 100 * biased.low]
-    ends = [2 * r * (100 - b) / (r + 100 - b) for r, b in zip(*right, strict=True)]
-    assert row["method"] == "Clopper-Pearson over triplets"
-    assert row[["low", "high"]].tolist() == pytest.approx(ends)
-    assert row["low"] < row["value"] <= row["high"]
-    assert found.loc[("overall", "vlbs"), "low"] == pytest.approx(100 * biased.low)
+    assert row["high"] == pytest.approx(100 * moved / (1 + moved))
+    assert row["method"] == "bootstrap of triplets"
 
 
 def test_images_of_a_triplet_are_drawn_together():
@@ -396,22 +380,25 @@ def shares_of(gains):
     return found.query("test == 'lmss' and level == 'anti'").set_index("statistic")
 
 
-@pytest.mark.parametrize(("above", "below"), [(0, 6), (6, 0), (2, 4), (0, study.FEW), (10, 9)])
-def test_a_share_of_few_triplets_or_of_equal_ones_has_the_exact_interval(above, below):
+@pytest.mark.parametrize(("above", "below"), [(0, 6), (6, 0), (2, 4), (10, 9), (10, 40)])
+def test_a_share_of_triplets_has_wilsons_interval_with_students_quantile(above, below):
     row = shares_of([1] * above + [-1] * below).loc["% positive"]
-    exact = inference.proportion_interval(above, above + below)
-    assert row["value"] == pytest.approx(100 * exact.proportion)
-    assert row[["low", "high"]].tolist() == pytest.approx([100 * exact.low, 100 * exact.high])
-    assert row["method"] == "Clopper-Pearson over triplets"
+    n, share = above + below, above / (above + below)
+    size = n - 1 if above and below else n
+    for end in row[["low", "high"]] / 100:
+        if 0 < end < 1:
+            distance = abs(share - end) / np.sqrt(end * (1 - end) / size)
+            assert distance == pytest.approx(stats.t.ppf(0.975, n - 1), rel=0.15)  # 400 resamples
+    assert 0 <= row["low"] <= row["value"] <= row["high"] <= 100
+    assert row["high"] - row["low"] > 5
+    assert row["method"] == "bootstrap of triplets"
 
 
-def test_a_share_of_more_triplets_is_bootstrapped_and_one_triplet_has_no_mean_with_interval():
-    rows = shares_of([1, -1] * (study.FEW // 2))
-    assert set(rows["method"]) == {"bootstrap of triplets"}
+def test_one_triplet_has_no_interval():
     one = shares_of([1])
-    assert one["method"].tolist() == ["no interval", "Clopper-Pearson over triplets"]
+    assert one["method"].tolist() == ["no interval"] * 2
+    assert one[["low", "high"]].isna().all(axis=None)
     assert plots.shift_cell(one.loc["mean"]) == "0.38"
-    assert plots.score_cell(one.loc["% positive"]).startswith("100.0 (")
 
 
 def test_the_two_cases_of_figure_3_are_found_by_their_lines_or_said_to_be_missing():
@@ -462,7 +449,7 @@ def test_shifts_in_paper_are_summarised_without_a_baseline():
     shown = plots.shift_table(summary)
     assert "dose" not in shown
     assert "all images" in shown["images"].tolist()
-    assert set(shown["interval of the share"]) == {"Clopper-Pearson over triplets", "–"}
+    assert set(shown["interval of the share"]) == {"bootstrap of triplets", "–"}
 
 
 @pytest.mark.slow
@@ -972,8 +959,8 @@ def test_the_interval_of_a_rise_draws_triplets():
     table.loc[(table["dose"] == 3) & (table["triplet"] == 0), "vlbs"] = 70.0
     row = worlds.verdict(table, looks_of(table)).iloc[0]
     assert row["rise"] == 14
-    assert row["low"] == pytest.approx(4, abs=0.1)
-    assert row["high"] == pytest.approx(24, abs=0.1)
+    assert -100 <= row["low"] < 4
+    assert row["high"] > 24
 
 
 @pytest.mark.slow

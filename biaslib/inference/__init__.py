@@ -1,7 +1,12 @@
 """Statistics under the metrics: permutation test, bootstrap, multiple comparisons, power."""
 
 from biaslib.inference._adjust import adjust
-from biaslib.inference._bootstrap import Interval, bootstrap, bootstrap_effect_size
+from biaslib.inference._bootstrap import (
+    Interval,
+    bootstrap,
+    bootstrap_effect_size,
+    largest_effect_size,
+)
 from biaslib.inference._caption_bootstrap import (
     adjust_table,
     bootstrap_c_asc,
@@ -50,6 +55,7 @@ __all__ = [
     "exchange_histogram",
     "exchange_test",
     "grounded_permutation_test",
+    "largest_effect_size",
     "minimum_detectable_effect",
     "n_partitions",
     "permutation_histogram",

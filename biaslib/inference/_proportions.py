@@ -96,7 +96,6 @@ def bootstrap_selection(
     confidence: float = 0.95,
     n_resamples: int = 2_000,
     rng: np.random.Generator | int | None = None,
-    method: str = "percentile",
 ) -> Interval:
     """Return an interval of ivlas, vlrs or vlbs that resamples triplets of captions.
 
@@ -119,25 +118,19 @@ def bootstrap_selection(
         Number of resamples.
     rng
         Generator or seed.
-    method
-        ``"percentile"`` or ``"bca"``, as :func:`bootstrap`.
 
     Returns
     -------
     Interval
-        In per cent. Resamples without an anti-stereotypical image are left out of ``ivlas`` and
-        ``vlbs``.
+        In per cent, the interval of :func:`bootstrap` for a statistic from 0 to 100. ``vlbs`` draws
+        the triplets that have an anti-stereotypical image; of ``ivlas``, which draws all,
+        resamples without one are left out, and its degrees of freedom are those of ``vlbs``.
 
     Raises
     ------
     InputError
         If the triplets do not fit the scores or the statistic is unknown; and as
         :func:`bootstrap`.
-
-    Notes
-    -----
-    With few triplets the interval is too narrow; if no pick differs, it has no width at all.
-    :func:`proportion_interval` stays honest there.
 
     Examples
     --------
@@ -150,11 +143,15 @@ def bootstrap_selection(
     one_of(statistic, "statistic", STATISTICS)
     made_by(scores, "scores", SelectionScores, "an entry of what selection_scores() returns")
     unit, _ = label_codes(triplets, "triplets", scores.vlrs.n_rows)
-    used, member = np.unique(unit[scores.vlrs.rows], return_inverse=True)
+    part = scores.vlbs if statistic == "vlbs" else scores.vlrs
+    used, member = np.unique(unit[part.rows], return_inverse=True)
+    fewest = len(np.unique(unit[scores.vlbs.rows])) if statistic == "ivlas" else len(used)
 
     def of_triplets(weights):
         of_images = np.zeros((len(unit), weights.shape[1]))
-        of_images[scores.vlrs.rows] = weights[member]
+        of_images[part.rows] = weights[member]
         return getattr(scores.reweighted(of_images), statistic)
 
-    return bootstrap(of_triplets, [len(used)], method, confidence, n_resamples, rng)
+    freedom = fewest - 1 if fewest > 1 else np.nan
+    settings = {"rng": rng, "freedom": freedom}
+    return bootstrap(of_triplets, [len(used)], (0.0, 100.0), confidence, n_resamples, **settings)

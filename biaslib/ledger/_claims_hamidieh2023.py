@@ -197,7 +197,7 @@ def _capped(parts: Sequence[bool]) -> str:
 
 
 def _difference(first: Sequence[float], second: Sequence[float]) -> Mean:
-    """Return a difference of two means, with an interval that draws the words of both anew."""
+    """Return a difference of two means, with Student's interval over the words of both."""
     one, two = np.asarray(first, float), np.asarray(second, float)
 
     def gap(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -139,7 +139,7 @@ def _listed(means: dict[str, Mean]) -> str:
 
 
 def _correlation(x: pandas.Series, y: pandas.Series, units: pandas.Series) -> Mean:
-    """Return Pearson's r with a 95% percentile interval that draws units anew."""
+    """Return Pearson's r with a 95% interval that draws units anew."""
     rows = pandas.DataFrame({"x": x, "y": y, "unit": units}).dropna()
     powers = rows.assign(n=1.0, xx=rows.x**2, yy=rows.y**2, xy=rows.x * rows.y)
     sums = powers.groupby("unit")[["n", "x", "y", "xx", "yy", "xy"]].sum().to_numpy()
@@ -151,7 +151,7 @@ def _correlation(x: pandas.Series, y: pandas.Series, units: pandas.Series) -> Me
 
     if np.isnan(statistic(np.ones((len(sums), 1)))).any():
         raise NoEvidenceError("one side of a correlation is the same throughout")
-    found = inference.bootstrap(statistic, [len(sums)], n_resamples=2_000, rng=0)
+    found = inference.bootstrap(statistic, [len(sums)], limit=1.0, n_resamples=2_000, rng=0)
     return Mean(found.estimate, found.low, found.high)
 
 

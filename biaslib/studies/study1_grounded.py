@@ -365,7 +365,7 @@ def score(
     -------
     dict
         *value* (effect size; NaN where the scores have no spread), *low* and *high* (95%,
-        target and attribute words resampled, BCa where it is defined; of Experiment 3, whose
+        target and attribute words resampled; of Experiment 3, whose
         absolute shifts are never negative, it says how far the size is known and never holds 0:
         whether there is anything to find, *p_value* tells), *numerator* (what the
         effect size divides by the spread), *p_value* with *p_low*, *p_high* and *p_method*,
@@ -387,7 +387,7 @@ def score(
     result = _defined(sets, experiment)
     if result is None:
         return row | {"value": np.nan, "numerator": 0.0, "low": np.nan, "high": np.nan}
-    low, high = _interval(sets, experiment, _words, "auto", n_bootstrap, seed)
+    low, high = _interval(sets, experiment, _words, n_bootstrap, seed)
     found = {"value": result.effect_size, "low": low, "high": high, "numerator": numerator(result)}
     return row | found | (_p_values(result, sets, units) if p_values else {})
 
@@ -425,7 +425,7 @@ def score_released(
     for case, row, result in zip(cases, described, results, strict=True):
         every = [{"value": np.nan}] if result is None else released.rows(*next(tested))
         if n_bootstrap and result is not None and result.experiment < 3:
-            low, high = _interval(*case, _pictures, "percentile", n_bootstrap, seed)
+            low, high = _interval(*case, _pictures, n_bootstrap, seed)
             row |= {"low": low, "high": high}
         rows += [row | each for each in every]
     return rows
@@ -825,7 +825,7 @@ def _means(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _interval(
-    sets: EmbeddedSets, experiment: int, units: Callable, method: str, n_resamples: int, seed: int
+    sets: EmbeddedSets, experiment: int, units: Callable, n_resamples: int, seed: int
 ) -> tuple[float, float]:
     """Resample units, which are of several kinds; the rows of a unit stay together.
 
@@ -845,7 +845,9 @@ def _interval(
         every = np.concatenate(drawn)
         return _weighted(near, {name: every[owners[name]] for name in SETS}, experiment)
 
-    found = inference.bootstrap(statistic, sizes, method, n_resamples=n_resamples, rng=seed)
+    n_targets = [len(sets.embeddings[target]) for target in "XY"]
+    limit = inference.largest_effect_size(*n_targets) if experiment < 3 else None
+    found = inference.bootstrap(statistic, sizes, limit=limit, n_resamples=n_resamples, rng=seed)
     return found.low, found.high
 
 

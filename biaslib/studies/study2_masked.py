@@ -686,7 +686,7 @@ def scores(
     entities
         With the columns *entity*, *set* and *stereotype*.
     n_resamples
-        Of images, women's and men's apart, for percentile intervals; 0 for none.
+        Of images, women's and men's apart, for the intervals; 0 for none.
     seed
         Of the resampling.
 
@@ -697,11 +697,6 @@ def scores(
         ``S(f)``, ``S(m)`` or ``B``; *value*, *low*, *high*, *p_value* (empty); *n*, the images it
         rests on, or 1 caption; *seed*; *probability*, of the entity with the gendered agent, and
         *normaliser*, without (means over images; empty for B); *set* and *stereotype*.
-
-    Notes
-    -----
-    With six images of each gender, as in the paper, the intervals are too narrow: of normal log
-    ratios, the 95% intervals of B hold the truth in 88%, those of a gender's S_V in 82%.
     """
     log_p = _own_log_p(asked)
     text = _own_log_p(before)

@@ -553,8 +553,8 @@ def score(
         facet, its group "all". p-values: Welch's test for C-ASC, the hypergeometric test for
         shares; adjusted (Benjamini and Yekutieli) over all words and groups of a facet and
         statistic, where two groups share one test of a word; both take each portrait for a unit.
-        Intervals are 95% percentile intervals that draw :attr:`Inputs.units` anew; a group of one
-        portrait has none.
+        Intervals, of 95%, draw :attr:`Inputs.units` anew; a group of one unit has none for C-ASC,
+        and one of one portrait none at all.
     """
     rng = np.random.default_rng(seed)
     everyone = pandas.concat(given.groups.values(), axis=1)

@@ -86,8 +86,7 @@ SHIFTS += ["vlss", "scale"]
 """Columns of :func:`shifts`."""
 
 RESAMPLES = 400
-FEW = 20
-"""Triplets below which a bootstrap of a share is too narrow; see :func:`shift_scores`."""
+BOOTSTRAP = "bootstrap of triplets"
 
 SHARD, SHARD_OF_WRITERS = 64, 4
 """Images a shard of the store, which a kill may lose: fewer where a model writes, which is slow."""
@@ -537,10 +536,8 @@ def selection_scores(
 ) -> pandas.DataFrame:
     """Return vlrs, vlbs and ivlas of all ways, overall and by category, as tidy scores.
 
-    Intervals resample triplets of captions, or target terms where these are averaged over. Where
-    no pick differs a bootstrap has no width: then the interval is that of Clopper and Pearson,
-    with triplets counted as if they were the images. Of a category without an anti-stereotypical
-    image vlbs and ivlas are NaN.
+    Intervals resample triplets of captions, or target terms where these are averaged over; of one
+    triplet there is none. Of a category without an anti-stereotypical image vlbs and ivlas are NaN.
 
     Parameters
     ----------
@@ -596,13 +593,8 @@ def _selection_row(scores, name: str, units: list, n_resamples: int, seed: int) 
         drawn = inference.bootstrap_selection(
             scores, units, name, n_resamples=n_resamples, rng=seed
         )
-        low, high, method = drawn.low, drawn.high, "bootstrap of triplets"
-        parts = {"ivlas": ("vlrs", "vlbs")}.get(name, (name,))
-        few = min(len({units[row] for row in getattr(scores, each).rows}) for each in parts) < FEW
-        if few or low == high:
-            ends = [_exact_ends(getattr(scores, each), units) for each in parts]
-            low, high = ends[0] if len(ends) == 1 else _ends_of_ivlas(*ends)
-            method = "Clopper-Pearson over triplets"
+        low, high = drawn.low, drawn.high
+        method = BOOTSTRAP if np.isfinite(low) else method
     return {
         "statistic": name,
         "value": value,
@@ -614,19 +606,6 @@ def _selection_row(scores, name: str, units: list, n_resamples: int, seed: int) 
         "tied": scores.n_tied,
         "method": method,
     }
-
-
-def _exact_ends(share, units: list) -> tuple[float, float]:
-    """Return the ends of Clopper and Pearson's interval of a share rounded to whole triplets."""
-    n = len({units[row] for row in share.rows})
-    exact = inference.proportion_interval(round(share.value * n / 100), n)
-    return 100 * exact.low, 100 * exact.high
-
-
-def _ends_of_ivlas(vlrs: tuple[float, float], vlbs: tuple[float, float]) -> tuple[float, float]:
-    """Return the least and the greatest ivlas of shares in these intervals."""
-    least, greatest = (vlrs[0], vlbs[1]), (vlrs[1], vlbs[0])
-    return caption_selection.ivlas(*least), caption_selection.ivlas(*greatest)
 
 
 def _undefined(name: str, n: int, tied: int, seed: int) -> dict[str, Any]:
@@ -743,7 +722,9 @@ def paired_tests(
     for first, second in itertools.combinations(shares, 2) if len(size) else ():
         apart = np.bincount(units, shares[first][keep] - shares[second][keep])
         mean = functools.partial(_ratio, apart, size)
-        interval = inference.bootstrap(mean, [len(size)], n_resamples=n_resamples, rng=seed)
+        interval = inference.bootstrap(
+            mean, [len(size)], (-1.0, 1.0), n_resamples=n_resamples, rng=seed
+        )
         test = inference.sign_flip_test(apart)
         values = (100 * interval.estimate, 100 * interval.low, 100 * interval.high)
         values += (test.p_value, test.low, test.high)
@@ -843,9 +824,8 @@ def shift_scores(
 
     Notes
     -----
-    A share of fewer than :data:`FEW` triplets, or one that is the same in all of them, has the
-    interval of Clopper and Pearson, of the share rounded to whole triplets: a bootstrap of few is
-    too narrow, and of equal ones it has no width. The mean of one triplet has no interval.
+    The interval of a mean is Student's, that of a share stays between 0 and 100. One triplet has
+    none.
     """
     kept = table if category is None else table[table["category"] == category]
     columns = kept[["anti", "chosen", "balanced", "strict"]].to_numpy(dtype=bool)
@@ -861,23 +841,12 @@ def shift_scores(
     ):
         of_model = part[(part["model"] == label) & part[name].notna()]
         for statistic, values in _summaries(of_model[name]).items():
-            bounds = mean_interval(values, of_model["triplet"], n_resamples, seed)
-            bounds = _few(statistic, bounds, of_model["triplet"].nunique())
-            rows.append((label, name, subset, statistic, *bounds, len(of_model)))
+            within = (0.0, 100.0) if statistic == "% positive" else None
+            bounds = mean_interval(values, of_model["triplet"], n_resamples, seed, within)
+            method = BOOTSTRAP if np.isfinite(bounds[1]) else "no interval"
+            rows.append((label, name, subset, statistic, *bounds, method, len(of_model)))
     names = ["model", "test", "level", "statistic", "value", "low", "high", "method", "n"]
     return pandas.DataFrame(rows, columns=names)
-
-
-def _few(statistic: str, bounds: tuple[float, float, float], n: int) -> tuple:
-    """Return value, ends and method of an interval, one for few triplets where there are few."""
-    value, low, high = bounds
-    share = statistic == "% positive"
-    if n and share and (n < FEW or low == high):
-        exact = inference.proportion_interval(round(value * n / 100), n)
-        return value, 100 * exact.low, 100 * exact.high, "Clopper-Pearson over triplets"
-    if n < 2:
-        return value, np.nan, np.nan, "no interval"
-    return *bounds, "bootstrap of triplets"
 
 
 def _summaries(values: pandas.Series) -> dict[str, np.ndarray]:
@@ -886,11 +855,26 @@ def _summaries(values: pandas.Series) -> dict[str, np.ndarray]:
     return {"mean": array, "% positive": 100.0 * (array > TOLERANCE)}
 
 
-def mean_interval(values, triplets, n_resamples: int, seed: int) -> tuple[float, float, float]:
+def mean_interval(
+    values: Sequence[float],
+    triplets: Sequence,
+    n_resamples: int,
+    seed: int,
+    within: tuple[float, float] | None = None,
+) -> tuple[float, float, float]:
+    """Return a mean over images with an interval that draws triplets anew: NaN where it has none.
+
+    Parameters
+    ----------
+    values, triplets
+        One an image.
+    n_resamples, seed, within
+        As :func:`biaslib.inference.bootstrap`.
+    """
     if not len(values):
         return (np.nan,) * 3
     units = np.unique(triplets, return_inverse=True)[1]
     total, size = np.bincount(units, values), np.bincount(units).astype(float)
     mean = functools.partial(_ratio, total, size)
-    found = inference.bootstrap(mean, [len(size)], n_resamples=n_resamples, rng=seed)
+    found = inference.bootstrap(mean, [len(size)], within, n_resamples=n_resamples, rng=seed)
     return found.estimate, found.low, found.high

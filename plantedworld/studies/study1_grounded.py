@@ -215,7 +215,7 @@ def _over_models(rows: pandas.DataFrame, column: str, n_resamples: int = 2_000):
     def mean(weights: np.ndarray) -> np.ndarray:
         return (sums[:, 0] @ weights) / (sums[:, 1] @ weights)
 
-    found = inference.bootstrap(mean, [len(sums)], n_resamples=n_resamples, rng=0)
+    found = inference.bootstrap(mean, [len(sums)], (0.0, 1.0), n_resamples=n_resamples, rng=0)
     return found.low, found.high
 
 

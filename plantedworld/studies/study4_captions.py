@@ -314,7 +314,7 @@ def grounding(store: Store | None = None) -> pandas.DataFrame:
     rows = []
     for key, part in table.groupby(["model", "dose", "category"], sort=False):
         units = pandas.factorize(part["unit"])[0]
-        share = study.mean_interval(part["right"], units, study.RESAMPLES, 0)
+        share = study.mean_interval(part["right"], units, study.RESAMPLES, 0, (0.0, 100.0))
         rows.append((*key, *share, len(part)))
     names = ["model", "dose", "category", "percent", "low", "high", "n"]
     return pandas.DataFrame(rows, columns=names)
@@ -562,7 +562,8 @@ def _rise(biased: pandas.DataFrame, zero: pandas.DataFrame) -> dict[str, float]:
     size = biased.groupby(keys).size()
     rise = (sums[0] - sums[1]).dropna()
     units = np.repeat(np.arange(len(rise)), size[rise.index])
-    values = study.mean_interval(np.repeat(rise, size[rise.index]), units, study.RESAMPLES, 0)
+    settings = (study.RESAMPLES, 0, (-100.0, 100.0))
+    values = study.mean_interval(np.repeat(rise, size[rise.index]), units, *settings)
     return dict(zip(("rise", "low", "high"), values, strict=True))
 
 

@@ -1,0 +1,65 @@
+"""Level, power and coverage of every test and interval that a page uses, by simulation.
+
+Each module has ``rows(seed, runs)``, which returns one record a test and condition, with the keys
+of :data:`COLUMNS`: *of*, the function; *condition* and *n*, in words; *quantity* ("level", "power",
+"coverage" or "width ratio"); *nominal* and *observed*; *low* and *high*, the interval of Clopper
+and Pearson of the simulation itself; *runs*; *seed*.
+"""
+
+import csv
+import importlib
+import pkgutil
+from pathlib import Path
+
+import numpy as np
+
+from biaslib.inference import proportion_interval
+
+COLUMNS = ["of", "condition", "n", "quantity", "nominal", "observed", "low", "high", "runs", "seed"]
+TABLE = Path(__file__).parents[2] / "benchmarks" / "results" / "levels.csv"
+RUNS, SEED = 1_500, 40
+
+
+def families() -> dict:
+    """Return the modules of this package that have rows, by name."""
+    names = sorted(each.name for each in pkgutil.iter_modules(__path__) if each.name[0] != "_")
+    return {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+
+
+def row(of: str, condition: str, n: object, quantity: str, nominal: float, held, seed: int) -> dict:
+    """Return the record of a share: of runs that rejected, or whose interval held the truth."""
+    held = np.asarray(held, dtype=bool)
+    found = proportion_interval(int(held.sum()), held.size)
+    values = [of, condition, str(n), quantity, nominal]
+    numbers = [round(each, 4) for each in (found.proportion, found.low, found.high)]
+    return dict(zip(COLUMNS, [*values, *numbers, held.size, seed], strict=True))
+
+
+def levels(of: str, condition: str, n: object, p_values, seed: int, quantity="level") -> list[dict]:
+    """Return the records of a test at .05 and at .01."""
+    p_values = np.asarray(p_values)
+    return [row(of, condition, n, quantity, a, p_values <= a, seed) for a in (0.05, 0.01)]
+
+
+def coverage(of: str, condition: str, n: object, low, high, truth: float, seed: int) -> dict:
+    """Return the record of 95% intervals of a statistic with this truth; NaN holds nothing."""
+    held = (np.asarray(low) <= truth) & (truth <= np.asarray(high))
+    return row(of, condition, n, "coverage", 0.95, held, seed)
+
+
+def width_ratio(of: str, condition: str, n: object, widths, percentiles, seed: int) -> dict:
+    """Return the record of mean width against that of a bootstrap's percentiles; 2 is wanted."""
+    widths, percentiles = np.asarray(widths), np.asarray(percentiles)
+    ratio = widths.mean() / percentiles.mean()
+    error = (widths - ratio * percentiles).std() / percentiles.mean() / np.sqrt(widths.size)
+    numbers = [round(float(each), 4) for each in (ratio, ratio - 2 * error, ratio + 2 * error)]
+    values = [of, condition, str(n), "width ratio", 2.0, *numbers, widths.size, seed]
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def write(found: list[dict], path: Path = TABLE) -> None:
+    """Write records as a table."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        table = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(found)

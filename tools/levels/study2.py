@@ -1,0 +1,96 @@
+"""Intervals of study 2: association and bias scores of an entity over its images.
+
+Log ratios of captions, and log probabilities of images, are minus the exponential of normal
+numbers: skewed, with a long way down.
+"""
+
+import numpy as np
+import pandas
+from scipy import integrate, stats
+
+from biaslib.studies import study2_masked as study
+from tools.levels import coverage, width_ratio
+
+CENTRE, SPREAD, ABOVE, BASE = 0.3, 0.5, -4.0, -5.0
+RESAMPLES, AT_ONCE = 400, 250
+
+
+def rows(seed: int, runs: int) -> list[dict]:
+    found = []
+    for n in (3, 6, 12, 25):
+        rng = np.random.default_rng([seed, n])
+        sizes = [min(AT_ONCE, runs - start) for start in range(0, runs, AT_ONCE)]
+        draws = [_answers(n, size, rng) for size in sizes]
+        tables = [
+            study.scores(*each[:3], n_resamples=RESAMPLES, seed=at) for at, each in enumerate(draws)
+        ]
+        scores = pandas.concat(tables).set_index(["level", "statistic"])
+        for (level, statistic), truth in TRUTHS.items():
+            part = scores.loc[(level, statistic)]
+            name, images = f"study 2, {statistic} of {level}", f"{n} images a gender"
+            settings = (name, "skewed log probabilities", images)
+            found.append(coverage(*settings, part["low"], part["high"], truth, seed))
+            if n == 6:
+                drawn = np.concatenate([_percentiles(*each[3:], rng)[level, statistic]
+                                        for each in draws])  # fmt: skip
+                widths = (part["high"] - part["low"]).to_numpy()
+                found.append(width_ratio(*settings, widths, drawn, seed))
+    return found
+
+
+def _skewed(rng, *shape):
+    return -np.exp(rng.normal(CENTRE, SPREAD, shape))
+
+
+def _mean_of(transform) -> float:
+    normal = stats.norm(CENTRE, SPREAD)
+    return integrate.quad(lambda z: transform(-np.exp(z)) * normal.pdf(z), -4.0, 5.0)[0]
+
+
+TRUTHS = {
+    ("S_L", "S(f)"): _mean_of(float),
+    ("S_L", "B"): 0.0,
+    ("S_V", "S(f)"): np.log(_mean_of(np.exp)) + ABOVE - BASE,
+    ("S_V", "B"): 0.0,
+}
+
+
+def _answers(n: int, entities: int, rng):
+    """Return what :func:`study.scores` takes for entities of n images a gender, and the numbers."""
+    neutral = _skewed(rng, 2, entities, n) + ABOVE
+    ratios = _skewed(rng, 2, 2, entities, n)  # agent, gender of the image
+    names = [f"entity {at}" for at in range(entities)]
+    places = pandas.MultiIndex.from_product(
+        [study.GENDERS, names, range(n)], names=["gender", "entity", "image"]
+    )
+    agents = {"person": neutral, **dict(zip(study.GENDERS, neutral + ratios, strict=True))}
+    shown = [
+        pandas.DataFrame({"log_p": log_p.ravel()}, places).reset_index().assign(agent=agent)
+        for agent, log_p in agents.items()
+    ]
+    alone = [
+        pandas.DataFrame({"entity": names, "gender": "", "image": "", "log_p": BASE, "agent": agent})
+        for agent in agents
+    ]
+    before = pandas.concat(alone, ignore_index=True)
+    asked = pandas.concat([*shown, before], ignore_index=True).astype({"image": str})
+    both = [table.assign(candidate=table["entity"]) for table in (asked, before)]
+    entities_ = pandas.DataFrame({"entity": names, "set": "all", "stereotype": ""})
+    return *both, entities_, neutral, ratios
+
+
+def _percentiles(neutral, ratios, rng) -> dict:
+    """Return widths of a bootstrap's percentile intervals, women's and men's images drawn anew."""
+    n = neutral.shape[-1]
+    women, men = (rng.multinomial(n, np.full(n, 1 / n), RESAMPLES).T for _ in range(2))
+    of_agents = [(of[0] @ women + of[1] @ men) / (2 * n) for of in ratios]
+    seen = [np.log(np.exp(log_p) @ drawn / n)
+            for log_p, drawn in zip(neutral, (women, men), strict=True)]  # fmt: skip
+    values = {
+        ("S_L", "S(f)"): of_agents[0],
+        ("S_L", "B"): of_agents[0] - of_agents[1],
+        ("S_V", "S(f)"): seen[0],
+        ("S_V", "B"): seen[0] - seen[1],
+    }
+    return {key: np.ptp(np.quantile(each, [0.025, 0.975], axis=1), axis=0)
+            for key, each in values.items()}  # fmt: skip

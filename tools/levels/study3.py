@@ -1,0 +1,84 @@
+"""Intervals of study 3: C-ASC, and shares and entropy of those retrieved.
+
+Scores are normal. What the k retrieved of n show is held to its mean over data of this size.
+"""
+
+import numpy as np
+
+from biaslib import inference
+from biaslib.studies.study3_clip_audit import c_asc_intervals
+from tools.levels import coverage, width_ratio
+
+RESAMPLES, BATCHES = 400, 8
+
+
+def rows(seed: int, runs: int) -> list[dict]:
+    found = []
+    for n_in, n_out, shift, each in C_ASC:
+        rng = np.random.default_rng([seed, n_in, n_out, each])
+        found += _c_asc(n_in, n_out, shift, each, runs, rng, seed)
+    for n, k in TOP:
+        found += _top(n, k, runs, np.random.default_rng([seed, n, k]), seed)
+    return found
+
+
+C_ASC = [
+    *((n // 2, n // 2, shift, 1) for n in (10, 20, 30, 60) for shift in (0.0, 0.6, 2.0)),
+    *((5, 35, 0.6, 1), (10, 190, 0.6, 1), (8, 12, 0.6, 5)),
+]
+"""People in the group and outside it, how far apart they are, and portraits of each."""
+
+TOP = [(10, 2), (20, 4), (30, 6), (60, 6), (60, 12), (200, 40), (400, 20)]
+"""People, and how many of them are retrieved."""
+
+
+def _scores(inside, shift: float, runs: int, rng):
+    return rng.normal(size=(runs, len(inside))) + shift * (inside - 0.5)
+
+
+def _c_asc(n_in, n_out, shift, each, runs, rng, seed) -> list[dict]:
+    n, people = n_in + n_out, np.arange(n_in + n_out).repeat(each)
+    members = (people < n_in)[:, None]
+    ends = []
+    for _ in range(BATCHES):
+        scores = _scores(members[::each, 0], shift, -(-runs // BATCHES), rng).repeat(each, axis=1)
+        scores += 0.5 * rng.normal(size=scores.shape) * (each > 1)
+        settings = (members, people, 1, RESAMPLES, rng.integers(2**32))
+        ends.append(np.stack(c_asc_intervals(scores, *settings))[1:, :, 0])
+    low, high = np.concatenate(ends, axis=1)[:, :runs]
+    share = n_in / n
+    spread = 1.0 + 0.25 * (each > 1) + shift**2 * share * (1 - share)
+    truth = shift / np.sqrt(spread)
+    portraits = f", {each} portraits of each" if each > 1 else ""
+    of = (f"C-ASC of {truth:.2f}", f"{n_in} and {n_out} people{portraits}")
+    return [coverage("bootstrap_c_asc", *of, low, high, truth, seed)]
+
+
+def _top(n: int, k: int, runs: int, rng, seed: int) -> list[dict]:
+    inside = np.arange(n) < n // 2
+    members = np.stack([inside, ~inside], axis=1)
+    many = np.argsort(-_scores(inside, 0.6, 20_000, rng), axis=1)[:, :k]
+    shares = inside[many].mean(axis=1)
+    truths = {"share": shares.mean(), "entropy": _entropy(shares).mean()}
+    found = []
+    for statistic, truth in truths.items():
+        ends, drawn = [], []
+        for _ in range(BATCHES):
+            ranking = np.argsort(-_scores(inside, 0.6, -(-runs // BATCHES), rng), axis=1)
+            interval = inference.bootstrap_top_k(
+                ranking, members, k, statistic, n_resamples=RESAMPLES, rng=rng
+            )
+            first = (..., 0) if statistic == "share" else ...
+            ends.append(np.stack([interval.low[first], interval.high[first]]))
+            drawn.append(np.ptp(np.quantile(interval.values, [0.025, 0.975], axis=0), axis=0)[first])
+        low, high = np.concatenate(ends, axis=1)[:, :runs]
+        of = ("bootstrap_top_k", f"{statistic} of {truth:.2f}", f"{k} of {n}")
+        found.append(coverage(*of, low, high, truth, seed))
+        if n == 400:
+            found.append(width_ratio(*of, high - low, np.concatenate(drawn)[:runs], seed))
+    return found
+
+
+def _entropy(shares):
+    both = np.stack([shares, 1 - shares])
+    return -(both * np.log2(np.maximum(both, 1e-300))).sum(axis=0)

@@ -1,0 +1,79 @@
+"""Intervals of effect sizes and of means over words and people, and those of SciPy's kind."""
+
+import numpy as np
+
+from biaslib import inference
+from biaslib.studies.own_model import contrast, portrait_contrast
+from tools.levels import coverage
+
+RESAMPLES = 400
+
+
+def rows(seed: int, runs: int) -> list[dict]:
+    found = []
+    for n in (3, 5, 8, 12, 25):
+        for shift, noise in ((0.0, 0.5), (0.8, 0.5), (0.8, 2.0), (2.0, 0.5)):
+            found.append(_effect_sizes(n, shift, noise, runs, seed))
+    for sizes in ((5, 5), (10, 10), (6, 20)):
+        found += [_differences(sizes, kind, runs, seed) for kind in ("normal", "exponential")]
+    found.append(_portraits(runs, seed))
+    found += [_shares(n, p, runs, seed) for n, p in ((20, 0.1), (100, 0.3))]
+    found += [_correlations(rho, runs, seed) for rho in (0.0, 0.7)]
+    return found
+
+
+def _effect_sizes(n, shift, noise, runs, seed) -> dict:
+    """Targets are near to A and far from B by a number of their own, attributes add noise."""
+    rng = np.random.default_rng([seed, n, int(10 * shift), int(10 * noise)])
+    words, ends = [range(n)] * 4, []
+    for _ in range(runs):
+        own = rng.normal(np.repeat([shift / 2, -shift / 2], n))[:, None]
+        near, far = (by * own + noise * rng.normal(size=(2 * n, n)) for by in (1, -1))
+        found = inference.bootstrap_effect_size(near, far, *words, n_resamples=RESAMPLES, rng=rng)
+        ends.append((found.low, found.high))
+    truth = 2 * shift / np.sqrt(4 + 2 * noise**2 / n + shift**2)
+    condition = f"d of {truth:.2f}, attributes differ by {noise:g} of what targets do"
+    return coverage(
+        "bootstrap_effect_size", condition, f"{n} words a set", *np.transpose(ends), truth, seed
+    )
+
+
+def _differences(sizes, kind: str, runs: int, seed: int) -> dict:
+    rng = np.random.default_rng([seed, *sizes])
+    draw = rng.normal if kind == "normal" else rng.exponential
+    found = [contrast(*(draw(size=n) for n in sizes), RESAMPLES, at) for at in range(runs)]
+    ends = [[each[name] for each in found] for name in ("low", "high")]
+    n = "{} and {} words".format(*sizes)
+    return coverage("contrast", f"difference of two means, {kind}", n, *ends, 0.0, seed)
+
+
+def _portraits(runs: int, seed: int) -> dict:
+    rng, ends = np.random.default_rng([seed, 40]), []
+    for at in range(runs):
+        shared = rng.normal(size=40)
+        lists = [0.7 * by * shared + rng.normal(size=(8, 40)) for by in (1, -1)]
+        found = portrait_contrast(*lists, np.arange(40) < 20, np.arange(40), RESAMPLES, at)
+        ends.append((found["low"], found["high"]))
+    n = "8 and 8 words, 40 people"
+    condition = "no difference, words go together"
+    return coverage("portrait_contrast", condition, n, *np.transpose(ends), 0.0, seed)
+
+
+def _shares(n: int, p: float, runs: int, seed: int) -> dict:
+    counts = np.random.default_rng([seed, n]).binomial(n, p, runs)
+    every = [inference.proportion_interval(k, n) for k in range(n + 1)]
+    ends = np.array([(each.low, each.high) for each in every])[counts].T
+    return coverage("proportion_interval", f"share of {p:g}", n, *ends, p, seed)
+
+
+def _correlations(rho: float, runs: int, seed: int, n: int = 10) -> dict:
+    rng = np.random.default_rng([seed, int(10 * rho)])
+    x, own = rng.normal(size=(2, runs, n))
+    ranks = [each.argsort(-1).argsort(-1) for each in (x, rho * x + np.sqrt(1 - rho**2) * own)]
+    x, y = (each - each.mean(-1, keepdims=True) for each in ranks)
+    found = (x * y).sum(-1) / np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
+    ends = np.transpose([inference.rank_correlation_interval(r, n) for r in found])
+    truth = 6 / np.pi * np.arcsin(rho / 2)
+    return coverage(
+        "rank_correlation_interval", f"correlation of {truth:.2f}, normal", n, *ends, truth, seed
+    )
