@@ -1,6 +1,10 @@
 """The three grounded experiments against slow code, and their nulls against brute force."""
 
+import importlib.util
 import itertools
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,25 +111,144 @@ def test_fixed_scores_react_to_attributes_that_differ_and_new_attributes_do_not(
     assert np.mean(np.array(new) < 0.05) < 0.10
 
 
-def brute_force_exchange(result):
-    x, y = result.x_scores - result.x_other, result.y_scores - result.y_other
-    observed = abs(x.sum()) + abs(y.sum())
-    reached = total = 0
-    for signs in itertools.product((1, -1), repeat=x.size + y.size):
-        value = abs(np.dot(signs[: x.size], x)) + abs(np.dot(signs[x.size :], y))
-        reached += value >= observed - 1e-12
-        total += 1
-    return reached / total
+def worded(seed, counts=(3, 3, 4, 2), copies=(1, 2, 1, 3), d=8):
+    """Return six sets, and the words of attributes; a word has as many rows as copies say."""
+    rng = np.random.default_rng(seed)
+    sets = {name: 0.7 + rng.normal(size=(4 if name == "X" else 3, d)) for name in "XY"}
+    words = {}
+    for name, n in zip(ROLES[2:], (counts[0], counts[1], counts[2], counts[3]), strict=True):
+        words[name] = np.repeat([f"word {i}" for i in range(n)], np.resize(copies, n))
+        sets[name] = 0.7 + rng.normal(size=(len(words[name]), d))
+    return sets, words
+
+
+def statistic_of(sets, words, A, B):
+    """Return half of both absolute shifts from means of words, with words of either set in A."""
+
+    def near(targets, word, category):
+        rows = sets[f"{word[0]}{category}"][words[f"{word[0]}{category}"] == word[1]]
+        return metrics.cosines(targets, rows).mean(axis=1).mean()
+
+    def score(targets, category):
+        first, second = ([near(targets, word, category) for word in each] for each in (A, B))
+        return np.mean(first) - np.mean(second)
+
+    return 0.5 * sum(abs(score(sets[t], "x") - score(sets[t], "y")) for t in "XY")
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_exchange_agrees_with_all_sign_patterns(seed):
-    sets = random_sets(seed, n_x=5, n_y=4)
+def test_exchange_agrees_with_scoring_every_choice_of_words_anew(seed):
+    sets, words = worded(seed, counts=(3, 3, 4, 4))
     result = grounded(*(sets[r] for r in ROLES), experiment=3)
+    A, B = (list(dict.fromkeys((role, word) for word in words[f"{role}x"])) for role in "AB")
+    values = []
+    for chosen in itertools.combinations(A + B, len(A)):
+        rest = [each for each in A + B if each not in chosen]
+        values.append(statistic_of(sets, words, chosen, rest))
+    observed = statistic_of(sets, words, A, B)
+    found = inference.exchange_test(result, words)
+    assert (found.method, found.n_partitions) == ("enumeration", 35)
+    assert found.statistic == pytest.approx(observed)
+    true = np.mean(np.array(values) >= observed - 1e-12)
+    assert found.p_value == found.low == found.high == pytest.approx(true)
+    drawn = inference.exchanged_statistics(result, words)
+    np.testing.assert_allclose(np.sort(drawn), np.sort(values), atol=1e-12)
+
+
+def test_one_row_a_word_gives_the_printed_statistic_and_needs_no_labels():
+    X, Y, Ax, Ay, Bx, By = np.random.default_rng(1).normal(size=(6, 5, 6))
+    result = grounded(X, Y, Ax, Ay, Bx, By, experiment=3)
+    shifts = result.x_scores - result.x_other, result.y_scores - result.y_other
     found = inference.exchange_test(result)
-    assert found.method == "enumeration"
-    assert found.n_exchanges == 2**9
-    assert found.p_value == pytest.approx(brute_force_exchange(result), abs=1e-15)
+    assert found.statistic == pytest.approx(0.5 * sum(abs(each.mean()) for each in shifts))
+    labels = {name: list("abcde") for name in ROLES[2:]}
+    assert inference.exchange_test(result, labels).p_value == found.p_value
+    order = [3, 1, 0, 4, 2]
+    turned = grounded(X, Y, Ax[order], Ay, Bx, By, experiment=3)
+    labels["Ax"] = [labels["Ax"][i] for i in order]
+    assert inference.exchange_test(turned, labels).p_value == found.p_value
+
+
+def test_more_exchanges_than_can_be_counted_are_drawn_with_their_interval():
+    rng = np.random.default_rng(3)
+    sets = [rng.normal(size=(n, 6)) for n in (4, 4, 12, 12, 12, 12)]
+    result = grounded(*sets, experiment=3)
+    found = inference.exchange_test(result, n_resamples=5_000, rng=0)
+    assert (found.method, found.interval) == ("sampled", "95% confidence")
+    assert (found.n_partitions, found.n_evaluated) == (2_704_156, 5_000)
+    count = round(found.p_value * 5_000) - 1
+    true = stats.binomtest(count, 4_999).proportion_ci(method="exact")
+    assert (found.low, found.high) == pytest.approx((true.low, true.high))
+    assert found == inference.exchange_test(result, n_resamples=5_000, rng=0)
+    assert found != inference.exchange_test(result, n_resamples=5_000, rng=1)
+
+
+def test_words_that_share_a_picture_and_captions_of_one_stay_together():
+    sets, words = worded(5, counts=(4, 4, 4, 4), copies=(1,))
+    result = grounded(*(sets[r] for r in ROLES), experiment=3)
+    own = {name: [f"{name}{i}" for i in range(4)] for name in ROLES[2:]}
+    shared = {**own, "Ax": ["one", "one", "Ax2", "Ax3"], "By": ["By0", "By1", "two", "two"]}
+    merged = {name: list(each) for name, each in words.items()}
+    for name in ("Ax", "Ay"):
+        merged[name][1] = merged[name][0]
+    for name in ("Bx", "By"):
+        merged[name][3] = merged[name][2]
+    found = inference.exchange_test(result, words, shared)
+    assert found.n_partitions == 20
+    assert found == inference.exchange_test(result, merged)
+    assert inference.exchange_test(result, words, own) == inference.exchange_test(result, words)
+
+
+def test_words_seen_with_one_category_alone_are_left_out():
+    sets, words = worded(6, counts=(4, 3, 3, 3), copies=(1,))
+    result = grounded(*(sets[r] for r in ROLES), experiment=3)
+    found = inference.exchange_test(result, words)
+    sets["Ax"] = sets["Ax"][:3]
+    without = grounded(*(sets[r] for r in ROLES), experiment=3)
+    assert found.p_value == inference.exchange_test(without).p_value
+    with pytest.raises(ValueError, match="rows and"):
+        inference.exchange_test(result)
+
+
+def test_what_cannot_be_exchanged_is_refused():
+    sets, words = worded(7, counts=(2, 2, 2, 2), copies=(1,))
+    result = grounded(*(sets[r] for r in ROLES), experiment=3)
+    apart = words | {"Ay": ["other", "another"]}
+    across = {name: ["white", f"{name}1"] for name in ROLES[2:]}
+    by_hand = GroundedResult(3, 1.0, 1, *np.ones((4, 2)))
+    for case, arguments, message in [
+        (result, (apart,), "no word of A is seen with both"),
+        (result, (words, across), "words of A and of B"),
+        (result, ({"Ax": words["Ax"]},), "Ay"),
+        (result, (words | {"Bx": ["word 0"]},), "Bx"),
+        (result, (words | {"By": ["word 0", None]},), "By"),
+        (by_hand, (), "metrics.grounded"),
+        (result, (words, None, 1), "n_resamples"),
+    ]:
+        for ask in (inference.exchange_test, inference.exchanged_statistics):
+            with pytest.raises(ValueError, match=message):
+                ask(case, *arguments)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, "masked"])
+@pytest.mark.parametrize("where", ["Ax", "By", "x_scores", "y_other"])
+def test_a_missing_score_of_experiment_3_is_refused(bad, where):
+    sets, words = worded(8, counts=(2, 2, 2, 2), copies=(1,))
+    result = grounded(*(sets[r] for r in ROLES), experiment=3)
+
+    def spoilt(values):
+        if bad == "masked":
+            return np.ma.array(values, mask=np.arange(values.size).reshape(values.shape) == 1)
+        values = values.copy()
+        values.flat[1] = bad
+        return values
+
+    if where in ROLES:
+        changed = {"attributes": result.attributes | {where: spoilt(result.attributes[where])}}
+    else:
+        changed = {where: spoilt(getattr(result, where))}
+    with pytest.raises(ValueError, match=r"masked|not finite"):
+        inference.exchange_test(replace(result, **changed), words)
 
 
 def listed(values):
@@ -147,18 +270,6 @@ def test_a_lattice_of_sign_patterns_encloses_what_listing_counts(n, seed, monkey
     assert (found.method, found.interval) == ("lattice", "proven bound")
     assert found.low <= true <= found.high
     assert found.high - found.low <= max(0.002 * true, 4 / 2**n)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_exchanges_on_a_lattice_enclose_what_listing_counts(seed, monkeypatch):
-    sets = random_sets(seed, n_x=8, n_y=7)
-    result = grounded(*(sets[r] for r in ROLES), experiment=3)
-    exact = inference.exchange_test(result)
-    monkeypatch.setattr("biaslib.inference._sign_sums.ENUMERATED", 0)
-    found = inference.exchange_test(result)
-    assert exact.interval == "exact"
-    assert found.low <= exact.p_value <= found.high
-    assert found.high - found.low <= 0.002 * exact.p_value + 8 / 2**15
 
 
 def test_far_tails_of_sign_patterns_are_those_of_the_binomial():
@@ -234,28 +345,50 @@ def test_signs_of_many_uneven_values_are_those_of_drawn_signs(n, shape):
     assert found.low <= found.p_value <= found.high <= 1.05 * found.low
 
 
-def test_many_exchanges_of_two_sides_are_those_of_drawn_signs():
-    rng = np.random.default_rng(8)
-    x, y = rng.normal(0.01, 1.0, 20_000), rng.normal(0.0, 2.0, 5_000)
-    result = GroundedResult(3, 1.0, 1, x, y, np.zeros(x.size), np.zeros(y.size))
-    drawn = [
-        sum(abs(rng.choice([-1.0, 1.0], side.size) @ side) for side in (x, y)) for _ in range(4_000)
+LEVELS = Path(__file__).parents[1] / "tools" / "levels" / "experiment3.py"
+
+
+def simulation():
+    spec = importlib.util.spec_from_file_location("experiment3_levels", LEVELS)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("case", [2, 6, 8])
+def test_exchange_keeps_its_level_where_targets_share_a_direction_and_categories_are_seen(case):
+    """Of 120 draws under the null, as many below .05 as a binomial has but once in a million."""
+    levels = simulation()
+    p = levels.p_values(levels.NULLS[case], 120, np.random.default_rng(case))
+    least, most = stats.binom.ppf([5e-7, 1 - 5e-7], 120, 0.05)
+    assert least <= (p <= 0.05).sum() <= most
+    assert (p <= 0.01).sum() <= stats.binom.ppf(1 - 1e-6, 120, 0.01)
+
+
+def test_exchange_finds_half_a_standard_deviation_of_the_pictures_with_twenty_words_a_set():
+    levels = simulation()
+    design = next(each for each in levels.PLANTED if (each.words, each.pictures) == (20, 3))
+    p = levels.p_values(design, 60, np.random.default_rng(0))
+    assert (p <= 0.05).sum() >= stats.binom.ppf(1e-6, 60, 0.8)
+
+
+def test_rows_of_the_simulation_say_what_was_observed_of_how_many():
+    levels = simulation()
+    levels.NULLS, levels.PLANTED = levels.NULLS[:1], levels.PLANTED[:1]
+    levels.COVERED = [replace(levels.COVERED[0], shift=1.0)]
+    levels.MANY = 20
+    rows = levels.rows(seed=3, runs=5)
+    quantities = [(row["quantity"], row["nominal"]) for row in rows]
+    assert quantities == [
+        *[("level", 0.05), ("level", 0.01), ("power", 0.05), ("power", 0.01)],
+        ("coverage", 0.95),
     ]
-    at_least = np.mean(np.array(drawn) >= abs(x.sum()) + abs(y.sum()))
-    found = inference.exchange_test(result)
-    assert abs(found.p_value - at_least) < 4 * np.sqrt(0.25 / 4_000)
-    assert found.low <= found.p_value <= found.high <= 1.03 * found.low
-
-
-def test_exchange_keeps_its_level_although_the_statistic_is_never_negative():
-    p_values = []
-    for seed in range(400):
-        sets = random_sets(seed)
-        p_values.append(
-            inference.exchange_test(grounded(*(sets[r] for r in ROLES), experiment=3)).p_value
-        )
-    rejected = np.mean(np.array(p_values) <= 0.05)
-    assert rejected < 0.10
+    for row in rows:
+        assert row["of"] == "exchange_test"
+        assert (row["runs"], row["seed"]) == (5, 3)
+        found = stats.binomtest(round(5 * row["observed"]), 5).proportion_ci(method="exact")
+        assert (row["low"], row["high"]) == pytest.approx((found.low, found.high))
 
 
 def test_bad_input_says_what_is_wrong():
@@ -265,7 +398,7 @@ def test_bad_input_says_what_is_wrong():
         inference.grounded_permutation_test(third)
     with pytest.raises(ValueError, match="use 'fixed scores'"):
         inference.grounded_permutation_test(first, null="new attributes")
-    with pytest.raises(ValueError, match="not one of fixed scores"):
+    with pytest.raises(ValueError, match="one of fixed scores"):
         inference.grounded_permutation_test(first, null="none")
     with pytest.raises(ValueError, match="Experiment 3, this is 1"):
         inference.exchange_test(first)

@@ -11,6 +11,7 @@ import pandas
 import pytest
 import torch
 from PIL import Image
+from scipy import stats
 from support import stored
 
 import plantedworld
@@ -204,6 +205,10 @@ def test_intervals_are_around_the_estimate_that_one_resample_of_everything_gives
     sets = embedded(np.random.default_rng(1))
     row = study.score(sets, experiment, n_bootstrap=400)
     assert row["low"] < row["value"] < row["high"]
+    if experiment == 3:
+        assert row["low"] == 0 or row["value"] - row["low"] == pytest.approx(
+            row["high"] - row["value"]
+        )
     assert row["n"] == 24
     assert row["n_words"] == 12
     assert row["n_images"] == 24
@@ -217,7 +222,44 @@ def test_p_values_of_words_are_those_of_words_without_copies():
     for experiment in (1, 2, 3):
         one, many = study.score(once, experiment, 0), study.score(four, experiment, 0)
         assert many["p_value_words"] == pytest.approx(one["p_value"], abs=0.005)
-    assert many["p_value"] != pytest.approx(one["p_value"], abs=0.005)
+        same = many["p_value"] == pytest.approx(one["p_value"], abs=0.005)
+        assert same == (experiment == 3)
+
+
+def test_experiment_3_has_one_p_value_with_attribute_words_as_units():
+    sets = embedded(np.random.default_rng(2))
+    row = study.score(sets, 3, 0)
+    found = inference.exchange_test(sets.grounded(3), sets.words)
+    assert found.n_partitions == 70
+    columns = ["p_value", "p_low", "p_high", "p_value_words", "p_low_words", "p_high_words"]
+    assert [row[each] for each in [*columns, "p_value_images"]] == [found.p_value] * 7
+    assert row["p_method"] == "enumeration"
+    for name in ("Ax", "Bx"):
+        sets.images[name][:] = "white"
+    row = study.score(sets, 3, 0)
+    assert row["value"] > 0
+    assert "p_value" not in row
+
+
+def test_the_interval_of_experiment_3_holds_0_as_often_as_it_says_and_leaves_it_for_more():
+    """Normal embeddings: attributes that know nothing of categories, and those that show them."""
+    rng, held, left = np.random.default_rng(0), 0, 0
+    for _ in range(100):
+        sets = embedded(rng, n=(8,) * 6, d=16, copies=1)
+        row = study.score(sets, 3, 200, p_values=False)
+        held += row["low"] == 0
+        for name, category in (("X", 1), ("Y", -1), ("Ax", 1), ("Ay", -1)):
+            sets.embeddings[name][:, 0] += 3 * category
+        left += study.score(sets, 3, 200, p_values=False)["low"] > 0
+    assert held >= stats.binom.ppf(1e-6, 100, 0.93)
+    assert left > 90
+
+
+def test_an_interval_of_experiment_3_needs_two_words_a_set():
+    sets = embedded(np.random.default_rng(1), n=(6, 6, 4, 4, 1, 1))
+    row = study.score(sets, 3, 50)
+    assert row["value"] > 0
+    assert np.isnan([row["low"], row["high"]]).all()
 
 
 def test_a_picture_in_both_target_sets_has_no_p_value_of_pictures():

@@ -13,8 +13,12 @@ from biaslib.inference._caption_bootstrap import (
     bootstrap_top_k,
 )
 from biaslib.inference._correlation import rank_correlation_interval
-from biaslib.inference._exchange import exchange_test, grounded_permutation_test
-from biaslib.inference._null_histogram import exchange_histogram, permutation_histogram
+from biaslib.inference._exchange import (
+    exchange_test,
+    exchanged_statistics,
+    grounded_permutation_test,
+)
+from biaslib.inference._null_histogram import permutation_histogram
 from biaslib.inference._permutation import (
     PermutationResult,
     n_partitions,
@@ -52,8 +56,8 @@ __all__ = [
     "bootstrap_effect_size",
     "bootstrap_selection",
     "bootstrap_top_k",
-    "exchange_histogram",
     "exchange_test",
+    "exchanged_statistics",
     "grounded_permutation_test",
     "largest_effect_size",
     "minimum_detectable_effect",

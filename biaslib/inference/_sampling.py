@@ -1,6 +1,7 @@
 """Partitions as rows of zeros and ones, all of them or drawn at random."""
 
 import itertools
+import math
 
 import numpy as np
 
@@ -9,6 +10,16 @@ from biaslib.metrics.inputs import generator
 BLOCK_SIZE = 4_000
 MOST_NUMBERS = 2**24
 """Numbers at most in a block, so that it fits in 128 MB however many items there are."""
+
+FEW = 200_000
+"""Partitions up to which all are looked at."""
+
+
+def partitions(n: int, size: int, draws: int, rng: np.random.Generator | int | None):
+    """Yield every choice of ``size`` of n items where there are few, else so many at random."""
+    if math.comb(n, size) <= FEW:
+        return all_partitions(n, size)
+    return drawn_partitions(n, size, draws, rng)
 
 
 def rows_of_a_block(n: int) -> int:
@@ -19,9 +30,13 @@ def rows_of_a_block(n: int) -> int:
 def all_partitions(n: int, size: int):
     """Yield every choice of ``size`` of n items as rows of zeros and ones, in blocks."""
     choices = itertools.combinations(range(n), size)
-    while block := list(itertools.islice(choices, rows_of_a_block(n))):
-        rows = np.zeros((len(block), n))
-        np.put_along_axis(rows, np.array(block), 1.0, axis=1)
+    while True:
+        block = itertools.islice(choices, rows_of_a_block(n))
+        chosen = np.fromiter(itertools.chain.from_iterable(block), dtype=int).reshape(-1, size)
+        if not len(chosen):
+            return
+        rows = np.zeros((len(chosen), n))
+        np.put_along_axis(rows, chosen, 1.0, axis=1)
         yield rows
 
 

@@ -6,13 +6,14 @@ category: ``Ax`` (n_ax, d) and ``Bx`` (n_bx, d) show the attributes with the cat
 text or masked image regions, embed the masked inputs and use Experiment 2.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from biaslib.metrics.association import (
     association_of_units,
+    cosines_of_units,
     effect_size_of_scores,
     require_spread,
     unit_rows,
@@ -33,7 +34,9 @@ class GroundedResult:
     ``effect_size`` is signed in Experiments 1 and 2. In Experiment 3 as the paper prints it, it is
     half a sum of absolute values and never negative; ``x_effect`` and ``y_effect`` are then the
     two signed effect sizes that the released code gives instead, each of a target set's scores with
-    the attributes of X's category less those with the attributes of Y's. ``ddof`` is that of every
+    the attributes of X's category less those with the attributes of Y's. ``attributes`` has for
+    ``Ax``, ``Ay``, ``Bx`` and ``By`` the mean cosine of every attribute with the targets of X and
+    with those of Y, (n, 2), for :func:`biaslib.inference.exchange_test`. ``ddof`` is that of every
     standard deviation in the result.
     """
 
@@ -46,6 +49,7 @@ class GroundedResult:
     y_other: np.ndarray | None = None
     x_effect: float | None = None
     y_effect: float | None = None
+    attributes: dict[str, np.ndarray] | None = None
 
 
 def grounded(
@@ -106,7 +110,8 @@ def grounded(
     Notes
     -----
     An absolute sum is positive even where nothing is to be found: judge Experiment 3 by
-    :func:`biaslib.inference.exchange_test` and not by its distance from 0. Where a category's
+    :func:`biaslib.inference.exchange_test`, which exchanges attribute words, and not by its
+    distance from 0. The released code's p-value is 1 whatever the data. Where a category's
     attribute images are the same for both targets (:math:`A_x = A_y, B_x = B_y`), Experiments 1
     and 2 are one and the same, and Experiment 3 is 0.
 
@@ -130,7 +135,11 @@ def grounded(
     other = association_of_units(X, Ay, By), association_of_units(Y, Ax, Bx)
     if experiment == 2:
         return _compared(2, *own, ddof, *other)
-    return _congruence(*own, *other, ddof)
+    near = {
+        name: np.column_stack([cosines_of_units(rows, each).mean(axis=1) for each in (X, Y)])
+        for name, rows in (("Ax", Ax), ("Ay", Ay), ("Bx", Bx), ("By", By))
+    }
+    return replace(_congruence(*own, *other, ddof), attributes=near)
 
 
 def _compared(experiment, x_scores, y_scores, ddof, x_other=None, y_other=None) -> GroundedResult:

@@ -446,16 +446,3 @@ def in_scale(values: np.ndarray, axis: int | None = None) -> tuple[np.ndarray, n
     largest = np.abs(values).max(axis=axis, keepdims=axis is not None)
     exponent = np.frexp(largest)[1]
     return np.ldexp(values, -exponent), exponent
-
-
-def require_finite(kind: str, *arrays: np.ndarray) -> None:
-    """Refuse arrays that hold NaN or infinity.
-
-    Examples
-    --------
-    >>> require_finite("score", np.array([np.nan]))
-    Traceback (most recent call last):
-    biaslib.errors.InputError: a score is not finite; look for NaN in the embeddings
-    """
-    if not all(np.isfinite(each).all() for each in arrays):
-        raise InputError(f"a {kind} is not finite; look for NaN in the embeddings")

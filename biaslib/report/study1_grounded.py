@@ -239,8 +239,8 @@ def with_intervals(scores: pandas.DataFrame, drawn: pandas.DataFrame) -> pandas.
 def score_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return every effect size for looking one up: a row a test, level and run, a column a model.
 
-    A star where p is below .05 with every text and its image as a unit, as in the released code;
-    in brackets where the bounds of p leave that open.
+    A star where p is below .05 with every text and its image as a unit, as in the released code, in
+    Experiment 3 attribute words; in brackets where the bounds of p leave that open.
 
     Parameters
     ----------
@@ -261,6 +261,8 @@ def stars(scores: pandas.DataFrame) -> str:
     """
     bounds = zip(*_bounded(scores), strict=True)
     parts = ["* p < .05, texts as units"]
+    if "p_value_words" in scores and (scores["experiment"] == 3).any():
+        parts[0] += ", attribute words in Experiment 3"
     if any(_star(*each) == BOUNDED for each in bounds):
         parts.append(f"{BOUNDED} p is known by bounds only, which lie on both sides of .05")
     if scores.loc[scores["domain"] == "in domain", "p_value"].isna().any():
@@ -387,7 +389,7 @@ def stricter_counts(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return how many tests stay significant as more is asked of them.
 
     Every text with an image as a unit, as in the released code; target words as units; and these
-    after Holm's correction over all tests of the row.
+    after Holm's correction over all tests of the row. Experiment 3 always has attribute words.
 
     Parameters
     ----------
@@ -626,12 +628,14 @@ def _drawings(sets, experiment: int, row: pandas.Series, note: str) -> list[Draw
     if pandas.isna(row["value"]):
         sentence = "All scores are the same: there is no effect size."
         return [_clouds(sets, experiment, sentence, note)]
-    sentence = (
-        f"d = {signed(row['value'])}; "
-        f"difference {signed(row['numerator'], 3)}; {p_text(row['p_value'])} with every text with "
-        f"an image as a unit, {p_text(row['p_value_words'])} with words as units."
-    )
-    return [_clouds(sets, experiment, sentence, note), _null(sets, experiment, row, note)]
+    units = f"{p_text(row['p_value_words'])} with words as units"
+    if experiment != 3:
+        units = f"{p_text(row['p_value'])} with every text with an image as a unit, {units}"
+    sentence = f"d = {signed(row['value'])}; difference {signed(row['numerator'], 3)}; {units}."
+    drawings = [_clouds(sets, experiment, sentence, note)]
+    if pandas.notna(row["p_value_words"]):
+        drawings.append(_null(sets, experiment, row, note))
+    return drawings
 
 
 def _clouds(sets, experiment: int, sentence: str, note: str) -> Drawing:
@@ -668,19 +672,19 @@ def _word_means(scores: np.ndarray, words: np.ndarray) -> dict[str, float]:
 
 def _null(sets, experiment: int, row: pandas.Series, note: str) -> Drawing:
     """Draw the computed null with words as units, and where this test stands in it."""
-    result = study.averaged(sets.grounded(experiment), sets.words)
+    result = sets.grounded(experiment)
     if experiment == 3:
-        observed, edges, heights = _exchanged(result)
-        what, how = "half the sum of both absolute shifts", "exchanges of own and other attributes"
+        observed, edges, heights = _exchanged(result, sets, row["seed"])
+        what, how = "half the sum of both absolute shifts", "exchanges of attribute words"
     else:
-        observed, edges, heights = _relabelled(result)
+        observed, edges, heights = _relabelled(study.averaged(result, sets.words))
         what, how = "difference of mean s", "relabellings of target words"
     marks = [
-        steps(heights, edges) | {"label": f"all {how}", "group": 2},
+        steps(heights, edges) | {"label": how, "group": 2},
         {"kind": "rule", "x": [observed], "y": [], "label": "this test", "group": 3},
     ]
     p = p_text(row["p_value_words"])
-    sentence = f"With words as units, {p}: the share of all {how} at the dashed line or above."
+    sentence = f"With words as units, {p}: the share of {how} at the dashed line or above."
     return Drawing(
         sentence, marks, what, "share", (edges[0], edges[-1]), (0, 1.1 * heights.max()),
         "A histogram of the computed null, and an upright line where this test stands.",
@@ -695,15 +699,15 @@ def _relabelled(result) -> tuple[float, np.ndarray, np.ndarray]:
     spread = pooled.std(ddof=1) * np.sqrt(1 / len(x) + 1 / len(y))
     reach = max(4 * spread, 1.1 * abs(observed))
     edges = np.linspace(-reach, reach, 32)
-    return float(observed), edges, inference.permutation_histogram(x, y, edges)
+    return float(observed), edges, inference.permutation_histogram(x, y, edges, rng=0)
 
 
-def _exchanged(result) -> tuple[float, np.ndarray, np.ndarray]:
-    shifts = result.x_scores - result.x_other, result.y_scores - result.y_other
-    observed = 0.5 * sum(abs(each.sum()) for each in shifts)
-    spread = np.sqrt(sum((each**2).sum() for each in shifts))
-    edges = np.linspace(0, max(2.5 * spread, 1.1 * observed, 1e-6), 32)  # all 0 where Ax is Ay
-    return float(observed), edges, inference.exchange_histogram(result, edges)
+def _exchanged(result, sets, seed: int) -> tuple[float, np.ndarray, np.ndarray]:
+    asked = result, sets.words, sets.images
+    observed = inference.exchange_test(*asked, rng=seed).statistic
+    values = inference.exchanged_statistics(*asked, rng=seed)
+    edges = np.linspace(0, 1.1 * max(observed, values.max(), 1e-6), 32)  # all 0 where Ax is Ay
+    return observed, edges, np.histogram(values, edges)[0] / len(values)
 
 
 # Shared

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas
+from scipy import stats
 
 from biaslib import datasets, inference, runtime, stimuli
 from biaslib.datasets import GroundedTest
@@ -338,12 +339,13 @@ def score(
 ) -> dict[str, object]:
     """Return one row of scores of an experiment.
 
-    All p-values are computed and not sampled, one-sided, and to a relative error of 5% where less
-    would take long; *p_low* and *p_high* enclose *p_value*,
+    The p-values of Experiments 1 and 2 relabel targets. They are one-sided and computed to a
+    relative error of 5% where less would take long; *p_low* and *p_high* enclose *p_value*,
     which counts *units*: by default every text with an image, as the released code does.
     *p_value_words* and *p_value_images* keep together what shares a target word, or a picture.
-    Those of Experiments 1 and 2 relabel targets; those of Experiment 3 exchange a target's own
-    attribute set with the other one.
+    Experiment 3 has one p-value, in all three: that of :func:`biaslib.inference.exchange_test`,
+    which exchanges attribute words with all their texts and pictures. It is sampled where there are
+    more than 200,000 exchanges, and NaN where none is possible.
 
     Parameters
     ----------
@@ -354,7 +356,7 @@ def score(
     n_bootstrap
         Resamples of target and attribute words for the interval; 0 leaves it out.
     seed
-        Of the resamples.
+        Of the resamples and of sampled p-values.
     p_values
         Whether they are wanted.
     units
@@ -365,9 +367,8 @@ def score(
     -------
     dict
         *value* (effect size; NaN where the scores have no spread), *low* and *high* (95%,
-        target and attribute words resampled; of Experiment 3, whose
-        absolute shifts are never negative, it says how far the size is known and never holds 0:
-        whether there is anything to find, *p_value* tells), *numerator* (what the
+        target and attribute words resampled; of Experiment 3 see
+        :func:`_interval_of_size`), *numerator* (what the
         effect size divides by the spread), *p_value* with *p_low*, *p_high* and *p_method*,
         *p_value_words* with *p_low_words* and *p_high_words*, *p_value_images* (NaN where a picture
         is in both target sets),
@@ -387,9 +388,16 @@ def score(
     result = _defined(sets, experiment)
     if result is None:
         return row | {"value": np.nan, "numerator": 0.0, "low": np.nan, "high": np.nan}
-    low, high = _interval(sets, experiment, _words, n_bootstrap, seed)
+    if experiment == 3:
+        low, high = _interval_of_size(sets, result, n_bootstrap, seed)
+    else:
+        low, high = _interval(sets, experiment, _words, n_bootstrap, seed)
     found = {"value": result.effect_size, "low": low, "high": high, "numerator": numerator(result)}
-    return row | found | (_p_values(result, sets, units) if p_values else {})
+    if not p_values:
+        return row | found
+    if experiment == 3:
+        return row | found | _p_of_exchange(result, sets, seed)
+    return row | found | _p_values(result, sets, units)
 
 
 def score_released(
@@ -795,9 +803,20 @@ def _by_images(result: GroundedResult, sets: EmbeddedSets, p_items: float) -> fl
     return _tested(averaged(result, sets.images)).p_value
 
 
+def _p_of_exchange(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:
+    """Return the p-value of Experiment 3, whose words carry along all their texts and pictures."""
+    try:
+        found = inference.exchange_test(result, sets.words, sets.images, rng=seed)
+    except ValueError:  # No word can change sides: embeddings that are wrong never come here.
+        return {}
+    p, low, high = found.p_value, found.low, found.high
+    return {
+        **{"p_value": p, "p_low": low, "p_high": high, "p_method": found.method},
+        **{"p_value_words": p, "p_low_words": low, "p_high_words": high, "p_value_images": p},
+    }
+
+
 def _tested(result: GroundedResult):
-    if result.experiment == 3:
-        return inference.exchange_test(result)
     return inference.grounded_permutation_test(result, accuracy=ACCURACY)
 
 
@@ -834,6 +853,41 @@ def _interval(
     """
     if not n_resamples:
         return np.nan, np.nan
+    found = _resampled(sets, experiment, units, n_resamples, seed)
+    return found.low, found.high
+
+
+def _interval_of_size(
+    sets: EmbeddedSets, result: GroundedResult, n_resamples: int, seed: int
+) -> tuple[float, float]:
+    r"""Return an interval of Experiment 3's effect size over attribute words, which can hold 0.
+
+    The size is half the sum of the absolute values of two signed shifts :math:`\theta`, in standard
+    deviations of all scores. With r the .95 quantile over resamples of the words of A and of B of
+    :math:`\tfrac12 \lVert \theta^* - \hat\theta \rVert_1`, the shifts that lie no further off
+    have sizes between :math:`\max(0, \hat d - r)` and :math:`\hat d + r`. The standard deviation
+    stays that of the data: it grows with the shifts themselves. A resample of n words
+    spreads too little; r is widened by :math:`\sqrt{n / (n - 1)}` and from the normal quantile to
+    that of t, with n the words of the smallest set.
+    """
+    if not n_resamples:
+        return np.nan, np.nan
+    found = _resampled(sets, 3, _attribute_words, n_resamples, seed)
+    n = min(found.n_units[:2])
+    if n < 2:
+        return np.nan, np.nan
+    size, spread = result.effect_size, np.concatenate(_all_scores(result)).std(ddof=result.ddof)
+    # The shifts are those of A less those of B: what words of A and of B move adds up.
+    of_a, of_b = np.split(found.values[: 2 * n_resamples] - found.estimate, 2)
+    away = 0.5 * np.abs(of_a + of_b).sum(axis=1) / spread
+    wider = np.sqrt(n / (n - 1)) * stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975)
+    reach = wider * np.quantile(away, 0.95)
+    return max(0.0, float(size - reach)), float(size + reach)
+
+
+def _resampled(
+    sets: EmbeddedSets, experiment: int, units: Callable, n_resamples: int, seed: int
+) -> inference.Interval:
     sizes, owners = units(sets)
     near = {
         (one, other): cosines(sets.embeddings[one], sets.embeddings[other])
@@ -847,8 +901,16 @@ def _interval(
 
     n_targets = [len(sets.embeddings[target]) for target in "XY"]
     limit = inference.largest_effect_size(*n_targets) if experiment < 3 else None
-    found = inference.bootstrap(statistic, sizes, limit=limit, n_resamples=n_resamples, rng=seed)
-    return found.low, found.high
+    return inference.bootstrap(statistic, sizes, limit=limit, n_resamples=n_resamples, rng=seed)
+
+
+def _attribute_words(sets: EmbeddedSets) -> tuple[list[int], dict[str, np.ndarray]]:
+    """Return as units the words of A and of B; all targets are one more, which always stays."""
+    sizes, owners = _words(sets)
+    fixed = sizes[0] + sizes[1]
+    moved = {name: owners[name] - fixed for name in SETS[2:]}
+    targets = {name: np.full(len(sets.words[name]), sum(sizes[2:])) for name in "XY"}
+    return [*sizes[2:], 1], moved | targets
 
 
 def _words(sets: EmbeddedSets) -> tuple[list[int], dict[str, np.ndarray]]:
@@ -898,7 +960,10 @@ def image_counts(inputs: "Inputs") -> pandas.DataFrame:
 
 
 def _weighted(near, weights, experiment: int) -> np.ndarray:
-    """Return effect sizes with every row counted as often as the weights say: (r,)."""
+    """Return effect sizes with every row counted as often as the weights say: (r,).
+
+    Of Experiment 3 the two signed shifts that it adds up, not divided by a spread: (r, 2).
+    """
 
     def scores(target: str, *contexts: str) -> np.ndarray:
         total = 0.0
@@ -915,11 +980,10 @@ def _weighted(near, weights, experiment: int) -> np.ndarray:
         return _effect_sizes(own, [weights[t] for t in "XY"])
     other = [scores("X", "y"), scores("Y", "x")]
     shifts = [
-        np.abs(_mean(mine, weights[t]) - _mean(theirs, weights[t]))
+        _mean(mine, weights[t]) - _mean(theirs, weights[t])
         for t, mine, theirs in zip("XY", own, other, strict=True)
     ]
-    both = [weights[t] for t in "XYXY"]
-    return sum(shifts) / 2 / _spread([*own, *other], both)
+    return np.stack(shifts, axis=1)
 
 
 def _effect_sizes(scores: list[np.ndarray], weights: list[np.ndarray]) -> np.ndarray:
