@@ -1,12 +1,12 @@
 """Statistics at their extremes: what is not defined stays so, at any scale, shape and type."""
 
 import itertools
-from datetime import date
 
 import numpy as np
 import pytest
 
 from biaslib import inference
+from biaslib.errors import InputError
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
 from biaslib.metrics.grounded import GroundedResult, grounded
 
@@ -154,13 +154,14 @@ def test_what_is_not_defined_has_no_place_among_random_effects():
     cosines = np.random.default_rng(0).uniform(-1, 1, (8, 50))
     null = inference.random_attribute_null(cosines[:4], cosines[4:], 5, 5, n_sets=99, rng=0)
     for value in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="no place among random ones"):
+        with pytest.raises(InputError) as found:
             null.p_value(value)
+        assert found.value.word == "observed"
 
 
 def test_a_null_that_is_not_defined_throughout_places_nothing():
     null = inference.RandomAttributeNull(None, None, np.array([0.3, np.nan, 1.2]))
-    with pytest.raises(ValueError, match="no place among random ones"):
+    with pytest.raises(InputError, match="not finite"):
         null.p_value(0.5)
 
 
@@ -172,13 +173,6 @@ def test_random_attributes_that_are_alike_leave_rounding_and_no_effect(last_digi
         pool[:, 1:] = np.nextafter(pool[:, 1:], 2)
     with pytest.raises(ValueError, match="pair 0 of random sets gives all targets the same score"):
         inference.random_attribute_null(pool[:4], pool[4:], 3, 3, n_sets=20, rng=0)
-
-
-@pytest.mark.parametrize(("n_a", "n_b", "n_sets"), [(0, 1, 5), (1, 0, 5), (1, 1, 0), (1, 1, -3)])
-def test_no_random_sets_are_no_null(n_a, n_b, n_sets):
-    cosines = np.random.default_rng(0).uniform(-1, 1, (4, 6))
-    with pytest.raises(ValueError, match="nothing to draw"):
-        inference.random_attribute_null(cosines[:2], cosines[2:], n_a, n_b, n_sets)
 
 
 def test_what_is_not_defined_for_the_data_has_no_interval():
@@ -194,18 +188,6 @@ def test_what_is_not_defined_for_the_data_has_no_interval():
     assert table.low[1] < 1 < table.high[1]
 
 
-@pytest.mark.parametrize("missing", [None, np.nan, ""])
-def test_a_row_without_a_label_is_no_unit(missing):
-    cosines = np.random.default_rng(0).uniform(-1, 1, (4, 2))
-    labels = ["a", missing] if isinstance(missing, str | None) else [1.0, missing]
-    with pytest.raises(ValueError, match="row 1 of the units of X has no label"):
-        inference.bootstrap_effect_size(cosines, cosines, labels, "cd", "ef", "gh")
-    with pytest.raises(ValueError, match="row 1 of the clusters of X has no label"):
-        inference.permutation_test([1.0, 2.0], [0.0], clusters_x=labels)
-    with pytest.raises(ValueError, match="row 1 of people has no label"):
-        inference.bootstrap_c_asc([[0.1, 0.2]], [[True], [False]], people=labels)
-
-
 @pytest.mark.parametrize("r", [1.0, -1.0])
 def test_a_correlation_of_1_is_not_known_for_certain(r):
     low, high = inference.rank_correlation_interval(r, 7)
@@ -216,29 +198,6 @@ def test_a_correlation_of_1_is_not_known_for_certain(r):
     assert inner[-1] < 1
     assert np.isnan(inference.rank_correlation_interval(r, 4)).all()
     assert np.isnan(inference.rank_correlation_interval(np.nan, 9)).all()
-
-
-@pytest.mark.parametrize(
-    ("tests", "message"),
-    [((1.1, 9), "beyond 1"), ((0.5, 9, 1.0), "confidence is 1.0")],
-)
-def test_what_is_no_correlation_has_no_interval(tests, message):
-    with pytest.raises(ValueError, match=message):
-        inference.rank_correlation_interval(*tests)
-
-
-@pytest.mark.parametrize(
-    ("draws", "message"),
-    [
-        ([[0, 1, 0, 1]], "draw 0 has a word twice"),
-        ([[0.0, 1.5, 2.0, 3.0]], "whole numbers"),
-        ([[0, 1, 2, 9]], "outside the pool"),
-    ],
-)
-def test_random_sets_are_of_different_words_of_the_pool(draws, message):
-    cosines = np.random.default_rng(0).uniform(-1, 1, (4, 6))
-    with pytest.raises(ValueError, match=message):
-        inference.random_attribute_null(cosines[:2], cosines[2:], 2, 2, draws=draws)
 
 
 def test_attributes_that_differ_by_a_factor_leave_rounding_and_no_effect():
@@ -268,41 +227,7 @@ def test_a_score_that_is_not_a_number_is_refused_by_every_test():
         inference.random_attribute_null(cosines, cosines, 1, 1)
 
 
-def test_each_of_six_sets_is_named_where_it_is_empty_or_not_finite():
-    sets = {name: np.eye(3)[:2] + 0.1 for name in ("X", "Y", "Ax", "Ay", "Bx", "By")}
-    for experiment in (1, 2, 3):
-        for name in sets:
-            with pytest.raises(ValueError, match=rf"set {name} has shape \(0, 3\)"):
-                grounded(**sets | {name: np.zeros((0, 3))}, experiment=experiment)
-            wrong = sets[name] * np.array([[1], [np.nan]])
-            with pytest.raises(ValueError, match=rf"row 1 of the set {name} holds a value"):
-                grounded(**sets | {name: wrong}, experiment=experiment)
-
-
 # Shapes and types
-
-
-@pytest.mark.parametrize(
-    "scores",
-    [
-        np.ma.array([1.0, 2.0, 99.0], mask=[0, 0, 1]),
-        np.array(["2020-01-01", "2020-01-05"], dtype="datetime64[D]"),
-        np.array([date(2020, 1, 1), None]),
-        ["1", "2"],
-        [1j, 2],
-    ],
-    ids=["masked", "dates", "objects", "text", "complex"],
-)
-def test_what_only_looks_like_numbers_is_refused(scores):
-    for ask in (
-        lambda: inference.permutation_test(scores, [0.0, 1.0]),
-        lambda: inference.permutation_p_values([scores], [[0.0, 1.0]]),
-        lambda: inference.sign_flip_test(scores),
-        lambda: association.effect_size_of_scores(scores, [0.0, 1.0], require_equal=False),
-        lambda: association.cosines([scores], [[1.0, 2.0]]),
-    ):
-        with pytest.raises(ValueError, match=r"masked entries|real numbers"):
-            ask()
 
 
 def test_a_table_of_scores_is_no_test():
@@ -315,20 +240,6 @@ def test_a_table_of_scores_is_no_test():
     ):
         with pytest.raises(ValueError, match=r"shapes? "):
             ask(table, table)
-    with pytest.raises(ValueError, match="not of the same tests"):
-        association.effect_size_of_scores(table, [[1.0, 2.0]])
-
-
-@pytest.mark.parametrize("n", [0, -1])
-def test_nothing_drawn_is_no_p_value(n):
-    x = np.arange(40.0)
-    for ask in (
-        lambda: inference.permutation_p_values([x], [x + 0.5], "sampled", n_resamples=n),
-        lambda: inference.permutation_p_values([x], [x + 0.5], n_resamples=n),
-        lambda: inference.relabelled_differences(x, x, n),
-    ):
-        with pytest.raises(ValueError, match=f"n_resamples is {n}"):
-            ask()
 
 
 # Power
@@ -400,41 +311,3 @@ def test_an_entity_has_one_neutral_probability(name):
     assert masked_lm.bias_score(f=make(0.1), m=make(0.1)).score == 0
     with pytest.raises(ValueError, match=f"neutral probabilities of {name} are not the same"):
         masked_lm.bias_score(f=make(0.1), m=make(0.2))
-
-
-def test_measures_of_captions_refuse_what_only_looks_like_numbers():
-    masked = np.ma.array([[0.1, 0.2, 0.3]], mask=[[0, 1, 0]])
-    for ask in (
-        lambda: caption_association.entropy(masked),
-        lambda: caption_association.c_asc(masked, [[True], [False], [True]]),
-        lambda: caption_selection.caption_probabilities(masked),
-        lambda: caption_selection.picks(masked),
-        lambda: masked_lm.pretraining_shift(masked[0], np.log([0.1, 0.2, 0.3])),
-    ):
-        with pytest.raises(ValueError, match="masked entries"):
-            ask()
-
-
-def test_corrections_and_intervals_refuse_what_only_looks_like_numbers():
-    masked = np.ma.array([[0.1, 0.2, 0.3]], mask=[[0, 1, 0]])
-    for ask in (
-        lambda: inference.adjust(masked[0]),
-        lambda: inference.adjust_table(masked),
-        lambda: inference.adjust(["0.1", "0.2"]),
-        lambda: inference.bootstrap_c_asc(masked, [[True], [False], [True]], n_resamples=5),
-        lambda: inference.bootstrap_c_asc([["1", "2"]], [[True], [False]], n_resamples=5),
-    ):
-        with pytest.raises(ValueError, match=r"masked entries|real numbers"):
-            ask()
-
-
-def test_half_an_image_is_not_retrieved():
-    groups = np.repeat([[True], [False]], 5, axis=0)
-    with pytest.raises(ValueError, match=r"1\.5 images cannot be retrieved"):
-        inference.bootstrap_top_k(np.arange(10)[None], groups, k=1.5)
-
-
-def test_a_divisor_is_n_or_n_less_one():
-    cosines = np.random.default_rng(0).uniform(-1, 1, (4, 2))
-    with pytest.raises(ValueError, match="ddof is 7"):
-        inference.bootstrap_effect_size(cosines, cosines, "ab", "cd", "ef", "gh", ddof=7)

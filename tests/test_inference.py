@@ -142,7 +142,7 @@ def test_the_histogram_of_many_is_normal_as_relabelling_makes_it(n):
 
 
 def test_a_histogram_is_of_finite_scores_and_of_edges_that_ascend():
-    with pytest.raises(ValueError, match="empty"):
+    with pytest.raises(ValueError, match="shape"):
         inference.permutation_histogram([], [1.0], [0, 1])
     with pytest.raises(ValueError, match="not finite"):
         inference.permutation_histogram([np.nan], [1.0], [0, 1])
@@ -162,20 +162,6 @@ def test_a_histogram_is_of_finite_scores_and_of_edges_that_ascend():
             inference.permutation_histogram([1.0, 2.0], [3.0, 4.0], edges)
     with pytest.raises(ValueError, match="n_resamples is 0"):
         inference.permutation_histogram([1.0], [3.0], [0, 1], n_resamples=0)
-
-
-BAD = [
-    (([], []), {}, "empty"),
-    (([1.0, np.nan], [0.0, 1.0]), {}, "not finite"),
-    (([1.0], [0.0]), {"method": "exact"}, "enumeration"),
-    (([1.0], [0.0]), {"alternative": "larger"}, "two-sided"),
-]
-
-
-@pytest.mark.parametrize(("scores", "options", "message"), BAD)
-def test_bad_input_says_what_is_wrong(scores, options, message):
-    with pytest.raises(ValueError, match=message):
-        inference.permutation_test(*scores, **options)
 
 
 def slow_bootstrap(cosines_a, cosines_b, units, ddof, drawn_anew, n_resamples, rng):
@@ -264,13 +250,6 @@ def test_bootstrap_is_repeatable_and_seed_matters():
     assert first == again != other
 
 
-def test_bootstrap_wants_rows_and_columns_to_fit():
-    with pytest.raises(ValueError, match="row for every target"):
-        inference.bootstrap_effect_size(np.ones((3, 2)), np.ones((3, 2)), "ab", "cd", "ef", "gh")
-    with pytest.raises(ValueError, match="column for every attribute"):
-        inference.bootstrap_effect_size(np.ones((4, 2)), np.ones((4, 2)), "ab", "cd", "e", "gh")
-
-
 def slow_holm(p):
     """Step down: compare the smallest with m times itself, the next with m - 1 times, and so on."""
     order = sorted(range(len(p)), key=lambda i: p[i])
@@ -304,17 +283,6 @@ def test_worked_correction():
     p = [0.01, 0.02, 0.03, 0.04, 0.05]
     np.testing.assert_allclose(inference.adjust(p, "holm"), [0.05, 0.08, 0.09, 0.09, 0.09])
     np.testing.assert_allclose(inference.adjust(p, "bh"), [0.05] * 5)
-
-
-@pytest.mark.parametrize("p", [[0.5, 1.2], [np.nan], [-0.1]])
-def test_only_probabilities_are_adjusted(p):
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        inference.adjust(p)
-
-
-def test_unknown_correction():
-    with pytest.raises(ValueError, match="holm"):
-        inference.adjust([0.5], "bonferroni")
 
 
 def test_fishers_intervals_of_rank_correlations_hold_their_level():

@@ -177,12 +177,6 @@ def test_less_accuracy_takes_the_integral_where_more_needs_a_lattice():
     assert 0.01 < (coarse.high - coarse.low) / coarse.p_value <= 0.26
 
 
-@pytest.mark.parametrize("accuracy", [0.0, 1.0, -0.1, float("nan")])
-def test_an_accuracy_is_between_0_and_1(accuracy):
-    with pytest.raises(ValueError, match="give a relative error between 0 and 1"):
-        inference.permutation_test([1.0, 2.0], [0.0, 1.0], accuracy=accuracy)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("n_x", "n_y"), [(20, 20), (13, 27)])
 def test_equals_halves_beyond_full_lists(kind, n_x, n_y):
@@ -580,15 +574,6 @@ def test_clusters_keep_the_level_where_items_do_not():
 
 
 BAD = [
-    (([], [1.0]), {}, "empty"),
-    (([1.0], []), {}, "empty"),
-    (([1.0, np.nan], [0.0]), {}, "look for NaN"),
-    (([1.0, np.inf], [0.0]), {}, "not finite"),
-    (([1.0], [0.0]), {"method": "exact"}, "enumeration, tail, lattice"),
-    (([1.0], [0.0]), {"alternative": "larger"}, "two-sided"),
-    (([1.0], [0.0]), {"method": "sampled", "n_resamples": 1}, "at least 2"),
-    (([1.0, 2.0], [0.0]), {"clusters_x": ["a"]}, "one label for every score"),
-    (([1.0], [0.0]), {"clusters_x": ["a"], "clusters_y": ["a"]}, "both target sets"),
     ((np.arange(40.0), np.arange(40.0)), {"method": "enumeration"}, "use method='auto'"),
     ((np.arange(40.0), np.arange(40.0)), {"method": "tail"}, "'auto' chooses"),
 ]
@@ -598,11 +583,6 @@ BAD = [
 def test_bad_input_says_what_to_do(scores, options, message):
     with pytest.raises(ValueError, match=message):
         inference.permutation_test(*scores, **options)
-
-
-def test_tables_need_a_row_for_every_test():
-    with pytest.raises(ValueError, match="one for every test"):
-        inference.permutation_p_values(np.ones((2, 3)), np.ones((1, 3)))
 
 
 def test_sets_that_do_not_overlap_at_all():
@@ -851,8 +831,6 @@ def test_the_studentised_test_comes_nearer_to_its_level_where_only_spreads_diffe
     ("x", "y", "message"),
     [
         ([1.0], [2.0, 3.0], "X has 1 units and Y 2"),
-        ([1.0, 2.0], [2.0, np.nan], "not finite"),
-        ([], [2.0, 3.0], "empty"),
     ],
 )
 def test_the_studentised_test_says_what_it_needs(x, y, message):

@@ -44,24 +44,6 @@ def test_holds_its_level_for_every_proportion():
         assert stats.binom.pmf(np.arange(n + 1), n, p) @ covered >= 0.9 - 1e-9
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0.5, 10), "whole"),
-        (("1", 10), "'1' of 10: the counts must be numbers"),
-        ((10**18, 10**19), "too large to compute"),
-        ((np.nan, 10), "whole"),
-        ((-1, 10), "between 0 and n"),
-        ((11, 10), "between 0 and n"),
-        ((0, 0), "n above 0"),
-        ((1, 10, 95), "confidence is 95"),
-    ],
-)
-def test_bad_counts(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        inference.proportion_interval(*arguments)
-
-
 def scored(seed=0, n_triplets=40, images=3, spread=1.0, **settings):
     """Return scores with triplets of captions that share a preference, and the triplets."""
     rng = np.random.default_rng(seed)
@@ -77,7 +59,7 @@ def slow_bootstrap(found, triplets, statistic, n_resamples, rng):
     relevant = dict(zip(found.vlrs.rows, found.vlrs.shares, strict=True))
     biased = dict(zip(found.vlbs.rows, found.vlbs.shares, strict=True))
     counted = found.vlbs.rows if statistic == "vlbs" else found.vlrs.rows
-    names = sorted(set(triplets[counted].tolist()), key=str)
+    names = sorted(set(triplets[counted].tolist()))
     rows_of = {name: np.flatnonzero(triplets == name) for name in names}
     values = []
     for _ in range(n_resamples):
@@ -176,19 +158,3 @@ def test_resamples_without_an_anti_stereotypical_image_are_left_out():
     # (2/3)^3 = 29.6% of the resamples miss the only such image.
     assert interval.n_defined == np.isfinite(interval.values).sum() == pytest.approx(704, abs=45)
     assert inference.bootstrap_selection(found, "abc", "vlrs", rng=0).n_defined == 2_000
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"triplets": [1, 2]}, "triplets has 2 labels; there are 120 images"),
-        ({"triplets": [None] + [1] * 119}, "row 0 of triplets has no label"),
-        ({"statistic": "lmss"}, "statistic is 'lmss'"),
-        ({"confidence": 0.0}, "confidence is 0.0"),
-        ({"n_resamples": 0}, "at least one resample"),
-    ],
-)
-def test_bad_input_of_the_bootstrap(change, message):
-    found, triplets = scored()
-    with pytest.raises(ValueError, match=message):
-        inference.bootstrap_selection(**{"scores": found["overall"], "triplets": triplets} | change)

@@ -75,17 +75,3 @@ def test_draws_hold_no_word_twice(monkeypatch):
     table = rng.uniform(-1, 1, (8, 12))
     inference.random_attribute_null(table[:4], table[4:], 5, 5, n_sets=50, rng=0)
     assert all(len(set(row)) == 10 for row in seen[0])
-
-
-BAD = [
-    (np.ones((4, 5)), np.ones((4, 6)), {}, "same pool"),
-    (np.ones((4, 5)), np.ones((4, 5)), {}, "the pool has 5 words"),
-    (np.ones((4, 20)), np.ones((4, 20)), {"draws": np.zeros((3, 7), int)}, "need 8 columns"),
-    (np.ones((4, 20)), np.ones((4, 20)), {"draws": np.full((3, 8), 20)}, "outside the pool"),
-]
-
-
-@pytest.mark.parametrize(("x", "y", "settings", "message"), BAD)
-def test_bad_input_says_what_is_wrong(x, y, settings, message):
-    with pytest.raises(ValueError, match=message):
-        inference.random_attribute_null(x, y, 4, 4, **settings)

@@ -91,11 +91,6 @@ def replaced(position, value):
 
 BAD = [
     (replaced(1, random_sets(0)[1][:5]), "8 and 5 items"),
-    (replaced(0, np.empty((0, 12))), "the set X .* at least one row"),
-    (replaced(2, np.full((2, 12), np.nan)), "set A holds a value that is not finite"),
-    (replaced(3, np.zeros((2, 12))), "set B is all zeros"),
-    (replaced(2, np.ones((2, 5))), "12 and 5 dimensions"),
-    (replaced(0, np.ones(12)), "table of embeddings"),
 ]
 
 
@@ -105,18 +100,6 @@ def test_bad_input_says_what_is_wrong(sets, message):
         metrics.effect_size(*sets)
 
 
-def test_the_row_with_the_fault_is_named():
-    X, Y, A, B = (rows.copy() for rows in random_sets(0))
-    Y[3, 2] = np.inf
-    with pytest.raises(ValueError, match="row 3 of the set Y"):
-        metrics.effect_size(X, Y, A, B)
-
-
 def test_no_spread_is_an_error():
     with pytest.raises(ValueError, match="same score"):
         metrics.effect_size_of_scores([0.5, 0.5], [0.5, 0.5])
-
-
-def test_unknown_ddof_is_an_error():
-    with pytest.raises(ValueError, match="ddof is 2"):
-        metrics.effect_size_of_scores([1, 2], [3, 4], ddof=2)

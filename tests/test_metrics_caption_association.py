@@ -414,26 +414,11 @@ GROUPS = np.eye(3, dtype=bool)
         ([[0.1, 0.2, 0.4], [0.3] * 3], GROUPS, {}, r"word 1 \('shy'\) has the same similarity"),
         ([[0.1, 0.2, 0.4], [0.3, np.nan, 1]], GROUPS, {}, r"word 1 \('shy'\) with image 1 is not"),
         ([[0.1, np.inf, 0.4], [1, 2, 3]], GROUPS, {}, r"word 0 \('CEO'\) with image 1 is not"),
-        (GOOD, GROUPS[:2], {}, "2 rows for 3 images"),
-        (GOOD, GROUPS * 2, {}, r"group 0 \('White'\) holds a value that is not true or false"),
-        (GOOD, np.where(GROUPS, np.nan, 0), {}, r"group 0 \('White'\) holds a value"),
-        (GOOD, GROUPS[:, 0], {}, "groups has shape"),
-        (GOOD[0], GROUPS, {}, "similarities has shape"),
-        (GOOD, GROUPS, {"ddof": 2}, "ddof is 2"),
-        (GOOD[:, :1], [[True, False, False]], {}, "has no image"),
-        ([["a"] * 3] * 2, GROUPS, {}, "give real numbers"),
     ],
 )
 def test_bad_input_to_c_asc(similarities, groups, options, message):
     with pytest.raises(ValueError, match=message):
         metrics.c_asc(similarities, groups, **options, words=("CEO", "shy"), names=NAMES)
-
-
-def test_labels_must_fit():
-    with pytest.raises(ValueError, match="1 names for 2 words"):
-        metrics.c_asc(GOOD, GROUPS, words=["CEO"])
-    with pytest.raises(ValueError, match="2 names for 3 groups"):
-        metrics.c_asc(GOOD, GROUPS, names=["a", "b"])
 
 
 def replaced(table, row, value):
@@ -450,12 +435,9 @@ def replaced(table, row, value):
         (lambda t, i, g: (t, replaced(i, 41, 0), g), "row 41 of image is all zeros"),
         (lambda t, i, g: (t, replaced(i, 41, np.inf), g), "row 41 of image holds a value"),
         (lambda t, i, g: (t, replaced(i, 41, np.nan), g), "row 41 of image holds a value"),
-        (lambda t, i, g: (t[:, 1:], i, g), "text has 16 dimensions and image 17"),
-        (lambda t, i, g: (t, i, g[1:]), "59 rows for 60 images"),
         (lambda t, i, g: (t, i, g & False), "group 0 has no image"),
         (lambda t, i, g: (t, i, g | True), "group 0 holds every image"),
         (lambda t, i, g: (t, np.ones_like(i), g), "word 0 has the same similarity"),
-        (lambda t, i, g: (t, i[:3], g[:3]), "7 images cannot be retrieved from 3"),
     ],
 )
 def test_bad_input_to_audit(change, message, monkeypatch):
@@ -467,29 +449,15 @@ def test_bad_input_to_audit(change, message, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: metrics.top_k(GOOD, 4), "4 images cannot be retrieved from 3"),
-        (lambda: metrics.top_k(GOOD, 0), "0 images cannot be retrieved from 3"),
         (lambda: metrics.top_k([[np.nan, 1]], 1), "word 0 with image 0 is not finite"),
-        (lambda: metrics.top_k_composition([[0, 3]], GROUPS), "indices of images, 0 to 2"),
-        (lambda: metrics.top_k_composition([[0, 1], [1, 1]], GROUPS), "row 1 of top names"),
-        (lambda: metrics.top_k_composition([[0.5]], GROUPS), "indices of images"),
         (lambda: metrics.entropy([[3]]), "entropy of one group"),
         (lambda: metrics.entropy([[3, 1], [0, 0]], words=["a", "b"]), r"word 1 \('b'\)"),
-        (lambda: metrics.entropy([[3, -1]]), "word 0 must be finite, not negative"),
-        (lambda: metrics.entropy([[3, np.nan]]), "word 0 must be finite"),
         (lambda: metrics.top_k_composition([[0, 1]], GROUPS & [1, 0, 1]), "group 1 has no image"),
-        (lambda: inference.bootstrap_c_asc(GOOD, GROUPS, people=[1, 2]), "one person for 3"),
-        (lambda: inference.bootstrap_c_asc(GOOD, GROUPS, confidence=95), "between 0 and 1"),
-        (lambda: inference.bootstrap_c_asc(GOOD, GROUPS, n_resamples=0), "at least one"),
-        (lambda: inference.bootstrap_c_asc(GOOD, GROUPS[:2]), "2 rows for 3 images"),
-        (lambda: inference.bootstrap_top_k([[0, 1]], GROUPS, k=3), "ranking of 2"),
         (lambda: inference.bootstrap_top_k([[0, 1]], GROUPS, k=2, rng=0), "rank the images deeper"),
-        (lambda: inference.bootstrap_top_k([[0, 1]], GROUPS, 1, "odds"), "'odds' is not one of"),
         (
             lambda: inference.bootstrap_top_k([[0, 1]], GROUPS[:, :2], 1, "entropy"),
             "entropy needs a partition",
         ),
-        (lambda: inference.adjust_table([[0.5, np.nan]]), "between 0 and 1"),
     ],
 )
 def test_bad_input_to_retrieval(call, message):
@@ -504,7 +472,7 @@ def test_bad_input_to_retrieval(call, message):
         ([[-1, 6]], [4, 6], 5, 10, "the count -1 of group 0"),
         ([[2.5, 2.5]], [5, 5], 5, 10, "the count 2.5 of group 0"),
         ([[2, 3]], [0, 10], 5, 10, r"group 0 \('men'\) has 0 of 10 images"),
-        ([[2, 3]], [5, 5], 11, 10, "11 images cannot be retrieved from 10"),
+        ([[2, 3]], [5, 5], 11, 10, "n_retrieved is 11"),
         ([[2, 3]], [5, 5, 5], 5, 10, "2 columns of counts for 3 group sizes"),
     ],
 )
@@ -513,12 +481,6 @@ def test_impossible_counts(counts, sizes, drawn, n, message):
     for measure in (metrics.representation, metrics.skew_at_k):
         with pytest.raises(ValueError, match=message):
             measure(composition, names=("men", "women"))
-
-
-def test_smoothing_is_not_negative():
-    composition = metrics.Composition(np.array([[2, 3]]), 5, np.array([3, 6]), 10)
-    with pytest.raises(ValueError, match="smoothing is -1"):
-        metrics.skew_at_k(composition, smoothing=-1)
 
 
 @pytest.mark.parametrize("spread", [0.1, 1e-2, 1e-3, 1e-4, 2e-5, 3e-6])

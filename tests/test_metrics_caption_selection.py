@@ -100,11 +100,13 @@ def test_ties():
     thirds = [1 / 3] * 3
     split = [[0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5], thirds]
     np.testing.assert_allclose(metrics.picks(tied, ties="split"), split)
-    with pytest.raises(ValueError, match="row 1 is a tie of stereotype and irrelevant"):
+    with pytest.raises(ValueError, match="row 1 of scores is a tie of stereotype and irrelevant"):
         metrics.picks(np.vstack([[S], tied[1:]]))
     near = [[1.0, 1.0 - 1e-9, 0.0]]
     np.testing.assert_array_equal(metrics.picks(near), [[1, 0, 0]])
-    with pytest.raises(ValueError, match="row 0 is a tie of stereotype and anti-stereotype"):
+    with pytest.raises(
+        ValueError, match="row 0 of scores is a tie of stereotype and anti-stereotype"
+    ):
         metrics.picks(near, tolerance=1e-6)
     found = metrics.selection_scores(np.vstack([tied, [S]]), np.ones(5, bool), ties="split")[
         "overall"
@@ -385,32 +387,8 @@ def test_the_lift_of_vlss():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: metrics.vlrs([[1, 2]]), r"shape \(1, 2\).*\(n, 3\)"),
-        (lambda: metrics.vlrs(np.zeros((0, 3))), r"shape \(0, 3\)"),
-        (lambda: metrics.vlrs([S, [1, np.nan, 2]]), "row 1 of the scores"),
-        (lambda: metrics.vlrs([S, [1, np.inf, 2]]), "row 1 of the scores"),
-        (lambda: metrics.vlrs([S], ties="first"), "ties is 'first'"),
-        (lambda: metrics.vlrs([S], tolerance=-1), "tolerance is -1"),
-        (lambda: metrics.vlrs([S], targets=["a", "b"]), "targets has 2 labels; there are 1"),
-        (lambda: metrics.vlrs([S, A], targets=["a", None]), "row 1 of targets has no label"),
-        (lambda: metrics.vlrs([S, A], targets=[np.nan, "a"]), "row 0 of targets has no label"),
-        (lambda: metrics.vlbs([S], [1]), "must be booleans"),
-        (lambda: metrics.vlbs([S], [True, False]), r"shape \(2,\); there are 1"),
         (lambda: metrics.vlbs([S], [False]), "'overall' has no anti-stereotypical image"),
-        (lambda: metrics.ivlas(101, 0), "vlrs must be a percentage"),
-        (lambda: metrics.ivlas(50, np.nan), "vlbs must be a percentage"),
-        (lambda: metrics.reference_scores("perfect"), "no reference model 'perfect'"),
-        (lambda: metrics.caption_probabilities([S], scale=0), "scale of the softmax is 0"),
-        (lambda: metrics.two_way([S]), r"shape \(1, 3\).*\(n, 2\)"),
-        (lambda: metrics.two_way([[1, np.nan]]), "row 0 of the scores"),
-        (lambda: metrics.two_way([[1, 2]], scale=np.nan), "scale of the softmax is nan"),
-        (lambda: metrics.lmss([0.5, 1.2], [0.5, 0.5]), "row 1 of the probabilities is 1.2"),
-        (lambda: metrics.lmss([0.5, 0.0], [0.5, 0.5]), "row 1 of the probabilities is 0.0"),
-        (lambda: metrics.vlss([0.5], [np.nan]), "row 0 of the probabilities is nan"),
-        (lambda: metrics.vlss([0.5], [0.5, 0.5]), "1 and 2 probabilities"),
-        (lambda: metrics.vlss([], []), r"shape \(0,\)"),
         (lambda: metrics.percent_positive_without_bias(1.0), "below 1"),
-        (lambda: metrics.percent_positive_without_bias(np.nan), "below 1"),
         (lambda: metrics.percent_positive_without_bias(-0.9, 0.9, 0.9), "no three variables"),
     ],
 )
@@ -437,10 +415,5 @@ def test_bad_categories_are_named():
     assert found["a"].vlbs.value == found["overall"].vlbs.value == 100
     terms = metrics.selection_scores([S, A], [False] * 2, None, ["t", "u"], require_anti=False)
     assert np.isnan(terms["overall"].vlbs.value)
-    with pytest.raises(ValueError, match="called 'overall'"):
-        metrics.selection_scores(scores, opposite, ["overall"] * 4)
     with pytest.raises(ValueError, match="row 2 of categories has no label"):
         metrics.selection_scores(scores, opposite, ["a", "a", "", "b"])
-    for bad, message in (([1] * 3, "there are 4 images"), ([1, 1, 1, -1], "not negative")):
-        with pytest.raises(ValueError, match=message):
-            metrics.vlrs(scores).reweighted(bad)

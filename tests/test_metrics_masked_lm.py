@@ -118,47 +118,15 @@ def test_weights_of_a_bias_score_follow_the_images():
         f=metrics.visual_association(f[:4], -1.0), m=metrics.visual_association(m, -1.0)
     )
     assert vision.reweighted(np.ones(4), np.ones(6)) == pytest.approx(vision.score)
-    with pytest.raises(ValueError, match="give m_weights"):
-        vision.reweighted(np.ones(4))
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ([-1.0, 0.3], r"row 1 of log_p_gendered is above 0.*are these probabilities"),
-        ([-1.0, -np.inf], r"row 1 of log_p_gendered is the logarithm of a probability of zero"),
-        ([np.nan, -1.0], r"row 0 of log_p_gendered is not a number"),
-        ([np.inf, -1.0], r"row 0 of log_p_gendered is above 0"),
-        ([-1.0, -1.0, -1.0], r"log_p_gendered has 3 rows and log_p_neutral 2"),
-        ([[-1.0, -1.0]], r"log_p_gendered has shape \(1, 2\)"),
-        ([], r"log_p_gendered has shape \(0,\)"),
-    ],
-)
-def test_bad_log_probabilities_name_the_row(bad, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.language_association(bad, [-1.0, -1.0])
 
 
 def test_other_errors():
-    with pytest.raises(ValueError, match="row 0 of log_p_l is above 0"):
-        metrics.pretraining_shift(-1.0, 0.5)
-    with pytest.raises(ValueError, match="log_p_no_image holds 2 numbers"):
-        metrics.visual_association([-1.0, -2.0], [-1.0, -2.0])
-    with pytest.raises(ValueError, match="row 0 of log_p_no_image is not a number"):
-        metrics.visual_association([-1.0], np.nan)
     score = metrics.language_association([-1.0, -2.0], [-1.0, -2.0])
     other = metrics.visual_association([-1.0], -1.0)
     with pytest.raises(ValueError, match="f is a score S_L and m a score S_V"):
         metrics.bias_score(f=score, m=other)
     with pytest.raises(ValueError, match="2 images for f and 1 for m"):
         metrics.bias_score(f=score, m=metrics.language_association(-1.0, -1.0))
-    for bad, message in (
-        ([1.0], "there are 2 images"),
-        ([1.0, -1.0], "not negative"),
-        ([1.0, np.nan], "finite"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            score.reweighted(bad)
 
 
 def test_a_probability_of_one_is_allowed():

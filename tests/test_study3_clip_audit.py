@@ -770,6 +770,30 @@ def test_welchs_test_of_scores_far_from_zero_is_scipys():
     np.testing.assert_allclose(study.welch_p_values(scores, members)[:, 0], expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("width", [1e-1, 1e-5, 1e-8, 1e-11])
+@pytest.mark.parametrize("middle", [0.1, -1.0, 30.0])
+def test_welchs_test_of_narrow_groups_is_scipys(width, middle):
+    noise = np.random.default_rng(0).normal(size=12)
+    scores, members = middle + width * noise, np.arange(12)[:, None] < 5
+    scores[:5] += 2 * width
+    inside, outside = scores[:5] - middle, scores[5:] - middle
+    expected = stats.ttest_ind(inside, outside, equal_var=False).pvalue
+    found = study.welch_p_values(np.stack([scores, scores + 3.0]), members)
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-3)
+    far = scores + np.where(members[:, 0], 0.25, 0.0)
+    expected = stats.ttest_ind(far[:5] - middle, far[5:] - middle, equal_var=False).pvalue
+    np.testing.assert_allclose(study.welch_p_values(far[None], members)[0, 0], expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize("values", [(1.0, 2.0), (0.1, 0.3), (1e-3, 1e-3 + 1e-9), (-7.7, 0.0)])
+def test_constant_groups_that_differ_do_not_differ_by_chance(values):
+    members = np.arange(9)[:, None] < 4
+    scores = np.where(members[:, 0], *values)
+    assert study.welch_p_values(scores[None], members)[0, 0] < 1e-20
+    assert study.welch_p_values(np.full((1, 9), values[0]), members)[0, 0] == pytest.approx(1)
+    assert study.welch_p_values(scores[None], np.arange(9)[:, None] < 1)[0, 0] == pytest.approx(1)
+
+
 def test_a_unit_within_two_groups_is_refused():
     members = np.array([[True], [False], [False]])
     with pytest.raises(ValueError, match="different groups"):

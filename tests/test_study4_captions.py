@@ -288,7 +288,7 @@ def test_sign_flips_of_single_items_are_mcnemars_test(first, second):
 
 
 def test_errors_of_sign_flips_say_what_is_wrong():
-    with pytest.raises(ValueError, match="finite numbers, one for each of at least one unit"):
+    with pytest.raises(ValueError, match="one number for each of at least one unit"):
         inference.sign_flip_test([])
 
 

@@ -3,6 +3,7 @@
 import pandas
 
 from biaslib.errors import InputError
+from biaslib.metrics.inputs import flag, made_by
 
 COLUMNS = ["severity", "kind", "where", "what"]
 """``error``: rows that cannot be used; ``note``: what a reader of the results should know."""
@@ -50,8 +51,9 @@ def require_sound(
     Traceback (most recent call last):
     biaslib.datasets._problems.DataError: C6 has 1 problem: image is missing (1, such as X: ...
     """
+    made_by(found, "found", pandas.DataFrame, "a table of problems")
     errors = found[found["severity"] == "error"]
-    if only_sound or errors.empty:
+    if flag(only_sound, "only_sound") or errors.empty:
         return
     kinds = [
         f"{kind} ({len(rows):,}, such as {rows['where'].iloc[0]}: {rows['what'].iloc[0]})"

@@ -38,10 +38,25 @@ from typing import Any
 
 import pandas
 
+from biaslib.datasets._arguments import (
+    require_path,
+    require_table,
+    require_text,
+    require_texts,
+)
 from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
 from biaslib.errors import InputError
 from biaslib.inference import proportion_interval
+from biaslib.metrics.inputs import (
+    between_0_and_1,
+    flag,
+    made_by,
+    one_of,
+    refused,
+    whole_number,
+    whole_numbers,
+)
 from biaslib.runtime import INVISIBLE, file_sha256, naming
 
 __all__ = [
@@ -252,6 +267,7 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
         If a file is no parquet, lacks the column, or has something else than text in it; the
         message names the file and its columns.
     """
+    column = None if column is None else require_text(column, "column")
     for path in files:
         schema = _schema(path)
         found = column or next((name for name in COLUMNS if name in schema.names), None)
@@ -379,7 +395,9 @@ def group_counts(
     [1, 0]
     """
     entries, (a, b) = _entries(words), _two_groups(groups)
-    files, notes = _files_of(Path(corpus))
+    threads = None if threads is None else whole_number(threads, "threads", 1)
+    only_sound, memory = flag(only_sound, "only_sound"), require_text(memory, "memory")
+    files, notes = _files_of(require_path(corpus, "corpus"))
     column = caption_column(files, column)
     found = _checked(corpus, files, column, only_sound, notes)
     with tempfile.TemporaryDirectory() as folder:
@@ -432,7 +450,8 @@ def group_counts_on_spark(
         As of :func:`biaslib.datasets.group_counts`.
     """
     entries, (a, b) = _entries(words), _two_groups(groups)
-    table = _of_spark(session, corpus, column)
+    require_path(corpus, "corpus")
+    table = _of_spark(session, corpus, require_text(column, "column"))
     table.createOrReplaceTempView("caption_corpus")
     # pandas writes a missing phrase as a number that is none, which Spark would take for text.
     records = entries.astype(object).where(entries.notna(), None).values.tolist()
@@ -479,14 +498,20 @@ def proportions(
     >>> proportions(counts.assign(both=2), both="counted twice")["share"].tolist()
     [0.3333333333333333]
     """
-    if both not in ("left out", "counted twice"):
-        raise ValueError(f"both is {both!r}; captions are 'left out' or 'counted twice'")
-    a, b = (column for column in counts.columns if column not in ("word", "captions", "both"))
-    twice = counts["both"] if both == "counted twice" else 0
-    table = pandas.DataFrame({"word": counts["word"], "k": counts[a] + twice})
-    table["n"] = table["k"] + counts[b] + twice
-    rows = [_share(row.k, row.n, confidence) for row in table.itertuples()]
-    return table[["word"]].join(pandas.DataFrame(rows, columns=["share", "low", "high", "n"]))
+    one_of(both, "both", ("left out", "counted twice"))
+    counts = require_table(counts, "counts", ["word", "both"]).reset_index(drop=True)
+    first, second = (
+        _counts_of(counts, column)
+        for column in counts.columns
+        if column not in ("word", "captions", "both")
+    )
+    twice = _counts_of(counts, "both") if both == "counted twice" else 0
+    confidence = between_0_and_1(confidence, "confidence")
+    shares = [
+        _share(k, n, confidence)
+        for k, n in zip(first + twice, first + second + 2 * twice, strict=True)
+    ]
+    return counts[["word"]].join(pandas.DataFrame(shares, columns=["share", "low", "high", "n"]))
 
 
 def matching_captions(
@@ -526,7 +551,9 @@ def matching_captions(
     DataError, ValueError
         As of :func:`biaslib.datasets.group_counts`.
     """
-    files = caption_files(corpus)
+    word, group = require_text(word, "word"), require_texts(group, "group")
+    n, seed = whole_number(n, "n", 0), whole_number(seed, "seed")
+    files = caption_files(require_path(corpus, "corpus"))
     column = caption_column(files, column)
     _checked(corpus, files, column, only_sound=False)
     entry = _entries([word]).iloc[0]["entry"]
@@ -546,7 +573,7 @@ def matching_captions(
 
 def _entries(words: Sequence[str]) -> pandas.DataFrame:
     """Return words as the query takes them: entry, first_word, phrase; ``attrs`` has the words."""
-    given = list(dict.fromkeys(words))
+    given = list(dict.fromkeys(require_texts(words, "words")))
     entries = [normalised(word) for word in given]
     if not given:
         raise ValueError("there are no words to look for")
@@ -564,9 +591,18 @@ def _entries(words: Sequence[str]) -> pandas.DataFrame:
 
 
 def _two_groups(groups: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    made_by(groups, "groups", Mapping, "two lists of words by name")
     if len(groups) != 2:
-        raise ValueError(f"{len(groups)} groups of words were given, and two are compared")
-    return tuple(groups)
+        raise refused("groups", f"has {len(groups)} groups of words, and two are compared")
+    for group in groups.values():
+        require_texts(group, "groups")
+    return tuple(require_texts(groups.keys(), "groups"))
+
+
+def _counts_of(counts: pandas.DataFrame, column: str) -> Any:
+    """Return a column of a table of counts."""
+    largest = 2**53  # beyond, a float64 skips whole numbers
+    return whole_numbers(counts[column], column, "one count a word", 1, 0, largest)
 
 
 def _pattern(group: Sequence[str]) -> str:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pandas
 
+from biaslib.datasets._arguments import require_path, require_table, require_texts
 from biaslib.datasets._image_files import images_in, readable
 from biaslib.datasets._problems import DataError, problems
+from biaslib.metrics.inputs import whole_number
 
 __all__ = ["AGENTS", "balanced_images", "entity_balance", "entity_images"]
 
@@ -58,7 +60,8 @@ def entity_images(
     >>> entity_images(tempfile.mkdtemp(), ["purse"])[1][["kind", "where"]].values.tolist()
     [['image is missing', 'purse, woman'], ['image is missing', 'purse, man']]
     """
-    folder = Path(folder)
+    folder, entities = require_path(folder, "folder"), require_texts(entities, "entities")
+    per_agent = whole_number(per_agent, "per_agent", 1)
     if not folder.is_dir():
         raise DataError(
             f"{folder} is not there; make it, with <entity>/woman and <entity>/man and pictures in "
@@ -83,6 +86,7 @@ def entity_balance(manifest: pandas.DataFrame) -> pandas.DataFrame:
     >>> entity_balance(rows).values.tolist()
     [['tie', 0, 2]]
     """
+    manifest = require_table(manifest, "manifest", ["entity", "gender"])
     counts = manifest.groupby(["entity", "gender"], sort=False).size().unstack(fill_value=0)
     counts = counts.reindex(columns=list(AGENTS), fill_value=0)
     return counts.rename_axis(columns=None).reset_index()
@@ -93,7 +97,7 @@ def balanced_images(manifest: pandas.DataFrame) -> pandas.DataFrame:
 
     An entity without images of one of them is left out.
     """
-    if manifest.empty:
+    if require_table(manifest, "manifest", ["entity", "gender"]).empty:
         return manifest
     fewest = entity_balance(manifest).set_index("entity")[list(AGENTS)].min(axis=1)
     rank = manifest.groupby(["entity", "gender"]).cumcount()

@@ -22,8 +22,10 @@ from pathlib import Path
 import numpy as np
 import pandas
 
+from biaslib.datasets._arguments import one_name_a_group, require_path, require_table, require_texts
 from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
+from biaslib.metrics.inputs import flag, generator, whole_number
 from biaslib.models.images import ImageError, Pictures, check_images, opened, pictures
 from biaslib.runtime import cleaned, file_sha256, read_table, unknown_name
 
@@ -100,9 +102,9 @@ def read_fairface(
         or images cannot be opened: named and counted.
     """
     for kind, name, known in (("split", split, SPLITS), ("crop", crop, CROPS)):
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise unknown_name(f"{kind} of FairFace", name, known)
-    folder = Path(folder)
+    folder, only_sound = require_path(folder, "folder"), flag(only_sound, "only_sound")
     files = sorted((folder / crop).glob(f"{split}-*.parquet"))
     if files:
         source = folder / crop / f"{split}-*.parquet"
@@ -216,7 +218,7 @@ def membership(
     ['Female, 0-2', 'Male, 0-2']
     """
     columns, labels = _columns(by), _joined(manifest, by)
-    names = sorted(labels.unique()) if order is None else list(order)
+    names = sorted(labels.unique()) if order is None else require_texts(order, "order")
     table = pandas.DataFrame({name: (labels == name).to_numpy() for name in names})
     empty = [name for name in names if not table[name].any()]
     if empty:
@@ -261,19 +263,17 @@ def group_sizes(
 
 
 def _columns(by: str | Sequence[str]) -> list[str]:
-    return [by] if isinstance(by, str) else list(by)
+    return [by] if isinstance(by, str) else require_texts(by, "by")
 
 
 def _joined(manifest: pandas.DataFrame, by: str | Sequence[str]) -> pandas.Series:
     """Return the group of every portrait: its labels, joined."""
-    missing = [column for column in _columns(by) if column not in manifest]
-    if missing:
-        raise DataError(
-            f"the manifest has no column {missing[0]!r}; it has {', '.join(manifest.columns)}",
-            word=missing[0],
-        )
-    first, *others = (manifest[column].astype(str) for column in _columns(by))
-    return first.str.cat(others, sep=", ") if others else first
+    columns = _columns(by)
+    manifest = require_table(manifest, "manifest", columns).reset_index(drop=True)
+    first, *others = (manifest[column].astype(str) for column in columns)
+    names = first.str.cat(others, sep=", ") if others else first
+    one_name_a_group(manifest, columns, names)
+    return names
 
 
 def equal_groups(
@@ -313,13 +313,13 @@ def equal_groups(
     """
     members = membership(manifest, by)
     sizes = members.sum()
-    wanted = int(sizes.min()) if n is None else n
+    wanted = int(sizes.min()) if n is None else whole_number(n, "n")
     if wanted > sizes.min() or wanted < 1:
         raise DataError(
             f"the group {sizes.idxmin()!r} has {sizes.min()} portraits, and {wanted} are asked for",
             word=sizes.idxmin(),
         )
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     chosen = [
         rng.choice(np.flatnonzero(column), wanted, replace=False) for column in members.T.to_numpy()
     ]

@@ -18,8 +18,10 @@ from typing import Any
 import pandas
 
 from biaslib import stimuli
+from biaslib.datasets._arguments import require_path, require_table, require_text
 from biaslib.datasets._image_files import images_in, readable
 from biaslib.datasets._problems import DataError, problems
+from biaslib.metrics.inputs import made_by
 from biaslib.runtime import cleaned, read_text, unknown_name
 
 __all__ = ["GroundedTest", "balance", "grounded_test", "images_of", "user_test"]
@@ -127,7 +129,7 @@ def grounded_test(path: str | Path) -> GroundedTest:
         If the file is not there or is not one JSON object, or a key is missing or holds something
         of another kind than the released files; the message names file, key and what is wanted.
     """
-    path = Path(path)
+    path = require_path(path, "path")
     content, repeated = _object(path)
     captions, pairs, found = _read_sets(content, path)
     name, dataset = content["test_name"].removeprefix("sent-"), content["dataset"]
@@ -177,9 +179,10 @@ def user_test(name: str, folder: str | Path, level: str = "word") -> GroundedTes
     DataError
         If the folder is not there or holds none of the six.
     """
-    if level not in LEVELS:
+    if not isinstance(level, str) or level not in LEVELS:
         raise unknown_name("level", level, LEVELS)
-    folder, test = Path(folder), stimuli.association_test(name, level)
+    folder = require_path(folder, "folder")
+    test = stimuli.association_test(require_text(name, "name"), level)
     there = [each for each in SETS if (folder / each).is_dir()]
     if not there:
         raise DataError(
@@ -235,7 +238,8 @@ def images_of(test: GroundedTest, folder: str | Path) -> tuple[pandas.DataFrame,
     DataError
         If the folder is not there.
     """
-    folder = Path(folder)
+    folder = require_path(folder, "folder")
+    made_by(test, "test", GroundedTest, "what grounded_test() or user_test() returns")
     if not folder.is_dir():
         raise DataError(
             f"{folder} is not there; gather images into it, or download those of the authors' "
@@ -273,6 +277,8 @@ def balance(test: GroundedTest, pairs: pandas.DataFrame) -> pandas.DataFrame:
         One row a set: *n_images* and *n_captions* of all, *images_left*, *captions_left*, and
         *share* of the images that are left.
     """
+    made_by(test, "test", GroundedTest, "what grounded_test() or user_test() returns")
+    pairs = require_table(pairs, "pairs", ["set", "image", "caption_id"])
     every = test.pairs.groupby("set").agg(
         n_images=("image", "nunique"), n_captions=("caption_id", "nunique")
     )

@@ -27,7 +27,9 @@ from time import sleep
 import httpx
 import pandas
 
+from biaslib.datasets._arguments import require_path, require_table
 from biaslib.datasets._problems import DataError
+from biaslib.metrics.inputs import flag, whole_number
 from biaslib.models.images import ImageError, open_image, opened
 from biaslib.runtime import (
     INVISIBLE,
@@ -130,7 +132,9 @@ def download_images(
         If two links have one file, a file has no name, lies outside the folder or is one that is
         written there beside the images, or nothing can be written there.
     """
-    folder = Path(folder)
+    folder, again = require_path(folder, "folder"), flag(again, "again")
+    n_workers = whole_number(n_workers, "n_workers", 1)
+    links = require_table(links, "links", [], ["file", "url"])
     _require_names(links, folder)
     links = links.assign(url=[address(url) for url in links["url"]])
     asked = list(zip(links["file"], links["url"], strict=True))
@@ -205,7 +209,7 @@ def outcomes(links: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
     >>> outcomes(pandas.DataFrame([link]), "no such folder")["outcome"].tolist()
     ['not downloaded']
     """
-    folder = Path(folder)
+    folder, links = require_path(folder, "folder"), require_table(links, "links", ["file"], ["url"])
     known = _recorded(folder / RECORD)
     said = {(row.file, row.url): row.outcome for row in known.itertuples()}
     found = [
@@ -248,6 +252,7 @@ def coverage(downloaded: pandas.DataFrame) -> pandas.DataFrame:
         most frequent first.
     """
     rows = []
+    downloaded = require_table(downloaded, "downloaded", ["test", "group", "outcome"])
     for (test, group), part in downloaded.groupby(["test", "group"]):
         reasons = counted(part.loc[part["outcome"] != HERE, "outcome"])
         here = int((part["outcome"] == HERE).sum())

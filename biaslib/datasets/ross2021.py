@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas
 
+from biaslib.datasets._arguments import require_path
 from biaslib.datasets._problems import DataError, problems
 from biaslib.datasets.grounded_images import grounded_test
 from biaslib.datasets.links import download_images
@@ -101,10 +102,8 @@ def links(folder: str | Path, source: str) -> tuple[pandas.DataFrame, pandas.Dat
     DataError
         If the lists or tests are not there; for ``concap``, the publisher's list.
     """
-    if source not in SOURCES:
-        raise unknown_name("source", source, SOURCES)
-    read = {"google": _of_lists, "coco": _of_names, "concap": _of_names}[source]
-    rows, found = read(Path(folder), source)
+    read = {"google": _of_lists, "coco": _of_names, "concap": _of_names}[_known(source)]
+    rows, found = read(require_path(folder, "folder"), source)
     table = pandas.DataFrame(rows, columns=COLUMNS)
     repeated = table["file"].duplicated()
     if source == "google":
@@ -117,7 +116,13 @@ def links(folder: str | Path, source: str) -> tuple[pandas.DataFrame, pandas.Dat
 
 def image_folder(folder: str | Path, source: str) -> Path:
     """Return where the images of a source lie below the folder of the release."""
-    return Path(folder) / "images" / source
+    return require_path(folder, "folder") / "images" / _known(source)
+
+
+def _known(source: str) -> str:
+    if not isinstance(source, str) or source not in SOURCES:
+        raise unknown_name("source", source, SOURCES)
+    return source
 
 
 def files_of_tests(folder: str | Path, source: str) -> list[Path]:
@@ -128,7 +133,7 @@ def files_of_tests(folder: str | Path, source: str) -> list[Path]:
     DataError
         If there is none.
     """
-    place = Path(folder) / "tests" / "grounded-tests" / source
+    place = require_path(folder, "folder") / "tests" / "grounded-tests" / _known(source)
     paths = [path for path in sorted(place.glob("*")) if not path.name.startswith(".")]
     if not paths:
         raise DataError(

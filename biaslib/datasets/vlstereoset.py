@@ -16,9 +16,11 @@ from pathlib import Path
 import numpy as np
 import pandas
 
+from biaslib.datasets._arguments import require_path, require_table, require_text
 from biaslib.datasets._problems import DataError, problems, require_sound
 from biaslib.datasets._pronouns import GENDERED, with_they
 from biaslib.datasets.links import HERE, address, counted, download_images, outcomes
+from biaslib.metrics.inputs import flag, whole_number
 from biaslib.runtime import ChecksumError, cleaned, download, file_sha256, read_table
 
 __all__ = [
@@ -138,7 +140,7 @@ def fetch(folder: str | Path, url: str = URL, sha256: str = SHA256) -> Path:
     ChecksumError
         If it is not the file that was pinned.
     """
-    path = Path(folder) / FILE
+    path = require_path(folder, "folder") / FILE
     check = functools.partial(_require_pinned, sha256=sha256)
     if path.is_file():
         check(path)
@@ -164,7 +166,7 @@ def released(folder: str | Path) -> VLStereoSet:
     DataError, DownloadError, ChecksumError
         As :func:`read` and :func:`fetch`.
     """
-    path = Path(folder) / FILE
+    path = require_path(folder, "folder") / FILE
     return read(path if path.is_file() else fetch(folder))
 
 
@@ -210,7 +212,7 @@ def found_links(table: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame
     pandas.DataFrame
         :func:`links` with *outcome*, as :func:`biaslib.datasets.outcomes` finds it.
     """
-    return outcomes(links(table), Path(folder) / IMAGES)
+    return outcomes(links(table), require_path(folder, "folder") / IMAGES)
 
 
 def read(
@@ -243,9 +245,8 @@ def read(
     ValueError
         If ``stereotype_label`` is neither 0 nor 1.
     """
-    if stereotype_label not in (0, 1):
-        raise ValueError(f"stereotype_label is {stereotype_label!r}; it can be 0 or 1")
-    path = Path(path)
+    stereotype_label = whole_number(stereotype_label, "stereotype_label", 0, 1)
+    path, only_sound = require_path(path, "path"), flag(only_sound, "only_sound")
     raw, broken = _raw(path)
     found = [("error", "line is no row", f"{path.name}, line {at}", broken[at]) for at in broken]
     found = problems(found + _errors(raw, path.name) + _notes(raw, path.name))
@@ -367,7 +368,10 @@ def balanced(table: pandas.DataFrame, seed: int, only_sound: bool = False) -> pa
     >>> balanced(table, seed=0)["label"].value_counts().tolist()
     [2, 2]
     """
-    rng, chosen = np.random.default_rng(seed), []
+    given = require_table(table, "table", ["category", "label"])
+    table, chosen = given.reset_index(drop=True), []
+    rng = np.random.default_rng(whole_number(seed, "seed", 0))
+    only_sound = flag(only_sound, "only_sound")
     for category, rows in table.groupby("category", sort=True):
         by_label = [rows.index[rows["label"] == label] for label in LABELS]
         size = min(len(each) for each in by_label)
@@ -383,7 +387,7 @@ def balanced(table: pandas.DataFrame, seed: int, only_sound: bool = False) -> pa
             chosen += each[drawn].tolist()
     if not chosen:
         raise DataError("no category has images of both labels: there is nothing to balance")
-    return table.loc[sorted(chosen)]
+    return given.iloc[sorted(chosen)]
 
 
 def links(table: pandas.DataFrame) -> pandas.DataFrame:
@@ -401,7 +405,7 @@ def links(table: pandas.DataFrame) -> pandas.DataFrame:
     >>> links(pandas.DataFrame([row, row]))["file"].tolist()
     ['700caca5ae8f856f.img']
     """
-    found = table.drop_duplicates("url")
+    found = require_table(table, "table", ["category", "label", "url"]).drop_duplicates("url")
     found = found.rename(columns={"category": "test", "label": "group"})
     files = [_file_of(url) for url in found["url"]]
     return found[["test", "group", "url"]].assign(file=files).reset_index(drop=True)
@@ -431,7 +435,8 @@ def with_images(
         If no link leads to an image; the message counts what came instead, and says how to get
         them.
     """
-    place = Path(folder)
+    place, table = require_path(folder, "folder"), require_table(table, "table", ["url"])
+    downloaded = require_table(downloaded, "downloaded", ["outcome", "file"], ["url"])
     here = downloaded[downloaded["outcome"] == HERE].set_index("url")["file"]
     if here.empty:
         reasons = counted(downloaded["outcome"]) or "there are no links"
@@ -476,6 +481,9 @@ def coverage(
     >>> found[["balanced now", "what came instead"]].to_numpy().tolist()
     [[2, 'error 404 (3)'], [2, 'error 404 (3)']]
     """
+    table = require_table(table, "table", ["category", "label"])
+    kept = require_table(kept, "kept", ["category", "label"])
+    downloaded = require_table(downloaded, "downloaded", ["test", "outcome"])
     rows = []
     for category, released in table.groupby("category", sort=True):
         here = kept[kept["category"] == category]
@@ -540,6 +548,7 @@ def neutral_caption(caption: str, target: str) -> str | None:
     >>> neutral_caption("The male cook was tall; the males were not.", "male")
     'The cook was tall; the people were not.'
     """
+    caption, target = require_text(caption, "caption"), require_text(target, "target")
     known = _by_target()
     if target not in known:
         raise KeyError(
@@ -601,6 +610,7 @@ def neutralised(table: pandas.DataFrame) -> pandas.DataFrame:
     DataError
         If no caption names its target.
     """
+    table = require_table(table, "table", ["category", "target", *LABELS])
     pairs = {
         name: [neutral_caption(*each) for each in zip(table[name], table["target"], strict=True)]
         for name in LABELS

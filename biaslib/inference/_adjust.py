@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from biaslib.metrics.inputs import real_numbers
+from biaslib.metrics.inputs import one_of, real_numbers, refused
 
 METHODS = ("bh", "by", "holm")
 
@@ -36,7 +36,7 @@ def adjust(p_values: ArrayLike, method: str = "bh") -> np.ndarray:
 
     Raises
     ------
-    ValueError
+    InputError
         If a p-value is outside [0, 1], NaN, masked or no number, or the method is unknown.
 
     Examples
@@ -44,11 +44,24 @@ def adjust(p_values: ArrayLike, method: str = "bh") -> np.ndarray:
     >>> adjust([0.01, 0.04, 0.03], method="holm")
     array([0.03, 0.06, 0.06])
     """
-    p = real_numbers(p_values, "p-values")
-    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise ValueError("p-values must be a list of numbers between 0 and 1")
-    if method not in METHODS:
-        raise ValueError(f"method {method!r} is not one of {', '.join(METHODS)}")
+    p = sound_p_values(p_values)
+    if p.ndim != 1:
+        raise refused("p_values", f"has the shape {p.shape}; give a list, or use adjust_table")
+    return adjusted(p, one_of(method, "method", METHODS))
+
+
+def sound_p_values(p_values: ArrayLike) -> np.ndarray:
+    """Return p-values of any shape as float64, refusing what is not between 0 and 1."""
+    p = real_numbers(p_values, "p_values")
+    bad = (p < 0) | (p > 1)
+    if bad.any():
+        row = int(np.argwhere(bad)[0][0]) if bad.ndim else None
+        raise refused("p_values", "is not between 0 and 1", row)
+    return p
+
+
+def adjusted(p: np.ndarray, method: str) -> np.ndarray:
+    """Return :func:`adjust` of p-values that are sound, (m,)."""
     if method == "holm":
         return _holm(p)
     return stats.false_discovery_control(p, method=method)

@@ -7,12 +7,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from biaslib.errors import InputError
 from biaslib.metrics.inputs import (
+    between_0_and_1,
+    divisor,
+    generator,
     in_scale,
+    label_codes,
     real_numbers,
-    require_ddof,
-    require_finite,
-    require_labelled,
+    refused,
+    whole_number,
+    whole_numbers,
 )
 
 Statistic = Callable[..., np.ndarray]
@@ -143,8 +148,8 @@ def bootstrap(
 
     Raises
     ------
-    ValueError
-        If a sample is empty, there are no resamples, the confidence is not between 0
+    InputError
+        If a sample is empty, there are fewer than two resamples, the confidence is not between 0
         and 1, or a statistic that is one number is not defined for the data or in any resample.
 
     Examples
@@ -156,20 +161,29 @@ def bootstrap(
     >>> interval.estimate, round(interval.low, 1), round(interval.high, 1)
     (2.5, 0.5, 4.5)
     """
-    if not n_units or min(n_units) < 1:
-        raise ValueError("every sample needs at least one unit")
-    if n_resamples < 1:
-        raise ValueError("at least one resample is needed")
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
+    if not callable(statistic):
+        raise refused("statistic", f"is of the type {type(statistic).__name__}; give a function")
+    form = "the number of units in each sample"
+    n_units = whole_numbers(n_units, "n_units", form, 1, 1, np.inf).tolist()
+    n_resamples = whole_number(n_resamples, "n_resamples", 2)
+    confidence, rng = between_0_and_1(confidence, "confidence"), generator(rng)
+    at_once = n_resamples if at_once is None else whole_number(at_once, "at_once", 1)
+    n_equal = None if n_equal is None else whole_number(n_equal, "n_equal", 1)
+    freedom = None if freedom is None else real_numbers(freedom, "freedom", finite=False)
+    limit = None if limit is None else real_numbers(limit, "limit", finite=False)
+    within = (
+        None
+        if within is None
+        else [real_numbers(each, "within", finite=False) for each in _two(within)]
+    )
     estimate = np.asarray(statistic(*(np.ones((n, 1)) for n in n_units)), dtype=float)[0]
-    parts = _resampled(statistic, n_units, n_resamples, rng, at_once or n_resamples)
+    parts = _resampled(statistic, n_units, n_resamples, rng, at_once)
     values = np.concatenate(parts)
     n_defined = np.isfinite(values).sum(axis=0)
     if values.ndim == 1 and n_defined == 0:
-        raise ValueError("the statistic is not defined in any resample")
+        raise InputError("the statistic is not defined in any resample")
     if values.ndim == 1 and not np.isfinite(estimate):
-        raise ValueError("the statistic is not defined for the data: there is nothing to bound")
+        raise InputError("the statistic is not defined for the data: there is nothing to bound")
     error, own_freedom, skewed = _moments(parts, n_units, freedom)
     quantile = stats.t.ppf((1.0 + confidence) / 2.0, own_freedom)
     if within is not None:
@@ -224,7 +238,7 @@ def bootstrap_effect_size(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`bootstrap`, and if the shapes do not fit together, a cosine is not finite, or
         ``ddof`` is neither 0 nor 1.
 
@@ -241,26 +255,31 @@ def bootstrap_effect_size(
     >>> bool(0 < interval.low < 1.7 < interval.high < 2)
     True
     """
-    require_ddof(ddof)
-    first, second = real_numbers(cosines_a, "cosines"), real_numbers(cosines_b, "cosines")
-    require_finite("cosine", first, second)
-    units = [list(each) for each in (x_units, y_units, a_units, b_units)]
-    for name, labels in zip("XYAB", units, strict=True):
-        require_labelled(labels, f"the units of {name}")
-    if len(first) != len(units[0]) + len(units[1]) or len(first) != len(second):
-        raise ValueError("cosines need one row for every target, those of X before those of Y")
-    if first.shape[1] != len(units[2]) or second.shape[1] != len(units[3]):
-        raise ValueError("cosines need one column for every attribute")
+    ddof, form = divisor(ddof), "a table, one row a target and one column an attribute"
+    first = real_numbers(cosines_a, "cosines_a", form, 2)
+    second = real_numbers(cosines_b, "cosines_b", form, 2)
+    named = {"x_units": x_units, "y_units": y_units, "a_units": a_units, "b_units": b_units}
+    owners = [label_codes(labels, name)[0] for name, labels in named.items()]
+    n_targets = len(owners[0]) + len(owners[1])
+    for name, table, columns in (
+        ("cosines_a", first, len(owners[2])),
+        ("cosines_b", second, len(owners[3])),
+    ):
+        if table.shape != (n_targets, columns):
+            raise refused(
+                name,
+                f"has the shape {table.shape}, and the labels of units are of {n_targets} targets, "
+                f"those of X before those of Y, and {columns} attributes",
+            )
     both, _ = in_scale(np.concatenate([first, second], axis=1))
     first, second = both[:, : first.shape[1]], both[:, first.shape[1] :]
-    owners = [np.unique(np.asarray(each), return_inverse=True)[1] for each in units]
 
     def statistic(*weights):
         x, y, a, b = (w[owner] for w, owner in zip(weights, owners, strict=True))
         scores = first @ (a / a.sum(0)) - second @ (b / b.sum(0))
         return _weighted_effect_sizes(scores, x, y, ddof)
 
-    limit = largest_effect_size(len(units[0]), len(units[1]), ddof)
+    limit = largest_effect_size(len(owners[0]), len(owners[1]), ddof)
     sizes = [owner.max() + 1 for owner in owners]
     found = bootstrap(statistic, sizes, limit=limit, **settings)
     return found if min(sizes[:2]) >= FEWEST_WORDS else replace(found, low=np.nan, high=np.nan)
@@ -280,15 +299,25 @@ def largest_effect_size(n_x: ArrayLike, n_y: ArrayLike, ddof: int = 1) -> np.nda
     >>> largest_effect_size([8, 2], [8, 14]).round(2)
     array([1.94, 2.93])
     """
-    n_x, n_y = np.asarray(n_x, dtype=float), np.asarray(n_y, dtype=float)
+    n_x, n_y, ddof = real_numbers(n_x, "n_x"), real_numbers(n_y, "n_y"), divisor(ddof)
+    if n_x.ndim and n_y.ndim and n_x.shape != n_y.shape:
+        raise refused("n_y", f"has the shape {n_y.shape} and n_x {n_x.shape}; give one a test")
     n = n_x + n_y
     with np.errstate(divide="ignore"):
         return np.sqrt((n - ddof) * n / (n_x * n_y))
 
 
+def _two(within) -> tuple:
+    try:
+        least, greatest = within
+    except (TypeError, ValueError) as error:
+        raise refused("within", "must be two: the least and the greatest value") from error
+    return least, greatest
+
+
 def _resampled(statistic, n_units, n_resamples: int, rng, at_once: int) -> list[np.ndarray]:
     """Return the statistic where one sample is drawn anew, the others whole: (n_resamples, ...)."""
-    rng, parts = np.random.default_rng(rng), []
+    parts = []
     for place in range(len(n_units)):
         blocks = []
         for start in range(0, n_resamples, at_once):

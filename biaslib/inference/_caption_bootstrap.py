@@ -3,10 +3,18 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from biaslib.inference._adjust import adjust
+from biaslib.errors import InputError
+from biaslib.inference._adjust import METHODS, adjusted, sound_p_values
 from biaslib.inference._bootstrap import Interval, bootstrap, largest_effect_size
 from biaslib.metrics import caption_association
-from biaslib.metrics.inputs import in_scale, real_numbers, require_labelled
+from biaslib.metrics.inputs import (
+    divisor,
+    in_scale,
+    label_codes,
+    one_of,
+    real_numbers,
+    whole_number,
+)
 
 STATISTICS = ("share", "ratio", "entropy")
 _RESAMPLES_AT_ONCE = 50
@@ -62,7 +70,7 @@ def bootstrap_c_asc(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`biaslib.metrics.caption_association.c_asc`; if ``people`` does not name one
         person for every image; or if ``confidence`` or ``n_resamples`` is out of range.
 
@@ -74,9 +82,11 @@ def bootstrap_c_asc(
     >>> bool(interval.low[0, 0] < 1.42 < interval.high[0, 0])
     True
     """
-    scores, members = real_numbers(similarities, "similarities"), np.asarray(groups)
+    scores = real_numbers(similarities, "similarities", finite=False)
+    members, _ = caption_association.group_members(groups)
+    ddof = divisor(ddof)
     caption_association.c_asc(scores, members, ddof)
-    scores, members = in_scale(scores, axis=1)[0], members.astype(bool)
+    scores = in_scale(scores, axis=1)[0]
     person = _persons(people, len(members))
     patterns, blocks, images = _cells(scores - scores.mean(axis=1, keepdims=True), members)
 
@@ -138,7 +148,7 @@ def bootstrap_top_k(
 
     Raises
     ------
-    ValueError
+    InputError
         If the ranking is not deep enough for some resample, names an image twice for a word or
         one that does not exist; if a group has no image; if ``statistic`` is unknown, or the
         entropy is asked for groups that are not a partition; or if ``k``, ``people``,
@@ -158,13 +168,11 @@ def bootstrap_top_k(
     >>> bool(interval.low[0, 0] < 0.25 < interval.high[0, 0])
     True
     """
-    members = np.asarray(groups)
-    caption_association.top_k_composition(ranking, members)
-    members, ranking = members.astype(bool), np.asarray(ranking)
+    members, _ = caption_association.group_members(groups)
+    ranking = caption_association.retrieved_images(ranking, "ranking", len(members))
     person = _persons(people, len(members))
     _require_statistic(statistic, members)
-    if not 1 <= k <= ranking.shape[1] or k != int(k):
-        raise ValueError(f"{k} images cannot be retrieved from a ranking of {ranking.shape[1]}")
+    k = whole_number(k, "k", 1, ranking.shape[1])
 
     def composition(weights):
         of_images = weights[person]
@@ -202,7 +210,7 @@ def adjust_table(p_values: ArrayLike, method: str = "bh") -> np.ndarray:
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`adjust`.
 
     Examples
@@ -211,8 +219,8 @@ def adjust_table(p_values: ArrayLike, method: str = "bh") -> np.ndarray:
     array([[0.04, 0.09],
            [0.09, 1.  ]])
     """
-    table = real_numbers(p_values, "p-values")
-    return adjust(table.ravel(), method).reshape(table.shape)
+    table = sound_p_values(p_values)
+    return adjusted(table.ravel(), one_of(method, "method", METHODS)).reshape(table.shape)
 
 
 def _freedom(person: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -294,26 +302,18 @@ def _statistic(counts, members, weights: np.ndarray, k: int, statistic: str) -> 
 
 
 def _persons(people: ArrayLike | None, n: int) -> np.ndarray:
-    if people is None:
-        return np.arange(n)
-    people = list(people)
-    require_labelled(people, "people")
-    names = np.asarray(people)
-    if names.shape != (n,):
-        raise ValueError(f"people has shape {names.shape}; it must name one person for {n} images")
-    return np.unique(names, return_inverse=True)[1]
+    return np.arange(n) if people is None else label_codes(people, "people", n)[0]
 
 
 def _require_statistic(statistic: str, members: np.ndarray) -> None:
-    if statistic not in STATISTICS:
-        raise ValueError(f"statistic {statistic!r} is not one of {', '.join(STATISTICS)}")
+    one_of(statistic, "statistic", STATISTICS)
     if statistic == "entropy" and (members.sum(axis=1) != 1).any():
-        raise ValueError("the entropy needs a partition, each image in exactly one group")
+        raise InputError("the entropy needs a partition, each image in exactly one group")
 
 
 def _require_depth(found: np.ndarray, k: int, word: int) -> None:
     if found.min() < k:
-        raise ValueError(
+        raise InputError(
             f"the ranking of word {word} holds only {found.min():.0f} of {k} images in some "
             "resample; rank the images deeper"
         )

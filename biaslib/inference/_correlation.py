@@ -3,6 +3,8 @@
 import numpy as np
 from scipy import special
 
+from biaslib.metrics.inputs import between_0_and_1, real_number, refused, whole_number
+
 
 def rank_correlation_interval(r: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
     r"""Return an interval of Spearman's rank correlation by Fisher's transformation.
@@ -30,7 +32,7 @@ def rank_correlation_interval(r: float, n: int, confidence: float = 0.95) -> tup
 
     Raises
     ------
-    ValueError
+    InputError
         If the correlation is beyond 1 in size, or the confidence is not between 0 and 1.
 
     Examples
@@ -40,10 +42,10 @@ def rank_correlation_interval(r: float, n: int, confidence: float = 0.95) -> tup
     >>> [round(each, 2) for each in rank_correlation_interval(1.0, 7)]
     [0.76, 1.0]
     """
+    r = real_number(r, "r", finite=False)
     if abs(r) > 1 + 1e-12:
-        raise ValueError(f"a correlation of {r} is beyond 1")
-    if not 0 < confidence < 1:
-        raise ValueError(f"the confidence is {confidence}; it must lie between 0 and 1")
+        raise refused("r", f"is {r}; a correlation lies between -1 and 1")
+    n, confidence = whole_number(n, "n", 0), between_0_and_1(confidence, "confidence")
     if n < 5 or np.isnan(r):
         return np.nan, np.nan
     half = 1.03 * special.ndtri((1 + confidence) / 2) / np.sqrt(n - 3)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from biaslib.errors import InputError
 from biaslib.inference._permutation import (
     NEAR,
     PermutationResult,
@@ -20,10 +21,12 @@ from biaslib.inference._sampling import partitions
 from biaslib.metrics.grounded import GroundedResult
 from biaslib.metrics.inputs import (
     in_scale,
+    label_keys,
+    made_by,
+    one_of,
     real_numbers,
-    require_draws,
-    require_finite,
-    require_labelled,
+    refused,
+    whole_number,
 )
 
 ROLES = ("Ax", "Ay", "Bx", "By")
@@ -63,7 +66,7 @@ def grounded_permutation_test(
 
     Raises
     ------
-    ValueError
+    InputError
         If the null is unknown or does not fit the experiment.
 
     Examples
@@ -73,14 +76,14 @@ def grounded_permutation_test(
     >>> grounded_permutation_test(result).p_value
     0.16666666666666666
     """
-    if null not in NULLS:
-        raise ValueError(f"null {null!r} is not one of {', '.join(NULLS)}")
+    one_of(null, "null", NULLS)
+    made_by(result, "result", GroundedResult, "what grounded() returns")
     if result.experiment == 3:
-        raise ValueError("Experiment 3 is tested by exchange_test, which exchanges attribute words")
+        raise InputError("Experiment 3 is tested by exchange_test, which exchanges attribute words")
     if null == "fixed scores":
         return permutation_test(result.x_scores, result.y_scores, **settings)
     if result.x_other is None:
-        raise ValueError("in Experiment 1 every target has all attributes: use 'fixed scores'")
+        raise InputError("in Experiment 1 every target has all attributes: use 'fixed scores'")
     clusters = [settings.pop(f"clusters_{side}", None) for side in "xy"]
     if not any(each is None for each in clusters):
         refuse_shared_labels(*clusters)
@@ -148,7 +151,7 @@ def exchange_test(
 
     Raises
     ------
-    ValueError
+    InputError
         If the result is not of Experiment 3 or not from ``grounded``, a score is masked or not
         finite, labels do not fit, or no word of A or of B can change sides: none is seen with both
         categories, or a picture stands beside words of A and of B.
@@ -200,7 +203,7 @@ def exchanged_statistics(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`exchange_test`.
 
     Examples
@@ -222,7 +225,8 @@ def _exchanges(
 
     There are as many values as exchanges, or ``n_resamples - 1`` that are drawn.
     """
-    require_draws(n_resamples, 2)
+    n_resamples = whole_number(n_resamples, "n_resamples", 2)
+    made_by(result, "result", GroundedResult, "what grounded() returns")
     shifts = _shifts(result, words, pictures)
     both, exponent = in_scale(np.concatenate(shifts))
     n, n_a = len(both), len(shifts[0])
@@ -242,12 +246,12 @@ def _exchanges(
 def _shifts(result: GroundedResult, words, pictures) -> list[np.ndarray]:
     """Return the shifts of what is exchanged, (n_a, 2) and (n_b, 2)."""
     if result.experiment != 3:
-        raise ValueError(f"the exchange is for Experiment 3, this is {result.experiment}")
+        raise InputError(f"the exchange is for Experiment 3, this is {result.experiment}")
     if result.attributes is None:
-        raise ValueError("the result has no cosines of attributes; take it from metrics.grounded")
+        raise InputError("the result has no cosines of attributes; take it from metrics.grounded")
     near = {name: real_numbers(result.attributes[name], f"cosines of {name}") for name in ROLES}
-    scores = result.x_scores, result.y_scores, result.x_other, result.y_other
-    require_finite("score", *near.values(), *(real_numbers(each, "scores") for each in scores))
+    for name in ("x_scores", "y_scores", "x_other", "y_other"):
+        real_numbers(getattr(result, name), name)
     lengths = {name: len(each) for name, each in near.items()}
     labels = _by_place(lengths) if words is None else _complete(words, "words", lengths)
     # Words of A are other units than those of B, even if they are the same.
@@ -257,13 +261,13 @@ def _shifts(result: GroundedResult, words, pictures) -> list[np.ndarray]:
         unit = _joined(unit, _codes([each for name in ROLES for each in shown[name]]))
     parts = np.split(unit, np.cumsum(list(lengths.values()))[:-1])
     if set(np.concatenate(parts[:2])) & set(np.concatenate(parts[2:])):
-        raise ValueError("a picture stands beside words of A and of B: these cannot change sides")
+        raise InputError("a picture stands beside words of A and of B: these cannot change sides")
     means = [_means(near[name], part) for name, part in zip(ROLES, parts, strict=True)]
     shifts = []
     for role, with_x, with_y in (("A", *means[:2]), ("B", *means[2:])):
         common = [each for each in with_x if each in with_y]
         if not common:
-            raise ValueError(f"no word of {role} is seen with both categories")
+            raise InputError(f"no word of {role} is seen with both categories")
         shifts.append(np.array([with_x[each] - with_y[each] for each in common]))
     return shifts
 
@@ -272,7 +276,7 @@ def _by_place(lengths: dict[str, int]) -> dict[str, range]:
     for role in "AB":
         n_x, n_y = lengths[f"{role}x"], lengths[f"{role}y"]
         if n_x != n_y:
-            raise ValueError(
+            raise InputError(
                 f"{role}x has {n_x} rows and {role}y {n_y}; say with words which show the same"
             )
     return {name: range(n) for name, n in lengths.items()}
@@ -280,14 +284,12 @@ def _by_place(lengths: dict[str, int]) -> dict[str, range]:
 
 def _complete(labels: Mapping[str, ArrayLike], what: str, lengths: dict[str, int]) -> dict:
     """Return the labels of each set as a list, one for every row."""
+    made_by(labels, what, Mapping, f"lists by name: {', '.join(lengths)}")
     found = {}
     for name, n in lengths.items():
         if name not in labels:
-            raise ValueError(f"{what} of {name} are missing; give one label for every row")
-        found[name] = list(labels[name])
-        if len(found[name]) != n:
-            raise ValueError(f"{name} has {n} rows and {len(found[name])} {what}; give one a row")
-        require_labelled(found[name], f"the {what} of {name}")
+            raise refused(what, f"has none of {name}; give one label for every row")
+        found[name] = label_keys(labels[name], f"{what}[{name!r}]", n)
     return found
 
 

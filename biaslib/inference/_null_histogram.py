@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from biaslib.inference._permutation import pooled_units
 from biaslib.inference._sampling import partitions
-from biaslib.metrics.inputs import in_scale, real_numbers, require_draws
+from biaslib.metrics.inputs import in_scale, real_numbers, refused, whole_number
 
 
 def permutation_histogram(
@@ -35,7 +35,7 @@ def permutation_histogram(
 
     Raises
     ------
-    ValueError
+    InputError
         If a set is empty, a score is masked or not finite, the edges do not ascend, or nothing
         would be drawn.
 
@@ -44,10 +44,12 @@ def permutation_histogram(
     >>> permutation_histogram([3.0, 2.0], [1.0, 0.0], [-3, -1.5, -0.5, 0.5, 1.5, 3]).round(3)
     array([0.167, 0.167, 0.333, 0.167, 0.167])
     """
-    edges = real_numbers(edges, "edges")
-    if edges.ndim != 1 or edges.size < 2 or not (np.diff(edges) > 0).all():
-        raise ValueError("edges must be a list of at least two numbers that ascend")
-    require_draws(n_resamples, 1)
+    edges = real_numbers(edges, "edges", "a list of numbers that ascend", 1, finite=False)
+    falls = np.flatnonzero(~(np.diff(edges) > 0))
+    if edges.size < 2 or falls.size:
+        row = int(falls[0]) + 1 if falls.size else None
+        raise refused("edges", "is not above the edge before; give two or more that ascend", row)
+    n_resamples = whole_number(n_resamples, "n_resamples", 1)
     pooled, n_x = pooled_units(x, y, None, None)
     scores, exponent = in_scale(pooled)
     counts, n = np.zeros(len(edges) - 1, dtype=int), 0

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from biaslib.errors import InputError
 from biaslib.inference._clumps import clumps_tail
 from biaslib.inference._enumeration import count_by_halves, needs_more_sums
 from biaslib.inference._inversion import inverted_log_tail
@@ -24,11 +25,14 @@ from biaslib.inference._sampling import (
 )
 from biaslib.inference._tail import count_listed
 from biaslib.metrics.inputs import (
+    between_0_and_1,
     in_scale,
+    label_codes,
+    label_keys,
+    one_of,
     real_numbers,
-    require_draws,
-    require_finite,
-    require_labelled,
+    refused,
+    whole_number,
 )
 
 ALTERNATIVES = ("greater", "less", "two-sided")
@@ -172,6 +176,7 @@ def n_partitions(n_x: int, n_y: int) -> int:
     >>> n_partitions(8, 8)
     12870
     """
+    n_x, n_y = whole_number(n_x, "n_x", 0), whole_number(n_y, "n_y", 0)
     return math.comb(n_x + n_y, n_x)
 
 
@@ -263,7 +268,7 @@ def permutation_test(
 
     Raises
     ------
-    ValueError
+    InputError
         If a set is empty or no list of real numbers, a score is not finite, labels do not fit the
         scores or occur in both sets, an option is unknown, the accuracy is not between 0 and 1, or
         the method asked for cannot answer.
@@ -280,8 +285,7 @@ def permutation_test(
     0.014285714285714285
     """
     _check_options(method, alternative)
-    if not 0.0 < accuracy < 1.0:
-        raise ValueError(f"accuracy is {accuracy}; give a relative error between 0 and 1")
+    accuracy = between_0_and_1(accuracy, "accuracy")
     pooled, n_x = pooled_units(x, y, clusters_x, clusters_y)
     scores, exponent = in_scale(pooled[None, :])
     difference = float(np.ldexp(_difference(scores[0], n_x), exponent))
@@ -330,7 +334,7 @@ def permutation_p_values(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`permutation_test`.
 
     Examples
@@ -339,14 +343,15 @@ def permutation_p_values(
     array([0.167, 1.   ])
     """
     _check_options(method, alternative)
-    x_scores = real_numbers(x, "scores of X")
-    scores, _ = in_scale(_scores_table(x_scores, real_numbers(y, "scores of Y")), axis=1)
-    n_x = x_scores.shape[1]
+    form = "a table, one row a test and one column a target"
+    x_scores, y_scores = real_numbers(x, "x", form, 2), real_numbers(y, "y", form, 2)
+    if len(x_scores) != len(y_scores):
+        raise refused("y", f"has {len(y_scores)} rows and x {len(x_scores)}; give one a test")
+    scores, _ = in_scale(np.concatenate([x_scores, y_scores], axis=1), axis=1)
+    n_x, n_resamples = x_scores.shape[1], whole_number(n_resamples, "n_resamples", 2)
     few = n_partitions(n_x, scores.shape[1] - n_x) <= n_resamples
     if method == "auto":
         method = "enumeration" if few else "sampled"
-    if method == "sampled":
-        require_draws(n_resamples, 2)
     if method == "sampled" or (method == "enumeration" and few):
         counts, evaluated, _ = _counts(scores, n_x, method, alternative, n_resamples, rng)
         return counts / evaluated
@@ -375,7 +380,7 @@ def relabelled_differences(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`permutation_test`, and if nothing would be drawn.
 
     Examples
@@ -385,18 +390,15 @@ def relabelled_differences(
     """
     pooled, n_x = pooled_units(x, y, None, None)
     scores, exponent = in_scale(pooled)
-    n = scores.size
-    require_draws(n_resamples, 1)
+    n, n_resamples = scores.size, whole_number(n_resamples, "n_resamples", 1)
     blocks = drawn_partitions(n, n_x, n_resamples, rng)
     sums = np.concatenate([block @ scores for block in blocks])
     return np.ldexp(sums / n_x - (scores.sum() - sums) / (n - n_x), exponent)
 
 
 def _check_options(method, alternative):
-    if method not in METHODS:
-        raise ValueError(f"method {method!r} is not one of {', '.join(METHODS)}")
-    if alternative not in ALTERNATIVES:
-        raise ValueError(f"alternative {alternative!r} is not one of {', '.join(ALTERNATIVES)}")
+    one_of(method, "method", METHODS)
+    one_of(alternative, "alternative", ALTERNATIVES)
 
 
 def pooled_units(
@@ -406,51 +408,29 @@ def pooled_units(
     x_units, y_units = units(x, clusters_x, "X"), units(y, clusters_y, "Y")
     if clusters_x is not None and clusters_y is not None:
         refuse_shared_labels(clusters_x, clusters_y)
-    return _scores_table(x_units[None, :], y_units[None, :])[0], x_units.size
+    return np.concatenate([x_units, y_units]), x_units.size
 
 
-def units(scores, clusters, name):
+def units(scores, clusters, side):
     """Return the scores of what is exchanged: the items, or the means of clusters."""
-    values = real_numbers(scores, f"the scores of the target set {name}")
-    if values.ndim != 1:
-        raise ValueError(
-            f"the scores of the target set {name} have the shape {values.shape}; a test takes one "
-            "list of them, many tests at once take permutation_p_values"
-        )
+    name = side.lower()
+    values = real_numbers(scores, name, "one list of at least one score", 1)
     if clusters is None:
         return values
-    clusters = list(clusters)
-    require_labelled(clusters, f"the clusters of {name}")
-    labels = np.asarray(clusters)
-    if labels.shape != values.shape:
-        raise ValueError(
-            f"the target set {name} has {values.size} scores and {labels.size} cluster labels; "
-            "give one label for every score"
-        )
-    if not values.size:
-        return values
-    _, unit = np.unique(labels, return_inverse=True)
+    unit, _ = label_codes(clusters, f"clusters_{name}", values.size)
     values, exponent = in_scale(values)
     return np.ldexp(np.bincount(unit, values) / np.bincount(unit), exponent)
 
 
 def refuse_shared_labels(clusters_x, clusters_y):
-    shared = sorted(set(map(str, clusters_x)) & set(map(str, clusters_y)))
-    if shared:
-        raise ValueError(
-            f"the cluster {shared[0]!r} has scores in both target sets and cannot change sides as "
-            "a whole; give different labels to different clusters, or use a test of pairs"
-        )
-
-
-def _scores_table(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    if x.ndim != 2 or y.ndim != 2 or x.size == 0 or y.size == 0:
-        raise ValueError("a target set is empty; a test needs at least one score on each side")
-    if len(x) != len(y):
-        raise ValueError(f"there are {len(x)} rows of X and {len(y)} of Y; give one for every test")
-    scores = np.concatenate([x, y], axis=1)
-    require_finite("score", scores)
-    return scores
+    in_x = set(label_keys(clusters_x, "clusters_x"))
+    for row, key in enumerate(label_keys(clusters_y, "clusters_y")):
+        if key in in_x:
+            reason = (
+                f"is {key!r}, which has scores in both target sets and cannot change sides as a "
+                "whole; give different labels to different clusters, or use a test of pairs"
+            )
+            raise refused("clusters_y", reason, row)
 
 
 def _difference(scores, n_x):
@@ -485,7 +465,7 @@ def _counts(scores, n_x, method, alternative, n_resamples, rng):
 
 
 def _sampled(scores, n_x, alternative, n_resamples, rng, difference):
-    require_draws(n_resamples, 2)
+    n_resamples = whole_number(n_resamples, "n_resamples", 2)
     counts, evaluated, _ = _counts(scores, n_x, "sampled", alternative, n_resamples, rng)
     count = int(counts[0])
     interval = proportion_interval(count - 1, evaluated - 1)
@@ -548,7 +528,7 @@ def _upper_tail(question: _Question, method: str) -> _Answer:
 def _far_tail(question: _Question, method: str) -> _Answer:
     answer = _AUTOMATIC[method](question)
     if answer is None:
-        raise ValueError(
+        raise InputError(
             f"the method {method!r} has no answer for these scores; 'auto' chooses one that has"
         )
     return answer
@@ -584,7 +564,7 @@ def _one_minus(question: _Question, answer: _Answer) -> _Answer:
 
 def _enumerated(question: _Question) -> _Answer:
     if _needs(question, MOST_HALF_SUMS):
-        raise ValueError(
+        raise InputError(
             f"{question.n_partitions} partitions are too many to enumerate; use method='auto', "
             "which needs no list of them"
         )

@@ -7,8 +7,10 @@ from fractions import Fraction
 import numpy as np
 from scipy import optimize, stats
 
+from biaslib.errors import InputError
 from biaslib.inference._permutation import n_partitions
 from biaslib.inference._saddlepoint import log_choices
+from biaslib.metrics.inputs import between_0_and_1, real_number, refused, whole_number
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def power(shift: float, n_x: int, n_y: int, alpha: float = 0.05) -> float:
 
     Raises
     ------
-    ValueError
+    InputError
         If a set is empty, both have one target, alpha is not between 0 and 1, or the shift is not
         finite.
 
@@ -72,12 +74,10 @@ def power(shift: float, n_x: int, n_y: int, alpha: float = 0.05) -> float:
     >>> power(5.0, 3, 3)
     0.0
     """
-    if n_x < 1 or n_y < 1 or n_x + n_y < 3:
-        raise ValueError(f"sets of {n_x} and {n_y} targets are too small for a test")
-    if not 0.0 < alpha < 1.0:
-        raise ValueError(f"alpha is {alpha}; it must lie between 0 and 1")
-    if not np.isfinite(shift):
-        raise ValueError(f"the shift is {shift}; give a finite number of standard deviations")
+    n_x, n_y = whole_number(n_x, "n_x", 1), whole_number(n_y, "n_y", 1)
+    if n_x + n_y < 3:
+        raise InputError(f"sets of {n_x} and {n_y} targets are too small for a test", word="n_y")
+    alpha, shift = between_0_and_1(alpha, "alpha"), real_number(shift, "shift")
     level = _attained(alpha, n_x, n_y)
     if level == 0.0:
         return 0.0
@@ -123,7 +123,7 @@ def minimum_detectable_effect(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`power`, and if the wanted power is not between alpha and 1.
 
     Examples
@@ -134,8 +134,11 @@ def minimum_detectable_effect(
     >>> minimum_detectable_effect(3, 3).effect_size
     inf
     """
-    if not alpha < wanted_power < 1.0:
-        raise ValueError(f"a power of {wanted_power} must lie between alpha ({alpha}) and 1")
+    wanted_power = between_0_and_1(wanted_power, "wanted_power")
+    alpha = between_0_and_1(alpha, "alpha")
+    if alpha >= wanted_power:
+        raise refused("wanted_power", f"is {wanted_power}; it must lie above alpha ({alpha})")
+    n_x, n_y = whole_number(n_x, "n_x", 1), whole_number(n_y, "n_y", 1)
     if power(1.0, n_x, n_y, alpha) == 0.0:
         return DetectableEffect(np.inf, np.inf, wanted_power, alpha, n_x, n_y)
     shift = optimize.brentq(lambda s: power(s, n_x, n_y, alpha) - wanted_power, 0.0, 60.0)

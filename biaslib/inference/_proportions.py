@@ -8,7 +8,14 @@ from scipy import special
 
 from biaslib.inference._bootstrap import Interval, bootstrap
 from biaslib.metrics.caption_selection import SelectionScores
-from biaslib.metrics.inputs import complete_labels
+from biaslib.metrics.inputs import (
+    between_0_and_1,
+    label_codes,
+    made_by,
+    one_of,
+    refused,
+    whole_number,
+)
 
 STATISTICS = ("ivlas", "vlrs", "vlbs")
 
@@ -61,7 +68,7 @@ def proportion_interval(successes: float, n: int, confidence: float = 0.95) -> P
 
     Raises
     ------
-    ValueError
+    InputError
         If the counts are not whole (as where ties are split), not in range, not numbers, or too
         large to compute with; or if the confidence is not between 0 and 1.
 
@@ -71,21 +78,15 @@ def proportion_interval(successes: float, n: int, confidence: float = 0.95) -> P
     >>> round(interval.proportion, 4), round(interval.low, 4), round(interval.high, 4)
     (0.323, 0.2827, 0.3653)
     """
-    if not all(np.asarray(each).dtype.kind in "biuf" for each in (successes, n)):
-        raise ValueError(f"{successes!r} of {n!r}: the counts must be numbers")
-    if not (successes % 1 == 0 and n % 1 == 0):
-        raise ValueError(
-            f"{successes} of {n}: the counts must be whole; with ties split, use the bootstrap"
-        )
-    if n < 1 or not 0 <= successes <= n:
-        raise ValueError(f"{successes} of {n}: successes must lie between 0 and n, and n above 0")
-    _check_confidence(confidence)
-    k, tail = int(successes), (1 - confidence) / 2
+    n = whole_number(n, "n", 1)
+    k = whole_number(successes, "successes", 0, n)
+    confidence = between_0_and_1(confidence, "confidence")
+    tail = (1 - confidence) / 2
     low = float(special.betaincinv(k, n - k + 1, tail)) if k else 0.0
     high = float(special.betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
     if not np.isfinite([low, high]).all():
-        raise ValueError(f"{successes} of {n}: the counts are too large to compute an interval")
-    return ProportionInterval(successes / n, low, high, confidence, "Clopper-Pearson")
+        raise refused("n", f"is {n}; that is too large to compute an interval of {k}")
+    return ProportionInterval(k / n, low, high, confidence, "Clopper-Pearson")
 
 
 def bootstrap_selection(
@@ -127,7 +128,7 @@ def bootstrap_selection(
 
     Raises
     ------
-    ValueError
+    InputError
         If the triplets do not fit the scores or the statistic is unknown; and as
         :func:`bootstrap`.
 
@@ -139,10 +140,9 @@ def bootstrap_selection(
     >>> bool(interval.low <= interval.estimate <= interval.high), interval.n_units
     (True, (3,))
     """
-    if statistic not in STATISTICS:
-        raise ValueError(f"statistic is {statistic!r}; it can be one of {', '.join(STATISTICS)}")
-    names = complete_labels(triplets, scores.vlrs.n_rows, "triplets")
-    unit = np.unique(names, return_inverse=True)[1]
+    one_of(statistic, "statistic", STATISTICS)
+    made_by(scores, "scores", SelectionScores, "an entry of what selection_scores() returns")
+    unit, _ = label_codes(triplets, "triplets", scores.vlrs.n_rows)
     part = scores.vlbs if statistic == "vlbs" else scores.vlrs
     used, member = np.unique(unit[part.rows], return_inverse=True)
     fewest = len(np.unique(unit[scores.vlbs.rows])) if statistic == "ivlas" else len(used)
@@ -155,8 +155,3 @@ def bootstrap_selection(
     freedom = fewest - 1 if fewest > 1 else np.nan
     settings = {"rng": rng, "freedom": freedom}
     return bootstrap(of_triplets, [len(used)], (0.0, 100.0), confidence, n_resamples, **settings)
-
-
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise ValueError(f"the confidence is {confidence}; it must lie between 0 and 1")

@@ -6,9 +6,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from biaslib.errors import InputError
 from biaslib.inference._proportions import proportion_interval
 from biaslib.metrics.association import ROUNDING, effect_size_of_scores
-from biaslib.metrics.inputs import real_numbers, require_finite
+from biaslib.metrics.inputs import (
+    divisor,
+    generator,
+    real_number,
+    real_numbers,
+    refused,
+    whole_number,
+    whole_numbers,
+)
 
 
 @dataclass(frozen=True)
@@ -39,12 +48,13 @@ class RandomAttributeNull:
 
         Raises
         ------
-        ValueError
+        InputError
             If the effect size, or one of the random ones, is not a finite number: what is not
             defined has no place.
         """
-        if not (np.isfinite(observed) and np.isfinite(self.effect_sizes).all()):
-            raise ValueError(f"the effect size is {observed}: it has no place among random ones")
+        observed = real_number(observed, "observed")
+        if not np.isfinite(self.effect_sizes).all():
+            raise refused("observed", "has no place: one of the random effect sizes is not finite")
         n = self.effect_sizes.size
         larger = int((np.abs(self.effect_sizes) >= abs(observed) - 1e-12).sum())
         interval = proportion_interval(larger, n)
@@ -108,7 +118,7 @@ def random_attribute_null(
 
     Raises
     ------
-    ValueError
+    InputError
         If a cosine is not finite, the pool is smaller than two sets, a position is no whole number,
         lies outside the pool or stands twice in one pair of sets, the shapes differ, nothing would
         be drawn, or a pair of sets gives all targets the same score.
@@ -120,16 +130,18 @@ def random_attribute_null(
     >>> null.effect_sizes.shape, bool(null.p_value(1.9).p_value < 0.05)
     ((999,), True)
     """
-    x, y = real_numbers(x_cosines, "cosines of X"), real_numbers(y_cosines, "cosines of Y")
-    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
-        raise ValueError(f"cosines of shapes {x.shape} and {y.shape} are not with the same pool")
-    require_finite("cosine", x, y)
-    if min(n_a, n_b) < 1 or (draws is None and n_sets < 1):
-        raise ValueError(f"{n_sets} pairs of {n_a} and {n_b} words: there is nothing to draw")
-    m, rng = x.shape[1], np.random.default_rng(rng)
+    form = "a table, one row a target and one column a word of the pool"
+    x = real_numbers(x_cosines, "x_cosines", form, 2)
+    y = real_numbers(y_cosines, "y_cosines", form, 2)
+    if x.shape[1] != y.shape[1]:
+        reason = f"has {y.shape[1]} columns and x_cosines {x.shape[1]}; give the same pool"
+        raise refused("y_cosines", reason)
+    n_a, n_b = whole_number(n_a, "n_a", 1), whole_number(n_b, "n_b", 1)
+    ddof, m, rng = divisor(ddof), x.shape[1], generator(rng)
     if draws is None:
-        draws = _uniform_draws(m, n_a + n_b, n_sets, rng)
-    drawn = _checked(np.asarray(draws), n_a + n_b, m)
+        drawn = _uniform_draws(m, n_a + n_b, whole_number(n_sets, "n_sets", 1), rng)
+    else:
+        drawn = _checked(draws, n_a + n_b, m)
     scores = _combine(drawn, np.repeat([1.0 / n_a, -1.0 / n_b], [n_a, n_b]), np.concatenate([x, y]))
     _require_spread(scores, max(np.abs(x).max(), np.abs(y).max()))
     scores *= rng.choice((-1.0, 1.0), (len(scores), 1))
@@ -140,21 +152,20 @@ def random_attribute_null(
 
 def _uniform_draws(m: int, n_words: int, n_sets: int, rng) -> np.ndarray:
     if n_words > m:
-        raise ValueError(f"the pool has {m} words; a pair of sets needs {n_words} different ones")
+        raise refused("n_a", f"and n_b need {n_words} different words, and the pool has {m}")
     return np.stack([rng.choice(m, n_words, replace=False) for _ in range(n_sets)])
 
 
-def _checked(drawn: np.ndarray, n_words: int, m: int) -> np.ndarray:
-    if drawn.ndim != 2 or drawn.shape[1] != n_words:
-        raise ValueError(f"draws have shape {drawn.shape}; they need {n_words} columns")
-    if drawn.min() < 0 or drawn.max() >= m:
-        raise ValueError(f"a draw lies outside the pool of {m} words")
-    if drawn.dtype.kind not in "iu":
-        raise ValueError(f"draws are of the type {drawn.dtype}; give positions, whole numbers")
+def _checked(draws: ArrayLike, n_words: int, m: int) -> np.ndarray:
+    form = f"one row a pair of sets and {n_words} columns, positions in the pool"
+    drawn = whole_numbers(draws, "draws", form, 2, 0, m - 1)
+    if drawn.shape[1] != n_words:
+        raise refused("draws", f"has the shape {drawn.shape}; give {form}")
     ordered = np.sort(drawn, axis=1)
     twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
     if twice.size:
-        raise ValueError(f"draw {twice[0]} has a word twice; a pair of sets needs different words")
+        reason = "has a word twice; a pair of sets needs different words"
+        raise refused("draws", reason, int(twice[0]))
     return drawn
 
 
@@ -162,7 +173,7 @@ def _require_spread(scores: np.ndarray, largest: float) -> None:
     """Refuse sets whose scores differ by no more than the rounding of such cosines."""
     flat = np.flatnonzero(np.ptp(scores, axis=1) <= ROUNDING * largest)
     if flat.size:
-        raise ValueError(
+        raise InputError(
             f"pair {flat[0]} of random sets gives all targets the same score: its effect size is "
             "not defined; take words out of the pool that stand in it twice"
         )

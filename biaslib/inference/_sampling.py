@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from biaslib.metrics.inputs import generator
+
 BLOCK_SIZE = 4_000
 MOST_NUMBERS = 2**24
 """Numbers at most in a block, so that it fits in 128 MB however many items there are."""
@@ -51,7 +53,7 @@ def all_partitions(n: int, size: int):
 
 def drawn_partitions(n: int, size: int, draws: int, rng: np.random.Generator | int | None):
     """Yield random choices of ``size`` of n items as rows of zeros and ones, in blocks."""
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     while draws > 0:
         n_rows = min(rows_of_a_block(n), draws)
         numbers = rng.random((n_rows, n))

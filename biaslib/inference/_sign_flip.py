@@ -38,7 +38,7 @@ def sign_flip_test(differences: ArrayLike) -> ExchangeResult:
 
     Raises
     ------
-    ValueError
+    InputError
         If there are no units, or a difference is not finite.
 
     Examples
@@ -51,9 +51,7 @@ def sign_flip_test(differences: ArrayLike) -> ExchangeResult:
     >>> found.method, found.interval, round(found.p_value, 6)
     ('lattice', 'exact', 0.013489)
     """
-    values = real_numbers(differences, "differences")
-    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-        raise ValueError("differences must be finite numbers, one for each of at least one unit")
+    values = real_numbers(differences, "differences", "one number for each of at least one unit", 1)
     scaled, exponent = in_scale(values)
     values, total = scaled[scaled != 0], np.abs(scaled).sum()
     sums, statistic = absolute_sums(values), np.ldexp(scaled.sum(), exponent)

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from biaslib.errors import InputError
 from biaslib.inference._permutation import (
     ALTERNATIVES,
     INTERVALS,
@@ -12,7 +13,7 @@ from biaslib.inference._permutation import (
 )
 from biaslib.inference._proportions import proportion_interval
 from biaslib.inference._sampling import all_partitions, count_extreme, drawn_partitions
-from biaslib.metrics.inputs import in_scale, require_draws
+from biaslib.metrics.inputs import in_scale, one_of, whole_number
 
 NEAR = 1e-9
 """Relative difference up to which two statistics may tie."""
@@ -70,7 +71,7 @@ def studentised_test(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`permutation_test`, and if a side has fewer than two units.
 
     Examples
@@ -79,15 +80,14 @@ def studentised_test(
     >>> found.p_value, round(found.statistic, 2)
     (0.05, 4.96)
     """
-    if alternative not in ALTERNATIVES:
-        raise ValueError(f"alternative {alternative!r} is not one of {', '.join(ALTERNATIVES)}")
+    one_of(alternative, "alternative", ALTERNATIVES)
     scores, n_x = pooled_units(x, y, clusters_x, clusters_y)
     n = scores.size
     if min(n_x, n - n_x) < 2:
-        raise ValueError(
+        raise InputError(
             f"X has {n_x} units and Y {n - n_x}; a spread needs two a side: use permutation_test"
         )
-    require_draws(n_resamples, 2)
+    n_resamples = whole_number(n_resamples, "n_resamples", 2)
     scores = in_scale(scores)[0]
     scores = scores - scores.mean()
     observed = _statistics(np.arange(n)[None, :] < n_x, scores)[0]

@@ -11,7 +11,8 @@ Cosines have no unit; an effect size is in standard deviations of the scores.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from biaslib.metrics.inputs import in_scale, real_numbers, require_ddof
+from biaslib.errors import InputError
+from biaslib.metrics.inputs import divisor, flag, in_scale, real_numbers, refused
 
 __all__ = ["association", "cosines", "effect_size", "effect_size_of_scores", "test_statistic"]
 
@@ -36,7 +37,7 @@ def cosines(W: ArrayLike, V: ArrayLike) -> np.ndarray:
 
     Raises
     ------
-    ValueError
+    InputError
         If a set is empty or not two-dimensional, if the dimensions differ, or if a row holds a
         value that is not finite or is all zeros, since it then has no direction.
 
@@ -46,15 +47,11 @@ def cosines(W: ArrayLike, V: ArrayLike) -> np.ndarray:
     array([[1.   ],
            [0.707]])
     """
-    return _cosines(_unit_rows(W, "W"), _unit_rows(V, "V"))
+    return cosines_of_units(*unit_rows(W=W, V=V))
 
 
-def _cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    if first.shape[1] != second.shape[1]:
-        raise ValueError(
-            f"embeddings of {first.shape[1]} and {second.shape[1]} dimensions cannot be compared; "
-            "encode all sets with the same model"
-        )
+def cosines_of_units(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return :func:`cosines` of embeddings that are of length 1 and of the same dimensions."""
     return np.clip(first @ second.T, -1.0, 1.0)
 
 
@@ -80,7 +77,7 @@ def association(W: ArrayLike, A: ArrayLike, B: ArrayLike) -> np.ndarray:
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`cosines`.
 
     Examples
@@ -88,12 +85,12 @@ def association(W: ArrayLike, A: ArrayLike, B: ArrayLike) -> np.ndarray:
     >>> association([[1, 0], [0, 1]], A=[[1, 0]], B=[[0, 1]])
     array([ 1., -1.])
     """
-    return _association(W, "W", A, B)
+    return association_of_units(*unit_rows(W=W, A=A, B=B))
 
 
-def _association(W: ArrayLike, name: str, A: ArrayLike, B: ArrayLike) -> np.ndarray:
-    rows, first, second = _unit_rows(W, name), _unit_rows(A, "A"), _unit_rows(B, "B")
-    return _cosines(rows, first).mean(axis=1) - _cosines(rows, second).mean(axis=1)
+def association_of_units(W: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return :func:`association` of embeddings that are of length 1 and of the same dimensions."""
+    return cosines_of_units(W, A).mean(axis=1) - cosines_of_units(W, B).mean(axis=1)
 
 
 def test_statistic(X: ArrayLike, Y: ArrayLike, A: ArrayLike, B: ArrayLike) -> float:
@@ -117,7 +114,7 @@ def test_statistic(X: ArrayLike, Y: ArrayLike, A: ArrayLike, B: ArrayLike) -> fl
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`cosines`, and if the target sets differ in number.
 
     Examples
@@ -125,7 +122,8 @@ def test_statistic(X: ArrayLike, Y: ArrayLike, A: ArrayLike, B: ArrayLike) -> fl
     >>> test_statistic([[1, 0]], [[0, 1]], [[1, 0]], [[0, 1]])
     2.0
     """
-    x_scores, y_scores = _association(X, "X", A, B), _association(Y, "Y", A, B)
+    X, Y, A, B = unit_rows(X=X, Y=Y, A=A, B=B)
+    x_scores, y_scores = association_of_units(X, A, B), association_of_units(Y, A, B)
     _require_equal(x_scores.size, y_scores.size)
     return float(x_scores.sum() - y_scores.sum())
 
@@ -174,7 +172,7 @@ def effect_size(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`cosines`; if the target sets differ in number; if fewer than two targets or no
         spread of the scores leave the standard deviation at zero; or if ``ddof`` is neither 0
         nor 1.
@@ -185,7 +183,8 @@ def effect_size(
     >>> round(effect_size(X, Y, A=[[1, 0]], B=[[0, 1]]), 4)
     1.4412
     """
-    x_scores, y_scores = _association(X, "X", A, B), _association(Y, "Y", A, B)
+    X, Y, A, B = unit_rows(X=X, Y=Y, A=A, B=B)
+    x_scores, y_scores = association_of_units(X, A, B), association_of_units(Y, A, B)
     require_spread(x_scores, y_scores)
     return effect_size_of_scores(x_scores, y_scores, ddof, require_equal)
 
@@ -195,11 +194,11 @@ def require_spread(*scores: np.ndarray) -> None:
 
     Raises
     ------
-    ValueError
+    InputError
         If they do.
     """
     if np.ptp(np.concatenate(scores)) <= ROUNDING:
-        raise ValueError("all targets have the same score: the effect size is not defined")
+        raise InputError("all targets have the same score: the effect size is not defined")
 
 
 def effect_size_of_scores(
@@ -224,7 +223,7 @@ def effect_size_of_scores(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`effect_size`.
 
     Examples
@@ -234,61 +233,53 @@ def effect_size_of_scores(
     >>> effect_size_of_scores([[1, 1], [3, 1]], [[-1, -1], [1, -1]], ddof=0).round(3)
     array([2.   , 1.414])
     """
-    x, y = _scores(x_scores, "X"), _scores(y_scores, "Y")
-    if require_equal:
+    form = "one score a target, and at least one"
+    x, y = (
+        real_numbers(scores, name, form, (1, 2))
+        for name, scores in (("x_scores", x_scores), ("y_scores", y_scores))
+    )
+    if flag(require_equal, "require_equal"):
         _require_equal(x.shape[-1], y.shape[-1])
     if x.shape[:-1] != y.shape[:-1]:
-        raise ValueError(f"scores of shapes {x.shape} and {y.shape} are not of the same tests")
-    require_ddof(ddof)
+        raise refused("y_scores", f"of the shape {y.shape} are not of the tests of {x.shape}")
+    ddof = divisor(ddof)
     together, _ = in_scale(np.concatenate([x, y], axis=-1), axis=-1)
     x, y = together[..., : x.shape[-1]], together[..., x.shape[-1] :]
     spread = together.std(axis=-1, ddof=ddof)
     if (spread <= ROUNDING * np.abs(together).max(axis=-1)).any():
-        raise ValueError("all targets have the same score: the effect size is not defined")
+        raise InputError("all targets have the same score: the effect size is not defined")
     effect_sizes = (x.mean(axis=-1) - y.mean(axis=-1)) / spread
     return float(effect_sizes) if effect_sizes.ndim == 0 else effect_sizes
 
 
-def _unit_rows(vectors: ArrayLike, name: str) -> np.ndarray:
-    rows, _ = in_scale(embeddings(vectors, name), axis=1)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def embeddings(vectors: ArrayLike, name: str) -> np.ndarray:
-    """Return a set's embeddings as float64, (n, d), if every row has a direction.
+def unit_rows(**sets: ArrayLike) -> list[np.ndarray]:
+    """Return each set's embeddings as float64, (n, d), at length 1.
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`cosines`.
     """
-    rows = real_numbers(vectors, f"the embeddings of the set {name}")
-    if rows.ndim != 2 or rows.size == 0:
-        raise ValueError(
-            f"the set {name} has shape {rows.shape}; it must be a table of embeddings, "
-            "one row an item and at least one row"
-        )
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if bad.size:
-        raise ValueError(f"row {bad[0]} of the set {name} holds a value that is not finite")
-    zero = np.flatnonzero(~rows.any(axis=1))
-    if zero.size:
-        raise ValueError(f"row {zero[0]} of the set {name} is all zeros: it has no direction")
-    return rows
-
-
-def _scores(scores: ArrayLike, name: str) -> np.ndarray:
-    values = real_numbers(scores, f"the scores of the target set {name}")
-    if values.ndim not in (1, 2) or values.size == 0:
-        raise ValueError(f"the target set {name} has no scores; it needs at least one")
-    if not np.isfinite(values).all():
-        raise ValueError(f"the scores of the target set {name} hold a value that is not finite")
-    return values
+    found: list[np.ndarray] = []
+    for name, vectors in sets.items():
+        rows = real_numbers(vectors, name, "a table of embeddings, one row an item", 2)
+        zero = np.flatnonzero(~rows.any(axis=1))
+        if zero.size:
+            raise refused(name, "is all zeros: it has no direction", int(zero[0]))
+        if found and rows.shape[1] != found[0].shape[1]:
+            raise refused(
+                name,
+                f"has {rows.shape[1]} dimensions, and the set before it {found[0].shape[1]}; "
+                "encode all sets with the same model",
+            )
+        rows, _ = in_scale(rows, axis=1)
+        found.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    return found
 
 
 def _require_equal(n_x: int, n_y: int) -> None:
     if n_x != n_y:
-        raise ValueError(
+        raise InputError(
             f"the target sets have {n_x} and {n_y} items; the test is defined for sets of equal "
             "size. Drop items, or pass require_equal=False to an effect size"
         )

@@ -19,7 +19,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from biaslib.metrics.inputs import in_scale, real_array, require_ddof
+from biaslib.errors import InputError
+from biaslib.metrics.inputs import (
+    divisor,
+    in_scale,
+    made_by,
+    real_array,
+    real_number,
+    real_numbers,
+    refused,
+    truth_values,
+    whole_number,
+    whole_numbers,
+)
 
 __all__ = [
     "CaptionAudit",
@@ -42,6 +54,7 @@ _IN_CACHE = 2**20
 _NEAR_TIE = 2e-6
 _SPARE = 8
 _RESOLUTION = 1e-6
+_TABLE = "a table with at least one row and column"
 
 
 @dataclass(frozen=True)
@@ -148,7 +161,7 @@ def c_asc(
 
     Raises
     ------
-    ValueError
+    InputError
         If shapes do not fit together; if a similarity is not finite; if a group has no image or
         all of them, so that it or its complement has no mean; if a word has the same similarity
         with every image; if there are fewer than two images; or if ``ddof`` is neither 0 nor 1.
@@ -160,10 +173,10 @@ def c_asc(
     >>> c_asc([[0.3, 0.3, 0.1, 0.1]], np.transpose([women, men]), ddof=0)
     array([[ 2., -2.]])
     """
-    table = _similarities(similarities, words)
-    members = _groups(groups, table.shape[1], names)
+    table, words = _similarities(similarities, words)
+    members, names = group_members(groups, table.shape[1], names)
     _require_both_sides(members, names)
-    _require_ddof(ddof, len(members))
+    ddof = _divisor(ddof, len(members))
     weights, sums = members.astype(float), np.empty((len(table), members.shape[1]))
     totals, spread, least = np.empty((3, len(table)))
     # A few words at a time: what is computed of them stays in the processor's cache.
@@ -225,7 +238,7 @@ def audit(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`c_asc`; if ``text`` and ``image`` differ in dimensions; if a row of either is
         all zeros or holds a value that is not finite; if ``top_k`` is below 1 or above the number
         of images; if a word's spread is below 1e-6, which float32 cannot resolve; or if
@@ -239,17 +252,20 @@ def audit(
     >>> result.c_asc.round(3), result.top, result.composition.counts
     (array([[1.604]]), array([[0, 1]]), array([[2]]))
     """
-    captions = _unit_text(text, words)
-    images = _table(image, "image")
+    captions, words = _unit_text(text, words)
+    # What is not finite is found chunk by chunk.
+    images = real_array(image, "image", _TABLE, 2, finite=False)
     if images.shape[1] != captions.shape[1]:
-        raise ValueError(
-            f"text has {captions.shape[1]} dimensions and image {images.shape[1]}; "
-            "encode both with the same model"
+        raise refused(
+            "image",
+            f"has {images.shape[1]} dimensions and text {captions.shape[1]}; encode both with the "
+            "same model",
         )
-    members = _groups(groups, len(images), names)
+    members, names = group_members(groups, len(images), names)
     _require_both_sides(members, names)
-    _require_ddof(ddof, len(images))
-    _require_retrievable(top_k, len(images))
+    ddof = _divisor(ddof, len(images))
+    top_k = whole_number(top_k, "top_k", 1, len(images))
+    max_bytes = whole_number(max_bytes, "max_bytes")
     chunk = _chunk_length(captions.shape, members.shape[1], top_k, max_bytes)
     moments, top, top_similarities = _walk(captions, images, members, top_k, chunk)
     spread = moments.spread(ddof)
@@ -292,7 +308,7 @@ def top_k(similarities: ArrayLike, k: int, *, words: Sequence[str] | None = None
 
     Raises
     ------
-    ValueError
+    InputError
         If ``k`` is below 1 or above n, or a similarity is not finite.
 
     Examples
@@ -300,8 +316,8 @@ def top_k(similarities: ArrayLike, k: int, *, words: Sequence[str] | None = None
     >>> top_k([[0.1, 0.3, 0.2, 0.3]], 3)
     array([[1, 3, 2]])
     """
-    scores = _similarities(similarities, words).astype(np.float64)
-    _require_retrievable(k, scores.shape[1])
+    scores = _similarities(similarities, words)[0].astype(np.float64)
+    k = whole_number(k, "k", 1, scores.shape[1])
     nearest = _Nearest(len(scores), k)
     nearest.offer(scores, 0)
     return nearest.best()[0]
@@ -331,7 +347,7 @@ def top_k_composition(
 
     Raises
     ------
-    ValueError
+    InputError
         If ``top`` is not a table of indices below n, names an image twice for one word, or a
         group has no image.
 
@@ -342,9 +358,8 @@ def top_k_composition(
     array([[0.5, 0.5],
            [1. , 0. ]])
     """
-    members = _groups(groups, None, names)
-    _require_members(members, names)
-    retrieved = _retrieved(top, len(members))
+    members, names = group_members(groups, None, names)
+    retrieved = retrieved_images(top, "top", len(members))
     return Composition(
         counts=np.stack([members[row].sum(axis=0) for row in retrieved]),
         n_retrieved=retrieved.shape[1],
@@ -377,7 +392,7 @@ def entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndar
 
     Raises
     ------
-    ValueError
+    InputError
         If there are fewer than two groups, or a row holds a negative number, one that is not
         finite, or nothing.
 
@@ -388,7 +403,7 @@ def entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndar
     """
     shares = _shares(counts, words)
     if shares.shape[1] < 2:
-        raise ValueError("the entropy of one group is not defined: ln 1 = 0")
+        raise InputError("the entropy of one group is not defined: ln 1 = 0")
     return np.clip(_entropies(shares) / np.log(shares.shape[1]), 0.0, 1.0) + 0.0
 
 
@@ -422,7 +437,7 @@ def representation(
 
     Raises
     ------
-    ValueError
+    InputError
         If a group has no image in the data set, a count is impossible, or more images were
         retrieved than there are.
 
@@ -481,7 +496,7 @@ def skew_at_k(
 
     Raises
     ------
-    ValueError
+    InputError
         If ``smoothing`` is negative, or as :func:`representation`.
 
     Examples
@@ -492,8 +507,7 @@ def skew_at_k(
     (array([[0.693,  -inf]]), array([[ 0.588, -1.609]]))
     """
     counts = _possible_counts(composition, names)
-    if not 0 <= smoothing < np.inf:
-        raise ValueError(f"smoothing is {smoothing!r}; it must be a number of images, 0 or more")
+    smoothing = real_number(smoothing, "smoothing", low=0)
     expected = composition.expected_shares
     shares = (counts + smoothing * expected) / (composition.n_retrieved + smoothing)
     with np.errstate(divide="ignore"):
@@ -669,7 +683,7 @@ def _lengths(rows: np.ndarray, start: int) -> np.ndarray:
     bad = np.flatnonzero(~(np.isfinite(squares) & (squares > 0)))
     if bad.size:
         problem = "is all zeros" if squares[bad[0]] == 0 else "holds a value that is not finite"
-        raise ValueError(f"row {start + bad[0]} of image {problem}: it has no direction in float32")
+        raise refused("image", f"{problem}: it has no direction in float32", int(start + bad[0]))
     return np.sqrt(squares)
 
 
@@ -711,9 +725,10 @@ def _chunk_length(text_shape, n_groups: int, top_k: int, max_bytes: int) -> int:
     )
     each = 72 * n_words + 16 * n_dimensions + 12 * n_groups
     if max_bytes < fixed + each:
-        raise ValueError(
-            f"max_bytes is {max_bytes}; {n_words} words and {top_k} images retrieved for each "
-            f"need at least {fixed + each}. Raise it, or audit fewer words at a time"
+        raise refused(
+            "max_bytes",
+            f"is {max_bytes}; {n_words} words and {top_k} images retrieved for each need at least "
+            f"{fixed + each}. Raise it, or audit fewer words at a time",
         )
     return int(min(_LONGEST_CHUNK, (max_bytes - fixed) // each))
 
@@ -755,134 +770,134 @@ def _label(kind: str, index: int, names: Sequence[str] | None) -> str:
     return f"{kind} {index}" if names is None else f"{kind} {index} ({names[index]!r})"
 
 
-def _require_labels(kind: str, names: Sequence[str] | None, number: int) -> None:
-    if names is not None and len(names) != number:
-        raise ValueError(f"{len(names)} names for {number} {kind}s; each needs one")
+def _names(names: Sequence[str] | None, argument: str, number: int) -> list | None:
+    """Return what errors call the words or groups: a list, or None for their index."""
+    if names is None:
+        return None
+    try:
+        listed = list(names)
+    except TypeError as error:
+        raise refused(argument, f"is of the type {type(names).__name__}; give a list") from error
+    if len(listed) != number:
+        raise refused(argument, f"has {len(listed)} names; there must be {number}")
+    return listed
 
 
-def _table(values: ArrayLike, name: str) -> np.ndarray:
-    table = real_array(values, name)
-    if table.ndim != 2 or table.size == 0:
-        raise ValueError(
-            f"{name} has shape {table.shape}; it must be a table with at least one row and column"
-        )
-    return table
-
-
-def _similarities(similarities: ArrayLike, words: Sequence[str] | None) -> np.ndarray:
-    scores = _table(similarities, "similarities")
-    _require_labels("word", words, len(scores))
+def _similarities(similarities: ArrayLike, words: Sequence[str] | None):
+    scores = real_array(similarities, "similarities", _TABLE, 2, finite=False)
+    words = _names(words, "words", len(scores))
     finite = np.isfinite(scores)
     if not finite.all():
         word, image = np.argwhere(~finite)[0]
-        raise ValueError(
-            f"the similarity of {_label('word', word, words)} with image {image} is not finite"
+        raise InputError(
+            f"the similarity of {_label('word', word, words)} with image {image} is not finite",
+            row=int(word),
+            word="similarities",
         )
-    return scores
+    return scores, words
 
 
-def _unit_text(text: ArrayLike, words: Sequence[str] | None) -> np.ndarray:
-    rows = _table(text, "text").astype(np.float64)
-    _require_labels("word", words, len(rows))
+def _unit_text(text: ArrayLike, words: Sequence[str] | None):
+    rows = real_numbers(text, "text", _TABLE, 2, finite=False)
+    words = _names(words, "words", len(rows))
     finite, zero = np.isfinite(rows).all(axis=1), ~rows.any(axis=1)
     bad = np.flatnonzero(~finite | zero)
     if bad.size:
         problem = "is all zeros" if zero[bad[0]] else "holds a value that is not finite"
-        raise ValueError(f"the text of {_label('word', bad[0], words)} {problem}: no direction")
+        raise InputError(
+            f"the text of {_label('word', bad[0], words)} {problem}: no direction",
+            row=int(bad[0]),
+            word="text",
+        )
     rows, _ = in_scale(rows, axis=1)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True), words
 
 
-def _groups(groups: ArrayLike, n: int | None, names: Sequence[str] | None) -> np.ndarray:
-    members = _table(groups, "groups")
-    _require_labels("group", names, members.shape[1])
+def group_members(groups: ArrayLike, n: int | None = None, names: Sequence[str] | None = None):
+    """Return groups as booleans, (n, g), if every group has an image, and their names."""
+    members = truth_values(groups, "groups", "one row an image and one column a group", 2)
     if n is not None and len(members) != n:
-        raise ValueError(
-            f"groups has {len(members)} rows for {n} images; it needs one row for every image "
-            "and one column for every group"
+        raise refused(
+            "groups",
+            f"has {len(members)} rows for {n} images; it needs one row for every image and one "
+            "column for every group",
         )
-    bad = np.flatnonzero(~np.isin(members, (0, 1)).all(axis=0)) if members.dtype != bool else ()
-    if len(bad):
-        raise ValueError(
-            f"{_label('group', bad[0], names)} holds a value that is not true or false"
-        )
-    return members.astype(bool, copy=False)
-
-
-def _require_members(members: np.ndarray, names: Sequence[str] | None) -> None:
+    names = _names(names, "names", members.shape[1])
     empty = np.flatnonzero(~members.any(axis=0))
     if empty.size:
-        raise ValueError(f"{_label('group', empty[0], names)} has no image")
+        raise InputError(f"{_label('group', empty[0], names)} has no image", word="groups")
+    return members, names
 
 
 def _require_both_sides(members: np.ndarray, names: Sequence[str] | None) -> None:
-    _require_members(members, names)
     full = np.flatnonzero(members.all(axis=0))
     if full.size:
-        raise ValueError(
-            f"{_label('group', full[0], names)} holds every image: its complement is empty"
+        raise InputError(
+            f"{_label('group', full[0], names)} holds every image: its complement is empty",
+            word="groups",
         )
 
 
-def _require_ddof(ddof: int, n: int) -> None:
-    require_ddof(ddof)
+def _divisor(ddof: int, n: int) -> int:
     if n < 2:
-        raise ValueError("one image has no standard deviation; there must be at least two")
-
-
-def _require_retrievable(k: int, n: int) -> None:
-    if not 1 <= k <= n or k != int(k):
-        raise ValueError(f"{k} images cannot be retrieved from {n}; ask for 1 to {n}")
+        raise InputError("one image has no standard deviation; there must be at least two")
+    return divisor(ddof)
 
 
 def _require_spread(spread: np.ndarray, least: np.ndarray, words: Sequence[str] | None) -> None:
     flat = np.flatnonzero(spread <= least)
     if flat.size:
-        raise ValueError(
+        raise InputError(
             f"{_label('word', flat[0], words)} has the same similarity with every image: "
-            "its C-ASC is not defined"
+            "its C-ASC is not defined",
+            row=int(flat[0]),
         )
 
 
-def _retrieved(top: ArrayLike, n: int) -> np.ndarray:
-    table = _table(top, "top")
-    if not np.issubdtype(table.dtype, np.integer) or table.min() < 0 or table.max() >= n:
-        raise ValueError(f"top must hold indices of images, 0 to {n - 1}")
+def retrieved_images(top: ArrayLike, name: str, n: int) -> np.ndarray:
+    """Return indices of images below n, (k words, number retrieved), if no word has one twice."""
+    table = whole_numbers(top, name, "indices of images, one row a word", 2, 0, n - 1)
     twice = np.flatnonzero((np.diff(np.sort(table, axis=1), axis=1) == 0).any(axis=1))
     if twice.size:
-        raise ValueError(f"row {twice[0]} of top names an image twice")
+        raise refused(name, "names an image twice", int(twice[0]))
     return table
 
 
 def _shares(counts: ArrayLike, words: Sequence[str] | None) -> np.ndarray:
-    table = _table(counts, "counts").astype(np.float64)
-    _require_labels("word", words, len(table))
+    table = real_numbers(counts, "counts", _TABLE, 2, finite=False)
+    words = _names(words, "words", len(table))
     bad = np.flatnonzero(~((table >= 0) & np.isfinite(table)).all(axis=1) | ~table.any(axis=1))
     if bad.size:
-        raise ValueError(
+        raise InputError(
             f"the counts of {_label('word', bad[0], words)} must be finite, not negative, "
-            "and not all zero"
+            "and not all zero",
+            row=int(bad[0]),
+            word="counts",
         )
     table, _ = in_scale(table, axis=1)
     return table / table.sum(axis=1, keepdims=True)
 
 
 def _possible_counts(composition: Composition, names: Sequence[str] | None) -> np.ndarray:
-    counts = _table(composition.counts, "counts")
-    sizes = np.asarray(composition.group_sizes)
-    _require_labels("group", names, counts.shape[1])
+    made_by(composition, "composition", Composition, "what top_k_composition() returns")
+    counts = real_array(composition.counts, "composition.counts", _TABLE, 2)
+    sizes = real_array(composition.group_sizes, "composition.group_sizes", "one a group", 1)
+    names = _names(names, "names", counts.shape[1])
     if sizes.shape != counts.shape[1:]:
-        raise ValueError(f"{counts.shape[1]} columns of counts for {sizes.size} group sizes")
-    _require_retrievable(composition.n_retrieved, composition.n_images)
-    _require_sizes(sizes, composition.n_images, names)
-    most = np.minimum(sizes, composition.n_retrieved)
-    least = np.maximum(composition.n_retrieved - (composition.n_images - sizes), 0)
+        raise InputError(f"{counts.shape[1]} columns of counts for {sizes.size} group sizes")
+    n_images = whole_number(composition.n_images, "composition.n_images", 1)
+    n_retrieved = whole_number(composition.n_retrieved, "composition.n_retrieved", 1, n_images)
+    _require_sizes(sizes, n_images, names)
+    most = np.minimum(sizes, n_retrieved)
+    least = np.maximum(n_retrieved - (n_images - sizes), 0)
     bad = np.argwhere(~((counts >= least) & (counts <= most)) | (counts != np.floor(counts)))
     if bad.size:
         word, group = bad[0]
-        raise ValueError(
+        raise InputError(
             f"the count {counts[word, group]} of {_label('group', group, names)} for word {word} "
-            "is impossible"
+            "is impossible",
+            row=int(word),
+            word="composition.counts",
         )
     return counts.astype(np.int64)
 
@@ -891,4 +906,8 @@ def _require_sizes(sizes: np.ndarray, n: int, names: Sequence[str] | None) -> No
     bad = np.flatnonzero(~((sizes >= 1) & (sizes <= n)))
     if bad.size:
         label = _label("group", bad[0], names)
-        raise ValueError(f"{label} has {sizes[bad[0]]} of {n} images; it needs at least one")
+        raise InputError(
+            f"{label} has {sizes[bad[0]]} of {n} images; it needs at least one",
+            row=int(bad[0]),
+            word="composition.group_sizes",
+        )

@@ -34,7 +34,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from biaslib.metrics.inputs import complete_labels, real_numbers, weight_columns
+from biaslib.errors import InputError
+from biaslib.metrics.inputs import (
+    flag,
+    label_codes,
+    one_of,
+    real_array,
+    real_number,
+    real_numbers,
+    refused,
+    weight_columns,
+)
 
 __all__ = [
     "CAPTIONS",
@@ -115,7 +125,7 @@ class Percentage:
 
         Raises
         ------
-        ValueError
+        InputError
             If the weights do not fit the scores, or one is negative or not finite.
 
         Examples
@@ -124,9 +134,12 @@ class Percentage:
         >>> score.value, score.reweighted([3, 1])
         (50.0, 75.0)
         """
-        columns = weight_columns(weights, self.n_rows)[self.rows]
-        values = _weighted_percent(self.shares, columns * self.image_weights[:, None])
-        return float(values[0]) if np.ndim(weights) == 1 else values
+        return self._reweighted(*weight_columns(weights, self.n_rows))
+
+    def _reweighted(self, columns: np.ndarray, single: bool) -> float | np.ndarray:
+        weights = columns[self.rows] * self.image_weights[:, None]
+        values = _weighted_percent(self.shares, weights)
+        return float(values[0]) if single else values
 
 
 @dataclass(frozen=True)
@@ -178,7 +191,7 @@ class SelectionScores:
 
         Raises
         ------
-        ValueError
+        InputError
             As :meth:`Percentage.reweighted`.
 
         Examples
@@ -187,7 +200,8 @@ class SelectionScores:
         >>> scores.reweighted([3, 1])
         CombinedScores(vlrs=75.0, vlbs=0.0, ivlas=85.71428571428571)
         """
-        relevant, biased = self.vlrs.reweighted(weights), self.vlbs.reweighted(weights)
+        columns = weight_columns(weights, self.vlrs.n_rows)
+        relevant, biased = self.vlrs._reweighted(*columns), self.vlbs._reweighted(*columns)
         return CombinedScores(relevant, biased, _harmonic(relevant, biased))
 
 
@@ -254,7 +268,7 @@ def caption_probabilities(scores: ArrayLike, scale: float = 1.0) -> np.ndarray:
 
     Raises
     ------
-    ValueError
+    InputError
         If the scores are not (n, 3), a row holds a value that is not finite, or the scale is not
         above 0.
 
@@ -266,7 +280,8 @@ def caption_probabilities(scores: ArrayLike, scale: float = 1.0) -> np.ndarray:
     array([[1., 0., 0.]])
     """
     table = _table(scores, 3, "scores")
-    return special.softmax(_scale(scale) * (table - table.max(axis=1, keepdims=True)), axis=1)
+    scale = _scale(scale)
+    return special.softmax(scale * (table - table.max(axis=1, keepdims=True)), axis=1)
 
 
 def picks(scores: ArrayLike, ties: str = "error", tolerance: float = 0.0) -> np.ndarray:
@@ -298,7 +313,7 @@ def picks(scores: ArrayLike, ties: str = "error", tolerance: float = 0.0) -> np.
 
     Raises
     ------
-    ValueError
+    InputError
         If the scores are not (n, 3) or a row holds a value that is not finite; if the policy is
         unknown or the tolerance negative; or, with ``"error"``, if a row is tied.
 
@@ -345,7 +360,7 @@ def vlrs(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`picks`; and if a target term is missing.
 
     Examples
@@ -355,7 +370,7 @@ def vlrs(
     (50.0, 2.0, 4)
     """
     shares = picks(scores, ties, tolerance)
-    return _vlrs(shares, np.arange(len(shares)), _labels(targets, len(shares), "targets"))
+    return _vlrs(shares, np.arange(len(shares)), _terms(targets, len(shares)))
 
 
 def vlbs(
@@ -390,7 +405,7 @@ def vlbs(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`vlrs`; if ``anti_stereotypical`` is not (n,) or not boolean; or if no image is
         anti-stereotypical.
 
@@ -401,8 +416,8 @@ def vlbs(
     (50.0, 1.0, 2)
     """
     shares = picks(scores, ties, tolerance)
-    opposite = _mask(anti_stereotypical, len(shares), "anti_stereotypical")
-    terms = _labels(targets, len(shares), "targets")
+    opposite = _opposite(anti_stereotypical, len(shares))
+    terms = _terms(targets, len(shares))
     rows = np.flatnonzero(opposite)
     _require_anti(rows, "overall")
     return _vlbs(shares, rows, terms)
@@ -431,7 +446,7 @@ def ivlas(vlrs: ArrayLike, vlbs: ArrayLike) -> float | np.ndarray:
 
     Raises
     ------
-    ValueError
+    InputError
         If a value is not between 0 and 100.
 
     Examples
@@ -439,10 +454,12 @@ def ivlas(vlrs: ArrayLike, vlbs: ArrayLike) -> float | np.ndarray:
     >>> round(ivlas(100 * 876 / 1028, 100 * 166 / 514), 2)  # ALBEF in Table 3
     75.46
     """
-    relevant, biased = np.asarray(vlrs, dtype=np.float64), np.asarray(vlbs, dtype=np.float64)
-    for values, name in ((relevant, "vlrs"), (biased, "vlbs")):
-        if not ((values >= 0) & (values <= 100)).all():
-            raise ValueError(f"{name} must be a percentage between 0 and 100, and a number")
+    relevant, biased = _percentages(vlrs, "vlrs"), _percentages(vlbs, "vlbs")
+    try:
+        np.broadcast_shapes(relevant.shape, biased.shape)
+    except ValueError as error:
+        reason = f"of the shape {biased.shape} does not fit vlrs of the shape {relevant.shape}"
+        raise refused("vlbs", reason) from error
     return _harmonic(relevant, biased)
 
 
@@ -489,7 +506,7 @@ def selection_scores(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`vlbs`, naming the category; if a label is missing, or a category is called
         "overall"; or if a category has no relevant pick or no anti-stereotypical image.
 
@@ -505,15 +522,16 @@ def selection_scores(
     """
     highest = _highest(_table(scores, 3, "scores"), tolerance)
     shares, n = _shares(highest, ties), len(highest)
-    opposite = _mask(anti_stereotypical, n, "anti_stereotypical")
-    terms = _labels(targets, n, "targets")
-    groups = _categories(_labels(categories, n, "categories"), n)
+    opposite, terms = _opposite(anti_stereotypical, n), _terms(targets, n)
+    groups = _categories(categories, n)
+    require_relevant = flag(require_relevant, "require_relevant")
+    require_anti = flag(require_anti, "require_anti")
     tied = highest.sum(axis=1) > 1
     found = {}
     for name, rows in groups.items():
         relevant = _vlrs(shares, rows, terms)
         if require_relevant and relevant.numerator == 0:
-            raise ValueError(_NO_RELEVANT_PICK.format(name))
+            raise InputError(_NO_RELEVANT_PICK.format(name), word=name)
         anti = rows[opposite[rows]]
         if require_anti:
             _require_anti(anti, name)
@@ -546,7 +564,7 @@ def reference_scores(model: str) -> CombinedScores:
 
     Raises
     ------
-    ValueError
+    InputError
         If there is no such model.
 
     Examples
@@ -554,10 +572,8 @@ def reference_scores(model: str) -> CombinedScores:
     >>> round(reference_scores("random").ivlas, 2), reference_scores("biased").ivlas
     (66.67, 0.0)
     """
-    if model not in _REFERENCES:
-        raise ValueError(f"no reference model {model!r}; there are {', '.join(_REFERENCES)}")
-    relevant, biased = _REFERENCES[model]
-    return CombinedScores(relevant, biased, ivlas(relevant, biased))
+    relevant, biased = _REFERENCES[one_of(model, "model", _REFERENCES)]
+    return CombinedScores(relevant, biased, _harmonic(relevant, biased))
 
 
 def two_way(scores: ArrayLike, scale: float = 1.0) -> TwoWay:
@@ -583,7 +599,7 @@ def two_way(scores: ArrayLike, scale: float = 1.0) -> TwoWay:
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`caption_probabilities`, for (n, 2).
 
     Examples
@@ -594,7 +610,8 @@ def two_way(scores: ArrayLike, scale: float = 1.0) -> TwoWay:
     array([0.953])
     """
     table = _table(scores, 2, "scores")
-    return TwoWay(special.log_expit(_scale(scale) * (table[:, 0] - table[:, 1])), float(scale))
+    scale = _scale(scale)
+    return TwoWay(special.log_expit(scale * (table[:, 0] - table[:, 1])), scale)
 
 
 def two_way_from_probabilities(probabilities: ArrayLike, scale: float | None = None) -> TwoWay:
@@ -613,7 +630,7 @@ def two_way_from_probabilities(probabilities: ArrayLike, scale: float | None = N
 
     Raises
     ------
-    ValueError
+    InputError
         If a row holds NaN or a number that is not above 0 and at most 1.
 
     Examples
@@ -621,16 +638,8 @@ def two_way_from_probabilities(probabilities: ArrayLike, scale: float | None = N
     >>> two_way_from_probabilities([0.5, 0.25]).log_probability.round(3)
     array([-0.693, -1.386])
     """
-    values = np.asarray(probabilities, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"probabilities have shape {values.shape}; give one for each image")
-    bad = np.flatnonzero(~((values > 0) & (values <= 1)))
-    if bad.size:
-        raise ValueError(
-            f"row {bad[0]} of the probabilities is {values[bad[0]]}; a probability whose logarithm "
-            "is taken lies above 0 and at most at 1"
-        )
-    return TwoWay(np.log(values), None if scale is None else _scale(scale))
+    logs = _log_probabilities(probabilities, "probabilities")
+    return TwoWay(logs, None if scale is None else _scale(scale))
 
 
 def lmss(original: TwoWay | ArrayLike, neutral: TwoWay | ArrayLike) -> ShiftScores:
@@ -658,7 +667,7 @@ def lmss(original: TwoWay | ArrayLike, neutral: TwoWay | ArrayLike) -> ShiftScor
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`two_way_from_probabilities`; if the shapes differ; or if the two rest on a
         different scale of the softmax.
 
@@ -667,7 +676,7 @@ def lmss(original: TwoWay | ArrayLike, neutral: TwoWay | ArrayLike) -> ShiftScor
     >>> lmss([0.6, 0.4], [0.5, 0.5]).values.round(3)
     array([ 0.182, -0.223])
     """
-    return _shift("lmss", original, neutral)
+    return _shift("lmss", original=original, neutral=neutral)
 
 
 def vlss(with_image: TwoWay | ArrayLike, blank: TwoWay | ArrayLike) -> ShiftScores:
@@ -693,7 +702,7 @@ def vlss(with_image: TwoWay | ArrayLike, blank: TwoWay | ArrayLike) -> ShiftScor
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`lmss`.
 
     Examples
@@ -701,7 +710,7 @@ def vlss(with_image: TwoWay | ArrayLike, blank: TwoWay | ArrayLike) -> ShiftScor
     >>> vlss([0.8], [0.4]).values.round(3)
     array([0.693])
     """
-    return _shift("vlss", with_image, blank)
+    return _shift("vlss", with_image=with_image, blank=blank)
 
 
 def percent_positive_without_bias(
@@ -746,7 +755,7 @@ def percent_positive_without_bias(
 
     Raises
     ------
-    ValueError
+    InputError
         If no three variables have these correlations, or ``between`` is 1: every shift is then 0,
         and none above.
 
@@ -757,11 +766,12 @@ def percent_positive_without_bias(
     >>> round(percent_positive_without_bias(below=0.3, above=0.8, between=0.3), 1)
     65.5
     """
-    together = below if between is None else between
+    below, above = real_number(below, "below"), real_number(above, "above")
+    together = below if between is None else real_number(between, "between")
     determinant = 1 + 2 * above * below * together - above**2 - below**2 - together**2
     within = max(abs(above), abs(below), abs(together)) <= 1 and together < 1
     if not (within and determinant >= -1e-12):
-        raise ValueError(
+        raise InputError(
             f"no three variables with correlations {above}, {below}, {together} (the last below 1)"
         )
     apart = (above - below) / np.sqrt(8 * (1 - together))
@@ -778,14 +788,12 @@ _NO_RELEVANT_PICK = (
 
 
 def _highest(table: np.ndarray, tolerance: float) -> np.ndarray:
-    if not 0 <= tolerance < np.inf:
-        raise ValueError(f"the tolerance is {tolerance}; it must be 0 or above")
+    tolerance = real_number(tolerance, "tolerance", low=0)
     return table >= table.max(axis=1, keepdims=True) - tolerance
 
 
 def _shares(highest: np.ndarray, ties: str) -> np.ndarray:
-    if ties not in TIES:
-        raise ValueError(f"ties is {ties!r}; it can be one of {', '.join(TIES)}")
+    ties = one_of(ties, "ties", TIES)
     n_highest = highest.sum(axis=1, keepdims=True)
     if ties == "split":
         return highest / n_highest
@@ -797,9 +805,11 @@ def _shares(highest: np.ndarray, ties: str) -> np.ndarray:
 
 def _refuse_tie(highest: np.ndarray, row: int) -> None:
     tied = " and ".join(np.array(CAPTIONS)[highest[row]])
-    raise ValueError(
-        f"row {row} is a tie of {tied}; say how to count it with ties='anti-stereotype' (as "
-        "StereoSet does) or ties='split'"
+    raise refused(
+        "scores",
+        f"is a tie of {tied}; say how to count it with ties='anti-stereotype' (as StereoSet does) "
+        "or ties='split'",
+        row,
     )
 
 
@@ -809,8 +819,9 @@ def _vlrs(shares, rows, terms) -> Percentage:
 
 def _require_anti(rows, category) -> None:
     if rows.size == 0:
-        raise ValueError(
-            f"category {category!r} has no anti-stereotypical image: vlbs is not defined"
+        raise InputError(
+            f"category {category!r} has no anti-stereotypical image: vlbs is not defined",
+            word=category,
         )
 
 
@@ -839,9 +850,8 @@ def _weighted_percent(shares, weights):
     return np.minimum(values, 100.0)  # thirds and the like can add up to a hair more
 
 
-def _one_over_size(labels: np.ndarray) -> np.ndarray:
-    _, member, size = np.unique(labels, return_inverse=True, return_counts=True)
-    return 1.0 / size[member]
+def _one_over_size(terms: np.ndarray) -> np.ndarray:
+    return 1.0 / np.bincount(terms)[terms]
 
 
 def _harmonic(relevant, biased):
@@ -852,59 +862,74 @@ def _harmonic(relevant, biased):
     return float(values) if values.ndim == 0 else values
 
 
-def _shift(name, first, second) -> ShiftScores:
-    above, below = _as_two_way(first), _as_two_way(second)
-    n = len(above.log_probability)
-    if len(below.log_probability) != n:
-        raise ValueError(f"{n} and {len(below.log_probability)} probabilities; each image has both")
+def _percentages(values: ArrayLike, name: str) -> np.ndarray:
+    percentages = real_numbers(values, name)
+    if not ((percentages >= 0) & (percentages <= 100)).all():
+        raise refused(name, "must be a percentage between 0 and 100")
+    return percentages
+
+
+def _shift(kind: str, **sides: TwoWay | ArrayLike) -> ShiftScores:
+    above, below = (
+        each if isinstance(each, TwoWay) else TwoWay(_log_probabilities(each, name), None)
+        for name, each in sides.items()
+    )
+    n, n_below = len(above.log_probability), len(below.log_probability)
+    if n_below != n:
+        raise refused(list(sides)[1], f"has {n_below} probabilities for {n}; each image has both")
     if above.scale != below.scale:
-        raise ValueError(f"the softmax has scale {above.scale} above and {below.scale} below")
-    return ShiftScores(name, above.log_probability - below.log_probability, above.scale)
+        raise InputError(f"the softmax has scale {above.scale} above and {below.scale} below")
+    return ShiftScores(kind, above.log_probability - below.log_probability, above.scale)
 
 
-def _as_two_way(values) -> TwoWay:
-    return values if isinstance(values, TwoWay) else two_way_from_probabilities(values)
+def _log_probabilities(probabilities: ArrayLike, name: str) -> np.ndarray:
+    values = real_numbers(probabilities, name, "one probability an image", 1)
+    bad = np.flatnonzero(~((values > 0) & (values <= 1)))
+    if bad.size:
+        raise refused(
+            name,
+            f"is {values[bad[0]]}; a probability whose logarithm is taken lies above 0 and at most "
+            "at 1",
+            int(bad[0]),
+        )
+    return np.log(values)
 
 
 def _table(scores: ArrayLike, n_captions: int, name: str) -> np.ndarray:
-    table = real_numbers(scores, name)
-    if table.ndim != 2 or table.shape[1] != n_captions or len(table) == 0:
-        raise ValueError(
-            f"{name} have shape {table.shape}; they must be (n, {n_captions}), one row an image, "
-            f"with the columns {', '.join(CAPTIONS[:n_captions])}"
-        )
-    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
-    if bad.size:
-        raise ValueError(f"row {bad[0]} of the {name} holds a value that is not finite")
+    form = f"one row an image, with the columns {', '.join(CAPTIONS[:n_captions])}"
+    table = real_numbers(scores, name, form, 2)
+    if table.shape[1] != n_captions:
+        raise refused(name, f"has the shape {table.shape}; give {form}")
     return table
 
 
 def _scale(scale: float) -> float:
-    if not 0 < scale < np.inf:
-        raise ValueError(f"the scale of the softmax is {scale}; it must be above 0 and finite")
-    return float(scale)
+    scale = real_number(scale, "scale", low=0)
+    if scale == 0:
+        raise refused("scale", "is 0; the softmax needs one above 0")
+    return scale
 
 
-def _mask(values: ArrayLike, n: int, name: str) -> np.ndarray:
-    mask = np.asarray(values)
-    if mask.shape != (n,):
-        raise ValueError(f"{name} has shape {mask.shape}; there are {n} images")
-    if mask.dtype != bool:
-        raise ValueError(
-            f"{name} must be booleans, not {mask.dtype}: say which label is meant, "
-            "as in labels == 1"
-        )
+def _opposite(values: ArrayLike, n: int) -> np.ndarray:
+    name = "anti_stereotypical"
+    mask = real_array(values, name, "one truth value an image", 1, kinds="b")
+    if len(mask) != n:
+        raise refused(name, f"has {len(mask)} truth values; there are {n} images")
     return mask
 
 
-def _labels(labels: Sequence | None, n: int, name: str) -> np.ndarray | None:
-    return None if labels is None else complete_labels(labels, n, name)
+def _terms(targets: Sequence | None, n: int) -> np.ndarray | None:
+    return None if targets is None else label_codes(targets, "targets", n)[0]
 
 
-def _categories(labels: np.ndarray | None, n: int) -> dict[str, np.ndarray]:
+def _categories(labels: Sequence | None, n: int) -> dict[str, np.ndarray]:
     groups = {"overall": np.arange(n)}
-    for name in [] if labels is None else dict.fromkeys(labels.tolist()):
-        if name == "overall":
-            raise ValueError("a category is called 'overall', which names all images together")
-        groups[name] = np.flatnonzero(labels == name)
+    if labels is None:
+        return groups
+    codes, names = label_codes(labels, "categories", n)
+    for code in dict.fromkeys(codes.tolist()):
+        if names[code] in groups:
+            reason = f"holds {names[code]!r}, which is the name of other images already; rename it"
+            raise refused("categories", reason)
+        groups[names[code]] = np.flatnonzero(codes == code)
     return groups

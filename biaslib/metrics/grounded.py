@@ -12,16 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from biaslib.metrics.association import (
-    association,
-    cosines,
+    association_of_units,
+    cosines_of_units,
     effect_size_of_scores,
-    embeddings,
     require_spread,
+    unit_rows,
 )
+from biaslib.metrics.inputs import divisor, whole_number
 
 __all__ = ["GroundedResult", "grounded"]
-
-EXPERIMENTS = (1, 2, 3)
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def grounded(
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`biaslib.metrics.association.cosines`; if there is no such experiment; or if the
         scores have no spread.
 
@@ -127,20 +126,18 @@ def grounded(
     >>> round(grounded(*sets, experiment=3).effect_size, 3)
     0.336
     """
-    if experiment not in EXPERIMENTS:
-        raise ValueError(f"experiment {experiment!r} is not one of 1, 2 and 3")
-    sets = {"X": X, "Y": Y, "Ax": Ax, "Ay": Ay, "Bx": Bx, "By": By}
-    X, Y, Ax, Ay, Bx, By = (embeddings(each, name) for name, each in sets.items())
+    experiment, ddof = whole_number(experiment, "experiment", 1, 3), divisor(ddof)
+    X, Y, Ax, Ay, Bx, By = unit_rows(X=X, Y=Y, Ax=Ax, Ay=Ay, Bx=Bx, By=By)
     if experiment == 1:
         A, B = np.concatenate([Ax, Ay]), np.concatenate([Bx, By])
-        return _compared(1, association(X, A, B), association(Y, A, B), ddof)
-    own = association(X, Ax, Bx), association(Y, Ay, By)
-    other = association(X, Ay, By), association(Y, Ax, Bx)
+        return _compared(1, association_of_units(X, A, B), association_of_units(Y, A, B), ddof)
+    own = association_of_units(X, Ax, Bx), association_of_units(Y, Ay, By)
+    other = association_of_units(X, Ay, By), association_of_units(Y, Ax, Bx)
     if experiment == 2:
         return _compared(2, *own, ddof, *other)
     near = {
-        name: np.column_stack([cosines(sets[name], targets).mean(axis=1) for targets in (X, Y)])
-        for name in ("Ax", "Ay", "Bx", "By")
+        name: np.column_stack([cosines_of_units(rows, each).mean(axis=1) for each in (X, Y)])
+        for name, rows in (("Ax", Ax), ("Ay", Ay), ("Bx", Bx), ("By", By))
     }
     return replace(_congruence(*own, *other, ddof), attributes=near)
 

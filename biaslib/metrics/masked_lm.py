@@ -38,7 +38,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from biaslib.metrics.inputs import real_numbers, weight_columns
+from biaslib.errors import InputError
+from biaslib.metrics.inputs import made_by, real_numbers, refused, weight_columns
 
 __all__ = [
     "AssociationScore",
@@ -105,7 +106,7 @@ class AssociationScore:
 
         Raises
         ------
-        ValueError
+        InputError
             If the weights do not fit the images, are negative, or are not finite.
 
         Examples
@@ -114,10 +115,12 @@ class AssociationScore:
         >>> np.exp(score.reweighted([[1, 0], [0, 2]])).round(3)
         array([2., 4.])
         """
-        columns = weight_columns(weights, self.n)
+        return self._reweighted(*weight_columns(weights, self.n))
+
+    def _reweighted(self, columns: np.ndarray, single: bool) -> float | np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
             values = _AVERAGES[self.name](self.contributions, columns)
-        return float(values[0]) if np.ndim(weights) == 1 else values
+        return float(values[0]) if single else values
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ class BiasScore:
 
         Raises
         ------
-        ValueError
+        InputError
             As :meth:`AssociationScore.reweighted`; and for ``S_V`` without ``m_weights``.
 
         Examples
@@ -168,9 +171,11 @@ class BiasScore:
         0.693
         """
         if m_weights is None and self.f.name == "S_V":
-            raise ValueError("S_V shows women and men in different images: give m_weights too")
-        other = f_weights if m_weights is None else m_weights
-        return self.f.reweighted(f_weights) - self.m.reweighted(other)
+            raise refused("m_weights", "is missing: S_V shows women and men in different images")
+        name = "f_weights" if m_weights is None else "m_weights"
+        other = weight_columns(f_weights if m_weights is None else m_weights, self.m.n, name)
+        own = weight_columns(f_weights, self.f.n, "f_weights")
+        return self.f._reweighted(*own) - self.m._reweighted(*other)
 
 
 def pretraining_shift(log_p_vl: ArrayLike, log_p_l: ArrayLike) -> AssociationScore:
@@ -197,7 +202,7 @@ def pretraining_shift(log_p_vl: ArrayLike, log_p_l: ArrayLike) -> AssociationSco
 
     Raises
     ------
-    ValueError
+    InputError
         If the shapes differ, nothing is given, or a row holds NaN, the logarithm of a probability
         of zero, or a number above 0.
 
@@ -233,7 +238,7 @@ def language_association(log_p_gendered: ArrayLike, log_p_neutral: ArrayLike) ->
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`pretraining_shift`.
 
     Examples
@@ -271,7 +276,7 @@ def visual_association(log_p_images: ArrayLike, log_p_no_image: float) -> Associ
 
     Raises
     ------
-    ValueError
+    InputError
         As :func:`pretraining_shift`; and if ``log_p_no_image`` is not one number.
 
     Examples
@@ -282,9 +287,9 @@ def visual_association(log_p_images: ArrayLike, log_p_no_image: float) -> Associ
     log_p = _log_probabilities(log_p_images, "log_p_images")
     base = _log_probabilities(log_p_no_image, "log_p_no_image")
     if base.size != 1:
-        raise ValueError(
-            f"log_p_no_image holds {base.size} numbers; without an image there is one caption and "
-            "so one number"
+        raise refused(
+            "log_p_no_image",
+            f"holds {base.size} numbers; without an image there is one caption and so one number",
         )
     contributions = log_p - base[0]
     score = float(_log_mean_exp(contributions, np.ones((len(log_p), 1)))[0])
@@ -313,7 +318,7 @@ def bias_score(*, f: AssociationScore, m: AssociationScore) -> BiasScore:
 
     Raises
     ------
-    ValueError
+    InputError
         If the two scores are of different kinds, ``S_L`` or ``S_PT`` rest on different numbers of
         images, or the neutral probabilities of ``S_L`` or ``S_V`` are not the same.
 
@@ -324,16 +329,18 @@ def bias_score(*, f: AssociationScore, m: AssociationScore) -> BiasScore:
     >>> round(bias_score(f=f, m=m).score, 4)
     0.6931
     """
+    for name, score in (("f", f), ("m", m)):
+        made_by(score, name, AssociationScore, "an AssociationScore")
     if f.name != m.name:
-        raise ValueError(
+        raise InputError(
             f"f is a score {f.name} and m a score {m.name}: compare scores of one kind"
         )
     if f.name != "S_V" and f.n != m.n:
-        raise ValueError(
+        raise InputError(
             f"{f.name} rests on {f.n} images for f and {m.n} for m; use the same images"
         )
     if f.name != "S_PT" and not np.array_equal(f.log_normaliser, m.log_normaliser):
-        raise ValueError(
+        raise InputError(
             f"the neutral probabilities of {f.name} are not the same for f and m, which an entity "
             "has but once; pass both the same ones"
         )
@@ -346,18 +353,17 @@ def _mean_of_log_ratios(name, log_p, log_base, argument_names) -> AssociationSco
         for each, argument in zip((log_p, log_base), argument_names, strict=True)
     )
     if first.shape != second.shape:
-        raise ValueError(
-            f"{argument_names[0]} has {first.size} rows and {argument_names[1]} {second.size}; "
-            "each image needs both"
+        raise refused(
+            argument_names[1],
+            f"has {second.size} rows and {argument_names[0]} {first.size}; each image needs both",
         )
     contributions = first - second
     return AssociationScore(name, float(contributions.mean()), contributions, first, second)
 
 
 def _log_probabilities(values: ArrayLike, name: str) -> np.ndarray:
-    logs = np.atleast_1d(real_numbers(values, name))
-    if logs.ndim != 1 or logs.size == 0:
-        raise ValueError(f"{name} has shape {np.shape(values)}; give one number an image")
+    logs = real_numbers(values, name, "one number an image", (0, 1), finite=False)
+    logs = np.atleast_1d(logs)
     _refuse_rows(np.isnan(logs), name, "is not a number")
     _refuse_rows(logs == -np.inf, name, "is the logarithm of a probability of zero")
     _refuse_rows(
@@ -370,7 +376,7 @@ def _log_probabilities(values: ArrayLike, name: str) -> np.ndarray:
 
 def _refuse_rows(bad: np.ndarray, name: str, reason: str) -> None:
     if bad.any():
-        raise ValueError(f"row {np.flatnonzero(bad)[0]} of {name} {reason}")
+        raise refused(name, reason, int(np.flatnonzero(bad)[0]))
 
 
 def _weighted_mean(contributions: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -572,7 +572,7 @@ def selection_scores(
             require_relevant=False,
             require_anti=False,
         )
-        units = table["target" if per_target else "triplet"].tolist()
+        units = table["target" if per_target else "triplet"].astype(str).tolist()
         for category, each in sets.items():
             for name in ("vlrs", "vlbs", "ivlas"):
                 labels = {"model": scored.way.label, "revision": scored.revision}
