@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from support import golden
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from biaslib.models.networks import bert_parts, resnet_roi, vilbert, vl_bert
 from biaslib.models.networks.albef import AlbefNetwork
@@ -238,65 +239,45 @@ def test_albefs_vectors_have_length_one():
 # Precision
 
 
-IN_BFLOAT16 = {
-    "body4": 0.069,
-    "embedding_output_t": 0.020,
-    "embedding_output_v": 0.024,
-    "fusion_embeds": 0.065,
-    "image_embeds": 0.033,
-    "image_feat": 0.018,
-    "itm_logits": 0.049,
-    "linguisic_logit": 0.039,
-    "linguisic_prediction": 0.047,
-    "mlm_logits": 0.054,
-    "mlm_logits_aux": 0.054,
-    "mlm_logits_text_mode_only": 0.030,
-    "mlm_logits_wvc": 0.054,
-    "mlm_multimodal_embeds": 0.045,
-    "mvrc_logits": 0.023,
-    "obj_reps": 0.028,
-    "object_hidden": 0.051,
-    "packed_embedding_output": 0.023,
-    "packed_sequence_output": 0.032,
-    "pooled_output_t": 0.061,
-    "pooled_output_v": 0.062,
-    "prediction_scores_t": 0.053,
-    "prediction_scores_v": 0.037,
-    "prediction_scores_v_0": 0.037,
-    "prediction_scores_v_6": 0.037,
-    "roi_feature": 0.034,
-    "seq_relationship_score": 0.077,
-    "sequence_output_t": 0.040,
-    "sequence_output_v": 0.037,
-    "sim": 0.018,
-    "sim_i2t_over_temp": 0.023,
-    "text_embeds": 0.023,
-    "text_feat": 0.021,
-    "text_hidden": 0.033,
-    "vil_binary_prediction": 0.395,
-    "vil_logit": 0.040,
-    "vil_prediction": 0.065,
-    "vil_prediction_gqa": 0.081,
-    "vil_tri_prediction": 0.068,
-    "vision_logit": 0.099,
-    "vision_prediction": 0.027,
-}
-"""The largest difference of each output, in standard deviations of it, over all fixtures."""
+UNIT = 2.0**-8
+"""How far rounding to bfloat16 moves a number, as a share of it, at most."""
 
-EXACT = {"packed_is_object", "packed_is_text", "packed_attention_mask"}
-"""Outputs that say which places are what."""
+PRODUCTS = {"linear", "matmul", "conv2d", "scaled_dot_product_attention"}
+"""What autocast does in half the precision."""
+
+
+class Rounded(TorchDispatchMode):
+    """Move what goes into each product, and its result, as rounding to bfloat16 may move it."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def moved(self, given):
+        if not (torch.is_tensor(given) and given.is_floating_point()):
+            return given
+        return given * (1 + UNIT * (2 * torch.rand(given.shape, generator=self.generator) - 1))
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function._schema.name.removeprefix("aten::") not in PRODUCTS:
+            return function(*args, **(kwargs or {}))
+        return self.moved(function(*map(self.moved, args), **(kwargs or {})))
 
 
 @pytest.mark.parametrize("name", golden.NAMES)
-def test_networks_run_in_half_the_precision(name):
+def test_half_the_precision_costs_no_more_than_the_rounding_of_products(name):
+    """Three times the largest of eight draws is beyond what rounding does by chance."""
     batch = golden.batch(name)
     full = golden.outputs(name, batch)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         half = golden.outputs(name, batch)
+    drawn = []
+    for seed in range(8):
+        with Rounded(seed):
+            drawn.append(golden.outputs(name, batch))
     for key, expected in full.items():
         there = expected > -1000  # a logit of -10,000 stands for padding
-        spread = expected[there].astype(float).std()
-        bound = 0 if key in EXACT else 1.5 * IN_BFLOAT16[key] * spread
+        bound = 3 * max(differs(expected[there], each[key][there]) for each in drawn)
         assert differs(expected[there], half[key][there]) <= bound, key
 
 
