@@ -14,7 +14,7 @@ from safetensors.numpy import load, save
 from support import stored
 
 from biaslib import runtime
-from biaslib.runtime import Store
+from biaslib.runtime import Store, _store
 
 ROOT = Path(__file__).parent.parent
 KEY = {"model": "clip", "revision": "1f2e", "output": "image", "size": 224}
@@ -95,6 +95,33 @@ def flip(data):
     """Change one bit of the last row; the hashes of the ids come after it."""
     at = len(data) - load(data)["ids"].size - 1
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+class Noting:
+    """The module os, and what bore a shard's name when each file or folder was put on the disk."""
+
+    def __init__(self, store):
+        self.store, self.synced = store, {}
+
+    def fsync(self, file):
+        named = {path.stat().st_ino for path in shards(self.store)}
+        self.synced[os.fstat(file).st_ino] = named
+        os.fsync(file)
+
+    def __getattr__(self, name):
+        return getattr(os, name)
+
+
+def test_a_shard_is_on_the_disk_before_it_has_its_name(store, monkeypatch):
+    """Else a loss of power could leave a name whose bytes never arrived."""
+    noting = Noting(store)
+    monkeypatch.setattr(_store, "os", noting)
+    store.rows(KEY, IDS, Model(), shard_size=4)
+    files = {path.stat().st_ino for path in shards(store)}
+    assert len(files) == 3
+    assert all(each in noting.synced and each not in noting.synced[each] for each in files)
+    if os.name == "posix":
+        assert noting.synced[shards(store)[0].parent.stat().st_ino] == files
 
 
 @pytest.mark.parametrize(

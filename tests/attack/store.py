@@ -63,7 +63,7 @@ def harm(rng: np.random.Generator, files: list[Path]) -> None:
     path = files[rng.integers(len(files))]
     data = path.read_bytes() if path.exists() else b""
     at = rng.integers(len(data)) if data else 0
-    kind = rng.integers(6)
+    kind = rng.integers(7)
     if kind == 0:
         path.unlink(missing_ok=True)
     elif kind == 1:
@@ -75,8 +75,18 @@ def harm(rng: np.random.Generator, files: list[Path]) -> None:
     elif kind == 4 and path.suffix == ".safetensors":
         size = min(320, len(data))
         path.write_bytes(data[:-size] + rng.bytes(size))
+    elif kind == 5 and path.suffix == ".safetensors" and len(data) > 8:
+        flip(rng, path, data)
     else:
         folders = sorted({each.parent for each in files})
         target = folders[rng.integers(len(folders))] / path.name
         if path.exists() and target != path:
             target.write_bytes(data)
+
+
+def flip(rng: np.random.Generator, path: Path, data: bytes) -> None:
+    """Flip a bit of the tensors in a shard, which are read as well without it."""
+    start = 8 + int.from_bytes(data[:8], "little")
+    if start < len(data):
+        at = rng.integers(start, len(data))
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1 << rng.integers(8)]) + data[at + 1 :])
