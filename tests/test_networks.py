@@ -58,7 +58,7 @@ def test_dropout_works_in_training_only():
     finally:
         network.eval()
     assert differs(*trained) > 0.01
-    assert np.array_equal(golden.outputs("vilbert", batch)["sequence_output_t"], first)
+    assert differs(golden.outputs("vilbert", batch)["sequence_output_t"], first) < 1e-6
 
 
 # Padding
@@ -89,7 +89,7 @@ def test_what_fills_a_row_of_regions_is_not_read_by_vl_bert():
     other["features"][absent] = torch.nan
     other["boxes"][absent] = 1e6
     found, again = golden.outputs("vlbert", batch), golden.outputs("vlbert", other)
-    assert all(np.array_equal(found[key], again[key]) for key in found)
+    assert all(differs(found[key], again[key]) < 1e-6 for key in found)
 
 
 def test_albef_does_not_read_padding_of_texts():
@@ -136,7 +136,8 @@ def test_a_masked_region_hides_its_features_and_not_its_place():
     features = batch["features"].clone()
     features[hidden] = 5.0
     found = run_vl_bert(batch).sequence
-    assert torch.equal(found, run_vl_bert(batch, features=features).sequence)
+    again = run_vl_bert(batch, features=features).sequence
+    assert differs(found.numpy(), again.numpy()) < 1e-6
     boxes = batch["boxes"].clone()
     boxes[hidden] /= 2
     assert differs(found.numpy(), run_vl_bert(batch, boxes=boxes).sequence.numpy()) > 1e-3
@@ -225,7 +226,7 @@ def test_the_lower_half_of_albefs_text_encoder_sees_no_image():
     batch = golden.batch("albef")
     other = {**batch, "image": batch["image"].flip(0)}
     found, again = golden.outputs("albef", batch), golden.outputs("albef", other)
-    assert np.array_equal(found["text_embeds"], again["text_embeds"])
+    assert differs(found["text_embeds"], again["text_embeds"]) < 1e-6
     assert differs(found["mlm_logits"], again["mlm_logits"]) > 0.01
     np.testing.assert_allclose(again["itm_logits"], found["itm_logits"][::-1], atol=1e-6)
 
@@ -316,5 +317,5 @@ def test_a_fresh_vl_bert_does_not_listen_to_images():
     batch = golden.batch("vlbert")
     louder = {**batch, "features": 2 * batch["features"]}
     found, again = (golden.outputs("vlbert", each, fresh)["mlm_logits"] for each in (batch, louder))
-    assert np.array_equal(found, again)
+    assert differs(found, again) < 1e-6
     assert 0.015 < fresh.vlbert.word_embeddings.weight.std() < 0.025

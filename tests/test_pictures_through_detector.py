@@ -70,7 +70,7 @@ def test_pictures_give_what_their_regions_give(hub, files, regions, name):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         found = model.embed(TEXTS, files)
-    assert np.array_equal(found, model.embed(TEXTS, regions))
+    assert np.allclose(found, model.embed(TEXTS, regions), atol=1e-5)
     told = [str(each.message) for each in said if "was trained on features of" in str(each.message)]
     assert bool(told) == (name in TRAINED_WITH_ANOTHER)
     assert not np.array_equal(found[0], model.embed(TEXTS, files[::-1])[0])
@@ -80,7 +80,8 @@ def test_pictures_give_what_their_regions_give(hub, files, regions, name):
 def test_pixels_are_read_in_the_boxes_that_were_found(hub, files, regions, name):
     model = load(name)
     found = model.embed(TEXTS[:1], files[:1])
-    assert np.array_equal(found, model.embed(TEXTS[:1], Pictured(files[:1], regions[[0]])))
+    again = model.embed(TEXTS[:1], Pictured(files[:1], regions[[0]]))
+    assert np.allclose(found, again, atol=1e-5)
 
 
 def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, tmp_path):
@@ -101,8 +102,8 @@ def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, 
     second = _region_model.found_regions([files[2], moved, files[0], moved], Counted, store)
     assert len(looked) == len(set(looked)) == 3
     for name, expected in regions.arrays().items():
-        assert np.array_equal(getattr(first, name), expected[:2]), name
-        assert np.array_equal(getattr(second, name), expected[[2, 1, 0, 1]]), name
+        assert np.allclose(getattr(first, name), expected[:2], atol=1e-4), name
+        assert np.allclose(getattr(second, name), expected[[2, 1, 0, 1]], atol=1e-4), name
     assert first.class_names == regions.class_names == tuple(repositories.CLASSES)
     Counted.revision = "another"
     _region_model.found_regions(files[:1], Counted, store)
@@ -163,7 +164,8 @@ def test_a_mask_hides_persons_and_the_regions_with_its_words(hub, files, regions
     for words, hidden in (([], persons), ([word.title()], persons | named)):
         seen = model.visual(prepared, rows, Mask(words=words, persons=True))
         assert np.array_equal(~seen["features"].numpy().any(axis=2), hidden)
-    assert np.array_equal(model.visual(prepared, rows, None)["features"], regions.features)
+    seen = model.visual(prepared, rows, None)["features"]
+    assert np.allclose(seen, regions.features, atol=1e-4)
     hidden = model.embed(TEXTS, files, mask=Mask(words=["nurse"], persons=True))
     assert not np.array_equal(hidden, model.embed(TEXTS, files))
 
