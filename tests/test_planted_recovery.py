@@ -78,7 +78,7 @@ def test_rank_within_signs_knows_no_monotone_change_that_keeps_signs(truth):
 
 
 def test_too_few_words_of_a_sign_are_left_out():
-    assert rank_within_signs([1, 2, 3, 9, -9], [1, 2, 3, -1, -2]) == 1.0
+    assert rank_within_signs([1, 2, 3, 9, -9], [1, 2, 3, -1, -2]) == pytest.approx(1.0)
     assert np.isnan(rank_within_signs([1, -1], [1, -1]))
 
 

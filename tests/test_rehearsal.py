@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import transformers
-from support import rehearsal
+from support import rehearsal, released
 
 from biaslib import datasets, ledger, models, runtime
 from biaslib.report import ledger as contracts
@@ -52,8 +52,12 @@ PAPERS = {
     "study4_captions": "zhou2022",
 }
 
+OF_ALL_TESTS = {"table1/google": 13, "table3": 155, "table4": 155, "table5": 91, "table7": 60}
+OF_OURS = {"table1/google": 4, "table3": 47, "table4": 47, "table5": 28}
+"""Ours are four tests at three levels in four models, of which one cell is not printed."""
+
 NEEDED = {
-    "ross2021": {"table1/google": 13, "table3": 155, "table4": 155, "table5": 91, "table7": 60},
+    "ross2021": OF_ALL_TESTS if released.REAL.is_dir() else OF_OURS,
     "srinivasan2021": {},
     "hamidieh2023": {"table1/": 21, "table3/": 12, "table12/": 44, "table18/": 77},
     "zhou2022": {"table1": 5, "table3": 18, "table4": 72},
@@ -97,6 +101,8 @@ def same_as_the_ledgers_random_weights(paper, found):
     """The numbers that the ledger keeps of random weights are these, but for other processors."""
     kept = ledger.random_weights()
     kept = kept[kept["value"].notna() & kept["id"].str.startswith(paper)].set_index("id")["value"]
+    if paper == "ross2021" and not released.REAL.is_dir():
+        return  # they are of the authors' tests, and these are of ours
     ours = found["value"].reindex(kept.index).astype(float)
     assert ours.notna().all()
     assert ((ours - kept).abs() < 0.02).mean() > 0.95 or kept.empty

@@ -7,6 +7,14 @@ import pytest
 from biaslib import report
 
 
+class Found:
+    """What a permutation test returns: a p-value, and the interval that it lies in."""
+
+    def __init__(self, p_value, low=None, high=None):
+        self.p_value = p_value
+        self.low, self.high = (p_value if end is None else end for end in (low, high))
+
+
 @pytest.mark.parametrize(
     ("answer", "expected", "passed"),
     [
@@ -34,6 +42,21 @@ from biaslib import report
         (0.5, {"d": 0.5}, False),
         ({"a", "b"}, {"b", "a"}, True),
         (len, 3, False),
+        ({"first": 0.5, "second": 0.25}, [0.5, 0.25], True),
+        ({"first": 0.25, "second": 0.5}, [0.5, 0.25], False),
+        ({"first": 0.5, "second": 0.25}, 0.5, False),
+        (0.1235, 0.12345678, True),
+        (0.123457, 0.12345678, True),
+        (0.1236, 0.12345678, False),
+        (0.12, 0.12345678, False),
+        ([0.1235, 2.0], [0.12345678, 2.0], True),
+        ([0.1236, 2.0], [0.12345678, 2.0], False),
+        (Found(0.30), 0.3, True),
+        (Found(0.31), 0.3, False),
+        (Found(0.31, 0.28, 0.34), 0.3, True),
+        (Found(0.35, 0.31, 0.39), 0.3, False),
+        (Found(float("nan")), 0.3, False),
+        (Found(0.3), [0.3], False),
     ],
 )
 def test_answers_are_judged(answer, expected, passed):
@@ -62,6 +85,7 @@ def test_a_check_is_a_line_of_the_page():
         ([True, True, False], "Not yet: 1 of 3 are right; two"),
         ([1, 0, 1], "Not yet: three truth values"),
         ([True, False], "Not yet: three truth values"),
+        ({"a": True, "b": False, "c": True}, "Right: well done."),
         (["True", "False", "True"], "Not yet: three truth values"),
         (None, "Not yet: three truth values"),
     ],

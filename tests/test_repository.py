@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -274,14 +273,15 @@ def test_the_table_of_lines_of_code_is_true_within_a_twentieth():
     assert off == {}, "run python tools/weigh.py"
 
 
-def test_import_is_instant_and_needs_no_torch():
-    code = "import biaslib, sys; assert not {'torch', 'pandas', 'numpy'} & set(sys.modules)"
-    seconds = []
-    for _ in range(3):
-        begun = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True)
-        seconds.append(time.perf_counter() - begun)
-    assert min(seconds) < 0.3
+def test_import_is_instant_since_it_imports_the_standard_library_alone():
+    code = (
+        "import sys; before = set(sys.modules); import biaslib; print(*set(sys.modules) - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = done.stdout.split()
+    outside = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)
+    assert outside == {"biaslib"}
+    assert len(modules) < 100, modules
 
 
 def test_only_loading_a_model_imports_torch():

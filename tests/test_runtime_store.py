@@ -124,6 +124,13 @@ def test_a_damaged_item_is_no_other_item_and_a_row_of_another_key_is_not_taken(f
         np.testing.assert_array_equal(full.rows(other, IDS, Model(-TABLE)), -TABLE)
 
 
+def test_a_transaction_is_put_on_the_disk_before_it_counts(store):
+    """Else a loss of power could leave half of one: SQLite calls this FULL, with a journal."""
+    asked = ("pragma synchronous", "pragma journal_mode")
+    found = store.look(lambda tables: [tables.execute(each).fetchone()[0] for each in asked])
+    assert found == [2, "delete"]
+
+
 @pytest.mark.parametrize(
     "damage",
     [

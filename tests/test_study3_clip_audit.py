@@ -223,9 +223,9 @@ def test_open_choices_are_switched_one_at_a_time(audit, store):
     n = len(audit.given.people)
     women = audit.scores.query("statistic == 'c_asc' and group == 'women'")["value"]
     assert ddof["mean change"] == pytest.approx(women.abs().mean() * (np.sqrt(n / (n - 1)) - 1))
-    assert ddof["rank correlation"] == 1
+    assert ddof["rank correlation"] == pytest.approx(1, abs=1e-12)
     assert ddof["top 10 kept"] == 10
-    assert (moved["rank correlation"] < 1).sum() >= 4
+    assert (moved["rank correlation"] < 1 - 1e-9).sum() >= 4
     said = plots.most_moved(moved, audit.found.k)
     assert f"moves C-ASC by {ddof['largest change']:.4f} at most" in said
     assert f"{moved['top 10 kept'].min()} to 10 of the first ten words" in said
@@ -343,7 +343,7 @@ def test_a_run_that_is_stopped_goes_on_and_gives_the_same_embeddings(tmp_path):
     resumed = study.embed_images(model, given.portraits, Store(tmp_path / "stopped"), shard_size=8)
     assert sum(computed) == 30
     fresh = study.embed_images(model, given.portraits, Store(tmp_path / "fresh"), shard_size=8)
-    np.testing.assert_array_equal(resumed, fresh)
+    np.testing.assert_allclose(resumed, fresh, atol=1e-5)
 
 
 @pytest.mark.slow

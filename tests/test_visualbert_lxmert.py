@@ -289,7 +289,8 @@ def test_lxmert_may_be_without_the_heads_that_nothing_reads(networks, tmp_path):
     network.save_pretrained(tmp_path / "less", state_dict=weights)
     less = models.load("lxmert", checkpoint=tmp_path / "less", device="cpu")
     whole = models.load("lxmert", checkpoint=folder, device="cpu")
-    assert np.array_equal(less.embed(TEXTS, regions()), whole.embed(TEXTS, regions()))
+    expected = whole.embed(TEXTS, regions())
+    assert np.allclose(less.embed(TEXTS, regions()), expected, atol=1e-5)
 
 
 def test_a_checkpoint_of_another_architecture_is_named(networks):

@@ -64,8 +64,8 @@ COUNTED = {
 """The texts and the numbers of tables of counts."""
 
 LONGEST_TEXT = 300
-MARKUP = re.compile(r"[\[\]<>`*|\\\n]")
-"""What a device's name, which stands in sentences of the book, may not have."""
+DEVICE = re.compile(r"(?!.*(//|www\.))[\w .,;:()/+®™-]+", re.ASCII)
+"""A device's name, which stands in sentences of the book: no markup, formula, or address."""
 BYTES_A_NUMBER = 2
 """The fewest bytes in which a weight is released: half precision."""
 
@@ -311,8 +311,10 @@ def _in_header(header: Any) -> Iterator[str]:
         yield f"it was made on {header['made']}, which is still to come"
     for stem, rows in header["counts"].items():
         yield from _in_counts(stem, rows)
-    if MARKUP.search(header["device"]):
-        yield f"the device {header['device']!r:.60} has characters of Markdown"
+    if not DEVICE.fullmatch(header["device"]):
+        yield f"the device {header['device']!r:.60} is no plain name: write letters and digits"
+    if isinstance(header["minutes"], bool) or not 0 <= header["minutes"] < np.inf:
+        yield f"it took {header['minutes']} minutes: write a finite number that is not negative"
     longest = max(_texts({k: v for k, v in header.items() if k != "counts"}), key=len)
     if len(longest) > LONGEST_TEXT:
         yield f"its header has a text of {len(longest):,} characters: {longest:.40}..."
@@ -421,11 +423,18 @@ def _out_of_range(scores: pandas.DataFrame) -> Iterator[str]:
             f"{row['statistic']} of {row['test']}, {row['model']}, is {row['value']} "
             f"[{row['low']}, {row['high']}], outside {ends}"
         )
-    p = scores["p_value"].astype(float)
-    if ((p < 0) | (p > 1)).any() or (scores["n"].astype(float) < 0).any():
-        yield "it has a p-value outside 0 to 1, or a negative n"
-    if (scores["low"].astype(float) > scores["high"].astype(float)).any():
+    value, low, high = (numbers[name] for name in numbers)
+    p, n = scores["p_value"].astype(float), scores["n"].astype(float)
+    if ((p < 0) | (p > 1)).any():
+        yield "it has a p-value outside 0 to 1"
+    if ((n < 0) | (n % 1 != 0) | ((n == 0) & value.notna())).any():
+        yield "its n is no whole number throughout, or 0 beside a value"
+    if (low > high).any():
         yield "it has an interval whose lower end lies above the upper one"
+    if ((value < low - 1e-9) | (value > high + 1e-9)).any():
+        yield "it has a value outside its interval"
+    if value.isna().all():
+        yield "none of its scores has a value"
 
 
 def _in_weights(given: Mapping[str, Any]) -> Iterator[str]:

@@ -267,11 +267,17 @@ class _ReleasedVilbert(_Released, Vilbert):
         return outer
 
 
+def _order(numbers: np.ndarray) -> np.ndarray:
+    """Return the places (n, k) of each row's numbers (n, k), from the highest to the lowest."""
+    return np.argsort(-numbers, axis=1, kind="stable")
+
+
 class _ReleasedVlBert(_Released, VlBert):
     """VL-BERT: no whole image, padding that counts as regions, boxes of the picture as it came.
 
     The regions are sorted by what their class numbers give if their bytes are read as float32
-    scores (bias_dataset.py:111-118): the highest number first, whatever type they have. The labels
+    scores (bias_dataset.py:111-118): the highest number first, whatever type they have. Which of
+    equal numbers comes first is up to the processor there; here it is the first. The labels
     are not sorted with them (:161), so a region is masked by another region's label. The first
     region then stands beside every word in place of the whole image.
     """
@@ -282,7 +288,7 @@ class _ReleasedVlBert(_Released, VlBert):
         found = RegionModel.visual(self, prepared, rows, None)
         if prepared.classes is not None:
             numbers = np.where(prepared.real[rows], prepared.classes[rows], -1)
-            order = torch.as_tensor(np.argsort(numbers.astype(np.float32))[:, ::-1].copy())
+            order = torch.as_tensor(_order(numbers))
             at = torch.arange(len(order))[:, None]
             found = {name: each[at, order] for name, each in found.items()}
         hidden = self._hiding(found, prepared, rows, mask)

@@ -10,6 +10,12 @@ from typing import Any
 import numpy as np
 import pandas
 
+FOUR_DECIMALS = 5.001e-5
+"""How far a number moves that is rounded to four decimals."""
+
+SAMPLED = 0.02
+"""How far a p-value from 10,000 drawn deals may lie from that of all: four standard errors."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -41,14 +47,19 @@ class Check:
 
 
 def judge(
-    answer: Any, expected: Any, hint: str, tolerance: float = 1e-6, right: str = "well done."
+    answer: Any,
+    expected: Any,
+    hint: str,
+    tolerance: float = FOUR_DECIMALS,
+    right: str = "well done.",
 ) -> Check:
     """Compare an answer with the expected one.
 
     Parameters
     ----------
     answer
-        What the reader wrote; ``None`` and ``...`` are blanks.
+        What the reader wrote; ``None`` and ``...`` are blanks. A mapping may stand for a sequence;
+        a result of a permutation test for a number that lies in its interval.
     expected
         A number, an array, a word (of any case), or sequences and mappings of these.
     hint
@@ -78,7 +89,7 @@ def judge_function(
     answer: Any,
     cases: Sequence[tuple[tuple, Any]],
     hint: str,
-    tolerance: float = 1e-6,
+    tolerance: float = FOUR_DECIMALS,
     right: str = "well done.",
 ) -> Check:
     """Judge a function by what it gives for several arguments, at least one for each mistake.
@@ -119,6 +130,17 @@ def judge_function(
 def stopped(error: Exception) -> Check:
     """Tell a reader what the reader's function raises."""
     return Check(False, f"the function stops with a {type(error).__name__}: {error}")
+
+
+def values_of(answer: Any) -> Any:
+    """Return the values of a mapping, in its order, and anything else as it is.
+
+    Examples
+    --------
+    >>> values_of({"second": 0.5, "third": 0.25}), values_of(0.5)
+    ([0.5, 0.25], 0.5)
+    """
+    return list(answer.values()) if isinstance(answer, Mapping) else answer
 
 
 def items_of(answer: Any) -> list:
@@ -164,6 +186,7 @@ def judge_list(
     >>> judge_list([True, True], [True, False], "give two truth values", "read them again")
     Not yet: 1 of 2 are right; read them again
     """
+    answer = values_of(answer)
     given = list(answer) if isinstance(answer, list | tuple | np.ndarray | pandas.Series) else []
     given = [each.strip().lower() if isinstance(each, str) else each for each in given]
     kinds = str if isinstance(expected[0], str) else bool | np.bool_
@@ -189,6 +212,7 @@ def _same(answer: Any, expected: Any, tolerance: float) -> bool:
         answer = answer.to_dict() if isinstance(answer, pandas.Series) else answer
         same_keys = isinstance(answer, Mapping) and answer.keys() == expected.keys()
         return same_keys and all(_same(answer[k], expected[k], tolerance) for k in expected)
+    answer = values_of(answer)
     if isinstance(expected, Number | np.ndarray) or _numbers(expected):
         return _near(answer, expected, tolerance)
     if isinstance(expected, Sequence) and isinstance(answer, Sequence | np.ndarray):
@@ -204,6 +228,9 @@ def _numbers(expected: Any) -> bool:
 
 
 def _near(answer: Any, expected: Any, tolerance: float) -> bool:
+    if hasattr(answer, "p_value"):
+        low, high = (getattr(answer, end, answer.p_value) for end in ("low", "high"))
+        return np.ndim(expected) == 0 and bool(low - tolerance <= expected <= high + tolerance)
     try:
         found, wanted = np.asarray(answer, dtype=float), np.asarray(expected, dtype=float)
     except (TypeError, ValueError):

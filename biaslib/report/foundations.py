@@ -7,7 +7,7 @@ import pandas
 
 from biaslib import inference
 from biaslib.metrics import association
-from biaslib.report._check import Check, judge_function
+from biaslib.report._check import SAMPLED, Check, judge_function
 from biaslib.report._style import subplots
 from biaslib.report._vectors import Vectors
 from biaslib.report.text_encoders import ROWS
@@ -156,7 +156,7 @@ def check_deals(answer) -> Check:
     cases = [(pair, inference.permutation_test(*pair).p_value) for pair in hands]
     hint = "count the deals at least as large as the observed one, ties included, on one side"
     right = "the observed deal is one of them, so p is never 0."
-    return judge_function(answer, cases, hint, right=right)
+    return judge_function(answer, cases, hint, SAMPLED, right)
 
 
 def _differences(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:

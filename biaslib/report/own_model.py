@@ -80,7 +80,7 @@ def check_count(count: Any) -> Check:
     Right: well over half a test on average, so that one rejection of 13 is no news.
     """
     right = "well over half a test on average, so that one rejection of 13 is no news."
-    return judge(count, 13 * 0.05, "each test rejects with probability .05", 1e-9, right)
+    return judge(count, 13 * 0.05, "each test rejects with probability .05", right=right)
 
 
 def check_swapped(share: Any) -> Check:
@@ -90,7 +90,8 @@ def check_swapped(share: Any) -> Check:
     Right: what a caption is worth by itself stands on both sides.
     """
     hint = "write both sums for one pair: do any of their terms differ?"
-    return judge(share, 0.5, hint, 1e-9, "what a caption is worth by itself stands on both sides.")
+    right = "what a caption is worth by itself stands on both sides."
+    return judge(share, 0.5, hint, right=right)
 
 
 VERDICTS = (
@@ -99,7 +100,12 @@ VERDICTS = (
     *(r"\bpro(ves?|ved|ven|of)\b", r"\bfree (of|from)\b", r"\b\w+-free\b", r"\bharmless\b"),
     *(r"\b(rac|sex)is[mt]s?\b", r"\bmisogyn\w+\b", r"\b(bigoted|prejudiced)\b"),
     r"\b(is|are|was|were|be|seems?|stays?) (\w+ )?(neutral|objective|impartial|equal)\b",
-    *(r"\bno (\w+ )?(bias|association|difference)\b", r"\btreat\w*\b", r"\bequally\b"),
+    *(r"\bno (\w+ )?(bias|association|difference|problems?)\b", r"\bequally\b"),
+    r"\btreat\w*\b(?! as (\w+ ){0,2}(groups?|sets?|units?|samples?|labels?|missing|independent)\b)",
+    *(r"\b(?<!in )(dis)?favou?r(s|ed|ing|able|ite|itism)?\b", r"\bprefer(s|ring)?\b", r"\bready\b"),
+    r"\b(pass(es|ed)?|fail(s|ed)?)\b(?! (through|into|to|on)\b)",
+    *(r"\b(deploy|approv|recommend|trustworth|unproblematic)\w*\b", r"\bfit for\b"),
+    r"\b(clean|spotless|flawless|innocuous|fine|okay)\b(?![- ](tun\w*|data|captions|images|texts))",
     *(r"\b(thinks?|believes?|hates?|loves?|likes|dislikes?|despises?)\b", r"\bdiscriminat\w*\b"),
     r"\b(safe|certified|solved|significant bias)\b",
 )

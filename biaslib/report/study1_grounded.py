@@ -9,7 +9,7 @@ import pandas
 
 from biaslib import inference, published, stimuli
 from biaslib.metrics.association import association
-from biaslib.report._check import Check, items_of, judge_function
+from biaslib.report._check import SAMPLED, Check, items_of, judge_function, values_of
 from biaslib.report._drawing import Drawing, steps
 from biaslib.report._explorer import Panel
 from biaslib.report._style import COLOURS, dots, marked, subplots
@@ -767,7 +767,7 @@ def _of_a_pair(function):
     """Return a function of which two arrays of one number are two numbers."""
 
     def pair(e):
-        found = function(e)
+        found = values_of(function(e))
         return [np.squeeze(each) for each in found] if np.iterable(found) else found
 
     return pair
@@ -784,7 +784,7 @@ def check_clusters(answer) -> Check:
 
     Words have between two and six items, in no order, so that sums are no means.
     """
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(58)
     items, labels, means = [], [], []
     for side, shift in (("x", 0.5), ("y", 0.0)):
         words = np.repeat([f"{side}{i}" for i in range(6)], [2, 6, 3, 5, 4, 6])
@@ -797,7 +797,7 @@ def check_clusters(answer) -> Check:
     expected = inference.permutation_test(*means).p_value
     hint = "one mean a word, twelve numbers in all, before the test"
     right = "the p-value no longer depends on how many sentences a word has."
-    return judge_function(answer, [((*items, *labels), expected)], hint, right=right)
+    return judge_function(answer, [((*items, *labels), expected)], hint, SAMPLED, right)
 
 
 def check_verdict(reported, absent) -> Check:

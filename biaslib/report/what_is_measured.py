@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 
 from biaslib.published import table
-from biaslib.report._check import Check, items_of, judge, stopped
+from biaslib.report._check import Check, items_of, judge, stopped, values_of
 from biaslib.report._style import subplots
 
 DATA = Path(__file__).parent / "data"
@@ -134,7 +134,7 @@ def check_margins(function) -> Check:
         shares[0, 0] - shares[0, 1] - shares[1, 0] + shares[1, 1],
     ]
     try:
-        answer = function(hits, people)
+        answer = values_of(function(hits, people))
     except Exception as error:
         return stopped(error)
     return judge(

@@ -1,11 +1,15 @@
 """Answers of a hostile server, to those who ask for pictures and to those who ask for weights."""
 
 import contextlib
+import ipaddress
+import itertools
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
+import httpcore
 import pandas
 from support import hostile
 
@@ -27,26 +31,58 @@ def addresses() -> list[str]:
     ]
 
 
+PUBLIC, PRIVATE = "93.184.215.14", "127.0.0.1"
+STILL, MOVING = "still.example", "moving.example"
+"""A name that leads to a public address, and one that leads to a private one from then on."""
+
+
 @contextlib.contextmanager
-def in_a_hurry() -> Iterator[None]:
-    """Let this machine be asked, wait for nothing, and give up early."""
+def names(server: hostile.Hostile) -> Iterator[list[str]]:
+    """Let the server answer at the public address of two names; yield all addresses connected to.
+
+    Every check of addresses is the package's own: only where names and connections lead is ours.
+    """
+    looked_up, connect = links._addresses, httpcore.SyncBackend.connect_tcp
+    places = {
+        STILL: itertools.repeat(PUBLIC),
+        MOVING: itertools.chain([PUBLIC], itertools.repeat(PRIVATE)),
+    }
+    connected = []
+
+    def addresses_of(host: str) -> list[str]:
+        return [next(places[host])] if host in places else looked_up(host)
+
+    def connect_tcp(backend, host: str, port: int, *rest, **more):
+        connected.append(host)
+        if host != PUBLIC:
+            raise httpcore.ConnectError("nobody is there")
+        return connect(backend, PRIVATE, server.server.server_address[1], *rest, **more)
+
+    direct = {
+        name: each for name, each in os.environ.items() if not name.lower().endswith("_proxy")
+    }
     with (
-        mock.patch.object(links, "_is_public", lambda host: host == "127.0.0.1"),
+        mock.patch.dict(os.environ, direct, clear=True),
+        mock.patch.object(links, "_addresses", addresses_of),
         mock.patch.object(links, "sleep", return_value=None),
-        mock.patch.object(links, "DEADLINE", 1.0),
-        mock.patch.object(_transfer, "BEGIN", 1.0),
-        mock.patch.object(_transfer, "UNANNOUNCED", 2e6),
+        mock.patch.object(httpcore.SyncBackend, "connect_tcp", connect_tcp),
     ):
-        yield
+        yield connected
 
 
 def hostile_answers() -> Outcome:
     """Ask for a picture and for weights at each address, twice, as one who tries again."""
     outcome = Outcome("answers of a hostile server")
-    with tempfile.TemporaryDirectory() as name, in_a_hurry():
-        with hostile.serving() as server:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        hostile.impatient(),
+        mock.patch.object(_transfer, "UNANNOUNCED", 2e6),
+    ):
+        with hostile.serving() as server, names(server) as connected:
             for number, address in enumerate(addresses()):
-                _picture(server, address, Path(name) / f"picture-{number}", outcome)
+                _picture(f"http://{STILL}", address, Path(name) / f"picture-{number}", outcome)
+            moved(Path(name) / "moved", outcome)
+            outcome.run += sum(not ipaddress.ip_address(each).is_global for each in connected)
         body = b"\x80\x02" + bytes(range(256)) * 20
         with hostile.serving(body) as server:
             for number, address in enumerate(addresses()):
@@ -54,11 +90,19 @@ def hostile_answers() -> Outcome:
     return outcome
 
 
-def _picture(server, address: str, folder: Path, outcome: Outcome) -> None:
+def moved(folder: Path, outcome: Outcome) -> None:
+    """Ask at a name that leads elsewhere once it was checked."""
+    outcome.tried += 1
+    wanted = pandas.DataFrame({"file": ["a.jpg"], "url": [f"http://{MOVING}/good"]})
+    found = datasets.download_images(wanted, folder)["outcome"].item()
+    outcome.wrong += not found.startswith("refused")
+
+
+def _picture(server: str, address: str, folder: Path, outcome: Outcome) -> None:
     """Ask for a picture beside a good one: a row each, and whatever has a name can be opened."""
     rows = [("bad.jpg", address), ("good.jpg", "good")]
     wanted = pandas.DataFrame(
-        [(file, f"{server.address}/{path}") for file, path in rows], columns=["file", "url"]
+        [(file, f"{server}/{path}") for file, path in rows], columns=["file", "url"]
     )
     for _ in range(2):
         outcome.tried += 1

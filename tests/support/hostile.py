@@ -9,6 +9,7 @@ import functools
 import gzip
 import http.client
 import io
+import math
 import os
 import re
 import socket
@@ -17,9 +18,13 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable, Iterator
+from unittest import mock
+from urllib.parse import urlsplit
 
 from PIL import Image
 from support.servers import answering
+
+from biaslib.runtime import answers
 
 PAGE = b"<!DOCTYPE html><html><body>Sign in to continue</body></html>"
 BEGUN = 1_000
@@ -340,6 +345,25 @@ for _name, _length in [("length_in_words", "many"), ("negative_length", "-5")]:
 
 
 # Slow ones, and ones that are no server
+
+
+WITHOUT_END = ("slow", "slow_head", "silent")
+"""Behaviours that no machine is fast enough to wait for."""
+
+
+@contextlib.contextmanager
+def impatient(seconds: float = 1.0) -> Iterator[None]:
+    """Give up so soon on answers without an end, and on others no sooner than usual."""
+    ask = answers.Asker.__call__
+
+    def hurried(asker: answers.Asker, url: str, within: float = math.inf, *rest: object):
+        behaviour = urlsplit(url).path.split("/")[1:2]
+        return ask(
+            asker, url, seconds if behaviour and behaviour[0] in WITHOUT_END else within, *rest
+        )
+
+    with mock.patch.object(answers.Asker, "__call__", hurried):
+        yield
 
 
 @_named
