@@ -883,7 +883,7 @@ def test_intervals_of_c_asc_ignore_scale_and_turn_for_the_others(seed, shift, st
     np.testing.assert_array_equal(bounds(interval(similarities, groups)), bounds(found))
 
 
-@property_of(inference.bootstrap_top_k, seed=seeds, g=st.integers(2, 4), k=st.integers(1, 10))
+@property_of(inference.bootstrap_top_k, seed=seeds, g=st.integers(2, 4), k=st.integers(1, 22))
 def test_intervals_of_compositions_add_up_and_have_bounds(seed, g, k):
     rng = np.random.default_rng(seed)
     groups = rng.permutation(np.arange(30) % g)[:, None] == np.arange(g)
@@ -900,6 +900,9 @@ def test_intervals_of_compositions_add_up_and_have_bounds(seed, g, k):
     np.testing.assert_allclose(entropy.estimate, expected, atol=1e-12)
     np.testing.assert_allclose(share.values.sum(axis=2), 1, atol=1e-12)
     for each in (share, entropy):
+        if each is entropy and k < 20:  # of so few it says nothing of others
+            assert np.isnan([each.low, each.high]).all()
+            continue
         assert ((each.low >= 0) & (each.low <= each.high) & (each.high <= 1)).all()
     renamed = inference.bootstrap_top_k(ranking, groups[:, ::-1], k, n_resamples=60, rng=seed)
     np.testing.assert_allclose(bounds(renamed), bounds(share)[:, :, ::-1], atol=1e-12)

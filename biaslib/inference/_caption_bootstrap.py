@@ -1,5 +1,7 @@
 """Intervals for caption association that resample people, and a correction for whole tables."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -18,6 +20,9 @@ from biaslib.metrics.inputs import (
 
 STATISTICS = ("share", "ratio", "entropy")
 _RESAMPLES_AT_ONCE = 50
+
+FEWEST_RETRIEVED = 20
+"""Images below which an entropy has no interval: it lies far below that of endless data."""
 
 
 def bootstrap_c_asc(
@@ -143,7 +148,9 @@ def bootstrap_top_k(
     Returns
     -------
     Interval
-        ``low`` and ``high`` (number of words, g), or (number of words,) for the entropy. A ratio
+        ``low`` and ``high`` (number of words, g), or (number of words,) for the entropy, which has
+        none (NaN) of fewer than 20 images: it grows with k, and its interval is about other data of
+        this size. A ratio
         is NaN, and left out, in a resample without any member of the group.
 
     Raises
@@ -185,7 +192,11 @@ def bootstrap_top_k(
         "entropy": 1.0,
     }[statistic]
     settings = {"within": (0.0, largest), "n_equal": k}
-    return _bootstrap_people(composition, person, confidence, n_resamples, rng, **settings)
+    found = _bootstrap_people(composition, person, confidence, n_resamples, rng, **settings)
+    if statistic != "entropy" or k >= FEWEST_RETRIEVED:
+        return found
+    nothing = np.full(found.estimate.shape, np.nan)
+    return replace(found, low=nothing, high=nothing)
 
 
 def adjust_table(p_values: ArrayLike, method: str = "bh") -> np.ndarray:

@@ -74,6 +74,8 @@ def _top(n: int, k: int, runs: int, rng, seed: int) -> list[dict]:
                 np.ptp(np.quantile(interval.values, [0.025, 0.975], axis=0), axis=0)[first]
             )
         low, high = np.concatenate(ends, axis=1)[:, :runs]
+        if np.isnan(low).all():
+            continue  # refused
         of = ("bootstrap_top_k", statistic, f"{k} of {n}")
         found.append(coverage(*of, low, high, truth, seed))
         if n == 400:
