@@ -8,10 +8,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from biaslib.models._entries import ENTRIES, Entry
+from biaslib.models._limits import require_content
 from biaslib.models.downloads import ADAPTERS, TOKENIZERS, files_of, wanted
 from biaslib.models.errors import CheckpointError
-
-POINTER = b"version https://git-lfs.github.com/spec/"
 
 QUANTISED = ("quantization_config", "compression_config")
 """Settings of a network whose weights are kept in fewer bits than they are calculated with."""
@@ -126,11 +125,11 @@ def inspect(path: Path, entry: Entry | None = None) -> None:
     if path.is_file():
         beside = (path.with_name(name) for name in TOKENIZERS)
         for each in (path, *filter(Path.is_file, beside)):
-            _require_content(each)
+            require_content(each)
         return
     names = files_of(path)
     for name in wanted(names, open_clip="open_clip_config.json" in names):
-        _require_content(path / name)
+        require_content(path / name)
     for name in names:
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in ADAPTERS):
             raise CheckpointError(
@@ -146,17 +145,6 @@ def inspect(path: Path, entry: Entry | None = None) -> None:
         )
     if entry is not None and "modules.json" in names:
         _require_known_modules(path, entry)
-
-
-def _require_content(path: Path) -> None:
-    with open(path, "rb") as stream:
-        begun = stream.read(len(POINTER))
-    if begun == POINTER:
-        raise CheckpointError(
-            f"{path} is a pointer of Git LFS of {path.stat().st_size} bytes, and not the file "
-            "itself: run `git lfs pull` in the folder, or give owner/name of the hub",
-            path=path,
-        )
 
 
 def _quantised(folder: Path, names: list[str]) -> str:

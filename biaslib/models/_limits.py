@@ -40,6 +40,8 @@ OF_ITS_OWN = ("Regex", "content", "prepend")
 OF_TEMPLATE, OF_TOKENIZER, WAITED = 4, 8, 60
 """Seconds of a processor that a trial may take, and by the clock where those are not counted."""
 
+POINTER = b"version https://git-lfs.github.com/spec/"
+
 TRIAL = Path(__file__).with_name("_trial.py")
 
 
@@ -69,14 +71,26 @@ def require_modest(folder: Path) -> None:
 def _require_plain(path: Path) -> None:
     """Refuse a file of settings that is none, or larger than any is."""
     if path.exists() and not path.is_file():
-        raise CheckpointError(f"{path} is no plain file: put a file there", path=path.parent)
+        raise CheckpointError(f"{path} is no plain file: put a file there", path=path)
     most = MOST_OF_WORDS if OF_WORDS.fullmatch(path.name) else MOST_BYTES
     size = path.stat().st_size if path.exists() else 0
     if size > most:
         raise CheckpointError(
             f"{path} has {size / 1e6:,.0f} MB, and such files have at most {most / 1e6:,.0f}; "
             "download it again",
-            path=path.parent,
+            path=path,
+        )
+
+
+def require_content(path: Path) -> None:
+    """Refuse a pointer of Git LFS in place of a file."""
+    with open(path, "rb") as stream:
+        begun = stream.read(len(POINTER))
+    if begun == POINTER:
+        raise CheckpointError(
+            f"{path} is a pointer of Git LFS of {path.stat().st_size} bytes, and not the file "
+            "itself: run `git lfs pull` in the folder, or give owner/name of the hub",
+            path=path,
         )
 
 
@@ -91,17 +105,18 @@ def read_json(path: Path, kind: type = dict) -> Any:
         If it is no plain file, too large, no JSON, or holds something else than the kind.
     """
     _require_plain(path)
+    require_content(path)
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(
-            f"{path} is not valid JSON ({error}); download it again", path=path.parent
+            f"{path} is not valid JSON ({error}); download it again", path=path
         ) from None
     if not isinstance(found, kind):
         raise CheckpointError(
             f"{path} holds {found!r:.40}, and no {'list' if kind is list else 'settings by name'}; "
             "download it again",
-            path=path.parent,
+            path=path,
         )
     return found
 
@@ -119,7 +134,7 @@ def _require_modest(settings: Any, path: Path) -> None:
             continue
         raise CheckpointError(
             f"{path}: {name or 'it'} {told}; download it again, or correct it",
-            path=path.parent,
+            path=path,
             word=name or None,
         )
 

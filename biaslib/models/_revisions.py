@@ -122,7 +122,8 @@ def _of_sentences(folder: Path) -> list[Path]:
     places = [each.get("path") for each in read_json(folder / "modules.json", list)]
     parts = [f"{place}/*" for place in places if place]
     for place in places:
-        _require_inside(folder, place or ".")
+        if (folder / (place or ".")).exists():  # one without settings may be left out
+            _require_inside(folder, place or ".")
     return _named(folder, [*OF_SENTENCES, *parts])
 
 
