@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from biaslib.errors import shown
+
 INTERRUPTED = 130
 """The exit status that shells expect of a command that was interrupted."""
 
@@ -74,7 +76,7 @@ def _told(error: Exception) -> str:
         return f"{error.filename} may not be opened: change its rights, or use a copy of your own"
     if isinstance(error, MemoryError) and not isinstance(error, ValueError):
         return f"there is too little memory ({error}): end other programs, or take a smaller model"
-    return " ".join(str(error).split())
+    return shown(" ".join(str(error).split()))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -99,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     plans = []
     for name in names:
         plans.append(study.plan(name, profile, options.device, folder or data, options.parts))
-        print(f"{name}\n{plans[-1]}")
+        print(f"{shown(name)}\n{plans[-1]}")
         plans[-1].require_fit()
     if options.dry_run and any(planned.download for planned in plans):
         return 0
@@ -122,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
     print(*saved, sep="\n")
     print(plots.overview(found))
     for fault in found.faults.itertuples():
-        print(f"{fault.part}: {fault.reason}", file=sys.stderr)
+        print(shown(f"{fault.part}: {fault.reason}"), file=sys.stderr)
     return 1 if len(found.faults) or found.scores.empty else 0
 
 

@@ -1,9 +1,24 @@
 """The error of bad input, which knows where the input is bad."""
 
+import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["InputError"]
+__all__ = ["InputError", "shown"]
+
+CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters that end a line, or that a terminal obeys."""
+
+
+def shown(text: object) -> str:
+    r"""Return what is to be shown in one line, control characters as they are written in Python.
+
+    Examples
+    --------
+    >>> shown("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    return CONTROL.sub(lambda found: ascii(found[0])[1:-1], str(text))
 
 
 class InputError(ValueError):
@@ -12,7 +27,7 @@ class InputError(ValueError):
     Parameters
     ----------
     message
-        For a person.
+        For a person; see :func:`shown`.
     path
         The file or folder.
     row
@@ -35,7 +50,7 @@ class InputError(ValueError):
         row: Any = None,
         word: Any = None,
     ):
-        super().__init__(message)
+        super().__init__(shown(message))
         self.path = None if path is None else Path(path)
         self.row = row
         self.word = word

@@ -11,6 +11,7 @@ import torch
 import transformers
 from support import generative_models, repositories, small_models
 from support.hub import instead_of_the_real_one
+from tokenizers import processors
 
 import biaslib.__main__ as command_line
 from biaslib import inference, models, runtime, stimuli
@@ -284,7 +285,7 @@ def test_tokens_up_to_the_last_embedding_are_taken(tmp_path):
 def siglip(folder, words, kind="siglip"):
     from test_dual_encoders import CROPPED, ENDS, HALF, SQUARE, TEXT, VISION
 
-    ends = {} if kind == "siglip" else {"eos_token_id": 2}
+    ends = {} if kind == "siglip" else {"eos_token_id": 1}
     sizes = {**TEXT, **ENDS, **ends, "vocab_size": len(words)}
     parts = {"text_config": sizes, "vision_config": VISION}
     if kind == "siglip":
@@ -322,7 +323,11 @@ def test_siglip_2_reads_lower_case(made, tmp_path):
 
 
 def test_another_model_with_gemmas_tokenizer_keeps_capitals(tmp_path):
-    model = models.load(siglip(tmp_path, gemma(), kind="clip"), device="cpu")
+    words = gemma()
+    words.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<bos> $A <eos>", special_tokens=[("<eos>", 1), ("<bos>", 2)]
+    )
+    model = models.load(siglip(tmp_path, words, kind="clip"), device="cpu")
     capital, small = model.encode_text(["a Nurse", "a nurse"])
     assert np.abs(capital - small).max() > 1e-3
 
@@ -443,11 +448,21 @@ def test_settings_beside_the_network_are_read(tmp_path):
         vocab=small_models.tokenizer().get_vocab(), do_lower_case=False
     )
     words.save_pretrained(lower)
+    nothing = {"prompts": {"query": ""}, "default_prompt_name": "query", "truncate_dim": None}
+    write(lower / "config_sentence_transformers.json", nothing)
     model = models.load(lower, device="cpu")
     np.testing.assert_allclose(*model.embed(["The Nurse", "the nurse"]), atol=1e-6)
     assert model.limit == 8
     with pytest.raises(ValueError, match="takes 8"):
         model.embed(["the nurse is here and the man is tall"])
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0])
+def test_layers_that_give_no_numbers_or_all_the_same_are_refused(value, tmp_path):
+    folder = sentences(tmp_path, MEAN, layer("activation.Tanh"))
+    weights = {"linear.weight": torch.full((8, 32), value), "linear.bias": torch.zeros(8)}
+    torch.save(weights, folder / "2_Dense" / "pytorch_model.bin")
+    assert refused(folder).path == folder
 
 
 def test_other_modules_are_another_revision(tmp_path):
@@ -479,6 +494,10 @@ PROMPTED = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
         ([("Normalize", {}), MEAN], {}, "Normalize"),
         ([MEAN, ("Normalize", {"module_input_name": "token_embeddings"})], {}, "token_embeddings"),
         ([MEAN], {"config_sentence_transformers": PROMPTED}, "query"),
+        ([MEAN], {"config_sentence_transformers": {"default_prompt_name": "no one"}}, "no one"),
+        ([MEAN], {"config_sentence_transformers": {"truncate_dim": 8}}, "truncate_dim"),
+        ([MEAN, NORMALIZE], {"config_sentence_transformers": {"truncate_dim": 4, "prompts": {}}},
+         "truncate_dim"),
     ],
 )  # fmt: skip
 def test_what_a_sentence_encoder_adds_and_is_not_known_is_refused(

@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from support import generative_models
 
+from biaslib import __main__ as command_line
 from biaslib import models
 from biaslib.models import _limits, own
 from biaslib.models.errors import CheckpointError
@@ -26,6 +27,7 @@ from plantedworld.models.checkpoints import checkpoint
 resource = pytest.importorskip("resource", reason="only Unix has pipes and limits of a process")
 pytestmark = pytest.mark.filterwarnings("ignore")
 PICTURES = np.random.default_rng(0).integers(0, 256, (2, 40, 40, 3), dtype=np.uint8)
+TEXTS = ["a man", "the woman is carrying a purse"]
 ENDLESS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 PROMPT = "{% for m in messages %}{% for c in m['content'] %}{{ c['text'] }}{% endfor %}{% endfor %}"
 
@@ -33,7 +35,7 @@ PROMPT = "{% for m in messages %}{% for c in m['content'] %}{{ c['text'] }}{% en
 @pytest.fixture(scope="module")
 def unchanged(tmp_path_factory):
     """Folders by name, and what their models give."""
-    folders = {"clip": checkpoint("clip", 3, 0)}
+    folders = {name: checkpoint(name, 3, 0) for name in ("bert", "clip")}
     folders["llava"] = generative_models.llava(tmp_path_factory.mktemp("llava"))
     return {name: (folder, answer(folder)) for name, folder in folders.items()}
 
@@ -47,7 +49,9 @@ def short(monkeypatch):
 def answer(folder):
     model = own.load_own(folder, device="cpu").model
     if hasattr(model, "encode_image"):
-        return model.encode_image(PICTURES)
+        return np.concatenate([model.encode_image(PICTURES), model.encode_text(TEXTS)])
+    if hasattr(model, "embed"):
+        return model.embed(TEXTS)
     return model.match(PICTURES, [["a woman", "a man"]] * 2)
 
 
@@ -140,7 +144,26 @@ def opened(**vision):
     return written("open_clip_config.json", json.dumps({"model_cfg": whole}))
 
 
+def ending(*ids):
+    """End texts with other tokens."""
+    end = {"id": "end", "ids": ids, "tokens": ["end"] * len(ids)}
+    parts = [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "end", "type_id": 0}}]
+    whole = {"type": "TemplateProcessing", "single": parts, "pair": parts}
+    return tokenizer(post_processor=whole | {"special_tokens": {"end": end}})
+
+
+def both(*changes):
+    return lambda folder: [change(folder) for change in changes]
+
+
+def all_zero(folder):
+    state = load_file(folder / "model.safetensors")
+    state = {name: torch.zeros_like(each) for name, each in state.items()}
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+
+
 CONFIG, PICTURE, WORDS = "config.json", "preprocessor_config.json", "tokenizer_config.json"
+BEFORE_2023 = settings(CONFIG, text_config__eos_token_id=2)
 REFUSED = {
     # What is no configuration
     **{
@@ -262,11 +285,30 @@ REFUSED = {
     "pickled": ("clip", written("tokenizer.json", pickle.dumps(Code()))),
     "empty": ("clip", written("tokenizer.json", "")),
     "longest text in words": ("clip", settings(WORDS, model_max_length="many")),
+    "no end": ("clip", tokenizer(post_processor=None)),
+    "another end": ("clip", ending(3)),
+    "two ends": ("clip", ending(935, 935)),
+    "another end, of before 2023": ("clip", both(ending(3), BEFORE_2023)),
+    "a token that is none": ("bert", ending(99_999)),
+    "longest text in words, BERT": ("bert", settings(WORDS, model_max_length="many")),
     "settings of words are a list": ("clip", written(WORDS, "[1]")),
     # Weights
     **{
         f"weights {value}": ("clip", weights(lambda old, value=value: torch.full_like(old, value)))
         for value in (float("nan"), float("inf"), 0.0)
+    },
+    **{
+        f"weights of {kind}": ("clip", weights(lambda old, kind=kind: (old * 9).to(kind)))
+        for kind in (torch.int8, torch.uint8, torch.int64, torch.bool, torch.complex64)
+    },
+    "one matrix of whole numbers": (
+        "bert",
+        weights(torch.Tensor.char, "bert.encoder.layer.0.output.dense.weight"),
+    ),
+    "all weights 0": ("bert", all_zero),
+    **{
+        f"epsilon {value}": ("bert", settings(CONFIG, layer_norm_eps=value))
+        for value in (float("inf"), -1.0, -1e-1)
     },
     "other shape": ("clip", weights(lambda old: old[:5].clone())),
     "header of 2**63 bytes": ("clip", header(b"{}", 2**63)),
@@ -290,6 +332,11 @@ READ = {
     "padded to 10**9": ("clip", tokenizer(padding={
         "strategy": {"Fixed": 10**9}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
         "pad_type_id": 0, "pad_token": "[PAD]"})),
+    "padded in front": ("clip", settings(WORDS, padding_side="left")),
+    "padded in front, BERT": ("bert", settings(WORDS, padding_side="left")),
+    "an end of before 2023": ("clip", BEFORE_2023),
+    "a file of macOS": ("clip", written("._tokenizer.json", b"\0\5\x16\7")),
+    "another file of macOS": ("bert", written("._config.json", b"\0\5\x16\7")),
     "a folder in itself": ("clip", lambda folder: (folder / "self").symlink_to(folder)),
     "the template without its tag": ("llava", template(
         "{% generation %}" + generative_models.LLAVA + "{% endgeneration %}")),
@@ -321,6 +368,18 @@ def test_one_error_names_the_folder(changed):
 def test_what_changes_no_number_is_read_as_before(changed):
     folder, expected = changed
     np.testing.assert_allclose(answer(folder), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["a\nTraceback: b", "a\x1b[2Jb", "a\rb", "a\u202eb"])
+def test_no_name_ends_a_line_or_moves_the_cursor(name, tmp_path, capsys):
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / CONFIG).write_text("{}")
+    with pytest.raises(CheckpointError) as caught:
+        own.load_own(folder, device="cpu")
+    assert str(caught.value).isprintable()
+    assert command_line.main(["audit", str(folder), "--dry-run", "--out", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.rstrip("\n").isprintable()
 
 
 def test_a_folder_is_refused_under_a_name_of_the_registry_too(tmp_path):

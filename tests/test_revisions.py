@@ -307,6 +307,15 @@ def test_the_links_of_the_hubs_own_cache_are_no_way_out(folder, two_states, tmp_
     assert f"sha256 {runtime.file_sha256(blob)[:12]}" in found.revision
 
 
+def test_a_folder_may_link_to_the_hubs_own_cache(folder, two_states, tmp_path):
+    """As that of ``huggingface-cli download --local-dir`` of before 2024."""
+    blobs = tmp_path / "cache" / "models--owner--name" / "blobs"
+    blob = write(blobs, "x.safetensors", two_states[0]).rename(blobs / "abc")
+    (folder / "model.safetensors").symlink_to(blob)
+    found = load_own(folder, device="cpu").model
+    assert f"sha256 {runtime.file_sha256(blob)[:12]}" in found.revision
+
+
 # What makes a sentence's vector
 
 

@@ -31,6 +31,9 @@ def test_what_is_missing_to_pandas_is_missing_here():
         ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",) * 2,  # Persian, where it shows
         ("\U0001f469\u200d\u2695\ufe0f",) * 2,  # a woman who is a doctor, and not both
         ("two  blanks",) * 2,
+        ("wo\0men\x07\x7f", "women"),
+        ("\x1b[31mmen\x9b0m", "[31mmen0m"),  # a terminal would colour it
+        ("East\x85Asian\x1f", "East Asian"),
     ],
 )
 def test_what_nobody_sees_goes_and_nothing_else(given, expected):

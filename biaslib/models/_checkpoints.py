@@ -30,6 +30,9 @@ MOST_TOLD = 300
 PICKLED = (".bin", ".ckpt", ".pt", ".pth", ".th")
 """Endings of files that ``torch.save`` wrote."""
 
+FRACTIONS = ("F", "BF")
+"""How safetensors begins the names of types of fractions."""
+
 
 def require_family(folder: str | Path, entry: Entry) -> None:
     """Refuse a folder that a model's family is not loaded from.
@@ -144,11 +147,34 @@ def require_readable(folder: str | Path, open_clip: bool = False) -> None:
     Raises
     ------
     CheckpointError
-        If the weights that are read are pickled and torch is older; or they are not the folder's.
+        If the weights that are read are pickled and torch is older; they are whole numbers; or
+        they are not the folder's.
     """
     for path in weight_files(Path(folder), open_clip):
         if path.suffix in PICKLED:
             require_safe_torch(path)
+        elif path.suffix == ".safetensors":
+            _require_fractions(path)
+
+
+def _require_fractions(path: Path) -> None:
+    """Refuse weights that are kept as whole or complex numbers: libraries take them as they are."""
+    from safetensors import safe_open
+
+    with reading(path), safe_open(path, "pt") as file:
+        kinds = {
+            name: file.get_slice(name).get_dtype()
+            for name in file.keys()  # noqa: SIM118
+            if name.endswith(("weight", "bias"))
+        }
+    for name, kind in kinds.items():
+        if not kind.startswith(FRACTIONS):
+            raise CheckpointError(
+                f"{path}: the weights {name} are of the type {kind}, without a scale to read them "
+                "by: take the weights from before they were quantised",
+                path=path,
+                word=name,
+            )
 
 
 def require_safe_torch(path: Path) -> None:
@@ -479,6 +505,30 @@ def require_finite(
                 path=folder,
                 word=name,
             )
+
+
+def require_told_apart(vectors: np.ndarray, folder: str | Path, settings: str) -> None:
+    """Refuse a model that gives what is no number, or the same for all that it is tried out with.
+
+    Parameters
+    ----------
+    vectors
+        One a text or picture, (n, d); the texts or pictures differ.
+    folder, settings
+        Where it came from, and the name of a file there that may be at fault.
+
+    Raises
+    ------
+    CheckpointError
+        If it does.
+    """
+    if np.isfinite(vectors).all() and (vectors != vectors[0]).any():
+        return
+    raise CheckpointError(
+        f"{folder} gives what is no number, or the same for whatever it reads: its weights or "
+        f"its {settings} are damaged; download them again",
+        path=folder,
+    )
 
 
 def _others(keys: Iterable[str], allowed: Iterable[str]) -> list[str]:

@@ -58,7 +58,7 @@ def require_modest(folder: Path) -> None:
     for path in (*folder.glob("*"), *folder.glob("*/*")):
         if path.suffix in SETTINGS or not (path.is_file() or path.is_dir()):
             _require_plain(path)
-    for path in folder.glob("*.json"):
+    for path in folder.glob("[!.]*.json"):
         if path.name.endswith(("index.json", "vocab.json")):
             continue
         settings = read_json(path, object)

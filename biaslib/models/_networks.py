@@ -100,7 +100,9 @@ def quiet() -> Iterator[None]:
 
 
 def read_tokenizer(path: Path, of_bert: bool = False):
-    """Return the fast tokenizer of a folder.
+    """Return the fast tokenizer of a folder, which pads texts behind their last token.
+
+    Networks that number their positions from the first token on would read other texts otherwise.
 
     Parameters
     ----------
@@ -119,7 +121,9 @@ def read_tokenizer(path: Path, of_bert: bool = False):
     """
     require_tokenizer(path)
     if not of_bert:
-        return transformers.AutoTokenizer.from_pretrained(path, use_fast=True, **LOCAL)
+        return transformers.AutoTokenizer.from_pretrained(
+            path, use_fast=True, padding_side="right", **LOCAL
+        )
     named = _tokenizer_settings(path).get("tokenizer_class")
     kind = transformers.AutoTokenizer if named else transformers.BertTokenizerFast
     tokenizer = kind.from_pretrained(path, **LOCAL)

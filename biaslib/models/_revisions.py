@@ -155,13 +155,11 @@ def _require_inside(folder: Path, name: str) -> None:
     """Refuse weights that are not there or lie outside a folder.
 
     In the hub's own cache the files of a snapshot are links to the blobs of its repository, or of
-    the whole cache.
+    the whole cache; and so are files that huggingface_hub of before 2024 put into folders.
     """
     root, path = folder.resolve(), (folder / name).resolve()
-    places = [root]
-    if root.parent.name == "snapshots":
-        places += [above / "blobs" for above in root.parents[1:3]]
-    if ".." in Path(name).parts or not any(path.is_relative_to(place) for place in places):
+    inside = path.is_relative_to(root) or "blobs" in path.parent.parts
+    if ".." in Path(name).parts or Path(name).is_absolute() or not inside:
         raise CheckpointError(
             f"{folder} takes weights from {name!r}, which leads out of the folder to {path}: they "
             "could change unseen. Copy the file into the folder",

@@ -253,13 +253,15 @@ def _beside(folder: Path) -> dict:
     about = json_of(folder / "config_sentence_transformers.json")
     about = about if isinstance(about, dict) else {}
     prompts, name = about.get("prompts"), about.get("default_prompt_name")
-    prompt = prompts.get(name) if isinstance(prompts, dict) else None
-    if prompt:
-        raise _refused(
-            folder / "config_sentence_transformers.json",
-            f"{prompt!r} before every text (default_prompt_name)",
-            str(name),
-        )
+    prompts = {"query": "", "document": ""} | (prompts if isinstance(prompts, dict) else {})
+    changes = {
+        str(name): name and prompts.get(str(name), "an unknown prompt"),
+        "truncate_dim": about.get("truncate_dim"),
+    }
+    for word, change in changes.items():
+        if change:
+            path = folder / "config_sentence_transformers.json"
+            raise _refused(path, f"{change!r} for every text ({word})", word)
     paths = sorted(folder.glob("sentence_*_config.json"))
     found = json_of(paths[0]) if paths else {}
     return found if isinstance(found, dict) else {}

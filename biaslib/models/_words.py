@@ -13,6 +13,9 @@ from biaslib.models.errors import CheckpointError
 MASK = "[MASK]"
 """What stands for the word to be filled in, whatever the tokenizer's own mask token."""
 
+TRIED = ("a", "a man and a woman")
+"""Texts that a model is tried out with."""
+
 ALIKE_EVERYWHERE = ("WordPiece", "WordLevel")
 """Tokenizers that give a word the same pieces wherever it stands."""
 

@@ -149,4 +149,5 @@ def load(entry: Entry, folder: Path, device: str) -> Bert:
     reader = transformers.AutoModelForMaskedLM
     model, missing = read_network(reader, folder, entry.name, WORDS, HEADS)
     tokenizer, revision, *pooled = read_pooled(folder, entry)
-    return Bert(model, tokenizer, entry.name, revision, device, not missing, *pooled)
+    found = Bert(model, tokenizer, entry.name, revision, device, not missing, *pooled)
+    return found.tried_out(folder)

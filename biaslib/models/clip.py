@@ -26,6 +26,7 @@ from biaslib.models._networks import lowered, read_network, read_tokenizer
 from biaslib.models._pixels import OnePicture, read_image_processor
 from biaslib.models._revisions import revision_of
 from biaslib.models._words import (
+    TRIED,
     require_embedded,
     require_fitting_length,
     require_known_words,
@@ -38,6 +39,9 @@ __all__ = ["encoder_of", "load"]
 
 PADDING_IS_READ = ("siglip", "siglip2")
 """Kinds of models that read a text's padding."""
+
+READ_AT_THE_END = ("clip_text_model", "clipseg_text_model", "metaclip_2_text_model")
+"""Kinds of encoders of texts that read the text off at its last token."""
 
 BEGINS_GEMMA = "<bos>"
 """The first token of Gemma's tokenizer, which keeps capitals."""
@@ -58,10 +62,31 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
             f"texts and images, and {entry.name!r} is one. Load it under the name of its own family"
         )
     tokenizer, processor = read_tokenizer(folder), read_image_processor(folder)
+    _require_ends(tokenizer, model.config, folder)
     if model.config.model_type in PADDING_IS_READ and tokenizer.bos_token == BEGINS_GEMMA:
         lowered(tokenizer)
     found = encoder_of(model, tokenizer, processor, entry.name, revision_of(folder), device)
     return tried_out(found, folder)
+
+
+def _require_ends(tokenizer, config, folder: Path) -> None:
+    """Refuse a tokenizer that does not end texts with the token at which CLIP reads them off.
+
+    CLIP's configurations of before 2023 give 2 for it, and mean the token of the highest number.
+    """
+    text = getattr(config, "text_config", None)
+    if getattr(text, "model_type", "") not in READ_AT_THE_END:
+        return
+    ids = tokenizer(TRIED[-1])["input_ids"]
+    of_before = text.eos_token_id == 2 and text.model_type != "metaclip_2_text_model"
+    end = max(ids, default=None) if of_before else text.eos_token_id
+    if ids[-1:] != [end] or end in ids[:-1]:
+        raise CheckpointError(
+            f"the tokenizer in {folder} does not end texts with token {end}, at which the network "
+            "reads them off: give the tokenizer that the network was saved with",
+            path=folder,
+            word=end,
+        )
 
 
 def encoder_of(

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from biaslib.models._batches import autocast, run_in_batches
-from biaslib.models._words import listed
+from biaslib.models._checkpoints import require_told_apart
+from biaslib.models._words import TRIED, listed
 from biaslib.models.capabilities import ENCODE
-from biaslib.models.errors import CheckpointError
 from biaslib.models.images import Ahead, pictures
 
 __all__ = ["ContrastiveEncoder", "tried_out", "unit_vectors"]
@@ -124,25 +124,21 @@ class ContrastiveEncoder:
 
 
 def tried_out(encoder: ContrastiveEncoder, folder: Path) -> ContrastiveEncoder:
-    """Return an encoder that has read a text and told two pictures of noise apart.
+    """Return an encoder that has told two texts, and two pictures of noise, apart.
 
     Raises
     ------
     CheckpointError
-        If what it gives is no number, or the same for both: its weights or the settings of its
-        pictures are damaged.
+        If what it gives is no number, or the same for both: its weights or its settings are
+        damaged.
     """
     if encoder.device == "meta":
         return encoder
     noise = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)
     seen = encoder.encode_image(noise)
-    read = unit_vectors(encoder.device, encoder.encode_batch_of_texts, ["a"])
-    if not (np.isfinite(seen).all() and np.isfinite(read).all()) or np.array_equal(*seen):
-        raise CheckpointError(
-            f"{folder} gives what is no number, or the same for all pictures: its weights "
-            "or its preprocessor_config.json are damaged; download them again",
-            path=folder,
-        )
+    read = unit_vectors(encoder.device, encoder.encode_batch_of_texts, list(TRIED))
+    require_told_apart(seen, folder, "preprocessor_config.json")
+    require_told_apart(read, folder, "tokenizer.json")
     return encoder
 
 

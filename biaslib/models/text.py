@@ -10,12 +10,19 @@ import torch
 import transformers
 
 from biaslib.models._batches import autocast, run_in_batches
+from biaslib.models._checkpoints import require_told_apart
 from biaslib.models._entries import Entry
 from biaslib.models._networks import lowered, read_network, read_tokenizer
 from biaslib.models._revisions import checksums, revision_of
 from biaslib.models._sentences import Pooling, modules_of
 from biaslib.models._tokens import places_of, tokenized
-from biaslib.models._words import listed, require_embedded, require_fitting_length, token_limit
+from biaslib.models._words import (
+    TRIED,
+    listed,
+    require_embedded,
+    require_fitting_length,
+    token_limit,
+)
 from biaslib.models.capabilities import EMBED
 from biaslib.runtime import file_sha256, unknown_name
 
@@ -189,6 +196,20 @@ class TextEncoder:
 
         return run_in_batches(lengths, run, batch_size, f"{self.name}: {len(texts):,} texts")
 
+    def tried_out(self, folder: Path) -> "TextEncoder":
+        """Return this encoder, which has told two texts apart.
+
+        Raises
+        ------
+        CheckpointError
+            If what it gives is no number, or the same for both.
+        """
+        if self.device != "meta":
+            states, mask = self._hidden_states(list(TRIED))
+            vectors = self.pool(states.float(), mask).cpu().numpy()
+            require_told_apart(vectors, folder, "tokenizer.json")
+        return self
+
     @property
     def limit(self) -> int:
         """Tokens that a text may have, special ones among them."""
@@ -231,7 +252,8 @@ def load(entry: Entry, folder: Path | None, device: str) -> TextEncoder:
         revision = f"{entry.revision}, {checksums(path)}"
         return TextEncoder(model, read_tokenizer(path), entry.name, revision, entry.pooling, device)
     tokenizer, revision, *pooled = read_pooled(path, entry)
-    return TextEncoder(model, tokenizer, entry.name, revision, pooled[0], device, pooled[1])
+    found = TextEncoder(model, tokenizer, entry.name, revision, pooled[0], device, pooled[1])
+    return found.tried_out(folder)
 
 
 def read_pooled(folder: Path, entry: Entry) -> tuple[Any, str, str | Pooling, int | None]:

@@ -19,7 +19,10 @@ and of direction, zero-width spaces.
 :meta hide-value:
 """
 
-GOES = re.compile(rf"[{INVISIBLE}]|[\u200c\u200d]+(?=[\0-\u052f]|$)")
+CONTROL = r"\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
+"""What a terminal obeys, except blanks."""
+
+GOES = re.compile(rf"[{INVISIBLE}{CONTROL}]|[\u200c\u200d]+(?=[\0-\u052f]|$)")
 """Joiners go before Latin, Greek and Cyrillic; they show in other scripts, and in emoji."""
 
 BLANK = re.compile(r"[\s\u115f\u1160\u2800\u3164\uffa0]")
