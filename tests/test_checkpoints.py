@@ -186,5 +186,5 @@ def test_pickled_weights_need_a_torch_that_reads_them_safely(
     monkeypatch.setattr(_checkpoints.torch, "__version__", "2.5.1+cpu")
     with pytest.raises(CheckpointError, match=rf"{name} .* torch 2.5.1.* torch 2.6 or"):
         require_readable(tmp_path, open_clip)
-    (tmp_path / "model.safetensors").touch()
+    save_file({"weight": torch.ones(1)}, tmp_path / "model.safetensors")
     require_readable(tmp_path, open_clip)

@@ -293,7 +293,10 @@ def test_open_clip_refuses_what_it_would_cut_off(bytes_and_merges):
 
 def test_open_clip_with_a_tokenizer_of_transformers_beside_it(tmp_path):
     network = save_open_clip(
-        tmp_path, vocab_size=len(VOCABULARY), hf_tokenizer_name="somewhere/else"
+        tmp_path,
+        vocab_size=len(VOCABULARY),
+        hf_tokenizer_name="somewhere/else",
+        pool_type="last",
     )
     small_models.tokenizer().save_pretrained(tmp_path)
     loaded = models.load("open-clip", checkpoint=tmp_path, device="cpu")

@@ -203,7 +203,7 @@ def test_a_truncated_file_of_weights(official, broken_clip, tmp_path):
     bert = shutil.copytree(official / "google-bert" / "bert-base-uncased", tmp_path / "bert")
     whole = (bert / "model.safetensors").read_bytes()
     (bert / "model.safetensors").write_bytes(whole[:-2_000])
-    with pytest.raises(CheckpointError, match=r"bert is damaged .* download it again"):
+    with pytest.raises(CheckpointError, match=r"bert.* is damaged .* download it again"):
         models.load("bert", checkpoint=bert)
 
 
