@@ -1,7 +1,5 @@
 """A Python that may neither reach a host nor start a program, and says when something tried.
 
-The one program that it may start is the package's own trial of a tokenizer or template.
-
 ``python -m support.confined CODE`` runs code in a fresh process whose every attempt is refused by
 the interpreter itself, and exits with 3 and a line for each attempt, also for one that the code
 has caught.
@@ -13,8 +11,6 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
-
-from biaslib.models._limits import TRIAL
 
 REFUSED = {
     *("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"),
@@ -45,7 +41,7 @@ def main() -> None:
     attempts = []
 
     def refuse(event, arguments):
-        if event in REFUSED and arguments[1:2] != ([sys.executable, "-I", str(TRIAL)],):
+        if event in REFUSED:
             attempts.append(f"{event} {arguments!r:.200}")
             raise PermissionError(f"refused: {attempts[-1]}")
 
