@@ -182,7 +182,7 @@ def require_tokenizer(path: Path) -> Path:
     """
     folder = path if path.is_dir() else path.parent
     of_bytes = (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file()
-    if of_bytes or any(file for name in VOCABULARIES for file in folder.glob(name)):
+    if of_bytes or any(file != path for name in VOCABULARIES for file in folder.glob(name)):
         return folder
     beside = (
         "save that of the model beside the weights (tokenizer.save_pretrained)"

@@ -207,7 +207,7 @@ class Store:
             except BROKEN as error:
                 if not self._set_aside():
                     raise _unusable(self.path, error) from error
-            except PermissionError as error:
+            except (PermissionError, FileExistsError, NotADirectoryError) as error:
                 raise _unusable(self.folder, error) from error
         raise OSError(f"{self.path} is damaged as soon as it is written; check the disk")
 

@@ -273,7 +273,7 @@ def _run(
 
 
 def _means(found: study.Run, labels: dict[str, Any]) -> list[dict[str, Any]]:
-    scores = study.selection_scores(found, n_resamples=1).query("test == 'overall'")
+    scores = study.selection_scores(found, n_resamples=2).query("test == 'overall'")
     values = scores.set_index(["model", "statistic"])["value"]
     moved = study.shifts(found, own_scale=True).query("anti").groupby("model")
     means, n = moved[["lmss", "vlss"]].mean(), moved.size()

@@ -157,10 +157,11 @@ def rows(seed: int, runs: int) -> list[dict]:
 
     def add(design: Design, quantity: str, nominal: float, count: int) -> None:
         interval = proportion_interval(count, runs)
-        row = {"of": "exchange_test", "condition": design.condition, "n": design.n}
-        row |= {"quantity": quantity, "nominal": nominal, "observed": count / runs}
-        row |= {"low": interval.low, "high": interval.high, "runs": runs, "seed": seed}
-        found.append(row)
+        of = "score" if quantity == "coverage" else "exchange_test"
+        row = {"of": of, "condition": design.condition, "n": design.n}
+        row |= {"quantity": quantity, "nominal": nominal, "observed": round(count / runs, 4)}
+        row |= {"low": round(interval.low, 4), "high": round(interval.high, 4)}
+        found.append(row | {"runs": runs, "seed": seed})
 
     for design in NULLS + PLANTED:
         p = p_values(design, runs, rng)
