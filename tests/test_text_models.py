@@ -245,10 +245,10 @@ def test_one_string_is_not_a_list_of_letters(encoder):
 
 @pytest.mark.parametrize("level", study.LEVELS)
 def test_a_text_longer_than_the_model_takes_is_refused_with_its_count(encoder, level):
-    """510 words fill it, with a start and an end; the 511th is not cut off silently."""
-    texts, words = ["very " * 509 + "nurse", "very " * 510 + "nurse"], ["nurse", "nurse"]
+    """254 words fill what its folder allows, with start and end; no 255th is cut off silently."""
+    texts, words = ["very " * 253 + "nurse", "very " * 254 + "nurse"], ["nurse", "nurse"]
     assert encoder.embed(texts[:1], level=level, words=words[:1]).shape == (1, 384)
-    with pytest.raises(ValueError, match=r"text 1 has 513 tokens, and all-.* takes 512\..*'very"):
+    with pytest.raises(ValueError, match=r"text 1 has 257 tokens, and all-.* takes 256\..*'very"):
         encoder.embed(texts, level=level, words=words)
 
 

@@ -248,12 +248,11 @@ def load(entry: Entry, folder: Path | None, device: str) -> TextEncoder:
     """
     path = folder or _packaged_model(entry)
     model, _ = read_network(transformers.AutoModel, path, entry.name, UNREAD, HEADS)
+    tokenizer, revision, pooling, longest = read_pooled(path, entry)
     if not folder:
         revision = f"{entry.revision}, {checksums(path)}"
-        return TextEncoder(model, read_tokenizer(path), entry.name, revision, entry.pooling, device)
-    tokenizer, revision, *pooled = read_pooled(path, entry)
-    found = TextEncoder(model, tokenizer, entry.name, revision, pooled[0], device, pooled[1])
-    return found.tried_out(folder)
+    found = TextEncoder(model, tokenizer, entry.name, revision, pooling, device, longest)
+    return found.tried_out(path)
 
 
 def read_pooled(folder: Path, entry: Entry) -> tuple[Any, str, str | Pooling, int | None]:
