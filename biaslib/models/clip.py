@@ -13,6 +13,7 @@ What differs between them, and is seen to here:
   ALIGN projects all tokens, of which the first stands for the text.
 """
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,8 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
 def _require_ends(tokenizer, config, folder: Path) -> None:
     """Refuse a tokenizer that does not end texts with the token at which CLIP reads them off.
 
-    CLIP's configurations of before 2023 give 2 for it, and mean the token of the highest number.
+    CLIP's configurations of before 2023 give 2 for it, and mean the token of the highest number,
+    which any text has: of those a warning tells.
     """
     text = getattr(config, "text_config", None)
     if getattr(text, "model_type", "") not in READ_AT_THE_END:
@@ -80,13 +82,15 @@ def _require_ends(tokenizer, config, folder: Path) -> None:
     ids = tokenizer(TRIED[-1])["input_ids"]
     of_before = text.eos_token_id == 2 and text.model_type != "metaclip_2_text_model"
     end = max(ids, default=None) if of_before else text.eos_token_id
-    if ids[-1:] != [end] or end in ids[:-1]:
-        raise CheckpointError(
-            f"the tokenizer in {folder} does not end texts with token {end}, at which the network "
-            "reads them off: give the tokenizer that the network was saved with",
-            path=folder,
-            word=end,
-        )
+    if ids[-1:] == [end] and end not in ids[:-1]:
+        return
+    told = (
+        f"the tokenizer in {folder} does not end texts with token {end}, at which the network "
+        "reads them off: give the tokenizer that the network was saved with"
+    )
+    if not of_before:
+        raise CheckpointError(told, path=folder, word=end)
+    warnings.warn(told, stacklevel=2)
 
 
 def encoder_of(
