@@ -31,7 +31,7 @@ class InputError(ValueError):
     path
         The file or folder.
     row
-        The row of a table, or the number of an item, from 0.
+        The line of a file, or the number of an item, from 0.
     word
         The word, label or name.
 

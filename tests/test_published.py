@@ -445,10 +445,6 @@ def test_b6_words_the_taxonomy_does_not_list():
     assert {n: len(words) for n, words in outside.items()} == {5: 19, 13: 1, 17: 1, 18: 3}
     assert outside[13] == ["backwards"]
     assert outside[17] == ["migrant"]
-    other = hamidieh2023.words_under_another_type().query("table > 5")
-    assert other[["table", "category", "word", "listed"]].values.tolist() == [
-        [13, "Religion", "liberal", "Political"]
-    ]
     five = set(published.table("hamidieh2023", 5)["word"])
     assert five - set(outside[5]) == {"caring"}
 

@@ -37,6 +37,10 @@ from plantedworld.training import clip as recipe
 ROOT = Path(__file__).parents[1]
 
 
+def row_of(table, word):
+    return table["word"].tolist().index(word)
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     return Store(tmp_path_factory.mktemp("store"))
@@ -75,7 +79,7 @@ def test_scores_are_those_of_a_plain_loop(audit, level, group):
     label = people["gender"] if level == "gender" else people["gender"] + ", " + people["tone"]
     member, n, k = (label == group).to_numpy(), len(people), audit.given.k
     for word in ("nurse", "fixing cars", "police officer"):
-        cosines = found.similarities[plots.one_word(audit.table, word)].astype(float)
+        cosines = found.similarities[row_of(audit.table, word)].astype(float)
         inside, outside = cosines[member], cosines[~member]
         c_asc = of(audit.scores, "c_asc", level, word, group)
         expected = (inside.mean() - outside.mean()) / cosines.std(ddof=1)
@@ -615,7 +619,7 @@ def test_the_mark_of_the_figure_of_erasure_lies_beside_its_key(audit):
 
 
 def test_the_flow_of_a_word_shows_the_means_and_the_first_hits(audit):
-    row = plots.one_word(audit.table, "nurse")
+    row = row_of(audit.table, "nurse")
     shown = plots.flow_table(audit.found.similarities[row], audit.given).set_index("group")
     share = of(audit.scores, "share", "gender", "nurse", "women")["value"]
     assert shown.loc["women", "share of the retrieved"] == share
@@ -823,7 +827,7 @@ def test_intervals_keep_portraits_of_a_drawing_together(audit):
     )
     assert wider > 1.2 * narrower
     women = audit.given.groups["gender"][["women"]].to_numpy()
-    row = plots.one_word(audit.table, "nurse")
+    row = row_of(audit.table, "nurse")
     found = inference.bootstrap_c_asc(
         audit.found.similarities[[row]], women, people=audit.given.units, n_resamples=2000, rng=3
     )

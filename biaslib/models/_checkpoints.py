@@ -98,7 +98,7 @@ def classes_of(config: dict) -> list[str]:
     ['CLIPModel']
     """
     named = config.get("architectures") or []
-    return [named] if isinstance(named, str) else named
+    return named if isinstance(named, list) else [named]
 
 
 def _some(kinds: Collection[str]) -> str:
@@ -124,9 +124,7 @@ def read_config(folder: Path, name: str) -> dict:
             f"the weights. It holds {there}",
             path=folder,
         ) from None
-    classes = found.get("architectures") or []
-    classes = classes if isinstance(classes, list) else [classes]
-    named = [found.get("model_type", ""), *classes]
+    named = [found.get("model_type", ""), *classes_of(found)]
     if not all(isinstance(each, str) for each in named):
         raise CheckpointError(
             f"{folder / 'config.json'} names its model_type and architectures {named}, which are "

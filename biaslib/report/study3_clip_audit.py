@@ -57,11 +57,6 @@ def mark(run) -> str:
     return ". Planted world, tiny-CLIP" if run.profile == "planted" else ""
 
 
-def one_word(table: pandas.DataFrame, word: str) -> int:
-    """Return the row of a word among the words of a run."""
-    return int(np.flatnonzero(table["word"].to_numpy() == word)[0])
-
-
 def flow(cosines: np.ndarray, given: study.Inputs, caption: str):
     """Draw one word's way through the method, as Figure 2: cosines by gender, and who is retrieved.
 

@@ -192,23 +192,6 @@ def words_outside_taxonomy() -> dict[int, list[str]]:
     return {int(number): listed for number, listed in words.items()}
 
 
-def words_under_another_type() -> pandas.DataFrame:
-    """Return words used under a type while the taxonomy lists them only under others (B6).
-
-    >>> words_under_another_type().query("word == 'liberal'")["category"].tolist()
-    ['Religion']
-    """
-    types = table(PAPER, 2).groupby("word")["bias_type"].agg(list)
-    used = casc_tables().drop_duplicates(["category", "word"])
-    used = used[used["word"].isin(types.index)].assign(listed=lambda f: f["word"].map(types))
-    other = [
-        category not in listed
-        for category, listed in zip(used["category"], used["listed"], strict=True)
-    ]
-    rows = used[other].assign(listed=lambda f: f["listed"].str.join(", "))
-    return rows[["table", "category", "word", "listed"]].reset_index(drop=True)
-
-
 def category_conflicts() -> pandas.DataFrame:
     """Return words of one group with different values under two categories (B7).
 
