@@ -1,10 +1,16 @@
-# Two commands do everything on a machine with Python 3.11, pip and venv:
-#   make book   installs, runs every notebook, builds the site into _build/html
-#   make test   installs, checks style and layers, runs all tests, the built site included
+# Two commands do everything on a machine with Python 3.11 or 3.12, pip and venv:
+#   make book   installs what the book needs, runs every notebook, builds the site into _build/html
+#   make test   installs what the tests need besides, checks style and layers, runs all tests
+# TORCH=cpu, in the command that installs, takes PyTorch without CUDA.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+TESTED := $(VENV)/.installed-test
+PIP := $(BIN)/python -m pip install --progress-bar on
+# A build that uv knows: cpu, auto, cu130, ... An environment keeps the one it was made with.
+TORCH ?= $(shell cat $(VENV)/torch 2>/dev/null)
+OF_TORCH := torch|torchvision|triton|nvidia-[a-z0-9-]+|cuda-[a-z]+
 PORT ?= 8000
 export PYTHONHASHSEED := 0
 
@@ -14,6 +20,7 @@ export PYTHONHASHSEED := 0
 help:
 	@echo "make check       say whether this machine can: Python, disk, browser, GPU, versions"
 	@echo "make book        run every notebook and build the site into _build/html"
+	@echo "make book TORCH=cpu   the same, with PyTorch's build for machines without a CUDA card"
 	@echo "make test        style, layers, tests, notebooks, the site in a browser"
 	@echo "make rehearsal   the studies in the profile 'paper', on random models and invented data"
 	@echo "make teach       handouts as PDF and the instructor's edition, after make book"
@@ -31,15 +38,29 @@ check:
 
 install: $(INSTALLED)
 
-# pip compares every file that it gets with its hash, what it builds others with included.
+# pip compares every file that it gets with its hash, what it builds others with included. The builds
+# of PyTorch's own index have no hash here: they are asked for by version, and with them goes
+# nothing of CUDA that the main index would bring.
 $(INSTALLED): pyproject.toml requirements.txt
-	@echo "== Installing into $(VENV): a few minutes the first time (PyTorch is large)"
-	@command -v "$(PYTHON)" >/dev/null || { echo "Python 3.11 is needed and '$(PYTHON)' is not there. Install it, or name another one: make PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "== Installing into $(VENV): some minutes the first time (PyTorch is large)"
+	@command -v "$(PYTHON)" >/dev/null || { echo "Python 3.11 is needed and '$(PYTHON)' is not there. Install it, or name another one: make PYTHON=/path/to/python3.12"; exit 1; }
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	sed -nE '/^(packaging|setuptools|wheel)==/,/[^\\]$$/p' requirements.txt > $(VENV)/build.txt
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement $(VENV)/build.txt
-	$(BIN)/python -m pip install --progress-bar on --require-hashes --no-build-isolation --requirement requirements.txt
-	$(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
+	$(PIP) --require-hashes --requirement $(VENV)/build.txt
+	sed -E '/^$(if $(TORCH),($(OF_TORCH))==,$$)/,/[^\\]$$/d' requirements.txt > $(VENV)/book.txt
+ifneq ($(TORCH),)
+	sed -nE '/^uv==/,/[^\\]$$/p' requirements-test.txt > $(VENV)/uv.txt
+	$(PIP) --require-hashes --requirement $(VENV)/uv.txt
+	$(BIN)/uv pip install --python $(BIN)/python --torch-backend $(TORCH) --no-deps $$(sed -nE 's/^(torch(vision)?==[^ ]+).*/\1/p' requirements.txt)
+	@echo $(TORCH) > $(VENV)/torch
+endif
+	$(PIP) --require-hashes --no-build-isolation --requirement $(VENV)/book.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(TESTED): $(INSTALLED) requirements-test.txt
+	@echo "== Installing what the tests need besides"
+	$(PIP) --require-hashes --no-build-isolation --requirement requirements-test.txt
 	@touch $@
 
 book: $(INSTALLED)
@@ -51,14 +72,14 @@ book: $(INSTALLED)
 # built once.
 # Files keep their order, so that the tests that take minutes start first (tests/conftest.py);
 # make test PYTEST_ARGS=--order-seed=1 draws another order.
-test: $(INSTALLED) lint
+test: $(TESTED) lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
-rehearsal: $(INSTALLED)
+rehearsal: $(TESTED)
 	@echo "== The studies' notebooks in the profile 'paper', on a model hub on this machine"
 	cd tests && ../$(BIN)/python -m support.rehearsal $(NOTEBOOK)
 
-lint: $(INSTALLED)
+lint: $(TESTED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
@@ -81,19 +102,19 @@ clean:
 
 # For maintainers
 
-benchmarks: $(INSTALLED)
+benchmarks: $(TESTED)
 	@echo "== Side by side, on this machine; a quarter of an hour on two idle cores"
 	$(BIN)/python -m benchmarks
 
-levels: $(INSTALLED)
+levels: $(TESTED)
 	@echo "== Level, power and coverage of each test and interval: some ten minutes on one core"
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.levels
 
-attack: $(INSTALLED)
+attack: $(TESTED)
 	@echo "== Kills, damage, bad files, hostile hosts and hidden code: some minutes"
 	cd tests && PYTHONPATH=.. ../$(BIN)/python -m attack
 
-wheel: $(INSTALLED)
+wheel: $(TESTED)
 	$(BIN)/python -m build --wheel
 
 # Some 12 GB on the disk, and an hour: all notebooks, doctests and checkpoints in each.
@@ -102,7 +123,7 @@ environments: $(INSTALLED)
 	$(BIN)/python tools/environments.py lowest
 	$(BIN)/python tools/environments.py colab
 
-constraints: $(INSTALLED)
+constraints: $(TESTED)
 	$(BIN)/python tools/constraints.py $(OPTIONS)
 
 # Exit status 1: a model's file has no living address left; what died is printed in either case.

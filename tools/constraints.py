@@ -1,12 +1,14 @@
-"""Resolve what pyproject.toml asks for: requirements.txt with hashes, constraints.txt without.
+"""Resolve what pyproject.toml asks for: two files with hashes, and constraints.txt without.
 
-What stands in requirements.txt is kept where the bounds allow it; ``--upgrade`` or
-``--upgrade-package NAME`` renews. Both files hold for Linux, macOS and Windows.
+``requirements.txt`` is what the book needs, and ``requirements-test.txt`` what the tests need
+besides. What stands there is kept where the bounds allow it; ``--upgrade`` or
+``--upgrade-package NAME`` renews. All hold for Linux, macOS and Windows.
 """
 
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -14,21 +16,39 @@ LOWEST = "3.11.5"
 """The first Python 3.11 that every package of the set runs on."""
 
 HEADER = """\
-# A complete, tested set for the default build (Python 3.11). Colab and other installs need only
-# the lower bounds of pyproject.toml. requirements.txt has the same versions with their hashes.
-# Written by `make constraints`.
+# A complete, tested set for the default build (Python 3.11 and 3.12). Colab and other installs need
+# only the lower bounds of pyproject.toml. requirements.txt and requirements-test.txt have the same
+# versions with their hashes. Written by `make constraints`.
 """
+LOCKED = re.compile(r"^\S+==(?:.*\\\n)*.*\n", re.MULTILINE)
+"""A package's version, and the hashes of its files in the lines that follow."""
+
+
+def resolve(extra: str, known: str, options: list[str]) -> list[str]:
+    """Return what an extra brings, with hashes; versions that are known are kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "locked.txt"
+        output.write_text(known, encoding="utf-8")
+        compiled = ["compile", "pyproject.toml", "--extra", extra, "--universal"]
+        settings = ["--generate-hashes", "--python-version", LOWEST, "--no-header", "--no-annotate"]
+        settings += ["--quiet", "--output-file", str(output), *options]
+        command = [sys.executable, "-m", "uv", "pip", *compiled, *settings]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        return LOCKED.findall(output.read_text(encoding="utf-8"))
 
 
 def main(options: list[str]) -> None:
-    compiled = ["compile", "pyproject.toml", "--extra", "dev", "--universal", "--generate-hashes"]
-    settings = ["--python-version", LOWEST, "--no-header", "--no-annotate", "--quiet"]
-    command = ["uv", "pip", *compiled, *settings, "--output-file", "requirements.txt", *options]
-    subprocess.run(
-        [sys.executable, "-m", *command], cwd=ROOT, check=True, stdout=subprocess.DEVNULL
-    )
-    locked = (ROOT / "requirements.txt").read_text(encoding="utf-8")
-    pins = re.findall(r"^\S+==\S+", locked, re.MULTILINE)
+    book, added = ROOT / "requirements.txt", ROOT / "requirements-test.txt"
+    known = "".join(path.read_text(encoding="utf-8") for path in (book, added) if path.is_file())
+    every = resolve("test", known, options)
+    pins = [each.split()[0] for each in every]
+    of_book = {each.split()[0] for each in resolve("book", "".join(every), [])}
+    if other := of_book - set(pins):
+        raise SystemExit(f"the book and its tests need different versions: {sorted(other)}")
+    # With the tests' markers, which may be wider.
+    for path, within in ((book, True), (added, False)):
+        lines = [each for each, pin in zip(every, pins, strict=True) if (pin in of_book) == within]
+        path.write_text("".join(lines), encoding="utf-8")
     (ROOT / "constraints.txt").write_text(HEADER + "\n".join(pins) + "\n", encoding="utf-8")
 
 
