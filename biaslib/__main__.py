@@ -1,11 +1,14 @@
-"""From the command line: ``python -m biaslib audit MODEL --data FOLDER --out DIR``."""
+"""From the command line: ``biaslib audit MODEL --data FOLDER --out DIR``."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from biaslib.errors import shown
+from biaslib.errors import brought_by, shown
+
+NOT_INSTALLED = 2
+"""The exit status where a package is missing, as where an argument is."""
 
 INTERRUPTED = 130
 """The exit status that shells expect of a command that was interrupted."""
@@ -13,7 +16,7 @@ INTERRUPTED = 130
 
 def parser() -> argparse.ArgumentParser:
     """Return what the command line takes."""
-    whole = argparse.ArgumentParser(prog="python -m biaslib", description=__doc__)
+    whole = argparse.ArgumentParser(prog="biaslib", description=__doc__)
     commands = whole.add_subparsers(dest="command", required=True)
     audit = commands.add_parser("audit", help="run the four audits on a model of your own")
     audit.add_argument("model", help="a folder, a registered name, or owner/name of the model hub")
@@ -58,10 +61,14 @@ def profile_of(model: str, data: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return 0, or 1 with one clear line about what is wrong."""
+    """Run a command; return 0, or another status with one clear line about what is wrong."""
     options = parser().parse_args(arguments)
     try:
-        return run(options)
+        with brought_by("audit"):
+            return run(options)
+    except ModuleNotFoundError as error:
+        print(_told(error), file=sys.stderr)
+        return NOT_INSTALLED
     except (ValueError, OSError, ImportError, LookupError, RuntimeError, MemoryError) as error:
         print(f"{type(error).__name__}: {_told(error)}", file=sys.stderr)
         return 1

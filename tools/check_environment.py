@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = "[models,clip,regions,planted,captions,spark,several-gpus]"
+EXTRAS = "[audit,language,captions,spark,several-gpus]"
 OURS = re.compile(r"^\S*(?:/biaslib/|/plantedworld/|ipykernel_)\S*: \w*Warning: .*", re.MULTILINE)
 """A warning that Python attributes to a line of the package or of a notebook's cell."""
 

@@ -20,10 +20,12 @@ RUNNERS = ["ipykernel", "nbconvert"]
 
 
 def extras() -> dict[str, list[str]]:
-    """Return the requirements that users install: the base, and every extra but our own tools."""
+    """Return the requirements that users install: the base, and every extra with packages of its
+    own but our tools.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     optional = project["optional-dependencies"]
-    users = {name: optional[name] for name in optional if name not in ("book", "dev")}
+    users = {name: optional[name] for name in optional if name not in ("audit", "book", "test")}
     return {"": project["dependencies"], **users}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from biaslib.datasets._problems import DataError
+from biaslib.errors import brought_by
 from biaslib.runtime import naming
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ def parquet(path: str | Path) -> "Iterator[pyarrow.parquet.ParquetFile]":
     DataError
         If it cannot be read, then or within the ``with`` block; the message names it.
     """
-    import pyarrow.parquet
+    with brought_by("captions"):
+        import pyarrow.parquet
 
     with naming(path, DataError), pyarrow.parquet.ParquetFile(path) as file:
         names = file.schema_arrow.names

@@ -3,6 +3,8 @@
 import functools
 import re
 
+from biaslib.errors import brought_by
+
 NOUNS = (
     "man men woman women boy boys girl girls lady ladies gentleman gentlemen male males female "
     "females mother mothers father fathers mommy mama mom mum daddy dad daughter daughters son "
@@ -57,7 +59,8 @@ def _subject(found: re.Match) -> str:
 @functools.cache
 def _plural(verb: str) -> str:
     """Return the form of the plural of a verb in the third person; others stay."""
-    import lemminflect
+    with brought_by("language"):
+        import lemminflect
 
     if verb in BE:
         return BE[verb]

