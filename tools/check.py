@@ -79,7 +79,8 @@ def gpu(listed: str | None) -> Finding:
         return Finding(OK, f"GPU: {listed}")
     return Finding(
         NOTE,
-        "no NVIDIA GPU: the profile 'planted' needs none and takes minutes; 'paper' would take "
+        "no NVIDIA GPU: the profile 'planted' needs none and takes minutes, and `make book "
+        "TORCH=cpu` installs PyTorch without CUDA, a third of the size; 'paper' would take "
         "days on a CPU. On Colab: Runtime, Change runtime type, T4 GPU",
     )
 
