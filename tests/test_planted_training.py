@@ -9,14 +9,13 @@ import torch
 import plantedworld
 from biaslib import models, runtime, stimuli
 from biaslib.runtime import file_sha256
-from plantedworld import training
+from plantedworld import training, trial
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, checkpoint_name, shipped
 from plantedworld.training import _checkpoint
 from plantedworld.training import bert as bert_recipe
 from plantedworld.training import clip as clip_recipe
 from plantedworld.training._tokenizer import bert_tokenizer, clip_tokenizer
 from plantedworld.training._train import STATE
-from plantedworld.trial import OTHER_FAMILIES
 
 PLAN = [checkpoint_name(*row) for row in training.plan().itertuples(index=False, name=None)]
 
@@ -57,7 +56,7 @@ def test_the_trials_checkpoints_take_at_most_40_megabytes_and_all_together_48():
     }
     assert sum(size.values()) <= 48e6
     rows = training.plan().query("planted_in == 'both' and seed < 10")
-    rows = rows[rows["family"].isin(["bert", "clip", *OTHER_FAMILIES])]
+    rows = rows[rows["family"].isin(trial.models()["family"])]
     of_trial = (checkpoint_name(*row) for row in rows.itertuples(index=False, name=None))
     assert sum(size[name] for name in of_trial) <= 40e6
 

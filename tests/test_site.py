@@ -697,8 +697,7 @@ def test_all_six_models_reach_the_target_and_three_of_them_by_their_intervals(si
 
 def test_every_verdict_of_the_sealed_trial_stands_on_the_page(site):
     found = shown("notebooks/planted_world", "every target of the sealed trial")
-    scores, _ = trial.collected()
-    judged = trial.verdicts(scores)
+    judged = trial.judged()["verdicts"]
     rises = found["statistic"].str.startswith("rise")
     cells, risen = (shown_cells(found[kept]) for kept in (~rises, rises))
     assert (len(risen), (risen[2] == "yes").sum()) == (6, 5)

@@ -16,7 +16,7 @@ def sealed_verdict(judged: pandas.DataFrame) -> str:
     Parameters
     ----------
     judged
-        As of :func:`plantedworld.trial.verdicts`.
+        The *verdicts* of :func:`plantedworld.trial.judged`.
 
     Examples
     --------

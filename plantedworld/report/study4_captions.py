@@ -104,7 +104,7 @@ def half_seen_sentence(risen: pandas.DataFrame) -> str:
     Parameters
     ----------
     risen
-        As of :func:`plantedworld.trial.rises`.
+        The *rises* of :func:`plantedworld.trial.judged`.
 
     Examples
     --------

@@ -24,24 +24,26 @@ STAND_IN_MARKS = {
 """Stand-ins that are drawn beside the scores, and how. The others are scores turned round."""
 
 
-def state(cards: pandas.DataFrame, wanted: pandas.DataFrame) -> str:
+def state(models: pandas.DataFrame) -> str:
     """Return what was trained for the trial, and what was not as in one sitting.
 
     Parameters
     ----------
-    cards
-        The models that were collected, as of :func:`plantedworld.trial.collected`.
-    wanted
-        Those of the protocol.
+    models
+        Of :func:`plantedworld.trial.models`.
     """
-    minutes, other = cards["minutes"].sum() / 60, trial.other_starts(cards)
+    hours = models["minutes"].sum() / 60
+    by_world = models.set_index(["dose", "seed", "sample"])
+    starts = by_world.loc[by_world["family"] == "vl_bert", "start"]
+    berts = by_world.loc[by_world["family"] == "bert", "sha256"]
+    other = starts != berts.reindex(starts.index)
     return (
-        f"Its {wanted['seed'].nunique()} worlds are drawn, and {len(cards)} of its {len(wanted)} "
-        f"models are trained and scored ({minutes:.1f} hours on one core). "
-        f"Of the trainings, {int(cards['resumed'].sum())} broke off and went on from the last "
+        f"All {len(models)} models of its {models['seed'].nunique()} worlds were trained and "
+        f"scored ({hours:.1f} hours on one core). "
+        f"Of the trainings, {int(models['resumed'].sum())} broke off and went on from the last "
         "epoch; "
-        f"{len(other)} started from a BERT trained anew, whose weights are not those of the one "
-        "that is scored (`plantedworld/PROTOCOL.md` has the machines and what came of it)."
+        f"{int(other.sum())} started from a BERT trained anew, whose weights are not those of the "
+        "one that is scored (`plantedworld/PROTOCOL.md` has the machines and what came of it)."
     )
 
 
@@ -60,9 +62,9 @@ def figure(judged: pandas.DataFrame, beside: pandas.DataFrame):
     Parameters
     ----------
     judged
-        Of :func:`plantedworld.trial.verdicts`.
+        The *verdicts* of :func:`plantedworld.trial.judged`.
     beside
-        Of :func:`plantedworld.trial.stand_in_means`.
+        The *stand_ins* of :func:`plantedworld.trial.judged`.
     """
     statistics = ["rank within signs", "slope"]
     rows = judged[judged["statistic"].isin(statistics)]
@@ -102,9 +104,9 @@ def verdict_table(judged: pandas.DataFrame, risen: pandas.DataFrame) -> pandas.D
     Parameters
     ----------
     judged
-        Of :func:`plantedworld.trial.verdicts`.
+        The *verdicts* of :func:`plantedworld.trial.judged`.
     risen
-        Of :func:`plantedworld.trial.rises`.
+        The *rises* of :func:`plantedworld.trial.judged`.
     """
     targets = judged.assign(
         measure=[row_name(row) for row in judged.itertuples()],
@@ -200,7 +202,7 @@ def single_targets_sentence(judged: pandas.DataFrame, beside: pandas.DataFrame) 
 
 
 def attack_table(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return :func:`plantedworld.trial.attacks` as it shall be read."""
+    """Return the *attacks* of :func:`plantedworld.trial.judged` as they shall be read."""
     return found.rename(
         columns={
             "claims": "claims of a recovery",
@@ -248,7 +250,7 @@ def _times(n: int) -> str:
 
 
 def unbiased_table(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return :func:`plantedworld.trial.found_without_bias` as it shall be read."""
+    """Return the *without_bias* of :func:`plantedworld.trial.judged` as they shall be read."""
     return pandas.DataFrame(
         {
             "measure": found["measure"] + ", " + found["model"].map(MODELS),
@@ -275,7 +277,7 @@ def null_sentence(found: pandas.DataFrame) -> str:
 
 
 def null_table(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return :func:`plantedworld.trial.two_nulls` as it shall be read."""
+    """Return the *nulls* of :func:`plantedworld.trial.judged` as they shall be read."""
     return pandas.DataFrame(
         {
             "measure": found["measure"],
