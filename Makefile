@@ -102,11 +102,11 @@ clean:
 
 # For maintainers
 
-benchmarks: $(TESTED)
+benchmarks: $(INSTALLED)
 	@echo "== Side by side, on this machine; a quarter of an hour on two idle cores"
 	$(BIN)/python -m benchmarks
 
-levels: $(TESTED)
+levels: $(INSTALLED)
 	@echo "== Level, power and coverage of each test and interval: some ten minutes on one core"
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.levels
 

@@ -189,7 +189,7 @@ def all_that_notebooks_import():
     declared = environments.extras()
     left_out = {plain(Requirement(each).name) for name in ASKED_FOR for each in declared[name]}
     every = set().union(*(imports.outside(imports.program(each), True) for each in NOTEBOOKS))
-    assert every >= {"torch", "duckdb", "open_clip", "pyarrow", "transformers"}
+    assert every >= {"torch", "duckdb", "pyarrow", "transformers"}
     return {each for each in every if not distributions([each])[0] & left_out}
 
 
