@@ -58,11 +58,9 @@ def test_keeps_its_level_where_the_permutation_test_does_not():
     null = inference.random_attribute_null(x, y, 8, 8, n_sets=2_000, rng=2)
     observed = inference.random_attribute_null(x, y, 8, 8, n_sets=600, rng=3)
     ours = np.array([null.p_value(d).p_value for d in observed.effect_sizes])
-    theirs = inference.permutation_p_values(
-        observed.x_scores, observed.y_scores, alternative="two-sided"
-    )
+    theirs = inference.permutation_p_values(observed.x_scores, observed.y_scores)
     assert (ours < 0.05).mean() == pytest.approx(0.05, abs=0.03)
-    assert (theirs < 0.05).mean() > 0.3
+    assert ((theirs < 0.025) | (theirs > 0.975)).mean() > 0.3
 
 
 def test_draws_hold_no_word_twice(monkeypatch):

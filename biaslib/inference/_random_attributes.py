@@ -10,7 +10,6 @@ from biaslib.errors import InputError
 from biaslib.inference._proportions import proportion_interval
 from biaslib.metrics.association import ROUNDING, effect_size_of_scores
 from biaslib.metrics.inputs import (
-    divisor,
     generator,
     real_number,
     real_numbers,
@@ -78,7 +77,6 @@ def random_attribute_null(
     n_b: int,
     n_sets: int = 5_000,
     draws: ArrayLike | None = None,
-    ddof: int = 1,
     rng: np.random.Generator | int | None = None,
 ) -> RandomAttributeNull:
     r"""Put random words in the place of a test's attributes, many times at once.
@@ -107,8 +105,6 @@ def random_attribute_null(
     draws
         Positions in the pool, (n_sets, n_a + n_b), those of A before those of B; for example words
         matched in frequency and length. ``None`` draws uniformly without replacement.
-    ddof
-        What is taken from n in the divisor of the variance, 0 or 1.
     rng
         Generator or seed.
 
@@ -137,7 +133,7 @@ def random_attribute_null(
         reason = f"has {y.shape[1]} columns and x_cosines {x.shape[1]}; give the same pool"
         raise refused("y_cosines", reason)
     n_a, n_b = whole_number(n_a, "n_a", 1), whole_number(n_b, "n_b", 1)
-    ddof, m, rng = divisor(ddof), x.shape[1], generator(rng)
+    m, rng = x.shape[1], generator(rng)
     if draws is None:
         drawn = _uniform_draws(m, n_a + n_b, whole_number(n_sets, "n_sets", 1), rng)
     else:
@@ -146,7 +142,7 @@ def random_attribute_null(
     _require_spread(scores, max(np.abs(x).max(), np.abs(y).max()))
     scores *= rng.choice((-1.0, 1.0), (len(scores), 1))
     x_scores, y_scores = scores[:, : len(x)], scores[:, len(x) :]
-    effect_sizes = effect_size_of_scores(x_scores, y_scores, ddof, require_equal=False)
+    effect_sizes = effect_size_of_scores(x_scores, y_scores, require_equal=False)
     return RandomAttributeNull(x_scores, y_scores, effect_sizes)
 
 

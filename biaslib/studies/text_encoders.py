@@ -217,8 +217,8 @@ def score(
         n_resamples=n_bootstrap,
         rng=seed,
     )
-    words = inference.permutation_test(x_words, y_words)
-    items = words if len(x) == len(x_words) else inference.permutation_test(x, y)
+    words = inference.permutation_test(x_words, y_words, rng=seed)
+    items = words if len(x) == len(x_words) else inference.permutation_test(x, y, rng=seed)
     return {
         "test": embedded.name,
         "level": embedded.level,
