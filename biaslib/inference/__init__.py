@@ -21,26 +21,15 @@ from biaslib.inference._permutation import (
     permutation_test,
     relabelled_differences,
 )
-from biaslib.inference._power import DetectableEffect, minimum_detectable_effect, power
-from biaslib.inference._proportions import (
-    ProportionInterval,
-    bootstrap_selection,
-    proportion_interval,
-)
-from biaslib.inference._random_attributes import (
-    RandomAttributeNull,
-    RandomAttributeResult,
-    random_attribute_null,
-)
+from biaslib.inference._power import minimum_detectable_effect, power
+from biaslib.inference._proportions import bootstrap_selection, proportion_interval
+from biaslib.inference._random_attributes import RandomAttributeNull, random_attribute_null
 from biaslib.inference._sign_flip import sign_flip_test
 
 __all__ = [
-    "DetectableEffect",
     "Interval",
     "PermutationResult",
-    "ProportionInterval",
     "RandomAttributeNull",
-    "RandomAttributeResult",
     "adjust",
     "bootstrap",
     "bootstrap_c_asc",

@@ -54,7 +54,7 @@ class PermutationResult:
     @classmethod
     def of_counts(cls, count: int, n: int, statistic: float) -> "PermutationResult":
         """Return the result where ``count`` of all n relabellings reach the observed one."""
-        p_value = max(count / n, LEAST)
+        p_value = float(max(count / n, LEAST))
         return cls(p_value, p_value, p_value, "enumeration", n, statistic)
 
     @classmethod
@@ -64,7 +64,7 @@ class PermutationResult:
         The observed one is added to both numbers, so that p is never 0 (May et al. 2019).
         """
         drawn = proportion_interval(count, draws)
-        p_value = (1 + count) / (1 + draws)
+        p_value = float((1 + count) / (1 + draws))
         return cls(p_value, drawn.low, drawn.high, "sampled", n, statistic)
 
 

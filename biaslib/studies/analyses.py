@@ -123,7 +123,7 @@ def _p_values(embedded: EmbeddedTest, pool: EmbeddedPool, n_sets: int, seed: int
         if embedded.level != "word"
         else by_word,
         "p_words": by_word,
-        "p_random": null.p_value(value).p_value,
+        "p_random": null.p_value(value),
     }
 
 

@@ -372,7 +372,7 @@ class RandomAttributes:
 
     def p_value(self, effect_size: float) -> float:
         """Return how often random attribute words give an effect at least as large."""
-        return self.null.p_value(effect_size).p_value
+        return self.null.p_value(effect_size)
 
 
 def random_attributes(

@@ -339,7 +339,7 @@ def _placed(sets, x_pool: dict, y_pool: dict, experiment: int, seed: int) -> dic
     defined = null.effect_sizes[np.isfinite(null.effect_sizes)]
     if not np.isfinite(observed) or not len(defined):
         return row | nothing
-    return row | {"p_random": null.p_value(observed).p_value, **_range(defined)}
+    return row | {"p_random": null.p_value(observed), **_range(defined)}
 
 
 def _effect_size(x: np.ndarray, y: np.ndarray) -> float:
