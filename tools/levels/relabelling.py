@@ -30,7 +30,10 @@ def _drawn(draw, rng, runs: int):
 
 
 def _permuted(first, second, **settings):
-    return lambda rng, runs: inference.permutation_test(first(rng), second(rng), **settings).p_value
+    def draw(rng, runs):
+        return inference.permutation_test(first(rng), second(rng), **settings, rng=rng).p_value
+
+    return draw
 
 
 def _normal(n, spread=1.0, mean=0.0):
@@ -53,7 +56,7 @@ def _clustered(rng, runs):
 
 
 def _flipped(draw):
-    return lambda rng, runs: inference.sign_flip_test(draw(rng)).p_value
+    return lambda rng, runs: inference.sign_flip_test(draw(rng), rng).p_value
 
 
 def _grounded(null: str):
