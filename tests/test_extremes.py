@@ -66,7 +66,8 @@ def test_effects_and_cosines_have_no_unit(scale):
         inference.exchange_test(
             GroundedResult(
                 3, 1.0, 1, X, Y, X, Y, attributes={name: by * v for name, v in near.items()}
-            )
+            ),
+            {name: range(4) for name in near},
         )
         for by in (1, scale)
     )

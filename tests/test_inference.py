@@ -1,7 +1,6 @@
 """Permutation test, bootstrap and corrections against brute force and closed forms."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -41,18 +40,6 @@ def test_enumeration_is_exact_ties_included(scores, alternative):
     assert (result.low, result.high) == (result.p_value, result.p_value)
 
 
-def test_agrees_with_scipy():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(0.4, 1, 7), rng.normal(0, 1, 7)
-    expected = stats.permutation_test(
-        (x, y),
-        lambda a, b, axis: a.mean(axis) - b.mean(axis),
-        alternative="greater",
-        n_resamples=np.inf,
-    )
-    assert inference.permutation_test(x, y).p_value == pytest.approx(expected.pvalue, abs=1e-12)
-
-
 def test_perfect_separation_has_the_smallest_p():
     result = inference.permutation_test(np.arange(8) + 10.0, np.arange(8.0))
     assert result.n_partitions == 12_870
@@ -63,14 +50,6 @@ def test_ties_survive_rounding():
     # 0.1 + 0.2 is not 0.3 in binary; the partitions tie all the same.
     result = inference.permutation_test([0.1, 0.2], [0.3, 0.0])
     assert result.p_value == pytest.approx(4 / 6)
-
-
-def test_rejects_at_its_level_when_targets_are_exchangeable():
-    rng = np.random.default_rng(3)
-    scores = rng.normal(size=(4_000, 16))
-    p = inference.permutation_p_values(scores[:, :8], scores[:, 8:])
-    rejected = (p < 0.05).mean()
-    assert abs(rejected - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 4_000)
 
 
 def test_relabelled_differences_have_the_moments_of_the_null():

@@ -28,14 +28,6 @@ def test_bounds_solve_the_tail_equations(n, share, confidence):
         assert found.high == 1
 
 
-def test_holds_its_level_for_every_proportion():
-    n = 30
-    intervals = [inference.proportion_interval(k, n, 0.9) for k in range(n + 1)]
-    for p in np.linspace(0.01, 0.99, 99):
-        covered = [each.low <= p <= each.high for each in intervals]
-        assert stats.binom.pmf(np.arange(n + 1), n, p) @ covered >= 0.9 - 1e-9
-
-
 def scored(seed=0, n_triplets=40, images=3, spread=1.0, **settings):
     """Return scores with triplets of captions that share a preference, and the triplets."""
     rng = np.random.default_rng(seed)
@@ -109,15 +101,6 @@ def test_repeating_images_of_a_triplet_does_not_narrow_the_interval():
     np.testing.assert_allclose(one.values, ten.values)
     by_image = inference.bootstrap_selection(tenfold, np.arange(400), rng=1)
     assert by_image.high - by_image.low < 0.5 * (ten.high - ten.low)
-
-
-def test_near_the_binomial_interval_when_every_image_is_its_own_triplet():
-    rng = np.random.default_rng(2)
-    found = selection_scores(rng.normal(size=(600, 3)), np.ones(600, bool))["overall"]
-    interval = inference.bootstrap_selection(found, range(600), "vlbs", rng=0)
-    exact = inference.proportion_interval(found.vlbs.numerator, found.vlbs.denominator)
-    assert interval.low == pytest.approx(100 * exact.low, abs=0.6)
-    assert interval.high == pytest.approx(100 * exact.high, abs=0.6)
 
 
 def test_reproducible_and_by_category():

@@ -701,12 +701,19 @@ def six_sets(draw):
     return [rng.normal(size=(n, 3)) for n in (n_x, n_y, n_a, n_a, n_b, n_b)]
 
 
+def words_by_place(six):
+    return {
+        name: range(len(each)) for name, each in zip(("Ax", "Ay", "Bx", "By"), six[2:], strict=True)
+    }
+
+
 @property_of(inference.exchange_test, sets=six_sets(), scale=st.sampled_from([0.5, 1.0, 4.0]))
 def test_exchanges_know_neither_targets_nor_categories_nor_attributes_from_the_others(sets, scale):
     X, Y, Ax, Ay, Bx, By = sets
 
     def p(*six):
-        return inference.exchange_test(grounded(*six, experiment=3)).p_value
+        result = grounded(*six, experiment=3)
+        return inference.exchange_test(result, words_by_place(six)).p_value
 
     found = p(*sets)
     assert 1 / math.comb(len(Ax) + len(Bx), len(Ax)) - 1e-12 <= found <= 1
@@ -722,7 +729,9 @@ def test_exchanges_know_neither_targets_nor_categories_nor_attributes_from_the_o
 @property_of(inference.exchanged_statistics, sets=six_sets())
 def test_exchanged_statistics_are_as_many_as_exchanges_and_hold_the_observed_one(sets):
     result = grounded(*sets, experiment=3)
-    values, test = inference.exchanged_statistics(result), inference.exchange_test(result)
+    words = words_by_place(sets)
+    values = inference.exchanged_statistics(result, words)
+    test = inference.exchange_test(result, words)
     assert len(values) == test.n_partitions
     assert np.abs(values - test.statistic).min() < 1e-12
     assert np.mean(values >= test.statistic - 1e-9) == pytest.approx(test.p_value)

@@ -95,7 +95,7 @@ def grounded_permutation_test(
 
 def exchange_test(
     result: GroundedResult,
-    words: Mapping[str, ArrayLike] | None = None,
+    words: Mapping[str, ArrayLike],
     pictures: Mapping[str, ArrayLike] | None = None,
     n_resamples: int = RESAMPLES,
     rng: np.random.Generator | int | None = None,
@@ -128,8 +128,7 @@ def exchange_test(
     words
         The word of every attribute embedding, one list for each of ``Ax``, ``Ay``, ``Bx`` and
         ``By``. The pictures and texts of a word stay together, and every word weighs the same;
-        those that are seen with one category alone are left out. None: every embedding is a word
-        of its own, and row i of ``Ax`` and of ``Ay``, of ``Bx`` and of ``By`` shows the same.
+        those that are seen with one category alone are left out.
     pictures
         The picture of every attribute embedding. Words that share one stay together.
     n_resamples
@@ -161,7 +160,7 @@ def exchange_test(
     >>> from biaslib.metrics.grounded import grounded
     >>> X, Y, Ax, Ay, Bx, By = np.random.default_rng(0).normal(size=(6, 4, 3))
     >>> result = grounded(X, Y, Ax, Ay, Bx, By, experiment=3)
-    >>> found = exchange_test(result)
+    >>> found = exchange_test(result, dict.fromkeys(["Ax", "Ay", "Bx", "By"], "abcd"))
     >>> found.method, found.n_partitions, 0 < found.p_value <= 1
     ('enumeration', 70, True)
     """
@@ -174,7 +173,7 @@ def exchange_test(
 
 def exchanged_statistics(
     result: GroundedResult,
-    words: Mapping[str, ArrayLike] | None = None,
+    words: Mapping[str, ArrayLike],
     pictures: Mapping[str, ArrayLike] | None = None,
     n_resamples: int = RESAMPLES,
     rng: np.random.Generator | int | None = None,
@@ -201,7 +200,8 @@ def exchanged_statistics(
     >>> from biaslib.metrics.grounded import grounded
     >>> X, Y, Ax, Ay, Bx, By = np.random.default_rng(0).normal(size=(6, 4, 3))
     >>> result = grounded(X, Y, Ax, Ay, Bx, By, experiment=3)
-    >>> values, test = exchanged_statistics(result), exchange_test(result)
+    >>> words = dict.fromkeys(["Ax", "Ay", "Bx", "By"], "abcd")
+    >>> values, test = exchanged_statistics(result, words), exchange_test(result, words)
     >>> len(values), bool((values >= test.statistic - 1e-9).mean() == test.p_value)
     (70, True)
     """
@@ -245,7 +245,7 @@ def _shifts(result: GroundedResult, words, pictures) -> list[np.ndarray]:
     for name in ("x_scores", "y_scores", "x_other", "y_other"):
         real_numbers(getattr(result, name), name)
     lengths = {name: len(each) for name, each in near.items()}
-    labels = _by_place(lengths) if words is None else _complete(words, "words", lengths)
+    labels = _complete(words, "words", lengths)
     # Words of A are other units than those of B, even if they are the same.
     unit = _codes([(name[0], each) for name in ROLES for each in labels[name]])
     if pictures is not None:
@@ -262,16 +262,6 @@ def _shifts(result: GroundedResult, words, pictures) -> list[np.ndarray]:
             raise InputError(f"no word of {role} is seen with both categories")
         shifts.append(np.array([with_x[each] - with_y[each] for each in common]))
     return shifts
-
-
-def _by_place(lengths: dict[str, int]) -> dict[str, range]:
-    for role in "AB":
-        n_x, n_y = lengths[f"{role}x"], lengths[f"{role}y"]
-        if n_x != n_y:
-            raise InputError(
-                f"{role}x has {n_x} rows and {role}y {n_y}; say with words which show the same"
-            )
-    return {name: range(n) for name, n in lengths.items()}
 
 
 def _complete(labels: Mapping[str, ArrayLike], what: str, lengths: dict[str, int]) -> dict:
