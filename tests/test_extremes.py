@@ -10,7 +10,7 @@ from biaslib.errors import InputError
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
 from biaslib.metrics.grounded import GroundedResult, grounded
 
-SCALES = (1e-300, 1e-160, 1e-10, 1e10, 1e160, 1e300)
+SCALES = (1e-300, 1e-160, 1e-12, 1e12, 1e160, 1e300)
 X, Y = np.array([1.2, 2.0, 3.1, 0.4, 2.2, 1.9, 2.8]), np.array([0.3, 1.1, 2.4, 0.2, 0.9, 1.4, 1.0])
 
 
@@ -28,14 +28,25 @@ def brute(x, y):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize(
-    "method", ["auto", "enumeration", "tail", "lattice", "saddlepoint", "inversion", "normal"]
-)
-def test_a_p_value_has_no_unit(method, scale):
-    one = inference.permutation_test(X, Y, method)
-    other = inference.permutation_test(X * scale, Y * scale, method)
-    assert [other.p_value, other.low, other.high] == pytest.approx([one.p_value, one.low, one.high])
-    assert other.statistic == pytest.approx(one.statistic * scale)
+def test_a_p_value_has_no_unit(scale):
+    rng = np.random.default_rng(0)
+    many = rng.normal(0.4, 1, 30), rng.normal(size=25)
+    tied = np.repeat(X, 4), np.repeat(Y, 4)
+    for test, method in ((X, Y), "enumeration"), (many, "saddlepoint"), (tied, "sampled"):
+        one = inference.permutation_test(*test, rng=0)
+        other = inference.permutation_test(*(scale * each for each in test), rng=0)
+        assert one.method == other.method == method
+        results = ([each.p_value, each.low, each.high] for each in (one, other))
+        np.testing.assert_allclose(*results, rtol=1e-6)
+        assert other.statistic == pytest.approx(one.statistic * scale)
+
+
+@pytest.mark.parametrize(("n_x", "n_y"), [(1, 1), (3, 4), (25, 30)])
+def test_subnormal_scores_are_scores(n_x, n_y):
+    x, y = np.arange(n_x) % 3 + 2.0, np.arange(n_y) % 3 + 0.0
+    least = np.nextafter(0.0, 1.0)
+    found, expected = (inference.permutation_test(by * x, by * y, rng=0) for by in (least, 1.0))
+    assert found.p_value == expected.p_value
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -46,9 +57,6 @@ def test_effects_and_cosines_have_no_unit(scale):
     expected = association.cosines(rows, rows[:2])
     np.testing.assert_allclose(association.cosines(rows * scale, rows[:2]), expected, rtol=1e-12)
     shifts = X - Y
-    welch, same = (inference.studentised_test(X * by, Y * by, rng=0) for by in (1, scale))
-    assert same.p_value == welch.p_value
-    assert same.statistic == pytest.approx(welch.statistic, rel=1e-12)
     scaled, plain = inference.sign_flip_test(shifts * scale), inference.sign_flip_test(shifts)
     assert scaled.p_value == plain.p_value
     assert scaled.statistic == pytest.approx(scale * plain.statistic, rel=1e-12)
@@ -58,7 +66,8 @@ def test_effects_and_cosines_have_no_unit(scale):
         inference.exchange_test(
             GroundedResult(
                 3, 1.0, 1, X, Y, X, Y, attributes={name: by * v for name, v in near.items()}
-            )
+            ),
+            {name: range(4) for name in near},
         )
         for by in (1, scale)
     )
@@ -101,52 +110,6 @@ def test_one_huge_score_does_not_make_the_others_tie():
     assert found.p_value == found.low == found.high == brute(x, y) == 1 / 924
 
 
-def test_near_ties_of_the_studentised_test_are_between_the_bounds():
-    """With whole fractions one relabelling of 924 reaches the observed T, itself."""
-    x, y = [1e10, 2, 3, 4, 2.5, 3.5], [1, 0.5, 1.5, 0, 0.2, 0.3]
-    found = inference.studentised_test(x, y)
-    assert found.low == 1 / 924
-    assert (found.high, found.interval) == (found.p_value, "proven bound")
-    assert found.p_value > 0.1
-    assert found.undecided == (0.05, 0.01)
-    drawn = inference.studentised_test(x, y, n_resamples=500, rng=0)
-    assert drawn.low <= found.low <= found.high <= drawn.high
-
-
-def test_the_studentised_statistic_keeps_its_digits_where_sets_are_narrow_and_far_apart():
-    noise = np.array([0.3, -1.2, 0.5, 0.9, -0.4])
-    x, y = 1 + 3e-7 * noise, 3e-7 * noise[::-1]
-    found = inference.studentised_test(x, y)
-    expected = (x.mean() - y.mean()) / np.sqrt((x.var(ddof=1) + y.var(ddof=1)) / 5)
-    assert found.statistic == pytest.approx(expected, rel=1e-6)
-    assert found.p_value == 1 / 252
-
-
-def test_sums_that_nearly_tie_are_between_the_bounds():
-    x, y = np.array([3.0, 2.0, 1.0, 1.0]), np.array([3.0, 2.0, 1.0, 1.0])
-    assert inference.permutation_test(x, y).interval == "exact"
-    shaken = x + 1e-12 * np.array([1, 1, 1, 1])
-    found = inference.permutation_test(shaken, y)
-    assert found.low == brute(shaken.tolist(), y.tolist())
-    assert found.high == inference.permutation_test(x, y).p_value
-    assert (found.p_value, found.interval) == (found.high, "proven bound")
-    turned = inference.permutation_test(y, shaken, alternative="less")
-    assert (turned.low, turned.high) == (found.low, found.high)
-    listed = inference.permutation_test(shaken, y, "tail")
-    assert [listed.low, listed.high] == pytest.approx([found.low, found.high], rel=1e-12)
-    lattice = inference.permutation_test(shaken, y, "lattice")
-    assert lattice.low <= found.low
-    assert lattice.high >= found.high
-
-
-def test_the_normal_approximation_reaches_to_the_computed_p_value():
-    found = inference.permutation_test([1.0], [0.0], "normal")
-    assert found.p_value == pytest.approx(0.1587, abs=1e-4)
-    assert (found.low, found.high) == (found.p_value, 0.5)
-    found = inference.permutation_test(X, Y, "normal")
-    assert found.low <= inference.permutation_test(X, Y).p_value <= found.high
-
-
 # What is not defined
 
 
@@ -157,12 +120,6 @@ def test_what_is_not_defined_has_no_place_among_random_effects():
         with pytest.raises(InputError) as found:
             null.p_value(value)
         assert found.value.word == "observed"
-
-
-def test_a_null_that_is_not_defined_throughout_places_nothing():
-    null = inference.RandomAttributeNull(None, None, np.array([0.3, np.nan, 1.2]))
-    with pytest.raises(InputError, match="not finite"):
-        null.p_value(0.5)
 
 
 @pytest.mark.parametrize("last_digit", [False, True])
@@ -214,7 +171,6 @@ def test_a_score_that_is_not_a_number_is_refused_by_every_test():
     own, other = np.array([0.4, np.nan]), np.array([0.1, 0.1])
     for ask in (
         inference.permutation_test,
-        lambda x, y: inference.permutation_histogram(x, y, [0, 1]),
         lambda x, y: inference.permutation_p_values([x], [y]),
         lambda x, y: inference.relabelled_differences(x, y, 5),
     ):
@@ -234,9 +190,7 @@ def test_a_table_of_scores_is_no_test():
     table = [[1.0, 2.0], [3.0, 4.0]]
     for ask in (
         inference.permutation_test,
-        lambda x, y: inference.permutation_test(x, y, clusters_x=["a", "b"]),
         lambda x, y: inference.relabelled_differences(x, y, 5),
-        lambda x, y: inference.permutation_histogram(x, y, [0, 1]),
     ):
         with pytest.raises(ValueError, match=r"shapes? "):
             ask(table, table)

@@ -56,13 +56,6 @@ def test_a_share_has_wilsons_interval_with_students_quantile(hits):
     assert (stretched.low, stretched.high) == pytest.approx((100 * found.low, 100 * found.high))
 
 
-def test_a_share_of_many_has_the_interval_of_scipy():
-    x = np.arange(3_000) < 40
-    found = inference.bootstrap(lambda w: x @ w / 3_000, [3_000], (0, 1), n_resamples=4_000, rng=0)
-    theirs = stats.binomtest(40, 3_000).proportion_ci(method="wilson")
-    np.testing.assert_allclose([found.low, found.high], [theirs.low, theirs.high], rtol=0.02)
-
-
 def test_a_correlation_of_many_has_the_interval_of_scipy():
     x, noise = np.random.default_rng(0).normal(size=(2, 400))
     y = x + 0.8 * noise
@@ -126,9 +119,8 @@ def test_undefined_resamples_are_left_out_and_counted():
         return np.where(weights[0] > 0, weights[0], np.nan)
 
     interval = inference.bootstrap(sometimes, [5], n_resamples=1_000, rng=0)
-    assert interval.n_resamples == len(interval.values) == 1_000
-    assert interval.n_defined == np.isfinite(interval.values).sum()
-    assert interval.n_defined == pytest.approx(1_000 * (1 - 0.8**5), abs=60)
+    assert len(interval.values) == 1_000
+    assert np.isfinite(interval.values).sum() == pytest.approx(1_000 * (1 - 0.8**5), abs=60)
 
 
 def mean_and_first(values):
@@ -149,36 +141,10 @@ def test_a_table_of_statistics_is_the_statistics_one_by_one():
         def one(weights, column=column):
             return mean_and_first(values)(weights)[:, column]
 
-        alone = inference.bootstrap(one, [6], n_resamples=700, rng=3)
+        alone = inference.bootstrap(one, [6], n_resamples=700, rng=3, at_once=300)
         np.testing.assert_array_equal(table.values[:, column], alone.values)
-        for name in ("estimate", "low", "high", "n_defined"):
+        for name in ("estimate", "low", "high"):
             assert getattr(table, name)[column] == pytest.approx(getattr(alone, name))
-
-
-def test_a_few_at_once_is_all_at_once():
-    values = np.random.default_rng(1).normal(size=7)
-    whole, parts = (
-        inference.bootstrap(mean_and_first(values), [7], n_resamples=100, rng=5, at_once=at_once)
-        for at_once in (None, 30)
-    )
-    np.testing.assert_array_equal(whole.values, parts.values)
-
-
-def test_a_statistic_that_is_never_defined():
-    with pytest.raises(ValueError, match="not defined in any resample"):
-        inference.bootstrap(lambda w: np.full(w.shape[1], np.nan), [3], rng=0)
-
-
-def simulated_power(shift, n, alpha, runs=4_000):
-    rng = np.random.default_rng(5)
-    x, y = rng.normal(shift, 1, (runs, n)), rng.normal(0, 1, (runs, n))
-    p = inference.permutation_p_values(x, y, n_resamples=13_000, rng=0)
-    return (p < alpha).mean()
-
-
-@pytest.mark.parametrize(("shift", "n"), [(0.0, 8), (1.0, 8), (1.3, 8), (0.7, 15)])
-def test_power_agrees_with_simulated_permutation_tests(shift, n):
-    assert inference.power(shift, n, n) == pytest.approx(simulated_power(shift, n, 0.05), abs=0.03)
 
 
 def test_power_agrees_with_the_manual_of_r():
@@ -188,12 +154,6 @@ def test_power_agrees_with_the_manual_of_r():
     # It prints n = 22.02110 for a power of .90.
     assert smaller < 0.9 < larger
     assert (0.9 - smaller) / (larger - smaller) == pytest.approx(0.0211, abs=0.002)
-
-
-@pytest.mark.parametrize("n", [4, 200])
-def test_the_detectable_effect_has_the_wanted_power(n):
-    found = inference.minimum_detectable_effect(n, n)
-    assert inference.power(found.shift, n, n) == pytest.approx(0.8, abs=1e-9)
 
 
 def test_effect_size_that_goes_with_a_shift():

@@ -28,22 +28,6 @@ def test_bounds_solve_the_tail_equations(n, share, confidence):
         assert found.high == 1
 
 
-def test_agrees_with_scipy():
-    for k, n in ((0, 7), (7, 14), (166, 514), (876, 1028), (14, 14)):
-        found = inference.proportion_interval(k, n)
-        expected = stats.binomtest(k, n).proportion_ci(method="exact")
-        assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
-        assert found.method == "Clopper-Pearson"
-
-
-def test_holds_its_level_for_every_proportion():
-    n = 30
-    intervals = [inference.proportion_interval(k, n, 0.9) for k in range(n + 1)]
-    for p in np.linspace(0.01, 0.99, 99):
-        covered = [each.low <= p <= each.high for each in intervals]
-        assert stats.binom.pmf(np.arange(n + 1), n, p) @ covered >= 0.9 - 1e-9
-
-
 def scored(seed=0, n_triplets=40, images=3, spread=1.0, **settings):
     """Return scores with triplets of captions that share a preference, and the triplets."""
     rng = np.random.default_rng(seed)
@@ -86,7 +70,7 @@ def test_agrees_with_a_slow_bootstrap(statistic):
     for end in (interval.low, interval.high):
         distance = abs(interval.estimate - end) / np.sqrt(end * (100 - end) / size)
         assert distance == pytest.approx(stats.t.ppf(0.975, n - 1))
-    assert (interval.n_resamples, interval.n_defined) == (200, 200)
+    assert np.isfinite(interval.values).sum() == 200
     assert interval.n_units == (used if statistic == "vlbs" else 40,)
 
 
@@ -119,15 +103,6 @@ def test_repeating_images_of_a_triplet_does_not_narrow_the_interval():
     assert by_image.high - by_image.low < 0.5 * (ten.high - ten.low)
 
 
-def test_near_the_binomial_interval_when_every_image_is_its_own_triplet():
-    rng = np.random.default_rng(2)
-    found = selection_scores(rng.normal(size=(600, 3)), np.ones(600, bool))["overall"]
-    interval = inference.bootstrap_selection(found, range(600), "vlbs", rng=0)
-    exact = inference.proportion_interval(found.vlbs.numerator, found.vlbs.denominator)
-    assert interval.low == pytest.approx(100 * exact.low, abs=0.6)
-    assert interval.high == pytest.approx(100 * exact.high, abs=0.6)
-
-
 def test_reproducible_and_by_category():
     labels = np.resize(["race", "gender", "race", "race"], 120)
     found, triplets = scored(categories=labels)
@@ -156,5 +131,4 @@ def test_resamples_without_an_anti_stereotypical_image_are_left_out():
     found = selection_scores(scores, [True, False, False])["overall"]
     interval = inference.bootstrap_selection(found, "abc", n_resamples=1_000, rng=0)
     # (2/3)^3 = 29.6% of the resamples miss the only such image.
-    assert interval.n_defined == np.isfinite(interval.values).sum() == pytest.approx(704, abs=45)
-    assert inference.bootstrap_selection(found, "abc", "vlrs", rng=0).n_defined == 2_000
+    assert np.isfinite(interval.values).sum() == pytest.approx(704, abs=45)

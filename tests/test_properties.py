@@ -80,13 +80,11 @@ EVIDENCE = {
         caption_association.representation: "test_hypergeometric_tails",
         caption_association.top_k: "test_top_k_agrees_with_sorting",
         caption_association.top_k_composition: "test_composition_counts_overlapping_groups",
-        inference.adjust_table: "test_adjust_table_adjusts_over_words_and_groups",
         inference.bootstrap_c_asc: "test_bootstrap_of_c_asc_is_that_of_resampled_columns",
         inference.bootstrap_top_k: "test_bootstrap_retrieves_again",
     },
     "test_inference_permutation": {
         inference.permutation_p_values: "test_many_tests_at_once_agree_with_one_after_the_other",
-        inference.studentised_test: "test_the_studentised_test_is_scipys_with_welchs_statistic",
     },
     "test_properties": {
         caption_association.skew_at_k: "test_skews_are_bounded_and_shrink_with_smoothing",
@@ -133,7 +131,6 @@ EVIDENCE = {
         inference.adjust: "test_corrections_agree_with_slow_ones",
         inference.bootstrap_effect_size: "test_bootstrap_agrees_with_a_slow_one_that_copies_rows",
         inference.n_partitions: "test_perfect_separation_has_the_smallest_p",
-        inference.permutation_histogram: "test_the_histogram_is_that_of_all_relabellings",
         inference.permutation_test: "test_enumeration_is_exact_ties_included",
         inference.rank_correlation_interval: (
             "test_fishers_intervals_of_rank_correlations_hold_their_level"
@@ -692,29 +689,6 @@ def test_relabelled_differences_stay_within_the_most_extreme_partition(x, y, shi
     np.testing.assert_allclose(doubled, -2 * drawn, atol=1e-9)
 
 
-@property_of(
-    inference.permutation_histogram,
-    x=scores_with_ties,
-    y=scores_with_ties,
-    shift=st.integers(-8, 8),
-    scale=st.sampled_from([0.25, 1.0, 16.0]),
-)
-def test_a_histogram_of_relabellings_is_whole_and_turns_with_the_sides(x, y, shift, scale):
-    reach = 4 + np.pi / 100
-    edges = np.linspace(-reach, reach, 10)
-    found = inference.permutation_histogram(x, y, edges)
-    assert found.sum() == pytest.approx(1)
-    assert (found >= 0).all()
-    turned = inference.permutation_histogram(y, x, -edges[::-1])[::-1]
-    moved = inference.permutation_histogram(
-        scale * x[::-1] + shift, scale * y + shift, scale * edges
-    )
-    total = math.comb(len(x) + len(y), len(x))
-    np.testing.assert_allclose(found * total, np.rint(found * total), atol=1e-6)
-    np.testing.assert_allclose(turned, found, atol=1e-9)
-    np.testing.assert_allclose(moved, found, atol=1e-9)
-
-
 four_scores = st.lists(st.tuples(*[st.integers(-16, 16)] * 4), min_size=2, max_size=5).map(
     lambda rows: np.array(rows).T / 8
 )
@@ -727,12 +701,19 @@ def six_sets(draw):
     return [rng.normal(size=(n, 3)) for n in (n_x, n_y, n_a, n_a, n_b, n_b)]
 
 
+def words_by_place(six):
+    return {
+        name: range(len(each)) for name, each in zip(("Ax", "Ay", "Bx", "By"), six[2:], strict=True)
+    }
+
+
 @property_of(inference.exchange_test, sets=six_sets(), scale=st.sampled_from([0.5, 1.0, 4.0]))
 def test_exchanges_know_neither_targets_nor_categories_nor_attributes_from_the_others(sets, scale):
     X, Y, Ax, Ay, Bx, By = sets
 
     def p(*six):
-        return inference.exchange_test(grounded(*six, experiment=3)).p_value
+        result = grounded(*six, experiment=3)
+        return inference.exchange_test(result, words_by_place(six)).p_value
 
     found = p(*sets)
     assert 1 / math.comb(len(Ax) + len(Bx), len(Ax)) - 1e-12 <= found <= 1
@@ -748,7 +729,9 @@ def test_exchanges_know_neither_targets_nor_categories_nor_attributes_from_the_o
 @property_of(inference.exchanged_statistics, sets=six_sets())
 def test_exchanged_statistics_are_as_many_as_exchanges_and_hold_the_observed_one(sets):
     result = grounded(*sets, experiment=3)
-    values, test = inference.exchanged_statistics(result), inference.exchange_test(result)
+    words = words_by_place(sets)
+    values = inference.exchanged_statistics(result, words)
+    test = inference.exchange_test(result, words)
     assert len(values) == test.n_partitions
     assert np.abs(values - test.statistic).min() < 1e-12
     assert np.mean(values >= test.statistic - 1e-9) == pytest.approx(test.p_value)
@@ -765,19 +748,6 @@ def test_sign_flips_know_neither_side_nor_size_nor_units_that_agree(differences,
     assert inference.sign_flip_test(scale * differences[::-1]).p_value == found
     assert inference.sign_flip_test(np.append(differences, [0, 0])).p_value == found
     assert inference.sign_flip_test([0]).p_value == 1
-
-
-@property_of(inference.studentised_test, scores=four_scores, scale=st.sampled_from([0.5, 4.0]))
-def test_studentised_tests_know_neither_unit_nor_origin_and_mirror_their_sides(scores, scale):
-    x, y = scores[0], scores[1]
-    found = inference.studentised_test(x, y)
-    assert 0 < found.p_value <= 1
-    moved = inference.studentised_test(scale * x + 1, scale * y + 1)
-    assert moved.p_value == found.p_value
-    mirrored = inference.studentised_test(y, x, "less")
-    assert mirrored.p_value == found.p_value
-    either = inference.studentised_test(x, y, "two-sided").p_value
-    assert either >= min(found.p_value, inference.studentised_test(x, y, "less").p_value)
 
 
 @property_of(inference.grounded_permutation_test, scores=four_scores)
@@ -814,21 +784,19 @@ def bounds(interval):
     seed=seeds,
     scale=st.sampled_from([0.5, 4.0, -2.0]),
 )
-def test_bootstrap_intervals_turn_and_stretch_and_move_and_widen(seed, scale):
+def test_bootstrap_intervals_turn_and_stretch_and_move(seed, scale):
     x = np.random.default_rng(seed).exponential(size=9)
 
-    def interval(values, confidence=0.9, rng=seed):
-        return inference.bootstrap(mean_of(values), [9], None, confidence, 200, rng)
+    def interval(values):
+        return inference.bootstrap(mean_of(values), [9], None, 200, seed)
 
     found = interval(x)
     assert found.low < found.estimate < found.high
     assert found.estimate == pytest.approx(x.mean(), abs=1e-12)
-    assert (found.n_units, found.n_resamples, found.n_defined) == ((9,), 200, 200)
+    assert (found.n_units, found.values.shape) == ((9,), (200,))
     np.testing.assert_array_equal(bounds(interval(x)), bounds(found))
     moved = np.sort(bounds(interval(scale * x + 3)))
     np.testing.assert_allclose(moved, np.sort(scale * bounds(found) + 3), atol=1e-9)
-    wider = interval(x, confidence=0.99)
-    assert wider.low <= found.low <= found.high <= wider.high
     np.testing.assert_allclose(bounds(interval(np.full(9, x[0]))), x[0], atol=1e-12)
 
 
@@ -838,13 +806,11 @@ def test_intervals_of_effect_sizes_ignore_scale_and_turn_with_the_sign(seed, shi
     units = (range(5), range(5), range(4), range(4))
 
     def interval(first, second):
-        return inference.bootstrap_effect_size(
-            first, second, *units, ddof=0, n_resamples=200, rng=seed
-        )
+        return inference.bootstrap_effect_size(first, second, *units, n_resamples=200, rng=seed)
 
     found = interval(cosines_a, cosines_b)
     scores = (cosines_a - cosines_b).mean(axis=1)
-    d = association.effect_size_of_scores(scores[:5], scores[5:], ddof=0)
+    d = association.effect_size_of_scores(scores[:5], scores[5:])
     assert found.estimate == pytest.approx(d, abs=1e-9)
     assert -2 - 1e-9 <= found.low <= found.high <= 2 + 1e-9
     assert found.n_units == (5, 5, 4, 4)
@@ -956,17 +922,15 @@ def test_intervals_of_proportions_mirror_and_widen_and_rise(n, share, level):
     inference.rank_correlation_interval,
     r=st.floats(-1, 1),
     n=st.integers(5, 200),
-    level=st.floats(0.5, 0.98),
 )
-def test_intervals_of_rank_correlations_mirror_and_widen(r, n, level):
-    low, high = inference.rank_correlation_interval(r, n, level)
-    assert inference.rank_correlation_interval(-r, n, level) == pytest.approx((-high, -low))
-    wider = inference.rank_correlation_interval(r, n, level + 0.01)
-    assert wider[0] <= low <= r <= high <= wider[1]
-    assert -1 <= low < high <= 1
+def test_intervals_of_rank_correlations_mirror(r, n):
+    low, high = inference.rank_correlation_interval(r, n)
+    assert inference.rank_correlation_interval(-r, n) == pytest.approx((-high, -low))
+    assert -1 <= low <= r <= high <= 1
+    assert low < high
 
 
-@property_of(inference.adjust, inference.adjust_table, p=p_values, seed=seeds)
+@property_of(inference.adjust, p=p_values, seed=seeds)
 def test_corrections_stand_in_order_and_keep_the_order(p, seed):
     bh, by, holm = (inference.adjust(p, method) for method in ("bh", "by", "holm"))
     bonferroni = np.minimum(len(p) * p, 1)
@@ -979,7 +943,7 @@ def test_corrections_stand_in_order_and_keep_the_order(p, seed):
     for method, adjusted in (("bh", bh), ("by", by), ("holm", holm)):
         assert (np.diff(adjusted[np.argsort(p)]) >= -tiny).all()
         np.testing.assert_allclose(inference.adjust(p[order], method), adjusted[order], atol=tiny)
-        np.testing.assert_array_equal(inference.adjust_table(p[:, None], method), adjusted[:, None])
+        np.testing.assert_array_equal(inference.adjust(p[:, None], method), adjusted[:, None])
         assert (inference.adjust(p / 2, method) <= adjusted + tiny).all()
 
 
@@ -1027,7 +991,7 @@ def test_random_attributes_ignore_scale_and_place_larger_effects_further_out(see
     x, y = np.random.default_rng(seed).uniform(-1, 1, (2, 5, 20))
 
     def null(first, second):
-        return inference.random_attribute_null(first, second, 4, 3, n_sets=60, ddof=0, rng=seed)
+        return inference.random_attribute_null(first, second, 4, 3, n_sets=60, rng=seed)
 
     found = null(x, y)
     assert (np.abs(found.effect_sizes) <= 2 + 1e-9).all()
@@ -1039,7 +1003,7 @@ def test_random_attributes_ignore_scale_and_place_larger_effects_further_out(see
     moved = null(x + common, y - common).effect_sizes
     np.testing.assert_allclose(moved, found.effect_sizes, atol=1e-9)
     np.testing.assert_allclose(null(y, x).effect_sizes, -found.effect_sizes, atol=1e-9)
-    placed = [found.p_value(each).p_value for each in np.linspace(0, 3, 7)]
+    placed = [found.p_value(each) for each in np.linspace(0, 3, 7)]
     assert placed[0] == 1
     assert placed[-1] == 1 / 61
     assert (np.diff(placed) <= 0).all()

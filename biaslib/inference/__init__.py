@@ -7,18 +7,13 @@ from biaslib.inference._bootstrap import (
     bootstrap_effect_size,
     largest_effect_size,
 )
-from biaslib.inference._caption_bootstrap import (
-    adjust_table,
-    bootstrap_c_asc,
-    bootstrap_top_k,
-)
+from biaslib.inference._caption_bootstrap import bootstrap_c_asc, bootstrap_top_k
 from biaslib.inference._correlation import rank_correlation_interval
 from biaslib.inference._exchange import (
     exchange_test,
     exchanged_statistics,
     grounded_permutation_test,
 )
-from biaslib.inference._null_histogram import permutation_histogram
 from biaslib.inference._permutation import (
     PermutationResult,
     n_partitions,
@@ -26,31 +21,16 @@ from biaslib.inference._permutation import (
     permutation_test,
     relabelled_differences,
 )
-from biaslib.inference._power import DetectableEffect, minimum_detectable_effect, power
-from biaslib.inference._proportions import (
-    ProportionInterval,
-    bootstrap_selection,
-    proportion_interval,
-)
-from biaslib.inference._random_attributes import (
-    RandomAttributeNull,
-    RandomAttributeResult,
-    random_attribute_null,
-)
+from biaslib.inference._power import minimum_detectable_effect, power
+from biaslib.inference._proportions import bootstrap_selection, proportion_interval
+from biaslib.inference._random_attributes import RandomAttributeNull, random_attribute_null
 from biaslib.inference._sign_flip import sign_flip_test
-from biaslib.inference._sign_sums import ExchangeResult
-from biaslib.inference._studentised import studentised_test
 
 __all__ = [
-    "DetectableEffect",
-    "ExchangeResult",
     "Interval",
     "PermutationResult",
-    "ProportionInterval",
     "RandomAttributeNull",
-    "RandomAttributeResult",
     "adjust",
-    "adjust_table",
     "bootstrap",
     "bootstrap_c_asc",
     "bootstrap_effect_size",
@@ -62,7 +42,6 @@ __all__ = [
     "largest_effect_size",
     "minimum_detectable_effect",
     "n_partitions",
-    "permutation_histogram",
     "permutation_p_values",
     "permutation_test",
     "power",
@@ -71,5 +50,4 @@ __all__ = [
     "rank_correlation_interval",
     "relabelled_differences",
     "sign_flip_test",
-    "studentised_test",
 ]

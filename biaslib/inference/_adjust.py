@@ -22,17 +22,20 @@ def adjust(p_values: ArrayLike, method: str = "bh") -> np.ndarray:
     .. math:: \tilde p_{(i)} = \min_{j \ge i} \min\bigl( m p_{(j)} c / j, 1 \bigr), \quad
               c_{\mathrm{bh}} = 1, \quad c_{\mathrm{by}} = \sum_{k=1}^{m} 1 / k
 
+    Counts of one word add up, and similar words retrieve the same people, so that the tests of an
+    audit depend on one another: ``"by"`` and ``"holm"`` allow for any dependence.
+
     Parameters
     ----------
     p_values
-        (m,), between 0 and 1.
+        Between 0 and 1, a list or a table of any shape, of which all are one family.
     method
         ``"bh"``, ``"by"`` or ``"holm"``.
 
     Returns
     -------
     numpy.ndarray
-        (m,), in the order given.
+        In the shape and order given.
 
     Raises
     ------
@@ -44,32 +47,16 @@ def adjust(p_values: ArrayLike, method: str = "bh") -> np.ndarray:
     >>> adjust([0.01, 0.04, 0.03], method="holm")
     array([0.03, 0.06, 0.06])
     """
-    p = sound_p_values(p_values)
-    if p.ndim != 1:
-        raise refused("p_values", f"has the shape {p.shape}; give a list, or use adjust_table")
-    return adjusted(p, one_of(method, "method", METHODS))
-
-
-def sound_p_values(p_values: ArrayLike) -> np.ndarray:
-    """Return p-values of any shape as float64, refusing what is not between 0 and 1."""
     p = real_numbers(p_values, "p_values")
     bad = (p < 0) | (p > 1)
     if bad.any():
         row = int(np.argwhere(bad)[0][0]) if bad.ndim else None
         raise refused("p_values", "is not between 0 and 1", row)
-    return p
-
-
-def adjusted(p: np.ndarray, method: str) -> np.ndarray:
-    """Return :func:`adjust` of p-values that are sound, (m,)."""
-    if method == "holm":
-        return _holm(p)
-    return stats.false_discovery_control(p, method=method)
-
-
-def _holm(p: np.ndarray) -> np.ndarray:
-    order = np.argsort(p, kind="stable")
-    scaled = (p.size - np.arange(p.size)) * p[order]
-    adjusted = np.empty_like(p)
+    every = p.ravel()
+    if one_of(method, "method", METHODS) != "holm":
+        return stats.false_discovery_control(every, method=method).reshape(p.shape)
+    order = np.argsort(every, kind="stable")
+    adjusted = np.empty_like(every)
+    scaled = (every.size - np.arange(every.size)) * every[order]
     adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
-    return adjusted
+    return adjusted.reshape(p.shape)

@@ -9,7 +9,6 @@ from scipy import stats
 
 from biaslib.errors import InputError
 from biaslib.metrics.inputs import (
-    between_0_and_1,
     divisor,
     generator,
     in_scale,
@@ -36,19 +35,12 @@ class Interval:
     Attributes
     ----------
     estimate
-        The statistic of the data themselves: a number or an array, and so are ``low``, ``high``
-        and ``n_defined``.
+        The statistic of the data themselves: a number or an array, and so are ``low`` and ``high``.
     low, high
-        Bounds of the interval; NaN where no sample has two units, and in a table where the data, or
-        all resamples but one, leave the statistic undefined.
-    n_defined
-        In how many resamples the statistic is defined.
-    confidence
-        Level of the interval.
+        Bounds of the interval at 95%; NaN where no sample has two units, and in a table where the
+        data, or all resamples but one, leave the statistic undefined.
     n_units
         Number of units in each sample, such as words, triplets or people.
-    n_resamples
-        Number of resamples of each sample.
     values
         The statistic in each resample, (n_resamples,) and the shape of the estimate; NaN where it
         is not defined. Of several samples those of the first come first.
@@ -57,10 +49,7 @@ class Interval:
     estimate: float | np.ndarray
     low: float | np.ndarray
     high: float | np.ndarray
-    n_defined: int | np.ndarray
-    confidence: float
     n_units: tuple[int, ...]
-    n_resamples: int
     values: np.ndarray
 
 
@@ -68,7 +57,6 @@ def bootstrap(
     statistic: Statistic,
     n_units: Sequence[int],
     within: tuple[ArrayLike, ArrayLike] | None = None,
-    confidence: float = 0.95,
     n_resamples: int = 2_000,
     rng: np.random.Generator | int | None = None,
     at_once: int | None = None,
@@ -76,7 +64,7 @@ def bootstrap(
     n_equal: int | None = None,
     limit: ArrayLike | None = None,
 ) -> Interval:
-    r"""Return an interval of a statistic of one or several samples of units.
+    r"""Return an interval at 95% of a statistic of one or several samples of units.
 
     The units of one sample at a time are drawn anew, with replacement (Efron and Tibshirani 1994).
     A resample is given as how often each unit was drawn, so that units with several items stay
@@ -122,8 +110,6 @@ def bootstrap(
         Number of units in each sample. A sample of a single unit is held as it is.
     within
         Least and greatest value that a share can have: numbers or in the shape of a table.
-    confidence
-        Level of the interval.
     n_resamples
         Number of resamples of each sample. Those for which the statistic is not defined are left
         out.
@@ -149,8 +135,8 @@ def bootstrap(
     Raises
     ------
     InputError
-        If a sample is empty, there are fewer than two resamples, the confidence is not between 0
-        and 1, or a statistic that is one number is not defined for the data or in any resample.
+        If a sample is empty, there are fewer than two resamples, or a statistic that is one number
+        is not defined for the data or in any resample.
 
     Examples
     --------
@@ -166,40 +152,39 @@ def bootstrap(
     form = "the number of units in each sample"
     n_units = whole_numbers(n_units, "n_units", form, 1, 1, np.inf).tolist()
     n_resamples = whole_number(n_resamples, "n_resamples", 2)
-    confidence, rng = between_0_and_1(confidence, "confidence"), generator(rng)
+    rng = generator(rng)
     at_once = n_resamples if at_once is None else whole_number(at_once, "at_once", 1)
     n_equal = None if n_equal is None else whole_number(n_equal, "n_equal", 1)
-    freedom = None if freedom is None else real_numbers(freedom, "freedom", finite=False)
-    limit = None if limit is None else real_numbers(limit, "limit", finite=False)
-    within = (
-        None
-        if within is None
-        else [real_numbers(each, "within", finite=False) for each in _two(within)]
-    )
+    given = {"within": within, "limit": limit, "freedom": freedom}
+    bounds = {
+        name: real_numbers(each, name, finite=False)
+        for name, each in given.items()
+        if each is not None
+    }
+    if within is not None and bounds["within"].shape[:1] != (2,):
+        raise refused("within", "must be two: the least and the greatest value")
     estimate = np.asarray(statistic(*(np.ones((n, 1)) for n in n_units)), dtype=float)[0]
     parts = _resampled(statistic, n_units, n_resamples, rng, at_once)
     values = np.concatenate(parts)
-    n_defined = np.isfinite(values).sum(axis=0)
-    if values.ndim == 1 and n_defined == 0:
+    if values.ndim == 1 and not np.isfinite(values).any():
         raise InputError("the statistic is not defined in any resample")
     if values.ndim == 1 and not np.isfinite(estimate):
         raise InputError("the statistic is not defined for the data: there is nothing to bound")
-    error, own_freedom, skewed = _moments(parts, n_units, freedom)
-    quantile = stats.t.ppf((1.0 + confidence) / 2.0, own_freedom)
+    error, own_freedom, skewed = _moments(parts, n_units, bounds.get("freedom"))
+    quantile = stats.t.ppf(0.975, own_freedom)
     if within is not None:
-        n_equal = n_equal or (min(n_units) if freedom is None else np.asarray(freedom) + 1.0)
-        low, high = _wilson(estimate, _mean(values), error, quantile, within, n_equal)
+        n_equal = n_equal or (min(n_units) if freedom is None else bounds["freedom"] + 1.0)
+        low, high = _wilson(estimate, _mean(values), error, quantile, bounds["within"], n_equal)
     elif limit is not None:
-        low, high = _fisher(estimate, _mean(values), error, quantile, np.asarray(limit))
+        low, high = _fisher(estimate, _mean(values), error, quantile, bounds["limit"])
     else:
         longer = (2.0 * quantile**2 + 1.0) / 6.0 * skewed
         low = estimate - quantile * error + np.minimum(longer, 0.0)
         high = estimate + quantile * error + np.maximum(longer, 0.0)
-    summary = (estimate, low, high, n_defined)
+    summary = estimate, low, high
     if values.ndim == 1:
-        summary = (np.asarray(each).item() for each in summary)
-    sizes = tuple(int(n) for n in n_units)
-    return Interval(*summary, confidence, sizes, n_resamples, values)
+        summary = tuple(float(each) for each in summary)
+    return Interval(*summary, tuple(n_units), values)
 
 
 def bootstrap_effect_size(
@@ -209,8 +194,8 @@ def bootstrap_effect_size(
     y_units: ArrayLike,
     a_units: ArrayLike,
     b_units: ArrayLike,
-    ddof: int = 1,
-    **settings,
+    n_resamples: int = 2_000,
+    rng: np.random.Generator | int | None = None,
 ) -> Interval:
     r"""Return an interval of an effect size that resamples target and attribute words.
 
@@ -226,9 +211,7 @@ def bootstrap_effect_size(
         (n_x + n_y, n_a) and (n_x + n_y, n_b).
     x_units, y_units, a_units, b_units
         The word that each item carries: (n_x,), (n_y,), (n_a,), (n_b,).
-    ddof
-        What is taken from n in the divisor of the variance, 0 or 1.
-    settings
+    n_resamples, rng
         As :func:`bootstrap`.
 
     Returns
@@ -239,8 +222,7 @@ def bootstrap_effect_size(
     Raises
     ------
     InputError
-        As :func:`bootstrap`, and if the shapes do not fit together, a cosine is not finite, or
-        ``ddof`` is neither 0 nor 1.
+        As :func:`bootstrap`, and if the shapes do not fit together or a cosine is not finite.
 
     Notes
     -----
@@ -255,7 +237,7 @@ def bootstrap_effect_size(
     >>> bool(0 < interval.low < 1.7 < interval.high < 2)
     True
     """
-    ddof, form = divisor(ddof), "a table, one row a target and one column an attribute"
+    form = "a table, one row a target and one column an attribute"
     first = real_numbers(cosines_a, "cosines_a", form, 2)
     second = real_numbers(cosines_b, "cosines_b", form, 2)
     named = {"x_units": x_units, "y_units": y_units, "a_units": a_units, "b_units": b_units}
@@ -277,11 +259,11 @@ def bootstrap_effect_size(
     def statistic(*weights):
         x, y, a, b = (w[owner] for w, owner in zip(weights, owners, strict=True))
         scores = first @ (a / a.sum(0)) - second @ (b / b.sum(0))
-        return _weighted_effect_sizes(scores, x, y, ddof)
+        return _weighted_effect_sizes(scores, x, y)
 
-    limit = largest_effect_size(len(owners[0]), len(owners[1]), ddof)
+    limit = largest_effect_size(len(owners[0]), len(owners[1]))
     sizes = [owner.max() + 1 for owner in owners]
-    found = bootstrap(statistic, sizes, limit=limit, **settings)
+    found = bootstrap(statistic, sizes, limit=limit, n_resamples=n_resamples, rng=rng)
     return found if min(sizes[:2]) >= FEWEST_WORDS else replace(found, low=np.nan, high=np.nan)
 
 
@@ -305,14 +287,6 @@ def largest_effect_size(n_x: ArrayLike, n_y: ArrayLike, ddof: int = 1) -> np.nda
     n = n_x + n_y
     with np.errstate(divide="ignore"):
         return np.sqrt((n - ddof) * n / (n_x * n_y))
-
-
-def _two(within) -> tuple:
-    try:
-        least, greatest = within
-    except (TypeError, ValueError) as error:
-        raise refused("within", "must be two: the least and the greatest value") from error
-    return least, greatest
 
 
 def _resampled(statistic, n_units, n_resamples: int, rng, at_once: int) -> list[np.ndarray]:
@@ -353,7 +327,7 @@ def _moments(parts, n_units, freedom) -> tuple[np.ndarray, np.ndarray, np.ndarra
     for values, n in zip(parts, n_units, strict=True):
         if n == 1:
             continue
-        own = n - 1.0 if freedom is None else np.asarray(freedom, dtype=float)
+        own = n - 1.0 if freedom is None else freedom
         centred = values - _mean(values)
         variance = _mean(centred**2) * (own + 1.0) / own
         whole, squares = whole + variance, squares + variance**2 / own
@@ -375,7 +349,7 @@ def _fisher(estimate, mean, error, quantile, limit) -> tuple[np.ndarray, np.ndar
 
 
 def _wilson(estimate, mean, error, quantile, within, n_equal) -> tuple[np.ndarray, np.ndarray]:
-    least, greatest = (np.asarray(each, dtype=float) for each in within)
+    least, greatest = within
     width = greatest - least
     share = np.clip((estimate - least) / width, 0.0, 1.0)
     mean = np.clip((mean - least) / width, 1e-12, 1.0 - 1e-12)
@@ -389,13 +363,13 @@ def _wilson(estimate, mean, error, quantile, within, n_equal) -> tuple[np.ndarra
     return np.minimum(low, estimate), np.maximum(high, estimate)
 
 
-def _weighted_effect_sizes(scores, x_weights, y_weights, ddof):
+def _weighted_effect_sizes(scores, x_weights, y_weights):
     n_x = len(x_weights)
     x_mean = (scores[:n_x] * x_weights).sum(0) / x_weights.sum(0)
     y_mean = (scores[n_x:] * y_weights).sum(0) / y_weights.sum(0)
     weights = np.concatenate([x_weights, y_weights])
     total = weights.sum(0)
     mean = (scores * weights).sum(0) / total
-    variance = (weights * (scores - mean) ** 2).sum(0) / (total - ddof)
+    variance = (weights * (scores - mean) ** 2).sum(0) / (total - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(variance > 1e-20, (x_mean - y_mean) / np.sqrt(variance), np.nan)

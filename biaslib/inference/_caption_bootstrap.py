@@ -1,4 +1,4 @@
-"""Intervals for caption association that resample people, and a correction for whole tables."""
+"""Intervals for caption association that resample people."""
 
 from dataclasses import replace
 
@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from biaslib.errors import InputError
-from biaslib.inference._adjust import METHODS, adjusted, sound_p_values
 from biaslib.inference._bootstrap import Interval, bootstrap, largest_effect_size
 from biaslib.metrics import caption_association
 from biaslib.metrics.inputs import (
@@ -30,7 +29,6 @@ def bootstrap_c_asc(
     groups: ArrayLike,
     ddof: int = 1,
     people: ArrayLike | None = None,
-    confidence: float = 0.95,
     n_resamples: int = 1_000,
     rng: np.random.Generator | int | None = None,
 ) -> Interval:
@@ -58,8 +56,6 @@ def bootstrap_c_asc(
     people
         Who is on each image, (n,); images of one person stay together. By default every image is
         a person of its own.
-    confidence
-        Level of the intervals.
     n_resamples
         Number of resamples.
     rng
@@ -77,7 +73,7 @@ def bootstrap_c_asc(
     ------
     InputError
         As :func:`biaslib.metrics.caption_association.c_asc`; if ``people`` does not name one
-        person for every image; or if ``confidence`` or ``n_resamples`` is out of range.
+        person for every image; or if ``n_resamples`` is out of range.
 
     Examples
     --------
@@ -100,8 +96,15 @@ def bootstrap_c_asc(
 
     inside = members.sum(axis=0)
     limit = largest_effect_size(inside, len(members) - inside, ddof)
-    settings = {"within": (-limit, limit), "freedom": _freedom(person, members)}
-    return _bootstrap_people(statistic, person, confidence, n_resamples, rng, **settings)
+    return bootstrap(
+        statistic,
+        [person.max() + 1],
+        within=(-limit, limit),
+        n_resamples=n_resamples,
+        rng=rng,
+        at_once=_RESAMPLES_AT_ONCE,
+        freedom=_freedom(person, members),
+    )
 
 
 def bootstrap_top_k(
@@ -110,7 +113,6 @@ def bootstrap_top_k(
     k: int = 100,
     statistic: str = "share",
     people: ArrayLike | None = None,
-    confidence: float = 0.95,
     n_resamples: int = 1_000,
     rng: np.random.Generator | int | None = None,
 ) -> Interval:
@@ -138,8 +140,6 @@ def bootstrap_top_k(
     people
         Who is on each image, (n,); images of one person stay together. By default every image is
         a person of its own.
-    confidence
-        Level of the intervals.
     n_resamples
         Number of resamples.
     rng
@@ -158,8 +158,8 @@ def bootstrap_top_k(
     InputError
         If the ranking is not deep enough for some resample, names an image twice for a word or
         one that does not exist; if a group has no image; if ``statistic`` is unknown, or the
-        entropy is asked for groups that are not a partition; or if ``k``, ``people``,
-        ``confidence`` or ``n_resamples`` is out of range.
+        entropy is asked for groups that are not a partition; or if ``k``, ``people``
+        or ``n_resamples`` is out of range.
 
     Notes
     -----
@@ -186,52 +186,20 @@ def bootstrap_top_k(
         counts = _retrieved_again(ranking, members, of_images, k)
         return _statistic(counts, members, of_images, k, statistic)
 
-    largest = {
-        "share": 1.0,
-        "ratio": len(members) / members.sum(axis=0),
-        "entropy": 1.0,
-    }[statistic]
-    settings = {"within": (0.0, largest), "n_equal": k}
-    found = _bootstrap_people(composition, person, confidence, n_resamples, rng, **settings)
+    largest = len(members) / members.sum(axis=0) if statistic == "ratio" else np.ones(1)
+    found = bootstrap(
+        composition,
+        [person.max() + 1],
+        within=(0.0 * largest, largest),
+        n_resamples=n_resamples,
+        rng=rng,
+        at_once=_RESAMPLES_AT_ONCE,
+        n_equal=k,
+    )
     if statistic != "entropy" or k >= FEWEST_RETRIEVED:
         return found
     nothing = np.full(found.estimate.shape, np.nan)
     return replace(found, low=nothing, high=nothing)
-
-
-def adjust_table(p_values: ArrayLike, method: str = "bh") -> np.ndarray:
-    """Return p-values adjusted for all the tests of a table: see :func:`adjust`.
-
-    For the words and groups of an audit, such as the ``p_value`` of
-    :func:`biaslib.metrics.caption_association.representation`. Counts of one word add up, and
-    similar words retrieve the same people, so that the tests depend on one another: ``"by"`` and
-    ``"holm"`` allow for any dependence, ``"bh"`` does not.
-
-    Parameters
-    ----------
-    p_values
-        (k, g) or any other shape, between 0 and 1.
-    method
-        ``"bh"``, ``"by"`` or ``"holm"``.
-
-    Returns
-    -------
-    numpy.ndarray
-        In the shape given.
-
-    Raises
-    ------
-    InputError
-        As :func:`adjust`.
-
-    Examples
-    --------
-    >>> adjust_table([[0.01, 0.04], [0.03, 1.0]], method="holm")
-    array([[0.04, 0.09],
-           [0.09, 1.  ]])
-    """
-    table = sound_p_values(p_values)
-    return adjusted(table.ravel(), one_of(method, "method", METHODS)).reshape(table.shape)
 
 
 def _freedom(person: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -244,20 +212,6 @@ def _freedom(person: np.ndarray, members: np.ndarray) -> np.ndarray:
         whole = sum(1 / n for n in people) ** 2
         found = whole / sum(1 / (n**2 * (n - 1)) for n in people)
     return np.where(np.minimum(*people) > 1, found, np.nan)
-
-
-def _bootstrap_people(
-    statistic, person: np.ndarray, confidence, n_resamples, rng, **settings
-) -> Interval:
-    return bootstrap(
-        statistic,
-        [person.max() + 1],
-        confidence=confidence,
-        n_resamples=n_resamples,
-        rng=rng,
-        at_once=_RESAMPLES_AT_ONCE,
-        **settings,
-    )
 
 
 def _cells(centred: np.ndarray, members: np.ndarray):

@@ -3,14 +3,14 @@
 import numpy as np
 from scipy import special
 
-from biaslib.metrics.inputs import between_0_and_1, real_number, refused, whole_number
+from biaslib.metrics.inputs import real_number, refused, whole_number
 
 
-def rank_correlation_interval(r: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    r"""Return an interval of Spearman's rank correlation by Fisher's transformation.
+def rank_correlation_interval(r: float, n: int) -> tuple[float, float]:
+    r"""Return an interval at 95% of Spearman's rank correlation by Fisher's transformation.
 
     .. math:: \tanh\Bigl( \operatorname{artanh} r \pm
-              \frac{1.03 \, z_{(1 + \mathit{confidence}) / 2}}{\sqrt{n - 3}} \Bigr)
+              \frac{1.03 \, z_{.975}}{\sqrt{n - 3}} \Bigr)
 
     (Fieller, Hartley and Pearson 1957, of normal variables). The transform of a correlation of 1 is
     infinite, and its interval would have no width. The bound towards 0 is then that of the next
@@ -22,8 +22,6 @@ def rank_correlation_interval(r: float, n: int, confidence: float = 0.95) -> tup
         Spearman's correlation.
     n
         Number of pairs.
-    confidence
-        Level of the interval.
 
     Returns
     -------
@@ -33,7 +31,7 @@ def rank_correlation_interval(r: float, n: int, confidence: float = 0.95) -> tup
     Raises
     ------
     InputError
-        If the correlation is beyond 1 in size, or the confidence is not between 0 and 1.
+        If the correlation is beyond 1 in size.
 
     Examples
     --------
@@ -45,10 +43,10 @@ def rank_correlation_interval(r: float, n: int, confidence: float = 0.95) -> tup
     r = real_number(r, "r", finite=False)
     if abs(r) > 1 + 1e-12:
         raise refused("r", f"is {r}; a correlation lies between -1 and 1")
-    n, confidence = whole_number(n, "n", 0), between_0_and_1(confidence, "confidence")
+    n = whole_number(n, "n", 0)
     if n < 5 or np.isnan(r):
         return np.nan, np.nan
-    half = 1.03 * special.ndtri((1 + confidence) / 2) / np.sqrt(n - 3)
+    half = 1.03 * special.ndtri(0.975) / np.sqrt(n - 3)
     next_to_one = 1 - 12 / (n * (n**2 - 1))
     if abs(r) <= next_to_one:
         return float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half))

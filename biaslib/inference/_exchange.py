@@ -9,15 +9,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from biaslib.errors import InputError
-from biaslib.inference._permutation import (
-    NEAR,
-    PermutationResult,
-    permutation_test,
-    refuse_shared_labels,
-    units,
-)
-from biaslib.inference._proportions import proportion_interval
-from biaslib.inference._sampling import partitions
+from biaslib.inference._permutation import NEAR, RESAMPLES, PermutationResult, permutation_test
+from biaslib.inference._sampling import all_partitions, drawn_partitions
 from biaslib.metrics.grounded import GroundedResult
 from biaslib.metrics.inputs import (
     in_scale,
@@ -32,11 +25,16 @@ from biaslib.metrics.inputs import (
 ROLES = ("Ax", "Ay", "Bx", "By")
 NULLS = ("fixed scores", "new attributes")
 
+COUNTED = 200_000
+"""Exchanges up to which all are looked at."""
+
 
 def grounded_permutation_test(
-    result: GroundedResult, null: str = "fixed scores", **settings
+    result: GroundedResult,
+    null: str = "fixed scores",
+    rng: np.random.Generator | int | None = None,
 ) -> PermutationResult:
-    r"""Test a grounded Experiment 1 or 2 by relabelling its targets.
+    r"""Test a grounded Experiment 1 or 2 by relabelling its targets: is X nearer to A than Y?
 
     ``"fixed scores"`` deals out the scores as they are, which is what the paper describes. In
     Experiment 2 a score carries its category's attributes along: it also reacts to :math:`A_x`
@@ -57,8 +55,8 @@ def grounded_permutation_test(
         Of :func:`biaslib.metrics.grounded.grounded`, Experiment 1 or 2.
     null
         ``"fixed scores"`` or ``"new attributes"`` (Experiment 2).
-    settings
-        As :func:`permutation_test`.
+    rng
+        As of :func:`permutation_test`.
 
     Returns
     -------
@@ -81,30 +79,25 @@ def grounded_permutation_test(
     if result.experiment == 3:
         raise InputError("Experiment 3 is tested by exchange_test, which exchanges attribute words")
     if null == "fixed scores":
-        return permutation_test(result.x_scores, result.y_scores, **settings)
+        return permutation_test(result.x_scores, result.y_scores, rng=rng)
     if result.x_other is None:
         raise InputError("in Experiment 1 every target has all attributes: use 'fixed scores'")
-    clusters = [settings.pop(f"clusters_{side}", None) for side in "xy"]
-    if not any(each is None for each in clusters):
-        refuse_shared_labels(*clusters)
-    own, other = (
-        [units(*each) for each in zip(both, clusters, "XY", strict=True)]
-        for both in ((result.x_scores, result.y_scores), (result.x_other, result.y_other))
-    )
-    n_x, n_y = own[0].size, own[1].size
+    (x, x_other), (y, y_other) = (
+        [real_numbers(getattr(result, f"{side}_{name}"), f"{side}_{name}", ndim=1)
+         for name in ("scores", "other")]
+        for side in "xy"
+    )  # fmt: skip
     # With sets of equal size the plain sums.
-    of_x, of_y = 2 * n_y / (n_x + n_y), 2 * n_x / (n_x + n_y)
-    x = of_x * own[0] + of_y * other[0]
-    y = of_x * other[1] + of_y * own[1]
-    found = permutation_test(x, y, **settings)
-    return replace(found, statistic=float(own[0].mean() - own[1].mean()))
+    of_x, of_y = 2 * y.size / (x.size + y.size), 2 * x.size / (x.size + y.size)
+    found = permutation_test(of_x * x + of_y * x_other, of_x * y_other + of_y * y, rng=rng)
+    return replace(found, statistic=float(x.mean() - y.mean()))
 
 
 def exchange_test(
     result: GroundedResult,
-    words: Mapping[str, ArrayLike] | None = None,
+    words: Mapping[str, ArrayLike],
     pictures: Mapping[str, ArrayLike] | None = None,
-    n_resamples: int = 100_000,
+    n_resamples: int = RESAMPLES,
     rng: np.random.Generator | int | None = None,
 ) -> PermutationResult:
     r"""Test Experiment 3 by exchanging attribute words between A and B.
@@ -135,8 +128,7 @@ def exchange_test(
     words
         The word of every attribute embedding, one list for each of ``Ax``, ``Ay``, ``Bx`` and
         ``By``. The pictures and texts of a word stay together, and every word weighs the same;
-        those that are seen with one category alone are left out. None: every embedding is a word
-        of its own, and row i of ``Ax`` and of ``Ay``, of ``Bx`` and of ``By`` shows the same.
+        those that are seen with one category alone are left out.
     pictures
         The picture of every attribute embedding. Words that share one stay together.
     n_resamples
@@ -168,27 +160,22 @@ def exchange_test(
     >>> from biaslib.metrics.grounded import grounded
     >>> X, Y, Ax, Ay, Bx, By = np.random.default_rng(0).normal(size=(6, 4, 3))
     >>> result = grounded(X, Y, Ax, Ay, Bx, By, experiment=3)
-    >>> found = exchange_test(result)
+    >>> found = exchange_test(result, dict.fromkeys(["Ax", "Ay", "Bx", "By"], "abcd"))
     >>> found.method, found.n_partitions, 0 < found.p_value <= 1
     ('enumeration', 70, True)
     """
-    values, observed, near, n_exchanges = _exchanges(result, words, pictures, n_resamples, rng)
-    reached, n = int(np.count_nonzero(values >= observed - near)), len(values)
-    if n == n_exchanges:
-        p = reached / n
-        return PermutationResult(p, p, p, "enumeration", n, n, observed, "exact")
-    drawn = proportion_interval(reached, n)
-    p, n = (1 + reached) / (1 + n), 1 + n
-    return PermutationResult(
-        p, drawn.low, drawn.high, "sampled", n_exchanges, n, observed, "95% confidence"
-    )
+    values, observed, near, n = _exchanges(result, words, pictures, n_resamples, rng)
+    reached = int(np.count_nonzero(values >= observed - near))
+    if len(values) == n:
+        return PermutationResult.of_counts(reached, n, observed)
+    return PermutationResult.of_draws(reached, len(values), n, observed)
 
 
 def exchanged_statistics(
     result: GroundedResult,
-    words: Mapping[str, ArrayLike] | None = None,
+    words: Mapping[str, ArrayLike],
     pictures: Mapping[str, ArrayLike] | None = None,
-    n_resamples: int = 100_000,
+    n_resamples: int = RESAMPLES,
     rng: np.random.Generator | int | None = None,
 ) -> np.ndarray:
     """Return the statistic of the exchanges of :func:`exchange_test`, for a picture of its null.
@@ -213,7 +200,8 @@ def exchanged_statistics(
     >>> from biaslib.metrics.grounded import grounded
     >>> X, Y, Ax, Ay, Bx, By = np.random.default_rng(0).normal(size=(6, 4, 3))
     >>> result = grounded(X, Y, Ax, Ay, Bx, By, experiment=3)
-    >>> values, test = exchanged_statistics(result), exchange_test(result)
+    >>> words = dict.fromkeys(["Ax", "Ay", "Bx", "By"], "abcd")
+    >>> values, test = exchanged_statistics(result, words), exchange_test(result, words)
     >>> len(values), bool((values >= test.statistic - 1e-9).mean() == test.p_value)
     (70, True)
     """
@@ -239,10 +227,12 @@ def _exchanges(
     def statistic(chosen: np.ndarray) -> np.ndarray:
         return weight * np.abs(chosen @ both).sum(axis=1)
 
-    observed = statistic(np.arange(n)[None, :] < n_a)[0]
-    values = np.concatenate([statistic(each) for each in partitions(n, n_a, n_resamples - 1, rng)])
+    total, observed = math.comb(n, n_a), statistic(np.arange(n)[None, :] < n_a)[0]
+    few = total <= COUNTED
+    blocks = all_partitions(n, n_a) if few else drawn_partitions(n, n_a, n_resamples - 1, rng)
+    values = np.concatenate([statistic(each) for each in blocks])
     values, observed, near = (np.ldexp(each, exponent) for each in (values, observed, near))
-    return values, float(observed), float(near), math.comb(n, n_a)
+    return values, float(observed), float(near), total
 
 
 def _shifts(result: GroundedResult, words, pictures) -> list[np.ndarray]:
@@ -255,7 +245,7 @@ def _shifts(result: GroundedResult, words, pictures) -> list[np.ndarray]:
     for name in ("x_scores", "y_scores", "x_other", "y_other"):
         real_numbers(getattr(result, name), name)
     lengths = {name: len(each) for name, each in near.items()}
-    labels = _by_place(lengths) if words is None else _complete(words, "words", lengths)
+    labels = _complete(words, "words", lengths)
     # Words of A are other units than those of B, even if they are the same.
     unit = _codes([(name[0], each) for name in ROLES for each in labels[name]])
     if pictures is not None:
@@ -272,16 +262,6 @@ def _shifts(result: GroundedResult, words, pictures) -> list[np.ndarray]:
             raise InputError(f"no word of {role} is seen with both categories")
         shifts.append(np.array([with_x[each] - with_y[each] for each in common]))
     return shifts
-
-
-def _by_place(lengths: dict[str, int]) -> dict[str, range]:
-    for role in "AB":
-        n_x, n_y = lengths[f"{role}x"], lengths[f"{role}y"]
-        if n_x != n_y:
-            raise InputError(
-                f"{role}x has {n_x} rows and {role}y {n_y}; say with words which show the same"
-            )
-    return {name: range(n) for name, n in lengths.items()}
 
 
 def _complete(labels: Mapping[str, ArrayLike], what: str, lengths: dict[str, int]) -> dict:

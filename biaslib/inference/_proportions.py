@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from scipy import stats
 
 from biaslib.inference._bootstrap import Interval, bootstrap
 from biaslib.metrics.caption_selection import SelectionScores
@@ -13,7 +13,6 @@ from biaslib.metrics.inputs import (
     label_codes,
     made_by,
     one_of,
-    refused,
     whole_number,
 )
 
@@ -28,17 +27,11 @@ class ProportionInterval:
     ----------
     proportion, low, high
         Between 0 and 1.
-    confidence
-        Level of the interval.
-    method
-        ``"Clopper-Pearson"``.
     """
 
     proportion: float
     low: float
     high: float
-    confidence: float
-    method: str
 
 
 def proportion_interval(successes: float, n: int, confidence: float = 0.95) -> ProportionInterval:
@@ -81,19 +74,14 @@ def proportion_interval(successes: float, n: int, confidence: float = 0.95) -> P
     n = whole_number(n, "n", 1)
     k = whole_number(successes, "successes", 0, n)
     confidence = between_0_and_1(confidence, "confidence")
-    tail = (1 - confidence) / 2
-    low = float(special.betaincinv(k, n - k + 1, tail)) if k else 0.0
-    high = float(special.betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
-    if not np.isfinite([low, high]).all():
-        raise refused("n", f"is {n}; that is too large to compute an interval of {k}")
-    return ProportionInterval(k / n, low, high, confidence, "Clopper-Pearson")
+    found = stats.binomtest(k, n).proportion_ci(confidence, method="exact")
+    return ProportionInterval(k / n, float(found.low), float(found.high))
 
 
 def bootstrap_selection(
     scores: SelectionScores,
     triplets: Sequence,
     statistic: str = "ivlas",
-    confidence: float = 0.95,
     n_resamples: int = 2_000,
     rng: np.random.Generator | int | None = None,
 ) -> Interval:
@@ -112,8 +100,6 @@ def bootstrap_selection(
         over target terms, give the terms.
     statistic
         ``"ivlas"``, ``"vlrs"`` or ``"vlbs"``.
-    confidence
-        Level of the interval.
     n_resamples
         Number of resamples.
     rng
@@ -152,6 +138,11 @@ def bootstrap_selection(
         of_images[part.rows] = weights[member]
         return getattr(scores.reweighted(of_images), statistic)
 
-    freedom = fewest - 1 if fewest > 1 else np.nan
-    settings = {"rng": rng, "freedom": freedom}
-    return bootstrap(of_triplets, [len(used)], (0.0, 100.0), confidence, n_resamples, **settings)
+    return bootstrap(
+        of_triplets,
+        [len(used)],
+        within=(0.0, 100.0),
+        n_resamples=n_resamples,
+        rng=rng,
+        freedom=fewest - 1 if fewest > 1 else np.nan,
+    )

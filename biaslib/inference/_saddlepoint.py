@@ -1,47 +1,52 @@
-r"""The double saddlepoint approximation of a permutation tail.
+r"""The saddlepoint approximation of a permutation tail, and when it holds.
 
 Let every score :math:`a_i` be drawn by itself with probability
 :math:`f_i = 1 / (1 + e^{-\tau - s a_i})`, and let N be how many are drawn and S their sum. Given
-:math:`N = m`, and s = 0, all choices of m scores are equally likely. With
+:math:`N = m`, and s = 0, all choices of m scores are equally likely. For each slope s,
+:math:`\tau` is such that m are expected, and x(s) is then the expected sum. With
 
-.. math:: K(\tau, s) = \sum_i \log(1 + e^{\tau + s a_i})
+.. math:: K(\tau, s) = \sum_i \log(1 + e^{\tau + s a_i}), \quad
+          \tfrac12 w^2 = m \log\tfrac{n}{m} + (n - m) \log\tfrac{n}{n - m}
+          - K(\tau, s) + \tau m + s x,
 
-the tilt :math:`(\tau, s)` that solves :math:`\nabla K = (m, x)` puts the observed sum x in the
-middle of the distribution.
+V the variance of N under s, :math:`\kappa` that of S given N, and :math:`\delta` the term of second
+order of an Edgeworth series at the saddlepoint, the density of S at x is (Robinson 1982; Booth and
+Butler 1990; McCullagh 1987, Section 6.3)
+
+.. math:: \frac{e^{K - \tau m - s x}}{\binom{n}{m} \, 2 \pi \sqrt{V \kappa}} (1 + \delta), \qquad
+          \Pr[S \ge x] = \int_{w(x)}^\infty \phi(w) h(w) (1 + \delta) \, dw, \quad
+          h \propto \frac{w}{s \sqrt{V \kappa}}.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy import special
+from scipy import interpolate, optimize, special
 
+SLOPES = np.array([0.1, 0.5, 1, 1.5, 2.2, 3, 4, 5.5, 8, 12, 18, 28, 50, 90])
+"""Slopes at which the density is computed, over the standard deviation of the sum."""
 
-@dataclass(frozen=True)
-class Tilt:
-    """A solution of the saddlepoint equations, and moments of the tilted distribution.
+STEPS = np.array([1, 1.04, 1.1, 1.2, 1.4, 1.8])
+"""Multiples of the observed sum's slope at which it is computed as well."""
 
-    ``log_scale`` is :math:`K - \\tau m - s x`: the logarithm of what turns a tilted expectation
-    back into a count of partitions. ``drawn`` holds the probabilities f, (n,).
-    """
+MIDDLE = 0.05
+"""Slope, in the same unit, below which the density is interpolated."""
 
-    log_odds: float
-    slope: float
-    log_scale: float
-    drawn: np.ndarray
-    count_variance: float
-    covariance: float
-    sum_variance: float
+UNDECIDED = 0.5
+"""Variance of the number drawn below which next to every score is surely in or surely out."""
 
-    @property
-    def regression(self) -> float:
-        """What the sum rises by when one more score is drawn."""
-        return self.covariance / self.count_variance
+FIRST_ORDER, SECOND_ORDER = 0.06, 0.005
+"""By how much the whole density may miss one, without the term of second order and with it."""
 
-    @property
-    def spread(self) -> float:
-        """Standard deviation of the sum when the number drawn is given."""
-        remaining = self.sum_variance - self.covariance * self.regression
-        return float(np.sqrt(max(remaining, 0.0)))
+ECHO, FAR_ECHO = 0.03, 0.2
+"""Of a smooth density, how large its characteristic function is beyond three standard deviations;
+in a far tail, where relabellings that are drawn at random would only say that p is small."""
+
+FAR = 1e-5
+"""Probability below which a tail is far."""
+
+ERROR, FAR_ERROR = 0.03, 0.1
+"""Relative errors that were not exceeded in the conditions of tests/test_inference_permutation."""
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(60)
 
 
 def log_choices(n: np.ndarray | int, k: np.ndarray | int) -> np.ndarray:
@@ -50,119 +55,151 @@ def log_choices(n: np.ndarray | int, k: np.ndarray | int) -> np.ndarray:
     return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
 
 
-def tilt_at(scores: np.ndarray, size: int, log_odds: float, slope: float, total: float) -> Tilt:
-    """Return the moments under a given tilt; ``total`` is the x of ``log_scale``."""
-    exponents = log_odds + slope * scores
-    drawn = special.expit(exponents)
-    variances = drawn * special.expit(-exponents)
-    weighted = variances * scores
-    log_scale = np.logaddexp(0.0, exponents).sum() - log_odds * size - slope * total
-    return Tilt(
-        float(log_odds),
-        float(slope),
-        float(log_scale),
-        drawn,
-        float(variances.sum()),
-        float(weighted.sum()),
-        float(weighted @ scores),
-    )
+def saddlepoint_tail(scores: np.ndarray, size: int, total: float) -> tuple[float, float] | None:
+    """Return Pr[S >= total] for a random choice of ``size`` scores, and its relative error.
 
-
-def solve_tilt(scores: np.ndarray, size: int, total: float, steps: int = 100) -> Tilt | None:
-    """Return the tilt under which ``size`` scores and a sum of ``total`` are expected.
-
-    Newton's method on the convex function K - tau m - s x, with halved steps where a full one does
-    not descend. None where there is no solution within reach: at the rim of what sums can be.
+    None where the approximation does not hold: at the rim of what sums can be; where the density
+    does not integrate to one, as where single scores decide; and where it is not smooth, as of few
+    different values, of ties, and of scores in clumps.
     """
     n = len(scores)
     spread = scores.std() * np.sqrt(size * (n - size) / n)
-    if spread == 0.0:
+    slopes = np.append(-SLOPES[::-1], SLOPES) / spread
+    slope = _slope_of(scores, size, total, slopes)
+    if slope is None:
         return None
-    tilt = tilt_at(scores, size, np.log(size / (n - size)), 0.0, total)
-    for _ in range(steps):
-        by_count = tilt.drawn.sum() - size
-        by_sum = tilt.drawn @ scores - total
-        if abs(by_count) < 1e-10 * n and abs(by_sum) < 1e-10 * n * spread:
-            return tilt
-        determinant = tilt.count_variance * tilt.spread**2
-        if not determinant > 0.0:
-            return None
-        down = (tilt.covariance * by_sum - tilt.sum_variance * by_count) / determinant
-        across = (tilt.covariance * by_count - tilt.count_variance * by_sum) / determinant
-        tilt = _descend(scores, size, total, tilt, down, across)
-        if tilt is None:
-            return None
-    return None
+    path = _Path(scores, size, np.sort(np.append(slopes, slope * STEPS)))
+    place = int(np.searchsorted(path.slopes, slope))
+    usable = np.isfinite(path.height * path.second) & (path.variance > UNDECIDED)
+    # Near the middle, w and s are both next to 0, and their ratio is rounding.
+    usable &= np.abs(path.slopes) * spread > MIDDLE
+    usable[1:] &= np.diff(path.root) > 1e-4
+    root, roots = float(path.root[place]), path.root[usable]
+    if usable.sum() < len(SLOPES) / 2 or not roots[0] <= root < roots[-1]:
+        return None
+    height, second = path.height[usable], path.second[usable]
+    whole = max(roots[0], -7.0), min(roots[-1], 7.0)
+    corrected = interpolate.CubicSpline(roots, height * (1.0 + second))
+    first_order = _integral(interpolate.CubicSpline(roots, height), *whole)
+    second_order = _integral(corrected, *whole)
+    if abs(first_order - 1.0) > FIRST_ORDER or abs(second_order - 1.0) > SECOND_ORDER:
+        return None
+    tail = _integral(corrected, root, min(roots[-1], np.sqrt(root**2 + 50.0))) / second_order
+    echo = _echo(path, place)
+    if not 0.0 <= tail <= 1.0 or echo > (FAR_ECHO if tail < FAR else ECHO):
+        return None
+    return tail, FAR_ERROR if tail < FAR else ERROR
 
 
-def _descend(scores, size, total, tilt, down, across):
-    gain = 1e-12 * max(abs(tilt.log_scale), 1.0)
-    for halvings in range(40):
-        fraction = 0.5**halvings
-        moved = tilt_at(
-            scores, size, tilt.log_odds + fraction * down, tilt.slope + fraction * across, total
-        )
-        if moved.log_scale <= tilt.log_scale + gain and moved.count_variance > 0.0:
-            return moved
-    return None
+class _Path:
+    """The density of the sum at the expected sums of some slopes, in the notation above.
 
-
-def saddlepoint_log_tail(scores: np.ndarray, size: int, total: float, tilt: Tilt | None) -> float:
-    r"""Return log Pr[S >= total] for a random choice of ``size`` scores; NaN if it cannot be had.
-
-    ``tilt`` is that of :func:`solve_tilt`.
-
-    The formula of Lugannani and Rice (1980) in its double saddlepoint form, which is Skovgaard's.
-    For saddlepoints of permutations see Robinson (1982) and Booth and Butler (1990).
-
-    .. math:: p = 1 - \Phi(w) + \phi(w) \left(\frac{1}{u} - \frac{1}{w}\right), \quad
-              w^2 = 2 \bigl[K_0 - K(\hat\tau, \hat s) + \hat\tau m + \hat s x\bigr], \quad
-              u = \hat s \sqrt{\frac{\det K''(\hat\tau, \hat s)}{K''_{\tau\tau}(\hat\tau_0, 0)}}
-
-    with :math:`K_0 = n \log n - m \log m - (n - m) \log (n - m)`. In the middle, where 1/u and 1/w
-    cancel, their difference is interpolated between two points beside it.
+    ``variance`` is V, ``root`` w, ``height`` h and ``second`` the term of second order, each
+    (n_slopes,); ``variances`` those of the single draws, and ``residuals`` the scores less what
+    goes with the number drawn, (n_slopes, n).
     """
-    spread = _spread_without_tilt(scores, size)
-    if abs(total) < 0.1 * spread:
-        left, right = (
-            _signed_root(scores, size, solve_tilt(scores, size, at * spread)) for at in (-0.2, 0.2)
-        )
-        if left is None or right is None or tilt is None:
-            return np.nan
-        root = np.sign(total) * _root(scores, size, tilt)
-        share = (root - left[0]) / (right[0] - left[0])
-        correction = (1.0 - share) * left[1] + share * right[1]
-    else:
-        pair = _signed_root(scores, size, tilt)
-        if pair is None:
-            return np.nan
-        root, correction = pair
-    # In units of the normal density, so that nothing underflows far out.
-    tail = np.sqrt(np.pi / 2) * special.erfcx(root / np.sqrt(2)) + correction
-    if not tail > 0.0:
-        return np.nan
-    return float(np.log(tail) - 0.5 * root**2 - 0.5 * np.log(2 * np.pi))
+
+    def __init__(self, scores: np.ndarray, size: int, slopes: np.ndarray):
+        n, self.slopes = len(scores), slopes
+        log_odds = _log_odds(scores, size, slopes)
+        exponents = log_odds[:, None] + slopes[:, None] * scores
+        drawn = special.expit(exponents)
+        self.variances = drawn * (1.0 - drawn)
+        self.variance = self.variances.sum(axis=1)
+        self.totals = drawn @ scores
+        entropy = n * special.entr(np.array([size, n - size]) / n).sum()
+        scale = np.logaddexp(0.0, exponents).sum(axis=1) - log_odds * size - slopes * self.totals
+        self.root = np.sign(slopes) * np.sqrt(2.0 * np.maximum(entropy - scale, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            self.residuals = scores - ((self.variances @ scores) / self.variance)[:, None]
+            self.sum_variance = _dot(self.variances, self.residuals * self.residuals)
+            constant = np.exp(entropy - log_choices(n, size)) / (2.0 * np.pi)
+            spread = np.sqrt(self.sum_variance * self.variance)
+            self.height = constant * self.root / (slopes * spread)
+            self.second = self._second_order(drawn)
+
+    def _second_order(self, drawn: np.ndarray) -> np.ndarray:
+        r"""Return :math:`(3 \rho_4 - 3 \rho_{13}^2 - 2 \rho_{23}^2) / 24` of N and S.
+
+        The cumulants of a draw are :math:`v (1 - 2 f)` and :math:`v (1 - 6 v)`, with v its
+        variance; a draw moves N by one and the rest of S by its residual, which do not correlate.
+        """
+        one = 1.0 / np.sqrt(self.variance)
+        other = self.residuals / np.sqrt(self.sum_variance)[:, None]
+        squares = other * other
+        third = self.variances * (1.0 - 2.0 * drawn)
+        fourth = self.variances * (1.0 - 6.0 * self.variances)
+        t = [third.sum(axis=1)]
+        t += [_dot(third, each) for each in (other, squares, other * squares)]
+        fours = [fourth.sum(axis=1), _dot(fourth, squares), _dot(fourth, squares * squares)]
+        rho4 = one**4 * fours[0] + 2.0 * one**2 * fours[1] + fours[2]
+        rho13 = (one**3 * t[0] + one * t[2]) ** 2 + (one**2 * t[1] + t[3]) ** 2
+        rho23 = (one**3 * t[0]) ** 2 + 3 * (one**2 * t[1]) ** 2 + 3 * (one * t[2]) ** 2 + t[3] ** 2
+        return (3.0 * rho4 - 3.0 * rho13 - 2.0 * rho23) / 24.0
 
 
-def _spread_without_tilt(scores, size):
-    n = len(scores)
-    return scores.std() * np.sqrt(size * (n - size) / (n - 1))
+def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the sum of products of each row."""
+    return np.einsum("ij,ij->i", first, second)
 
 
-def _root(scores, size, tilt):
-    n = len(scores)
-    entropy = special.xlogy(n, n) - special.xlogy(size, size) - special.xlogy(n - size, n - size)
-    return np.sqrt(max(2.0 * (entropy - tilt.log_scale), 0.0))
+def _log_odds(scores: np.ndarray, size: int, slopes: np.ndarray) -> np.ndarray:
+    """Return the tau of each slope, by Newton's method within bounds that close in."""
+    n, tilted = len(scores), slopes[:, None] * scores
+    start = np.log(size / (n - size))
+    reach = np.abs(tilted).max(axis=1) + abs(start) + 1.0
+    low, high, found = -reach, reach, np.full(len(slopes), start)
+    # Of steep slopes the choice is nearly that of the largest: between them and the others.
+    ordered = np.sort(tilted, axis=1)
+    between = -0.5 * (ordered[:, n - size] + ordered[:, n - size - 1])
+    found = np.where(np.abs(slopes) * scores.std() > 2.0, between, found)
+    for _ in range(100):
+        drawn = special.expit(found[:, None] + tilted)
+        excess = drawn.sum(axis=1) - size
+        if np.abs(excess).max() < 1e-10 * n:
+            break
+        low, high = np.where(excess < 0.0, found, low), np.where(excess > 0.0, found, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            newton = found - excess / (size + excess - _dot(drawn, drawn))
+        found = np.where((low < newton) & (newton < high), newton, 0.5 * (low + high))
+    return found
 
 
-def _signed_root(scores, size, tilt):
-    """Return w and 1/u - 1/w."""
-    if tilt is None or tilt.slope == 0.0 or tilt.spread == 0.0:
+def _slope_of(scores: np.ndarray, size: int, total: float, slopes: np.ndarray) -> float | None:
+    """Return the slope whose expected sum is the total; None if it is beyond those of a list."""
+
+    def excess(slope: float) -> float:
+        log_odds = _log_odds(scores, size, np.array([slope]))
+        return float(special.expit(log_odds + slope * scores) @ scores - total)
+
+    if not excess(slopes[0]) < 0.0 < excess(slopes[-1]):
         return None
-    n = len(scores)
-    root = np.sign(tilt.slope) * _root(scores, size, tilt)
-    untilted = size * (n - size) / n
-    scaled = tilt.slope * tilt.spread * np.sqrt(tilt.count_variance / untilted)
-    if root == 0.0:
-        return None
-    return root, 1.0 / scaled - 1.0 / root
+    return optimize.brentq(excess, slopes[0], slopes[-1], xtol=1e-9 * slopes[-1], rtol=1e-9)
+
+
+def _integral(density: interpolate.CubicSpline, start: float, end: float) -> float:
+    half = 0.5 * (end - start)
+    roots = 0.5 * (start + end) + half * NODES
+    return float(half * (WEIGHTS * np.exp(-0.5 * roots**2) * density(roots)).sum())
+
+
+def _echo(path: _Path, place: int, bins: int = 1024, frequencies: int = 32) -> float:
+    r"""Return how large the characteristic function of the sum is where it should have died away.
+
+    At the frequency t it is at most about
+    :math:`\prod_i |1 - f_i + f_i e^{i (t r_i - \psi)}|`, with r the residuals and
+    :math:`\psi` the phase of :math:`\sum_i v_i e^{i t r_i}`. A histogram finds the frequencies at
+    which that sum is largest.
+    """
+    variances, residuals = path.variances[place], path.residuals[place]
+    width = np.ptp(residuals) / (bins - 1)
+    places = np.rint((residuals - residuals.min()) / width).astype(int)
+    at = 2.0 * np.pi / (2 * bins * width) * np.arange(bins + 1)
+    heard = np.abs(np.fft.rfft(np.bincount(places, variances, bins), 2 * bins))
+    heard[at * np.sqrt(path.sum_variance[place]) < 3.0] = 0.0
+    largest = np.argsort(-heard)[:frequencies]
+    waves = np.exp(1j * np.outer(at[largest], residuals))
+    waves *= np.exp(-1j * np.angle(waves @ variances))[:, None]
+    factors = np.maximum(1.0 - 2.0 * variances * (1.0 - waves.real), 1e-300)
+    products = np.exp(0.5 * np.log(factors).sum(axis=1))
+    return float(products[heard[largest] > 0.0].max(initial=0.0))

@@ -433,7 +433,7 @@ def representation(
     -------
     Representation
         Shares, ratios to the data set's own shares, and p-values, all (k, g). They are not
-        corrected for many words and groups: see :func:`biaslib.inference.adjust_table`.
+        corrected for many words and groups: see :func:`biaslib.inference.adjust`.
 
     Raises
     ------

@@ -58,7 +58,11 @@ def p_values(results: Sequence[GroundedResult], seed: int) -> list[dict[str, Any
     for n in set(sizes):
         rows = [at for at, each in enumerate(results) if sizes[at] == n and each.experiment < 3]
         cut = [(results[at].x_scores[:n], results[at].y_scores[:n]) for at in rows]
-        of_size = _sampled(cut, seed) if n > SAMPLED_ABOVE and cut else map(_exact, cut)
+        of_size = (
+            _sampled(cut, seed)
+            if n > SAMPLED_ABOVE and cut
+            else (_exact(each, seed) for each in cut)
+        )
         for at, each in zip(rows, of_size, strict=True):
             found[at] = each
     return found
@@ -66,14 +70,14 @@ def p_values(results: Sequence[GroundedResult], seed: int) -> list[dict[str, Any
 
 def _sampled(tests: Sequence[tuple[np.ndarray, np.ndarray]], seed: int) -> list[dict[str, Any]]:
     x, y = (np.stack(each) for each in zip(*tests, strict=True))
-    p = inference.permutation_p_values(x, y, method="sampled", n_resamples=SAMPLES, rng=seed)
+    p = inference.permutation_p_values(x, y, n_resamples=SAMPLES, rng=seed)
     reached = np.rint(p * SAMPLES).astype(int) - 1
     drawn = [inference.proportion_interval(int(each), SAMPLES - 1) for each in reached]
     return [_described(q, s.low, s.high, "sampled") for q, s in zip(p, drawn, strict=True)]
 
 
-def _exact(test: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
-    found = inference.permutation_test(*test)
+def _exact(test: tuple[np.ndarray, np.ndarray], seed: int) -> dict[str, Any]:
+    found = inference.permutation_test(*test, rng=seed)
     return _described(found.p_value, found.low, found.high, found.method)
 
 

@@ -113,17 +113,17 @@ def p_values(
 
 def _p_values(embedded: EmbeddedTest, pool: EmbeddedPool, n_sets: int, seed: int) -> dict:
     x, y = embedded.split(embedded.scores)
-    by_word = inference.permutation_test(*embedded.word_scores()).p_value
+    by_word = inference.permutation_test(*embedded.word_scores(), rng=seed).p_value
     value = embedded.effect_size()
     null = random_null(embedded, pool, n_sets=n_sets, rng=seed)
     return {
         "value": value,
         "value_ddof0": embedded.effect_size(ddof=0),
-        "p_items": inference.permutation_test(x, y).p_value
+        "p_items": inference.permutation_test(x, y, rng=seed).p_value
         if embedded.level != "word"
         else by_word,
         "p_words": by_word,
-        "p_random": null.p_value(value).p_value,
+        "p_random": null.p_value(value),
     }
 
 

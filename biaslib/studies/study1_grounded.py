@@ -86,9 +86,6 @@ IN_DOMAIN = {"visualbert": "coco", "lxmert": "coco", "vilbert": "concap", "vl-be
 UNITS = ("texts", "words")
 """What a p-value can count: every text with an image, as the paper does, or the target words."""
 
-ACCURACY = 0.05
-"""Relative error up to which a computed p-value is taken as it is: they are compared with 5%."""
-
 FLAT = 1e-9
 """Range of scores below which they count as equal: what rounding leaves of a difference of 0."""
 
@@ -397,7 +394,7 @@ def score(
         return row | found
     if experiment == 3:
         return row | found | _p_of_exchange(result, sets, seed)
-    return row | found | _p_values(result, sets, units)
+    return row | found | _p_values(result, sets, units, seed)
 
 
 def score_released(
@@ -769,10 +766,12 @@ def require_tests(names: Sequence[str] | None) -> None:
             raise unknown_name("test", name, tests()["test"])
 
 
-def _p_values(result: GroundedResult, sets: EmbeddedSets, units: str) -> dict[str, object]:
-    items = _tested(result)
-    words = _tested(averaged(result, sets.words))
-    by_images = _by_images(result, sets, items.p_value)
+def _p_values(
+    result: GroundedResult, sets: EmbeddedSets, units: str, seed: int
+) -> dict[str, object]:
+    items = _tested(result, seed)
+    words = _tested(averaged(result, sets.words), seed)
+    by_images = _by_images(result, sets, items.p_value, seed)
     judged = words if units == "words" else items
     found = {
         "p_value": judged.p_value,
@@ -786,21 +785,19 @@ def _p_values(result: GroundedResult, sets: EmbeddedSets, units: str) -> dict[st
     }
     if result.experiment == 2:
         by_words = averaged(result, sets.words)
-        relabelled = inference.grounded_permutation_test(
-            by_words, "new attributes", accuracy=ACCURACY
-        )
+        relabelled = inference.grounded_permutation_test(by_words, "new attributes", rng=seed)
         found["p_value_attributes"] = relabelled.p_value
     return found
 
 
-def _by_images(result: GroundedResult, sets: EmbeddedSets, p_items: float) -> float:
+def _by_images(result: GroundedResult, sets: EmbeddedSets, p_items: float, seed: int) -> float:
     """Return the p-value with pictures as units: that of the items if each has its own picture."""
     pictures = [sets.images[name] for name in "XY"]
     if set(pictures[0]) & set(pictures[1]):
         return np.nan
     if all(len(set(each)) == len(each) for each in pictures):
         return p_items
-    return _tested(averaged(result, sets.images)).p_value
+    return _tested(averaged(result, sets.images), seed).p_value
 
 
 def _p_of_exchange(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:
@@ -816,8 +813,8 @@ def _p_of_exchange(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dic
     }
 
 
-def _tested(result: GroundedResult):
-    return inference.grounded_permutation_test(result, accuracy=ACCURACY)
+def _tested(result: GroundedResult, seed: int) -> inference.PermutationResult:
+    return inference.grounded_permutation_test(result, rng=seed)
 
 
 def averaged(result: GroundedResult, labels: dict[str, np.ndarray]) -> GroundedResult:

@@ -611,8 +611,8 @@ def _tidy(table, facet, names, statistic, value, low, high, p_value) -> pandas.D
 def _adjusted(p_values: np.ndarray) -> np.ndarray:
     """Return p-values, (words, groups), corrected; of two groups both have the same, taken once."""
     if p_values.shape[1] == 2:
-        return np.repeat(inference.adjust_table(p_values[:, :1], "by"), 2, axis=1)
-    return inference.adjust_table(p_values, "by")
+        return np.repeat(inference.adjust(p_values[:, :1], "by"), 2, axis=1)
+    return inference.adjust(p_values, "by")
 
 
 def c_asc_intervals(similarities: np.ndarray, members, units, ddof: int, n_resamples: int, seed):

@@ -725,7 +725,7 @@ def paired_tests(
         interval = inference.bootstrap(
             mean, [len(size)], limit=1.0, n_resamples=n_resamples, rng=seed
         )
-        test = inference.sign_flip_test(apart)
+        test = inference.sign_flip_test(apart, rng=seed)
         values = (100 * interval.estimate, 100 * interval.low, 100 * interval.high)
         values += (test.p_value, test.low, test.high)
         rows.append((first, second, *values, int(keep.sum()), len(size)))

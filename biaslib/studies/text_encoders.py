@@ -217,8 +217,8 @@ def score(
         n_resamples=n_bootstrap,
         rng=seed,
     )
-    words = inference.permutation_test(x_words, y_words)
-    items = words if len(x) == len(x_words) else inference.permutation_test(x, y)
+    words = inference.permutation_test(x_words, y_words, rng=seed)
+    items = words if len(x) == len(x_words) else inference.permutation_test(x, y, rng=seed)
     return {
         "test": embedded.name,
         "level": embedded.level,
@@ -372,7 +372,7 @@ class RandomAttributes:
 
     def p_value(self, effect_size: float) -> float:
         """Return how often random attribute words give an effect at least as large."""
-        return self.null.p_value(effect_size).p_value
+        return self.null.p_value(effect_size)
 
 
 def random_attributes(

@@ -91,7 +91,7 @@ def by_unit(run: study.Audit, level: float = 0.05) -> pandas.DataFrame:
     for name, units in ways.items():
         means, belongs = study.unit_means(run.found.similarities, women, units)
         p_values = study.welch_p_values(means, belongs)
-        adjusted = inference.adjust_table(p_values, "by")
+        adjusted = inference.adjust(p_values, "by")
         rows.append(
             {"unit": name, "n": len(belongs), "tests": p_values.size,
              "uncorrected": int((p_values < level).sum()),
