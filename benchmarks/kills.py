@@ -107,7 +107,7 @@ def stored(folder: Path) -> dict[bytes, list]:
     def items(tables: sqlite3.Connection) -> dict[bytes, list]:
         return {item: rest for item, *rest in tables.execute(select)}
 
-    return Store(folder).change(items)
+    return Store(folder).transaction(items)
 
 
 def examine(lives: list[list[list[int]]], before: dict, after: dict, found: Findings) -> None:

@@ -26,30 +26,17 @@ exclude_patterns: [biaslib, plantedworld]
 execute:
   execute_notebooks: cache
   timeout: 60
-parse:
-  myst_enable_extensions: [dollarmath]
 sphinx:
-  extra_extensions: [sphinx.ext.autodoc, sphinx.ext.napoleon]
   local_extensions:
     freshness: book/_ext/
   config:
     nb_render_markdown_format: myst
-    nitpick_ignore_regex: [["py:.*", ".*"]]
-    suppress_warnings: [ref.citation]
 """
 TOC = """\
 format: jb-book
-root: reference
+root: association
 chapters:
-  - file: association
   - file: probability
-"""
-REFERENCE = """\
-# Reference
-
-```{eval-rst}
-.. autofunction:: biaslib.inference.adjust
-```
 """
 NOTEBOOKS = {
     "association": """\
@@ -85,7 +72,6 @@ class Book:
         shutil.copy(EXTENSION, folder / "book" / "_ext")
         (folder / "_config.yml").write_text(CONFIG)
         (folder / "_toc.yml").write_text(TOC)
-        (folder / "reference.md").write_text(REFERENCE)
         for name, source in NOTEBOOKS.items():
             sources = [RUN.format(source), "run"]
             cells = [new_markdown_cell("# Notebook"), *map(new_code_cell, sources)]
@@ -131,14 +117,10 @@ class Book:
 def test_a_change_runs_those_notebooks_again_that_used_what_changed_and_no_other(tmp_path):
     book = Book(tmp_path)
     first = book.build()
-    if os.cpu_count() > 1:
-        assert "running 2 notebooks, 2 at a time" in book.told
 
     book.append("plantedworld/training/bert.py", "\nCHANGED = True\n")
     book.append("biaslib/metrics/association.py", '\n# A comment.\n"""And a docstring."""\n')
-    book.replace("biaslib/inference/_adjust.py", *SAID)
     assert book.build() == first, "no page used the recipe, and a comment computes nothing"
-    assert SAID[1] in book.page("reference").read_text(encoding="utf-8")
 
     book.append("biaslib/metrics/association.py", DOUBLED)
     leave_a_page_of_a_build_that_was_stopped(book.page("probability"))
@@ -153,15 +135,9 @@ def test_a_change_runs_those_notebooks_again_that_used_what_changed_and_no_other
     book.replace("association.ipynb", "print(f", "print()\\nprint(f")
     with pytest.raises(RuntimeError, match=r"probability\.ipynb: WARNING: Executing"):
         book.build()
-    report = book.page("probability").parent / "reports" / "probability.err.log"
-    assert "name 'undefined' is not defined" in report.read_text(encoding="utf-8")
-    if os.cpu_count() > 1:
-        assert "probability failed; it will run again" in book.told
     ran = book.page("association").read_text(encoding="utf-8")
     assert after["execution"] not in ran, "what went well is shown"
 
-
-SAID = "Return p-values adjusted", "Give back p-values adjusted"
 
 DOUBLED = """
 

@@ -1,15 +1,11 @@
 """One profile a run: begun in one cell, kept by every model, and never mixed with the other."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
-from support import rehearsal_clip_audit, rehearsal_stereotype
 
 from biaslib import models, runtime
 
@@ -111,68 +107,20 @@ def test_a_device_that_is_not_there(monkeypatch, device):
     assert (runtime.device("cuda:1"), runtime.device("cpu:0")) == ("cuda:1", "cpu:0")
 
 
-def cells(path):
-    return json.loads(path.read_text(encoding="utf-8"))["cells"]
-
-
 def code(path):
-    return ["".join(each["source"]) for each in cells(path) if each["cell_type"] == "code"]
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return ["".join(each["source"]) for each in cells if each["cell_type"] == "code"]
 
 
-def test_every_notebook_says_its_profile_in_the_same_cell():
-    choices = {}
+def test_every_notebook_says_its_profile_in_the_same_cell_before_its_first_model():
+    free = set()
     for path in NOTEBOOKS:
-        [choice] = [text for text in code(path) if "runtime.start(" in text]
-        choices[path.stem] = choice
-        assert not re.search(r"record\([^)]*device", "\n".join(code(path)))
-    free = {choices[name] for name in choices if name not in {*ONE_PROFILE, *NO_MODEL}}
-    assert len(choices) - len(ONE_PROFILE) - len(NO_MODEL) == 6
+        sources = code(path)
+        [at] = [number for number, text in enumerate(sources) if "runtime.start(" in text]
+        assert not any(re.search(r"\bload\w*\(|inputs\(", text) for text in sources[:at]), path
+        if path.stem in ONE_PROFILE:
+            assert 'runtime.start("planted")' in sources[at]
+        elif path.stem not in NO_MODEL:
+            free.add(sources[at])
     assert len(free) == 1, "the cell is the same everywhere"
     assert "PROFILE = None" in free.pop()
-    for name in ONE_PROFILE:
-        assert 'runtime.start("planted")' in choices[name]
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_the_profile_comes_before_the_first_model(path):
-    sources = code(path)
-    [at] = [number for number, text in enumerate(sources) if "runtime.start(" in text]
-    assert not any(re.search(r"\bload\w*\(|inputs\(", text) for text in sources[:at])
-
-
-ALONE = """
-import importlib, pkgutil, sys
-sys.modules["plantedworld"] = None  # as if it were not installed
-import pytest
-import biaslib
-from biaslib import models, runtime
-from biaslib.studies import study3_clip_audit, study4_captions
-for each in pkgutil.walk_packages(biaslib.__path__, "biaslib."):
-    if not each.name.endswith("__main__"):
-        importlib.import_module(each.name)
-assert list(runtime.providers()) == ["paper"]
-runtime.start("paper")
-assert "oracle" not in set(models.available()["name"])
-assert models.load("all-MiniLM-L6-v2").embed(["nurse"], level="word").shape == (1, 384)
-given = study4_captions.inputs()
-print(given.dataset, len(given.images), given.images[0].shape[2])
-given = study3_clip_audit.inputs(split="train")
-print(given.dataset, len(given.portraits), given.portraits[0].shape[2])
-with pytest.raises(runtime.UnknownNameError, match="unknown provider"):
-    study4_captions.inputs("planted")
-assert not [name for name in sys.modules if name.startswith("plantedworld.")]
-"""
-
-
-@pytest.mark.slow
-def test_the_package_works_in_paper_without_the_planted_world(tmp_path):
-    """The sample data are in the released layouts; they are written before, with emoji."""
-    rehearsal_stereotype.build(tmp_path)
-    rehearsal_clip_audit.build(tmp_path)
-    environment = {**os.environ, "BIASLIB_DATA": str(tmp_path)}
-    command = [sys.executable, "-c", ALONE]
-    ran = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    said = ran.stdout.splitlines()
-    assert said[0].startswith("VLStereoSet ")
-    assert said[1] == "FairFace train, crop 0.25 42 3"

@@ -3,7 +3,6 @@
 import functools
 import importlib
 import importlib.metadata
-import importlib.util
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -75,9 +74,7 @@ def providers() -> dict[str, ModuleType]:
     >>> sorted(providers())
     ['paper', 'planted']
     """
-    found = importlib.metadata.entry_points(group=PROVIDERS)
-    there = [each for each in found if importlib.util.find_spec(each.module.partition(".")[0])]
-    return {each.name: each.load() for each in there}
+    return {each.name: each.load() for each in importlib.metadata.entry_points(group=PROVIDERS)}
 
 
 def provider(name: str | None = None) -> ModuleType:
@@ -86,12 +83,9 @@ def provider(name: str | None = None) -> ModuleType:
     Raises
     ------
     UnknownNameError
-        If there is no such profile, or nothing that is installed provides it.
+        If there is no such profile.
     """
-    chosen = profile(name)
-    if chosen not in providers():
-        raise unknown_name("provider of the profile", chosen, providers())
-    return providers()[chosen]
+    return providers()[profile(name)]
 
 
 def begin(name: str | None = None) -> str:
@@ -129,15 +123,11 @@ def note_model(model: str, place: str, compared: bool = False) -> None:
     if _Run.begun in (None, place):
         _Run.loaded.append((model, place))
     elif not compared:
-        other = (
-            f"to check a measure on a planted world, name it: load({model!r}, profile='planted', "
-            "dose=3)"
-            if place == "planted"
-            else "weights of your own are taken in either: load(..., checkpoint=a folder)"
-        )
         raise ProfileError(
             f"this run is {_Run.begun!r}, and {model!r} was asked for in {place!r}: tables of the "
-            f"two must not mix. For a run in {place!r}, {RESTART} with PROFILE = {place!r}; {other}"
+            f"two must not mix. For a run in {place!r}, {RESTART} with PROFILE = {place!r}. Either "
+            "takes weights of your own, load(..., checkpoint=a folder), and a planted world that "
+            f"is named, load({model!r}, profile='planted', dose=3)"
         )
 
 

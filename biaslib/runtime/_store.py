@@ -22,16 +22,26 @@ from typing import Any, TypeVar
 import numpy as np
 
 from biaslib.errors import InputError
+from biaslib.runtime._files import naming
 from biaslib.runtime._profile import progress
 
 NAME = "store.sqlite"
 
 SCHEMA = """
+begin;
 create table if not exists keys (id integer primary key, name text unique not null, parts text);
 create table if not exists rows (
   key integer not null, item blob not null, kind text not null, crc integer not null,
   data blob not null, primary key (key, item));
+commit;
 """
+
+SELECT = """
+select cast(kind as blob), crc, cast(data as blob) from rows join keys on key = id
+  where name = ? and item = ?
+"""
+
+INSERT = "insert or replace into rows select id, ?, ?, ?, ? from keys where name = ?"
 
 ADD = """
 insert or ignore into rows select mine.id, item, kind, crc, data from other.rows
@@ -165,7 +175,7 @@ class Store:
         """
         select = "select item from rows join keys on key = id where name = ?"
         name = [_name(_as_json(key))]
-        stored = self.change(lambda tables: {item for (item,) in tables.execute(select, name)})
+        stored = self.transaction(lambda tables: {item for (item,) in tables.execute(select, name)})
         first = _first_places([_digest(each) for each in ids])
         return [at for digest, at in first.items() if digest not in stored]
 
@@ -225,36 +235,34 @@ class Store:
 
         Raises
         ------
-        FileNotFoundError
-            If there is no such file.
         InputError
-            If it is no archive of a store, or damaged.
+            If it is not there, no archive of a store, or damaged.
         """
-        if not Path(path).exists():
-            raise FileNotFoundError(f"{path} is not there; Store().archive(path) makes it")
-        if not _is_sound(Path(path)):
-            raise InputError(
-                f"{path} cannot be read as an archive of a store. It is damaged or of another "
-                "kind: take an older one, or another name"
-            )
+        with naming(path, InputError):
+            Path(path).open("rb").close()
+            if not _is_sound(Path(path)):
+                raise InputError(
+                    f"{path} cannot be read as an archive of a store. It is damaged or of another "
+                    "kind: take an older one, or another name"
+                )
         return self._add(Path(path))
 
-    def change(self, do: Callable[[sqlite3.Connection], Answer]) -> Answer:
+    def transaction(self, do: Callable[[sqlite3.Connection], Answer]) -> Answer:
         """Do something with the tables in one transaction; with new ones if the file is damaged."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            return self._attempt(do)
+            return self._in_transaction(do)
         except BROKEN:
             self._set_aside_if_damaged()
         try:
-            return self._attempt(do)
+            return self._in_transaction(do)
         except BROKEN as error:
             raise OSError(
                 f"the store {self.path} cannot be read or written ({error}): free some space, give "
                 "yourself the right to write there, or choose another folder with BIASLIB_STORE"
             ) from error
 
-    def _attempt(self, do: Callable[[sqlite3.Connection], Answer]) -> Answer:
+    def _in_transaction(self, do: Callable[[sqlite3.Connection], Answer]) -> Answer:
         address = self.path.absolute().as_uri()
         with contextlib.closing(sqlite3.connect(address, PATIENCE, uri=True)) as tables, tables:
             tables.text_factory = bytes
@@ -266,11 +274,11 @@ class Store:
         from filelock import FileLock
 
         with FileLock(self.folder / f".{NAME}.lock"):
-            if _is_sound(self.path):
+            if _is_sound(self.path, may_be_empty=True):
                 return
             aside = self.path.with_name(f"{NAME}.{time.time_ns()}.damaged")
-            self.path.replace(aside)
             self.path.with_name(f"{NAME}-journal").unlink(missing_ok=True)
+            self.path.replace(aside)
         warnings.warn(
             f"{self.path} is damaged. It is set aside as {aside.name}, and what it held is "
             "computed again; Store().restore(path) brings back what an archive holds",
@@ -282,14 +290,11 @@ class Store:
     ) -> tuple[np.ndarray | None, list[int]]:
         """Return a table with the rows that are stored, and the places of those that are not."""
         name = _name(parts)
-        select = (
-            "select kind, crc, data from rows join keys on key = id where name = ? and item = ?"
-        )
 
         def read(tables: sqlite3.Connection) -> tuple[np.ndarray | None, list[int], int]:
             table, missing, n_damaged = None, [], 0
             for digest, at in first.items():
-                row = tables.execute(select, [name, digest]).fetchone()
+                row = tables.execute(SELECT, [name, digest]).fetchone()
                 if row is not None and _is_whole(name, digest, *row):
                     table = _filled(table, n, [at], _row(row[0], row[2]), parts)
                 else:
@@ -297,7 +302,7 @@ class Store:
                     n_damaged += row is not None
             return table, missing, n_damaged
 
-        table, missing, n_damaged = self.change(read)
+        table, missing, n_damaged = self.transaction(read)
         if n_damaged:
             warnings.warn(
                 f"{n_damaged} rows of {self.path} are damaged, and are computed again", stacklevel=3
@@ -307,19 +312,16 @@ class Store:
 
     def _write(self, parts: str, digests: list[bytes], rows: np.ndarray) -> None:
         name, kind = _name(parts), _kind(rows)
-        data = [row.tobytes() for row in rows]
-        sums = [_checksum(name, kind, *each) for each in zip(digests, data, strict=True)]
-        added = list(zip(digests, sums, data, strict=True))
+        items = [(digest, row.tobytes()) for digest, row in zip(digests, rows, strict=True)]
+        added = [
+            (item, kind, _checksum(name, kind, item, data), data, name) for item, data in items
+        ]
 
         def insert(tables: sqlite3.Connection) -> None:
             tables.execute("insert or ignore into keys (name, parts) values (?, ?)", [name, parts])
-            (number,) = tables.execute("select id from keys where name = ?", [name]).fetchone()
-            tables.executemany(
-                "insert or replace into rows values (?, ?, ?, ?, ?)",
-                ((number, item, kind, crc, row) for item, crc, row in added),
-            )
+            tables.executemany(INSERT, added)
 
-        self.change(insert)
+        self.transaction(insert)
 
     def _add(self, path: Path) -> int:
         """Add the rows of another file; return how many there were to add."""
@@ -331,7 +333,7 @@ class Store:
             )
             return tables.execute(ADD).rowcount
 
-        return self.change(add)
+        return self.transaction(add)
 
     def _archive_if_due(self) -> None:
         path, began = os.environ.get("BIASLIB_ARCHIVE"), time.monotonic()
@@ -345,8 +347,9 @@ class Store:
         Store.spacing = max(EVERY, 10 * (Store.archived - began))
 
 
-def _is_sound(path: Path) -> bool:
-    """Tell whether a file of rows is not damaged, or out of reach, or not there."""
+def _is_sound(path: Path, may_be_empty: bool = False) -> bool:
+    """Tell whether a file of rows is not damaged; one that cannot be opened is not known to be."""
+    listed = "select type, name, sql from sqlite_master order by name"
     try:
         with (
             contextlib.closing(sqlite3.connect(_read_only(path), uri=True)) as tables,
@@ -354,9 +357,9 @@ def _is_sound(path: Path) -> bool:
         ):
             tables.text_factory = new.text_factory = bytes
             new.executescript(SCHEMA)
-            listed = "select type, name, sql from sqlite_master order by name"
-            alike = tables.execute(listed).fetchall() == new.execute(listed).fetchall()
-            return alike and tables.execute("pragma integrity_check(1)").fetchone() == (b"ok",)
+            found, expected = (each.execute(listed).fetchall() for each in (tables, new))
+            whole = tables.execute("pragma integrity_check(1)").fetchone() == (b"ok",)
+            return whole and (found == expected or (may_be_empty and not found))
     except BROKEN as error:
         return isinstance(error, sqlite3.OperationalError)
 
@@ -380,15 +383,15 @@ def _filled(
         table = np.empty((n, *rows.shape[1:]), rows.dtype)
     if (table.dtype, table.shape[1:]) != (rows.dtype, rows.shape[1:]):
         raise ValueError(
-            f"rows under the key {parts} have the types and shapes {_kind(table)} and "
-            f"{_kind(rows)}: put what differs into the key"
+            f"rows under the key {parts} have the types and shapes {table.dtype} {table.shape[1:]} "
+            f"and {rows.dtype} {rows.shape[1:]}: put what differs into the key"
         )
     table[which] = rows
     return table
 
 
-def _kind(rows: np.ndarray) -> str:
-    return json.dumps([rows.dtype.str, *rows.shape[1:]])
+def _kind(rows: np.ndarray) -> bytes:
+    return json.dumps([rows.dtype.str, *rows.shape[1:]]).encode()
 
 
 def _row(kind: bytes, data: bytes) -> np.ndarray:
@@ -396,14 +399,13 @@ def _row(kind: bytes, data: bytes) -> np.ndarray:
     return np.frombuffer(data, dtype).reshape(1, *shape)
 
 
-def _checksum(name: str, kind: str, item: bytes, data: bytes) -> int:
-    return zlib.crc32(data, zlib.crc32(item, zlib.crc32(f"{name} {kind}".encode())))
+def _checksum(name: str, kind: bytes, item: bytes, data: bytes) -> int:
+    return zlib.crc32(data, zlib.crc32(item, zlib.crc32(name.encode() + b" " + kind)))
 
 
 def _is_whole(name: str, item: bytes, kind: bytes, crc: int, data: bytes) -> bool:
     """Tell whether a row is as it was written, and that of its key and item."""
-    typed = isinstance(kind, bytes) and isinstance(data, bytes)
-    return typed and crc == _checksum(name, kind.decode(errors="replace"), item, data)
+    return crc == _checksum(name, kind, item, data)
 
 
 def _digest(item: str) -> bytes:

@@ -935,6 +935,6 @@ FORMATS: dict[str, Format] = {
     },
     "archive": Format(
         write_archive, read_archive,
-        (InputError, FileNotFoundError), False, ARCHIVE_DAMAGES,
+        (InputError,), False, ARCHIVE_DAMAGES,
     ),
 }  # fmt: skip
