@@ -23,21 +23,12 @@ from freshness import is_current  # noqa: E402
 CONFIG = """\
 title: Fresh
 exclude_patterns: [biaslib, plantedworld]
-execute:
-  execute_notebooks: cache
-  timeout: 60
+execute: {execute_notebooks: cache, timeout: 60}
 sphinx:
-  local_extensions:
-    freshness: book/_ext/
-  config:
-    nb_render_markdown_format: myst
+  local_extensions: {freshness: book/_ext/}
+  config: {nb_render_markdown_format: myst}
 """
-TOC = """\
-format: jb-book
-root: association
-chapters:
-  - file: probability
-"""
+TOC = "{format: jb-book, root: association, chapters: [{file: probability}]}"
 NOTEBOOKS = {
     "association": """\
 from biaslib.metrics.association import effect_size
@@ -52,106 +43,81 @@ from biaslib import runtime
 run = runtime.start()
 {}
 print(f"value {{value:.6f}}; execution {{secrets.token_hex(8)}}")"""
-
-
+DOUBLED = """
+_before = effect_size
+def effect_size(*arguments, **options):
+    return 2 * _before(*arguments, **options)
+"""
 METADATA = {
     "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
     "language_info": {"name": "python"},
 }
 
 
-class Book:
+@pytest.fixture
+def folder(tmp_path):
     """A book of two notebooks in a folder of its own, with its own copy of the packages."""
+    skip = shutil.ignore_patterns("__pycache__", "checkpoints")
+    for package in ("biaslib", "plantedworld"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=skip)
+    (tmp_path / "book" / "_ext").mkdir(parents=True)
+    shutil.copy(EXTENSION, tmp_path / "book" / "_ext")
+    (tmp_path / "_config.yml").write_text(CONFIG)
+    (tmp_path / "_toc.yml").write_text(TOC)
+    for name, source in NOTEBOOKS.items():
+        cells = [new_markdown_cell("# Notebook"), *map(new_code_cell, [RUN.format(source), "run"])]
+        nbformat.write(new_notebook(cells=cells, metadata=METADATA), tmp_path / f"{name}.ipynb")
+    return tmp_path
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        skip = shutil.ignore_patterns("__pycache__", "checkpoints")
-        for package in ("biaslib", "plantedworld"):
-            shutil.copytree(ROOT / package, folder / package, ignore=skip)
-        (folder / "book" / "_ext").mkdir(parents=True)
-        shutil.copy(EXTENSION, folder / "book" / "_ext")
-        (folder / "_config.yml").write_text(CONFIG)
-        (folder / "_toc.yml").write_text(TOC)
-        for name, source in NOTEBOOKS.items():
-            sources = [RUN.format(source), "run"]
-            cells = [new_markdown_cell("# Notebook"), *map(new_code_cell, sources)]
-            nbformat.write(new_notebook(cells=cells, metadata=METADATA), folder / f"{name}.ipynb")
 
-    def page(self, name: str) -> Path:
-        return self.folder / "_build" / "html" / f"{name}.html"
+def page(folder, name):
+    return folder / "_build" / "html" / f"{name}.html"
 
-    def replace(self, name: str, old: str, new: str) -> None:
-        path = self.folder / name
-        text = path.read_text(encoding="utf-8")
-        assert text.count(old) == 1
-        path.write_text(text.replace(old, new), encoding="utf-8")
 
-    def append(self, name: str, text: str) -> None:
-        path = self.folder / name
-        path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+def built(folder):
+    """Build as a user would; return what each page says: value, execution, source."""
+    environment = {name: value for name, value in os.environ.items() if name != "BIASLIB_BOOK"}
+    program = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "build", ".", "-W", "-n", "--keep-going"]
+    environment["PYTHONPATH"] = str(folder)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
+    pages = {name: page(folder, name).read_text(encoding="utf-8") for name in NOTEBOOKS}
+    parts = r'value (\S+); execution (\w+)[\s\S]*data-source="(\w+)"'
+    return {name: re.search(parts, text).groups() for name, text in pages.items()}
 
-    def build(self) -> dict[str, dict[str, str]]:
-        """Build as a user would; return what each page says."""
-        environment = {name: value for name, value in os.environ.items() if name != "BIASLIB_BOOK"}
-        environment["PYTHONPATH"] = str(self.folder)
-        program = "from jupyter_book.cli.main import main; main()"
-        command = [sys.executable, "-c", program, "build", ".", "-W", "-n", "--keep-going"]
-        done = subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120
-        )
-        self.told = done.stdout + done.stderr
-        if done.returncode:
-            raise RuntimeError(self.told)
-        return {name: self.said(name) for name in NOTEBOOKS}
 
-    def said(self, name: str) -> dict[str, str]:
-        page = self.page(name).read_text(encoding="utf-8")
-        found = re.search(r"value (\S+); execution (\w+)", page)
-        assert found, "the page does not show the cell's output"
-        source = re.search(r'data-source="(\w+)"', page)
-        assert source, "the page has no stamp"
-        return {"value": found[1], "execution": found[2], "source": source[1]}
+def append(path, text):
+    path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_a_change_runs_those_notebooks_again_that_used_what_changed_and_no_other(tmp_path):
-    book = Book(tmp_path)
-    first = book.build()
+def test_a_change_runs_those_notebooks_again_that_used_what_changed_and_no_other(folder):
+    first = built(folder)
+    append(folder / "plantedworld" / "training" / "bert.py", "\nCHANGED = True\n")
+    append(folder / "biaslib" / "metrics" / "association.py", '\n# A comment.\n"""And text."""\n')
+    assert built(folder) == first, "no page used the recipe, and a comment computes nothing"
 
-    book.append("plantedworld/training/bert.py", "\nCHANGED = True\n")
-    book.append("biaslib/metrics/association.py", '\n# A comment.\n"""And a docstring."""\n')
-    assert book.build() == first, "no page used the recipe, and a comment computes nothing"
-
-    book.append("biaslib/metrics/association.py", DOUBLED)
-    leave_a_page_of_a_build_that_was_stopped(book.page("probability"))
-    third = book.build()
+    append(folder / "biaslib" / "metrics" / "association.py", DOUBLED)
+    stopped = page(folder, "probability").read_text(encoding="utf-8")
+    stopped = re.sub(r'data-source="\w+"', 'data-source="older"', stopped)
+    page(folder, "probability").write_text(stopped, encoding="utf-8")
+    third = built(folder)
     assert third["probability"] == first["probability"], "it must be written anew, and not run"
-    before, after = first["association"], third["association"]
-    assert float(after["value"]) == pytest.approx(2 * float(before["value"]), rel=1e-5)
-    assert after["execution"] != before["execution"]
-    assert after["source"] != before["source"]
+    (value, execution, source), before = third["association"], first["association"]
+    assert float(value) == pytest.approx(2 * float(before[0]), rel=1e-5)
+    assert execution != before[1]
+    assert source != before[2]
 
-    book.replace("probability.ipynb", "print(f", "print(undefined, f")
-    book.replace("association.ipynb", "print(f", "print()\\nprint(f")
+    for name, statement in (("probability", "undefined; "), ("association", "a = 1; ")):
+        notebook = folder / f"{name}.ipynb"
+        text = notebook.read_text(encoding="utf-8")
+        notebook.write_text(text.replace("print(f", f"{statement}print(f"), encoding="utf-8")
     with pytest.raises(RuntimeError, match=r"probability\.ipynb: WARNING: Executing"):
-        book.build()
-    ran = book.page("association").read_text(encoding="utf-8")
-    assert after["execution"] not in ran, "what went well is shown"
-
-
-DOUBLED = """
-
-_before = effect_size
-
-
-def effect_size(*arguments, **options):
-    return 2 * _before(*arguments, **options)
-"""
-
-
-def leave_a_page_of_a_build_that_was_stopped(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    page.write_text(re.sub(r'data-source="\w+"', 'data-source="older"', text), encoding="utf-8")
+        built(folder)
+    ran = page(folder, "association").read_text(encoding="utf-8")
+    assert execution not in ran, "what went well is shown"
 
 
 # What a page used

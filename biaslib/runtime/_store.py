@@ -174,10 +174,10 @@ class Store:
         [0, 2]
         """
         select = "select item from rows join keys on key = id where name = ?"
-        name = [_name(_as_json(key))]
-        stored = self.transaction(lambda tables: {item for (item,) in tables.execute(select, name)})
+        name = _name(_as_json(key))
+        stored = set(self.transaction(lambda tables: tables.execute(select, [name]).fetchall()))
         first = _first_places([_digest(each) for each in ids])
-        return [at for digest, at in first.items() if digest not in stored]
+        return [at for digest, at in first.items() if (digest,) not in stored]
 
     def archive(self, path: str | os.PathLike) -> int:
         """Add all rows to an archive, and keep those that are in it; return how many it holds.
@@ -311,7 +311,7 @@ class Store:
         return table, missing
 
     def _write(self, parts: str, digests: list[bytes], rows: np.ndarray) -> None:
-        name, kind = _name(parts), _kind(rows)
+        name, kind = _name(parts), json.dumps([rows.dtype.str, *rows.shape[1:]]).encode()
         items = [(digest, row.tobytes()) for digest, row in zip(digests, rows, strict=True)]
         added = [
             (item, kind, _checksum(name, kind, item, data), data, name) for item, data in items
@@ -388,10 +388,6 @@ def _filled(
         )
     table[which] = rows
     return table
-
-
-def _kind(rows: np.ndarray) -> bytes:
-    return json.dumps([rows.dtype.str, *rows.shape[1:]]).encode()
 
 
 def _row(kind: bytes, data: bytes) -> np.ndarray:
