@@ -146,23 +146,23 @@ def test_a_transaction_is_put_on_the_disk_before_it_counts(store):
 
 
 def test_a_full_or_locked_disk_is_told_and_what_was_written_before_stays(full, monkeypatch):
-    opened = sqlite3.connect
+    opened = _store._connected
 
-    def small(*arguments, **options):
-        tables = opened(*arguments, **options)
+    def small(path):
+        tables = opened(path)
         (pages,) = tables.execute("pragma page_count").fetchone()
         tables.execute(f"pragma max_page_count = {pages}")
         return tables
 
-    monkeypatch.setattr(sqlite3, "connect", small)
+    monkeypatch.setattr(_store, "_connected", small)
     wide = np.ones((10, 10**5), dtype=np.float32)
     with pytest.raises(OSError, match=r"database or disk is full.*free some space"):
         full.rows(KEY | {"size": 9}, IDS, Model(wide))
 
-    def refused(*arguments, **options):
+    def refused(path):
         raise sqlite3.OperationalError("unable to open database file")
 
-    monkeypatch.setattr(sqlite3, "connect", refused)
+    monkeypatch.setattr(_store, "_connected", refused)
     with pytest.raises(OSError, match=r"store.sqlite cannot be read or written .unable to open"):
         full.rows(KEY, IDS, Model())
     monkeypatch.undo()

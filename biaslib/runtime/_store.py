@@ -263,9 +263,7 @@ class Store:
             ) from error
 
     def _in_transaction(self, do: Callable[[sqlite3.Connection], Answer]) -> Answer:
-        address = self.path.absolute().as_uri()
-        with contextlib.closing(sqlite3.connect(address, PATIENCE, uri=True)) as tables, tables:
-            tables.text_factory = bytes
+        with contextlib.closing(_connected(self.path)) as tables, tables:
             tables.executescript(SCHEMA)
             return do(tables)
 
@@ -345,6 +343,12 @@ class Store:
             warnings.warn(f"nothing was added to BIASLIB_ARCHIVE: {error}", stacklevel=3)
         Store.archived = time.monotonic()
         Store.spacing = max(EVERY, 10 * (Store.archived - began))
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    tables = sqlite3.connect(path.absolute().as_uri(), PATIENCE, uri=True)
+    tables.text_factory = bytes
+    return tables
 
 
 def _is_sound(path: Path, may_be_empty: bool = False) -> bool:
