@@ -101,6 +101,7 @@ def test_the_driver_of_a_gpu_is_recorded(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("device", ["cpu:9", "mps:3", "cuda:7", "tpu?"])
 def test_a_device_that_is_not_there(monkeypatch, device):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(ValueError, match=device.replace("?", ".")):
         runtime.device(device)

@@ -149,9 +149,9 @@ def device(name: str | None = None) -> str:
         raise ValueError(
             f"the device {name!r} is none that PyTorch knows, such as cpu, cuda, cuda:1 or mps"
         ) from error
-    n_devices = torch.cuda.device_count() if kind == "cuda" else 1
-    if number >= n_devices:
-        raise ValueError(f"PyTorch finds {n_devices} of {kind} here, and no {name!r}: take cpu")
+    n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if number >= (n_gpus if kind == "cuda" else 1):
+        raise ValueError(f"PyTorch finds no device {name!r} here: take cpu")
     return name
 
 

@@ -249,11 +249,13 @@ class Store:
 
     def transaction(self, do: Callable[[sqlite3.Connection], Answer]) -> Answer:
         """Do something with the tables in one transaction; with new ones if the file is damaged."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # the second attempt says what is wrong
+            self.folder.mkdir(parents=True, exist_ok=True)
         try:
             return self._in_transaction(do)
         except BROKEN:
-            self._set_aside_if_damaged()
+            with contextlib.suppress(OSError):
+                self._set_aside_if_damaged()
         try:
             return self._in_transaction(do)
         except BROKEN as error:
