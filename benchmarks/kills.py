@@ -7,12 +7,12 @@ JSON record each.
 """
 
 import collections
-import contextlib
 import itertools
 import json
 import os
 import random
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 
 from biaslib.runtime import Store, _store
-from biaslib.runtime._store import NAME, connected
 
 STEP = 16
 KEY = {"model": "a test", "revision": "1", "output": "rows"}
@@ -101,10 +100,14 @@ def killed(extraction: Extraction, folder: Path, log: Path, seconds: float | Non
     return os.WIFSIGNALED(status)
 
 
-def stored(folder: Path) -> dict[bytes, tuple]:
+def stored(folder: Path) -> dict[bytes, list]:
     """Return the rows by their items."""
-    with contextlib.closing(connected(folder / NAME)) as tables:
-        return {item: rest for item, *rest in tables.execute("select item, kind, data from rows")}
+    select = "select item, kind, data from rows"
+
+    def items(tables: sqlite3.Connection) -> dict[bytes, list]:
+        return {item: rest for item, *rest in tables.execute(select)}
+
+    return Store(folder).transaction(items)
 
 
 def examine(lives: list[list[list[int]]], before: dict, after: dict, found: Findings) -> None:
@@ -122,7 +125,7 @@ def examine(lives: list[list[list[int]]], before: dict, after: dict, found: Find
     found.finished_and_lost += max(len(finished) - len(after), 0)
 
 
-def undisturbed(extraction: Extraction) -> tuple[dict[bytes, tuple], float]:
+def undisturbed(extraction: Extraction) -> tuple[dict[bytes, list], float]:
     """Return the rows of an extraction without a kill, and the seconds that it took."""
     with tempfile.TemporaryDirectory() as name:
         run(extraction, Path(name) / "first", Path(name) / "log")
@@ -133,7 +136,7 @@ def undisturbed(extraction: Extraction) -> tuple[dict[bytes, tuple], float]:
 
 def one_extraction(
     extraction: Extraction, n_kills: int, lives: Iterator[float], found: Findings
-) -> dict[bytes, tuple]:
+) -> dict[bytes, list]:
     """Kill an extraction until it ends or there were kills enough; return its rows."""
     with tempfile.TemporaryDirectory() as name:
         folder, log = Path(name) / "store", Path(name) / "log"

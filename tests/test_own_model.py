@@ -1007,7 +1007,7 @@ def test_a_store_that_cannot_be_written_is_told_where_the_command_is_run(
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("gpu", "none that PyTorch knows, such as cpu"), ("cuda", "finds no GPU here")],
+    [("gpu", "none that PyTorch knows, such as cpu"), ("cuda", "finds no device 'cuda' here")],
 )
 def test_a_device_that_is_not_there_is_named(name, said, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)

@@ -1,20 +1,24 @@
-"""The store: computed once, never lost, never taken for something else."""
+"""The store: computed once, never lost, never taken for something else; and its archive."""
 
 import contextlib
-import itertools
 import json
 import os
+import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support import stored
 
-from biaslib import runtime
+from biaslib import models, runtime
+from biaslib.errors import InputError
 from biaslib.runtime import Store, _store
+from biaslib.studies import study4_captions as study
 
 ROOT = Path(__file__).parent.parent
 KEY = {"model": "clip", "revision": "1f2e", "output": "image", "size": 224}
@@ -33,6 +37,10 @@ class Model:
         return self.table[which]
 
 
+def nothing(which):
+    pytest.fail("these rows are stored")
+
+
 @pytest.fixture
 def store(tmp_path):
     return Store(tmp_path / "store")
@@ -45,22 +53,16 @@ def full(store):
     return store
 
 
-def test_rows_are_computed_once_step_by_step_in_order(store):
-    model = Model()
-    np.testing.assert_array_equal(store.rows(KEY, IDS, model, shard_size=4), TABLE)
-    assert model.asked == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
-    again = Store(store.folder).rows(KEY, IDS[::-1], model)
-    np.testing.assert_array_equal(again, TABLE[::-1])
-    assert again.dtype == np.float32
-    assert len(model.asked) == 3
-
-
-def test_only_what_is_missing_is_computed_and_what_comes_twice_once(store):
+def test_only_what_is_missing_is_computed_in_steps_and_what_comes_twice_once(store):
     store.rows(KEY, IDS[2:5], lambda which: TABLE[2:5][which])
+    assert store.missing(KEY, [*IDS[:4], IDS[0]]) == [0, 1]
     model = Model(np.concatenate([TABLE, TABLE[:1]]))
     found = store.rows(KEY, [*IDS, IDS[0]], model, shard_size=3)
     np.testing.assert_array_equal(found, [*TABLE, TABLE[0]])
     assert model.asked == [[0, 1, 5], [6, 7, 8], [9]]
+    again = Store(store.folder).rows(dict(reversed(KEY.items())), IDS[::-1], nothing)
+    np.testing.assert_array_equal(again, TABLE[::-1])
+    assert again.dtype == np.float32
 
 
 @pytest.mark.parametrize(
@@ -68,29 +70,23 @@ def test_only_what_is_missing_is_computed_and_what_comes_twice_once(store):
     [{"model": "vilt"}, {"revision": "1f2f"}, {"output": "text"}, {"size": 64}, {"layer": 1}],
 )
 def test_another_key_is_another_row(full, other):
-    model = Model(-TABLE)
-    np.testing.assert_array_equal(full.rows(KEY | other, IDS, model), -TABLE)
-    np.testing.assert_array_equal(full.rows(KEY, IDS, Model(-TABLE)), TABLE)
-
-
-def test_the_order_of_a_keys_parts_does_not_matter(full):
-    turned = dict(reversed(KEY.items()))
-    np.testing.assert_array_equal(full.rows(turned, IDS, Model(-TABLE)), TABLE)
+    np.testing.assert_array_equal(full.rows(KEY | other, IDS, Model(-TABLE)), -TABLE)
+    np.testing.assert_array_equal(full.rows(KEY, IDS, nothing), TABLE)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.int64, bool])
 def test_rows_of_any_type_and_shape_come_back_as_they_were(store, dtype):
     table = np.arange(24).reshape(4, 3, 2).astype(dtype)
-    found = store.rows(KEY, IDS[:4], Model(table), shard_size=3)
+    store.rows(KEY, IDS[:4], Model(table), shard_size=3)
+    found = store.rows(KEY, IDS[:4], nothing)
     np.testing.assert_array_equal(found, table)
     assert found.dtype == dtype
-    assert store.rows(KEY | {"size": 1}, IDS[:2], lambda which: np.array(which)).tolist() == [0, 1]
 
 
-def changed(store, statement, *values):
+def changed(path, statement):
     """Do to the tables what a disk may do."""
-    with contextlib.closing(sqlite3.connect(store.path)) as tables, tables:
-        return tables.execute(statement, values).rowcount
+    with contextlib.closing(sqlite3.connect(path)) as tables, tables:
+        return tables.execute(statement).rowcount
 
 
 @pytest.mark.parametrize(
@@ -98,48 +94,39 @@ def changed(store, statement, *values):
     [
         ("update rows set data = x'0101' || substr(data, 3) where rowid = 3", 1),
         ("update rows set data = cast(x'0101' || substr(data, 3) as blob) where rowid = 3", 1),
-        ("update rows set data = substr(data, 2) where rowid = 3", 1),
         ("update rows set data = x'' where rowid > 4", 6),
         ("update rows set kind = replace(kind, 'f4', 'i4')", 10),
         ("update rows set crc = crc + 1 where rowid = 3", 1),
     ],
 )
 def test_damaged_rows_are_counted_and_computed_again(full, damage, n_damaged):
-    assert changed(full, damage) == n_damaged
+    assert changed(full.path, damage) == n_damaged
     model = Model()
     with pytest.warns(UserWarning, match=f"^{n_damaged} rows of .*store.sqlite are damaged"):
         np.testing.assert_array_equal(full.rows(KEY, IDS, model, shard_size=4), TABLE)
     assert sum(len(which) for which in model.asked) == n_damaged
-    np.testing.assert_array_equal(full.rows(KEY, IDS, lambda _: pytest.fail("there")), TABLE)
+    np.testing.assert_array_equal(full.rows(KEY, IDS, nothing), TABLE)
 
 
 def test_a_damaged_item_is_no_other_item_and_a_row_of_another_key_is_not_taken(full):
     other = KEY | {"size": 64}
     full.rows(other, IDS, Model(-TABLE))
-    changed(full, "update rows set item = zeroblob(32) where rowid = 3")
+    changed(full.path, "update rows set item = zeroblob(32) where rowid = 3")
     np.testing.assert_array_equal(full.rows(KEY, IDS, Model()), TABLE)
-    assert changed(full, "delete from rows where key = 2") == 10
-    assert changed(full, "update rows set key = 2 where rowid <> 3") == 10
+    assert changed(full.path, "delete from rows where key = 2") == 10
+    assert changed(full.path, "update rows set key = 2 where rowid <> 3") == 10
     with pytest.warns(UserWarning, match="10 rows of .* are damaged"):
         np.testing.assert_array_equal(full.rows(other, IDS, Model(-TABLE)), -TABLE)
-
-
-def test_a_transaction_is_put_on_the_disk_before_it_counts(store):
-    """Else a loss of power could leave half of one: SQLite calls this FULL, with a journal."""
-    asked = ("pragma synchronous", "pragma journal_mode")
-    found = store.look(lambda tables: [tables.execute(each).fetchone()[0] for each in asked])
-    assert found == [2, "delete"]
 
 
 @pytest.mark.parametrize(
     "damage",
     [
         lambda data: data[: len(data) // 2],
-        lambda data: b"\xff" * len(data),
         lambda data: b"not a database, but a text that is long enough to be read as one" * 9,
         lambda data: data[:4096] + b"\x07" * (len(data) - 4096),
     ],
-    ids=["cut", "ones", "text", "first page alone"],
+    ids=["cut", "text", "first page alone"],
 )
 def test_a_damaged_file_is_set_aside_and_what_it_held_is_computed_again(full, damage):
     bad = damage(full.path.read_bytes())
@@ -148,36 +135,18 @@ def test_a_damaged_file_is_set_aside_and_what_it_held_is_computed_again(full, da
         np.testing.assert_array_equal(full.rows(KEY, IDS, Model()), TABLE)
     (aside,) = full.folder.glob("*.damaged")
     assert aside.read_bytes() == bad
-    np.testing.assert_array_equal(full.rows(KEY, IDS, lambda _: pytest.fail("there")), TABLE)
+    np.testing.assert_array_equal(full.rows(KEY, IDS, nothing), TABLE)
 
 
-def test_a_store_that_may_not_be_read_is_left_alone(full, monkeypatch):
-    """As another user of the machine finds it."""
-
-    def refused(path):
-        raise sqlite3.OperationalError("unable to open database file")
-
-    monkeypatch.setattr("biaslib.runtime._store.connected", refused)
-    with pytest.raises(OSError, match=r"store.sqlite cannot be read or written .unable to open"):
-        full.rows(KEY, IDS, Model())
-    monkeypatch.undo()
-    np.testing.assert_array_equal(full.rows(KEY, IDS, lambda _: pytest.fail("there")), TABLE)
+def test_a_transaction_is_put_on_the_disk_before_it_counts(store):
+    """Else a loss of power could leave half of one: SQLite calls this FULL, with a journal."""
+    asked = ("pragma synchronous", "pragma journal_mode")
+    found = store.transaction(lambda tables: [tables.execute(each).fetchone()[0] for each in asked])
+    assert found == [2, b"delete"]
 
 
-def test_a_disk_that_damages_what_it_is_given_is_given_up(store, monkeypatch):
-    model, right = Model(), _store._checksum
-    monkeypatch.setattr(_store, "_checksum", lambda *row: right(*row) + next(harm))
-    harm = itertools.count()
-    with (
-        pytest.warns(UserWarning, match="rows of .* are damaged"),
-        pytest.raises(OSError, match="damaged as soon as written; check the disk"),
-    ):
-        store.rows(KEY, IDS, model)
-
-
-def test_a_full_disk_is_told_and_what_was_written_before_stays(store, monkeypatch):
-    store.rows(KEY, IDS[:4], Model())
-    opened = _store.connected
+def test_a_full_or_locked_disk_is_told_and_what_was_written_before_stays(full, monkeypatch):
+    opened = _store._connected
 
     def small(path):
         tables = opened(path)
@@ -185,14 +154,19 @@ def test_a_full_disk_is_told_and_what_was_written_before_stays(store, monkeypatc
         tables.execute(f"pragma max_page_count = {pages}")
         return tables
 
-    monkeypatch.setattr(_store, "connected", small)
-    wide = np.ones((6, 10**5), dtype=np.float32)
+    monkeypatch.setattr(_store, "_connected", small)
+    wide = np.ones((10, 10**5), dtype=np.float32)
     with pytest.raises(OSError, match=r"database or disk is full.*free some space"):
-        store.rows(KEY | {"size": 9}, IDS[4:], lambda which: wide[which])
+        full.rows(KEY | {"size": 9}, IDS, Model(wide))
+
+    def refused(path):
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr(_store, "_connected", refused)
+    with pytest.raises(OSError, match=r"store.sqlite cannot be read or written .unable to open"):
+        full.rows(KEY, IDS, Model())
     monkeypatch.undo()
-    np.testing.assert_array_equal(
-        store.rows(KEY, IDS[:4], lambda _: pytest.fail("there")), TABLE[:4]
-    )
+    np.testing.assert_array_equal(full.rows(KEY, IDS, nothing), TABLE)
 
 
 def test_rows_finished_before_an_error_are_kept(store):
@@ -209,37 +183,20 @@ def test_rows_finished_before_an_error_are_kept(store):
     assert model.asked == [[4, 5, 6, 7], [8, 9]]
 
 
-def test_rows_that_do_not_fit_those_under_the_same_key_are_refused(full):
-    with pytest.raises(ValueError, match=r"<f4\", 2.*put what differs into the key"):
+def test_what_cannot_be_stored_is_refused(full):
+    with pytest.raises(ValueError, match=r"float32 .2,.: put what differs into the key"):
         full.rows(KEY, [*IDS, "other"], lambda which: np.zeros((1, 2), np.float32))
-
-
-def test_what_compute_returns_must_be_a_row_an_item(store):
-    with pytest.raises(ValueError, match="10 rows were to be computed, and 3 came back"):
-        store.rows(KEY, IDS, lambda which: TABLE[:3])
-
-
-def test_keys_and_ids_that_do_not_tell_what_they_are_are_refused(store):
+    with pytest.raises(ValueError, match="1 rows were to be computed, and 3 came back"):
+        full.rows(KEY, ["other"], lambda which: TABLE[:3])
     with pytest.raises(ValueError, match="lacks revision, output"):
-        store.rows({"model": "clip", "revision": ""}, IDS, Model())
+        full.rows({"model": "clip", "revision": ""}, IDS, Model())
     with pytest.raises(TypeError, match="not JSON serializable"):
-        store.rows(KEY | {"layers": {1, 2}}, IDS, Model())
+        full.rows(KEY | {"layers": {1, 2}}, IDS, Model())
     with pytest.raises(TypeError, match="7 has the type int"):
-        store.rows(KEY, [7], Model())
+        full.rows(KEY, [7], Model())
     with pytest.raises(ValueError, match="no ids"):
-        store.rows(KEY, [], Model())
-
-
-def test_clear_deletes_one_key(full):
-    full.rows({"model": "bert", "revision": "9", "output": "text"}, ["nurse"], lambda _: TABLE[:1])
-    found = stored.table(full).sort_values("model").reset_index(drop=True)
-    assert found["model"].tolist() == ["bert", "clip"]
-    assert found["rows"].tolist() == [1, 10]
-    assert found["options"].tolist() == ["", "size=224"]
-    full.clear(KEY)
-    full.clear(KEY)
-    assert stored.table(full)["model"].tolist() == ["bert"]
-    assert stored.table(Store(full.folder / "nothing")).empty
+        full.rows(KEY, [], Model())
+    np.testing.assert_array_equal(full.rows(KEY, IDS, nothing), TABLE)
 
 
 def test_the_folder_is_named_by_the_user_or_in_the_users_cache(monkeypatch, tmp_path):
@@ -248,7 +205,6 @@ def test_the_folder_is_named_by_the_user_or_in_the_users_cache(monkeypatch, tmp_
     assert Store().folder == tmp_path / "biaslib"
     monkeypatch.setenv("BIASLIB_STORE", str(tmp_path / "shared"))
     assert Store().folder == tmp_path / "shared"
-    assert Store(tmp_path / "mine").folder == tmp_path / "mine"
 
 
 BESIDE = """
@@ -263,21 +219,27 @@ def compute(which):
 key = {"model": "m", "revision": "1", "output": "o"}
 found = Store(sys.argv[1]).rows(key, [str(i) for i in range(120)], compute, int(sys.argv[2]))
 assert (found[:, 0] == np.arange(120) * 10).all()
+assert "torch" not in sys.modules
 """
 
 
-def test_processes_that_write_the_same_rows_at_once_do_no_harm(tmp_path):
+@pytest.mark.parametrize("damaged", [False, True])
+def test_processes_that_write_the_same_rows_at_once_do_no_harm(tmp_path, damaged):
+    if damaged:
+        (tmp_path / "store.sqlite").write_bytes(b"no store" * 1000)
     running = [
-        subprocess.Popen([sys.executable, "-c", BESIDE, str(tmp_path), size], cwd=ROOT)
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", BESIDE, str(tmp_path), size], cwd=ROOT
+        )
         for size in ("8", "8", "7")
     ]
     assert [process.wait(60) for process in running] == [0, 0, 0]
     key = {"model": "m", "revision": "1", "output": "o"}
-    ids = [str(i) for i in range(120)]
-    found = Store(tmp_path).rows(key, ids, lambda which: pytest.fail("nothing is missing"))
+    found = Store(tmp_path).rows(key, [str(i) for i in range(120)], nothing)
     assert found[:, 0].tolist() == [10 * i for i in range(120)]
     assert stored.table(Store(tmp_path))["rows"].tolist() == [120]
-    assert [path.name for path in tmp_path.iterdir()] == ["store.sqlite"]
+    assert len(list(tmp_path.glob("*.damaged"))) == damaged
+    assert len(list(tmp_path.glob("store*"))) == 1 + damaged
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks the process that is killed")
@@ -294,19 +256,142 @@ def test_kills_at_random_moments_lose_nothing_and_repeat_at_most_a_step():
     assert same == of
 
 
-def test_a_store_of_numbers_does_not_import_torch(tmp_path):
-    code = (
-        "import sys, numpy; from biaslib.runtime import Store; "
-        "Store(sys.argv[1]).rows(dict(model='m', revision='1', output='o'), ['a'], "
-        "lambda which: numpy.ones((1, 2))); assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=True)
+# The archive
 
 
-def test_a_progress_bar_is_made_only_for_long_work(capsys, monkeypatch):
+@pytest.fixture
+def kept(tmp_path):
+    return tmp_path / "drive" / "kept.sqlite"
+
+
+def test_a_study_goes_on_from_an_archive_without_a_call_of_its_model(store, kept, monkeypatch):
+    model = models.load("lxmert", profile="planted", dose=3, seed=0)
+    given = study.inputs("planted", n_per_category=4)
+    first = study.run(study.WAYS[1:2], given, lambda way: model, store)
+    n_rows = store.archive(kept)
+    shutil.rmtree(store.folder)
+    monkeypatch.setattr(type(model), "match", lambda *_, **__: pytest.fail("it was called"))
+    assert store.restore(kept) == n_rows
+    again = study.run(study.WAYS[1:2], given, lambda way: model, store)
+    for part in ("original", "neutral", "white"):
+        one, other = (getattr(found.scored["LXMERT"], part) for found in (first, again))
+        assert np.isfinite(one).any()
+        assert np.array_equal(one, other, equal_nan=True)
+
+
+def test_archiving_and_restoring_add_and_replace_nothing(store, kept):
+    store.rows(KEY, ["a"], lambda which: np.array([[1.0]]))
+    assert store.archive(kept) == 1
+    shutil.rmtree(store.folder)
+    store.rows(KEY, ["b"], lambda which: np.array([[2.0]]))
+    assert store.archive(kept) == 2
+    assert store.restore(kept) == 1
+    assert store.restore(kept) == 0
+    assert store.rows(KEY, ["a", "b"], nothing).tolist() == [[1.0], [2.0]]
+    shutil.rmtree(store.folder)
+    store.rows(KEY, ["a"], lambda which: np.array([[-1.0]]))
+    assert store.restore(kept) == 1
+    assert store.rows(KEY, ["a", "b"], nothing).tolist() == [[-1.0], [2.0]]
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
+
+
+COMPUTING = """
+import time
+import numpy as np
+from biaslib.runtime import Store, _store
+
+_store.EVERY = Store.spacing = 0.0
+def compute(which):
+    time.sleep(0.02)
+    return np.array(which, dtype=float)[:, None]
+
+key = {"model": "clip", "revision": "1f2e", "output": "image"}
+Store().rows(key, [str(each) for each in range(1000)], compute, 10)
+"""
+
+
+def test_who_loses_the_machine_goes_on_from_the_last_copy(store, kept, monkeypatch):
+    """The process is killed and its disk is gone; the drive is left."""
+    monkeypatch.setenv("BIASLIB_STORE", str(store.folder))
+    monkeypatch.setenv("BIASLIB_ARCHIVE", str(kept))
+    process = subprocess.Popen([sys.executable, "-c", COMPUTING])
+    seen = set()
+    while process.poll() is None and len(seen) < 2:  # it is copied more than once
+        time.sleep(0.05)
+        with contextlib.suppress(OSError):
+            seen.add(kept.stat().st_mtime_ns)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    computed = stored.table(store)["rows"].item()
+    shutil.rmtree(store.folder)
+    monkeypatch.delenv("BIASLIB_ARCHIVE")
+    restored = store.restore(kept)
+    assert 20 <= restored <= computed < 1000
+    key, ids = {name: KEY[name] for name in _store.REQUIRED}, [str(each) for each in range(1000)]
+    assert store.missing(key, ids) == list(range(restored, 1000))
+    assert store.rows(key, ids[:restored], nothing)[:, 0].tolist() == list(range(restored))
+
+
+def test_a_copy_that_cannot_be_made_stops_no_run(store, monkeypatch, tmp_path):
+    (tmp_path / "drive").write_text("no folder")
+    monkeypatch.setenv("BIASLIB_ARCHIVE", str(tmp_path / "drive" / "kept.sqlite"))
+    monkeypatch.setattr(Store, "spacing", 0.0)
+    with pytest.warns(UserWarning, match="nothing was added to BIASLIB_ARCHIVE: .*drive"):
+        assert store.rows(KEY, ["a"], lambda which: np.array([[1.0]])).tolist() == [[1.0]]
+
+
+def test_nothing_to_keep_and_no_archive_are_told(store, kept):
+    with pytest.raises(InputError, match=r"the store .*store is empty.*was not written"):
+        store.archive(kept)
+    with pytest.raises(InputError, match=r"kept\.sqlite is not there"):
+        store.restore(kept)
+    assert list(kept.parent.iterdir()) == []
+    store.rows(KEY, ["a"], lambda which: np.array([[1.0]]))
+    kept.write_text("a thesis")
+    with pytest.raises(InputError, match=r"kept\.sqlite cannot be read"):
+        store.archive(kept)
+    assert kept.read_text() == "a thesis"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create table more (a)",
+        "create view theirs as select * from rows",
+        "create trigger harm after insert on rows begin delete from keys; end",
+        "drop table keys",
+    ],
+)
+def test_an_archive_with_other_tables_is_refused_and_nothing_is_written(full, kept, statement):
+    full.archive(kept)
+    changed(kept, statement)
+    shutil.rmtree(full.folder)
+    with pytest.raises(InputError, match="cannot be read as an archive"):
+        full.restore(kept)
+    assert stored.table(full).empty
+
+
+def test_damage_in_an_archive_is_told_and_no_damaged_row_is_returned(store, kept):
+    store.rows(KEY, ["a"], lambda which: np.ones((1, 5000)))
+    store.archive(kept)
+    whole = kept.read_bytes()
+    changed(kept, "update rows set data = x'00'")
+    shutil.rmtree(store.folder)
+    store.restore(kept)
+    with pytest.warns(UserWarning, match="1 rows of .* are damaged, and are computed again"):
+        assert (store.rows(KEY, ["a"], lambda which: np.ones((1, 5000))) == 1).all()
+    kept.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"kept.sqlite cannot be read as an archive"):
+        store.restore(kept)
+
+
+def test_a_progress_bar_is_displayed_for_long_work_alone(capsys, monkeypatch):
     monkeypatch.delenv("BIASLIB_BOOK", raising=False)
     assert list(runtime.progress(range(3), "short")) == [0, 1, 2]
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("biaslib.runtime._profile.DELAY", -1.0)
+    monkeypatch.setattr("biaslib.runtime._profile.DELAY", 0)
     assert list(runtime.progress(range(3), "long")) == [0, 1, 2]
     assert "long" in capsys.readouterr().err
+    monkeypatch.setenv("BIASLIB_BOOK", "1")
+    assert list(runtime.progress(range(3), "long")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""

@@ -22,18 +22,13 @@ def test_what_is_missing_to_pandas_is_missing_here():
     [
         ("a\u0308lter", "\u00e4lter"),
         ("wo\u200bmen", "women"),
-        ("\ufeffwomen\u200e", "women"),
-        ("wo\u00admen\u2060", "women"),
         ("\u202ewomen\u202c", "women"),
         ("wo\u200dmen\u200c", "women"),
         ("\u00a0East\u2009Asian\u3164\r", "East Asian"),
-        ("a\u200b\u0308lter", "\u00e4lter"),
         ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",) * 2,  # Persian, where it shows
         ("\U0001f469\u200d\u2695\ufe0f",) * 2,  # a woman who is a doctor, and not both
         ("two  blanks",) * 2,
-        ("wo\0men\x07\x7f", "women"),
         ("\x1b[31mmen\x9b0m", "[31mmen0m"),  # a terminal would colour it
-        ("East\x85Asian\x1f", "East Asian"),
     ],
 )
 def test_what_nobody_sees_goes_and_nothing_else(given, expected):
@@ -44,18 +39,14 @@ def test_what_nobody_sees_goes_and_nothing_else(given, expected):
 @pytest.mark.parametrize(
     ("one", "other", "alike"),
     [
-        ("Women", "women", True),
         ("women", "wom\u0435n", True),  # Cyrillic
-        ("Black", "\u0412lack", True),
         ("OLD", "\u039fLD", True),  # Greek
         ("women", "\uff57\uff4f\uff4d\uff45\uff4e", True),  # full width
         ("non-binary", "non\u2011binary", True),
-        ("Latino_Hispanic", "latino hispanic", True),
         ("Stra\u00dfe", "STRASSE", True),
         ("men", "women", False),
         ("\u00e4lter", "alter", False),
         ("\u2640", "\u2640\ufe0f", True),
-        ("<20", ">20", False),
         ("2-9", "29", False),
     ],
 )

@@ -603,7 +603,9 @@ def test_executed_page_ends_with_a_stamp_of_what_it_used(name, site):
     assert stamps, "the page has no stamp"
     used = executed(name)[-1]["metadata"][runtime.USED]
     assert {stamp["data-source"] for stamp in stamps} == {used["source"]}
-    assert runtime.is_current(used), "the page was made from other files, libraries or profile"
+    assert runtime.used(used["files"]) == used, (
+        "the page was made from other files, libraries or profile"
+    )
     outputs = article(name).select("div.cell_output")
     assert outputs[-1].select_one("dl.stamp"), "the stamp must be the last output of the page"
 

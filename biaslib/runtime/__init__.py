@@ -1,10 +1,8 @@
 """Where a run happens and what it ran: profile, device, data, progress, store, provenance stamp."""
 
-from biaslib.runtime._archive import archive, restore
 from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, first_few, unknown_name
-from biaslib.runtime._files import naming, read_rows, read_table, read_text
-from biaslib.runtime._gpu import gpu_advice
+from biaslib.runtime._files import file_sha256, naming, read_table, read_text, source_hash
 from biaslib.runtime._lock import (
     NO_WRITING,
     ChecksumError,
@@ -18,6 +16,7 @@ from biaslib.runtime._profile import (
     ProfileError,
     device,
     free_memory,
+    gpu_advice,
     in_book,
     note_model,
     profile,
@@ -25,15 +24,15 @@ from biaslib.runtime._profile import (
     provider,
     providers,
 )
-from biaslib.runtime._sources import (
+from biaslib.runtime._stamp import (
     USED,
-    file_sha256,
-    is_current,
+    Provenance,
+    note_batches,
+    note_device,
     note_files,
-    source_hash,
+    start,
     used,
 )
-from biaslib.runtime._stamp import Provenance, note_batches, note_device, start
 from biaslib.runtime._store import Store
 from biaslib.runtime._text import INVISIBLE, MISSING, cleaned, look_alikes
 from biaslib.runtime._transfer import download
@@ -51,7 +50,6 @@ __all__ = [
     "Provenance",
     "Store",
     "UnknownNameError",
-    "archive",
     "cleaned",
     "data_folder",
     "device",
@@ -61,7 +59,6 @@ __all__ = [
     "free_memory",
     "gpu_advice",
     "in_book",
-    "is_current",
     "look_alikes",
     "naming",
     "note_batches",
@@ -73,10 +70,8 @@ __all__ = [
     "progress",
     "provider",
     "providers",
-    "read_rows",
     "read_table",
     "read_text",
-    "restore",
     "source_hash",
     "start",
     "unknown_name",

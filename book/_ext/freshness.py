@@ -76,7 +76,7 @@ def is_fresh(builder, name: str, path: Path, cache) -> bool:
     except KeyError:
         return False
     used = used_by(cache.get_cache_bundle(record.pk).nb)
-    if not runtime().is_current(used):
+    if not is_current(used):
         cache.remove_cache(record.pk)
         return False
     return builder.format != "html" or shows(Path(builder.get_outfilename(name)), used)
@@ -137,6 +137,11 @@ def used_by(notebook) -> dict:
     outputs = [each for cell in notebook.cells for each in cell.get("outputs", [])]
     stamps = [each.get("metadata", {}).get(runtime().USED) for each in outputs]
     return next(filter(None, reversed(stamps)), {})
+
+
+def is_current(used: dict) -> bool:
+    """Tell whether files and settings are those of an earlier stamp; of nothing they are not."""
+    return bool(used) and runtime().used(used["files"]) == used
 
 
 def runtime():

@@ -29,9 +29,10 @@ from support import table_schemas
 
 from biaslib import datasets, published, stimuli
 from biaslib.datasets import captions, ross2021, vlstereoset
+from biaslib.errors import InputError
 from biaslib.models import images, region_files
 from biaslib.models.regions import RegionFeatures
-from biaslib.runtime import _archive, _lock, _store
+from biaslib.runtime import Store
 
 GOOD, ERROR, EITHER = "what the good file holds", "an error", "either of the two"
 ANYTHING = "other pixels, which no format without checksums can tell, or an error"
@@ -862,41 +863,25 @@ PICTURE_DAMAGES: dict[str, Damage] = {
 
 
 def write_archive(folder: Path) -> Path:
-    lock = _lock.Lock(folder / "written.json")
-    lock.verify("hub a/b", "1" * 40, {"w": folder}, {"w": "0" * 64})
-    store = _store.Store(folder / "written")
+    store = Store(folder / "written")
     key = {"model": "clip", "revision": "1f2e", "output": "image"}
     store.rows(key, ["a"], lambda missing: np.ones((1, 2)))
-    _archive.archive(folder / "kept.sqlite", store, lock)
+    store.archive(folder / "kept.sqlite")
     return folder / "kept.sqlite"
 
 
-def read_archive(path: Path) -> list:
+def read_archive(path: Path) -> int:
     here = path.parent / "here"
     shutil.rmtree(here, ignore_errors=True)
-    lock = _lock.Lock(here / "lock.json")
-    here.mkdir()
-    n = _archive.restore(path, _store.Store(here / "store"), lock)
-    return [n, lock.revision("hub a/b"), lock.sha256("hub a/b", "w")]
+    return Store(here).restore(path)
 
 
-def of_lock(content: Any) -> Callable[[Path], None]:
-    """Return what replaces the lock file in an archive."""
-    text = content if isinstance(content, str | bytes) else json.dumps(content)
-    return in_tables("update files set content = ?", text)
-
-
-def in_tables(statement: str, *values: Any) -> Callable[[Path], None]:
+def in_tables(statement: str) -> Callable[[Path], None]:
     def spoil(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path)) as tables, tables:
-            tables.execute(statement, values)
+            tables.execute(statement)
 
     return spoil
-
-
-def entry(**changes: Any) -> dict:
-    files = {"w": {"sha256": "0" * 64, "bytes": 1}}
-    return {"hub a/b": {"revision": "1" * 40, "files": files} | changes}
 
 
 ARCHIVE_DAMAGES: dict[str, Damage] = {
@@ -905,16 +890,7 @@ ARCHIVE_DAMAGES: dict[str, Damage] = {
     "a trigger": (
         in_tables("create trigger more after insert on rows begin delete from keys; end"), ERROR,
     ),
-    "no lock": (in_tables("drop table files"), ERROR),
-    "an empty lock": (in_tables("delete from files"), ERROR),
-    "a lock that is cut off": (of_lock('{"hub a/b": {"rev'), ERROR),
-    "a lock that is a list": (of_lock([1]), ERROR),
-    "a lock that is no UTF-8": (of_lock(b'{"\xe9": 1}'), ERROR),
-    "a lock too deep": (of_lock("[" * 100_000), ERROR),
-    "an entry that is a number": (of_lock({"hub a/b": 3}), ERROR),
-    "an entry without a revision": (of_lock({"hub a/b": {"files": {}}}), ERROR),
-    "files that are a list": (of_lock(entry(files=[1])), ERROR),
-    "a file without a checksum": (of_lock(entry(files={"w": {}})), ERROR),
+    "no keys": (in_tables("drop table keys"), ERROR),
 }  # fmt: skip
 
 
@@ -959,6 +935,6 @@ FORMATS: dict[str, Format] = {
     },
     "archive": Format(
         write_archive, read_archive,
-        (_archive.ArchiveError, FileNotFoundError, _lock.ChecksumError), False, ARCHIVE_DAMAGES,
+        (InputError,), False, ARCHIVE_DAMAGES,
     ),
 }  # fmt: skip

@@ -9,7 +9,8 @@ import pandas
 
 from biaslib.published import TableError
 from biaslib.published._tables import SCHEMAS as WRITTEN
-from biaslib.runtime import read_rows, unknown_name
+from biaslib.runtime import unknown_name
+from biaslib.runtime._files import read_rows
 
 KINDS = {
     "text": (str, "string", "some text", "C6"),
