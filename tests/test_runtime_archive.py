@@ -23,7 +23,11 @@ KEY = {"model": "clip", "revision": "1f2e", "output": "image"}
 def places(tmp_path):
     (tmp_path / "weights.bin").write_bytes(b"weights")
     store, lock = runtime.Store(tmp_path / "store"), runtime.Lock(tmp_path / "lock.json")
-    lock.verify("hub owner/name", "abc123", {"weights.bin": tmp_path / "weights.bin"})
+    lock.verify(
+        "hub owner/name",
+        "abc123",
+        {"weights.bin": {"sha256": runtime.file_sha256(tmp_path / "weights.bin"), "bytes": 1}},
+    )
     return store, lock, tmp_path / "drive" / "kept.sqlite"
 
 
@@ -52,7 +56,7 @@ def test_a_study_goes_on_from_an_archive_without_a_call_of_its_model(places, mon
         one, other = (getattr(found.scored["LXMERT"], part) for found in (first, again))
         assert np.isfinite(one).any()
         assert np.array_equal(one, other, equal_nan=True)
-    recorded = lock.sha256("hub owner/name", "weights.bin")
+    recorded = lock.files("hub owner/name")["weights.bin"]["sha256"]
     assert recorded == runtime.file_sha256(lock.path.with_name("weights.bin"))
     with pytest.raises(runtime.ChecksumError, match="records revision abc123"):
         lock.require_revision("hub owner/name", "def456")
@@ -98,7 +102,16 @@ def test_an_archive_keeps_what_the_store_and_the_lock_file_do_not_hold(places):
     assert runtime.archive(kept, store, lock) == 1
     wipe(store, lock)
     store.rows(KEY, ["a", "b"], lambda which: np.array([[-1.0], [2.0]]))
-    lock.verify("hub other/name", "def456", {"weights.bin": lock.path.with_name("weights.bin")})
+    lock.verify(
+        "hub other/name",
+        "def456",
+        {
+            "weights.bin": {
+                "sha256": runtime.file_sha256(lock.path.with_name("weights.bin")),
+                "bytes": 1,
+            }
+        },
+    )
     assert runtime.archive(kept, store, lock) == 2
     wipe(store, lock)
     assert runtime.restore(kept, store, lock) == 2
@@ -200,7 +213,11 @@ def test_other_recorded_files_are_refused_and_nothing_is_changed(places, tmp_pat
     runtime.archive(kept, store, lock)
     lock.path.unlink()
     (tmp_path / "weights.bin").write_bytes(b"other weights")
-    lock.verify("hub owner/name", "abc123", {"weights.bin": tmp_path / "weights.bin"})
+    lock.verify(
+        "hub owner/name",
+        "abc123",
+        {"weights.bin": {"sha256": runtime.file_sha256(tmp_path / "weights.bin"), "bytes": 1}},
+    )
     before = lock.path.read_bytes()
     with pytest.raises(runtime.ChecksumError, match=r"another weights\.bin of 'hub owner/name'"):
         runtime.restore(kept, store, lock)

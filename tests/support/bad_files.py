@@ -863,7 +863,7 @@ PICTURE_DAMAGES: dict[str, Damage] = {
 
 def write_archive(folder: Path) -> Path:
     lock = _lock.Lock(folder / "written.json")
-    lock.verify("hub a/b", "1" * 40, {"w": folder}, {"w": "0" * 64})
+    lock.verify("hub a/b", "1" * 40, {"w": {"sha256": "0" * 64, "bytes": 1}})
     store = _store.Store(folder / "written")
     key = {"model": "clip", "revision": "1f2e", "output": "image"}
     store.rows(key, ["a"], lambda missing: np.ones((1, 2)))
@@ -877,7 +877,7 @@ def read_archive(path: Path) -> list:
     lock = _lock.Lock(here / "lock.json")
     here.mkdir()
     n = _archive.restore(path, _store.Store(here / "store"), lock)
-    return [n, lock.revision("hub a/b"), lock.sha256("hub a/b", "w")]
+    return [n, lock.revision("hub a/b"), lock.files("hub a/b")["w"]["sha256"]]
 
 
 def of_lock(content: Any) -> Callable[[Path], None]:
