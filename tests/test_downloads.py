@@ -84,6 +84,7 @@ def test_a_repository_without_a_tokenizer_gets_its_companions(hub):
     ).read_bytes()
     assert not (folder / "model.safetensors").exists()
     assert set(Lock().entries()) == {VISUALBERT.source, BERT.source}
+    assert (fetch(BERT) / "model.safetensors").is_file()
 
 
 OUTSIDE = [

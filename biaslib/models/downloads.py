@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from biaslib.errors import InputError
 from biaslib.models._entries import ENTRIES, Entry
 from biaslib.models.errors import CheckpointError
 from biaslib.runtime import ChecksumError, Lock, file_sha256, in_book, one_at_a_time
@@ -97,6 +96,8 @@ PAGES = (b"<!doctype", b"<!--", b"<html", b"<head", b"<body", b"<title", b"<?xml
 SITE = "https://huggingface.co"
 STEPS = "book/model_files.md"
 """The page with the steps by hand for each file."""
+
+OFFLINE = "Without a network, use the profile 'planted'"
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 TRIES = 20
@@ -249,15 +250,15 @@ def _from_hub(entry: Entry, revision: str | None, root: Path, lock: Lock) -> Pat
 
 def _snapshot(entry: Entry, revision: str, root: Path, open_clip: bool, lock: Lock) -> Path:
     """Download what is read of a repository's revision; without a network, take what is here."""
+    name = entry.source.removeprefix("hub ")
     names = list(lock.files(entry.source)) if revision == lock.revision(entry.source) else []
-    if not (revision and names):
+    if not revision or not _weights_among(names, open_clip):
         try:
             listing = _listing(entry, revision)
-        except CheckpointError as error:
-            here = _on_this_disk(entry.source.removeprefix("hub "), revision, root)
-            if here is None or not _is_offline(error.__cause__):
-                raise
-            return here
+        except _NoNetworkError:
+            if here := _on_this_disk(name, revision, root):
+                return here
+            raise
         lock.require_revision(entry.source, listing.sha)
         revision = listing.sha
         names = wanted((file.rfilename for file in listing.siblings or []), open_clip)
@@ -270,8 +271,7 @@ def _taken(entry: Entry, commit: str, root: Path, names: Sequence[str]) -> Path:
     folder = _snapshots(name, root) / commit
     for attempt in range(2):
         if not all((folder / each).is_file() for each in names):
-            with _asking(entry):
-                _hub(name, commit, names, cache_dir=root / "hub")
+            _hub(entry, commit, [glob.escape(each) for each in names], cache_dir=root / "hub")
         damaged = [folder / each for each in names if _is_damaged(folder / each)]
         for path in damaged:
             path.resolve().unlink()
@@ -287,36 +287,29 @@ def _taken(entry: Entry, commit: str, root: Path, names: Sequence[str]) -> Path:
     )
 
 
-def _hub(name: str, revision: str, names: Sequence[str], **where: Any) -> Path:
-    """Return the folder into which huggingface_hub puts files of a repository."""
+def _hub(entry: Entry, revision: str, patterns: list[str], **where: Path) -> None:
+    """Let huggingface_hub download the files of a repository that match."""
     from huggingface_hub import snapshot_download
 
-    endpoint, names = os.environ.get("HF_ENDPOINT", SITE), [glob.escape(each) for each in names]
-    revision = revision or None
-    return Path(
-        snapshot_download(name, revision=revision, allow_patterns=names, endpoint=endpoint, **where)
-    )
+    name, endpoint = entry.source.removeprefix("hub "), os.environ.get("HF_ENDPOINT", SITE)
+    how = {"revision": revision or None, "allow_patterns": patterns, "endpoint": endpoint}
+    with _asking(entry):
+        snapshot_download(name, **how, **where)
 
 
 def _listing(entry: Entry, revision: str) -> Any:
     """Ask the hub for the commit of a revision and its files."""
     from huggingface_hub import HfApi
 
-    name, endpoint = entry.source.removeprefix("hub "), os.environ.get("HF_ENDPOINT", SITE)
+    name, api = entry.source.removeprefix("hub "), HfApi(os.environ.get("HF_ENDPOINT", SITE))
     with _asking(entry):
-        api = HfApi(endpoint=endpoint)
         found = api.model_info(name, revision=revision or None, files_metadata=True, timeout=30)
     if not COMMIT.fullmatch(found.sha or ""):
         raise CheckpointError(
-            f"{endpoint} gives {found.sha!r} as the commit of {name}, and a commit is 40 "
+            f"{api.endpoint} gives {found.sha!r} as the commit of {name}, and a commit is 40 "
             "hexadecimal digits: check HF_ENDPOINT, which names another server than the hub"
         )
     return found
-
-
-def _is_offline(error: BaseException | None) -> bool:
-    """Tell an error of the connection from an answer of the hub."""
-    return error is not None and getattr(error, "response", None) is None
 
 
 def _on_this_disk(name: str, revision: str, root: Path) -> Path | None:
@@ -346,27 +339,29 @@ def _is_damaged(path: Path) -> bool:
     return hashlib.sha1(content, usedforsecurity=False).hexdigest() != expected
 
 
+class _NoNetworkError(CheckpointError):
+    """A hub that does not answer."""
+
+
 @contextlib.contextmanager
 def _asking(entry: Entry) -> Iterator[None]:
     """Say of a hub that refuses or does not answer what was asked for, and what can be done."""
     from huggingface_hub.errors import HfHubHTTPError
 
-    name, steps = entry.source.removeprefix("hub "), f"place the files by hand: {_steps(entry)}"
+    name = entry.source.removeprefix("hub ")
+    by_hand = f"or place the files by hand: {_steps(entry)}"
     try:
         yield
-    except InputError:
-        raise
     except HfHubHTTPError as error:
         raise CheckpointError(
             f"the hub refuses {name}: {str(error).strip().splitlines()[0]}. Check its spelling, "
             "owner/name, or the path if a folder is meant; accept its terms on its page if it has "
-            f"any, and set a token as HF_TOKEN; or {steps}"
+            f"any, and set a token as HF_TOKEN; {by_hand}"
         ) from error
     except Exception as error:  # the hub's library has changed the one it uses for connections
-        raise CheckpointError(
+        raise _NoNetworkError(
             f"could not reach the hub for {name} ({type(error).__name__}: {error}). Check the "
-            f"connection and HF_ENDPOINT and run the same call again, or {steps}. Without a "
-            "network, use the profile 'planted'"
+            f"connection and HF_ENDPOINT, and run the same call again, {by_hand}. {OFFLINE}"
         ) from error
 
 
@@ -408,11 +403,7 @@ def settings_of(name: str, revision: str, folder: Path) -> None:
         As of :func:`listed_bytes`.
     """
     entry = Entry("", f"hub {name}", "", 0, "", "")
-    listing = _listing(entry, revision)
-    names = sorted(file.rfilename for file in listing.siblings or [])
-    layers = [each for each in of_sentences(names) if each.endswith("/config.json")]
-    with _asking(entry):
-        _hub(name, listing.sha, _matching(names, TELLING) + layers, local_dir=folder)
+    _hub(entry, revision, [*TELLING, "[1-9]*_*/config.json"], local_dir=folder)
 
 
 def _compare(source: str, revision: str, folder: Path, names: Iterable[str], lock: Lock) -> None:
@@ -517,7 +508,7 @@ def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STE
         told = "; ".join(failed) or "no address of it is known"
         raise CheckpointError(
             f"{path.name} could not be downloaded ({told}). Run the same call again to go on, or "
-            f"place the file by hand: {steps}. Without a network, use the profile 'planted'",
+            f"place the file by hand: {steps}. {OFFLINE}",
             path=path,
         )
     if failed:
@@ -561,10 +552,10 @@ def _go_on(url: str, output_file: str, pooch: Any, part: Path) -> None:
     from pooch import HTTPDownloader
 
     version = part.with_name(f"{part.name}.version")
-    begun = _size(part) if version.is_file() else 0
-    headers = {"Accept-Encoding": "identity"}
-    if begun:
-        headers |= {"Range": f"bytes={begun}-", "If-Range": version.read_text("utf-8")}
+    tag = version.read_text("utf-8") if version.is_file() else ""
+    begun = _size(part) if tag else 0
+    headers = {"Range": f"bytes={begun}-", "If-Range": tag} if begun else {}
+    headers["Accept-Encoding"] = "identity"
     _require_encrypted(url)
     with open(part, "ab") as stream:
 
@@ -573,24 +564,17 @@ def _go_on(url: str, output_file: str, pooch: Any, part: Path) -> None:
                 response.raw.close()  # what comes with it is not read
                 place = urllib.parse.urljoin(url, response.headers["Location"])
                 return _require_encrypted(place)
-            if response.status_code != 206 or not begun:
+            if response.status_code != 206 or problem(response):
                 stream.truncate(0)
             response.raise_for_status()
-            try:
-                _require_rest(response, begun, part)
-            except ValueError:
-                stream.truncate(0)
-                raise
+            if told := problem(response):
+                raise ValueError(told)
             tag = response.headers.get("ETag") or response.headers.get("Last-Modified") or "W/"
             version.write_text("" if tag.startswith("W/") else tag, "utf-8")
 
-        downloader = HTTPDownloader(
-            progressbar=not in_book(),
-            chunk_size=1 << 20,
-            headers=headers,
-            hooks={"response": check},
-        )
-        downloader(url, stream, pooch)
+        problem = functools.partial(_problem, begun=begun, folder=part.parent)
+        how = {"headers": headers, "hooks": {"response": check}, "chunk_size": 1 << 20}
+        HTTPDownloader(progressbar=not in_book(), **how)(url, stream, pooch)
     version.unlink()
     try:
         _require_content(part)
@@ -604,26 +588,21 @@ def _require_encrypted(url: str) -> None:
         raise ValueError(f"{url} is not an https address")
 
 
-def _require_rest(response: Any, begun: int, part: Path) -> None:
-    """Refuse an answer that is not a file, or not what is missing of it."""
-    headers, free = response.headers, shutil.disk_usage(part.parent).free
+def _problem(response: Any, begun: int, folder: Path) -> str:
+    """Return why an answer is not a file, or not what is missing of it; nothing if it is."""
+    headers, free = response.headers, shutil.disk_usage(folder).free
     size = headers.get("Content-Length", "")
     rest = re.fullmatch(rf"bytes {begun}-(\d+)/(\d+)", headers.get("Content-Range", ""))
     missing = begun and response.status_code == 206 and rest and int(rest[1]) + 1 == int(rest[2])
-    problems = {
-        "answers with a web page": headers.get("Content-Type", "").startswith("text/html"),
-        f"answers {response.status_code}, or with another part than the missing one": not (
-            response.status_code == 200 or missing
-        ),
-        "is encoded, which was not asked for": headers.get("Content-Encoding", "identity")
-        != "identity",
-        "gives no length": not size.isdecimal(),
-        f"has more bytes than the {free / 1e9:.1f} GB that are free": size.isdecimal()
-        and int(size) > free,
-    }
-    for problem, there in problems.items():
-        if there:
-            raise ValueError(problem)
+    if headers.get("Content-Type", "").startswith("text/html"):
+        return "answers with a web page"
+    if response.status_code != 200 and not missing:
+        return f"answers {response.status_code}, or with another part than the missing one"
+    if headers.get("Content-Encoding", "identity") != "identity":
+        return "is encoded, which was not asked for"
+    if not size.isdecimal():
+        return "gives no length"
+    return f"has more bytes than the disk, {free / 1e9:.1f} GB" if int(size) > free else ""
 
 
 def _require_content(path: Path) -> None:
