@@ -110,7 +110,7 @@ def by_hand(entry) -> str:
         return entry.command.replace("PLACE", f"{CACHE}/by-hand")
     if kind == "hub":
         revision = f" --revision {entry.revision}" if entry.revision else ""
-        return f'hf download {address}{revision} --local-dir "{CACHE}/hub/{address}/by-hand"'
+        return f'hf download {address}{revision} --cache-dir "{CACHE}/hub"'
     if kind == "url":
         place, _, _ = place_of(entry, Path(CACHE))
         return f'curl -L --create-dirs --output-dir "{place.as_posix()}" -O "{address}"'

@@ -159,6 +159,7 @@ def fetch(
     root, lock = Path(folder or cache_folder()), Lock(lock)
     try:
         if entry.source.startswith("hub "):
+            revision = revision or lock.revision(entry.source) or entry.revision
             path = place = _from_hub(entry, revision, root, lock)
         else:
             place, names, addresses = place_of(entry, root)
@@ -224,67 +225,52 @@ def _matching(names: list[str], patterns: Iterable[str]) -> list[str]:
     return [name for name in plain if any(fnmatch.fnmatchcase(name, each) for each in patterns)]
 
 
-def _from_hub(entry: Entry, revision: str | None, root: Path, lock: Lock) -> Path:
-    """Return the folder of a repository's commit, or of files that a person placed."""
+def _from_hub(entry: Entry, revision: str, root: Path, lock: Lock) -> Path:
+    """Return the folder of a repository's commit; where the hub does not help, of what is here."""
     name, open_clip = entry.source.removeprefix("hub "), entry.family == "open_clip"
-    folder = root / "hub" / name / BY_HAND
-    if folder.is_dir() and revision:
-        raise CheckpointError(
-            f"revision {revision} of {name} was asked for, and {folder} holds files placed by "
-            "hand, of which no revision is known: leave the revision out, or move that folder away",
-            path=folder,
-        )
-    if not folder.is_dir():
-        revision = revision or lock.revision(entry.source) or entry.revision
-        folder = _snapshot(entry, revision, root, open_clip, lock)
-    names = files_of(folder)
-    if not _weights_among(names, open_clip):
-        raise CheckpointError(
-            f"the repository {name} holds no weights under a name that is known here, only "
-            f"{', '.join(names) or 'nothing'}"
-        )
-    commit = "" if folder.name == BY_HAND else folder.name
-    _compare(entry.source, commit, folder, wanted(names, open_clip), lock)
-    return folder
-
-
-def _snapshot(entry: Entry, revision: str, root: Path, open_clip: bool, lock: Lock) -> Path:
-    """Download what is read of a repository's revision; without a network, take what is here."""
-    name = entry.source.removeprefix("hub ")
     names = list(lock.files(entry.source)) if revision == lock.revision(entry.source) else []
     if not revision or not _weights_among(names, open_clip):
         try:
             listing = _listing(entry, revision)
-        except _NoNetworkError:
-            if here := _on_this_disk(name, revision, root):
-                return here
-            raise
-        lock.require_revision(entry.source, listing.sha)
-        revision = listing.sha
-        names = wanted((file.rfilename for file in listing.siblings or []), open_clip)
-    return _taken(entry, revision, root, names)
+            revision, names = listing.sha, [file.rfilename for file in listing.siblings or []]
+        except CheckpointError:
+            here = _on_this_disk(name, revision, root)
+            if here is None:
+                raise
+            revision, names = here.name, files_of(here)
+        lock.require_revision(entry.source, revision)
+        if not _weights_among(sorted(names), open_clip):
+            raise CheckpointError(
+                f"the repository {name} holds no weights under a name that is known here, only "
+                f"{', '.join(sorted(names)) or 'nothing'}"
+            )
+        names = wanted(names, open_clip)
+    folder = _taken(entry, revision, root, names)
+    _compare(entry.source, revision, folder, names, lock)
+    return folder
 
 
-def _taken(entry: Entry, commit: str, root: Path, names: Sequence[str]) -> Path:
-    """Return the folder of a commit with some of its files, downloaded or damaged ones again."""
-    name = entry.source.removeprefix("hub ")
-    folder = _snapshots(name, root) / commit
-    for attempt in range(2):
-        if not all((folder / each).is_file() for each in names):
-            _hub(entry, commit, [glob.escape(each) for each in names], cache_dir=root / "hub")
-        damaged = [folder / each for each in names if _is_damaged(folder / each)]
-        for path in damaged:
-            path.resolve().unlink()
-            path.unlink(missing_ok=True)
-        if not damaged:
-            return folder
-        if not attempt:
-            warnings.warn(f"{damaged[0]} is damaged: it is downloaded again", stacklevel=2)
-    raise CheckpointError(
-        f"{damaged[0]} arrived damaged twice, of another checksum than the hub gives: something "
-        f"between this machine and the hub changes it. Place it by hand: {_steps(entry)}",
-        path=damaged[0],
-    )
+def _taken(
+    entry: Entry, commit: str, root: Path, names: Sequence[str], again: bool = False
+) -> Path:
+    """Return the folder of a commit with some of its files; damaged ones are downloaded again."""
+    folder = _snapshots(entry.source.removeprefix("hub "), root) / commit
+    if not all((folder / each).is_file() for each in names):
+        _hub(entry, commit, [glob.escape(each) for each in names], cache_dir=root / "hub")
+    damaged = [folder / each for each in names if _is_damaged(folder / each)]
+    for path in damaged:
+        path.resolve().unlink()
+        path.unlink(missing_ok=True)
+    if damaged and again:
+        raise CheckpointError(
+            f"{damaged[0]} arrived damaged twice, of another checksum than the hub gives: place "
+            f"it by hand: {_steps(entry)}",
+            path=damaged[0],
+        )
+    if damaged:
+        warnings.warn(f"{damaged[0]} is damaged: it is downloaded again", stacklevel=2)
+        return _taken(entry, commit, root, names, again=True)
+    return folder
 
 
 def _hub(entry: Entry, revision: str, patterns: list[str], **where: Path) -> None:
@@ -314,10 +300,7 @@ def _listing(entry: Entry, revision: str) -> Any:
 
 def _on_this_disk(name: str, revision: str, root: Path) -> Path | None:
     """Return the folder of a commit, or else the one that was downloaded last, if it is here."""
-    if (root / "hub" / name / BY_HAND).is_dir():
-        return root / "hub" / name / BY_HAND
-    commit = revision if COMMIT.fullmatch(revision) else "*"
-    folders = _snapshots(name, root).glob(commit)
+    folders = _snapshots(name, root).glob(revision or "*")
     here = [each for each in folders if _weights_among(files_of(each), open_clip=True)]
     return max(here, key=os.path.getmtime, default=None)
 
@@ -339,10 +322,6 @@ def _is_damaged(path: Path) -> bool:
     return hashlib.sha1(content, usedforsecurity=False).hexdigest() != expected
 
 
-class _NoNetworkError(CheckpointError):
-    """A hub that does not answer."""
-
-
 @contextlib.contextmanager
 def _asking(entry: Entry) -> Iterator[None]:
     """Say of a hub that refuses or does not answer what was asked for, and what can be done."""
@@ -359,7 +338,7 @@ def _asking(entry: Entry) -> Iterator[None]:
             f"any, and set a token as HF_TOKEN; {by_hand}"
         ) from error
     except Exception as error:  # the hub's library has changed the one it uses for connections
-        raise _NoNetworkError(
+        raise CheckpointError(
             f"could not reach the hub for {name} ({type(error).__name__}: {error}). Check the "
             f"connection and HF_ENDPOINT, and run the same call again, {by_hand}. {OFFLINE}"
         ) from error
@@ -453,25 +432,19 @@ def _fetch_files(
     entry: Entry, folder: Path, names: list[str], addresses: list[str], lock: Lock
 ) -> None:
     """Download files that are not there or are damaged, and compare all with the lock file."""
-    recorded = lock.files(entry.source)
+    recorded, steps = lock.files(entry.source), _steps(entry)
     for name in names:
         path, pinned = folder / name, entry.sha256 if name == names[-1] else ""
         expected = pinned or recorded.get(name, {}).get("sha256", "")
-        if folder.name != BY_HAND and path.is_file() and expected not in ("", sha256_of(path)):
-            warnings.warn(
-                f"{path} is damaged or another file: it is downloaded again", stacklevel=2
-            )
+        if path.is_file() and expected not in ("", sha256_of(path)):
+            told = f"{path} has SHA-256 {sha256_of(path)} and not {expected}, as is recorded"
+            if folder.name == BY_HAND:
+                raise CheckpointError(f"{told}: put the right file there, {steps}", path=path)
+            warnings.warn(f"{told}: it is downloaded again", stacklevel=2)
             path.unlink()
         if not path.is_file():
-            urls = [BRACES.sub(name, each) for each in addresses]
-            retrieve(urls, path, expected, _steps(entry))
+            retrieve([BRACES.sub(name, each) for each in addresses], path, expected, steps)
         _require_content(path)
-        if pinned and sha256_of(path) != pinned:
-            raise CheckpointError(
-                f"{path} has SHA-256 {sha256_of(path)} and the registry has {pinned}: put "
-                f"the right file there: {_steps(entry)}",
-                path=path,
-            )
     _compare(entry.source, "", folder, names, lock)
 
 
@@ -564,15 +537,14 @@ def _go_on(url: str, output_file: str, pooch: Any, part: Path) -> None:
                 response.raw.close()  # what comes with it is not read
                 place = urllib.parse.urljoin(url, response.headers["Location"])
                 return _require_encrypted(place)
-            if response.status_code != 206 or problem(response):
+            if response.status_code != 206 or _problem(response, begun):
                 stream.truncate(0)
             response.raise_for_status()
-            if told := problem(response):
+            if told := _problem(response, begun):
                 raise ValueError(told)
             tag = response.headers.get("ETag") or response.headers.get("Last-Modified") or "W/"
             version.write_text("" if tag.startswith("W/") else tag, "utf-8")
 
-        problem = functools.partial(_problem, begun=begun, folder=part.parent)
         how = {"headers": headers, "hooks": {"response": check}, "chunk_size": 1 << 20}
         HTTPDownloader(progressbar=not in_book(), **how)(url, stream, pooch)
     version.unlink()
@@ -588,10 +560,9 @@ def _require_encrypted(url: str) -> None:
         raise ValueError(f"{url} is not an https address")
 
 
-def _problem(response: Any, begun: int, folder: Path) -> str:
+def _problem(response: Any, begun: int) -> str:
     """Return why an answer is not a file, or not what is missing of it; nothing if it is."""
-    headers, free = response.headers, shutil.disk_usage(folder).free
-    size = headers.get("Content-Length", "")
+    headers = response.headers
     rest = re.fullmatch(rf"bytes {begun}-(\d+)/(\d+)", headers.get("Content-Range", ""))
     missing = begun and response.status_code == 206 and rest and int(rest[1]) + 1 == int(rest[2])
     if headers.get("Content-Type", "").startswith("text/html"):
@@ -600,9 +571,7 @@ def _problem(response: Any, begun: int, folder: Path) -> str:
         return f"answers {response.status_code}, or with another part than the missing one"
     if headers.get("Content-Encoding", "identity") != "identity":
         return "is encoded, which was not asked for"
-    if not size.isdecimal():
-        return "gives no length"
-    return f"has more bytes than the disk, {free / 1e9:.1f} GB" if int(size) > free else ""
+    return "" if headers.get("Content-Length", "").isdecimal() else "gives no length"
 
 
 def _require_content(path: Path) -> None:
