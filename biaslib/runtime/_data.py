@@ -12,7 +12,7 @@ SETS = {
         "biaslib.datasets import ross2021; ross2021.fetch_images({folder!r}, 'google')"
     ),
     "srinivasan2021": "one folder an entity with pictures for each agent, as purse/woman/1.jpg",
-    "fairface": "train/, val/ and the labels of https://github.com/joojs/fairface, or parquet files",
+    "fairface": "train/, val/ and the labels of https://github.com/joojs/fairface, or parquet",
     "captions": "parquet files with a column of captions, as of kakaobrain/coyo-700m",
     "vlstereoset": (
         "what two lines fetch: from biaslib.datasets import vlstereoset; "
