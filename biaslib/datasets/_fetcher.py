@@ -5,6 +5,7 @@ connected to, those that redirects and name servers give included.
 """
 
 import contextlib
+import email.utils
 import functools
 import http.client
 import ipaddress
@@ -12,12 +13,9 @@ import socket
 import ssl
 import threading
 import urllib.request
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
-
-import certifi
-import urllib3
 
 HERE = "here"
 """The outcome of an answer that has arrived; others say what went wrong."""
@@ -83,7 +81,7 @@ def _fetched(url: str, seconds: float = DEADLINE) -> tuple[str, Any, bytes]:
             return outcome, response.headers, body
     except RefusedError as error:
         return str(error), {}, b""
-    except (http.client.HTTPException, urllib3.exceptions.HTTPError, OSError) as error:
+    except (http.client.HTTPException, OSError) as error:
         late = monotonic() >= end
         told = f"whole answer within {seconds:g} s" if late else f"answer: {type(error).__name__}"
         return f"no {told}", {}, b""
@@ -120,23 +118,27 @@ def _asked(url: str, sockets: list[socket.socket]) -> Any:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https"):
         raise RefusedError("refused: not an http or https address")
-    host, proxy = parts.hostname or "", urllib.request.getproxies().get(parts.scheme)
+    host, tls = parts.hostname or "", parts.scheme == "https"
+    port, proxy = parts.port or (443 if tls else 80), urllib.request.getproxies().get(parts.scheme)
+    path = quote(f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}", safe=KEPT)
     if proxy and not urllib.request.proxy_bypass(host):
         with contextlib.suppress(socket.gaierror):
             _public_addresses(host)
-        how = {"retries": False, "preload_content": False, "decode_content": False}
-        return urllib3.ProxyManager(proxy).urlopen(
-            "GET", url, redirect=False, headers=HEADERS, timeout=SECONDS, **how
-        )
-    tls = parts.scheme == "https"
-    connected = _connected(_public_addresses(host), parts.port or (443 if tls else 80))
-    sockets.append(connected.dup())
-    if tls:
-        connected = _context().wrap_socket(connected, server_hostname=host)
-    sockets.append(connected)
-    connection = http.client.HTTPConnection(parts.netloc.rpartition("@")[2], timeout=SECONDS)
-    connection.sock = connected
-    path = quote(f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}", safe=KEPT)
+        place = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        connection = http.client.HTTPConnection(place.hostname, place.port, timeout=SECONDS)
+        if tls:
+            connection = http.client.HTTPSConnection(
+                place.hostname, place.port, timeout=SECONDS, context=_context()
+            )
+            connection.set_tunnel(host, port)
+        path = path if tls else f"http://{parts.netloc}{path}"
+    else:
+        connection = http.client.HTTPConnection(parts.netloc.rpartition("@")[2])
+        connection.sock = _connected(_public_addresses(host), port)
+        sockets.append(connection.sock.dup())
+        if tls:
+            connection.sock = _context().wrap_socket(connection.sock, server_hostname=host)
+        sockets.append(connection.sock)
     connection.request("GET", path, headers=HEADERS)
     return connection.getresponse()
 
@@ -151,6 +153,8 @@ def _connected(addresses: list[str], port: int) -> socket.socket:
 
 @functools.cache
 def _context() -> ssl.SSLContext:
+    import certifi
+
     return ssl.create_default_context(cafile=certifi.where())
 
 
@@ -170,11 +174,13 @@ def _body(response: Any) -> bytes:
 
 def _retry_after(headers: Any) -> float:
     """Return the seconds of the header Retry-After, which gives seconds or a date; 0 without it."""
+    value = headers.get("Retry-After", "0").strip()
     try:
-        seconds = urllib3.Retry().parse_retry_after(headers.get("Retry-After", "0"))
-    except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
+        date = email.utils.parsedate_to_datetime
+        seconds = float(value) if value.isdecimal() else date(value).timestamp() - time()
+    except (TypeError, ValueError, OverflowError):
         return 0.0
-    return min(float(seconds), LONGEST_PAUSE)
+    return min(max(seconds, 0.0), LONGEST_PAUSE)
 
 
 def _leads_out(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

@@ -523,6 +523,7 @@ def mirrored(url: str) -> str:
 def _go_on(url: str, output_file: str, pooch: Any, part: Path) -> None:
     """Download as pooch does, from where an earlier download of the same version stopped."""
     from pooch import HTTPDownloader
+    from tqdm.auto import tqdm
 
     version = part.with_name(f"{part.name}.version")
     tag = version.read_text("utf-8") if version.is_file() else ""
@@ -546,7 +547,8 @@ def _go_on(url: str, output_file: str, pooch: Any, part: Path) -> None:
             version.write_text("" if tag.startswith("W/") else tag, "utf-8")
 
         how = {"headers": headers, "hooks": {"response": check}, "chunk_size": 1 << 20}
-        HTTPDownloader(progressbar=not in_book(), **how)(url, stream, pooch)
+        bar = {"unit": "B", "unit_scale": True, "delay": 1, "leave": False, "disable": in_book()}
+        HTTPDownloader(progressbar=tqdm(desc=part.stem, total=1, **bar), **how)(url, stream, pooch)
     version.unlink()
     try:
         _require_content(part)
