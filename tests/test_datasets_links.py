@@ -204,6 +204,10 @@ def test_the_address_that_is_checked_is_the_one_that_is_asked(bad, tmp_path, mon
     assert found == ["here", "refused: address of a private network"]
     assert bad.headers[0]["Host"] == f"moving.example:{port}"
     assert len(bad.requests) == 1
+    two = {"two.example": ["127.0.0.1", "10.0.0.1"]}
+    monkeypatch.setattr(_fetcher, "_addresses", lambda host: two.get(host) or real(host))
+    with pytest.raises(_fetcher.RefusedError):
+        _fetcher._public_addresses("two.example")
 
 
 # A hostile server
@@ -307,6 +311,7 @@ def test_what_a_killed_run_left_is_cleared_away(bad, tmp_path):
     assert outcome.tolist() == ["here", "not downloaded"]
     assert asked(bad, tmp_path, "good", "good") == ["here", "here"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.jpg", "1.jpg", "downloads.csv"]
+    assert asked(bad, tmp_path, "good", "good") == ["here", "here"]
     assert len(bad.requests) == 2
 
 

@@ -82,6 +82,7 @@ def test_a_repository_without_a_tokenizer_gets_its_companions(hub):
     assert not (folder / "model.safetensors").exists()
     assert set(Lock().entries()) == {VISUALBERT.source, BERT.source}
     assert (fetch(BERT) / "model.safetensors").is_file()
+    assert {"vocab.txt", "model.safetensors"} <= set(Lock().files(BERT.source))
 
 
 OUTSIDE = [
