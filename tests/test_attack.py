@@ -7,7 +7,7 @@ from attack import Outcome, code, hosts, store
 from attack.__main__ import HEADINGS, RESULTS
 from support import hostile
 
-from biaslib.datasets import links
+from biaslib.datasets import _fetcher
 from biaslib.runtime import _store
 
 pytestmark = pytest.mark.slow
@@ -36,15 +36,15 @@ def asked_at_a_moving_name(folder):
     return outcome, connected
 
 
-def test_an_address_that_is_checked_twice_is_not_connected_to(tmp_path):
+def test_only_the_address_that_was_checked_is_connected_to(tmp_path):
     outcome, connected = asked_at_a_moving_name(tmp_path)
-    assert (outcome.tried, outcome.harm, connected) == (1, 0, [])
+    assert (outcome.tried, outcome.harm, connected) == (1, 0, [hosts.PUBLIC])
 
 
-def test_an_address_that_is_checked_once_would_be_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(links, "_public_addresses", lambda host: links._addresses(host))
+def test_an_address_that_is_not_checked_would_be_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(_fetcher, "_public_addresses", lambda host: _fetcher._addresses(host))
     outcome, connected = asked_at_a_moving_name(tmp_path)
-    assert connected == [hosts.PRIVATE]
+    assert connected == [hosts.PUBLIC, hosts.PRIVATE]
     assert outcome.harm > 0
 
 

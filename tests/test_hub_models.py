@@ -22,7 +22,7 @@ import transformers
 from support import repositories
 from support.hub import instead_of_the_real_one, serving
 
-from biaslib import models, runtime
+from biaslib import models
 from biaslib.models import _registry, downloads
 from biaslib.models import capabilities as can
 from biaslib.models._checkpoints import CheckpointError
@@ -272,17 +272,6 @@ def test_the_book_shows_the_registry_its_addresses_and_the_cards_as_they_are(tmp
         assert shown == table().to_csv(index=False, lineterminator="\n")
 
 
-def test_help_of_the_tables_writes_nothing(monkeypatch, capsys):
-    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "tools")
-    import registry
-
-    monkeypatch.setattr(registry, "TABLES", {})
-    with pytest.raises(SystemExit) as end:
-        registry.main(["--help"])
-    assert end.value.code == 0
-    assert "Write the page tables of the models" in capsys.readouterr().out
-
-
 def test_the_book_tells_to_place_files_where_they_are_looked_for(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "tools")
     import registry
@@ -291,13 +280,16 @@ def test_the_book_tells_to_place_files_where_they_are_looked_for(tmp_path, monke
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert Path(registry.CACHE.replace("$HOME", str(tmp_path))) == downloads.cache_folder()
-    told = registry.CACHE.replace("$HOME/", "")
-    page = Path(__file__).parents[1] / "book" / "data_and_models.md"
-    assert f"`{told}` at home" in page.read_text(encoding="utf-8")
-    for path in (registry.ADDRESSES, registry.DOWNLOADS):
-        folders = re.findall(r"\$HOME/([^\s\"]+)", path.read_text(encoding="utf-8"))
-        assert folders
-        assert all(folder.startswith(told) for folder in folders)
+    page = registry.FILES.read_text(encoding="utf-8")
+    assert registry.files_list() in page
+    folders = re.findall(r"\$HOME/([^\s\"]+)", page)
+    assert folders
+    assert all(folder.startswith(registry.CACHE.replace("$HOME/", "")) for folder in folders)
+    assert registry.FILES == registry.ROOT / downloads.STEPS
+    for entry in models.REGISTRY.values():
+        outside = not entry.source.startswith(("package ", "planted "))
+        assert (downloads._steps(entry).partition("#")[2] in page) == outside
+        assert "PLACE" not in registry.by_hand(entry)
 
 
 def test_evidence_names_models_and_tests_that_there_are():
@@ -394,7 +386,8 @@ def test_the_hub_can_be_started_from_the_command_line(official, tmp_path):
         try:
             address = process.stdout.readline().strip().removeprefix("HF_ENDPOINT=")
             path = tmp_path / "config.json"
-            runtime.download(f"{address}/FacebookAI/roberta-base/resolve/main/config.json", path)
+            url = f"{address}/FacebookAI/roberta-base/resolve/main/config.json"
+            downloads.retrieve([url], path)
         finally:
             process.terminate()
     served = official / "FacebookAI" / "roberta-base" / "config.json"

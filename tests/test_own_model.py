@@ -792,15 +792,12 @@ def test_a_model_without_a_chat_template_is_asked_plainly(tmp_path):
     assert study.capabilities(own).set_index("part").loc["portraits by word, matching", "possible"]
 
 
-def test_a_gated_name_without_a_token_says_what_to_do(monkeypatch):
-    from biaslib.models import downloads
-
-    def refused(*_):
-        raise runtime.DownloadError("the hub refuses google/secret: 401", 401)
-
-    monkeypatch.setattr(downloads, "_listing", refused)
-    with pytest.raises(runtime.DownloadError, match="HF_TOKEN"):
-        study.plan("google/secret", "paper", "cpu")
+def test_a_gated_name_without_a_token_says_what_to_do(tmp_path):
+    (tmp_path / "served").mkdir()
+    with instead_of_the_real_one(tmp_path / "served", tmp_path) as hub:
+        hub.refuse = 401
+        with pytest.raises(CheckpointError, match="HF_TOKEN"):
+            study.plan("google/secret", "paper", "cpu")
 
 
 # What it would take

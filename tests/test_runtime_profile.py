@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from biaslib import models, runtime
+from biaslib.models.errors import CheckpointError
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -18,13 +19,13 @@ NO_MODEL = {"foundations", "published_numbers", "what_holds_up", "what_is_measur
 
 def test_models_follow_the_run_and_not_the_environment(monkeypatch):
     def fetch(entry):
-        raise runtime.DownloadError(f"{entry.source} was asked for")
+        raise CheckpointError(f"{entry.source} was asked for")
 
     monkeypatch.setattr("biaslib.models.downloads.fetch", fetch)
     monkeypatch.setenv("BIASLIB_PROFILE", "planted")
     runtime.start("paper")
     assert runtime.profile() == "paper"
-    with pytest.raises(runtime.DownloadError, match="hub unc-nlp/lxmert-base-uncased was asked"):
+    with pytest.raises(CheckpointError, match="hub unc-nlp/lxmert-base-uncased was asked"):
         models.load("lxmert")
 
 

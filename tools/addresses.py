@@ -5,6 +5,7 @@ server gives them. Nothing is downloaded. What died is printed; the exit status 
 model has no living address left.
 """
 
+import os
 import sys
 import urllib.error
 import urllib.request
@@ -18,7 +19,6 @@ sys.path.insert(0, str(ROOT))
 
 from biaslib import models  # noqa: E402
 from biaslib.models import downloads  # noqa: E402
-from biaslib.runtime import DownloadError  # noqa: E402
 
 TABLE = ROOT / "_build" / "addresses.csv"
 COLUMNS = ["model", "address", "problem", "bytes", "date", "etag", "hash"]
@@ -32,13 +32,11 @@ HASHES = ("x-linked-etag", "x-amz-checksum-sha256", "x-goog-hash", "content-md5"
 
 def addresses_of(entry: models.Entry) -> list[str]:
     """Return the addresses of an entry's files outside the hub, in order of trust."""
-    first = entry.source.removeprefix("url ") if entry.source.startswith("url ") else ""
-    several = [first, *entry.mirrors, *entry.beside]
-    found = []
-    for address in filter(None, several):
-        _, names = downloads._place_of(address, Path())
-        found += [downloads._BRACES.sub(name, address) for name in names]
-    return found
+    if not entry.source.startswith(("url ", "by hand ")):
+        return list(entry.beside)
+    _, names, addresses = downloads.place_of(entry, Path())
+    found = [downloads.BRACES.sub(name, address) for address in addresses for name in names]
+    return [*found, *entry.beside]
 
 
 def rows_of(entry: models.Entry) -> list[dict]:
@@ -58,7 +56,7 @@ def on_hub(entry: models.Entry) -> list[dict]:
     name = entry.source.removeprefix("hub ")
     address = f"{downloads.SITE}/{name}"
     try:
-        found = HfApi(endpoint=downloads._endpoint()).model_info(
+        found = HfApi(endpoint=os.environ.get("HF_ENDPOINT", downloads.SITE)).model_info(
             name, revision=entry.revision or None, files_metadata=True, timeout=SECONDS
         )
     except Exception as error:  # the library raises those of the one it uses for connections
@@ -77,7 +75,7 @@ def asked(address: str, page: bool = False) -> dict:
     """Return what a server says of an address, from the headers of its answer alone."""
     try:
         headers = _headers(address)
-    except (OSError, ValueError, DownloadError) as error:
+    except (OSError, ValueError) as error:
         return _row(address, str(getattr(error, "code", "") or error))
     is_page = headers.get("Content-Type", "").startswith("text/html")
     problem = "a web page in place of a file" if is_page and not page else ""
@@ -89,7 +87,7 @@ def asked(address: str, page: bool = False) -> dict:
 
 def _headers(address: str):
     """Return the headers that HEAD gives, or those of the file's first bytes."""
-    place = downloads._asked(address)
+    place = downloads.mirrored(address)
     try:
         return _answer(urllib.request.Request(place, method="HEAD"))
     except urllib.error.HTTPError as error:

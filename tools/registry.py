@@ -1,9 +1,9 @@
-"""Write the page tables of the models in biaslib/models/data.
+"""Write the page tables of the models in biaslib/models/data, and the list of model files.
 
-The book shows ``registry.csv``, ``addresses.csv``, ``cards.csv`` and ``downloads.csv`` (what each
-study fetches); a test fails when they are not what the registry, the planted checkpoints' cards and
-the studies say. Run it after a change of ``biaslib/models/data/models.json``, or of a checkpoint:
-``python tools/registry.py``.
+The book shows ``registry.csv``, ``cards.csv``, ``downloads.csv`` (what each study fetches) and the
+list in book/model_files.md; a test fails when they are not what the registry, the planted
+checkpoints' cards and the studies say. Run it after a change of
+``biaslib/models/data/models.json``, or of a checkpoint: ``python tools/registry.py``.
 """
 
 import argparse
@@ -17,7 +17,8 @@ import pandas
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "biaslib" / "models" / "data" / "registry.csv"
-ADDRESSES = TABLE.with_name("addresses.csv")
+FILES = ROOT / "book" / "model_files.md"
+LIST = re.compile(r"(<!-- from tools/registry\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 CARDS = TABLE.with_name("cards.csv")
 DOWNLOADS = TABLE.with_name("downloads.csv")
 CACHE = "$HOME/.cache/biaslib/checkpoints"
@@ -58,44 +59,62 @@ def _origin(row) -> str:
     return f"{source}{revision}; {row.licence}"
 
 
-def addresses_table() -> pandas.DataFrame:
-    """Return where each model's weights are had, by a program and by hand: one row a model."""
+def files_list() -> str:
+    """Return the list of model files as Markdown: a part a model, to which errors point."""
     sys.path.insert(0, str(ROOT))
     from biaslib.models import REGISTRY
-    from biaslib.models.downloads import by_hand
 
-    outside = [entry for entry in REGISTRY.values() if by_hand(entry)]
-    rows = [
-        (f"{_file(entry)}. {_addresses(entry)}", f"`{by_hand(entry, CACHE)}`") for entry in outside
-    ]
-    columns = ["Weights, and their addresses in order of trust", "By hand, in one command"]
-    return pandas.DataFrame(rows, columns=columns)
+    return "\n".join(_part(entry) for entry in REGISTRY.values() if by_hand(entry))
 
 
-def _file(entry) -> str:
-    """Return size, who may have it if not anyone, and what its content is checked against."""
+def _part(entry) -> str:
+    """Return name, size, licence, checksum and addresses of a model's files, and the steps."""
     from biaslib.models import Entry
 
-    if entry.sha256:
-        check = f"SHA-256 `{entry.sha256}`"
-    elif entry.source.startswith("hub "):
-        check = "SHA-256 from the hub"
+    check = f"`{entry.sha256}`" if entry.sha256 else "as at the first download"
+    check = "from the hub" if entry.source.startswith("hub ") else check
+    access = "" if entry.access == Entry.access else f" {entry.access}."
+    files, addresses = _files(entry)
+    return (
+        f"(files-{entry.name})=\n### {entry.name}\n\n"
+        f"{files}; {entry.megabytes:,} MB; {entry.licence}; SHA-256 {check}.{access}\n\n"
+        f"{addresses}\n\n```sh\n{by_hand(entry)}\n```\n"
+    )
+
+
+def _files(entry) -> tuple[str, str]:
+    """Return the names of a model's files, and where they and those beside them come from."""
+    kind, _, first = entry.source.partition(" ")
+    if kind == "hub":
+        page = f"https://huggingface.co/{first}"
+        files, found = "settings, tokenizer and weights", [f"Repository: [{first}]({page})"]
+        found += [f"revision `{entry.revision}`"] if entry.revision else []
     else:
-        check = "SHA-256 as at the first download"
-    allowed = "" if entry.access == Entry.access else f"{entry.access}; "
-    return f"`{entry.name}`: {entry.megabytes:,} MB; {allowed}{check}"
+        from biaslib.models.downloads import place_of
 
-
-def _addresses(entry) -> str:
-    """Return a model's sources, those of its tokenizer and of files beside it among them."""
-    page = re.fullmatch(r"by hand \S+ from (\S+)", entry.source)
-    first = [] if page else [entry.source.removeprefix("url ")]
-    found = [f"`{each}`" for each in (*first, *entry.mirrors)]
-    found += [f"if that fails, by hand from {page.group(1)}"] if page else []
-    if entry.companion:
-        found.append(f"tokenizer: `{entry.companion}`")
+        _, names, addresses = place_of(entry, Path())
+        files = ", ".join(f"`{name}`" for name in names)
+        found = [f"Addresses, in order: {', '.join(f'`{each}`' for each in addresses) or 'none'}"]
+        found += [f"page: {first.rpartition(' ')[2]}"] if kind == "by" else []
+    found += [f"tokenizer of `{entry.companion}`"] if entry.companion else []
     found += [f"beside it: `{each}`" for each in entry.beside]
-    return "; ".join(found)
+    return files, f"{'; '.join(found)}."
+
+
+def by_hand(entry) -> str:
+    """Return the command for a shell that places a model's files by hand, if it has any."""
+    from biaslib.models.downloads import place_of
+
+    kind, _, address = entry.source.partition(" ")
+    if entry.command:
+        return entry.command.replace("PLACE", f"{CACHE}/by-hand")
+    if kind == "hub":
+        revision = f" --revision {entry.revision}" if entry.revision else ""
+        return f'hf download {address}{revision} --cache-dir "{CACHE}/hub"'
+    if kind == "url":
+        place, _, _ = place_of(entry, Path(CACHE))
+        return f'curl -L --create-dirs --output-dir "{place.as_posix()}" -O "{address}"'
+    return ""
 
 
 def downloads_table() -> pandas.DataFrame:
@@ -118,15 +137,8 @@ def downloads_table() -> pandas.DataFrame:
             entries.append(models.REGISTRY["detector"])
         size = sum(entry.megabytes for entry in entries) / 1000
         each = ", ".join(f"`{entry.name}` {entry.megabytes:,} MB" for entry in entries)
-        steps = [_step(entry) for entry in entries if entry.source.startswith("by hand")]
-        rows.append((f"Study {study}: {size:.1f} GB", each, "; ".join(steps) or "–"))
-    return pandas.DataFrame(rows, columns=["Study", "Checkpoints", "If the download fails"])
-
-
-def _step(entry) -> str:
-    from biaslib.models.downloads import by_hand
-
-    return f"`{by_hand(entry, CACHE)}`"
+        rows.append((f"Study {study}: {size:.1f} GB", each))
+    return pandas.DataFrame(rows, columns=["Study", "Checkpoints"])
 
 
 def cards_table() -> pandas.DataFrame:
@@ -169,7 +181,6 @@ def _range(cards, what: str) -> str:
 
 TABLES = {
     TABLE: page_table,
-    ADDRESSES: addresses_table,
     CARDS: cards_table,
     DOWNLOADS: downloads_table,
 }
@@ -182,6 +193,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for path, table in TABLES.items():
         table().to_csv(path, index=False, lineterminator="\n")
         print(f"{path.relative_to(ROOT)}: written")
+    page = FILES.read_text(encoding="utf-8")
+    FILES.write_text(LIST.sub(lambda at: at[1] + files_list() + at[2], page), encoding="utf-8")
 
 
 if __name__ == "__main__":

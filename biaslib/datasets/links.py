@@ -8,61 +8,43 @@ import collections
 import concurrent.futures
 import contextlib
 import datetime
-import email.utils
+import errno
 import functools
 import io
-import ipaddress
 import itertools
 import os
 import queue
 import re
-import shutil
-import socket
-import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from time import sleep
+from typing import Any
 
-import httpx
 import pandas
 
+from biaslib.datasets import _fetcher
 from biaslib.datasets._arguments import require_path, require_table
+from biaslib.datasets._fetcher import HERE
 from biaslib.datasets._problems import DataError
 from biaslib.metrics.inputs import flag, whole_number
+from biaslib.models.downloads import PAGES
 from biaslib.models.images import ImageError, open_image, opened
-from biaslib.runtime import (
-    INVISIBLE,
-    NO_WRITING,
-    cleaned,
-    file_sha256,
-    one_at_a_time,
-    progress,
-    writing,
-)
-from biaslib.runtime.answers import AnswerError, Asker, RefusedError, blocks, is_page, length
+from biaslib.runtime import INVISIBLE, cleaned, file_sha256, one_at_a_time, progress
 
 __all__ = ["coverage", "download_images", "outcomes"]
 
-RECORD = "downloads.csv"
+RECORD, PART = "downloads.csv", ".part-"
 OURS = (RECORD, f".{RECORD}.lock")
 """What a folder holds beside images, while one process fills it."""
 
 COLUMNS = ["file", "url", "outcome", "sha256", "bytes", "date"]
-HERE = "here"
-"""The outcome of a link whose image is here and can be opened; others say what went wrong."""
-
 FINAL = ("error 404", "error 410", "not an image", "refused", "larger than")
 """Outcomes that another run would not change; the others are asked again by the next one."""
-
-BUSY = ("error 429", "error 5")
-"""Outcomes of a server that may answer in a moment."""
 
 NOT_ASKED = "not downloaded"
 GONE = "downloaded, and gone since"
 
-LARGEST = 30_000_000
-"""Bytes of an image at most."""
+NO_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+"""What a disk says that takes nothing more, or nothing from us."""
 
 PIXELS = 40_000_000
 """Pixels of an image at most; one image is opened at a time."""
@@ -70,28 +52,10 @@ PIXELS = 40_000_000
 PER_HOST = 2
 """Connections to one host at a time."""
 
-DEADLINE = 120.0
-"""Seconds until an image must have arrived."""
-
-TRIES = 3
-
-PAUSE = 2.0
-"""Seconds before a busy server is asked again; twice as many before the third time."""
-
-LONGEST_PAUSE = 60.0
-"""Seconds of a server's Retry-After that are waited for at most."""
-
 TEXTS = ("text/", "application/json", "application/xhtml", "application/xml")
 """Types of answers to a person or a program, such as that one must log in."""
 
-PARTS = ".parts-"
-"""How the folder begins in which images arrive."""
-
 AROUND = re.compile(rf"^[\s{INVISIBLE}]+|[\s{INVISIBLE}]+$")
-
-NAT64 = ipaddress.ip_network("64:ff9b::/96")
-UNICAST = ipaddress.ip_network("2000::/3")
-"""The addresses of IPv6 that lead to single hosts of the public network."""
 
 
 def download_images(
@@ -139,51 +103,50 @@ def download_images(
     links = links.assign(url=[address(url) for url in links["url"]])
     asked = list(zip(links["file"], links["url"], strict=True))
     record = _Record(folder)
-    if wanted := record.open_ones(asked, again):
-        fix = "Make room there, or free it for writing, and run the same call again: it goes on"
-        with writing(folder, fix, DataError):
+    if record.open_ones(asked, again):
+        try:
             folder.mkdir(parents=True, exist_ok=True)
-            with one_at_a_time(folder / RECORD), _parts(folder) as parts:
+            with one_at_a_time(folder / RECORD):
+                for left in folder.glob(f"{PART}*"):  # of a run that was killed
+                    left.unlink()
                 record = _Record(folder)  # another process may have been at it meanwhile
                 record.begin()
-                wanted = record.open_ones(wanted, again)
-                _fetch_all(wanted, _Fetcher(folder, parts, record), n_workers)
+                _fetch_all(record.open_ones(asked, again), _Fetcher(record), n_workers)
+        except OSError as error:
+            raise DataError(
+                f"{folder} cannot be written: {error.strerror}. Make room there, or free it for "
+                "writing, and run the same call again: it goes on",
+                path=folder,
+            ) from error
     return links.assign(**record.columns(asked))
 
 
-@contextlib.contextmanager
-def _parts(folder: Path) -> Iterator[Path]:
-    """Make a folder for what is arriving, and clear away those of runs that were killed."""
-    for left in folder.glob(f"{PARTS}*"):
-        shutil.rmtree(left)
-    with tempfile.TemporaryDirectory(prefix=PARTS, dir=folder) as parts:
-        yield Path(parts)
-
-
-def _fetch_all(wanted: list[tuple[str, str]], fetcher: "_Fetcher", n_workers: int) -> None:
-    """Fetch links, those of each host in turn: a slow one takes up PER_HOST workers at most."""
-    waiting = collections.defaultdict(collections.deque)
+def _fetch_all(wanted: list[tuple[str, str]], fetch: "_Fetcher", n_workers: int) -> None:
+    """Fetch links, those of a host one after another in PER_HOST rows: a slow one holds no more."""
+    hosts, done = collections.defaultdict(list), queue.SimpleQueue()
     for file, url in wanted:
-        waiting[_host(url)].append((file, url))
-    ended: queue.SimpleQueue = queue.SimpleQueue()
-    with concurrent.futures.ThreadPoolExecutor(n_workers) as pool, fetcher.ask:
+        hosts[f"{url}///".split("/")[2]].append((file, url))
+    stopped = threading.Event()
 
-        def begin(host: str) -> None:
-            running = pool.submit(fetcher, *waiting[host].popleft())
-            running.add_done_callback(lambda done: ended.put((host, done)))
+    def fetch_row(row: list[tuple[str, str]]) -> None:
+        for link in row:
+            if stopped.is_set():
+                return
+            try:
+                done.put(fetch(*link))
+            except BaseException as error:
+                done.put(error)
 
-        for host, links in waiting.items():
-            for _ in range(min(PER_HOST, len(links))):
-                begin(host)
+    with concurrent.futures.ThreadPoolExecutor(n_workers) as pool:
+        for links in hosts.values():
+            for at in range(PER_HOST):
+                pool.submit(fetch_row, links[at::PER_HOST])
         try:
             for _ in progress(wanted, "images"):
-                host, done = ended.get()
-                done.result()
-                if waiting[host]:
-                    begin(host)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+                if error := done.get():
+                    raise error
+        finally:
+            stopped.set()
 
 
 def outcomes(links: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
@@ -290,10 +253,9 @@ class _Record:
 
     def open_ones(self, links: list[tuple[str, str]], again: bool) -> list[tuple[str, str]]:
         """Return the links that are to be asked."""
-        return [(file, url) for file, url in links if not self.settled(file, url, again)]
+        return [link for link in links if not self._settled(*link, again)]
 
-    def settled(self, file: str, url: str, again: bool) -> bool:
-        """Tell whether a link need not be asked."""
+    def _settled(self, file: str, url: str, again: bool) -> bool:
         _, _, outcome, sha256, *_ = self.rows.get((file, url), [""] * 4)
         if outcome == HERE:
             path = self.folder / file
@@ -302,8 +264,7 @@ class _Record:
 
     def add(self, file: str, url: str, outcome: str, sha256: str = "", size: int = 0) -> None:
         """Note what became of a link."""
-        date = datetime.date.today().isoformat()
-        row = [file, url, outcome, sha256, str(size), date]
+        row = [file, url, outcome, sha256, str(size), datetime.date.today().isoformat()]
         with self.lock:
             self._write(row)
             self.rows[file, url] = row
@@ -317,73 +278,47 @@ class _Record:
 class _Fetcher:
     """Fetches one link after another, from many threads."""
 
-    def __init__(self, folder: Path, parts: Path, record: _Record) -> None:
-        self.folder, self.parts, self.record = folder, parts, record
+    def __init__(self, record: _Record) -> None:
+        self.record = record
         self.numbers, self.opening = itertools.count(), threading.Lock()
-        self.ask = Asker(_require_public, _public_addresses)
 
     def __call__(self, file: str, url: str) -> None:
-        part = self.parts / str(next(self.numbers))
-        try:
-            self._keep(file, url, part)
-        except (OSError, ValueError) as error:  # such as a name that is longer than the disk takes
-            if getattr(error, "errno", None) in NO_WRITING:
-                raise
-            self.record.add(file, url, f"cannot be written: {getattr(error, 'strerror', error)}")
-        finally:
-            part.unlink(missing_ok=True)
+        """Fetch a link, and note what became of it."""
+        outcome, headers, body = _fetcher.tried(url)
+        folder = self.record.folder
+        part, path = folder / f"{PART}{next(self.numbers)}", folder / file
+        sha256 = ""
+        if outcome == HERE:
+            part.write_bytes(body)
+            with self.opening:
+                outcome = _judged(part, headers, body)
+        if outcome == HERE:
+            sha256 = file_sha256(part)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(part, path)
+            except (OSError, ValueError) as error:
+                if getattr(error, "errno", None) in NO_WRITING:
+                    raise
+                outcome = f"cannot be written: {getattr(error, 'strerror', error)}"
+        part.unlink(missing_ok=True)
+        size = len(body) if outcome == HERE else 0
+        self.record.add(file, url, outcome, sha256 if size else "", size)
 
-    def _keep(self, file: str, url: str, part: Path) -> None:
-        outcome = self._tried(url, part)
-        if outcome != HERE:
-            self.record.add(file, url, outcome)
-            return
-        path = self.folder / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        size, sha256 = part.stat().st_size, file_sha256(part)
-        os.replace(part, path)
-        self.record.add(file, url, HERE, sha256, size)
 
-    def _tried(self, url: str, part: Path) -> str:
-        if not url:
-            return "refused: no address"
-        if url.startswith("//"):
-            return "refused: an address without https: before it"
-        for attempt in range(TRIES):
-            outcome, asked_to_wait = self._fetch(url, part)
-            if not outcome.startswith(BUSY) or attempt == TRIES - 1:
-                break
-            sleep(max(PAUSE * 2**attempt, asked_to_wait))
-        return outcome
-
-    def _fetch(self, url: str, part: Path) -> tuple[str, float]:
-        """Return the outcome, and how many seconds the server asks to be left alone."""
-        try:
-            with self.ask(url, DEADLINE) as response:
-                if response.status_code != 200:
-                    return f"error {response.status_code}", _retry_after(response)
-                with open(part, "wb") as stream:
-                    for block in blocks(response, LARGEST):
-                        stream.write(block)
-        except AnswerError as error:
-            return str(error), 0.0
-        return self._judged(part, response), 0.0
-
-    def _judged(self, part: Path, response: httpx.Response) -> str:
-        """Return the outcome of an answer that has arrived."""
-        with self.opening:
-            problem = _problem(part)
-        if not problem or problem.startswith("larger"):
-            return problem or HERE
-        with open(part, "rb") as stream:
-            start = stream.read(512)
-        if not start:
-            return "an empty answer"
-        if response.headers.get("Content-Type", "").lower().startswith(TEXTS) or is_page(start):
-            return "a page in place of an image"
-        if length(response) is None and "Transfer-Encoding" not in response.headers:
-            return f"cut short, or damaged: {problem}"
-        return f"not an image: {problem}"
+def _judged(part: Path, headers: Any, body: bytes) -> str:
+    """Return the outcome of an answer that has arrived."""
+    problem = _problem(part)
+    if not problem or problem.startswith("larger"):
+        return problem or HERE
+    if not body:
+        return "an empty answer"
+    begin = body[:512].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if headers.get("Content-Type", "").lower().startswith(TEXTS) or begin.startswith(PAGES):
+        return "a page in place of an image"
+    if "Content-Length" not in headers and "Transfer-Encoding" not in headers:
+        return f"cut short, or damaged: {problem}"
+    return f"not an image: {problem}"
 
 
 def _problem(part: Path) -> str:
@@ -398,19 +333,6 @@ def _problem(part: Path) -> str:
     return ""
 
 
-def _retry_after(response: httpx.Response) -> float:
-    """Return the seconds of the header Retry-After, which gives seconds or a date; 0 without it."""
-    value = response.headers.get("Retry-After", "").strip()
-    if value.isdecimal():
-        return min(float(value), LONGEST_PAUSE)
-    try:
-        date = email.utils.parsedate_to_datetime(value)
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
-    now = datetime.datetime.now(date.tzinfo)
-    return min(max((date - now).total_seconds(), 0.0), LONGEST_PAUSE)
-
-
 def address(url: object) -> str:
     """Return an address that can be written down, without blanks around it; or nothing."""
     try:
@@ -419,75 +341,21 @@ def address(url: object) -> str:
         return ""
 
 
-def _host(url: str) -> str:
-    """Return what stands between the second and the third slash, of any text."""
-    return f"{url}///".split("/")[2]
-
-
-def _require_public(request: httpx.Request) -> None:
-    """Refuse addresses that are not http or https, or lead into a private network."""
-    if request.url.scheme not in ("http", "https"):
-        raise RefusedError("refused: not an http or https address")
-    with contextlib.suppress(socket.gaierror):
-        if not _is_public(request.url.host):
-            raise RefusedError("refused: address of a private network")
-
-
-def _is_public(host: str) -> bool:
-    return all(_leads_out(ipaddress.ip_address(each)) for each in _addresses(host))
-
-
-def _leads_out(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Tell whether an address is one host's of the public network, one that it embeds included.
-
-    Examples
-    --------
-    >>> every = ("8.8.8.8", "64:ff9b::808:808", "64:ff9b::a00:1", "2002:a00:1::", "224.0.0.1")
-    >>> [_leads_out(ipaddress.ip_address(each)) for each in every]
-    [True, True, False, False, False]
-    """
-    if address.version == 4:
-        return address.is_global and not address.is_multicast
-    embedded = address.ipv4_mapped
-    if address in NAT64:
-        embedded = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    if embedded:
-        return _leads_out(embedded)
-    tunnelled = address.sixtofour or address.teredo
-    return address.is_global and address in UNICAST and not tunnelled
-
-
-def _addresses(host: str) -> list[str]:
-    return [found[4][0] for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
-
-
-def _public_addresses(host: str) -> list[str]:
-    """Return the addresses of a host, each checked: names may lead elsewhere a moment later."""
-    try:
-        found = _addresses(host)
-    except socket.gaierror:
-        return []
-    if not all(_is_public(each) for each in found):
-        raise RefusedError("refused: address of a private network")
-    return found
-
-
 def _require_names(links: pandas.DataFrame, folder: Path) -> None:
+    """Refuse names of files that would overwrite one another, or anything but an image."""
     root, seen = folder.resolve(), {}
     for row, file in enumerate(links["file"]):
         wrong = functools.partial(DataError, path=folder, row=row, word=file)
         if not isinstance(file, str) or not file.strip():
-            raise wrong(
-                f"row {row} of the links, from 0, has no file; give it a path below {folder}"
-            )
+            raise wrong(f"row {row} of the links, from 0, has no file: give it a path")
         path = _resolved(root / file)
         if path == root or not path.is_relative_to(root):
-            raise wrong(f"the file {file} lies outside {folder}; give a path below it")
+            raise wrong(f"the file {file} lies outside {folder}: give a path below it")
         first = cleaned(path.relative_to(root).parts[0]).partition(":")[0].casefold().rstrip(". ")
-        if first in OURS or first.startswith(PARTS):
-            raise wrong(f"the file {file} is one that {folder} needs itself; give another name")
+        if first in OURS or first.startswith(PART):
+            raise wrong(f"the file {file} is one that {folder} needs itself: give another name")
         if seen.setdefault(path, row) != row:
-            raise wrong(f"two links have the file {file}; give each its own name")
+            raise wrong(f"two links have the file {file}: give each its own name")
 
 
 def _resolved(path: Path) -> Path:

@@ -21,7 +21,8 @@ from biaslib.datasets._problems import DataError, problems, require_sound
 from biaslib.datasets._pronouns import GENDERED, with_they
 from biaslib.datasets.links import HERE, address, counted, download_images, outcomes
 from biaslib.metrics.inputs import flag, whole_number
-from biaslib.runtime import ChecksumError, cleaned, download, file_sha256, read_table
+from biaslib.models.downloads import retrieve
+from biaslib.runtime import cleaned, file_sha256, read_table
 
 __all__ = [
     "FILE",
@@ -46,6 +47,9 @@ __all__ = [
 ]
 
 FILE = "VLStereoSet.csv"
+
+REPOSITORY = "https://github.com/K-Square-00/VLStereo"
+"""The authors' page."""
 
 IMAGES = "images"
 """The folder of the images, beside the table."""
@@ -135,27 +139,20 @@ def fetch(folder: str | Path, url: str = URL, sha256: str = SHA256) -> Path:
 
     Raises
     ------
-    DownloadError
-        If it cannot be had: see :func:`biaslib.runtime.download`.
-    ChecksumError
-        If it is not the file that was pinned.
+    InputError
+        If it cannot be had, or is not the file that was pinned.
     """
     path = require_path(folder, "folder") / FILE
-    check = functools.partial(_require_pinned, sha256=sha256)
-    if path.is_file():
-        check(path)
-        return path
-    return download(url, path, check=check)
-
-
-def _require_pinned(path: Path, sha256: str) -> None:
-    found = file_sha256(path)
-    if sha256 and found != sha256:
-        raise ChecksumError(
+    if not path.is_file():
+        retrieve([url], path, sha256, REPOSITORY)
+    if sha256 and (found := file_sha256(path)) != sha256:
+        raise DataError(
             f"{path} has SHA-256 {found} and the released table has {sha256}: it was changed, or "
             "is another version. Remove it, and the same call downloads the pinned one; or read "
-            "another file with vlstereoset.read(path)"
+            "another file with vlstereoset.read(path)",
+            path=path,
         )
+    return path
 
 
 def released(folder: str | Path) -> VLStereoSet:
@@ -163,7 +160,7 @@ def released(folder: str | Path) -> VLStereoSet:
 
     Raises
     ------
-    DataError, DownloadError, ChecksumError
+    InputError
         As :func:`read` and :func:`fetch`.
     """
     path = require_path(folder, "folder") / FILE
@@ -190,7 +187,7 @@ def fetch_images(folder: str | Path, again: bool = False) -> pandas.DataFrame:
 
     Raises
     ------
-    DataError, DownloadError, ChecksumError
+    InputError
         As :func:`released`.
     """
     table = released(folder).table

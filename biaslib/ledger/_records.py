@@ -136,8 +136,13 @@ class Record:
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), HEADER: header})
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with runtime.writing(path, "Free some space, or choose another folder", LedgerError):
+        try:
             parquet.write_table(table, path, compression="zstd")
+        except OSError as error:
+            raise LedgerError(
+                f"{path} cannot be written: {error.strerror or error}. Free some space, or choose "
+                "another folder"
+            ) from error
         return path
 
 

@@ -160,10 +160,8 @@ def load(
     CheckpointError
         If a path is not there; if a checkpoint is of another architecture, damaged, lacks weights,
         a tokenizer or tokens, or has others, holds an adapter, quantised weights or pointers of Git
-        LFS, or a library cannot load it.
-    DownloadError
-        If a checkpoint cannot be downloaded, or is not the file that was declared or recorded; the
-        message says what to do.
+        LFS, or a library cannot load it; if it cannot be downloaded, or is not the file that was
+        declared or recorded.
     ValueError
         If the model needs the hub and the profile is ``planted``, which never downloads.
     ProfileError

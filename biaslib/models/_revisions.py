@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from biaslib.models._limits import read_json
-from biaslib.models.downloads import OF_SENTENCES, SETTINGS, TOKENIZERS
+from biaslib.models.downloads import OF_SENTENCES, SETTINGS, TOKENIZERS, sha256_of
 from biaslib.models.errors import CheckpointError
-from biaslib.runtime import file_sha256
 
 OF_TRANSFORMERS = (
     *("model.safetensors", "model.safetensors.index.json"),
@@ -75,7 +74,7 @@ def checksums(path: str | Path, open_clip: bool = False, beside: Iterable[Path] 
     if not weights:
         return ""
     one = len(weights) == 1
-    of_weights = file_sha256(weights[0]) if one else _together(weights, folder)
+    of_weights = sha256_of(weights[0]) if one else _together(weights, folder)
     settings = [*_named(folder, BESIDE if path.is_file() else SETTINGS), *beside]
     return (
         f"sha256 {'' if one else f'of {len(weights)} files '}{of_weights[:12]}"
@@ -180,7 +179,7 @@ def _named(folder: Path, patterns: Iterable[str]) -> list[Path]:
 
 def _together(files: Iterable[Path], folder: Path) -> str:
     """Return one SHA-256 of the names below a folder and the contents of files."""
-    lines = [f"{_below(path, folder)}\0{file_sha256(path)}\n" for path in files]
+    lines = [f"{_below(path, folder)}\0{sha256_of(path)}\n" for path in files]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 

@@ -1,24 +1,30 @@
-"""Getting checkpoints: downloaded once, checked by SHA-256 before every use, never run as code.
+"""Getting checkpoints: downloaded once, checked by SHA-256, never run as code.
 
-Files are kept in one folder, :func:`cache_folder`, at paths like their addresses. What was seen
-first is written to the lock file (:class:`biaslib.runtime.Lock`), which travels with the results.
+Repositories of the model hub come by huggingface_hub, files of other hosts by pooch. They are kept
+in one folder, :func:`cache_folder`, at paths like their addresses. What was used first is written
+to the lock file (:class:`biaslib.runtime.Lock`), which travels with the results.
 """
 
+import contextlib
+import dataclasses
 import fnmatch
 import functools
+import glob
 import hashlib
 import os
 import re
 import shutil
 import urllib.parse
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from biaslib.runtime import ChecksumError, DownloadError, Lock, download, file_sha256
+from biaslib.models._entries import ENTRIES, Entry
+from biaslib.models.errors import CheckpointError
+from biaslib.runtime import ChecksumError, Lock, file_sha256, in_book, one_at_a_time
 
-__all__ = ["by_hand", "cache_folder", "fetch", "kept", "listed_bytes", "settings_of"]
+__all__ = ["cache_folder", "fetch", "kept", "listed_bytes", "settings_of"]
 
 TOKENIZERS = (
     "tokenizer.json",
@@ -31,12 +37,13 @@ TOKENIZERS = (
 )
 """Files of tokenizers of transformers."""
 
+OF_IMAGES = ("preprocessor_config.json", "processor_config.json")
+
 SETTINGS = (
     "config.json",
     "config.yaml",
     "open_clip_config.json",
-    "preprocessor_config.json",
-    "processor_config.json",
+    *OF_IMAGES,
     "video_preprocessor_config.json",
     "chat_template.jinja",
     "chat_template.json",
@@ -75,17 +82,26 @@ OPEN_CLIP_WEIGHTS = (("open_clip_model.safetensors",), ("open_clip_pytorch_model
 AT_THE_TOP = re.compile(r"[^./\\\x00-\x1f:][^/\\\x00-\x1f:]*")
 """A file's name without folders, drives or control characters, that does not begin with a dot."""
 
+BRACES = re.compile(r"\{([^{}]+)\}$")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 BY_HAND = "by-hand"
-A_PAGE = 200
-FOR_A_PERSON = (A_PAGE, 401, 403, 404, 410)
-"""Answers of a server that a person may be able to do something about: a page, or a refusal."""
 
 SAVED = (".bin", ".ckpt", ".model", ".pt", ".pth")
 SAVED_BEGIN = (b"PK", b"\x80")
 """What PyTorch saves is called, and how it begins: an archive, or pickled."""
 
+PAGES = (b"<!doctype", b"<!--", b"<html", b"<head", b"<body", b"<title", b"<?xml", b"<script")
+"""How web pages begin, which some servers send in place of a file."""
+
 SITE = "https://huggingface.co"
+STEPS = "book/model_files.md"
+"""The page with the steps by hand for each file."""
+
+OFFLINE = "Without a network, use the profile 'planted'"
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+TRIES = 20
+"""How often a connection that breaks is gone on with in one call."""
 
 
 def cache_folder() -> Path:
@@ -95,20 +111,17 @@ def cache_folder() -> Path:
 
 
 def fetch(
-    source: object,
+    source: Entry | str,
     revision: str | None = None,
     folder: str | Path | None = None,
     lock: str | Path | None = None,
 ) -> Path:
     """Return a checkpoint on this disk, downloaded if it is not there yet.
 
-    Where other hosts than the hub cannot be reached, ``BIASLIB_MIRROR`` names an address that has
-    copies of their files: ``https://host/path`` is asked for at ``<mirror>/host/path``, and checked
-    like any other. The hub's own mirrors are named by its ``HF_ENDPOINT``.
-
-    Its files are checked before every use, and after a download: against the SHA-256 that the hub
-    declares, against what was downloaded, and against the lock file, which records what is seen
-    first. Interrupted downloads go on where they stopped.
+    Files are compared with the SHA-256 that the hub, the registry or the lock file gives; a damaged
+    download is fetched again. A file of several addresses is asked for at each in turn.
+    ``BIASLIB_MIRROR`` names an address that has copies of the files of other hosts than the hub:
+    ``https://host/path`` is asked for at ``<mirror>/host/path``. The hub's own is ``HF_ENDPOINT``.
 
     Parameters
     ----------
@@ -116,8 +129,6 @@ def fetch(
         An entry of ``biaslib.models.REGISTRY``, or a source as its table writes it:
         ``hub owner/name``, ``url https://...`` or ``by hand file from https://...``. An address
         that ends in names in braces, ``https://host/folder/{one,two}``, is a folder of such files.
-        Where an entry has several addresses, each is tried in turn, and a warning says which did
-        not answer.
     revision
         A commit, tag or branch of the hub; ``None`` takes the one of the lock file, else that of
         the entry, else ``main``.
@@ -133,71 +144,45 @@ def fetch(
 
     Raises
     ------
-    DownloadError
-        If it cannot be had; where a person can do what a program cannot (terms to accept, a page
-        to click through, a dead link), the message gives the steps to place the file by hand.
-    ChecksumError
-        If a file is not the one that was declared, downloaded or recorded.
+    CheckpointError
+        If it cannot be had, or is not the file that was declared or recorded. The message names
+        the file, the addresses, and the place of the steps by hand.
     ValueError
         If the source is none of the three kinds.
+
+    Warns
+    -----
+    UserWarning
+        If an address did not answer and another one did, or a damaged file is fetched again.
     """
-    text = getattr(source, "source", source)
+    entry = source if isinstance(source, Entry) else Entry("", str(source), "", 0, "", "")
     root, lock = Path(folder or cache_folder()), Lock(lock)
-    path = _fetched(str(text), source, revision, root, lock)
-    folder = path if path.is_dir() else path.parent
-    if companion := getattr(source, "companion", ""):
-        _add_companion(companion.removeprefix("hub "), folder, root, lock)
-    for url in getattr(source, "beside", ()):
-        _add_file(url, folder, root, lock)
+    try:
+        if entry.source.startswith("hub "):
+            revision = revision or lock.revision(entry.source) or entry.revision
+            path = place = _from_hub(entry, revision, root, lock)
+        else:
+            place, names, addresses = place_of(entry, root)
+            _fetch_files(entry, place, names, addresses, lock)
+            path = place if BRACES.search(addresses[0] if addresses else "") else place / names[0]
+        _add_beside(entry, place, root, lock)
+    except ChecksumError as error:
+        raise CheckpointError(str(error), path=error.path, word=error.word) from error
     return path
 
 
-def _fetched(text: str, source: object, revision: str | None, root: Path, lock: Lock) -> Path:
-    kind, _, address = text.partition(" ")
-    if kind == "hub":
-        return _fetch_repository(source, address, revision, root, lock)
-    if kind == "url":
-        return _fetch_files(text, source, root, lock)
-    if found := re.fullmatch(r"by hand (\S+) from (\S+)", text):
-        return _placed_by_hand(text, source, *found.groups(), root, lock)
-    raise ValueError(
-        f"{text!r} is not a source that can be fetched; write 'hub owner/name', 'url https://...' "
-        "or 'by hand file from https://...'"
-    )
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, which a process reads once as long as it does not change."""
+    found = path.stat()
+    return _sha256_as_of(path.resolve(), found.st_size, found.st_mtime_ns)
+
+
+@functools.lru_cache(4096)
+def _sha256_as_of(path: Path, size: int, changed: int) -> str:
+    return file_sha256(path)
 
 
 # Repositories of the hub
-
-
-@dataclass(frozen=True)
-class _Repository:
-    """A repository of the hub, and which of its files are wanted."""
-
-    name: str
-    weights: tuple[tuple[str, ...], ...]
-
-    @property
-    def source(self) -> str:
-        return f"hub {self.name}"
-
-    def folder(self, root: Path) -> Path:
-        return root / "hub" / self.name
-
-    def wanted(self, names: Iterable[str]) -> list[str]:
-        names = sorted(names)
-        beside = ("adapter_config.json", *SETTINGS)
-        return _matching(names, beside) + of_sentences(names) + self._weights_among(names)
-
-    def _weights_among(self, names: Iterable[str]) -> list[str]:
-        kinds = [_matching(sorted(names), patterns) for patterns in self.weights]
-        return next((kind for kind in kinds if kind), [])
-
-    def require_weights(self, names: Iterable[str]) -> None:
-        if self.weights and not self._weights_among(names):
-            raise DownloadError(
-                f"the repository {self.name} holds no weights under a name that is known here, "
-                f"only {', '.join(sorted(names)) or 'nothing'}"
-            )
 
 
 def of_sentences(names: Iterable[str]) -> list[str]:
@@ -220,8 +205,14 @@ def files_of(folder: Path) -> list[str]:
 
 def wanted(names: Iterable[str], open_clip: bool = False) -> list[str]:
     """Return which of a repository's files are read, where OpenCLIP reads it or another library."""
-    weights = (*OPEN_CLIP_WEIGHTS, *WEIGHTS) if open_clip else WEIGHTS
-    return _Repository("", weights).wanted(names)
+    names = sorted(names)
+    settings = _matching(names, ("adapter_config.json", *SETTINGS))
+    return settings + of_sentences(names) + _weights_among(names, open_clip)
+
+
+def _weights_among(names: list[str], open_clip: bool) -> list[str]:
+    kinds = (*OPEN_CLIP_WEIGHTS, *WEIGHTS) if open_clip else WEIGHTS
+    return next(filter(None, (_matching(names, patterns) for patterns in kinds)), [])
 
 
 def _matching(names: list[str], patterns: Iterable[str]) -> list[str]:
@@ -234,142 +225,129 @@ def _matching(names: list[str], patterns: Iterable[str]) -> list[str]:
     return [name for name in plain if any(fnmatch.fnmatchcase(name, each) for each in patterns)]
 
 
-@dataclass(frozen=True)
-class _Listed:
-    """A file as the hub lists it: SHA-256 of large ones, git's own checksum of small ones."""
-
-    sha256: str
-    git_sha1: str
-    size: int = 0
-
-
-def _fetch_repository(
-    source: object, name: str, revision: str | None, root: Path, lock: Lock
-) -> Path:
-    family = getattr(source, "family", "")
-    weights = (*OPEN_CLIP_WEIGHTS, *WEIGHTS) if family == "open_clip" else WEIGHTS
-    repository = _Repository(name, weights)
-    by_hand = repository.folder(root) / BY_HAND
-    if by_hand.is_dir():
-        if revision:
-            raise DownloadError(
-                f"revision {revision} of {name} was asked for, and {by_hand} holds files placed by "
-                "hand, of which no revision is known. Leave the revision out to use them, or move "
-                "that folder away to download the revision"
-            )
-        repository.require_weights(files_of(by_hand))
-        names = repository.wanted(files_of(by_hand))
-        lock.verify(repository.source, "", {name: by_hand / name for name in names})
-        return by_hand
-    revision = revision or lock.revision(repository.source) or getattr(source, "revision", "")
-    folder = _kept(repository, revision, root) or _downloaded(repository, revision, root, lock)
-    _check_again(repository, folder, lock)
-    return folder
-
-
-def _kept(repository: _Repository, revision: str, root: Path) -> Path | None:
-    """Return the folder of a commit that was downloaded before, which needs no network."""
-    folder = repository.folder(root) / (revision or "main")
-    return folder if COMMIT.fullmatch(revision) and _record(folder).entries() else None
-
-
-def _record(folder: Path) -> Lock:
-    """Return what was noted in a folder when its download was complete."""
-    return Lock(folder / "downloaded.json")
-
-
-def _check_again(repository: _Repository, folder: Path, lock: Lock) -> None:
-    """Check a folder's files against what was downloaded, and against the lock file."""
-    record = _record(folder)
-    paths = {name: folder / name for name in record.entries()[repository.source]["files"]}
-    found = {name: file_sha256(path) if path.is_file() else "" for name, path in paths.items()}
-    for name, path in paths.items():
-        expected = record.sha256(repository.source, name)
-        if found[name] != expected:
-            raise _removed(path, expected, found[name], record)
-    lock.verify(repository.source, record.revision(repository.source), paths, found)
-
-
-def _removed(path: Path, expected: str, found: str, record: Lock) -> ChecksumError:
-    """Remove a damaged file, and the note that its folder is complete."""
-    path.unlink(missing_ok=True)
-    record.path.unlink()
-    return ChecksumError(
-        f"{path} was damaged or changed since it was downloaded: expected SHA-256 {expected}, "
-        f"found {found or 'no such file'}. It was removed; the same call downloads it again"
-    )
-
-
-def _downloaded(repository: _Repository, revision: str, root: Path, lock: Lock) -> Path:
-    """Download what is missing of a revision and return its folder."""
-    try:
-        commit, listing = _listing(repository, revision or "main")
-    except DownloadError as error:
-        latest = _latest(repository, root) if not revision and not error.status else None
-        if latest is None:
-            raise _with_steps(error, repository, root, lock) from error
-        return latest
-    if not COMMIT.fullmatch(commit or ""):
-        raise DownloadError(
-            f"{_endpoint()} gives {commit!r} as the commit of {repository.name}, and a commit is "
-            "40 hexadecimal digits. Whatever answers there is no hub: check HF_ENDPOINT"
-        )
-    folder = repository.folder(root) / commit
-    repository.require_weights(listing)
-    lock.require_revision(repository.source, commit)
-    names = repository.wanted(listing)
-    for name in names:
+def _from_hub(entry: Entry, revision: str, root: Path, lock: Lock) -> Path:
+    """Return the folder of a repository's commit; where the hub does not help, of what is here."""
+    name, open_clip = entry.source.removeprefix("hub "), entry.family == "open_clip"
+    names = list(lock.files(entry.source)) if revision == lock.revision(entry.source) else []
+    if not revision or not _weights_among(names, open_clip):
         try:
-            _download_listed(repository, commit, name, listing[name], folder, lock)
-        except DownloadError as error:
-            raise _with_steps(error, repository, root, lock) from error
-    _record(folder).verify(repository.source, commit, {name: folder / name for name in names})
+            listing = _listing(entry, revision)
+            revision, names = listing.sha, [file.rfilename for file in listing.siblings or []]
+        except CheckpointError:
+            here = _on_this_disk(name, revision, root)
+            if here is None:
+                raise
+            revision, names = here.name, files_of(here)
+        lock.require_revision(entry.source, revision)
+        if not _weights_among(sorted(names), open_clip):
+            raise CheckpointError(
+                f"the repository {name} holds no weights under a name that is known here, only "
+                f"{', '.join(sorted(names)) or 'nothing'}"
+            )
+        names = wanted(names, open_clip)
+    folder = _taken(entry, revision, root, names)
+    _compare(entry.source, revision, folder, names, lock)
     return folder
 
 
-def _latest(repository: _Repository, root: Path) -> Path | None:
-    """Return the revision downloaded last, for a run without a network and without a lock file."""
-    records = repository.folder(root).glob("*/downloaded.json")
-    found = max(records, key=lambda path: path.stat().st_mtime, default=None)
-    return found and found.parent
+def _taken(
+    entry: Entry, commit: str, root: Path, names: Sequence[str], again: bool = False
+) -> Path:
+    """Return the folder of a commit with some of its files; damaged ones are downloaded again."""
+    folder = _snapshots(entry.source.removeprefix("hub "), root) / commit
+    if not all((folder / each).is_file() for each in names):
+        _hub(entry, commit, [glob.escape(each) for each in names], cache_dir=root / "hub")
+    damaged = [folder / each for each in names if _is_damaged(folder / each)]
+    for path in damaged:
+        path.resolve().unlink()
+        path.unlink(missing_ok=True)
+    if damaged and again:
+        raise CheckpointError(
+            f"{damaged[0]} arrived damaged twice, of another checksum than the hub gives: place "
+            f"it by hand: {_steps(entry)}",
+            path=damaged[0],
+        )
+    if damaged:
+        warnings.warn(f"{damaged[0]} is damaged: it is downloaded again", stacklevel=2)
+        return _taken(entry, commit, root, names, again=True)
+    return folder
 
 
-def _listing(repository: _Repository, revision: str) -> tuple[str, dict[str, _Listed]]:
-    """Ask the hub for the commit of a revision, and the files at the top of its repository."""
+def _hub(entry: Entry, revision: str, patterns: list[str], **where: Path) -> None:
+    """Let huggingface_hub download the files of a repository that match."""
+    from huggingface_hub import snapshot_download
+
+    name, endpoint = entry.source.removeprefix("hub "), os.environ.get("HF_ENDPOINT", SITE)
+    how = {"revision": revision or None, "allow_patterns": patterns, "endpoint": endpoint}
+    with _asking(entry):
+        snapshot_download(name, **how, **where)
+
+
+def _listing(entry: Entry, revision: str) -> Any:
+    """Ask the hub for the commit of a revision and its files."""
     from huggingface_hub import HfApi
+
+    name, api = entry.source.removeprefix("hub "), HfApi(os.environ.get("HF_ENDPOINT", SITE))
+    with _asking(entry):
+        found = api.model_info(name, revision=revision or None, files_metadata=True, timeout=30)
+    if not COMMIT.fullmatch(found.sha or ""):
+        raise CheckpointError(
+            f"{api.endpoint} gives {found.sha!r} as the commit of {name}, and a commit is 40 "
+            "hexadecimal digits: check HF_ENDPOINT, which names another server than the hub"
+        )
+    return found
+
+
+def _on_this_disk(name: str, revision: str, root: Path) -> Path | None:
+    """Return the folder of a commit, or else the one that was downloaded last, if it is here."""
+    folders = _snapshots(name, root).glob(revision or "*")
+    here = [each for each in folders if _weights_among(files_of(each), open_clip=True)]
+    return max(here, key=os.path.getmtime, default=None)
+
+
+def _snapshots(name: str, root: Path) -> Path:
+    """Return where huggingface_hub keeps the commits of a repository."""
+    return root / "hub" / f"models--{name.replace('/', '--')}" / "snapshots"
+
+
+def _is_damaged(path: Path) -> bool:
+    """Compare a file with the name of its blob, SHA-256 of a large one and git's of a small one."""
+    expected = path.resolve().name
+    if not path.is_symlink():
+        return False  # a disk without links keeps no blobs
+    if len(expected) == 64:
+        return sha256_of(path) != expected
+    content = path.read_bytes()
+    content = b"blob %d\0" % len(content) + content
+    return hashlib.sha1(content, usedforsecurity=False).hexdigest() != expected
+
+
+@contextlib.contextmanager
+def _asking(entry: Entry) -> Iterator[None]:
+    """Say of a hub that refuses or does not answer what was asked for, and what can be done."""
     from huggingface_hub.errors import HfHubHTTPError
 
-    api = HfApi(endpoint=_endpoint())
+    name = entry.source.removeprefix("hub ")
+    by_hand = f"or place the files by hand: {_steps(entry)}"
     try:
-        found = api.model_info(repository.name, revision=revision, files_metadata=True, timeout=30)
+        yield
     except HfHubHTTPError as error:
-        status = getattr(error.response, "status_code", 0)
-        message = str(error).strip().splitlines()[0]
-        spelling = (
-            ". Check its spelling, owner/name, or the path if a folder is meant; of a private name "
-            "the hub says the same"
-            if status in (401, 404)
-            else ""
-        )
-        raise DownloadError(
-            f"the hub refuses {repository.name}: {message}{spelling}", status
+        raise CheckpointError(
+            f"the hub refuses {name}: {str(error).strip().splitlines()[0]}. Check its spelling, "
+            "owner/name, or the path if a folder is meant; accept its terms on its page if it has "
+            f"any, and set a token as HF_TOKEN; {by_hand}"
         ) from error
     except Exception as error:  # the hub's library has changed the one it uses for connections
-        raise DownloadError(
-            f"could not reach the hub for {repository.name} ({type(error).__name__}: {error}). "
-            f"Check the connection{_mirror()} and run the same call again, or place the files by "
-            "hand"
+        raise CheckpointError(
+            f"could not reach the hub for {name} ({type(error).__name__}: {error}). Check the "
+            f"connection and HF_ENDPOINT, and run the same call again, {by_hand}. {OFFLINE}"
         ) from error
-    return found.sha, {file.rfilename: _listed(file) for file in found.siblings or []}
 
 
-def _listed(file) -> _Listed:
-    git_sha1 = "" if file.lfs else file.blob_id or ""
-    return _Listed(getattr(file.lfs, "sha256", "") or "", git_sha1, file.size or 0)
-
-
-def _endpoint() -> str:
-    return os.environ.get("HF_ENDPOINT", SITE).rstrip("/")
+def _steps(entry: Entry) -> str:
+    """Return the place of the steps by hand for a model: the page, and the part of it."""
+    known = any(each.name == entry.name for each in ENTRIES)
+    return f"{STEPS}#{f'files-{entry.name}' if known else 'files-by-hand'}"
 
 
 def kept(name: str, revision: str = "") -> Path | None:
@@ -379,11 +357,7 @@ def kept(name: str, revision: str = "") -> Path | None:
     --------
     >>> kept("owner/never-downloaded")
     """
-    repository, root = _Repository(name, (*OPEN_CLIP_WEIGHTS, *WEIGHTS)), cache_folder()
-    by_hand = repository.folder(root) / BY_HAND
-    if by_hand.is_dir():
-        return by_hand
-    return _kept(repository, revision or Lock(None).revision(repository.source) or "", root)
+    return _on_this_disk(name, revision or Lock().revision(f"hub {name}"), cache_folder())
 
 
 def listed_bytes(name: str, revision: str = "") -> int:
@@ -391,15 +365,12 @@ def listed_bytes(name: str, revision: str = "") -> int:
 
     Raises
     ------
-    DownloadError
-        If the hub does not have it or refuses it; for what a person can do the message gives steps.
+    CheckpointError
+        If the hub does not have it or refuses it.
     """
-    repository = _Repository(name, (*OPEN_CLIP_WEIGHTS, *WEIGHTS))
-    try:
-        _, listing = _listing(repository, revision or "main")
-    except DownloadError as error:
-        raise _with_steps(error, repository, cache_folder(), Lock(None)) from error
-    return sum(listing[each].size for each in repository.wanted(listing))
+    listing = _listing(Entry("", f"hub {name}", "", 0, "", ""), revision)
+    sizes = {file.rfilename: file.size or 0 for file in listing.siblings or []}
+    return sum(sizes[each] for each in wanted(sizes, open_clip=True))
 
 
 def settings_of(name: str, revision: str, folder: Path) -> None:
@@ -407,299 +378,211 @@ def settings_of(name: str, revision: str, folder: Path) -> None:
 
     Raises
     ------
-    DownloadError
+    CheckpointError
         As of :func:`listed_bytes`.
     """
-    repository = _Repository(name, ())
-    try:
-        commit, listing = _listing(repository, revision or "main")
-        layers = [name for name in of_sentences(listing) if name.endswith("/config.json")]
-        for each in _matching(sorted(listing), TELLING) + layers:
-            _download_listed(repository, commit, each, listing[each], folder, _record(folder))
-    except DownloadError as error:
-        raise _with_steps(error, repository, cache_folder(), Lock(None)) from error
+    entry = Entry("", f"hub {name}", "", 0, "", "")
+    _hub(entry, revision, [*TELLING, "[1-9]*_*/config.json"], local_dir=folder)
 
 
-def _download_listed(
-    repository: _Repository, commit: str, name: str, listed: _Listed, folder: Path, lock: Lock
-) -> None:
-    """Download one file unless it is there; a finished file has been checked."""
-    from huggingface_hub.utils import build_hf_headers
-
-    if (folder / name).is_file():
-        return
-    url = f"{_endpoint()}/{repository.name}/resolve/{commit}/{urllib.parse.quote(name)}"
-    headers = {k: v for k, v in build_hf_headers().items() if k.lower() == "authorization"}
-    recorded = lock.sha256(repository.source, name)
-    check = functools.partial(_require_declared, name=name, listed=listed, recorded=recorded)
-    download(url, folder / name, headers, check)
+def _compare(source: str, revision: str, folder: Path, names: Iterable[str], lock: Lock) -> None:
+    """Compare files of a source with the lock file, which records them if they are new to it."""
+    paths = {name: folder / name for name in names}
+    files = {n: {"sha256": sha256_of(p), "bytes": p.stat().st_size} for n, p in paths.items()}
+    lock.verify(source, revision, files)
 
 
-def _require_declared(path: Path, name: str, listed: _Listed, recorded: str) -> None:
-    """Refuse what arrived if it is not what the hub or the lock file says it is."""
-    found = file_sha256(path)
-    _refuse_other(name, listed.sha256, found, "the hub declares")
-    if listed.git_sha1:
-        _refuse_other(name, listed.git_sha1, _git_sha1(path), "the hub declares")
-    _refuse_other(name, recorded, found, "the lock file records")
-
-
-def _refuse_other(name: str, expected: str, found: str, who: str) -> None:
-    if expected and expected != found:
-        raise ChecksumError(
-            f"{name} arrived damaged, or is another file: {who} the checksum {expected}, and "
-            f"what arrived has {found}. It is not used; remove it if it was placed by hand, and "
-            "run the same call again. If it happens again, something between this machine and the "
-            "server changes the file"
-        )
-
-
-def _git_sha1(path: Path) -> str:
-    """Return git's checksum of a file: the SHA-1 of its size and content."""
-    content = path.read_bytes()
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-
-
-def _add_companion(name: str, folder: Path, root: Path, lock: Lock) -> None:
-    """Put another repository's tokenizer and image settings beside weights that come without."""
-    repository, settings = _Repository(name, weights=()), root / "settings"
-    revision = lock.revision(repository.source)
-    kept = _kept(repository, revision, settings)
-    kept = kept or _downloaded(repository, revision, settings, lock)
-    _check_again(repository, kept, lock)
-    own = {file for entry in _record(folder).entries().values() for file in entry["files"]}
-    for file in _record(kept).entries()[repository.source]["files"]:
-        if file not in own and file != "config.json":
-            _put_beside(kept / file, folder / file, source=repository.source)
-
-
-def _put_beside(file: Path, place: Path, source: str) -> None:
-    """Copy a file that weights need and come without; another one that is there is not replaced.
-
-    Raises
-    ------
-    ChecksumError
-        If another file is there: placed by hand, or for other weights in the same folder.
-    """
-    if place.exists():
-        expected, found = file_sha256(file), file_sha256(place)
-        if found == expected:
-            return
-        raise ChecksumError(
-            f"{place} is another file than {file.name} of {source}, which is to go beside the "
-            f"weights: expected SHA-256 {expected}, found {found}. It was placed there by hand, or "
-            f"for other weights, and is not replaced. Move it away to use that of {source}; to "
-            "use it, put it with its weights into a folder of your own and pass checkpoint="
-        )
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
-    shutil.copyfile(file, beside)
-    os.replace(beside, place)
+def _add_beside(entry: Entry, folder: Path, root: Path, lock: Lock) -> None:
+    """Put tokenizer and lists of another source beside weights that come without."""
+    if entry.companion and not any((folder / each).is_file() for each in TOKENIZERS):
+        companion = dataclasses.replace(entry, source=entry.companion)
+        listing = _listing(companion, lock.revision(entry.companion))
+        names = sorted(file.rfilename for file in listing.siblings or [])
+        names = _matching(names, (*OF_IMAGES, *TOKENIZERS))
+        other = _taken(companion, listing.sha, root, names)
+        _compare(entry.companion, other.name, other, names, lock)
+        for name in names:
+            shutil.copyfile(other / name, folder / f".{name}")
+            os.replace(folder / f".{name}", folder / name)
+    for url in entry.beside:
+        beside = dataclasses.replace(entry, source=f"url {url}", mirrors=(), sha256="")
+        _fetch_files(beside, folder, [url.rpartition("/")[2]], [url], lock)
 
 
 # Files of other hosts
 
 
-def _add_file(url: str, folder: Path, root: Path, lock: Lock) -> None:
-    """Put a single file beside weights that come without it."""
-    own = {file for entry in _record(folder).entries().values() for file in entry["files"]}
-    name = url.rpartition("/")[2]
-    if name not in own:
-        _put_beside(_fetch_files(f"url {url}", None, root, lock), folder / name, source=url)
-
-
-def _fetch_files(text: str, source: object, root: Path, lock: Lock) -> Path:
-    """Return the file of an address, or the folder of an address with several names."""
-    addresses = [text.removeprefix("url "), *getattr(source, "mirrors", ())]
-    folder, names = _place_of(addresses[0], root)
-    pinned = getattr(source, "sha256", "")
-    for name in names:
-        urls = [_BRACES.sub(name, address) for address in addresses]
-        expected = pinned if name == names[-1] else ""
-        steps = _steps(urls[0], name, folder, lock, by_hand(source or text, root))
-        _fetch_file(urls, folder / name, expected, lock.sha256(text, name), steps)
-    lock.verify(text, "", {name: folder / name for name in names})
-    return folder if _BRACES.search(addresses[0]) else folder / names[0]
-
-
-_BRACES = re.compile(r"\{([^{}]+)\}$")
-
-
-def _place_of(address: str, root: Path) -> tuple[Path, list[str]]:
-    """Return where an address's files are kept, and their names."""
+def place_of(entry: Entry, root: Path) -> tuple[Path, list[str], list[str]]:
+    """Return the folder of an entry's files, their names, and their addresses in order."""
+    if found := re.fullmatch(r"by hand (\S+) from \S+", entry.source):
+        return root / BY_HAND, [found[1]], [*entry.mirrors]
+    if not entry.source.startswith("url "):
+        raise ValueError(
+            f"{entry.source!r} is not a source that can be fetched; write 'hub owner/name', "
+            "'url https://...' or 'by hand file from https://...'"
+        )
+    address = entry.source.removeprefix("url ")
     parts = urllib.parse.urlsplit(address)
     path = root / "url" / (parts.hostname or "") / parts.path.lstrip("/")
-    found = _BRACES.search(address)
-    return path.parent, found.group(1).split(",") if found else [path.name]
+    found = BRACES.search(address)
+    return path.parent, found[1].split(",") if found else [path.name], [address, *entry.mirrors]
 
 
-def _fetch_file(urls: list[str], path: Path, pinned: str, recorded: str, steps: str) -> None:
-    """Download a file from the first of its addresses that has it.
+def _fetch_files(
+    entry: Entry, folder: Path, names: list[str], addresses: list[str], lock: Lock
+) -> None:
+    """Download files that are not there or are damaged, and compare all with the lock file."""
+    recorded, steps = lock.files(entry.source), _steps(entry)
+    for name in names:
+        path, pinned = folder / name, entry.sha256 if name == names[-1] else ""
+        expected = pinned or recorded.get(name, {}).get("sha256", "")
+        if path.is_file() and expected not in ("", sha256_of(path)):
+            told = f"{path} has SHA-256 {sha256_of(path)} and not {expected}, as is recorded"
+            if folder.name == BY_HAND:
+                raise CheckpointError(f"{told}: put the right file there, {steps}", path=path)
+            warnings.warn(f"{told}: it is downloaded again", stacklevel=2)
+            path.unlink()
+        if not path.is_file():
+            retrieve([BRACES.sub(name, each) for each in addresses], path, expected, steps)
+        _require_content(path)
+    _compare(entry.source, "", folder, names, lock)
 
-    A part that an earlier call left is of the address that it was asked of: others begin anew.
+
+def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STEPS) -> None:
+    """Download a file from the first address that has it; what arrived before is gone on with.
+
+    Parameters
+    ----------
+    urls
+        Addresses in order, https alone.
+    path
+        Where it goes.
+    sha256
+        Expected; empty if it is not known.
+    steps
+        Where the steps by hand stand.
+
+    Raises
+    ------
+    CheckpointError
+        If none has it; the message says what came of each.
     """
-    if path.is_file():
-        _require_no_page(path, f"{path} holds", path.name)
-        _require_expected(path, path.name, pinned)
-        return
-    failed: list[DownloadError] = []
-    part, held = (path.with_name(f"{path.name}{end}") for end in (".part", ".held"))
-    for url in urls:
-        check, before = functools.partial(_require_file, path, url, pinned or recorded), _size(part)
+    import pooch
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pooch.get_logger().setLevel("WARNING")
+    failed: list[str] = []
+    with one_at_a_time(path):
+        for url in () if path.is_file() else urls:
+            if not (told := _from_one(url, path, sha256)):
+                break
+            failed.append(f"{url}: {told}")
+    if not path.is_file():
+        told = "; ".join(failed) or "no address of it is known"
+        raise CheckpointError(
+            f"{path.name} could not be downloaded ({told}). Run the same call again to go on, or "
+            f"place the file by hand: {steps}. {OFFLINE}",
+            path=path,
+        )
+    if failed:
+        warnings.warn(
+            f"{path.name} was taken from {url}; before, {'; '.join(failed)}", stacklevel=2
+        )
+
+
+def _from_one(url: str, path: Path, sha256: str) -> str:
+    """Download a file from one address, whose connection may break; return what is wrong."""
+    import pooch
+
+    part = path.with_name(f"{path.name}.part")
+    for _ in range(TRIES):
+        before = _size(part)
         try:
-            download(_asked(url), path, check=check)
-        except DownloadError as error:
-            failed.append(error)
-            if not error.status and _size(part) > before:
-                raise  # the connection broke: the same call goes on from there
-            if part.is_file():
-                part.replace(held)
-            continue
-        held.unlink(missing_ok=True)
-        if failed:
-            told = f"{path.name} was taken from {url}, since {_listed_in(failed)}"
-            warnings.warn(told, stacklevel=2)
-        return
-    if held.is_file():
-        held.replace(part)
-    raise _none_left(failed, path.name, steps)
+            known = f"sha256:{sha256}" if sha256 else None
+            downloader = functools.partial(_go_on, part=part)
+            pooch.retrieve(mirrored(url), known, path.name, path.parent, downloader=downloader)
+            return ""
+        except (OSError, ValueError) as error:
+            told = " ".join(str(error).split()) or type(error).__name__
+        if _size(part) == before:
+            break
+    return told
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _require_file(path: Path, url: str, expected: str, part: Path) -> None:
-    """Refuse what arrived if it is a page for a person, or another file than the expected one."""
-    start = _require_no_page(part, f"{url} answers with", path.name)
-    _require_expected(part, path.name, expected)
-    if not expected and path.suffix in SAVED and not start.startswith(SAVED_BEGIN):
-        raise DownloadError(
-            f"{url} answers with what PyTorch has not saved in place of {path.name}", A_PAGE
-        )
-
-
-def _require_no_page(path: Path, answer: str, name: str) -> bytes:
-    """Refuse a web page, and return how the file begins."""
-    from biaslib.runtime.answers import is_page
-
-    with open(path, "rb") as stream:
-        start = stream.read(512)
-    if not start.strip() or is_page(start):
-        what = "a web page" if start.strip() else "nothing"
-        raise DownloadError(f"{answer} {what} in place of {name}", A_PAGE)
-    return start
-
-
-def _listed_in(failed: list[DownloadError]) -> str:
-    return "; ".join(str(error).splitlines()[0] for error in failed)
-
-
-def _none_left(failed: list[DownloadError], name: str, steps: str) -> DownloadError:
-    """Return the error for a file that no address has, with what a person can do."""
-    if len(failed) == 1 and failed[0].status not in FOR_A_PERSON:
-        return failed[0]
-    told = str(failed[0])
-    if len(failed) > 1:
-        told = f"none of {len(failed)} addresses has {name}: {_listed_in(failed)}"
-    return DownloadError(f"{told}\n{steps}", failed[0].status)
-
-
-def _asked(url: str) -> str:
+def mirrored(url: str) -> str:
     """Return where a file is asked for: at its own address, or at ``BIASLIB_MIRROR``."""
     mirror = os.environ.get("BIASLIB_MIRROR", "").rstrip("/")
     scheme, _, address = url.partition("://")
     return f"{mirror}/{address}" if mirror and scheme == "https" else url
 
 
-def _require_expected(path: Path, name: str, expected: str) -> None:
-    _refuse_other(name, expected, file_sha256(path), "the registry or the lock file records")
+def _go_on(url: str, output_file: str, pooch: Any, part: Path) -> None:
+    """Download as pooch does, from where an earlier download of the same version stopped."""
+    from pooch import HTTPDownloader
+    from tqdm.auto import tqdm
+
+    version = part.with_name(f"{part.name}.version")
+    tag = version.read_text("utf-8") if version.is_file() else ""
+    begun = _size(part) if tag else 0
+    headers = {"Range": f"bytes={begun}-", "If-Range": tag} if begun else {}
+    headers["Accept-Encoding"] = "identity"
+    _require_encrypted(url)
+    with open(part, "ab") as stream:
+
+        def check(response: Any, **_: object) -> None:
+            if response.is_redirect:
+                response.raw.close()  # what comes with it is not read
+                place = urllib.parse.urljoin(url, response.headers["Location"])
+                return _require_encrypted(place)
+            if response.status_code != 206 or _problem(response, begun):
+                stream.truncate(0)
+            response.raise_for_status()
+            if told := _problem(response, begun):
+                raise ValueError(told)
+            tag = response.headers.get("ETag") or response.headers.get("Last-Modified") or "W/"
+            version.write_text("" if tag.startswith("W/") else tag, "utf-8")
+
+        how = {"headers": headers, "hooks": {"response": check}, "chunk_size": 1 << 20}
+        bar = {"unit": "B", "unit_scale": True, "delay": 1, "leave": False, "disable": in_book()}
+        HTTPDownloader(progressbar=tqdm(desc=part.stem, total=1, **bar), **how)(url, stream, pooch)
+    version.unlink()
+    try:
+        _require_content(part)
+    finally:
+        os.replace(part, output_file)
 
 
-def _placed_by_hand(
-    text: str, source: object, name: str, page: str, root: Path, lock: Lock
-) -> Path:
-    """Return a file that a person placed, or that one of its addresses has after all."""
-    path = root / BY_HAND / name
-    steps = _steps(page, name, path.parent, lock, by_hand(source, root))
-    if path.is_file():
-        _require_no_page(path, f"{path} holds", name)
-    elif addresses := getattr(source, "mirrors", ()):
-        pinned, recorded = getattr(source, "sha256", ""), lock.sha256(text, name)
-        try:
-            _fetch_file([*addresses], path, pinned, recorded, steps)
-        except DownloadError as error:
-            told = str(error) if steps in str(error) else f"{error}\n{steps}"
-            raise DownloadError(told, error.status) from error
-    else:
-        raise DownloadError(f"{page} cannot be downloaded from by a program.\n{steps}")
-    lock.verify(text, "", {name: path})
-    return path
+def _require_encrypted(url: str) -> None:
+    place = urllib.parse.urlsplit(url)
+    if place.scheme != "https" and not (place.scheme == "http" and place.hostname in LOOPBACK):
+        raise ValueError(f"{url} is not an https address")
 
 
-def _mirror() -> str:
-    """Return the mirror that was asked in place of the hub, for an error's text."""
-    return f" and HF_ENDPOINT, which is {_endpoint()}," if os.environ.get("HF_ENDPOINT") else ""
+def _problem(response: Any, begun: int) -> str:
+    """Return why an answer is not a file, or not what is missing of it; nothing if it is."""
+    headers = response.headers
+    rest = re.fullmatch(rf"bytes {begun}-(\d+)/(\d+)", headers.get("Content-Range", ""))
+    missing = begun and response.status_code == 206 and rest and int(rest[1]) + 1 == int(rest[2])
+    if headers.get("Content-Type", "").startswith("text/html"):
+        return "answers with a web page"
+    if response.status_code != 200 and not missing:
+        return f"answers {response.status_code}, or with another part than the missing one"
+    if headers.get("Content-Encoding", "identity") != "identity":
+        return "is encoded, which was not asked for"
+    return "" if headers.get("Content-Length", "").isdecimal() else "gives no length"
 
 
-# Steps for a person
-
-
-def _with_steps(
-    error: DownloadError, repository: _Repository, root: Path, lock: Lock
-) -> DownloadError:
-    """Return the error with what a person can do, where the hub refuses a program."""
-    if error.status not in FOR_A_PERSON:
-        return error
-    page = f"{SITE}/{repository.name}"
-    place = repository.folder(root) / BY_HAND
-    files = "config.json, the tokenizer's files and the weights (*.safetensors or *.bin)"
-    return DownloadError(
-        f"{error}\nIf the repository asks for terms to be accepted: open {page}, accept them, "
-        "make a token in your settings there, set it as HF_TOKEN, and run the same call again.\n"
-        f"{_steps(page, files, place, lock, by_hand(repository.source, root))}",
-        error.status,
-    )
-
-
-def by_hand(source: object, folder: str | Path | None = None) -> str:
-    """Return the one command for a shell that places a checkpoint's weights by hand.
-
-    Parameters
-    ----------
-    source, folder
-        As of :func:`fetch`.
-
-    Returns
-    -------
-    str
-        Empty where there is none: a file behind a page, of which no identifier is known.
-
-    Examples
-    --------
-    >>> by_hand("hub owner/name", "cache")
-    'hf download owner/name --local-dir "cache/hub/owner/name/by-hand"'
-    >>> by_hand("url https://host/folder/{one,two}", "cache")
-    'curl -L --create-dirs --output-dir "cache/url/host/folder" -O "https://host/folder/{one,two}"'
-    """
-    root = Path(folder or cache_folder())
-    kind, _, address = str(getattr(source, "source", source)).partition(" ")
-    if own := getattr(source, "command", ""):
-        return own.replace("PLACE", (root / BY_HAND).as_posix())
-    if kind == "hub":
-        place = _Repository(address, ()).folder(root) / BY_HAND
-        return f'hf download {address} --local-dir "{place.as_posix()}"'
-    if kind == "url":
-        place, _ = _place_of(address, root)
-        return f'curl -L --create-dirs --output-dir "{place.as_posix()}" -O "{address}"'
-    return ""
-
-
-def _steps(page: str, files: str, place: Path, lock: Lock, command: str) -> str:
-    shorter = f"   Steps 1 and 2 in one command: {command}\n" if command else ""
-    return (
-        f"To place it by hand:\n"
-        f"1. Open {page} in a browser and download {files}.\n"
-        f"2. Put it, under its own name, into {place}\n{shorter}"
-        f"3. Run the same call again. It checks the SHA-256 against {lock.path}, or records it "
-        "there if it is seen for the first time: compare that with the publisher's."
-    )
+def _require_content(path: Path) -> None:
+    """Refuse a file that is empty, a web page, or called as PyTorch's are and begins otherwise."""
+    with open(path, "rb") as stream:
+        start = stream.read(512)
+    name = path.name.removesuffix(".part")
+    begin = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if not begin or begin.startswith(PAGES):
+        raise CheckpointError(f"{name} is {'a web page' if begin else 'empty'}", path=path)
+    if Path(name).suffix in SAVED and not start.startswith(SAVED_BEGIN):
+        raise CheckpointError(f"{name} is not what PyTorch has saved", path=path)

@@ -72,7 +72,7 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
     CheckpointError
         If it is a path that is not there, or of an architecture that no family reads, or would be
         read as what it is not (:func:`biaslib.models._folders.inspect`); the message says what can
-        be done.
+        be done; or if the hub does not have it.
     UnknownNameError
         If it is neither registered, nor there, nor ``owner/name``.
     ValueError
@@ -82,8 +82,6 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
     -----
     UserWarning
         If a model is registered under the name of the folder.
-    DownloadError
-        If the hub does not have it.
     ModuleNotFoundError
         If its processor needs a package that is not installed.
 

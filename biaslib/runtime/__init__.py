@@ -3,14 +3,7 @@
 from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, first_few, unknown_name
 from biaslib.runtime._files import file_sha256, naming, read_table, read_text, source_hash
-from biaslib.runtime._lock import (
-    NO_WRITING,
-    ChecksumError,
-    DownloadError,
-    Lock,
-    one_at_a_time,
-    writing,
-)
+from biaslib.runtime._lock import ChecksumError, Lock, one_at_a_time
 from biaslib.runtime._profile import (
     PROFILES,
     ProfileError,
@@ -35,16 +28,13 @@ from biaslib.runtime._stamp import (
 )
 from biaslib.runtime._store import Store
 from biaslib.runtime._text import INVISIBLE, MISSING, cleaned, look_alikes
-from biaslib.runtime._transfer import download
 
 __all__ = [
     "INVISIBLE",
     "MISSING",
-    "NO_WRITING",
     "PROFILES",
     "USED",
     "ChecksumError",
-    "DownloadError",
     "Lock",
     "ProfileError",
     "Provenance",
@@ -53,7 +43,6 @@ __all__ = [
     "cleaned",
     "data_folder",
     "device",
-    "download",
     "file_sha256",
     "first_few",
     "free_memory",
@@ -76,5 +65,4 @@ __all__ = [
     "start",
     "unknown_name",
     "used",
-    "writing",
 ]

@@ -7,32 +7,19 @@ from biaslib.runtime._errors import unknown_name
 
 SETS = {
     "ross2021": (
-        "the folders tests/grounded-tests/ and data/google-images/, and in images/ the pictures of "
-        "their links, which one line downloads: from biaslib.datasets import ross2021; "
-        "ross2021.fetch_images({folder!r}, 'google')",
-        "the authors' repository, https://github.com/candacelax/bias-in-vision-and-language",
+        "tests/grounded-tests/ and data/google-images/ of "
+        "https://github.com/candacelax/bias-in-vision-and-language; then, for the pictures: from "
+        "biaslib.datasets import ross2021; ross2021.fetch_images({folder!r}, 'google')"
     ),
-    "srinivasan2021": (
-        "one folder an entity with pictures for each agent, such as purse/woman/1.jpg",
-        "pictures that you gather: the paper's own were not released",
-    ),
-    "fairface": (
-        "the folders train/ and val/ with fairface_label_train.csv and fairface_label_val.csv, "
-        "or the parquet files of the hub's configurations 0.25 and 1.25",
-        "https://github.com/joojs/fairface, or HuggingFaceM4/FairFace on the model hub",
-    ),
-    "captions": (
-        "parquet files with a column of captions, such as those of COYO-700M",
-        "kakaobrain/coyo-700m on the model hub, or another corpus that you may use; its card says "
-        "on what terms",
-    ),
+    "srinivasan2021": "one folder an entity with pictures for each agent, as purse/woman/1.jpg",
+    "fairface": "train/, val/ and the labels of https://github.com/joojs/fairface, or parquet",
+    "captions": "parquet files with a column of captions, as of kakaobrain/coyo-700m",
     "vlstereoset": (
-        "VLStereoSet.csv, and in images/ the pictures of its links, which two lines download: "
-        "from biaslib.datasets import vlstereoset; vlstereoset.fetch_images({folder!r})",
-        "the authors' repository, https://github.com/K-Square-00/VLStereo",
+        "what two lines fetch: from biaslib.datasets import vlstereoset; "
+        "vlstereoset.fetch_images({folder!r})"
     ),
 }
-"""What belongs in each folder, ``{folder}`` where it names it, and where it comes from."""
+"""What belongs in each folder, ``{folder}`` where it names it."""
 
 
 def data_folder(name: str) -> Path:
@@ -60,10 +47,10 @@ def data_folder(name: str) -> Path:
         raise unknown_name("data set", name, SETS)
     folder = Path(os.environ.get("BIASLIB_DATA") or "biaslib-data").absolute() / name
     if not folder.is_dir():
-        content, source = (text.format(folder=str(folder)) for text in SETS[name])
         raise FileNotFoundError(
             f"the profile 'paper' reads the data set {name!r} from {folder}, which is not there. "
-            f"Put there: {content}. Where it comes from: {source}. Another place can be set with "
-            f"the environment variable BIASLIB_DATA, the folder that holds {name!r}"
+            f"Put there: {SETS[name].format(folder=str(folder))}. More is in "
+            "book/data_and_models.md; BIASLIB_DATA names another place, the folder that holds "
+            f"{name!r}"
         )
     return folder

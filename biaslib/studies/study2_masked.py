@@ -385,7 +385,7 @@ def paper_inputs(
 WIDTH = 2048
 """Numbers a region that the models of this study read."""
 
-NO_DETECTOR = (CheckpointError, FileNotFoundError, ImportError, runtime.DownloadError)
+NO_DETECTOR = (CheckpointError, FileNotFoundError, ImportError)
 """Errors of a detector that cannot be had; others are raised."""
 
 TEXT_MODELS = {"vl-bert-large": "bert-large"}

@@ -33,7 +33,7 @@ from biaslib.models.capabilities import (
 from biaslib.models.errors import CheckpointError
 from biaslib.models.images import Decoded, Pictures, pictures
 from biaslib.models.regions import NothingFoundError
-from biaslib.runtime import DownloadError, Store, data_folder, progress
+from biaslib.runtime import Store, data_folder, progress
 from biaslib.studies._inputs import provided_inputs
 from biaslib.studies.scores import tidy
 
@@ -94,7 +94,6 @@ SHARD, SHARD_OF_WRITERS = 64, 4
 LEFT_OUT = (
     CapabilityError,
     CheckpointError,
-    DownloadError,
     FileNotFoundError,
     ImportError,
     NothingFoundError,

@@ -1,23 +1,25 @@
 """Answers of a hostile server, to those who ask for pictures and to those who ask for weights."""
 
 import contextlib
+import hashlib
 import ipaddress
 import itertools
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
-import httpcore
 import pandas
 from support import hostile
 
 from attack import Outcome
-from biaslib import datasets, runtime
-from biaslib.datasets import links
+from biaslib import datasets
+from biaslib.datasets import _fetcher
+from biaslib.models import downloads
+from biaslib.models.errors import CheckpointError
 from biaslib.models.images import ImageError, open_image
-from biaslib.runtime import DownloadError, _transfer
 
 LONGER = {"status": ("204", "403", "404", "429", "500", "503"), "status_without_body": ("204",)}
 
@@ -42,7 +44,7 @@ def names(server: hostile.Hostile) -> Iterator[list[str]]:
 
     Every check of addresses is the package's own: only where names and connections lead is ours.
     """
-    looked_up, connect = links._addresses, httpcore.SyncBackend.connect_tcp
+    looked_up, connect = _fetcher._addresses, socket.create_connection
     places = {
         STILL: itertools.repeat(PUBLIC),
         MOVING: itertools.chain([PUBLIC], itertools.repeat(PRIVATE)),
@@ -52,20 +54,20 @@ def names(server: hostile.Hostile) -> Iterator[list[str]]:
     def addresses_of(host: str) -> list[str]:
         return [next(places[host])] if host in places else looked_up(host)
 
-    def connect_tcp(backend, host: str, port: int, *rest, **more):
-        connected.append(host)
-        if host != PUBLIC:
-            raise httpcore.ConnectError("nobody is there")
-        return connect(backend, PRIVATE, server.server.server_address[1], *rest, **more)
+    def create_connection(address: tuple[str, int], *rest, **more):
+        connected.append(address[0])
+        if address[0] != PUBLIC:
+            raise OSError("nobody is there")
+        return connect((PRIVATE, server.server.server_address[1]), *rest, **more)
 
     direct = {
         name: each for name, each in os.environ.items() if not name.lower().endswith("_proxy")
     }
     with (
         mock.patch.dict(os.environ, direct, clear=True),
-        mock.patch.object(links, "_addresses", addresses_of),
-        mock.patch.object(links, "sleep", return_value=None),
-        mock.patch.object(httpcore.SyncBackend, "connect_tcp", connect_tcp),
+        mock.patch.object(_fetcher, "_addresses", addresses_of),
+        mock.patch.object(_fetcher, "sleep", return_value=None),
+        mock.patch.object(_fetcher.socket, "create_connection", create_connection),
     ):
         yield connected
 
@@ -73,11 +75,7 @@ def names(server: hostile.Hostile) -> Iterator[list[str]]:
 def hostile_answers() -> Outcome:
     """Ask for a picture and for weights at each address, twice, as one who tries again."""
     outcome = Outcome("answers of a hostile server")
-    with (
-        tempfile.TemporaryDirectory() as name,
-        hostile.impatient(),
-        mock.patch.object(_transfer, "UNANNOUNCED", 2e6),
-    ):
+    with tempfile.TemporaryDirectory() as name, hostile.impatient():
         with hostile.serving() as server, names(server) as connected:
             for number, address in enumerate(addresses()):
                 _picture(f"http://{STILL}", address, Path(name) / f"picture-{number}", outcome)
@@ -85,17 +83,19 @@ def hostile_answers() -> Outcome:
             outcome.run += sum(not ipaddress.ip_address(each).is_global for each in connected)
         body = b"\x80\x02" + bytes(range(256)) * 20
         with hostile.serving(body) as server:
-            for number, address in enumerate(addresses()):
+            ended = [each for each in addresses() if each not in hostile.WITHOUT_END]
+            for number, address in enumerate(ended):
                 _weights(server, address, Path(name) / f"weights-{number}", body, outcome)
     return outcome
 
 
 def moved(folder: Path, outcome: Outcome) -> None:
-    """Ask at a name that leads elsewhere once it was checked."""
+    """Ask twice at a name that leads to this machine once its address was checked."""
     outcome.tried += 1
-    wanted = pandas.DataFrame({"file": ["a.jpg"], "url": [f"http://{MOVING}/good"]})
-    found = datasets.download_images(wanted, folder)["outcome"].item()
-    outcome.wrong += not found.startswith("refused")
+    rows = [("a.jpg", f"http://{MOVING}/good"), ("b.jpg", f"http://{MOVING}/good/2")]
+    wanted = pandas.DataFrame(rows, columns=["file", "url"])
+    found = datasets.download_images(wanted, folder, n_workers=1)["outcome"]
+    outcome.wrong += sorted(each.partition(":")[0] for each in found) != ["here", "refused"]
 
 
 def _picture(server: str, address: str, folder: Path, outcome: Outcome) -> None:
@@ -124,21 +124,16 @@ def _picture(server: str, address: str, folder: Path, outcome: Outcome) -> None:
 
 def _weights(server, address: str, folder: Path, body: bytes, outcome: Outcome) -> None:
     """Ask for a file whose hash is known: what gets its name has it, and a good answer ends it."""
-    path = folder / "a.bin"
-
-    def check(file: Path) -> None:
-        if file.read_bytes() != body:
-            raise DownloadError(f"{file} is not the file that was declared")
-
+    path, sha256 = folder / "a.bin", hashlib.sha256(body).hexdigest()
     for url in (address, address):
         outcome.tried += 1
         try:
-            runtime.download(f"{server.address}/{url}", path, check=check)
-        except DownloadError:
+            downloads.retrieve([f"{server.address}/{url}"], path, sha256)
+        except CheckpointError:
             pass
         except Exception:
             outcome.raw += 1
         outcome.wrong += path.exists() and path.read_bytes() != body
         path.unlink(missing_ok=True)
-    runtime.download(f"{server.address}/good", path, check=check)
+    downloads.retrieve([f"{server.address}/good"], path, sha256)
     outcome.lost += path.read_bytes() != body

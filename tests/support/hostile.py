@@ -9,7 +9,6 @@ import functools
 import gzip
 import http.client
 import io
-import math
 import os
 import re
 import socket
@@ -24,7 +23,7 @@ from urllib.parse import urlsplit
 from PIL import Image
 from support.servers import answering
 
-from biaslib.runtime import answers
+from biaslib.datasets import _fetcher
 
 PAGE = b"<!DOCTYPE html><html><body>Sign in to continue</body></html>"
 BEGUN = 1_000
@@ -354,15 +353,13 @@ WITHOUT_END = ("slow", "slow_head", "silent")
 @contextlib.contextmanager
 def impatient(seconds: float = 1.0) -> Iterator[None]:
     """Give up so soon on answers without an end, and on others no sooner than usual."""
-    ask = answers.Asker.__call__
+    fetched = _fetcher._fetched
 
-    def hurried(asker: answers.Asker, url: str, within: float = math.inf, *rest: object):
+    def hurried(url: str):
         behaviour = urlsplit(url).path.split("/")[1:2]
-        return ask(
-            asker, url, seconds if behaviour and behaviour[0] in WITHOUT_END else within, *rest
-        )
+        return fetched(url, *[seconds] * (behaviour[:1] in [[each] for each in WITHOUT_END]))
 
-    with mock.patch.object(answers.Asker, "__call__", hurried):
+    with mock.patch.object(_fetcher, "_fetched", hurried):
         yield
 
 

@@ -170,9 +170,10 @@ class _Handler(BaseHTTPRequestHandler):
         if parts[0] == "files":
             return self._file(self.hub.folder.joinpath(*parts[1:]), "", with_body)
         if len(parts) >= 5 and parts[2] == "resolve":
-            owner, name, _, _, *file = parts
+            owner, name, _, asked, *file = parts
             path = self.hub.folder.joinpath(owner, name, *file)
-            return self._file(path, f"{owner}/{name}", with_body)
+            known = self.hub.commit(f"{owner}/{name}")
+            return self._file(path, asked if COMMIT.fullmatch(asked) else known, with_body)
         return self._refuse(404)
 
     def _refuse(self, status: int) -> None:
@@ -213,7 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _file(self, path: Path, repository: str, with_body: bool) -> None:
+    def _file(self, path: Path, commit: str, with_body: bool) -> None:
         if not path.is_file():
             return self._refuse(404)
         if self.hub.redirect_files_to:
@@ -227,8 +228,8 @@ class _Handler(BaseHTTPRequestHandler):
         if start >= len(body) > 0 and start:
             return self._refuse(416)
         self.send_response(206 if start else 200)
-        if repository:
-            self.send_header("X-Repo-Commit", self.hub.commit(repository))
+        if commit:
+            self.send_header("X-Repo-Commit", commit)
             self.send_header("X-Linked-Size", str(len(body)))
             self.send_header("X-Linked-Etag", tag)
         if start:

@@ -32,7 +32,7 @@ LEVEL = 0.05
 """Of the whole report: the probability that it claims anything where there is nothing."""
 
 NOT_THERE = (
-    *(DataError, ImageError, NothingFoundError, CheckpointError, runtime.DownloadError),
+    *(DataError, ImageError, NothingFoundError, CheckpointError),
     *(FileNotFoundError, ImportError),
 )
 """What is raised where data, weights or packages are missing."""
@@ -198,7 +198,7 @@ def audit(
     ------
     CapabilityError
         If the model has none of the capabilities; the message names it and counts the parts.
-    CheckpointError, DownloadError, ValueError
+    CheckpointError, ValueError
         If it cannot be loaded: see :func:`biaslib.models.own.identify`.
     DataError
         If the folder is not sound: see :func:`read_folder`.
