@@ -71,16 +71,6 @@ CALLS = {
     caption_association.c_asc: dict(
         similarities=SIMILARITIES, groups=GROUPS, ddof=1, words=WORDS, names=NAMES
     ),
-    caption_association.audit: dict(
-        text=COSINES[:2],
-        image=np.concatenate([COSINES, COSINES[::-1] + 0.25])[:8],
-        groups=GROUPS,
-        top_k=3,
-        ddof=1,
-        max_bytes=2**20,
-        words=WORDS,
-        names=NAMES,
-    ),
     caption_association.top_k: dict(similarities=SIMILARITIES, k=3, words=WORDS),
     caption_association.top_k_composition: dict(top=TOP[:, :3], groups=GROUPS, names=NAMES),
     caption_association.entropy: dict(counts=np.array([[1.0, 2], [3, 4]]), words=WORDS),
@@ -629,9 +619,6 @@ VALUES = [
     (caption_association.c_asc, {"similarities": SIMILARITIES[0]}, "similarities", None),
     (caption_association.c_asc, {"words": ["a"]}, "words", None),
     (caption_association.c_asc, {"names": ["a"]}, "names", None),
-    (caption_association.audit, {"max_bytes": 1000}, "max_bytes", None),
-    (caption_association.audit, {"image": np.ones((8, 5))}, "image", None),
-    (caption_association.audit, {"top_k": 9}, "top_k", None),
     (caption_association.top_k, {"k": 9}, "k", None),
     (caption_association.top_k, {"k": 0}, "k", None),
     (caption_association.top_k_composition, {"top": [[0, 8]]}, "top", 0),
