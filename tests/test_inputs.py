@@ -835,7 +835,6 @@ DATASETS = {
         column="caption",
         threads=1,
         memory="500MB",
-        only_sound=False,
     ),
     datasets.group_counts_on_spark: dict(
         session=None,
@@ -878,6 +877,7 @@ DATASETS = {
 HANDED_ON = {
     (datasets.group_counts_on_spark, "session"),
     (datasets.group_counts_on_spark, "column"),
+    (datasets.group_counts_on_spark, "corpus"),
     (datasets.require_sound, "name"),
     (datasets.require_sound, "advice"),
     (ross2021.fetch_images, "again"),
