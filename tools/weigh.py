@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT))
 from biaslib.runtime._sources import code  # noqa: E402
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
-PACKAGES = ("biaslib", "plantedworld", "tests")
+PACKAGES = ("biaslib", "companion", "plantedworld", "tests")
 TABLE = re.compile(r"(<!-- lines of code, from tools/weigh\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

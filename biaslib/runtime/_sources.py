@@ -172,10 +172,11 @@ def code(text: str) -> str:
 def _packages() -> dict[str, Path]:
     """Return where the folders are whose files count.
 
-    They are biaslib, the packages that give a profile, and the recorded runs beside biaslib.
+    They are biaslib, companion, the packages that give a profile, and the recorded runs beside
+    biaslib.
     """
     providers = importlib.metadata.entry_points(group=PROVIDERS)
-    names = {"biaslib", *(each.module.partition(".")[0] for each in providers)}
+    names = {"biaslib", "companion", *(each.module.partition(".")[0] for each in providers)}
     found = {name: importlib.util.find_spec(name) for name in names}
     places = {name: Path(spec.origin).parents[1] for name, spec in found.items() if spec}
     return places | {"runs": places["biaslib"]}
