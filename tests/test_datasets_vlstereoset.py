@@ -13,8 +13,8 @@ import pandas
 import pytest
 
 from biaslib.datasets import DataError, vlstereoset
+from biaslib.published import zhou2022
 from biaslib.published._tables import released_counts
-from biaslib.published.reexamination import zhou2022
 from biaslib.runtime import ChecksumError, file_sha256
 
 HEADER = [

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pandas
 
-from biaslib.errors import InputError
 from biaslib.runtime import source_hash, unknown_name
 
 DATA = Path(__file__).parent / "data"
@@ -57,10 +56,6 @@ _CATALOGUE = {
     ("zhou2022", 3): ("zhou2022_scores", "vlrs, vlbs and ivlas, overall"),
     ("zhou2022", 4): ("zhou2022_scores", "vlrs, vlbs and ivlas by category"),
 }
-
-
-class TableError(InputError):
-    """A table that is not as it should be; the text names file, row, column and the fix."""
 
 
 @functools.cache

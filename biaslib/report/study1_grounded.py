@@ -17,7 +17,6 @@ from biaslib.report._tables import Table, problem_table, require_paper
 from biaslib.report._tables import table as table_of
 from biaslib.report._text import LEVEL, p_text, signed, undecided
 from biaslib.report._text import listed as listed  # A notebook takes it from here.
-from biaslib.report.published import TESTS as NAMED
 from biaslib.studies import study1_grounded as study
 
 NAMES = {
@@ -37,6 +36,23 @@ MASKS = {"words": "T", "persons": "I"}
 MARKS = ("o", "s", "^", "D")
 BOUNDED = "(*)"
 """Stands in place of a star where bounds of p lie on both sides of .05."""
+
+TESTS = {
+    "C3": "C3 EA/AA names, pleasant",
+    "C6": "C6 men/women, career/family",
+    "C8": "C8 science/arts, men/women",
+    "C11": "C11 men/women, pleasant",
+    "C12": "C12 EA/AA names, career/family",
+    "C13": "C13 EA/AA names, science/arts",
+    "DB-competent-gender": "DB-competent, men/women",
+    "DB-likeable-gender": "DB-likeable, men/women",
+    "occupation-gender": "occupation, men/women",
+    "DB-competent-race": "DB-competent, EA/AA names",
+    "DB-likeable-race": "DB-likeable, EA/AA names",
+    "occupation-race": "occupation, EA/AA names",
+    "ABW": "ABW angry Black woman",
+}
+"""The tests by name and in our words; EA/AA: European American and African American."""
 
 
 # The tests, and the six sets of each
@@ -509,7 +525,7 @@ def printed_effects_figure():
         each.set(xlim=(-2.1, 2.1), xlabel="effect size d")
         each.set_title(f"Experiment {experiment}", fontsize=10.5)
         each.tick_params(labelsize=9)
-    axes[0].set_yticks(range(len(names)), [NAMED[name] for name in names])
+    axes[0].set_yticks(range(len(names)), [TESTS[name] for name in names])
     blank = [
         axes[0].plot([], [], "o", color=COLOURS[n], label=f"{LETTERS[letter]}")[0]
         for n, letter in enumerate(LETTERS)
