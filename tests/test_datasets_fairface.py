@@ -117,7 +117,7 @@ def test_a_file_listed_twice_and_lines_that_are_no_row_are_named_and_left_out(co
 
 def test_a_missing_column_is_named(copy, hub, tmp_path):
     labels(copy, lambda table: table.rename(columns={"race": "Race"}))
-    with pytest.raises(DataError, match="rename 'Race' to 'race'") as caught:
+    with pytest.raises(DataError, match=r"no column 'race'; it has .*Race") as caught:
         datasets.read_fairface(copy)
     assert caught.value.path == copy / "fairface_label_train.csv"
     assert caught.value.word == "race"
@@ -144,7 +144,7 @@ def test_images_that_cannot_be_opened_are_named_and_counted(copy, hub, tmp_path)
     table["image"][2]["bytes"] = b"no image"
     table["race"][3] = 9
     pyarrow.parquet.write_table(pyarrow.table(table), path)
-    with pytest.raises(DataError, match=r"race is unknown \(1.*cannot be opened \(1"):
+    with pytest.raises(DataError, match=r"cannot be opened \(1.*race is unknown \(1"):
         datasets.read_fairface(other)
     assert len(datasets.read_fairface(other, only_sound=True)) == 26
 
@@ -214,9 +214,5 @@ def test_samples_keep_groups_equal(released):
     people = datasets.read_fairface(released).iloc[:40]
     sampled = datasets.equal_groups(people, ["gender", "race"], rng=0)
     assert sampled.groupby(["gender", "race"]).size().unique().tolist() == [1]
-    assert len(datasets.equal_groups(people, "gender", rng=0, n=5)) == 10
-    again = datasets.equal_groups(people, "gender", rng=0, n=5)
-    assert again["file"].tolist() == datasets.equal_groups(people, "gender", 0, 5)["file"].tolist()
-    with pytest.raises(DataError, match="19 portraits, and 20 ") as caught:
-        datasets.equal_groups(people, "gender", rng=0, n=20)
-    assert caught.value.word == "Female"
+    again = datasets.equal_groups(people, ["gender", "race"], rng=0)
+    assert again["file"].tolist() == sampled["file"].tolist()
