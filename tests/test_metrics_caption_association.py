@@ -12,7 +12,6 @@ from scipy import stats
 from biaslib import inference, published
 from biaslib.metrics import caption_association as metrics
 
-NAMES = ("White", "Black", "Indian")
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -303,16 +302,16 @@ GROUPS = np.eye(3, dtype=bool)
 @pytest.mark.parametrize(
     ("similarities", "groups", "options", "message"),
     [
-        (GOOD, GROUPS & [True, False, True], {}, r"group 1 \('Black'\) has no image"),
-        (GOOD, GROUPS | [False, False, True], {}, r"group 2 \('Indian'\) holds every image"),
-        ([[0.1, 0.2, 0.4], [0.3] * 3], GROUPS, {}, r"word 1 \('shy'\) has the same similarity"),
-        ([[0.1, 0.2, 0.4], [0.3, np.nan, 1]], GROUPS, {}, r"word 1 \('shy'\) with image 1 is not"),
-        ([[0.1, np.inf, 0.4], [1, 2, 3]], GROUPS, {}, r"word 0 \('CEO'\) with image 1 is not"),
+        (GOOD, GROUPS & [True, False, True], {}, "group 1 has no image"),
+        (GOOD, GROUPS | [False, False, True], {}, "group 2 holds every image"),
+        ([[0.1, 0.2, 0.4], [0.3] * 3], GROUPS, {}, r"word 1 has the same similarity"),
+        ([[0.1, 0.2, 0.4], [0.3, np.nan, 1]], GROUPS, {}, r"word 1 with image 1 is not"),
+        ([[0.1, np.inf, 0.4], [1, 2, 3]], GROUPS, {}, r"word 0 with image 1 is not"),
     ],
 )
 def test_bad_input_to_c_asc(similarities, groups, options, message):
     with pytest.raises(ValueError, match=message):
-        metrics.c_asc(similarities, groups, **options, words=("CEO", "shy"), names=NAMES)
+        metrics.c_asc(similarities, groups, **options)
 
 
 def replaced(table, row, value):
@@ -326,7 +325,7 @@ def replaced(table, row, value):
     [
         (lambda: metrics.top_k([[np.nan, 1]], 1), "word 0 with image 0 is not finite"),
         (lambda: metrics.entropy([[3]]), "entropy of one group"),
-        (lambda: metrics.entropy([[3, 1], [0, 0]], words=["a", "b"]), r"word 1 \('b'\)"),
+        (lambda: metrics.entropy([[3, 1], [0, 0]]), "word 1"),
         (lambda: metrics.top_k_composition([[0, 1]], GROUPS & [1, 0, 1]), "group 1 has no image"),
         (lambda: inference.bootstrap_top_k([[0, 1]], GROUPS, k=2, rng=0), "rank the images deeper"),
         (
@@ -343,10 +342,10 @@ def test_bad_input_to_retrieval(call, message):
 @pytest.mark.parametrize(
     ("counts", "sizes", "drawn", "n", "message"),
     [
-        ([[5, 0]], [4, 6], 5, 10, r"the count 5 of group 0 \('men'\) for word 0 is impossible"),
+        ([[5, 0]], [4, 6], 5, 10, r"the count 5 of group 0 for word 0 is impossible"),
         ([[-1, 6]], [4, 6], 5, 10, "the count -1 of group 0"),
         ([[2.5, 2.5]], [5, 5], 5, 10, "the count 2.5 of group 0"),
-        ([[2, 3]], [0, 10], 5, 10, r"group 0 \('men'\) has 0 of 10 images"),
+        ([[2, 3]], [0, 10], 5, 10, r"group 0 has 0 of 10 images"),
         ([[2, 3]], [5, 5], 11, 10, "n_retrieved is 11"),
         ([[2, 3]], [5, 5, 5], 5, 10, "2 columns of counts for 3 group sizes"),
     ],
@@ -355,4 +354,4 @@ def test_impossible_counts(counts, sizes, drawn, n, message):
     composition = metrics.Composition(np.array(counts), drawn, np.array(sizes), n)
     for measure in (metrics.representation, metrics.skew_at_k):
         with pytest.raises(ValueError, match=message):
-            measure(composition, names=("men", "women"))
+            measure(composition)

@@ -104,7 +104,6 @@ EVIDENCE = {
             "test_picks_made_from_whole_counts_give_all_printed_scores"
         ),
         caption_selection.two_way: "test_two_way_is_the_softmax_and_carries_its_scale",
-        caption_selection.two_way_from_probabilities: "test_worked_shifts",
         caption_selection.vlbs: "test_agrees_with_slow_counting",
         caption_selection.vlrs: "test_agrees_with_slow_counting",
         caption_selection.vlss: "test_worked_shifts",
@@ -546,7 +545,6 @@ def test_reference_models_are_what_they_say_on_any_images(opposite):
 
 @property_of(
     caption_selection.two_way,
-    caption_selection.two_way_from_probabilities,
     scores=choices,
     scale=stretches,
     shift=shifts,
@@ -558,9 +556,7 @@ def test_two_way_probabilities_of_the_two_captions_add_up_to_one(scores, scale, 
     np.testing.assert_allclose(found.probability + other.probability, 1, atol=1e-12)
     moved = caption_selection.two_way(scale * (pair + shift))
     np.testing.assert_allclose(moved.log_probability, found.log_probability, atol=1e-9)
-    again = caption_selection.two_way_from_probabilities(found.probability, scale)
-    np.testing.assert_allclose(again.log_probability, found.log_probability, atol=1e-9)
-    assert again.scale == found.scale == scale
+    assert found.scale == scale
 
 
 @property_of(caption_selection.lmss, caption_selection.vlss, scores=choices)

@@ -44,7 +44,6 @@ from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError
 from biaslib.errors import InputError
 from biaslib.metrics.inputs import (
-    between_0_and_1,
     made_by,
     one_of,
     refused,
@@ -352,10 +351,8 @@ def group_counts_on_spark(
     return _finished(counted, entries, (a, b), table.count(), captions)
 
 
-def proportions(
-    counts: pandas.DataFrame, both: str = "left out", confidence: float = 0.95
-) -> pandas.DataFrame:
-    """Return each word's share of the first group, with Clopper and Pearson's interval.
+def proportions(counts: pandas.DataFrame, both: str = "left out") -> pandas.DataFrame:
+    """Return each word's share of the first group, with Clopper and Pearson's interval of 95%.
 
     Parameters
     ----------
@@ -364,8 +361,6 @@ def proportions(
     both
         Captions with words of both groups are ``"left out"``, or ``"counted twice"``, once for
         each. The paper does not say; its two columns add up to 100% either way.
-    confidence
-        Level of the intervals.
 
     Returns
     -------
@@ -388,7 +383,6 @@ def proportions(
     """
     one_of(both, "both", ("left out", "counted twice"))
     counts = require_table(counts, "counts", ["word", "both"]).reset_index(drop=True)
-    confidence = between_0_and_1(confidence, "confidence")
     names = [name for name in counts.columns if name not in ("word", "captions", "both")]
     first, second, mixed = (
         whole_numbers(counts[name], name, "one count a word", 1, 0, 2**53)
@@ -399,7 +393,7 @@ def proportions(
     shares["n"] = first + second + 2 * twice
     for row, (k, n) in enumerate(zip(first + twice, shares["n"], strict=True)):
         if n:
-            interval = stats.binomtest(int(k), int(n)).proportion_ci(confidence)
+            interval = stats.binomtest(int(k), int(n)).proportion_ci(0.95)
             shares.loc[row, ["share", "low", "high"]] = k / n, interval.low, interval.high
     return shares
 

@@ -24,7 +24,7 @@ import pandas
 from biaslib.datasets._arguments import require_path, require_table, require_texts
 from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
-from biaslib.metrics.inputs import flag, generator
+from biaslib.metrics.inputs import generator
 from biaslib.models.images import ImageError, Pictures, check_images, opened, pictures
 from biaslib.runtime import cleaned, file_sha256, read_table, unknown_name
 
@@ -65,8 +65,6 @@ def read_fairface(
     folder: str | Path,
     split: str = "train",
     crop: str = "0.25",
-    *,
-    only_sound: bool = False,
 ) -> pandas.DataFrame:
     """Return the portraits of one part with their labels, each image opened once.
 
@@ -81,16 +79,13 @@ def read_fairface(
     crop
         ``0.25`` or ``1.25``. The paper does not say which it used. With the authors' layout and a
         single unnamed set of folders, it is a label only.
-    only_sound
-        Go on without rows that have a wrong label or an image that cannot be opened.
 
     Returns
     -------
     pandas.DataFrame
         *file*, *age*, *gender*, *race*, *split*, *crop*, *path* (of the image, or of the parquet
         file), *row* (in the parquet file; -1 for image files), *sha256* of the image's bytes.
-        ``attrs["problems"]`` lists what was left out, and notes it where there are not as many
-        portraits as were released.
+        ``attrs["problems"]`` notes it where there are not as many portraits as were released.
 
     Raises
     ------
@@ -103,7 +98,7 @@ def read_fairface(
     for kind, name, known in (("split", split, SPLITS), ("crop", crop, CROPS)):
         if not isinstance(name, str) or name not in known:
             raise unknown_name(f"{kind} of FairFace", name, known)
-    folder, only_sound = require_path(folder, "folder"), flag(only_sound, "only_sound")
+    folder = require_path(folder, "folder")
     files = sorted((folder / crop).glob(f"{split}-*.parquet"))
     if files:
         source = folder / crop / f"{split}-*.parquet"
@@ -113,19 +108,16 @@ def read_fairface(
         source, images = _authors_places(folder, split, crop)
         table, found = _of_authors(source, images)
     found = found + _wrong_labels(table)
-    listed = problems(found)
-    require_sound(listed, f"FairFace ({split}, crop {crop}) in {source}", only_sound)
-    bad = set(listed.loc[listed["severity"] == "error", "where"])
-    table = table[~table["file"].isin(bad)].reset_index(drop=True)
+    advice = "Mend the files, or take them from the release again"
+    require_sound(problems(found), f"FairFace ({split}, crop {crop}) in {source}", advice=advice)
     if table.empty:
-        raise DataError(
-            f"{source} has no portrait of the split {split} that can be used",
-            path=source,
-            word=split,
-        )
-    table = table.assign(split=split, crop=crop)
-    listed = pandas.concat([listed, _of_other_size(table, split, folder)], ignore_index=True)
-    table.attrs["problems"] = listed.to_dict("records")
+        raise DataError(f"{source} has no portrait of the split {split}", path=source, word=split)
+    noted = []
+    if len(table) != SPLITS[split]:
+        what = f"{len(table):,} portraits in the split {split}; {SPLITS[split]:,} were released"
+        noted = [("note", "not the size of the release", str(folder), what)]
+    table = table.reset_index(drop=True).assign(split=split, crop=crop)
+    table.attrs["problems"] = problems(noted).to_dict("records")
     return table
 
 
@@ -312,14 +304,6 @@ def equal_groups(
         rng.choice(np.flatnonzero(column), size, replace=False) for column in members.T.to_numpy()
     ]
     return manifest.iloc[np.sort(np.concatenate(chosen))].reset_index(drop=True)
-
-
-def _of_other_size(table: pandas.DataFrame, split: str, folder: Path) -> pandas.DataFrame:
-    """Return a note if there are not as many portraits as were released."""
-    if len(table) == SPLITS[split]:
-        return problems([])
-    what = f"{len(table):,} portraits in the split {split}; {SPLITS[split]:,} were released"
-    return problems([("note", "not the size of the release", str(folder), what)])
 
 
 def _authors_places(folder: Path, split: str, crop: str) -> tuple[Path, Path]:

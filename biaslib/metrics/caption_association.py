@@ -11,7 +11,6 @@ distribution, asks for a partition: each image in exactly one group.
 Cosines have no unit; C-ASC is in standard deviations of a word's similarities.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -95,9 +94,6 @@ def c_asc(
     similarities: ArrayLike,
     groups: ArrayLike,
     ddof: int = 1,
-    *,
-    words: Sequence[str] | None = None,
-    names: Sequence[str] | None = None,
 ) -> np.ndarray:
     r"""Return how much nearer each caption lies to a group's images than to all others.
 
@@ -122,8 +118,6 @@ def c_asc(
         (n, g), true where the image belongs to the group. Groups may overlap.
     ddof
         What is taken from n in the divisor of the variance, 0 or 1.
-    words, names
-        What errors call the k words and the g groups; otherwise their index.
 
     Returns
     -------
@@ -146,9 +140,13 @@ def c_asc(
     >>> c_asc([[0.3, 0.3, 0.1, 0.1]], np.transpose([women, men]), ddof=0)
     array([[ 2., -2.]])
     """
-    table, words = _similarities(similarities, words)
-    members, names = group_members(groups, table.shape[1], names)
-    _require_both_sides(members, names)
+    table = _similarities(similarities)
+    members, _ = group_members(groups, table.shape[1])
+    full = np.flatnonzero(members.all(axis=0))
+    if full.size:
+        raise InputError(
+            f"group {full[0]} holds every image: its complement is empty", word="groups"
+        )
     ddof = _divisor(ddof, len(members))
     weights, sums = members.astype(float), np.empty((len(table), members.shape[1]))
     totals, spread, least = np.empty((3, len(table)))
@@ -159,12 +157,12 @@ def c_asc(
         sums[rows], totals[rows] = centred @ weights, centred.sum(axis=1)
         spread[rows] = np.sqrt((centred**2).sum(axis=1) / (len(members) - ddof))
         least[rows] = 1e-12 * largest
-    _require_spread(spread, least, words)
+    _require_spread(spread, least)
     inside, outside = _two_means(sums, totals, members)
     return (inside - outside) / spread[:, None]
 
 
-def top_k(similarities: ArrayLike, k: int, *, words: Sequence[str] | None = None) -> np.ndarray:
+def top_k(similarities: ArrayLike, k: int) -> np.ndarray:
     """Return the k images most similar to each caption, the most similar first.
 
     The retrieval of Hamidieh et al. (2023), section 3.3 and appendix D.3, with k = 100 there.
@@ -177,8 +175,6 @@ def top_k(similarities: ArrayLike, k: int, *, words: Sequence[str] | None = None
         Cosines of captions and images, (number of words, n).
     k
         How many images to retrieve.
-    words
-        What errors call the words; otherwise their index.
 
     Returns
     -------
@@ -195,7 +191,7 @@ def top_k(similarities: ArrayLike, k: int, *, words: Sequence[str] | None = None
     >>> top_k([[0.1, 0.3, 0.2, 0.3]], 3)
     array([[1, 3, 2]])
     """
-    scores, _ = _similarities(similarities, words)
+    scores = _similarities(similarities)
     k = whole_number(k, "k", 1, scores.shape[1])
     found = np.empty((len(scores), k), np.intp)
     for rows in _slices(len(scores), -(-scores.size // _IN_CACHE)):
@@ -207,9 +203,7 @@ def top_k(similarities: ArrayLike, k: int, *, words: Sequence[str] | None = None
     return found
 
 
-def top_k_composition(
-    top: ArrayLike, groups: ArrayLike, *, names: Sequence[str] | None = None
-) -> Composition:
+def top_k_composition(top: ArrayLike, groups: ArrayLike) -> Composition:
     """Return how many of the retrieved images show a member of each group.
 
     Hamidieh et al. (2023), section 3.3 and appendix D.3. The paper compares shares with those of
@@ -221,8 +215,6 @@ def top_k_composition(
         Indices of the retrieved images, (k, number retrieved), as from :func:`top_k`.
     groups
         (n, g), true where the image belongs to the group. Groups may overlap.
-    names
-        What errors call the groups; otherwise their index.
 
     Returns
     -------
@@ -242,17 +234,17 @@ def top_k_composition(
     array([[0.5, 0.5],
            [1. , 0. ]])
     """
-    members, names = group_members(groups, None, names)
+    members, sizes = group_members(groups)
     retrieved = retrieved_images(top, "top", len(members))
     return Composition(
         counts=np.stack([members[row].sum(axis=0) for row in retrieved]),
         n_retrieved=retrieved.shape[1],
-        group_sizes=np.count_nonzero(members, axis=0),
+        group_sizes=sizes,
         n_images=len(members),
     )
 
 
-def entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndarray:
+def entropy(counts: ArrayLike) -> np.ndarray:
     r"""Return how evenly each word's retrieved images spread over the groups.
 
     Hamidieh et al. (2023), section 3.3 and appendix D.3, rank words by the entropy of the
@@ -265,8 +257,6 @@ def entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndar
     ----------
     counts
         Counts or shares of the g groups of a partition, (k, g).
-    words
-        What errors call the words; otherwise their index.
 
     Returns
     -------
@@ -285,15 +275,13 @@ def entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndar
     >>> entropy([[50, 50], [100, 0], [90, 10]]).round(3)
     array([1.   , 0.   , 0.469])
     """
-    shares = _shares(counts, words)
+    shares = _shares(counts)
     if shares.shape[1] < 2:
         raise InputError("the entropy of one group is not defined: ln 1 = 0")
     return np.clip(_entropies(shares) / np.log(shares.shape[1]), 0.0, 1.0) + 0.0
 
 
-def representation(
-    composition: Composition, *, names: Sequence[str] | None = None
-) -> Representation:
+def representation(composition: Composition) -> Representation:
     r"""Return whether groups are over- or under-represented among the images retrieved.
 
     Hamidieh et al. (2023), appendix D.3, call a share "significantly higher or lower" than
@@ -310,8 +298,6 @@ def representation(
     ----------
     composition
         As from :func:`top_k_composition`.
-    names
-        What errors call the groups; otherwise their index.
 
     Returns
     -------
@@ -337,7 +323,7 @@ def representation(
     >>> result.ratios, result.p_over.round(4)
     (array([[2., 0.]]), array([[0.0238, 1.    ]]))
     """
-    counts = _possible_counts(composition, names)
+    counts = _possible_counts(composition)
     tails = [
         _tails(counts[:, group], size, composition)
         for group, size in enumerate(composition.group_sizes)
@@ -352,9 +338,7 @@ def representation(
     )
 
 
-def skew_at_k(
-    composition: Composition, smoothing: float = 0.0, *, names: Sequence[str] | None = None
-) -> np.ndarray:
+def skew_at_k(composition: Composition, smoothing: float = 0.0) -> np.ndarray:
     r"""Return the log ratio of each group's share among the k retrieved to its share in the data.
 
     Skew@k of Geyik, Ambler and Kenthapadi (2019), with the data set's own shares q as the
@@ -370,8 +354,6 @@ def skew_at_k(
     smoothing
         The pseudo-count :math:`\alpha`, in images, shared out as the data set is. With 0, as
         defined, a group that is absent from the k has minus infinity.
-    names
-        What errors call the groups; otherwise their index.
 
     Returns
     -------
@@ -390,7 +372,7 @@ def skew_at_k(
     >>> skew_at_k(composition).round(3), skew_at_k(composition, smoothing=1).round(3)
     (array([[0.693,  -inf]]), array([[ 0.588, -1.609]]))
     """
-    counts = _possible_counts(composition, names)
+    counts = _possible_counts(composition)
     smoothing = real_number(smoothing, "smoothing", low=0)
     expected = composition.expected_shares
     shares = (counts + smoothing * expected) / (composition.n_retrieved + smoothing)
@@ -455,39 +437,21 @@ def _entropies(shares: np.ndarray) -> np.ndarray:
     return -(shares * logs).sum(axis=1)
 
 
-def _label(kind: str, index: int, names: Sequence[str] | None) -> str:
-    return f"{kind} {index}" if names is None else f"{kind} {index} ({names[index]!r})"
-
-
-def _names(names: Sequence[str] | None, argument: str, number: int) -> list | None:
-    """Return what errors call the words or groups: a list, or None for their index."""
-    if names is None:
-        return None
-    try:
-        listed = list(names)
-    except TypeError as error:
-        raise refused(argument, f"is of the type {type(names).__name__}; give a list") from error
-    if len(listed) != number:
-        raise refused(argument, f"has {len(listed)} names; there must be {number}")
-    return listed
-
-
-def _similarities(similarities: ArrayLike, words: Sequence[str] | None):
+def _similarities(similarities: ArrayLike) -> np.ndarray:
     scores = real_array(similarities, "similarities", _TABLE, 2, finite=False)
-    words = _names(words, "words", len(scores))
     finite = np.isfinite(scores)
     if not finite.all():
         word, image = np.argwhere(~finite)[0]
         raise InputError(
-            f"the similarity of {_label('word', word, words)} with image {image} is not finite",
+            f"the similarity of word {word} with image {image} is not finite",
             row=int(word),
             word="similarities",
         )
-    return scores, words
+    return scores
 
 
-def group_members(groups: ArrayLike, n: int | None = None, names: Sequence[str] | None = None):
-    """Return groups as booleans, (n, g), if every group has an image, and their names."""
+def group_members(groups: ArrayLike, n: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return groups as booleans, (n, g), if every group has an image, and their sizes, (g,)."""
     members = truth_values(groups, "groups", "one row an image and one column a group", 2)
     if n is not None and len(members) != n:
         raise refused(
@@ -495,20 +459,10 @@ def group_members(groups: ArrayLike, n: int | None = None, names: Sequence[str] 
             f"has {len(members)} rows for {n} images; it needs one row for every image and one "
             "column for every group",
         )
-    names = _names(names, "names", members.shape[1])
-    empty = np.flatnonzero(~members.any(axis=0))
-    if empty.size:
-        raise InputError(f"{_label('group', empty[0], names)} has no image", word="groups")
-    return members, names
-
-
-def _require_both_sides(members: np.ndarray, names: Sequence[str] | None) -> None:
-    full = np.flatnonzero(members.all(axis=0))
-    if full.size:
-        raise InputError(
-            f"{_label('group', full[0], names)} holds every image: its complement is empty",
-            word="groups",
-        )
+    sizes = np.count_nonzero(members, axis=0)
+    if not sizes.all():
+        raise InputError(f"group {np.argmin(sizes)} has no image", word="groups")
+    return members, sizes
 
 
 def _divisor(ddof: int, n: int) -> int:
@@ -517,12 +471,11 @@ def _divisor(ddof: int, n: int) -> int:
     return divisor(ddof)
 
 
-def _require_spread(spread: np.ndarray, least: np.ndarray, words: Sequence[str] | None) -> None:
+def _require_spread(spread: np.ndarray, least: np.ndarray) -> None:
     flat = np.flatnonzero(spread <= least)
     if flat.size:
         raise InputError(
-            f"{_label('word', flat[0], words)} has the same similarity with every image: "
-            "its C-ASC is not defined",
+            f"word {flat[0]} has the same similarity with every image: its C-ASC is not defined",
             row=int(flat[0]),
         )
 
@@ -536,14 +489,12 @@ def retrieved_images(top: ArrayLike, name: str, n: int) -> np.ndarray:
     return table
 
 
-def _shares(counts: ArrayLike, words: Sequence[str] | None) -> np.ndarray:
+def _shares(counts: ArrayLike) -> np.ndarray:
     table = real_numbers(counts, "counts", _TABLE, 2, finite=False)
-    words = _names(words, "words", len(table))
     bad = np.flatnonzero(~((table >= 0) & np.isfinite(table)).all(axis=1) | ~table.any(axis=1))
     if bad.size:
         raise InputError(
-            f"the counts of {_label('word', bad[0], words)} must be finite, not negative, "
-            "and not all zero",
+            f"the counts of word {bad[0]} must be finite, not negative, and not all zero",
             row=int(bad[0]),
             word="counts",
         )
@@ -551,36 +502,29 @@ def _shares(counts: ArrayLike, words: Sequence[str] | None) -> np.ndarray:
     return table / table.sum(axis=1, keepdims=True)
 
 
-def _possible_counts(composition: Composition, names: Sequence[str] | None) -> np.ndarray:
+def _possible_counts(composition: Composition) -> np.ndarray:
     made_by(composition, "composition", Composition, "what top_k_composition() returns")
     counts = real_array(composition.counts, "composition.counts", _TABLE, 2)
     sizes = real_array(composition.group_sizes, "composition.group_sizes", "one a group", 1)
-    names = _names(names, "names", counts.shape[1])
     if sizes.shape != counts.shape[1:]:
         raise InputError(f"{counts.shape[1]} columns of counts for {sizes.size} group sizes")
     n_images = whole_number(composition.n_images, "composition.n_images", 1)
     n_retrieved = whole_number(composition.n_retrieved, "composition.n_retrieved", 1, n_images)
-    _require_sizes(sizes, n_images, names)
+    absent = np.flatnonzero(~((sizes >= 1) & (sizes <= n_images)))
+    if absent.size:
+        raise InputError(
+            f"group {absent[0]} has {sizes[absent[0]]} of {n_images} images; it needs at least one",
+            row=int(absent[0]),
+            word="composition.group_sizes",
+        )
     most = np.minimum(sizes, n_retrieved)
     least = np.maximum(n_retrieved - (n_images - sizes), 0)
     bad = np.argwhere(~((counts >= least) & (counts <= most)) | (counts != np.floor(counts)))
     if bad.size:
         word, group = bad[0]
         raise InputError(
-            f"the count {counts[word, group]} of {_label('group', group, names)} for word {word} "
-            "is impossible",
+            f"the count {counts[word, group]} of group {group} for word {word} is impossible",
             row=int(word),
             word="composition.counts",
         )
     return counts.astype(np.int64)
-
-
-def _require_sizes(sizes: np.ndarray, n: int, names: Sequence[str] | None) -> None:
-    bad = np.flatnonzero(~((sizes >= 1) & (sizes <= n)))
-    if bad.size:
-        label = _label("group", bad[0], names)
-        raise InputError(
-            f"{label} has {sizes[bad[0]]} of {n} images; it needs at least one",
-            row=int(bad[0]),
-            word="composition.group_sizes",
-        )

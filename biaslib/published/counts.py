@@ -8,10 +8,10 @@ import numpy as np
 from scipy import stats
 
 
-def possible_counts(percent: float, n: int, decimals: int = 2) -> list[int]:
-    """Return the whole counts k out of n that print as this percentage.
+def possible_counts(percent: float, n: int) -> list[int]:
+    """Return the whole counts k out of n that print as this percentage, with two decimals.
 
-    ``|100 k / n - percent| <= 10 ** -decimals / 2``: a tie may be rounded either way.
+    ``|100 k / n - percent| <= 0.005``: a tie may be rounded either way.
 
     Raises
     ------
@@ -26,7 +26,7 @@ def possible_counts(percent: float, n: int, decimals: int = 2) -> list[int]:
     if not 0 <= percent <= 100:
         raise ValueError(f"percent is {percent}; it must be a number from 0 to 100")
     n = _count("n", n, 1)
-    half = 0.5 * 10**-decimals + 1e-9
+    half = 0.005 + 1e-9
     first = math.ceil((percent - half) * n / 100)
     last = math.floor((percent + half) * n / 100)
     return list(range(max(first, 0), min(last, n) + 1))

@@ -161,8 +161,8 @@ def harmonic_mean(vlrs: float | pandas.Series, vlbs: float | pandas.Series):
     return 2 * vlrs * (100 - vlbs) / (vlrs + 100 - vlbs)
 
 
-def score_intervals(level: float = 0.95) -> pandas.DataFrame:
-    """Return vlrs and vlbs in percent with exact binomial intervals, overall and by category.
+def score_intervals() -> pandas.DataFrame:
+    """Return vlrs and vlbs in percent with exact binomial intervals (95%), overall and by category.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def score_intervals(level: float = 0.95) -> pandas.DataFrame:
     rows = rows[["model", "category", "metric", "count", "n"]]
     rows["percent"] = 100 * rows["count"] / rows["n"]
     for row, (k, n) in enumerate(zip(rows["count"], rows["n"], strict=True)):
-        interval = stats.binomtest(int(k), int(n)).proportion_ci(level)
+        interval = stats.binomtest(int(k), int(n)).proportion_ci(0.95)
         rows.loc[row, ["low", "high"]] = 100 * interval.low, 100 * interval.high
     return rows
 

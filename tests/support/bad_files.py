@@ -28,6 +28,7 @@ from safetensors.numpy import load_file, save_file
 
 from biaslib import datasets, stimuli
 from biaslib.datasets import captions, ross2021, vlstereoset
+from biaslib.errors import InputError
 from biaslib.models import images, region_files
 from biaslib.models.regions import RegionFeatures
 from biaslib.runtime import _archive, _lock, _store
@@ -913,7 +914,7 @@ FORMATS: dict[str, Format] = {
     "Conceptual Captions": Format(write_gcc, read_gcc, DATA, True, GCC_DAMAGES),
     "grounded test": Format(write_grounded, read_grounded, DATA, True, GROUNDED_DAMAGES),
     "own entities": Format(
-        write_entities, read_entities, (ValueError,), True, ENTITIES_DAMAGES
+        write_entities, read_entities, (InputError, ValueError), True, ENTITIES_DAMAGES
     ),
     "regions, npz": Format(
         write_npz, read_npz, REGIONS, False, NPZ_DAMAGES, ("a.npz", "1 of 2 pictures: a")
