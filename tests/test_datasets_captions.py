@@ -194,33 +194,18 @@ def test_what_cannot_be_counted_is_refused(tmp_path):
         captions.group_counts(tmp_path / "none.parquet", ["nurse"])
     assert caught.value.path == tmp_path / "none.parquet"
     path = write(tmp_path / "a.parquet", TEXTS, "sentence")
-    with pytest.raises(DataError, match="it has sentence") as caught:
-        captions.group_counts(path, ["nurse"])
-    assert (caught.value.path, caught.value.word) == (path, None)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match="has no column 'words'; it has sentence") as caught:
         captions.group_counts(path, ["nurse"], column="words")
     assert (caught.value.path, caught.value.word) == (path, "words")
-    numbers = write(tmp_path / "n.parquet", [1, 2], "caption")
-    with pytest.raises(DataError, match="holds int64, and captions are text") as caught:
-        captions.group_counts(numbers, ["nurse"])
-    assert (caught.value.path, caught.value.word) == (numbers, "caption")
-    (tmp_path / "t.parquet").write_text("no parquet")
-    with pytest.raises(DataError, match="cannot be read") as caught:
-        captions.group_counts(tmp_path / "t.parquet", ["nurse"])
-    assert caught.value.path == tmp_path / "t.parquet"
     for words, message in (([], "no words"), (["nurse", "--"], "'--' holds neither letter")):
         with pytest.raises(ValueError, match=message):
             captions.group_counts(path, words, column="sentence")
-    with pytest.raises(ValueError, match="two are compared"):
-        captions.group_counts(path, ["a"], {"one": ("she",)}, column="sentence")
     for word in ("she is", "--", "low-income"):
         with pytest.raises(ValueError, match=f"single words, and not '{word}'"):
             captions.group_counts(path, ["a"], {"x": (word,), "y": ("he",)}, column="sentence")
 
 
-@pytest.mark.parametrize(
-    "name", ["a*.parquet", "a?.parquet", "[ab].parquet", "{a,b}.parquet", "'a.parquet"]
-)
+@pytest.mark.parametrize("name", ["a*.parquet", "[ab].parquet", "{a,b}.parquet", "'a.parquet"])
 def test_the_name_of_a_file_is_no_pattern(tmp_path, name):
     write(tmp_path / name, ["her nurse"] * 3)
     for other in ("a.parquet", "ab.parquet", "b.parquet"):
@@ -334,14 +319,6 @@ def test_a_corpus_is_counted_once_whatever_lies_beside_it(tmp_path, spread):
     found = captions.group_counts(tmp_path, ["nurse"])
     assert (found["captions"].item(), found.attrs["rows"]) == (3, 3)
     assert len(captions.matching_captions(tmp_path, "nurse", ("her",))) == 1
-
-
-def test_a_corpus_of_hidden_files_alone_is_named(tmp_path):
-    write(tmp_path / "_a.parquet", ["nurse"])
-    with pytest.raises(DataError, match=r"_a\.parquet, whose name") as caught:
-        captions.group_counts(tmp_path, ["nurse"])
-    assert caught.value.path == tmp_path
-    assert captions.group_counts(tmp_path / "_a.parquet", ["nurse"])["captions"].item() == 1
 
 
 THREE = ["The nurse and her \u00e9l\u00e8ve", "A nurse with his cart", None, "nurse"]

@@ -87,32 +87,6 @@ def test_wrong_labels_are_named_and_counted(copy):
     assert "Did you mean 'Latino_Hispanic'" in str(error.value)
 
 
-def test_a_file_listed_twice_and_lines_that_are_no_row_are_named_and_left_out(copy):
-    path = copy / "fairface_label_train.csv"
-    lines = path.read_text().splitlines()
-    lines[2] = lines[2].replace("train/2.jpg", "train/1.jpg")
-    lines[4] = f'"{lines[4]}'
-    lines[6] += ",more"
-    path.write_text("\n".join(lines) + "\n")
-    found = r"has 3 problems: line is no row \(2, .*line 5: .*stray.*more .*train/1.*lines 2, 3"
-    with pytest.raises(DataError, match=found):
-        datasets.read_fairface(copy)
-
-
-def test_a_missing_column_is_named(copy, hub, tmp_path):
-    labels(copy, lambda table: table.rename(columns={"race": "Race"}))
-    with pytest.raises(DataError, match=r"no column 'race'; it has .*Race") as caught:
-        datasets.read_fairface(copy)
-    assert caught.value.path == copy / "fairface_label_train.csv"
-    assert caught.value.word == "race"
-    other = shutil.copytree(hub, tmp_path / "other")
-    path = sorted((other / "0.25").iterdir())[0]
-    pyarrow.parquet.write_table(pyarrow.parquet.read_table(path).drop(["age"]), path)
-    with pytest.raises(DataError) as caught:
-        datasets.read_fairface(other)
-    assert (caught.value.path, caught.value.word) == (path, "age")
-
-
 def test_images_that_cannot_be_opened_are_named_and_counted(copy, hub, tmp_path):
     (copy / "train" / "5.jpg").write_bytes(b"no image")
     (copy / "train" / "6.jpg").unlink()

@@ -106,17 +106,6 @@ def test_a_row_that_is_not_sound_is_named_and_counted(write, changes, message):
         vlstereoset.read(path)
 
 
-def test_a_stray_quotation_mark_takes_its_own_line_and_no_other(write):
-    path = write([*pair(n=4), row(label="2")])
-    lines = path.read_text(encoding="utf-8-sig").split("\n")
-    lines[2] = lines[2].replace("My sister is tall", '"My sister is tall')
-    lines[5] = lines[5].replace("My sister is small", '"My sister is small')
-    path.write_text("\n".join(lines), encoding="utf-8-sig")
-    message = r"has 3 problems: line is no row \(2, such as .*line 3: .*stray .*1 \(1, .*line 10: 2"
-    with pytest.raises(DataError, match=message):
-        vlstereoset.read(path)
-
-
 def test_a_blank_that_is_part_of_a_word_or_stands_twice_is_a_blank(write):
     within = {
         "context": "The sister ed it.",

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import operator
 from pathlib import Path
 
 import pandas
@@ -71,18 +70,6 @@ def _file(name: str) -> pandas.DataFrame:
     return rows
 
 
-def _whole(number: object) -> int:
-    """Return the number of a table, which may be given as text: 3 or ``"3"``."""
-    if isinstance(number, str) and number.strip().isdecimal():
-        return int(number)
-    try:
-        return operator.index(number)
-    except TypeError:
-        raise ValueError(
-            f"{number!r} is not the number of a table: pass a whole number such as 3"
-        ) from None
-
-
 def _stem(paper: str, number: int) -> str:
     if (paper, number) not in _CATALOGUE:
         known = [str(each) for key, each in _CATALOGUE if key == paper]
@@ -90,7 +77,7 @@ def _stem(paper: str, number: int) -> str:
     return _CATALOGUE[paper, number][0]
 
 
-def table(paper: str, number: int | str) -> pandas.DataFrame:
+def table(paper: str, number: int) -> pandas.DataFrame:
     """Return a printed table in tidy form.
 
     Parameters
@@ -98,14 +85,12 @@ def table(paper: str, number: int | str) -> pandas.DataFrame:
     paper
         ``"ross2021"``, ``"srinivasan2021"``, ``"hamidieh2023"`` or ``"zhou2022"``.
     number
-        The printed number of the table, as a whole number or its digits.
+        The printed number of the table.
 
     Raises
     ------
     UnknownNameError
         If there is no such paper, or the paper's table is not carried.
-    ValueError
-        If the number is not a whole number.
 
     Examples
     --------
@@ -114,7 +99,6 @@ def table(paper: str, number: int | str) -> pandas.DataFrame:
     """
     if paper not in PAPERS:
         raise unknown_name("paper", paper, PAPERS)
-    number = _whole(number)
     frame = _file(_stem(paper, number))
     if "table" in frame:
         frame = frame[frame["table"] == number]
