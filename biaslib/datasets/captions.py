@@ -435,10 +435,8 @@ def matching_captions(
     DataError, ValueError
         As of :func:`biaslib.datasets.group_counts`.
     """
-    entry, pattern = (
-        _entries([require_text(word, "word")])["entry"].item(),
-        _pattern(require_texts(group, "group")),
-    )
+    entry = _entries([require_text(word, "word")])["entry"].item()
+    pattern = _pattern(require_texts(group, "group"))
     n, seed = whole_number(n, "n", 0), whole_number(seed, "seed")
     files = caption_files(corpus)
     column = caption_column(files, column)
@@ -543,9 +541,10 @@ def _corpus(files: Sequence[Path], column: str, threads: int | None, memory: str
                 raise _no_captions(files, column)
             yield connection, source
     except duckdb.Error as error:
-        said = str(error).partition("\n")[0]
-        way = "Write the text of that file anew as UTF-8"
-        if "UTF8" not in said:
+        lines = str(error).split("\n")
+        encoding = [line for line in lines if "UTF8" in line]
+        said, way = (encoding or lines)[0], "Write the text of that file anew as UTF-8"
+        if not encoding:
             way = f"Give more memory than {memory!r} or fewer threads, or room for temporary files"
         raise DataError(
             f"DuckDB cannot count the captions of {files[0]}{' and others' * (len(files) > 1)}: "
