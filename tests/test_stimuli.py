@@ -31,30 +31,6 @@ STUDY1 = (
     "DB-competent-race DB-likeable-race occupation-race ABW"
 )
 
-# Caliskan et al. (2017), Table 1, and counts of the lists of the other sources.
-SIZES = {
-    "C1": (25, 25, 25, 25),
-    "C2": (25, 25, 25, 25),
-    "C3": (32, 32, 25, 25),
-    "C4": (16, 16, 25, 25),
-    "C5": (16, 16, 8, 8),
-    "C6": (8, 8, 8, 8),
-    "C7": (8, 8, 8, 8),
-    "C8": (8, 8, 8, 8),
-    "C9": (6, 6, 7, 7),
-    "C10": (8, 8, 8, 8),
-    "C11": (8, 8, 25, 25),
-    "C12": (32, 32, 8, 8),
-    "C13": (32, 32, 8, 8),
-    "DB-competent-gender": (8, 8, 10, 10),
-    "DB-likeable-gender": (8, 8, 8, 8),
-    "occupation-gender": (8, 8, 20, 20),
-    "DB-competent-race": (8, 8, 10, 10),
-    "DB-likeable-race": (8, 8, 8, 8),
-    "occupation-race": (8, 8, 20, 20),
-    "ABW": (15, 15, 18, 18),
-}
-
 # SHA-256, first 12 digits, of X;Y;A;B with commas: compared once by hand with the supplement of
 # Caliskan et al. (2017), the files of W4ngatang/sent-bias and those of Ross et al. (2021).
 HASHES = {
@@ -94,17 +70,9 @@ def digest(test: stimuli.AssociationTest) -> str:
 
 
 def test_every_required_test_is_there():
-    assert list(SIZES) == NAMES
+    assert list(HASHES) == NAMES
     assert " ".join(association_tests(study1=True)["name"]) == STUDY1
     assert len(association_tests(study1=False)) == 7
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_sizes_are_the_published_ones(name):
-    test = association_test(name)
-    assert tuple(len(of(test, role)) for role in "XYAB") == SIZES[name]
-    row = association_tests().set_index("name").loc[name]
-    assert tuple(row[["n_X", "n_Y", "n_A", "n_B"]]) == SIZES[name]
 
 
 def test_c6_is_the_published_list():
@@ -120,15 +88,6 @@ def test_c6_is_the_published_list():
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_have_not_changed(name):
     assert digest(association_test(name)) == HASHES[name]
-
-
-def test_tests_share_lists_where_their_source_says_so():
-    tests = {name: association_test(name) for name in NAMES}
-    assert (tests["C11"].A, tests["C11"].B) == (tests["C3"].A, tests["C3"].B)
-    assert (tests["C12"].X, tests["C12"].A) == (tests["C3"].X, tests["C6"].A)
-    assert (tests["C13"].A, tests["C13"].B) == (tests["C8"].X, tests["C8"].Y)
-    assert set(tests["occupation-race"].X) < set(tests["C3"].X)
-    assert set(tests["occupation-race"].Y) < set(tests["C3"].Y)
 
 
 def test_direction_reads_the_sign():
