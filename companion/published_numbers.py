@@ -21,8 +21,7 @@ from biaslib.published.hamidieh2023 import CELL, casc_tables, repeated_cells
 from biaslib.published.zhou2022 import CATEGORIES, METRICS
 from biaslib.report._check import Check, judge_function
 from biaslib.report._style import dots, light, subplots
-from biaslib.report._text import signed
-from biaslib.report.study1_grounded import TESTS
+from biaslib.report._text import TESTS, signed
 from biaslib.runtime import unknown_name
 
 DIVERGING = "RdBu_r"

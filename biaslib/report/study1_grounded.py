@@ -15,7 +15,7 @@ from biaslib.report._explorer import Panel
 from biaslib.report._style import COLOURS, dots, marked, subplots
 from biaslib.report._tables import Table, problem_table, require_paper
 from biaslib.report._tables import table as table_of
-from biaslib.report._text import LEVEL, p_text, signed, undecided
+from biaslib.report._text import LEVEL, TESTS, p_text, signed, undecided
 from biaslib.report._text import listed as listed  # A notebook takes it from here.
 from biaslib.studies import study1_grounded as study
 
@@ -36,23 +36,6 @@ MASKS = {"words": "T", "persons": "I"}
 MARKS = ("o", "s", "^", "D")
 BOUNDED = "(*)"
 """Stands in place of a star where bounds of p lie on both sides of .05."""
-
-TESTS = {
-    "C3": "C3 EA/AA names, pleasant",
-    "C6": "C6 men/women, career/family",
-    "C8": "C8 science/arts, men/women",
-    "C11": "C11 men/women, pleasant",
-    "C12": "C12 EA/AA names, career/family",
-    "C13": "C13 EA/AA names, science/arts",
-    "DB-competent-gender": "DB-competent, men/women",
-    "DB-likeable-gender": "DB-likeable, men/women",
-    "occupation-gender": "occupation, men/women",
-    "DB-competent-race": "DB-competent, EA/AA names",
-    "DB-likeable-race": "DB-likeable, EA/AA names",
-    "occupation-race": "occupation, EA/AA names",
-    "ABW": "ABW angry Black woman",
-}
-"""The tests by name and in our words; EA/AA: European American and African American."""
 
 
 # The tests, and the six sets of each
