@@ -24,13 +24,10 @@ HEADS = {
     "n images": "images",
     "words a set": "words per set",
     "product seconds": "bare product, s",
-    "product reused seconds": "bare product, memory reused, s",
-    "audit seconds": "whole pass, s",
+    "c asc seconds": "C-ASC, s",
+    "top k seconds": "top k, s",
     "seconds extrapolated": "seconds, extrapolated",
     "largest difference in c asc": "largest difference in C-ASC",
-    "traced bytes": "bytes traced by Python",
-    "resident bytes": "bytes resident",
-    "all similarities would take": "bytes that all similarities would take",
     "by length s": "like lengths together, s",
     "as given s": "in the order given, s",
     "rows a batch": "rows per batch",
@@ -58,8 +55,8 @@ def head(column: str) -> str:
 
     Examples
     --------
-    >>> head("audit_seconds"), head("kills")
-    ('whole pass, s', 'kills')
+    >>> head("product_seconds"), head("kills")
+    ('bare product, s', 'kills')
     """
     told = column.replace("_", " ")
     return HEADS.get(told, told)

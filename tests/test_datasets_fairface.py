@@ -46,6 +46,9 @@ def test_the_authors_folders_are_read(released):
     assert images.part([3]).name(0) == str(released / "train" / "4.jpg")
     assert people["sha256"].str.len().unique().tolist() == [64]
     assert len(datasets.read_fairface(released, "validation")) == 14
+    (note,) = people.attrs["problems"]
+    assert note["severity"] == "note"
+    assert note["what"] == "42 portraits in the split train; 86,744 were released"
     assert fairface.SPLITS == {"train": 86_744, "validation": 10_954}
 
 
@@ -82,51 +85,6 @@ def test_wrong_labels_are_named_and_counted(copy):
     with pytest.raises(DataError, match=message) as error:
         datasets.read_fairface(copy)
     assert "Did you mean 'Latino_Hispanic'" in str(error.value)
-    people = datasets.read_fairface(copy, only_sound=True)
-    assert len(people) == 39
-    assert [each["where"] for each in people.attrs["problems"]] == [
-        "train/2.jpg", "train/3.jpg", "train/1.jpg", str(copy),
-    ]  # fmt: skip
-    last = people.attrs["problems"][-1]
-    assert last["severity"] == "note"
-    assert last["what"] == "39 portraits in the split train; 86,744 were released"
-
-
-def test_a_file_listed_twice_and_lines_that_are_no_row_are_named_and_left_out(copy):
-    path = copy / "fairface_label_train.csv"
-    lines = path.read_text().splitlines()
-    lines[2] = lines[2].replace("train/2.jpg", "train/1.jpg")
-    lines[4] = f'"{lines[4]}'
-    lines[6] += ",more"
-    path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(
-        DataError, match=r"fairface_label_train\.csv has 3 problems: line is no row"
-    ):
-        datasets.read_fairface(copy)
-    people = datasets.read_fairface(copy, only_sound=True)
-    assert len(people) == 42 - 4
-    assert not people["file"].isin([f"train/{number}.jpg" for number in (1, 2, 4, 6)]).any()
-    told = [(each["where"], each["what"]) for each in people.attrs["problems"]][:3]
-    stray = "unexpected end of data: a stray quotation mark, or a cell over several lines"
-    assert told == [
-        ("fairface_label_train.csv, line 5", stray),
-        ("fairface_label_train.csv, line 7", "6 cells, and the header has 5"),
-        ("train/1.jpg", "lines 2, 3"),
-    ]
-
-
-def test_a_missing_column_is_named(copy, hub, tmp_path):
-    labels(copy, lambda table: table.rename(columns={"race": "Race"}))
-    with pytest.raises(DataError, match="rename 'Race' to 'race'") as caught:
-        datasets.read_fairface(copy)
-    assert caught.value.path == copy / "fairface_label_train.csv"
-    assert caught.value.word == "race"
-    other = shutil.copytree(hub, tmp_path / "other")
-    path = sorted((other / "0.25").iterdir())[0]
-    pyarrow.parquet.write_table(pyarrow.parquet.read_table(path).drop(["age"]), path)
-    with pytest.raises(DataError) as caught:
-        datasets.read_fairface(other)
-    assert (caught.value.path, caught.value.word) == (path, "age")
 
 
 def test_images_that_cannot_be_opened_are_named_and_counted(copy, hub, tmp_path):
@@ -135,18 +93,14 @@ def test_images_that_cannot_be_opened_are_named_and_counted(copy, hub, tmp_path)
     message = r"has 2 problems: image is missing \(1, such as train/6\.jpg.*cannot be opened \(1"
     with pytest.raises(DataError, match=message):
         datasets.read_fairface(copy)
-    people = datasets.read_fairface(copy, only_sound=True)
-    assert len(people) == 40
-    assert not people["file"].isin(["train/5.jpg", "train/6.jpg"]).any()
     other = shutil.copytree(hub, tmp_path / "other")
     path = sorted((other / "0.25").iterdir())[1]
     table = pyarrow.parquet.read_table(path).to_pydict()
     table["image"][2]["bytes"] = b"no image"
     table["race"][3] = 9
     pyarrow.parquet.write_table(pyarrow.table(table), path)
-    with pytest.raises(DataError, match=r"race is unknown \(1.*cannot be opened \(1"):
+    with pytest.raises(DataError, match=r"cannot be opened \(1.*race is unknown \(1"):
         datasets.read_fairface(other)
-    assert len(datasets.read_fairface(other, only_sound=True)) == 26
 
 
 def test_what_is_not_there_is_refused(tmp_path):
@@ -214,9 +168,5 @@ def test_samples_keep_groups_equal(released):
     people = datasets.read_fairface(released).iloc[:40]
     sampled = datasets.equal_groups(people, ["gender", "race"], rng=0)
     assert sampled.groupby(["gender", "race"]).size().unique().tolist() == [1]
-    assert len(datasets.equal_groups(people, "gender", rng=0, n=5)) == 10
-    again = datasets.equal_groups(people, "gender", rng=0, n=5)
-    assert again["file"].tolist() == datasets.equal_groups(people, "gender", 0, 5)["file"].tolist()
-    with pytest.raises(DataError, match="19 portraits, and 20 ") as caught:
-        datasets.equal_groups(people, "gender", rng=0, n=20)
-    assert caught.value.word == "Female"
+    again = datasets.equal_groups(people, ["gender", "race"], rng=0)
+    assert again["file"].tolist() == sampled["file"].tolist()

@@ -73,7 +73,7 @@ sys.exit(main(sys.argv[2:]))
 """
 NEEDED = {
     "": "biaslib.runtime biaslib.metrics.association biaslib.inference biaslib.published "
-    "biaslib.report.foundations biaslib.report.published",
+    "biaslib.report.foundations companion.published_numbers",
     "captions": "biaslib.datasets biaslib.datasets.captions duckdb",
     "models": "biaslib.models.bert biaslib.models.vilt biaslib.models.albef biaslib.datasets "
     "biaslib.studies.text_encoders biaslib.stimuli.pool biaslib.runtime",

@@ -19,7 +19,6 @@ from biaslib.report import (
     foundations,
     ledger,
     own_model,
-    published,
     study1_grounded,
     study2_masked,
     study3_clip_audit,
@@ -27,6 +26,7 @@ from biaslib.report import (
     text_encoders,
     what_is_measured,
 )
+from companion import published_numbers as published
 from plantedworld.report import generative, measures
 from plantedworld.report import study1_grounded as planted_study1
 from plantedworld.report import study3_clip_audit as planted_study3

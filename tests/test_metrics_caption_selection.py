@@ -173,8 +173,6 @@ def test_average_over_target_terms(seed):
     expected = slow_stereoset_average(scores.tolist(), opposite, targets)
     assert (found.vlrs.value, found.vlbs.value) == pytest.approx(expected)
     assert found.ivlas == pytest.approx(metrics.ivlas(*expected))
-    assert metrics.vlrs(scores, targets=targets).value == found.vlrs.value
-    assert metrics.vlbs(scores, opposite, targets=targets).value == found.vlbs.value
 
 
 def test_averages_over_terms_stay_within_100_per_cent():
@@ -210,7 +208,8 @@ def test_reweighting_is_repeating_images(seed):
 
 def test_drawing_a_term_twice_counts_it_twice():
     scores = np.array([S, A, I, A])
-    found = metrics.vlrs(scores, targets=["x", "x", "y", "x"])
+    found = metrics.selection_scores(scores, [True] * 4, targets=["x", "x", "y", "x"])
+    found = found["overall"].vlrs
     assert found.value == pytest.approx(50)
     assert found.reweighted([2, 2, 1, 2]) == pytest.approx(100 * 2 / 3)
 

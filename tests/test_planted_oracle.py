@@ -231,8 +231,6 @@ def test_caption_association_is_that_of_the_similarities(portraits, seed):
     np.testing.assert_allclose(found, caption_association.c_asc(exact, members), atol=1e-6)
     means = exact[:, women[:, 0]].mean(axis=1) - exact[:, ~women[:, 0]].mean(axis=1)
     np.testing.assert_allclose(found[:, -1], means / exact.std(axis=1, ddof=1), atol=1e-6)
-    audited = caption_association.audit(text, image, members, top_k=20)
-    np.testing.assert_allclose(audited.c_asc, found, atol=1e-4)
 
     def compositions(similarities):
         top = caption_association.top_k(similarities.round(9), 20)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pandas
 import pytest
-from support import word_lists
 
 from biaslib import stimuli
 from biaslib.runtime import UnknownNameError
@@ -31,30 +30,6 @@ STUDY1 = (
     "C3 C6 C8 C11 C12 C13 DB-competent-gender DB-likeable-gender occupation-gender "
     "DB-competent-race DB-likeable-race occupation-race ABW"
 )
-
-# Caliskan et al. (2017), Table 1, and counts of the lists of the other sources.
-SIZES = {
-    "C1": (25, 25, 25, 25),
-    "C2": (25, 25, 25, 25),
-    "C3": (32, 32, 25, 25),
-    "C4": (16, 16, 25, 25),
-    "C5": (16, 16, 8, 8),
-    "C6": (8, 8, 8, 8),
-    "C7": (8, 8, 8, 8),
-    "C8": (8, 8, 8, 8),
-    "C9": (6, 6, 7, 7),
-    "C10": (8, 8, 8, 8),
-    "C11": (8, 8, 25, 25),
-    "C12": (32, 32, 8, 8),
-    "C13": (32, 32, 8, 8),
-    "DB-competent-gender": (8, 8, 10, 10),
-    "DB-likeable-gender": (8, 8, 8, 8),
-    "occupation-gender": (8, 8, 20, 20),
-    "DB-competent-race": (8, 8, 10, 10),
-    "DB-likeable-race": (8, 8, 8, 8),
-    "occupation-race": (8, 8, 20, 20),
-    "ABW": (15, 15, 18, 18),
-}
 
 # SHA-256, first 12 digits, of X;Y;A;B with commas: compared once by hand with the supplement of
 # Caliskan et al. (2017), the files of W4ngatang/sent-bias and those of Ross et al. (2021).
@@ -95,17 +70,9 @@ def digest(test: stimuli.AssociationTest) -> str:
 
 
 def test_every_required_test_is_there():
-    assert list(SIZES) == NAMES
+    assert list(HASHES) == NAMES
     assert " ".join(association_tests(study1=True)["name"]) == STUDY1
     assert len(association_tests(study1=False)) == 7
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_sizes_are_the_published_ones(name):
-    test = association_test(name)
-    assert tuple(len(of(test, role)) for role in "XYAB") == SIZES[name]
-    row = association_tests().set_index("name").loc[name]
-    assert tuple(row[["n_X", "n_Y", "n_A", "n_B"]]) == SIZES[name]
 
 
 def test_c6_is_the_published_list():
@@ -118,43 +85,9 @@ def test_c6_is_the_published_list():
     assert " ".join(test.B) == "home parents children family cousins marriage wedding relatives"
 
 
-def test_c9_is_the_published_list():
-    test = association_test("C9")
-    assert " ".join(test.X) == "sad hopeless gloomy tearful miserable depressed"
-    assert " ".join(test.Y) == "sick illness influenza disease virus cancer"
-    assert " ".join(test.A) == (
-        "impermanent unstable variable fleeting short-term brief occasional"
-    )
-    assert " ".join(test.B) == "stable always constant persistent chronic prolonged forever"
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_have_not_changed(name):
     assert digest(association_test(name)) == HASHES[name]
-
-
-def test_names_that_the_supplement_sets_in_italics_are_left_out():
-    third, fourth, fifth = (association_test(name) for name in ("C3", "C4", "C5"))
-    assert not {"Chip", "Ian", "Todd", "Sue-Ellen", "Wendy"} & set(third.X)
-    assert not {"Lerone", "Percell", "Latonya", "Tawanda"} & set(third.Y)
-    assert not {"Jay", "Kristen"} & set(fourth.X)
-    assert not {"Tremayne", "Latonya"} & set(fourth.Y)
-    assert (fifth.X, fifth.Y) == (fourth.X, fourth.Y)
-
-
-def test_unpleasant_words_differ_between_c1_and_c3():
-    first, third = set(association_test("C1").B), set(association_test("C3").B)
-    assert first - third == {"agony", "prison"}
-    assert third - first == {"bomb", "evil"}
-
-
-def test_tests_share_lists_where_their_source_says_so():
-    tests = {name: association_test(name) for name in NAMES}
-    assert (tests["C11"].A, tests["C11"].B) == (tests["C3"].A, tests["C3"].B)
-    assert (tests["C12"].X, tests["C12"].A) == (tests["C3"].X, tests["C6"].A)
-    assert (tests["C13"].A, tests["C13"].B) == (tests["C8"].X, tests["C8"].Y)
-    assert set(tests["occupation-race"].X) < set(tests["C3"].X)
-    assert set(tests["occupation-race"].Y) < set(tests["C3"].Y)
 
 
 def test_direction_reads_the_sign():
@@ -180,9 +113,19 @@ def test_kinds_and_sources():
     assert _data.set_frame()["source"].str.contains(r"\(20\d\d\)").all()
 
 
-def test_no_text_says_males_or_females():
-    texts = [*association_tests()["title"], *_data.set_frame()["label"]]
-    assert not [text for text in texts if re.search(r"\b(fe)?males?\b", text, re.IGNORECASE)]
+@pytest.mark.parametrize("name", NAMES)
+def test_every_test_compares_proper_sets(name):
+    test = association_test(name)
+    for role in "XYAB":
+        assert of(test, role)
+        assert len(set(of(test, role))) == len(of(test, role))
+    assert len(test.X) == len(test.Y)
+    assert not set(test.X) & set(test.Y)
+    assert not set(test.A) & set(test.B)
+
+
+def test_a_word_has_one_kind():
+    assert (_data.word_frame().groupby("word")["kind"].nunique() == 1).all()
 
 
 def test_every_set_is_used_and_described():
@@ -211,13 +154,6 @@ def test_every_word_has_six_different_sentences_in_order(name):
     for role in "XYAB":
         assert test.words[role][::6] == of(words, role) == words.words[role]
         assert len(set(of(test, role))) == 6 * len(of(words, role))
-
-
-def test_contextual_level_has_the_sentences():
-    sentence = association_test("ABW", level="sentence")
-    contextual = association_test("ABW", level="contextual")
-    assert contextual.level == "contextual"
-    assert (contextual.X, contextual.words) == (sentence.X, sentence.words)
 
 
 @pytest.mark.parametrize(
@@ -259,11 +195,6 @@ def test_words_have_the_kind_that_grammar_asks_for():
     }
     assert kinds[list(expected)].to_dict() == expected
     assert set(kinds) == set(templates()["kind"])
-
-
-def test_a_word_has_one_kind():
-    kinds = _data.word_frame().groupby("word")["kind"].nunique()
-    assert kinds[kinds > 1].index.tolist() == []
 
 
 def test_article_of_every_count_noun():
@@ -352,15 +283,6 @@ def test_lists_are_those_of_the_released_files(name, file):
         assert of(test, role) == tuple(captions[number] for number in sorted(captions, key=int))
 
 
-@needs_released
-def test_released_weat3_ties_every_name_to_images():
-    released = json.loads((RELEASED / "google/weat3.jsonl").read_text())
-    for target in ("targ1", "targ2"):
-        groups = {tuple(ids) for ids in released[target]["images"].values()}
-        assert sorted(number for group in groups for number in group) == list(range(32))
-        assert {len(group) for group in groups} <= {3, 5, 6, 7}
-
-
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared is not there")
 def test_names_are_those_of_the_papers_table():
     images = pandas.read_csv(SHARED / "tables" / "grounded_weat" / "images.csv")
@@ -375,51 +297,6 @@ def test_unknown_test_suggests_the_nearest():
         association_test("c6")
     with pytest.raises(KeyError, match="Did you mean 'occupation-gender'"):
         association_test("occupations-gender")
-
-
-def test_unknown_level_and_kind_suggest_the_nearest():
-    with pytest.raises(UnknownNameError, match="Did you mean 'sentence'"):
-        association_test("C6", level="sentences")
-    with pytest.raises(UnknownNameError, match=r"unknown kind of word 'noun'.*'mass noun'"):
-        sentences("love", "noun")
-
-
-def tampered(set_name: str, word: str | None, replacement: str | None) -> pandas.DataFrame:
-    """Return the words with one replaced, left out (None by) or added (by None)."""
-    frame = _data.word_frame().copy()
-    if word is None:
-        extra = {"set": set_name, "word": replacement, "kind": "name"}
-        return pandas.concat([frame, pandas.DataFrame([extra])])
-    at = (frame["set"] == set_name) & (frame["word"] == word)
-    assert at.sum() == 1
-    if replacement is None:
-        return frame[~at]
-    frame.loc[at, "word"] = replacement
-    return frame
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (("names_men", "Paul", "John"), r"test C6: X \(names_men\) holds the word 'John' twice"),
-        (("names_men", "Paul", None), r"test C6: X \(names_men\) has 7 words .* has 8.*'Bill'"),
-        (("names_men", None, "Rob"), r"test C6: X \(names_men\) has 9 words .* has 8.*'Rob'"),
-        (("names_men", "Paul", "Amy"), r"test C6: X .* and Y \(names_women\) share the word 'Amy'"),
-        (("career", "office", "home"), r"test C6: A .* and B \(family\) share the word 'home'"),
-    ],
-)
-def test_improper_tests_are_refused(change, message):
-    tests = pandas.DataFrame(_data.read_json("tests.json"))
-    word_lists.check_tests(tests, _data.word_frame())
-    with pytest.raises(ValueError, match=message):
-        word_lists.check_tests(tests, tampered(*change))
-
-
-def test_an_empty_set_is_refused():
-    tests = pandas.DataFrame(_data.read_json("tests.json"))
-    words = _data.word_frame().query("set != 'family'")
-    with pytest.raises(ValueError, match=r"test C6: B \(family\) holds no words"):
-        word_lists.check_tests(tests, words)
 
 
 SEAT_RELEASED = {
@@ -439,8 +316,3 @@ def test_seat_sentences_are_those_of_the_released_files(name, released):
         assert dict.fromkeys(test.words[role]) == dict.fromkeys(
             getattr(association_test(name), role)
         )
-
-
-def test_seat_sentences_of_other_tests_are_refused():
-    with pytest.raises(KeyError, match="SEAT"):
-        seat_test("C8")

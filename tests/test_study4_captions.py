@@ -23,8 +23,8 @@ from biaslib.datasets import DataError, vlstereoset
 from biaslib.models import images
 from biaslib.models.images import loaded, pictures
 from biaslib.models.regions import NothingFoundError
+from biaslib.published import zhou2022
 from biaslib.published.counts import mcnemar_p
-from biaslib.published.reexamination import zhou2022
 from biaslib.report import study4_captions as plots
 from biaslib.runtime import Store
 from biaslib.studies import study4_captions as study

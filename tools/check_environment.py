@@ -20,12 +20,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = "[audit,language,captions,spark,several-gpus]"
-OURS = re.compile(r"^\S*(?:/biaslib/|/plantedworld/|ipykernel_)\S*: \w*Warning: .*", re.MULTILINE)
+OURS = re.compile(
+    r"^\S*(?:/biaslib/|/companion/|/plantedworld/|ipykernel_)\S*: \w*Warning: .*", re.MULTILINE
+)
 """A warning that Python attributes to a line of the package or of a notebook's cell."""
 
 DOCTESTS = """
 import doctest, importlib, pkgutil, sys, warnings
-warnings.filterwarnings("error", module="biaslib|plantedworld")
+warnings.filterwarnings("error", module="biaslib|companion|plantedworld")
 import biaslib, plantedworld
 modules = [each.name for each in pkgutil.walk_packages(biaslib.__path__, "biaslib.")]
 modules += [each.name for each in pkgutil.walk_packages(plantedworld.__path__, "plantedworld.")]

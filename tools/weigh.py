@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
-PACKAGES = ("biaslib", "plantedworld", "tests")
+PACKAGES = ("biaslib", "companion", "plantedworld", "tests")
 TABLE = re.compile(r"(<!-- lines of code, from tools/weigh\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

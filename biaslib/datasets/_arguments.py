@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas
 
@@ -86,23 +85,3 @@ def require_table(
             row = int(missing.argmax())
             raise DataError(f"row {row} of {name} has no {column!r}", row=row, word=column)
     return values
-
-
-def one_name_a_group(manifest: pandas.DataFrame, columns: Sequence[str], names: Any) -> None:
-    """Refuse groups that are different and have one name: 1 and "1", or "a, b" and "a" with "b".
-
-    Raises
-    ------
-    DataError
-        If there are such; ``word`` is the name, ``row`` where the second is.
-    """
-    first: dict[str, tuple] = {}
-    keys = zip(*(label_keys(manifest[column], column) for column in columns), strict=True)
-    for row, (name, key) in enumerate(zip(names, keys, strict=True)):
-        if first.setdefault(name, key) != key:
-            raise DataError(
-                f"row {row} of manifest: the groups {first[name]} and {key} both have the name "
-                f"{name!r}; give one type and one spelling to a label",
-                row=row,
-                word=name,
-            )

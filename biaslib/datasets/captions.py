@@ -23,20 +23,16 @@ The query is one SQL text. DuckDB runs it on one machine (``biaslib[captions]``)
 same on a cluster (``biaslib[spark]``, which needs Java) for a corpus that outgrows the machine.
 """
 
-import collections
 import contextlib
-import functools
-import itertools
-import os
 import re
 import tempfile
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas
+from scipy import stats
 
 from biaslib.datasets._arguments import (
     require_path,
@@ -45,26 +41,22 @@ from biaslib.datasets._arguments import (
     require_texts,
 )
 from biaslib.datasets._parquet import parquet
-from biaslib.datasets._problems import DataError, problems, require_sound
+from biaslib.datasets._problems import DataError
 from biaslib.errors import InputError, brought_by
-from biaslib.inference import proportion_interval
 from biaslib.metrics.inputs import (
-    between_0_and_1,
-    flag,
     made_by,
     one_of,
     refused,
     whole_number,
     whole_numbers,
 )
-from biaslib.runtime import INVISIBLE, file_sha256, naming
+from biaslib.runtime import INVISIBLE
 
 __all__ = [
     "GENDER_WORDS",
     "PRONOUNS",
     "caption_column",
     "caption_files",
-    "caption_problems",
     "group_counts",
     "group_counts_on_spark",
     "matching_captions",
@@ -98,7 +90,7 @@ COLUMNS = ("caption", "TEXT", "text", "Text", "Caption")
 
 ADDRESSES = ("url", "URL")
 SEPARATORS = r"[^\p{L}\p{M}\p{N}]+"
-BATCH = 65_536
+TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary")
 
 UNSEEN = INVISIBLE.replace("\u200b", "") + "\u034f\ufe00-\ufe0f"
 """With what the eye does not see of an emoji, and which the pattern of words takes for a mark."""
@@ -176,79 +168,33 @@ def normalised(text: str) -> str:
 def caption_files(corpus: str | Path) -> list[Path]:
     """Return the parquet files of a corpus: the file itself, or those of a folder and below.
 
-    Each once: not those below a name that begins with _ or a dot, as Spark and editors leave them,
-    nor a second name or copy of a file.
+    A file to which several links lead counts once. What lies below a name that begins with _ or a
+    dot is left out: Spark and editors put unfinished files and copies there.
 
     Raises
     ------
     DataError
-        If there are none, or two versions of one, as a hub's cache keeps them; the message says
-        what to put there.
+        If there are none; the message says what to put there.
     """
-    return _files_of(Path(corpus))[0]
-
-
-def _files_of(corpus: Path) -> tuple[list[Path], list[tuple]]:
-    """Return the files that are counted, and notes on those that are not."""
+    corpus = require_path(corpus, "corpus")
     if corpus.is_file():
-        return [corpus], []
+        return [corpus]
     if not corpus.exists():
         raise DataError(f"{corpus} is not there; check the path", path=corpus)
-    below = sorted(path for path in corpus.rglob("*.parquet") if not path.is_dir())
-    hidden = [path for path in below if any(map(_is_hidden, path.relative_to(corpus).parts))]
-    contents = _contents([path for path in below if path not in set(hidden)])
-    if not contents:
-        left = f" but {hidden[0]}, whose name begins with _ or a dot" if hidden else ""
+    below = [path for path in sorted(corpus.rglob("*.parquet")) if not path.is_dir()]
+    seen = [
+        path
+        for path in below
+        if not any(re.match(r"\.|_(?!.*=)", part) for part in path.relative_to(corpus).parts)
+    ]
+    if not seen:
+        left = f" but {below[0]}, whose name begins with _ or a dot" if below else ""
         raise DataError(
             f"{corpus} holds no parquet files{left}. Put the corpus there as LAION publishes it: "
-            f"parquet files with a column of captions named {', '.join(COLUMNS[:-1])} or "
-            f"{COLUMNS[-1]}",
+            f"parquet files with a column of captions named {', '.join(COLUMNS)}",
             path=corpus,
         )
-    _require_one_version(contents)
-    first = {content: path for path, content in reversed(contents.items())}
-    again = {path: first[content] for path, content in contents.items() if first[content] != path}
-    notes = [("note", "file is hidden", str(path), "left out") for path in hidden]
-    notes += [
-        ("note", "file is there twice", str(path), f"counted once, as {other}")
-        for path, other in again.items()
-    ]
-    return sorted(first.values()), notes
-
-
-def _contents(paths: Sequence[Path]) -> dict[Path, Any]:
-    """Return what tells the contents of files apart; only those of one size are read for it."""
-    real = {path: path.resolve() for path in paths}
-    sizes = {path: path.stat().st_size for path in set(real.values()) if path.is_file()}
-    equal = collections.Counter(sizes.values())
-
-    @functools.cache
-    def content(path: Path) -> Any:
-        if path not in sizes:
-            return path
-        with naming(path, DataError):
-            return sizes[path] if equal[sizes[path]] == 1 else file_sha256(path)
-
-    return {path: content(real[path]) for path in paths}
-
-
-def _require_one_version(contents: Mapping[Path, Any]) -> None:
-    """Refuse a hub's cache of two versions that each hold what the other one lacks."""
-    caches: dict[Path, dict[Path, set]] = {}
-    for path, content in contents.items():
-        for version in path.parents[:-1]:
-            if version.parent.name == "snapshots" and (version.parents[1] / "blobs").is_dir():
-                versions = caches.setdefault(version.parent, {})
-                versions.setdefault(version, set()).add(content)
-    for versions in caches.values():
-        largest = max(versions, key=lambda each: len(versions[each]))
-        for version, held in versions.items():
-            if not held <= versions[largest]:
-                raise DataError(
-                    f"{largest} and {version} are two versions of one corpus; give one of these "
-                    "folders",
-                    path=version,
-                )
+    return sorted({path.resolve(): path for path in reversed(seen)}.values())
 
 
 def caption_column(files: Sequence[Path], column: str | None = None) -> str:
@@ -269,7 +215,8 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
     """
     column = None if column is None else require_text(column, "column")
     for path in files:
-        schema = _schema(path)
+        with parquet(path) as file:
+            schema = file.schema_arrow
         found = column or next((name for name in COLUMNS if name in schema.names), None)
         if found not in schema.names:
             wanted = f"column {column!r}" if column else f"column named {', '.join(COLUMNS)}"
@@ -280,10 +227,12 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
                 word=column,
             )
         kind = schema.field(found).type
-        if not _is_text(kind):
+        text = kind.value_type if str(kind).startswith("dictionary") else kind
+        if str(text) not in TEXT_TYPES:
+            way = "If it has lists of captions, write a row a caption: table.explode of pandas"
             raise DataError(
                 f"{path}: the column {found!r} holds {kind}, and captions are text. "
-                f"{_way_out(found, kind, schema.names)}",
+                f"{_other_column(schema.names, found) or way}",
                 path=path,
                 word=found,
             )
@@ -291,54 +240,10 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
     return column
 
 
-def _is_text(kind: Any) -> bool:
-    """Tell whether a column holds text: by its name, as bytes, or as a category of either."""
-    kind = kind.value_type if str(kind).startswith("dictionary") else kind
-    return str(kind) in ("string", "large_string", "string_view", "binary", "large_binary")
-
-
-def _way_out(column: str, kind: Any, names: Sequence[str]) -> str:
-    if "list" in str(kind):
-        return f"Write a row a caption, as pandas does by table.explode({column!r})"
+def _other_column(names: Sequence[str], column: str) -> str | None:
+    """Return the advice to take another column that is named as captions are."""
     other = next((name for name in COLUMNS if name in names and name != column), None)
-    return f"Pass column={other!r}" if other else "Pass column= with the name of one that has text"
-
-
-def caption_problems(corpus: str | Path, column: str | None = None) -> pandas.DataFrame:
-    """Return what is wrong with a corpus, file by file: nulls and captions that are not UTF-8.
-
-    Parameters
-    ----------
-    corpus
-        A parquet file, or a folder of them.
-    column
-        As of :func:`biaslib.datasets.captions.caption_column`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        *severity* (nulls are a ``note``, they hold no word, and so is a file that is hidden or
-        there twice; wrong encoding is an ``error``), *kind*, *where* (the file) and *what* (how
-        many, and the first rows). ``attrs`` has all *nulls*.
-    """
-    files, notes = _files_of(Path(corpus))
-    return _problems(files, caption_column(files, column), notes)
-
-
-def _problems(files: Sequence[Path], column: str, notes: list[tuple]) -> pandas.DataFrame:
-    rows = list(notes)
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
-        counted = list(threads.map(_counted, files, itertools.repeat(column)))
-    for path, (nulls, invalid) in zip(files, counted, strict=True):
-        if nulls:
-            rows.append(("note", "caption is null", str(path), f"{nulls:,} rows"))
-        if invalid:
-            first = ", ".join(str(row) for row in invalid[:3])
-            what = f"{len(invalid):,} rows, the first: {first}"
-            rows.append(("error", "caption is not valid UTF-8", str(path), what))
-    found = problems(rows)
-    found.attrs["nulls"] = sum(nulls for nulls, _ in counted)
-    return found
+    return other and f"If {other!r} has them, pass column={other!r}"
 
 
 def group_counts(
@@ -349,7 +254,6 @@ def group_counts(
     *,
     threads: int | None = None,
     memory: str = MEMORY,
-    only_sound: bool = False,
 ) -> pandas.DataFrame:
     """Count the captions that hold each word, and those that hold words of a group too: DuckDB.
 
@@ -365,22 +269,19 @@ def group_counts(
         Of the captions; None finds it (:func:`biaslib.datasets.captions.caption_column`).
     threads, memory
         Limits for DuckDB; None takes all cores.
-    only_sound
-        Go on without the captions that are not valid UTF-8.
 
     Returns
     -------
     pandas.DataFrame
         One row a word, in the order given: *word*; *captions* that hold it; of these, those that
         hold a word of one group and none of the other, a column each, named as the groups; *both*.
-        ``attrs`` has the *rows* of the corpus, its *nulls*, and its *problems*: nulls file by
-        file, and what was left out, files that are hidden or there twice among it.
+        ``attrs`` has the *rows* of the corpus and its *nulls*, rows without a caption.
 
     Raises
     ------
     DataError
-        If the corpus is missing or has no captions, or captions that are not valid UTF-8, named
-        and counted.
+        If the corpus is missing or has no captions, or one that is not valid UTF-8: the message
+        names the file.
     ValueError
         If there are no words, one holds no letter, there are not two groups, or a group's word is
         not a single word.
@@ -396,19 +297,15 @@ def group_counts(
     """
     entries, (a, b) = _entries(words), _two_groups(groups)
     threads = None if threads is None else whole_number(threads, "threads", 1)
-    only_sound, memory = flag(only_sound, "only_sound"), require_text(memory, "memory")
-    files, notes = _files_of(require_path(corpus, "corpus"))
+    files = caption_files(corpus)
     column = caption_column(files, column)
-    found = _checked(corpus, files, column, only_sound, notes)
-    with tempfile.TemporaryDirectory() as folder:
-        files = [_without_invalid(path, column, found, Path(folder)) for path in files]
-        source = _source(files)
-        query = _query(DUCKDB, source, column, groups[a], groups[b])
-        with _duckdb(corpus, threads, memory, folder) as connection:
-            connection.register("entries", entries)
-            counted = connection.execute(query).df()
-            (n_rows,) = connection.execute(f"SELECT count(*) FROM {source}").fetchone()
-    return _finished(counted, entries, a, b, n_rows, found.attrs["nulls"], found)
+    with _corpus(files, column, threads, require_text(memory, "memory")) as (connection, source):
+        query = _query(DUCKDB, source, _quoted(column), groups[a], groups[b])
+        connection.register("entries", entries)
+        counted = connection.execute(query).df()
+        count = f"SELECT count(*), count({_quoted(column)}) FROM {source}"
+        rows, captions = connection.execute(count).fetchone()
+    return _finished(counted, entries, (a, b), rows, captions)
 
 
 def group_counts_on_spark(
@@ -420,17 +317,15 @@ def group_counts_on_spark(
 ) -> pandas.DataFrame:
     """Count the same by Spark, for a corpus that one machine does not hold.
 
-    Spark does not check the encoding: bytes that are no UTF-8 become replacement characters. It
-    does not compose accents or look for copies of a file either, and leaves out what is hidden
-    without a note.
+    Spark does not check the encoding (bytes that are no UTF-8 become replacement characters) and
+    does not compose accents.
 
     Parameters
     ----------
     session
         A ``pyspark.sql.SparkSession``.
     corpus
-        Whatever the session reads as parquet: a file, a folder with all below it, a bucket's
-        address. Names are no patterns, and those of folders no columns.
+        Whatever the session reads as parquet: a file, a folder, a bucket's address.
     words, groups
         As of :func:`biaslib.datasets.group_counts`.
     column
@@ -440,34 +335,24 @@ def group_counts_on_spark(
     -------
     pandas.DataFrame
         As of :func:`biaslib.datasets.group_counts`.
-
-    Raises
-    ------
-    DataError
-        If the session cannot read the corpus, or it lacks the column or has something else than
-        text in it.
-    ValueError
-        As of :func:`biaslib.datasets.group_counts`.
     """
     entries, (a, b) = _entries(words), _two_groups(groups)
-    require_path(corpus, "corpus")
-    table = _of_spark(session, corpus, require_text(column, "column"))
+    table = session.read.option("recursiveFileLookup", True).parquet(str(corpus))
     table.createOrReplaceTempView("caption_corpus")
     # pandas writes a missing phrase as a number that is none, which Spark would take for text.
     records = entries.astype(object).where(entries.notna(), None).values.tolist()
     schema = "entry string, first_word string, phrase string"
     session.createDataFrame(records, schema).createOrReplaceTempView("entries")
-    query = _query(SPARK, "caption_corpus", column, groups[a], groups[b], quote="`")
-    counted = [row.asDict() for row in session.sql(query).collect()]
-    counted = pandas.DataFrame(counted, columns=["entry", "captions", "only_a", "only_b", "both"])
-    n_rows, n_texts = table.count(), table.where(f"`{column}` IS NOT NULL").count()
-    return _finished(counted, entries, a, b, n_rows, n_rows - n_texts, problems([]))
+    name = f"`{column}`"
+    counted = session.sql(_query(SPARK, "caption_corpus", name, groups[a], groups[b])).collect()
+    columns = ["entry", "captions", "only_a", "only_b", "both"]
+    counted = pandas.DataFrame([row.asDict() for row in counted], columns=columns)
+    captions = table.where(f"{name} IS NOT NULL").count()
+    return _finished(counted, entries, (a, b), table.count(), captions)
 
 
-def proportions(
-    counts: pandas.DataFrame, both: str = "left out", confidence: float = 0.95
-) -> pandas.DataFrame:
-    """Return each word's share of the first group, with Clopper and Pearson's interval.
+def proportions(counts: pandas.DataFrame, both: str = "left out") -> pandas.DataFrame:
+    """Return each word's share of the first group, with Clopper and Pearson's interval of 95%.
 
     Parameters
     ----------
@@ -476,8 +361,6 @@ def proportions(
     both
         Captions with words of both groups are ``"left out"``, or ``"counted twice"``, once for
         each. The paper does not say; its two columns add up to 100% either way.
-    confidence
-        Level of the intervals.
 
     Returns
     -------
@@ -500,18 +383,19 @@ def proportions(
     """
     one_of(both, "both", ("left out", "counted twice"))
     counts = require_table(counts, "counts", ["word", "both"]).reset_index(drop=True)
-    first, second = (
-        _counts_of(counts, column)
-        for column in counts.columns
-        if column not in ("word", "captions", "both")
+    names = [name for name in counts.columns if name not in ("word", "captions", "both")]
+    first, second, mixed = (
+        whole_numbers(counts[name], name, "one count a word", 1, 0, 2**53)
+        for name in (*names, "both")
     )
-    twice = _counts_of(counts, "both") if both == "counted twice" else 0
-    confidence = between_0_and_1(confidence, "confidence")
-    shares = [
-        _share(k, n, confidence)
-        for k, n in zip(first + twice, first + second + 2 * twice, strict=True)
-    ]
-    return counts[["word"]].join(pandas.DataFrame(shares, columns=["share", "low", "high", "n"]))
+    twice = mixed if both == "counted twice" else 0
+    shares = counts[["word"]].assign(share=float("nan"), low=float("nan"), high=float("nan"))
+    shares["n"] = first + second + 2 * twice
+    for row, (k, n) in enumerate(zip(first + twice, shares["n"], strict=True)):
+        if n:
+            interval = stats.binomtest(int(k), int(n)).proportion_ci(0.95)
+            shares.loc[row, ["share", "low", "high"]] = k / n, interval.low, interval.high
+    return shares
 
 
 def matching_captions(
@@ -551,24 +435,24 @@ def matching_captions(
     DataError, ValueError
         As of :func:`biaslib.datasets.group_counts`.
     """
-    word, group = require_text(word, "word"), require_texts(group, "group")
+    entry = _entries([require_text(word, "word")])["entry"].item()
+    pattern = _pattern(require_texts(group, "group"))
     n, seed = whole_number(n, "n", 0), whole_number(seed, "seed")
-    files = caption_files(require_path(corpus, "corpus"))
+    files = caption_files(corpus)
     column = caption_column(files, column)
-    _checked(corpus, files, column, only_sound=False)
-    entry = _entries([word]).iloc[0]["entry"]
-    address = next((name for name in ADDRESSES if name in _schema(files[0]).names), None)
-    kept = f", {_quoted(address)} AS url" if address else ""
-    source, text = _source(files), DUCKDB["replace"].replace("{column}", _quoted(column))
-    holds = DUCKDB["holds"].format(pattern=_pattern(group))
-    query = (
-        f"SELECT caption{', url' if address else ''} FROM (SELECT {_quoted(column)} AS caption, "
-        f"concat(' ', {text}, ' ') AS text{kept} FROM {source}) "
-        f"WHERE contains(text, ' {entry} ') AND {holds} "
-        f"ORDER BY md5(concat({int(seed)}, caption)), caption LIMIT {int(n)}"
-    )
-    with _duckdb(corpus, None, MEMORY, None) as connection:
-        return connection.execute(query).df()
+    with parquet(files[0]) as file:
+        names = file.schema_arrow.names
+    kept = [f"{_quoted(column)} AS caption"]
+    kept += [f"{_quoted(name)} AS url" for name in ADDRESSES if name in names][:1]
+    text = DUCKDB["replace"].replace("{column}", _quoted(column))
+    held = f"contains(words_of, ' {entry} ') AND regexp_matches(words_of, '{pattern}')"
+    with _corpus(files, column, None, MEMORY) as (connection, source):
+        found = connection.execute(
+            f"SELECT * EXCLUDE words_of FROM (SELECT {', '.join(kept)}, "
+            f"concat(' ', {text}, ' ') AS words_of FROM {source}) "
+            f"WHERE {held} ORDER BY md5(concat({seed}, caption)), caption LIMIT {n}"
+        )
+        return found.df()
 
 
 def _entries(words: Sequence[str]) -> pandas.DataFrame:
@@ -599,12 +483,6 @@ def _two_groups(groups: Mapping[str, Sequence[str]]) -> tuple[str, str]:
     return tuple(require_texts(groups.keys(), "groups"))
 
 
-def _counts_of(counts: pandas.DataFrame, column: str) -> Any:
-    """Return a column of a table of counts."""
-    largest = 2**53  # beyond, a float64 skips whole numbers
-    return whole_numbers(counts[column], column, "one count a word", 1, 0, largest)
-
-
 def _pattern(group: Sequence[str]) -> str:
     """Return the pattern that finds a word of the group in a text with spaces around words."""
     words = [normalised(word) for word in group]
@@ -615,8 +493,7 @@ def _pattern(group: Sequence[str]) -> str:
     return f" ({'|'.join(words)}) "
 
 
-def _query(dialect: dict, source: str, column: str, a, b, quote: str = '"') -> str:
-    column = _quoted(column, quote)
+def _query(dialect: dict, source: str, column: str, a, b) -> str:
     return QUERY.format(
         source=source,
         column=column,
@@ -627,175 +504,63 @@ def _query(dialect: dict, source: str, column: str, a, b, quote: str = '"') -> s
     )
 
 
-def _finished(counted, entries, a: str, b: str, n_rows, n_nulls, found) -> pandas.DataFrame:
-    counted = counted.set_index("entry").rename(columns={"only_a": a, "only_b": b})
+def _finished(counted, entries, groups, rows: int, captions: int) -> pandas.DataFrame:
+    """Return the counts in the order of the words given; a word that no caption holds has 0."""
+    counted = counted.set_index("entry").set_axis(["captions", *groups, "both"], axis="columns")
     words = entries.attrs["words"]
-    table = counted.reindex(words.values()).fillna(0).astype(int)
+    table = counted.reindex(words.values()).fillna(0).astype(int).reset_index(drop=True)
     table.insert(0, "word", list(words))
-    table = table.reset_index(drop=True)
-    table.attrs = {"rows": int(n_rows), "nulls": int(n_nulls), "problems": found.to_dict("records")}
+    table.attrs = {"rows": int(rows), "nulls": int(rows - captions)}
     return table
-
-
-def _share(k: int, n: int, confidence: float) -> tuple[float, float, float, int]:
-    if not n:
-        return float("nan"), float("nan"), float("nan"), 0
-    found = proportion_interval(k, n, confidence)
-    return found.proportion, found.low, found.high, int(n)
 
 
 @contextlib.contextmanager
-def _duckdb(corpus: str | Path, threads: int | None, memory: str, folder: str | None):
-    """Yield a connection; what DuckDB cannot do to a corpus is a :class:`DataError`."""
-    with brought_by("captions"):
-        import duckdb
-    settings = {"memory_limit": memory, "preserve_insertion_order": False}
-    settings |= {"threads": threads} if threads else {}
-    settings |= {"temp_directory": folder} if folder else {}
-    try:
-        with duckdb.connect(config=settings) as connection:
-            connection.execute("SET enable_progress_bar = false")
-            yield connection
-    except duckdb.Error as error:
-        said = str(error).partition("\n")[0]
-        raise DataError(
-            f"DuckDB cannot count {corpus} with memory={memory!r}: {said}. Give it more memory or "
-            "fewer threads, or room in the folder for temporary files",
-            path=corpus,
-        ) from error
-
-
-def _source(files: Sequence[Path]) -> str:
-    """Return what DuckDB reads: these files, whose names are no patterns, and their columns alone.
+def _corpus(files: Sequence[Path], column: str, threads: int | None, memory: str):
+    """Yield a connection of DuckDB and what it reads: the files, whose names are no patterns.
 
     DuckDB takes a name for a pattern, and the name of a folder such as ``TEXT=x`` for a column.
+    What it cannot do to the corpus is a :class:`DataError`.
     """
+    with brought_by("captions"):
+        import duckdb
     names = (re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''") for path in files)
     listed = ", ".join(f"'{name}'" for name in names)
-    return f"read_parquet([{listed}], hive_partitioning = false, binary_as_string = true)"
-
-
-def _of_spark(session: Any, corpus: str | Path, column: str) -> Any:
-    """Return a corpus as Spark's table, its name taken as it is and not as a pattern of Hadoop."""
-    from pyspark.errors import PySparkException
-
-    name = re.sub(r"([*?\[\]{}\\])", r"\\\1", str(corpus))
+    source = f"read_parquet([{listed}], hive_partitioning = false, binary_as_string = true)"
+    settings = {"memory_limit": memory, "preserve_insertion_order": False}
+    settings |= {"threads": threads} if threads else {}
     try:
-        table = session.read.option("recursiveFileLookup", True).parquet(name)
-    except PySparkException as error:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            duckdb.connect(config=settings | {"temp_directory": folder}) as connection,
+        ):
+            connection.execute("SET enable_progress_bar = false")
+            any_text = f"SELECT 1 FROM {source} WHERE {_quoted(column)} IS NOT NULL LIMIT 1"
+            if not connection.execute(any_text).fetchall():
+                raise _no_captions(files, column)
+            yield connection, source
+    except duckdb.Error as error:
+        lines = str(error).split("\n")
+        encoding = [line for line in lines if "UTF8" in line]
+        said, way = (encoding or lines)[0], "Write the text of that file anew as UTF-8"
+        if not encoding:
+            way = f"Give more memory than {memory!r} or fewer threads, or room for temporary files"
         raise DataError(
-            f"{corpus} cannot be read by Spark: {error}. Check the path", path=corpus
+            f"DuckDB cannot count the captions of {files[0]}{' and others' * (len(files) > 1)}: "
+            f"{said}. {way}",
+            path=files[0],
         ) from error
-    kinds = dict(table.dtypes)
-    if kinds.get(column) != "string":
-        there = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
-        raise DataError(
-            f"{corpus} has no column {column!r} of text; it has {there}. Pass column= with the "
-            "name of the captions' column",
-            path=corpus,
-            word=column,
-        )
-    return table
 
 
-def _is_hidden(name: str) -> bool:
-    """Tell whether Spark leaves out files below such a name, which it writes itself."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+def _no_captions(files: Sequence[Path], column: str) -> DataError:
+    with parquet(files[0]) as file:
+        way = _other_column(file.schema_arrow.names, column) or "Put them there"
+    return DataError(
+        f"there are no captions: the column {column!r} is empty in all {len(files)} files, "
+        f"{files[0]} the first. {way}",
+        path=files[0],
+        word=column,
+    )
 
 
-def _quoted(column: str, quote: str = '"') -> str:
-    return quote + column.replace(quote, 2 * quote) + quote
-
-
-def _schema(path: Path):
-    with parquet(path) as file:
-        return file.schema_arrow
-
-
-def _batches(path: Path, column: str) -> Iterator[Any]:
-    with parquet(path) as file:
-        for batch in file.iter_batches(BATCH, columns=[column]):
-            texts = batch.column(0)
-            if hasattr(texts, "dictionary_decode"):
-                texts = texts.dictionary_decode()
-            if str(texts.type).endswith("binary"):
-                texts = texts.view(str(texts.type).replace("binary", "string"))
-            yield texts
-
-
-def _is_valid(texts) -> bool:
-    import pyarrow
-
-    try:
-        texts.validate(full=True)
-    except pyarrow.ArrowInvalid:
-        return False
-    return True
-
-
-def _checked(
-    corpus: str | Path,
-    files: Sequence[Path],
-    column: str,
-    only_sound: bool,
-    notes: Sequence[tuple] = (),
-) -> pandas.DataFrame:
-    """Return what is wrong with a corpus, or raise an error if it cannot be counted."""
-    found = _problems(files, column, list(notes))
-    require_sound(found, f"the corpus {corpus}", only_sound)
-    if not any(texts.null_count < len(texts) for path in files for texts in _batches(path, column)):
-        names = _schema(files[0]).names
-        other = [name for name in COLUMNS if name in names and name != column]
-        way = f"If {other[0]!r} has them, pass column={other[0]!r}" if other else "Put them there"
-        raise DataError(
-            f"the corpus {corpus} has no captions: the column {column!r} is empty in all of its "
-            f"{len(files)} files, {files[0].name} the first. {way}",
-            path=corpus,
-            word=column,
-        )
-    return found
-
-
-def _counted(path: Path, column: str) -> tuple[int, list[int]]:
-    """Return the number of nulls, and the rows whose bytes are no UTF-8."""
-    nulls, invalid, first = 0, [], 0
-    for texts in _batches(path, column):
-        nulls += texts.null_count
-        if not _is_valid(texts):
-            invalid += [first + row for row in _invalid_rows(texts)]
-        first += len(texts)
-    return nulls, invalid
-
-
-def _invalid_rows(texts) -> list[int]:
-    import pyarrow
-
-    large = str(texts.type) == "large_string"
-    values = texts.cast(pyarrow.large_binary() if large else pyarrow.binary()).to_pylist()
-    return [row for row, value in enumerate(values) if value is not None and not _decodes(value)]
-
-
-def _decodes(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _without_invalid(path: Path, column: str, found: pandas.DataFrame, folder: Path) -> Path:
-    """Return the file, or a copy of its captions that leaves out what is no UTF-8."""
-    import pyarrow
-    import pyarrow.parquet
-
-    broken = found["severity"].eq("error") & found["where"].eq(str(path))
-    if not broken.any():
-        return path
-    kept = []
-    for texts in _batches(path, column):
-        bad = set() if _is_valid(texts) else set(_invalid_rows(texts))
-        mask = pyarrow.array([row not in bad for row in range(len(texts))])
-        kept.append(texts.filter(mask))
-    copy = Path(tempfile.mkdtemp(dir=folder)) / path.name
-    pyarrow.parquet.write_table(pyarrow.table({column: pyarrow.chunked_array(kept)}), copy)
-    return copy
+def _quoted(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'

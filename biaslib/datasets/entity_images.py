@@ -4,6 +4,7 @@ Srinivasan and Bisk (2021) collected them for six entities and could not publish
 what a user has gathered: ``<entity>/woman`` and ``<entity>/man`` with pictures in each.
 """
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -108,21 +109,17 @@ def balanced_images(manifest: pandas.DataFrame) -> pandas.DataFrame:
 def _of_folders(folder: Path, entities: Sequence[str]):
     """Return one row a file, and notes on folders without a use and sets without a file."""
     rows, found, used = [], [], set()
-    for entity in entities:
-        for agent in AGENTS:
-            names = dict.fromkeys([entity, entity.replace(" ", "_")])
-            images = [path for name in names for path in images_in(folder / name / agent)]
-            used |= set(names)
-            rows += [(entity, agent, path.relative_to(folder).as_posix(), path) for path in images]
-            if not images:
-                what = f"no picture in {Path(entity) / agent}"
-                found.append(("error", "image is missing", f"{entity}, {agent}", what))
+    for entity, agent in itertools.product(entities, AGENTS):
+        names = dict.fromkeys([entity, entity.replace(" ", "_")])
+        images = [path for name in names for path in images_in(folder / name / agent)]
+        used |= set(names)
+        rows += [(entity, agent, path.relative_to(folder).as_posix(), path) for path in images]
+        if not images:
+            what = f"no picture in {Path(entity) / agent}"
+            found.append(("error", "image is missing", f"{entity}, {agent}", what))
     others = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    found += [
-        ("note", "folder is not used", name, "no entity of the list has this name")
-        for name in others
-        if name not in used
-    ]
+    what = "no entity of the list has this name"
+    found += [("note", "folder is not used", name, what) for name in others if name not in used]
     return pandas.DataFrame(rows, columns=COLUMNS), found
 
 

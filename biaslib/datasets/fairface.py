@@ -11,7 +11,6 @@ Kärkkäinen and Joo (2021), CC BY 4.0. Two layouts are read, both below one fol
 The labels say what annotators saw in a photograph, not who a person is.
 """
 
-import difflib
 import hashlib
 import io
 import itertools
@@ -22,10 +21,10 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from biaslib.datasets._arguments import one_name_a_group, require_path, require_table, require_texts
+from biaslib.datasets._arguments import require_path, require_table, require_texts
 from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
-from biaslib.metrics.inputs import flag, generator, whole_number
+from biaslib.metrics.inputs import generator
 from biaslib.models.images import ImageError, Pictures, check_images, opened, pictures
 from biaslib.runtime import cleaned, file_sha256, read_table, unknown_name
 
@@ -66,8 +65,6 @@ def read_fairface(
     folder: str | Path,
     split: str = "train",
     crop: str = "0.25",
-    *,
-    only_sound: bool = False,
 ) -> pandas.DataFrame:
     """Return the portraits of one part with their labels, each image opened once.
 
@@ -82,16 +79,13 @@ def read_fairface(
     crop
         ``0.25`` or ``1.25``. The paper does not say which it used. With the authors' layout and a
         single unnamed set of folders, it is a label only.
-    only_sound
-        Go on without rows that have a wrong label or an image that cannot be opened.
 
     Returns
     -------
     pandas.DataFrame
         *file*, *age*, *gender*, *race*, *split*, *crop*, *path* (of the image, or of the parquet
         file), *row* (in the parquet file; -1 for image files), *sha256* of the image's bytes.
-        ``attrs["problems"]`` lists what was left out, and notes it where there are not as many
-        portraits as were released.
+        ``attrs["problems"]`` notes it where there are not as many portraits as were released.
 
     Raises
     ------
@@ -104,28 +98,26 @@ def read_fairface(
     for kind, name, known in (("split", split, SPLITS), ("crop", crop, CROPS)):
         if not isinstance(name, str) or name not in known:
             raise unknown_name(f"{kind} of FairFace", name, known)
-    folder, only_sound = require_path(folder, "folder"), flag(only_sound, "only_sound")
+    folder = require_path(folder, "folder")
     files = sorted((folder / crop).glob(f"{split}-*.parquet"))
     if files:
         source = folder / crop / f"{split}-*.parquet"
-        table, found = pandas.concat(map(_of_hub, files), ignore_index=True), []
+        tables, wrong = zip(*map(_of_hub, files), strict=True)
+        table, found = pandas.concat(tables, ignore_index=True), [*itertools.chain(*wrong)]
     else:
         source, images = _authors_places(folder, split, crop)
         table, found = _of_authors(source, images)
-    found += _wrong_labels(table) + _unreadable(table)
-    listed = problems(found)
-    require_sound(listed, f"FairFace ({split}, crop {crop}) in {source}", only_sound)
-    bad = set(listed.loc[listed["severity"] == "error", "where"])
-    table = table[~table["file"].isin(bad)].reset_index(drop=True)
+    found = found + _wrong_labels(table)
+    advice = "Mend the files, or take them from the release again"
+    require_sound(problems(found), f"FairFace ({split}, crop {crop}) in {source}", advice=advice)
     if table.empty:
-        raise DataError(
-            f"{source} has no portrait of the split {split} that can be used",
-            path=source,
-            word=split,
-        )
-    table = table.assign(split=split, crop=crop)
-    listed = pandas.concat([listed, _of_other_size(table, split, folder)], ignore_index=True)
-    table.attrs["problems"] = listed.to_dict("records")
+        raise DataError(f"{source} has no portrait of the split {split}", path=source, word=split)
+    noted = []
+    if len(table) != SPLITS[split]:
+        what = f"{len(table):,} portraits in the split {split}; {SPLITS[split]:,} were released"
+        noted = [("note", "not the size of the release", str(folder), what)]
+    table = table.reset_index(drop=True).assign(split=split, crop=crop)
+    table.attrs["problems"] = problems(noted).to_dict("records")
     return table
 
 
@@ -217,14 +209,14 @@ def membership(
     >>> membership(people, ["gender", "age"]).columns.tolist()
     ['Female, 0-2', 'Male, 0-2']
     """
-    columns, labels = _columns(by), _joined(manifest, by)
+    labels = _joined(manifest, by)
     names = sorted(labels.unique()) if order is None else require_texts(order, "order")
     table = pandas.DataFrame({name: (labels == name).to_numpy() for name in names})
     empty = [name for name in names if not table[name].any()]
     if empty:
         raise DataError(
-            f"no portrait is labelled {', '.join(map(repr, empty))} ({' x '.join(columns)}): an "
-            "empty group has no mean. Leave it out, or take the whole split",
+            f"no portrait is labelled {', '.join(map(repr, empty))}: an empty group has no mean. "
+            "Leave it out, or take the whole split",
             word=empty[0],
         )
     return table
@@ -258,21 +250,24 @@ def group_sizes(
     >>> group_sizes(people, "gender", {"gender": GENDERS}).to_dict()
     {'Male': 2, 'Female': 0}
     """
-    names = [", ".join(parts) for parts in itertools.product(*(labels[c] for c in _columns(by)))]
+    columns = [by] if isinstance(by, str) else by
+    names = [", ".join(parts) for parts in itertools.product(*(labels[c] for c in columns))]
     return _joined(manifest, by).value_counts().reindex(names, fill_value=0)
-
-
-def _columns(by: str | Sequence[str]) -> list[str]:
-    return [by] if isinstance(by, str) else require_texts(by, "by")
 
 
 def _joined(manifest: pandas.DataFrame, by: str | Sequence[str]) -> pandas.Series:
     """Return the group of every portrait: its labels, joined."""
-    columns = _columns(by)
-    manifest = require_table(manifest, "manifest", columns).reset_index(drop=True)
-    first, *others = (manifest[column].astype(str) for column in columns)
-    names = first.str.cat(others, sep=", ") if others else first
-    one_name_a_group(manifest, columns, names)
+    columns = [by] if isinstance(by, str) else require_texts(by, "by")
+    labels = require_table(manifest, "manifest", columns)[columns].reset_index(drop=True)
+    names = labels.astype(str).agg(", ".join, axis=1)
+    first = labels.assign(name=names).drop_duplicates()["name"]
+    if first.duplicated().any():
+        word = first[first.duplicated()].iloc[0]
+        raise DataError(
+            f"two groups of the columns {', '.join(columns)} have the name {word!r}; give a label "
+            "one type and one spelling",
+            word=word,
+        )
     return names
 
 
@@ -280,9 +275,8 @@ def equal_groups(
     manifest: pandas.DataFrame,
     by: str | Sequence[str],
     rng: np.random.Generator | int | None = None,
-    n: int | None = None,
 ) -> pandas.DataFrame:
-    """Return a random sample with equally many portraits of every group.
+    """Return a random sample with as many portraits of every group as the smallest group has.
 
     Parameters
     ----------
@@ -292,18 +286,11 @@ def equal_groups(
         As of :func:`biaslib.datasets.membership`.
     rng
         Generator or seed.
-    n
-        Portraits a group; None takes as many as the smallest group has.
 
     Returns
     -------
     pandas.DataFrame
         Rows in their order, index from 0.
-
-    Raises
-    ------
-    DataError
-        If a group has fewer than ``n``; the message names it and its size.
 
     Examples
     --------
@@ -311,27 +298,12 @@ def equal_groups(
     >>> equal_groups(people, "gender", rng=0)["gender"].value_counts().to_dict()
     {'Male': 2, 'Female': 2}
     """
-    members = membership(manifest, by)
-    sizes = members.sum()
-    wanted = int(sizes.min()) if n is None else whole_number(n, "n")
-    if wanted > sizes.min() or wanted < 1:
-        raise DataError(
-            f"the group {sizes.idxmin()!r} has {sizes.min()} portraits, and {wanted} are asked for",
-            word=sizes.idxmin(),
-        )
-    rng = generator(rng)
+    members, rng = membership(manifest, by), generator(rng)
+    size = members.sum().min()
     chosen = [
-        rng.choice(np.flatnonzero(column), wanted, replace=False) for column in members.T.to_numpy()
+        rng.choice(np.flatnonzero(column), size, replace=False) for column in members.T.to_numpy()
     ]
     return manifest.iloc[np.sort(np.concatenate(chosen))].reset_index(drop=True)
-
-
-def _of_other_size(table: pandas.DataFrame, split: str, folder: Path) -> pandas.DataFrame:
-    """Return a note if there are not as many portraits as were released."""
-    if len(table) == SPLITS[split]:
-        return problems([])
-    what = f"{len(table):,} portraits in the split {split}; {SPLITS[split]:,} were released"
-    return problems([("note", "not the size of the release", str(folder), what)])
 
 
 def _authors_places(folder: Path, split: str, crop: str) -> tuple[Path, Path]:
@@ -356,42 +328,57 @@ def _of_authors(path: Path, images: Path) -> tuple[pandas.DataFrame, list]:
     table, broken = read_table(path, DataError)
     table = table.rename(columns=cleaned)
     _require_columns(path, table.columns, ["file", *LABELS])
-    table = table[["file"]].join(table[[*LABELS]].map(cleaned)).assign(row=-1)
+    table = table[["file"]].join(table[[*LABELS]].map(cleaned)).assign(row=-1, sha256="")
     table["path"] = [str(images / file) for file in table["file"]]
-    there = table["path"].map(lambda each: Path(each).is_file())
-    found = [("error", "line is no row", f"{path.name}, line {line}", what)
-             for line, what in broken.items()]  # fmt: skip
-    found += [("error", "image is missing", file, "not in " + str(images))
-              for file in table.loc[~there, "file"]]  # fmt: skip
+    found = [
+        ("error", "line is no row", f"{path.name}, line {line}", what)
+        for line, what in broken.items()
+    ]
+    there = table["path"].map(lambda each: Path(each).is_file()).astype(bool)
+    found += [
+        ("error", "image is missing", file, f"not in {images}")
+        for file in table.loc[~there, "file"]
+    ]
     for file, rows in table[table["file"].duplicated(keep=False)].groupby("file", sort=False):
         lines = ", ".join(map(str, rows.index))
         found.append(("error", "file is listed more than once", file, f"lines {lines}"))
-    table["sha256"] = [
-        file_sha256(path) if here else "" for path, here in zip(table["path"], there, strict=True)
+    files = table[there]
+    table.loc[there, "sha256"] = files["path"].map(file_sha256)
+    bad = check_images(files["path"].tolist())
+    found += [
+        ("error", "image cannot be opened", files["file"].iloc[row], problem)
+        for row, problem in zip(bad["row"], bad["problem"], strict=True)
     ]
     return table.reset_index(drop=True), found
 
 
-def _of_hub(path: Path) -> pandas.DataFrame:
+def _of_hub(path: Path) -> tuple[pandas.DataFrame, list]:
+    """Return the rows of a parquet file, each image opened, and those that cannot be."""
+    rows, found = [], []
     with parquet(path) as file:
         _require_columns(path, file.schema_arrow.names, ["image", *LABELS])
         classes = _classes(path, file.schema_arrow.metadata or {})
-        rows = file.read(columns=["image", *LABELS]).to_pydict()
-    pictures = [each if isinstance(each, dict) else {} for each in rows["image"]]
-    names = [each.get("path") or f"row {row}" for row, each in enumerate(pictures)]
-    hashes = [hashlib.sha256(each.get("bytes") or b"").hexdigest() for each in pictures]
-    table = pandas.DataFrame({"file": [f"{path.stem}/{name}" for name in names]})
-    table = table.assign(**{name: _names(rows[name], classes[name]) for name in LABELS})
-    return table.assign(row=range(len(table)), path=str(path), sha256=hashes)
+        for batch in file.iter_batches(ROWS_AT_ONCE, columns=["image", *LABELS]):
+            for image, *labels in zip(*batch.to_pydict().values(), strict=True):
+                image = image if isinstance(image, dict) else {}
+                name = f"{path.stem}/{image.get('path') or f'row {len(rows)}'}"
+                content = image.get("bytes") or b""
+                try:
+                    pictures([_opened(content, name)])[0]
+                except ImageError as error:
+                    found.append(("error", "image cannot be opened", name, str(error)))
+                rows.append((name, *labels, hashlib.sha256(content).hexdigest()))
+    table = pandas.DataFrame(rows, columns=["file", *LABELS, "sha256"], dtype=object)
+    table = table.assign(**{name: _names(table[name], classes[name]) for name in LABELS})
+    return table.assign(row=range(len(table)), path=str(path)), found
 
 
 def _classes(path: Path, metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
     """Return the names of the class numbers: those that the file states, else the hub's."""
     try:
-        stated = json.loads(metadata.get(b"huggingface", b"{}"))
-        features = stated.get("info", {}).get("features", {})
-        names = {name: features.get(name, {}).get("names") or LABELS[name] for name in LABELS}
-        return {name: list(each) for name, each in names.items()}
+        stated = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {})
+        stated = {name: stated.get("features", {}).get(name, {}).get("names") for name in LABELS}
+        return {name: list(stated[name] or known) for name, known in LABELS.items()}
     except (ValueError, AttributeError, TypeError) as error:
         raise DataError(
             f"{path} does not describe its columns as the hub does ({error}); download it again",
@@ -406,17 +393,14 @@ def _names(values: Sequence, classes: Sequence[str]) -> list[str]:
 
 
 def _require_columns(path: Path, there: Sequence[str], wanted: Sequence[str]) -> None:
-    missing = [column for column in wanted if column not in there]
-    if missing:
-        by_lower = {name.lower(): name for name in there}
-        near = difflib.get_close_matches(missing[0].lower(), by_lower, n=1)
-        fix = f"rename {by_lower[near[0]]!r} to {missing[0]!r}" if near else f"add {missing[0]!r}"
-        raise DataError(
-            f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(there)}. "
-            f"To mend the file, {fix}",
-            path=path,
-            word=missing[0],
-        )
+    for column in wanted:
+        if column not in there:
+            raise DataError(
+                f"{path} has no column {column!r}; it has {', '.join(there)}. Rename that which "
+                "holds it, or add it",
+                path=path,
+                word=column,
+            )
 
 
 def _wrong_labels(table: pandas.DataFrame) -> list[tuple[str, str, str, str]]:
@@ -427,26 +411,6 @@ def _wrong_labels(table: pandas.DataFrame) -> list[tuple[str, str, str, str]]:
         for file, label in zip(wrong["file"], wrong[column], strict=True):
             text = str(unknown_name(column, label, known))
             found.append(("error", f"{column} is unknown", file, text))
-    return found
-
-
-def _unreadable(table: pandas.DataFrame) -> list[tuple[str, str, str, str]]:
-    found = []
-    files = table[(table["row"] < 0) & table["sha256"].ne("")]
-    if len(files):
-        bad = check_images(files["path"].tolist())
-        for row, problem in zip(bad["row"], bad["problem"], strict=True):
-            found.append(("error", "image cannot be opened", files["file"].iloc[row], problem))
-    for path, rows in table[table["row"] >= 0].groupby("path"):
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            part = rows.iloc[start : start + ROWS_AT_ONCE]
-            for file, content in zip(
-                part["file"], _bytes_of(path, part["row"].to_numpy()), strict=True
-            ):
-                try:
-                    pictures([_opened(content, file)])[0]
-                except ImageError as error:
-                    found.append(("error", "image cannot be opened", file, str(error)))
     return found
 
 

@@ -6,9 +6,7 @@ captions it goes with; :func:`grounded_test` reads such a file, and :func:`user_
 a user has filled.
 """
 
-import functools
 import json
-import operator
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,46 +29,35 @@ SETS = ("X", "Y", "Ax", "Ay", "Bx", "By")
 
 ROLES = {"targ1": "X", "targ2": "Y", "attr1": "A", "attr2": "B"}
 PAIRS = ["set", "caption_id", "caption", "word", "image"]
-KEYS = ("test_name", "dataset", "test_types", *ROLES)
-"""What a released file must have; contextual_words and dataset_dir are missing from some."""
-
 LEVELS = {"word": ("word",), "sentence": ("sentence", "contextual")}
 TEST_TYPES = ("word", "sentence", "contextual")
 
 COMPARED = (("X", "Y"), ("Ax", "Bx"), ("Ay", "By"))
 """Sets that a test sets against each other."""
 
+PART = {"category": str, "captions": {"*": str}}
+SHAPE = {
+    **{"test_name": str, "dataset": str, "test_types": ["*"], "dataset_dir": str},
+    **{"contextual_words": ["*"], "attr1": PART, "attr2": PART},
+    **dict.fromkeys(("targ1", "targ2"), PART | {"images": {}}),
+}
+"""What a released file must have; contextual_words and dataset_dir are missing from some."""
 
-@dataclass(frozen=True)
-class _KnownError:
-    """An error of a released file: that ``key`` holds ``value``."""
+KINDS = {dict: "an object", list: "a list", str: "text", int: "a number", type(None): "null"}
 
-    kind: str
-    what: str
-    key: tuple[str, ...]
-    value: str
-    folder: str = ""
-
-    def is_in(self, content: dict) -> bool:
-        return functools.reduce(operator.getitem, self.key, content) == self.value
-
-
+WRONG_FOLDER = ("weat6", "google", "word", "dataset_dir", "weat13")
+WRONG_LABEL = ("occ_race", "google", "word", "attr2", "AfricanAmericanOcc")
 KNOWN_ERRORS = {
-    ("weat6", "google", "word"): _KnownError(
+    WRONG_FOLDER: (
         "folder of another test",
         "dataset_dir is weat13; the images of weat6 are those of its sentence file",
-        ("dataset_dir",),
-        "weat13",
-        folder="weat6",
     ),
-    ("occ_race", "google", "word"): _KnownError(
+    WRONG_LABEL: (
         "wrong label",
         "attr2 is labelled AfricanAmericanOcc; it holds the occupations of the test's second set",
-        ("attr2", "category"),
-        "AfricanAmericanOcc",
     ),
 }
-"""Errors of released files by test, data set and level, as the files name themselves."""
+"""Errors of released files: test, data set, level, key, and the wrong value that it holds."""
 
 
 @dataclass(frozen=True)
@@ -130,26 +117,30 @@ def grounded_test(path: str | Path) -> GroundedTest:
         of another kind than the released files; the message names file, key and what is wanted.
     """
     path = require_path(path, "path")
-    content, repeated = _object(path)
-    captions, pairs, found = _read_sets(content, path)
+    content, found = _object(path)
+    captions, pairs, wrong = _read_sets(content, path)
     name, dataset = content["test_name"].removeprefix("sent-"), content["dataset"]
-    levels = tuple(content["test_types"])
-    known = KNOWN_ERRORS.get((name, dataset, levels[0]))
-    known = known if known and known.is_in(content) else None
-    found += [("note", known.kind, path.name, known.what)] if known else []
-    found += repeated
-    found += _missing_keys(content, path) + _foreign_images(pairs, dataset, path)
-    found += _repeated_captions(captions) + _same_sets(pairs) + _unpaired(captions, pairs)
-    found += _wordless(captions)
+    levels, words = tuple(content["test_types"]), content["contextual_words"]
+    labels = {role: content[key]["category"] for key, role in ROLES.items()}
+    held = {"dataset_dir": content["dataset_dir"], "attr2": labels["B"]}
+    known = [(name, dataset, levels[0], *each) for each in held.items()]
+    found = [
+        *wrong,
+        *(("note", KNOWN_ERRORS[k][0], path.name, KNOWN_ERRORS[k][1])
+          for k in known if k in KNOWN_ERRORS),
+        *found,
+        *_notes_on_file(words, pairs, dataset, path),
+        *_notes_on_sets(captions, pairs),
+    ]  # fmt: skip
     return GroundedTest(
         name=name,
         dataset=dataset,
         levels=levels,
-        contextual_words=tuple(dict.fromkeys(content["contextual_words"])),
-        labels={role: content[key]["category"] for key, role in ROLES.items()},
+        contextual_words=tuple(dict.fromkeys(words)),
+        labels=labels,
         captions=captions,
         pairs=pairs,
-        folder=known.folder if known and known.folder else content["dataset_dir"],
+        folder=name if WRONG_FOLDER in known else content["dataset_dir"],
         problems=problems(found),
     )
 
@@ -293,19 +284,16 @@ def balance(test: GroundedTest, pairs: pandas.DataFrame) -> pandas.DataFrame:
 def _object(path: Path) -> tuple[dict, list[tuple]]:
     """Return what a file holds, every key of the kind that the reader goes on with, and notes."""
     content, repeated = _json(path)
-    _require(content, dict, path)
-    for key in KEYS:
-        _require_key(content, key, path)
-    for key in ("test_name", "dataset"):
-        _require(content[key], str, path, key)
-    _require_types(content["test_types"], path)
-    content = {"dataset_dir": "", "contextual_words": []} | content
-    _require(content["dataset_dir"], str, path, "dataset_dir")
-    _require_texts(content["contextual_words"], path, "contextual_words")
-    for role, target in ROLES.items():
-        _require_part(content[role], role, target, path)
-        texts = content[role]["captions"].items()
-        content[role]["captions"] = {number: cleaned(text) for number, text in texts}
+    if isinstance(content, dict):
+        content = {"dataset_dir": "", "contextual_words": []} | content
+    _require(content, SHAPE, path)
+    types = content["test_types"]
+    if not types or not set(types) <= set(TEST_TYPES):
+        raise DataError(
+            f"{path}: test_types: {types} is not one or more of {', '.join(TEST_TYPES)}",
+            path=path,
+            word="test_types",
+        )
     content["contextual_words"] = [*map(cleaned, content["contextual_words"])]
     return content, repeated
 
@@ -346,84 +334,42 @@ def _json(path: Path) -> tuple[Any, list[tuple]]:
     return content, repeated
 
 
-JSON_KINDS = {dict: "an object", list: "a list", str: "text", int: "a number", type(None): "null"}
-
-
-def _require(value: Any, kind: type, path: Path, key: str = "") -> None:
+def _require(value: Any, shape: Any, path: Path, key: str = "") -> None:
+    """Refuse a value that is not of a shape: a type, a list of texts, or an object with keys."""
+    kind = shape if isinstance(shape, type) else type(shape)
     if not isinstance(value, kind):
-        place = f"{path} holds" if not key else f"{path}: {key} is"
-        given = JSON_KINDS.get(type(value), type(value).__name__)
+        given = KINDS.get(type(value), type(value).__name__)
         raise DataError(
-            f"{place} {given}, not {JSON_KINDS[kind]}; see a released file",
+            f"{path}{f': {key} is' * bool(key) or ' holds'} {given}, not {KINDS[kind]}; see a "
+            "released file",
             path=path,
             word=key or None,
         )
-
-
-def _require_texts(values: Any, path: Path, key: str) -> None:
-    _require(values, list, path, key)
-    for place, value in enumerate(values):
-        _require(value, str, path, f"{key}[{place}]")
-
-
-def _require_types(types: Any, path: Path) -> None:
-    _require_texts(types, path, "test_types")
-    unknown = [each for each in types if each not in TEST_TYPES]
-    if unknown or not types:
-        given = f"{unknown[0]!r} is no type" if unknown else "is empty"
-        raise DataError(
-            f"{path}: test_types: {given}; write one of {', '.join(TEST_TYPES)}",
-            path=path,
-            word="test_types",
-        )
-
-
-def _require_part(part: Any, role: str, target: str, path: Path) -> None:
-    """Check one of targ1, targ2, attr1 and attr2: category, captions and images."""
-    _require(part, dict, path, role)
-    for key in ("category", "captions", *(["images"] if target in "XY" else [])):
-        _require_key(part, key, path, f"{role}.")
-    _require(part["category"], str, path, f"{role}.category")
-    _require(part["captions"], dict, path, f"{role}.captions")
-    numbers = [_number(number, path, f"{role}.captions") for number in part["captions"]]
-    if len(set(numbers)) < len(numbers):
-        raise DataError(
-            f"{path}: {role}.captions: two captions have one number; number them anew",
-            path=path,
-            word=f"{role}.captions",
-        )
-    for number, text in part["captions"].items():
-        _require(text, str, path, f"{role}.captions.{number}")
-    for key in [key for key in part if key == "images" or key.endswith("_Images")]:
-        _require(part[key], dict, path, f"{role}.{key}")
-        for image, numbers in part[key].items():
-            for number in _listed(numbers):
-                _number(number, path, f"{role}.{key}.{image}")
-
-
-def _listed(numbers: Any) -> list:
-    return numbers if isinstance(numbers, list) else [numbers]
+    if kind is list:
+        for place, each in enumerate(value):
+            _require(each, str, path, f"{key}[{place}]")
+    for name, of in shape.items() if kind is dict else ():
+        for each in value if name == "*" else [name]:
+            place = f"{key}.{each}".lstrip(".")
+            if each not in value:
+                raise DataError(
+                    f"{path} lacks the key {place}; it has {', '.join(sorted(value)) or 'no key'}",
+                    path=path,
+                    word=place,
+                )
+            _require(value[each], of, path, place)
 
 
 def _number(value: Any, path: Path, key: str) -> int:
     """Return a caption number, which files also give as text."""
-    digits = isinstance(value, str) and value.strip().isdecimal()
-    if not digits and (isinstance(value, bool) or not isinstance(value, int)):
-        raise DataError(
-            f"{path}: {key}: {json.dumps(value)} is no caption number; write a whole number that "
-            "the captions have",
-            path=path,
-            word=key,
-        )
-    return int(value)
-
-
-def _require_key(content: dict, key: str, path: Path, prefix: str = "") -> None:
-    if key not in content:
-        there = ", ".join(sorted(content)) or "no key"
-        raise DataError(
-            f"{path} lacks the key {prefix}{key}; it has {there}", path=path, word=f"{prefix}{key}"
-        )
+    if type(value) is int or (isinstance(value, str) and value.strip().isdecimal()):
+        return int(value)
+    raise DataError(
+        f"{path}: {key}: {json.dumps(value)} is no caption number; write a whole number that the "
+        "captions have",
+        path=path,
+        word=key,
+    )
 
 
 def _read_sets(content: dict, path: Path):
@@ -431,20 +377,24 @@ def _read_sets(content: dict, path: Path):
     words = content["contextual_words"]
     captions, pairs, found = [], [], []
     for key, role in ROLES.items():
-        texts = {
-            int(number): (text, _word_of(text, words))
-            for number, text in content[key]["captions"].items()
-        }
+        place, texts = f"{key}.captions", {}
+        for number, text in content[key]["captions"].items():
+            text = cleaned(text)
+            texts[_number(number, path, place)] = (text, _word_of(text, words))
+        if len(texts) < len(content[key]["captions"]):
+            raise DataError(
+                f"{path}: {place}: two captions have one number; number them anew",
+                path=path,
+                word=place,
+            )
         captions += [(role, number, *text) for number, text in texts.items()]
-        for set_name, images in _image_sets(content, key, path):
-            rows, wrong = _pair_rows(set_name, images, texts)
+        for set_name, name in _image_sets(content, key):
+            _require(content[key], {name: {}}, path, key)
+            rows, wrong = _pair_rows(set_name, content[key][name], texts, path, f"{key}.{name}")
             pairs += rows
             found += wrong
-    return (
-        pandas.DataFrame(captions, columns=PAIRS[:-1]),
-        pandas.DataFrame(pairs, columns=PAIRS),
-        found,
-    )
+    captions = pandas.DataFrame(captions, columns=PAIRS[:-1])
+    return captions, pandas.DataFrame(pairs, columns=PAIRS), found
 
 
 def _word_of(text: str, words: Sequence[str]) -> str:
@@ -460,22 +410,23 @@ def _word_of(text: str, words: Sequence[str]) -> str:
     return listed[found.group().lower()] if found else ""
 
 
-def _image_sets(content: dict, key: str, path: Path) -> Iterator[tuple[str, dict]]:
-    """Yield the set's name and its images: one set for targets, two for attributes."""
+def _image_sets(content: dict, key: str) -> Iterator[tuple[str, str]]:
+    """Yield each set's name and the key of its images: one set for targets, two for attributes."""
     role, part = ROLES[key], content[key]
     if role in "XY":
-        yield role, part["images"]
+        yield role, "images"
         return
-    for target in ("targ1", "targ2"):
+    named = [name for name in part if name.endswith("_Images")]
+    for at, target in enumerate(("targ1", "targ2")):
         name = f"{content[target]['category']}_Images"
-        named = [k for k in part if k.endswith("_Images")]
         if name not in part and len(named) == 2:
-            name = named[("targ1", "targ2").index(target)]
-        _require_key(part, name, path, f"{key}.")
-        yield f"{role}{ROLES[target].lower()}", part[name]
+            name = named[at]
+        yield f"{role}{ROLES[target].lower()}", name
 
 
-def _pair_rows(set_name: str, images: dict, texts: dict[int, tuple[str, str]]):
+def _pair_rows(
+    set_name: str, images: dict, texts: dict[int, tuple[str, str]], path: Path, key: str
+):
     rows, found = [], []
     for image, numbers in images.items():
         if not isinstance(numbers, list):
@@ -484,7 +435,8 @@ def _pair_rows(set_name: str, images: dict, texts: dict[int, tuple[str, str]]):
             )
         if numbers == []:
             found.append(("error", "image without a caption", set_name, image))
-        for number in map(int, _listed(numbers)):
+        for each in numbers if isinstance(numbers, list) else [numbers]:
+            number = _number(each, path, f"{key}.{image}")
             if number in texts:
                 rows.append((set_name, number, *texts[number], image))
             else:
@@ -492,60 +444,38 @@ def _pair_rows(set_name: str, images: dict, texts: dict[int, tuple[str, str]]):
     return rows, found
 
 
-def _missing_keys(content: dict, path: Path) -> list[tuple]:
-    if content["contextual_words"]:
-        return []
-    what = "no contextual words: the contextual level and Experiment 3 cannot be run"
-    return [("note", "key is missing", path.name, what)]
+def _notes_on_file(words: list, pairs: pandas.DataFrame, dataset: str, path: Path) -> list[tuple]:
+    """Note that a file has no contextual words, or images that another data set's names have."""
+    found = []
+    if not words:
+        what = "no contextual words: the contextual level and Experiment 3 cannot be run"
+        found.append(("note", "key is missing", path.name, what))
+    foreign = pairs.loc[pairs["image"].str.startswith("COCO_"), "image"].nunique()
+    if foreign and dataset != "coco":
+        what = f"{foreign} images are named as COCO's"
+        found.append(("note", "images of another data set", path.name, what))
+    return found
 
 
-def _foreign_images(pairs: pandas.DataFrame, dataset: str, path: Path) -> list[tuple]:
-    """Note images that carry the name of another data set than the file's."""
-    foreign = pairs["image"].str.startswith("COCO_")
-    if dataset == "coco" or not foreign.any():
-        return []
-    n = pairs.loc[foreign, "image"].nunique()
-    return [("note", "images of another data set", path.name, f"{n} images are named as COCO's")]
-
-
-def _repeated_captions(captions: pandas.DataFrame) -> list[tuple]:
+def _notes_on_sets(captions: pandas.DataFrame, pairs: pandas.DataFrame) -> list[tuple]:
+    """Note captions that repeat, have no image or no contextual word, and sets that are alike."""
     counts = captions.groupby("set")["caption"].agg(["size", "nunique"])
-    return [
-        (
-            "note",
-            "captions repeat",
-            row.Index,
-            f"{row.size} captions, {row.nunique} of them different",
-        )
+    found = [
+        ("captions repeat", row.Index, f"{row.size} captions, {row.nunique} of them different")
         for row in counts[counts["size"] > counts["nunique"]].itertuples()
     ]
-
-
-def _same_sets(pairs: pandas.DataFrame) -> list[tuple]:
-    found = []
     for attribute in "AB":
         one, other = (set(pairs.loc[pairs["set"] == f"{attribute}{t}", "image"]) for t in "xy")
         if one and one == other:
             what = "the images are the same with both targets, so that Experiments 1 and 2 coincide"
-            found.append(("note", "sets are the same", f"{attribute}x, {attribute}y", what))
-    return found
-
-
-def _wordless(captions: pandas.DataFrame) -> list[tuple]:
-    rows = captions[captions["word"] == ""]
-    kind = "caption without a contextual word"
-    return [("note", kind, row.set, row.caption) for row in rows.itertuples()]
-
-
-def _unpaired(captions: pandas.DataFrame, pairs: pandas.DataFrame) -> list[tuple]:
-    found = []
-    for set_name, rows in pairs.groupby("set"):
-        known = captions[captions["set"] == set_name[0]]
-        lacking = known[~known["caption_id"].isin(rows["caption_id"])]
-        found += [
-            ("note", "caption without an image", set_name, text) for text in lacking["caption"]
-        ]
-    return found
+            found.append(("sets are the same", f"{attribute}x, {attribute}y", what))
+    for name, rows in pairs.groupby("set"):
+        known = captions[captions["set"] == name[0]]
+        lacking = known.loc[~known["caption_id"].isin(rows["caption_id"]), "caption"]
+        found += [("caption without an image", name, text) for text in lacking]
+    wordless = captions.loc[captions["word"] == "", ["set", "caption"]]
+    found += [("caption without a contextual word", *row) for row in wordless.to_numpy()]
+    return [("note", *each) for each in found]
 
 
 def _captions_of(test: stimuli.AssociationTest) -> pandas.DataFrame:

@@ -20,7 +20,7 @@ from biaslib.datasets._arguments import require_path, require_table, require_tex
 from biaslib.datasets._problems import DataError, problems, require_sound
 from biaslib.datasets._pronouns import GENDERED, with_they
 from biaslib.datasets.links import HERE, address, counted, download_images, outcomes
-from biaslib.metrics.inputs import flag, whole_number
+from biaslib.metrics.inputs import whole_number
 from biaslib.models.downloads import retrieve
 from biaslib.runtime import cleaned, file_sha256, read_table
 
@@ -117,14 +117,11 @@ class VLStereoSet:
         What was found: severity, kind, where, what.
     sha256
         Checksum of the file.
-    stereotype_label
-        The label that was taken for the stereotype.
     """
 
     table: pandas.DataFrame
     problems: pandas.DataFrame
     sha256: str
-    stereotype_label: int
 
 
 def fetch(folder: str | Path, url: str = URL, sha256: str = SHA256) -> Path:
@@ -212,19 +209,13 @@ def found_links(table: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame
     return outcomes(links(table), require_path(folder, "folder") / IMAGES)
 
 
-def read(
-    path: str | Path, stereotype_label: int = STEREOTYPE_LABEL, only_sound: bool = False
-) -> VLStereoSet:
+def read(path: str | Path) -> VLStereoSet:
     """Read the released table, and say what is wrong with it.
 
     Parameters
     ----------
     path
         The file.
-    stereotype_label
-        0 or 1: what the label of a stereotypical image is. See :data:`STEREOTYPE_LABEL`.
-    only_sound
-        Leave out rows with errors, which are counted in ``problems``, and go on.
 
     Returns
     -------
@@ -239,25 +230,19 @@ def read(
         of each kind by its line in the file.
     FileNotFoundError
         If there is no file; the message says where to get it.
-    ValueError
-        If ``stereotype_label`` is neither 0 nor 1.
     """
-    stereotype_label = whole_number(stereotype_label, "stereotype_label", 0, 1)
-    path, only_sound = require_path(path, "path"), flag(only_sound, "only_sound")
+    path = require_path(path, "path")
     raw, broken = _raw(path)
     found = [("error", "line is no row", f"{path.name}, line {at}", broken[at]) for at in broken]
     found = problems(found + _errors(raw, path.name) + _notes(raw, path.name))
-    require_sound(found, path.name, only_sound)
-    lost = found.loc[found["severity"] == "error", "where"].map(_line)
-    table = raw[~raw["row"].isin(lost)].reset_index(drop=True)
-    if table.empty:
-        raise DataError(
-            f"{path.name} has no sound row; {len(raw) + len(broken):,} have errors", path=path
-        )
-    anti = table["label"].astype(int) != stereotype_label
+    require_sound(found, path.name, advice="Mend those lines, or fetch the file again")
+    if raw.empty:
+        raise DataError(f"{path.name} has no row below its header", path=path)
+    table = raw.reset_index(drop=True)
+    anti = table["label"].astype(int) != STEREOTYPE_LABEL
     table["label"] = np.where(anti, LABELS[1], LABELS[0])
     table["triplet"] = table.groupby(CAPTIONS, sort=False).ngroup()
-    return VLStereoSet(table.drop(columns="remark"), found, file_sha256(path), stereotype_label)
+    return VLStereoSet(table.drop(columns="remark"), found, file_sha256(path))
 
 
 def _raw(path: Path) -> tuple[pandas.DataFrame, dict[int, str]]:
@@ -311,10 +296,6 @@ def _put_in(context: str, caption: str) -> bool:
     return len(caption) > len(context) and all(each in letters for each in context)
 
 
-def _line(where: str) -> int:
-    return int(where.rsplit(" ", 1)[1])
-
-
 def _notes(table: pandas.DataFrame, name: str) -> list[tuple]:
     found = []
     shared = table.loc[table["url"] != "", "url"].value_counts()
@@ -331,12 +312,12 @@ def _notes(table: pandas.DataFrame, name: str) -> list[tuple]:
     return found
 
 
-def balanced(table: pandas.DataFrame, seed: int, only_sound: bool = False) -> pandas.DataFrame:
+def balanced(table: pandas.DataFrame, seed: int) -> pandas.DataFrame:
     """Draw equally many images of both labels in every category.
 
     As the paper did (Section 3.2), of every category as many as its rarer label has. Which rows
     the authors drew is not known, so that a selection of ours has the same make-up and is not the
-    same.
+    same. A category that has one label only is left out.
 
     Parameters
     ----------
@@ -344,8 +325,6 @@ def balanced(table: pandas.DataFrame, seed: int, only_sound: bool = False) -> pa
         With *category* and *label*.
     seed
         Of the draw.
-    only_sound
-        Leave out a category that has one label only; otherwise it is an error.
 
     Returns
     -------
@@ -355,8 +334,7 @@ def balanced(table: pandas.DataFrame, seed: int, only_sound: bool = False) -> pa
     Raises
     ------
     DataError
-        If a category has one label only, or nothing is left; the message names it and counts its
-        rows.
+        If nothing is left.
 
     Examples
     --------
@@ -368,17 +346,9 @@ def balanced(table: pandas.DataFrame, seed: int, only_sound: bool = False) -> pa
     given = require_table(table, "table", ["category", "label"])
     table, chosen = given.reset_index(drop=True), []
     rng = np.random.default_rng(whole_number(seed, "seed", 0))
-    only_sound = flag(only_sound, "only_sound")
-    for category, rows in table.groupby("category", sort=True):
+    for _, rows in table.groupby("category", sort=True):
         by_label = [rows.index[rows["label"] == label] for label in LABELS]
         size = min(len(each) for each in by_label)
-        if size == 0 and not only_sound:
-            present = rows["label"].iloc[0]
-            raise DataError(
-                f"category {category!r} has one label only ({len(rows)} rows, all {present!r}) "
-                "and cannot be balanced; pass only_sound=True to leave it out",
-                word=category,
-            )
         for each in by_label:
             drawn = rng.choice(len(each), size=size, replace=False)
             chosen += each[drawn].tolist()

@@ -128,7 +128,7 @@ def bootstrap_top_k(
     ----------
     ranking
         Indices of images, the most similar first, (number of words, depth), as from
-        :func:`biaslib.metrics.caption_association.top_k` or ``audit(...).top``. With
+        :func:`biaslib.metrics.caption_association.top_k`. With
         ``depth = n`` it never runs out; without repeated people a depth of 2 k + 50 will do.
     groups
         (n, g), true where the image belongs to the group. Groups may overlap.

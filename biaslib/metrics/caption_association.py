@@ -11,7 +11,6 @@ distribution, asks for a partition: each image in exactly one group.
 Cosines have no unit; C-ASC is in standard deviations of a word's similarities.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -34,10 +33,8 @@ from biaslib.metrics.inputs import (
 )
 
 __all__ = [
-    "CaptionAudit",
     "Composition",
     "Representation",
-    "audit",
     "c_asc",
     "entropy",
     "representation",
@@ -46,14 +43,10 @@ __all__ = [
     "top_k_composition",
 ]
 
-# Long chunks make for few waits between BLAS threads; 16 words of one are 1 MB, a cache's worth.
-_LONGEST_CHUNK = 16_384
-_WORDS_AT_ONCE = 16
+
 _IN_CACHE = 2**20
-# Float32 cosines err by a few 1e-7: closer ones are computed again, of some images more than asked.
-_NEAR_TIE = 2e-6
-_SPARE = 8
-_RESOLUTION = 1e-6
+
+
 _TABLE = "a table with at least one row and column"
 
 
@@ -83,27 +76,6 @@ class Composition:
 
 
 @dataclass(frozen=True)
-class CaptionAudit:
-    """Everything that one pass over the images yields: see :func:`audit`.
-
-    ``c_asc``, ``group_means`` and ``complement_means`` are (k, g); ``means`` and ``deviations``
-    (k,) are over all images, the deviations with ``ddof``. ``top`` and ``top_similarities``
-    (k, top_k) hold the nearest images, nearest first, and ``composition`` says who they show.
-    """
-
-    c_asc: np.ndarray
-    group_means: np.ndarray
-    complement_means: np.ndarray
-    means: np.ndarray
-    deviations: np.ndarray
-    top: np.ndarray
-    top_similarities: np.ndarray
-    composition: Composition
-    ddof: int
-    n_images: int
-
-
-@dataclass(frozen=True)
 class Representation:
     """Over- and under-representation among the images retrieved: see :func:`representation`.
 
@@ -122,9 +94,6 @@ def c_asc(
     similarities: ArrayLike,
     groups: ArrayLike,
     ddof: int = 1,
-    *,
-    words: Sequence[str] | None = None,
-    names: Sequence[str] | None = None,
 ) -> np.ndarray:
     r"""Return how much nearer each caption lies to a group's images than to all others.
 
@@ -149,8 +118,6 @@ def c_asc(
         (n, g), true where the image belongs to the group. Groups may overlap.
     ddof
         What is taken from n in the divisor of the variance, 0 or 1.
-    words, names
-        What errors call the k words and the g groups; otherwise their index.
 
     Returns
     -------
@@ -173,9 +140,13 @@ def c_asc(
     >>> c_asc([[0.3, 0.3, 0.1, 0.1]], np.transpose([women, men]), ddof=0)
     array([[ 2., -2.]])
     """
-    table, words = _similarities(similarities, words)
-    members, names = group_members(groups, table.shape[1], names)
-    _require_both_sides(members, names)
+    table = _similarities(similarities)
+    members, _ = group_members(groups, table.shape[1])
+    full = np.flatnonzero(members.all(axis=0))
+    if full.size:
+        raise InputError(
+            f"group {full[0]} holds every image: its complement is empty", word="groups"
+        )
     ddof = _divisor(ddof, len(members))
     weights, sums = members.astype(float), np.empty((len(table), members.shape[1]))
     totals, spread, least = np.empty((3, len(table)))
@@ -186,106 +157,12 @@ def c_asc(
         sums[rows], totals[rows] = centred @ weights, centred.sum(axis=1)
         spread[rows] = np.sqrt((centred**2).sum(axis=1) / (len(members) - ddof))
         least[rows] = 1e-12 * largest
-    _require_spread(spread, least, words)
+    _require_spread(spread, least)
     inside, outside = _two_means(sums, totals, members)
     return (inside - outside) / spread[:, None]
 
 
-def audit(
-    text: ArrayLike,
-    image: ArrayLike,
-    groups: ArrayLike,
-    top_k: int = 100,
-    ddof: int = 1,
-    max_bytes: int = 512 * 2**20,
-    *,
-    words: Sequence[str] | None = None,
-    names: Sequence[str] | None = None,
-) -> CaptionAudit:
-    r"""Return C-ASC and the top-k composition of many words and groups in one pass.
-
-    The images are walked through in chunks, so that the table of all similarities never exists.
-    Products are float32; sums are kept in float64 and centred on each word's mean of the first
-    chunk, so that the small spread of cosines far from 0 is not lost. The nearest images are
-    found in float32 with a few to spare; where two lie within 2e-6 their cosines are computed
-    again in float64 to settle the order, and equal cosines go by index. Where more images lie that
-    near than there are to spare, all cosines of the word are computed again.
-
-    Parameters
-    ----------
-    text
-        Embeddings of the captions, (k, d).
-    image
-        Embeddings of the images, (n, d), of any length other than zero; float32 and contiguous
-        is fastest, a memory map will do.
-    groups
-        (n, g), true where the image belongs to the group. Groups may overlap.
-    top_k
-        How many images to retrieve for each caption; 100 in the paper.
-    ddof
-        What is taken from n in the divisor of the variance, 0 or 1.
-    max_bytes
-        Cap on the working memory in bytes, beyond the arguments themselves.
-    words, names
-        What errors call the k words and the g groups; otherwise their index.
-
-    Returns
-    -------
-    CaptionAudit
-        C-ASC agrees with :func:`c_asc` on float64 cosines within about 1e-7 divided by the spread
-        of the word's cosines, which is its unit: within 1e-5 at the spreads of models, .01 and
-        more, and within .01 at 1e-5.
-
-    Raises
-    ------
-    InputError
-        As :func:`c_asc`; if ``text`` and ``image`` differ in dimensions; if a row of either is
-        all zeros or holds a value that is not finite; if ``top_k`` is below 1 or above the number
-        of images; if a word's spread is below 1e-6, which float32 cannot resolve; or if
-        ``max_bytes`` is too small.
-
-    Examples
-    --------
-    >>> image = [[1, 0], [0.8, 0.6], [0.6, 0.8], [0, 1]]
-    >>> women = [[True], [True], [False], [False]]
-    >>> result = audit([[1, 0]], image, women, top_k=2, ddof=0)
-    >>> result.c_asc.round(3), result.top, result.composition.counts
-    (array([[1.604]]), array([[0, 1]]), array([[2]]))
-    """
-    captions, words = _unit_text(text, words)
-    # What is not finite is found chunk by chunk.
-    images = real_array(image, "image", _TABLE, 2, finite=False)
-    if images.shape[1] != captions.shape[1]:
-        raise refused(
-            "image",
-            f"has {images.shape[1]} dimensions and text {captions.shape[1]}; encode both with the "
-            "same model",
-        )
-    members, names = group_members(groups, len(images), names)
-    _require_both_sides(members, names)
-    ddof = _divisor(ddof, len(images))
-    top_k = whole_number(top_k, "top_k", 1, len(images))
-    max_bytes = whole_number(max_bytes, "max_bytes")
-    chunk = _chunk_length(captions.shape, members.shape[1], top_k, max_bytes)
-    moments, top, top_similarities = _walk(captions, images, members, top_k, chunk)
-    spread = moments.spread(ddof)
-    _require_spread(spread, np.full(len(spread), _RESOLUTION), words)
-    inside, outside = moments.two_means(members)
-    return CaptionAudit(
-        c_asc=(inside - outside) / spread[:, None],
-        group_means=inside,
-        complement_means=outside,
-        means=moments.means(),
-        deviations=spread,
-        top=top,
-        top_similarities=top_similarities,
-        composition=top_k_composition(top, members, names=names),
-        ddof=ddof,
-        n_images=len(images),
-    )
-
-
-def top_k(similarities: ArrayLike, k: int, *, words: Sequence[str] | None = None) -> np.ndarray:
+def top_k(similarities: ArrayLike, k: int) -> np.ndarray:
     """Return the k images most similar to each caption, the most similar first.
 
     The retrieval of Hamidieh et al. (2023), section 3.3 and appendix D.3, with k = 100 there.
@@ -298,8 +175,6 @@ def top_k(similarities: ArrayLike, k: int, *, words: Sequence[str] | None = None
         Cosines of captions and images, (number of words, n).
     k
         How many images to retrieve.
-    words
-        What errors call the words; otherwise their index.
 
     Returns
     -------
@@ -316,16 +191,19 @@ def top_k(similarities: ArrayLike, k: int, *, words: Sequence[str] | None = None
     >>> top_k([[0.1, 0.3, 0.2, 0.3]], 3)
     array([[1, 3, 2]])
     """
-    scores = _similarities(similarities, words)[0].astype(np.float64)
+    scores = _similarities(similarities)
     k = whole_number(k, "k", 1, scores.shape[1])
-    nearest = _Nearest(len(scores), k)
-    nearest.offer(scores, 0)
-    return nearest.best()[0]
+    found = np.empty((len(scores), k), np.intp)
+    for rows in _slices(len(scores), -(-scores.size // _IN_CACHE)):
+        table = scores[rows].astype(np.float64)
+        nearest = np.flatnonzero(_best(table, k)).reshape(-1, k) % table.shape[1]
+        values = np.take_along_axis(table, nearest, axis=1)
+        order = np.argsort(-values, axis=1, kind="stable")
+        found[rows] = np.take_along_axis(nearest, order, axis=1)
+    return found
 
 
-def top_k_composition(
-    top: ArrayLike, groups: ArrayLike, *, names: Sequence[str] | None = None
-) -> Composition:
+def top_k_composition(top: ArrayLike, groups: ArrayLike) -> Composition:
     """Return how many of the retrieved images show a member of each group.
 
     Hamidieh et al. (2023), section 3.3 and appendix D.3. The paper compares shares with those of
@@ -337,8 +215,6 @@ def top_k_composition(
         Indices of the retrieved images, (k, number retrieved), as from :func:`top_k`.
     groups
         (n, g), true where the image belongs to the group. Groups may overlap.
-    names
-        What errors call the groups; otherwise their index.
 
     Returns
     -------
@@ -358,17 +234,17 @@ def top_k_composition(
     array([[0.5, 0.5],
            [1. , 0. ]])
     """
-    members, names = group_members(groups, None, names)
+    members, sizes = group_members(groups)
     retrieved = retrieved_images(top, "top", len(members))
     return Composition(
         counts=np.stack([members[row].sum(axis=0) for row in retrieved]),
         n_retrieved=retrieved.shape[1],
-        group_sizes=np.count_nonzero(members, axis=0),
+        group_sizes=sizes,
         n_images=len(members),
     )
 
 
-def entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndarray:
+def entropy(counts: ArrayLike) -> np.ndarray:
     r"""Return how evenly each word's retrieved images spread over the groups.
 
     Hamidieh et al. (2023), section 3.3 and appendix D.3, rank words by the entropy of the
@@ -381,8 +257,6 @@ def entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndar
     ----------
     counts
         Counts or shares of the g groups of a partition, (k, g).
-    words
-        What errors call the words; otherwise their index.
 
     Returns
     -------
@@ -401,15 +275,13 @@ def entropy(counts: ArrayLike, *, words: Sequence[str] | None = None) -> np.ndar
     >>> entropy([[50, 50], [100, 0], [90, 10]]).round(3)
     array([1.   , 0.   , 0.469])
     """
-    shares = _shares(counts, words)
+    shares = _shares(counts)
     if shares.shape[1] < 2:
         raise InputError("the entropy of one group is not defined: ln 1 = 0")
     return np.clip(_entropies(shares) / np.log(shares.shape[1]), 0.0, 1.0) + 0.0
 
 
-def representation(
-    composition: Composition, *, names: Sequence[str] | None = None
-) -> Representation:
+def representation(composition: Composition) -> Representation:
     r"""Return whether groups are over- or under-represented among the images retrieved.
 
     Hamidieh et al. (2023), appendix D.3, call a share "significantly higher or lower" than
@@ -425,9 +297,7 @@ def representation(
     Parameters
     ----------
     composition
-        As from :func:`top_k_composition` or :func:`audit`.
-    names
-        What errors call the groups; otherwise their index.
+        As from :func:`top_k_composition`.
 
     Returns
     -------
@@ -453,7 +323,7 @@ def representation(
     >>> result.ratios, result.p_over.round(4)
     (array([[2., 0.]]), array([[0.0238, 1.    ]]))
     """
-    counts = _possible_counts(composition, names)
+    counts = _possible_counts(composition)
     tails = [
         _tails(counts[:, group], size, composition)
         for group, size in enumerate(composition.group_sizes)
@@ -468,9 +338,7 @@ def representation(
     )
 
 
-def skew_at_k(
-    composition: Composition, smoothing: float = 0.0, *, names: Sequence[str] | None = None
-) -> np.ndarray:
+def skew_at_k(composition: Composition, smoothing: float = 0.0) -> np.ndarray:
     r"""Return the log ratio of each group's share among the k retrieved to its share in the data.
 
     Skew@k of Geyik, Ambler and Kenthapadi (2019), with the data set's own shares q as the
@@ -482,12 +350,10 @@ def skew_at_k(
     Parameters
     ----------
     composition
-        As from :func:`top_k_composition` or :func:`audit`.
+        As from :func:`top_k_composition`.
     smoothing
         The pseudo-count :math:`\alpha`, in images, shared out as the data set is. With 0, as
         defined, a group that is absent from the k has minus infinity.
-    names
-        What errors call the groups; otherwise their index.
 
     Returns
     -------
@@ -506,109 +372,12 @@ def skew_at_k(
     >>> skew_at_k(composition).round(3), skew_at_k(composition, smoothing=1).round(3)
     (array([[0.693,  -inf]]), array([[ 0.588, -1.609]]))
     """
-    counts = _possible_counts(composition, names)
+    counts = _possible_counts(composition)
     smoothing = real_number(smoothing, "smoothing", low=0)
     expected = composition.expected_shares
     shares = (counts + smoothing * expected) / (composition.n_retrieved + smoothing)
     with np.errstate(divide="ignore"):
         return np.log(shares / expected)
-
-
-class _Moments:
-    """Sums over images, by word and group, of similarities centred on a first guess."""
-
-    def __init__(self, n_words: int, n_groups: int):
-        self.n_images = 0
-        self.shift = np.zeros(n_words)
-        self.sums = np.zeros((n_words, n_groups + 1))
-        self.squares = np.zeros(n_words)
-
-    @property
-    def totals(self) -> np.ndarray:
-        return self.sums[:, -1]
-
-    def means(self) -> np.ndarray:
-        return self.shift + self.totals / self.n_images
-
-    def spread(self, ddof: int) -> np.ndarray:
-        scatter = np.maximum(self.squares - self.totals**2 / self.n_images, 0.0)
-        return np.sqrt(scatter / (self.n_images - ddof))
-
-    def two_means(self, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        inside, outside = _two_means(self.sums[:, :-1], self.totals, members)
-        return inside + self.shift[:, None], outside + self.shift[:, None]
-
-    def centre(self, words: slice, similarities: np.ndarray) -> None:
-        """Centre the similarities of some words in place, and take in their squares."""
-        if self.n_images == 0:
-            self.shift[words] = similarities.mean(axis=1)
-        similarities -= self.shift[words, None].astype(np.float32)
-        self.squares[words] += _squares(similarities)
-
-    def add(self, members: np.ndarray, similarities: np.ndarray) -> None:
-        """Take in a chunk of groups, (c, g), and of centred similarities, (k, c)."""
-        everyone = np.ones((len(members), 1), bool)
-        self.sums += similarities @ np.hstack([members, everyone]).astype(np.float32)
-        self.n_images += len(members)
-
-
-class _Nearest:
-    """The images most similar to each word so far; equal similarities go by index.
-
-    Candidates are entered in a table three times as wide as wanted. When it is full it is cut to
-    the best, which raises the floor that a later image must exceed: soon hardly any image does.
-    """
-
-    def __init__(self, n_words: int, wanted: int):
-        self.wanted = wanted
-        self.filled = np.zeros(n_words, np.intp)
-        self.images = np.zeros((n_words, 3 * wanted), np.intp)
-        self.values = np.full((n_words, 3 * wanted), -np.inf)
-        self.floor = np.full((n_words, 1), -np.inf)
-
-    def offer(self, similarities: np.ndarray, start: int) -> None:
-        """Take in a chunk, (k, c), whose first image has the index ``start``."""
-        above = similarities > self.floor.astype(similarities.dtype)
-        counts = np.array([np.count_nonzero(row) for row in above])
-        if counts.max() > 2 * self.wanted:
-            above = _best(similarities, self.wanted)
-            counts = np.full(len(above), self.wanted)
-            least = similarities[above].reshape(-1, self.wanted).min(axis=1, keepdims=True)
-            self.floor = np.maximum(self.floor, least)
-        words, images = _places(above)
-        if (self.filled + counts).max() > self.values.shape[1]:
-            self._cut()
-        self._enter(words, images + start, similarities[words, images], counts)
-
-    def best(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return images and their similarities, (k, wanted) each, the most similar first."""
-        self._cut()
-        images, values = self.images[:, : self.wanted], self.values[:, : self.wanted]
-        order = np.argsort(-values, axis=1, kind="stable")
-        return np.take_along_axis(images, order, 1), np.take_along_axis(values, order, 1)
-
-    def _enter(self, words, images, values, counts: np.ndarray) -> None:
-        firsts = np.cumsum(counts) - counts
-        places = np.arange(len(words)) + (self.filled - firsts)[words]
-        self.images[words, places] = images
-        self.values[words, places] = values
-        self.filled += counts
-
-    def _cut(self) -> None:
-        """Keep the best of each word, in the order of their indices."""
-        kept = np.flatnonzero(_best(self.values, self.wanted))
-        shape = len(self.values), self.wanted
-        for table, blank in ((self.images, 0), (self.values, -np.inf)):
-            best = table.ravel()[kept].reshape(shape)
-            table[:, : self.wanted] = best
-            table[:, self.wanted :] = blank
-        self.filled = np.minimum(self.filled, self.wanted)
-        self.floor = self.values[:, : self.wanted].min(axis=1, keepdims=True)
-
-
-def _places(marked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and columns of what is marked, faster than numpy.nonzero does."""
-    return np.divmod(np.flatnonzero(marked), marked.shape[1])
 
 
 def _best(values: np.ndarray, wanted: int) -> np.ndarray:
@@ -630,107 +399,9 @@ def _first_of_the_tied(values: np.ndarray, least: np.ndarray, wanted: int) -> np
     return above | (equal & (np.cumsum(equal, axis=1) <= room[:, None]))
 
 
-def _walk(captions, images, members, top_k: int, chunk: int):
-    """Walk through the images once: moments, nearest images and their similarities.
-
-    A chunk's products are taken in a few words at a time, which stay in the cache. Threads of our
-    own would not help: they would compete with those of BLAS, which go on spinning after a product.
-    """
-    blocks = _slices(len(captions), -(-len(captions) // _WORDS_AT_ONCE))
-    wanted = min(top_k + _SPARE, len(images))
-    nearest = [_Nearest(words.stop - words.start, wanted) for words in blocks]
-    moments = _Moments(len(captions), members.shape[1])
-    for start, rows, products in _chunks_of_products(captions, images, chunk):
-        inverse_lengths = 1 / _lengths(rows, start)
-        for words, own in zip(blocks, nearest, strict=True):
-            similarities = products[words]
-            similarities *= inverse_lengths
-            own.offer(similarities, start)
-            moments.centre(words, similarities)
-        moments.add(members[start : start + len(rows)], products)
-    found = zip(*(own.best() for own in nearest), strict=True)
-    candidates, similarities = (np.concatenate(part) for part in found)
-    return moments, *_settled(captions, images, candidates, similarities, top_k)
-
-
 def _slices(length: int, number: int) -> list[slice]:
     edges = np.linspace(0, length, number + 1).astype(int)
     return [slice(first, last) for first, last in pairwise(edges)]
-
-
-def _chunks_of_products(
-    captions, images, chunk: int
-) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yield each chunk's first index, its images and its products, in float32, in one table."""
-    captions = captions.astype(np.float32)
-    table = np.empty((len(captions), min(chunk, len(images))), np.float32)
-    for start in range(0, len(images), chunk):
-        rows = np.ascontiguousarray(images[start : start + chunk], dtype=np.float32)
-        products = table[:, : len(rows)]
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.matmul(captions, rows.T, out=products)
-        yield start, rows, products
-
-
-def _squares(rows: np.ndarray) -> np.ndarray:
-    """Return the sum of squares of every row: by products, faster and closer than einsum."""
-    return np.matmul(rows[:, None, :], rows[:, :, None])[:, 0, 0]
-
-
-def _lengths(rows: np.ndarray, start: int) -> np.ndarray:
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = _squares(rows)
-    bad = np.flatnonzero(~(np.isfinite(squares) & (squares > 0)))
-    if bad.size:
-        problem = "is all zeros" if squares[bad[0]] == 0 else "holds a value that is not finite"
-        raise refused("image", f"{problem}: it has no direction in float32", int(start + bad[0]))
-    return np.sqrt(squares)
-
-
-def _settled(captions, images, candidates, similarities, top_k: int):
-    """Settle near ties by float64 cosines: images and similarities, (k, top_k) each.
-
-    Where the last of the spare images is still near the last that is wanted, others that were not
-    kept may be nearer: of such a word all cosines are computed again.
-    """
-    if candidates.shape[1] < len(images):
-        crowded = similarities[:, top_k - 1] - similarities[:, -1] <= _NEAR_TIE
-        for word in np.flatnonzero(crowded):
-            parts = _slices(len(images), -(-len(images) // _LONGEST_CHUNK))
-            exact = np.concatenate([_exact_cosines(captions[word], images[each]) for each in parts])
-            candidates[word] = np.argsort(-exact, kind="stable")[: candidates.shape[1]]
-            similarities[word] = exact[candidates[word]]
-    near = -np.diff(similarities, axis=1) <= _NEAR_TIE
-    none = np.zeros((len(near), 1), bool)
-    tied = np.hstack([near, none]) | np.hstack([none, near])
-    for word in np.flatnonzero(tied.any(axis=1)):
-        chosen = candidates[word, tied[word]]
-        similarities[word, tied[word]] = _exact_cosines(captions[word], images[chosen])
-    order = np.lexsort((candidates, -similarities), axis=1)[:, :top_k]
-    ordered = (np.take_along_axis(table, order, 1) for table in (candidates, similarities))
-    return tuple(ordered)
-
-
-def _exact_cosines(caption: np.ndarray, image: np.ndarray) -> np.ndarray:
-    rows = np.asarray(image, np.float64)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return np.einsum("ij,j->i", rows, caption) / lengths
-
-
-def _chunk_length(text_shape, n_groups: int, top_k: int, max_bytes: int) -> int:
-    n_words, n_dimensions = text_shape
-    wanted = top_k + _SPARE
-    fixed = (
-        n_words * (12 * n_dimensions + 64 * wanted + 64 * n_groups) + 100 * wanted * n_dimensions
-    )
-    each = 72 * n_words + 16 * n_dimensions + 12 * n_groups
-    if max_bytes < fixed + each:
-        raise refused(
-            "max_bytes",
-            f"is {max_bytes}; {n_words} words and {top_k} images retrieved for each need at least "
-            f"{fixed + each}. Raise it, or audit fewer words at a time",
-        )
-    return int(min(_LONGEST_CHUNK, (max_bytes - fixed) // each))
 
 
 def _squarable(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -766,55 +437,21 @@ def _entropies(shares: np.ndarray) -> np.ndarray:
     return -(shares * logs).sum(axis=1)
 
 
-def _label(kind: str, index: int, names: Sequence[str] | None) -> str:
-    return f"{kind} {index}" if names is None else f"{kind} {index} ({names[index]!r})"
-
-
-def _names(names: Sequence[str] | None, argument: str, number: int) -> list | None:
-    """Return what errors call the words or groups: a list, or None for their index."""
-    if names is None:
-        return None
-    try:
-        listed = list(names)
-    except TypeError as error:
-        raise refused(argument, f"is of the type {type(names).__name__}; give a list") from error
-    if len(listed) != number:
-        raise refused(argument, f"has {len(listed)} names; there must be {number}")
-    return listed
-
-
-def _similarities(similarities: ArrayLike, words: Sequence[str] | None):
+def _similarities(similarities: ArrayLike) -> np.ndarray:
     scores = real_array(similarities, "similarities", _TABLE, 2, finite=False)
-    words = _names(words, "words", len(scores))
     finite = np.isfinite(scores)
     if not finite.all():
         word, image = np.argwhere(~finite)[0]
         raise InputError(
-            f"the similarity of {_label('word', word, words)} with image {image} is not finite",
+            f"the similarity of word {word} with image {image} is not finite",
             row=int(word),
             word="similarities",
         )
-    return scores, words
+    return scores
 
 
-def _unit_text(text: ArrayLike, words: Sequence[str] | None):
-    rows = real_numbers(text, "text", _TABLE, 2, finite=False)
-    words = _names(words, "words", len(rows))
-    finite, zero = np.isfinite(rows).all(axis=1), ~rows.any(axis=1)
-    bad = np.flatnonzero(~finite | zero)
-    if bad.size:
-        problem = "is all zeros" if zero[bad[0]] else "holds a value that is not finite"
-        raise InputError(
-            f"the text of {_label('word', bad[0], words)} {problem}: no direction",
-            row=int(bad[0]),
-            word="text",
-        )
-    rows, _ = in_scale(rows, axis=1)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True), words
-
-
-def group_members(groups: ArrayLike, n: int | None = None, names: Sequence[str] | None = None):
-    """Return groups as booleans, (n, g), if every group has an image, and their names."""
+def group_members(groups: ArrayLike, n: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return groups as booleans, (n, g), if every group has an image, and their sizes, (g,)."""
     members = truth_values(groups, "groups", "one row an image and one column a group", 2)
     if n is not None and len(members) != n:
         raise refused(
@@ -822,20 +459,10 @@ def group_members(groups: ArrayLike, n: int | None = None, names: Sequence[str] 
             f"has {len(members)} rows for {n} images; it needs one row for every image and one "
             "column for every group",
         )
-    names = _names(names, "names", members.shape[1])
-    empty = np.flatnonzero(~members.any(axis=0))
-    if empty.size:
-        raise InputError(f"{_label('group', empty[0], names)} has no image", word="groups")
-    return members, names
-
-
-def _require_both_sides(members: np.ndarray, names: Sequence[str] | None) -> None:
-    full = np.flatnonzero(members.all(axis=0))
-    if full.size:
-        raise InputError(
-            f"{_label('group', full[0], names)} holds every image: its complement is empty",
-            word="groups",
-        )
+    sizes = np.count_nonzero(members, axis=0)
+    if not sizes.all():
+        raise InputError(f"group {np.argmin(sizes)} has no image", word="groups")
+    return members, sizes
 
 
 def _divisor(ddof: int, n: int) -> int:
@@ -844,12 +471,11 @@ def _divisor(ddof: int, n: int) -> int:
     return divisor(ddof)
 
 
-def _require_spread(spread: np.ndarray, least: np.ndarray, words: Sequence[str] | None) -> None:
+def _require_spread(spread: np.ndarray, least: np.ndarray) -> None:
     flat = np.flatnonzero(spread <= least)
     if flat.size:
         raise InputError(
-            f"{_label('word', flat[0], words)} has the same similarity with every image: "
-            "its C-ASC is not defined",
+            f"word {flat[0]} has the same similarity with every image: its C-ASC is not defined",
             row=int(flat[0]),
         )
 
@@ -863,14 +489,12 @@ def retrieved_images(top: ArrayLike, name: str, n: int) -> np.ndarray:
     return table
 
 
-def _shares(counts: ArrayLike, words: Sequence[str] | None) -> np.ndarray:
+def _shares(counts: ArrayLike) -> np.ndarray:
     table = real_numbers(counts, "counts", _TABLE, 2, finite=False)
-    words = _names(words, "words", len(table))
     bad = np.flatnonzero(~((table >= 0) & np.isfinite(table)).all(axis=1) | ~table.any(axis=1))
     if bad.size:
         raise InputError(
-            f"the counts of {_label('word', bad[0], words)} must be finite, not negative, "
-            "and not all zero",
+            f"the counts of word {bad[0]} must be finite, not negative, and not all zero",
             row=int(bad[0]),
             word="counts",
         )
@@ -878,36 +502,29 @@ def _shares(counts: ArrayLike, words: Sequence[str] | None) -> np.ndarray:
     return table / table.sum(axis=1, keepdims=True)
 
 
-def _possible_counts(composition: Composition, names: Sequence[str] | None) -> np.ndarray:
+def _possible_counts(composition: Composition) -> np.ndarray:
     made_by(composition, "composition", Composition, "what top_k_composition() returns")
     counts = real_array(composition.counts, "composition.counts", _TABLE, 2)
     sizes = real_array(composition.group_sizes, "composition.group_sizes", "one a group", 1)
-    names = _names(names, "names", counts.shape[1])
     if sizes.shape != counts.shape[1:]:
         raise InputError(f"{counts.shape[1]} columns of counts for {sizes.size} group sizes")
     n_images = whole_number(composition.n_images, "composition.n_images", 1)
     n_retrieved = whole_number(composition.n_retrieved, "composition.n_retrieved", 1, n_images)
-    _require_sizes(sizes, n_images, names)
+    absent = np.flatnonzero(~((sizes >= 1) & (sizes <= n_images)))
+    if absent.size:
+        raise InputError(
+            f"group {absent[0]} has {sizes[absent[0]]} of {n_images} images; it needs at least one",
+            row=int(absent[0]),
+            word="composition.group_sizes",
+        )
     most = np.minimum(sizes, n_retrieved)
     least = np.maximum(n_retrieved - (n_images - sizes), 0)
     bad = np.argwhere(~((counts >= least) & (counts <= most)) | (counts != np.floor(counts)))
     if bad.size:
         word, group = bad[0]
         raise InputError(
-            f"the count {counts[word, group]} of {_label('group', group, names)} for word {word} "
-            "is impossible",
+            f"the count {counts[word, group]} of group {group} for word {word} is impossible",
             row=int(word),
             word="composition.counts",
         )
     return counts.astype(np.int64)
-
-
-def _require_sizes(sizes: np.ndarray, n: int, names: Sequence[str] | None) -> None:
-    bad = np.flatnonzero(~((sizes >= 1) & (sizes <= n)))
-    if bad.size:
-        label = _label("group", bad[0], names)
-        raise InputError(
-            f"{label} has {sizes[bad[0]]} of {n} images; it needs at least one",
-            row=int(bad[0]),
-            word="composition.group_sizes",
-        )

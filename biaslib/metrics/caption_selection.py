@@ -22,7 +22,7 @@ Where the paper leaves a choice, the choice made here:
   Highest of two would give the random model 50; Table 3 gives it 33.33.
 * The paper does not mention ties: see ``ties`` of :func:`picks`.
 * Averages are over images, as the whole counts behind Tables 3 and 4 show; StereoSet averages over
-  target terms instead: see ``targets`` of :func:`vlrs`.
+  target terms instead: see ``targets`` of :func:`selection_scores`.
 * The softmax has no temperature in Section 3.3, so a cosine goes in as it is: a scale of 1.
 * "vlrb" in equation 1 and above it is read as vlbs.
 """
@@ -62,7 +62,6 @@ __all__ = [
     "reference_scores",
     "selection_scores",
     "two_way",
-    "two_way_from_probabilities",
     "vlbs",
     "vlrs",
     "vlss",
@@ -329,12 +328,7 @@ def picks(scores: ArrayLike, ties: str = "error", tolerance: float = 0.0) -> np.
     return _shares(highest, ties)
 
 
-def vlrs(
-    scores: ArrayLike,
-    ties: str = "error",
-    tolerance: float = 0.0,
-    targets: Sequence | None = None,
-) -> Percentage:
+def vlrs(scores: ArrayLike, ties: str = "error") -> Percentage:
     r"""Return the vision-language relevance score.
 
     Zhou et al. (2022), Section 3.4: the percentage of all images D on which the stereotypical or
@@ -347,12 +341,8 @@ def vlrs(
     ----------
     scores
         Logits or cosines, (n, 3).
-    ties, tolerance
+    ties
         As :func:`picks`.
-    targets
-        Target term of each image, (n,). If given, each term's own percentage is computed and
-        these are averaged, as StereoSet does; otherwise every image counts the same, as the paper
-        does.
 
     Returns
     -------
@@ -361,7 +351,7 @@ def vlrs(
     Raises
     ------
     InputError
-        As :func:`picks`; and if a target term is missing.
+        As :func:`picks`.
 
     Examples
     --------
@@ -369,17 +359,11 @@ def vlrs(
     >>> score.value, score.numerator, score.denominator
     (50.0, 2.0, 4)
     """
-    shares = picks(scores, ties, tolerance)
-    return _vlrs(shares, np.arange(len(shares)), _terms(targets, len(shares)))
+    shares = picks(scores, ties)
+    return _vlrs(shares, np.arange(len(shares)), None)
 
 
-def vlbs(
-    scores: ArrayLike,
-    anti_stereotypical: ArrayLike,
-    ties: str = "error",
-    tolerance: float = 0.0,
-    targets: Sequence | None = None,
-) -> Percentage:
+def vlbs(scores: ArrayLike, anti_stereotypical: ArrayLike, ties: str = "error") -> Percentage:
     r"""Return the vision-language bias score.
 
     Zhou et al. (2022), Section 3.4: the percentage of the anti-stereotypical images
@@ -394,10 +378,8 @@ def vlbs(
         Logits or cosines of all images, (n, 3).
     anti_stereotypical
         True for the images of :math:`D_a`, (n,), as booleans.
-    ties, tolerance
+    ties
         As :func:`picks`.
-    targets
-        As :func:`vlrs`; terms without an anti-stereotypical image do not count.
 
     Returns
     -------
@@ -415,12 +397,10 @@ def vlbs(
     >>> score.value, score.numerator, score.denominator
     (50.0, 1.0, 2)
     """
-    shares = picks(scores, ties, tolerance)
-    opposite = _opposite(anti_stereotypical, len(shares))
-    terms = _terms(targets, len(shares))
-    rows = np.flatnonzero(opposite)
+    shares = picks(scores, ties)
+    rows = np.flatnonzero(_opposite(anti_stereotypical, len(shares)))
     _require_anti(rows, "overall")
-    return _vlbs(shares, rows, terms)
+    return _vlbs(shares, rows, None)
 
 
 def ivlas(vlrs: ArrayLike, vlbs: ArrayLike) -> float | np.ndarray:
@@ -488,8 +468,9 @@ def selection_scores(
     categories
         Category of each image, (n,); None for the overall scores only.
     targets
-        Target term of each image, (n,), to average over terms; None to average over images. A term
-        that occurs in two categories is one term in the overall scores.
+        Target term of each image, (n,), to average over terms, as StereoSet does; None to average
+        over images, as the paper does. A term that occurs in two categories is one term in the
+        overall scores, and one without an anti-stereotypical image does not count for vlbs.
     ties, tolerance
         As :func:`picks`.
     require_relevant
@@ -614,34 +595,6 @@ def two_way(scores: ArrayLike, scale: float = 1.0) -> TwoWay:
     return TwoWay(special.log_expit(scale * (table[:, 0] - table[:, 1])), scale)
 
 
-def two_way_from_probabilities(probabilities: ArrayLike, scale: float | None = None) -> TwoWay:
-    """Return two-way probabilities that are already computed.
-
-    Parameters
-    ----------
-    probabilities
-        Probability of the stereotypical caption of the two, (n,), above 0 and at most 1.
-    scale
-        What the scores had been multiplied by before the softmax, if known.
-
-    Returns
-    -------
-    TwoWay
-
-    Raises
-    ------
-    InputError
-        If a row holds NaN or a number that is not above 0 and at most 1.
-
-    Examples
-    --------
-    >>> two_way_from_probabilities([0.5, 0.25]).log_probability.round(3)
-    array([-0.693, -1.386])
-    """
-    logs = _log_probabilities(probabilities, "probabilities")
-    return TwoWay(logs, None if scale is None else _scale(scale))
-
-
 def lmss(original: TwoWay | ArrayLike, neutral: TwoWay | ArrayLike) -> ShiftScores:
     r"""Return the language modelling shifting score of each anti-stereotypical image.
 
@@ -668,8 +621,8 @@ def lmss(original: TwoWay | ArrayLike, neutral: TwoWay | ArrayLike) -> ShiftScor
     Raises
     ------
     InputError
-        As :func:`two_way_from_probabilities`; if the shapes differ; or if the two rest on a
-        different scale of the softmax.
+        If a row holds NaN or a number that is not above 0 and at most 1; if the shapes differ; or
+        if the two rest on a different scale of the softmax.
 
     Examples
     --------

@@ -55,7 +55,6 @@ def real_numbers(
     form: str = "",
     ndim: int | Sequence[int] = (),
     finite: bool = True,
-    kinds: str = REAL,
 ) -> np.ndarray:
     """Return values as a new array of float64: see :func:`real_array`.
 
@@ -67,7 +66,7 @@ def real_numbers(
     Traceback (most recent call last):
     biaslib.errors.InputError: x is of the type <U1; give real numbers
     """
-    array = real_array(values, name, form, ndim, False, kinds)
+    array = real_array(values, name, form, ndim, False)
     with np.errstate(over="ignore"):
         array = array.astype(np.float64)
     if finite:
@@ -174,10 +173,8 @@ def _require_finite(array: np.ndarray, name: str) -> None:
         raise refused(name, reason, _first_row(~finite))
 
 
-def real_number(
-    value: float, name: str, low: float = -np.inf, high: float = np.inf, finite: bool = True
-) -> float:
-    """Return one number, refusing what is none or not in a range, its ends included.
+def real_number(value: float, name: str, low: float = -np.inf, finite: bool = True) -> float:
+    """Return one number, refusing what is none or less than the least.
 
     Examples
     --------
@@ -192,8 +189,8 @@ def real_number(
         value = float(array)
     if finite and not math.isfinite(value):
         raise refused(name, f"is {value}; give a finite number")
-    if value < low or value > high:
-        raise refused(name, f"is {value}; give a number {_range(low, high)}")
+    if value < low:
+        raise refused(name, f"is {value}; give a number of at least {low}")
     return value
 
 

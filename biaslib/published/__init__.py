@@ -4,11 +4,10 @@
 {'category': ['gender', 'profession'], 'images': [486, 206]}
 """
 
-from biaslib.published import counts, reexamination
+from biaslib.published import counts
 from biaslib.published._errata import SETTLED, STANDINGS, errata
 from biaslib.published._tables import (
     PAPERS,
-    TableError,
     data_checksum,
     released_differences,
     table,
@@ -19,11 +18,9 @@ __all__ = [
     "PAPERS",
     "SETTLED",
     "STANDINGS",
-    "TableError",
     "counts",
     "data_checksum",
     "errata",
-    "reexamination",
     "released_differences",
     "table",
     "tables",

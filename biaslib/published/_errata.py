@@ -5,7 +5,6 @@ import json
 import pandas
 
 from biaslib.published._tables import DATA, PAPERS
-from biaslib.published.reexamination import computed
 from biaslib.runtime import unknown_name
 
 STANDINGS = {
@@ -37,8 +36,8 @@ COLUMNS = (
 def errata(paper: str | None = None) -> pandas.DataFrame:
     """Return the errata of one paper, or of all: one row for each.
 
-    ``printed`` and ``computed`` are dictionaries of numbers by name; ``computed`` is recomputed
-    from the tables at every call. ``settle`` says what would settle the matter.
+    ``printed`` and ``computed`` are dictionaries of numbers by name; the second follow from the
+    printed tables. ``settle`` says what would settle the matter.
 
     Raises
     ------
@@ -54,5 +53,4 @@ def errata(paper: str | None = None) -> pandas.DataFrame:
         raise unknown_name("paper", paper, PAPERS)
     entries = json.loads((DATA / "errata.json").read_text(encoding="utf-8"))
     chosen = [each for each in entries if paper in (None, each["paper"])]
-    rows = [{**each, "computed": computed(each["id"])} for each in chosen]
-    return pandas.DataFrame(rows, columns=list(COLUMNS))
+    return pandas.DataFrame(chosen, columns=list(COLUMNS))

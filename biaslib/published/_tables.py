@@ -2,12 +2,10 @@
 
 import functools
 import json
-import operator
 from pathlib import Path
 
 import pandas
 
-from biaslib.errors import InputError
 from biaslib.runtime import source_hash, unknown_name
 
 DATA = Path(__file__).parent / "data"
@@ -59,10 +57,6 @@ _CATALOGUE = {
 }
 
 
-class TableError(InputError):
-    """A table that is not as it should be; the text names file, row, column and the fix."""
-
-
 @functools.cache
 def _file(name: str) -> pandas.DataFrame:
     """Return a data file. An empty cell is an empty text, or no number."""
@@ -76,18 +70,6 @@ def _file(name: str) -> pandas.DataFrame:
     return rows
 
 
-def _whole(number: object) -> int:
-    """Return the number of a table, which may be given as text: 3 or ``"3"``."""
-    if isinstance(number, str) and number.strip().isdecimal():
-        return int(number)
-    try:
-        return operator.index(number)
-    except TypeError:
-        raise ValueError(
-            f"{number!r} is not the number of a table: pass a whole number such as 3"
-        ) from None
-
-
 def _stem(paper: str, number: int) -> str:
     if (paper, number) not in _CATALOGUE:
         known = [str(each) for key, each in _CATALOGUE if key == paper]
@@ -95,7 +77,7 @@ def _stem(paper: str, number: int) -> str:
     return _CATALOGUE[paper, number][0]
 
 
-def table(paper: str, number: int | str) -> pandas.DataFrame:
+def table(paper: str, number: int) -> pandas.DataFrame:
     """Return a printed table in tidy form.
 
     Parameters
@@ -103,14 +85,12 @@ def table(paper: str, number: int | str) -> pandas.DataFrame:
     paper
         ``"ross2021"``, ``"srinivasan2021"``, ``"hamidieh2023"`` or ``"zhou2022"``.
     number
-        The printed number of the table, as a whole number or its digits.
+        The printed number of the table.
 
     Raises
     ------
     UnknownNameError
         If there is no such paper, or the paper's table is not carried.
-    ValueError
-        If the number is not a whole number.
 
     Examples
     --------
@@ -119,7 +99,6 @@ def table(paper: str, number: int | str) -> pandas.DataFrame:
     """
     if paper not in PAPERS:
         raise unknown_name("paper", paper, PAPERS)
-    number = _whole(number)
     frame = _file(_stem(paper, number))
     if "table" in frame:
         frame = frame[frame["table"] == number]

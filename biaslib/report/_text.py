@@ -8,6 +8,23 @@ from typing import Any
 
 from biaslib import inference
 
+TESTS = {
+    "C3": "C3 EA/AA names, pleasant",
+    "C6": "C6 men/women, career/family",
+    "C8": "C8 science/arts, men/women",
+    "C11": "C11 men/women, pleasant",
+    "C12": "C12 EA/AA names, career/family",
+    "C13": "C13 EA/AA names, science/arts",
+    "DB-competent-gender": "DB-competent, men/women",
+    "DB-likeable-gender": "DB-likeable, men/women",
+    "occupation-gender": "occupation, men/women",
+    "DB-competent-race": "DB-competent, EA/AA names",
+    "DB-likeable-race": "DB-likeable, EA/AA names",
+    "occupation-race": "occupation, EA/AA names",
+    "ABW": "ABW angry Black woman",
+}
+"""The tests by name and in our words; EA/AA: European American and African American."""
+
 LEVEL = 0.05
 """The level that tables compare p-values with."""
 

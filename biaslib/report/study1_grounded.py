@@ -15,9 +15,8 @@ from biaslib.report._explorer import Panel
 from biaslib.report._style import COLOURS, dots, marked, subplots
 from biaslib.report._tables import Table, problem_table, require_paper
 from biaslib.report._tables import table as table_of
-from biaslib.report._text import LEVEL, p_text, signed, undecided
+from biaslib.report._text import LEVEL, TESTS, p_text, signed, undecided
 from biaslib.report._text import listed as listed  # A notebook takes it from here.
-from biaslib.report.published import TESTS as NAMED
 from biaslib.studies import study1_grounded as study
 
 NAMES = {
@@ -509,7 +508,7 @@ def printed_effects_figure():
         each.set(xlim=(-2.1, 2.1), xlabel="effect size d")
         each.set_title(f"Experiment {experiment}", fontsize=10.5)
         each.tick_params(labelsize=9)
-    axes[0].set_yticks(range(len(names)), [NAMED[name] for name in names])
+    axes[0].set_yticks(range(len(names)), [TESTS[name] for name in names])
     blank = [
         axes[0].plot([], [], "o", color=COLOURS[n], label=f"{LETTERS[letter]}")[0]
         for n, letter in enumerate(LETTERS)

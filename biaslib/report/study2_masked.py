@@ -7,7 +7,6 @@ import pandas
 
 from biaslib import ledger, published, stimuli
 from biaslib.metrics import masked_lm
-from biaslib.published.reexamination import srinivasan2021
 from biaslib.report._check import Check, judge_function, judge_list
 from biaslib.report._style import GROUP_COLOURS, marked, subplots
 from biaslib.report._tables import there_table
@@ -115,8 +114,8 @@ def printed_probabilities() -> pandas.DataFrame:
     found = wide[columns].set_axis(
         [name if what == "entity" else f"P, {name}" for what, name in columns], axis=1
     )
-    of_ratio = srinivasan2021.entity_against_image().set_index("image")["ratio"]
-    return found.join(of_ratio).rename_axis(columns=None).reset_index()
+    found["ratio"] = found["P, not shown"] / found["P, shown"]
+    return found.rename_axis(columns=None).reset_index()
 
 
 def printed_figure():

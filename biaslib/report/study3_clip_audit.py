@@ -7,7 +7,7 @@ import pandas
 
 from biaslib import published, stimuli
 from biaslib.datasets.fairface import SPLITS
-from biaslib.published.reexamination import hamidieh2023
+from biaslib.published import hamidieh2023
 from biaslib.report._check import Check, judge_function, judge_list
 from biaslib.report._style import GROUP_COLOURS, light, marked, subplots
 from biaslib.report._tables import Table, require_paper, there_table

@@ -7,7 +7,7 @@ import pandas
 
 from biaslib import published
 from biaslib.metrics import caption_selection
-from biaslib.published.reexamination import zhou2022
+from biaslib.published import zhou2022
 from biaslib.report._check import Check, judge_function, judge_list
 from biaslib.report._style import dots, marked, subplots, words_alone
 from biaslib.report._tables import require_paper

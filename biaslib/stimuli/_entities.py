@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas
 
-from biaslib.published import TableError
+from biaslib.errors import InputError
 from biaslib.runtime import cleaned, read_table
 from biaslib.stimuli._data import read_csv
 
@@ -77,9 +77,9 @@ def own_entities(path: str | Path) -> pandas.DataFrame:
     [['kettle', 'is holding', '']]
     """
     path = Path(path)
-    rows, wrong = read_table(path, TableError)
+    rows, wrong = read_table(path, InputError)
     for line, what in wrong.items():
-        raise TableError(f"{path.name}, line {line}: {what}; mend the line", path=path, row=line)
+        raise InputError(f"{path.name}, line {line}: {what}; mend the line", path=path, row=line)
     rows = rows.rename(columns=cleaned).map(cleaned)
     for column in OWN_COLUMNS:
         if column not in rows:

@@ -51,14 +51,14 @@ def word_frequency(word: str) -> float:
 
 
 @functools.cache
-def _dictionary_words(look_at: int = 25_000) -> pandas.DataFrame:
+def _dictionary_words() -> pandas.DataFrame:
     """Return the most frequent English words that the dictionary lists in their base form."""
     with brought_by("language"):
         import wordfreq
 
     rows = [
         (word, kind, word_frequency(word), len(word))
-        for word in wordfreq.top_n_list("en", look_at)
+        for word in wordfreq.top_n_list("en", 25_000)
         if word.isascii() and word.isalpha() and 3 <= len(word) <= 14 and (kind := _kind(word))
     ]
     return pandas.DataFrame(rows, columns=["word", "kind", "frequency", "length"])
@@ -67,12 +67,12 @@ def _dictionary_words(look_at: int = 25_000) -> pandas.DataFrame:
 def word_pool(
     n_words: int | None = None,
     exclude: Collection[str] = (),
-    minimum_frequency: float = 3.0,
     rng: np.random.Generator | int | None = None,
 ) -> pandas.DataFrame:
     """Return ordinary English words with kind, Zipf frequency and length.
 
-    Kept are words of three to fourteen letters that the dictionary lists, in their base form, as
+    Kept are words of three to fourteen letters with a Zipf frequency of at least 3, one use in a
+    million words, that the dictionary lists, in their base form, as
     a noun or else as an adjective. A list of ours (``data/left_out_words.txt``) is left out: words
     that name a gender, so that a random set cannot hold the very contrast that is tested; pronouns
     and numerals, which the dictionary lists as adjectives; sexual and abusive words.
@@ -83,8 +83,6 @@ def word_pool(
         Draw this many at random; ``None`` returns all.
     exclude
         Further words to leave out, for example all words of the tests.
-    minimum_frequency
-        Least Zipf frequency; 3 is one use in a million words.
     rng
         Generator or seed for the draw.
 
@@ -106,7 +104,7 @@ def word_pool(
     """
     words = _dictionary_words()
     left_out = {word.lower() for word in exclude} | left_out_words()
-    kept = words[(words["frequency"] >= minimum_frequency) & ~words["word"].isin(left_out)]
+    kept = words[(words["frequency"] >= 3) & ~words["word"].isin(left_out)]
     if n_words is not None and n_words > len(kept):
         raise ValueError(f"{n_words} words were asked for and the pool has {len(kept)}")
     if n_words is not None:

@@ -325,7 +325,7 @@ def selected(given: Inputs, seed: int = 0) -> np.ndarray:
     """
     if not given.balance:
         return np.arange(len(given.table))
-    drawn = vlstereoset.balanced(given.table, seed, only_sound=True)
+    drawn = vlstereoset.balanced(given.table, seed)
     return given.table.index.get_indexer(drawn.index)
 
 
@@ -627,7 +627,7 @@ def over_selections(found: Run, seeds: Iterable[int]) -> pandas.DataFrame:
     """
     tables = []
     for seed in seeds:
-        drawn = vlstereoset.balanced(found.inputs.table, seed, only_sound=True)
+        drawn = vlstereoset.balanced(found.inputs.table, seed)
         places = found.inputs.table.index.get_indexer(drawn.index)
         scores = selection_scores(found, places, n_resamples=0)
         tables.append(scores[["model", "test", "statistic", "value", "n"]].assign(seed=seed))

@@ -25,9 +25,8 @@ import pyarrow.parquet
 import torch
 from PIL import Image
 from safetensors.numpy import load_file, save_file
-from support import table_schemas
 
-from biaslib import datasets, published, stimuli
+from biaslib import datasets, stimuli
 from biaslib.datasets import captions, ross2021, vlstereoset
 from biaslib.errors import InputError
 from biaslib.models import images, region_files
@@ -583,32 +582,6 @@ ENTITIES_DAMAGES: dict[str, Damage] = of_table(
 }
 
 
-# Published tables
-
-TABLE = "word,male,female,images\nmaid,27.9,72.1,6917\nnurse,31.0,69.0,18742\nceo,74.2,25.8,39\n"
-
-
-write_table = text_file("hamidieh2023_laion_pronouns.csv", TABLE)
-
-
-def read_published(path: Path) -> list:
-    return table_schemas.read_table(path).to_numpy().tolist()
-
-
-TABLE_DAMAGES: dict[str, Damage] = of_table(
-    "word,male,female,images", "female", "nurse,31.0,69.0,18742", "nurse", "18742"
-) | {
-    "a word twice": (swap("nurse", "maid"), ERROR),
-    "a number in words": (swap("31.0", "half"), ERROR),
-    "NaN": (swap("31.0", "nan"), ERROR),
-    "infinity": (swap("31.0", "inf"), ERROR),
-    "a number out of range": (swap("31.0", "131.0"), ERROR),
-    "a comma in a number": (swap("31.0", '"31,0"'), ERROR),
-    "a number of pieces": (swap("18742", "18742.5"), ERROR),
-    "an underscore in a number": (swap("18742", "18_742"), ERROR),
-}
-TABLE_DAMAGES["a column more"] = (swap("images", "images,more"), ERROR)
-
 # Regions
 
 BOXES = {"a": [[0, 0, 64, 48], [16, 12, 32, 24]], "b": [[5, 5, 10, 10]]}
@@ -916,10 +889,7 @@ FORMATS: dict[str, Format] = {
     "Conceptual Captions": Format(write_gcc, read_gcc, DATA, True, GCC_DAMAGES),
     "grounded test": Format(write_grounded, read_grounded, DATA, True, GROUNDED_DAMAGES),
     "own entities": Format(
-        write_entities, read_entities, (published.TableError, ValueError), True, ENTITIES_DAMAGES
-    ),
-    "published table": Format(
-        write_table, read_published, (published.TableError,), True, TABLE_DAMAGES
+        write_entities, read_entities, (InputError, ValueError), True, ENTITIES_DAMAGES
     ),
     "regions, npz": Format(
         write_npz, read_npz, REGIONS, False, NPZ_DAMAGES, ("a.npz", "1 of 2 pictures: a")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-OURS = ("biaslib", "plantedworld")
+OURS = ("biaslib", "companion", "plantedworld")
 
 
 def program(notebook: Path) -> ast.Module:

@@ -1,14 +1,11 @@
-"""VLStereoSet (Zhou et al. 2022): which sizes the printed percentages allow."""
+"""Whole counts behind the percentages of VLStereoSet's tables (Zhou, Lai and Jiang 2022)."""
 
 import functools
 import itertools
-from collections.abc import Callable
 
-import numpy as np
 import pandas
 from scipy import stats
 
-from biaslib.inference import proportion_interval
 from biaslib.published._tables import released_counts, table
 from biaslib.published.counts import paired_difference_bounds, possible_counts
 from biaslib.runtime import unknown_name
@@ -66,32 +63,6 @@ def fitting_cells(sizes: dict[str, int], models=None) -> pandas.DataFrame:
         for row in rows.itertuples()
     ]
     return rows.drop(columns=["table", "model_printed"]).assign(fits=fits).reset_index(drop=True)
-
-
-def category_assignments(without: str | None = "ViLT") -> pandas.DataFrame:
-    """Give the four printed sizes to the categories in all 24 ways; count the cells that fit (C1).
-
-    Parameters
-    ----------
-    without
-        A model to leave out: ViLT was scored on fewer images (C2).
-
-    Examples
-    --------
-    >>> best = category_assignments().iloc[0]
-    >>> best[["gender", "profession", "race", "religion", "fit", "cells"]].tolist()
-    [206, 322, 486, 14, 40, 40]
-    """
-    models = [each for each in table(PAPER, 2)["model"] if each != without]
-    rows = []
-    for order in itertools.permutations(printed_sizes().values()):
-        sizes = dict(zip(CATEGORIES, order, strict=True))
-        cells = fitting_cells(sizes, models)
-        large = cells[cells["category"] != "religion"]
-        counted = {"fit": int(cells["fits"].sum()), "cells": len(cells)}
-        rows.append({**sizes, **counted, "fit_without_religion": int(large["fits"].sum())})
-    ordered = pandas.DataFrame(rows).sort_values("fit", ascending=False, kind="stable")
-    return ordered.reset_index(drop=True)
 
 
 def sizes_of(model: str) -> dict[str, int]:
@@ -181,18 +152,6 @@ def overall_counts() -> pandas.DataFrame:
     return by_vlrs.reset_index(drop=True)
 
 
-def weighted_overall(model: str, sizes: dict[str, int]) -> dict[str, float]:
-    """Return a model's overall scores if Table 4 were weighted by these sizes (C1).
-
-    >>> weighted_overall("ALBEF", printed_sizes())
-    {'vlrs': 86.58, 'vlbs': 34.15}
-    """
-    cells = _scores(4).query("model == @model")
-    weights = cells["category"].map(sizes)
-    sums = (cells["value"] * weights).groupby(cells["metric"]).sum() / sum(sizes.values())
-    return {metric: round(float(sums[metric]), 2) for metric in METRICS}
-
-
 def harmonic_mean(vlrs: float | pandas.Series, vlbs: float | pandas.Series):
     """Return ivlas, ``2 vlrs (100 - vlbs) / (vlrs + 100 - vlbs)``, in percent.
 
@@ -202,55 +161,23 @@ def harmonic_mean(vlrs: float | pandas.Series, vlbs: float | pandas.Series):
     return 2 * vlrs * (100 - vlbs) / (vlrs + 100 - vlbs)
 
 
-def ivlas_check() -> pandas.DataFrame:
-    """Return each printed ivlas beside the harmonic mean and its rounding bounds (C3).
+def score_intervals() -> pandas.DataFrame:
+    """Return vlrs and vlbs in percent with exact binomial intervals (95%), overall and by category.
 
-    ``low`` and ``high`` let both inputs vary by half a unit of their last digit and the result by
-    half of its own.
-
-    >>> frame = ivlas_check()
-    >>> len(frame), int(frame["to_the_digit"].sum()), bool(frame["within_rounding"].all())
-    (33, 24, True)
+    Examples
+    --------
+    >>> row = score_intervals().query("model == 'ALBEF' and metric == 'vlbs'").iloc[0]
+    >>> row[["count", "n", "low", "high"]].astype(float).round(1).tolist()
+    [166.0, 514.0, 28.3, 36.5]
     """
-    both = pandas.concat([table(PAPER, 3), table(PAPER, 4)])
-    wide = both.pivot(index=["table", "model", "category"], columns="metric", values="value")
-    wide = wide.reset_index().rename_axis(columns=None)
-    wide["harmonic"] = harmonic_mean(wide["vlrs"], wide["vlbs"])
-    wide["low"] = harmonic_mean(wide["vlrs"] - 0.005, wide["vlbs"] + 0.005) - 0.005
-    wide["high"] = harmonic_mean(wide["vlrs"] + 0.005, wide["vlbs"] - 0.005) + 0.005
-    wide["to_the_digit"] = (wide["harmonic"].round(2) - wide["ivlas"]).abs() < 0.001
-    wide["within_rounding"] = wide["ivlas"].between(wide["low"] - 1e-9, wide["high"] + 1e-9)
-    return wide
-
-
-def ivlas_from_counts() -> pandas.DataFrame:
-    """Return each model's printed ivlas beside the one its whole counts give (C3).
-
-    >>> frame = ivlas_from_counts()
-    >>> len(frame), bool((frame["from_counts"] == frame["printed"]).all())
-    (30, True)
-    """
-    cells = reconstructed_counts()
     overall = overall_counts().assign(category="overall")
-    every = pandas.concat([cells, overall])[["model", "category", "metric", "count", "n"]]
-    every["percent"] = 100 * every["count"] / every["n"]
-    wide = every.pivot(index=["model", "category"], columns="metric", values="percent")
-    both = pandas.concat([table(PAPER, 3), table(PAPER, 4)]).query("metric == 'ivlas'")
-    printed = both.set_index(["model", "category"])["value"]
-    wide = wide.reset_index().rename_axis(columns=None)
-    wide["from_counts"] = harmonic_mean(wide["vlrs"], wide["vlbs"]).round(2)
-    wide["printed"] = [printed[key] for key in zip(wide["model"], wide["category"], strict=True)]
-    return wide
-
-
-def below_random() -> list[str]:
-    """Return the models whose overall vlbs is below the random model's (C4).
-
-    >>> below_random()
-    ['ALBEF', 'FLAVA']
-    """
-    rows = table(PAPER, 3).query("metric == 'vlbs'").set_index("model")["value"]
-    return [each for each in sorted(table(PAPER, 2)["model"]) if rows[each] < rows["RAM"]]
+    rows = pandas.concat([overall, reconstructed_counts()], ignore_index=True)
+    rows = rows[["model", "category", "metric", "count", "n"]]
+    rows["percent"] = 100 * rows["count"] / rows["n"]
+    for row, (k, n) in enumerate(zip(rows["count"], rows["n"], strict=True)):
+        interval = stats.binomtest(int(k), int(n)).proportion_ci(0.95)
+        rows.loc[row, ["low", "high"]] = 100 * interval.low, 100 * interval.high
+    return rows
 
 
 def category_order() -> pandas.DataFrame:
@@ -265,26 +192,6 @@ def category_order() -> pandas.DataFrame:
     others = wide.drop(columns="gender").max(axis=1)
     wide = wide.assign(highest=wide.idxmax(axis=1), gender_lead=(wide["gender"] - others).round(2))
     return wide.reset_index().rename_axis(columns=None)
-
-
-def score_intervals(level: float = 0.95) -> pandas.DataFrame:
-    """Return vlrs and vlbs in percent with exact binomial intervals, overall and by category.
-
-    Examples
-    --------
-    >>> row = score_intervals().query("model == 'ALBEF' and metric == 'vlbs'").iloc[0]
-    >>> row[["count", "n", "low", "high"]].astype(float).round(1).tolist()
-    [166.0, 514.0, 28.3, 36.5]
-    """
-    overall = overall_counts().assign(category="overall")
-    both = pandas.concat([overall, reconstructed_counts()], ignore_index=True)
-    shares = zip(both["count"], both["n"], strict=True)
-    bounds = [proportion_interval(k, n, level) for k, n in shares]
-    rows = both[["model", "category", "metric", "count", "n"]].copy()
-    rows["percent"] = 100 * rows["count"] / rows["n"]
-    rows["low"] = [100 * each.low for each in bounds]
-    rows["high"] = [100 * each.high for each in bounds]
-    return rows
 
 
 def paired_bounds(metric: str, category: str | None = None) -> pandas.DataFrame:
@@ -317,22 +224,6 @@ def paired_bounds(metric: str, category: str | None = None) -> pandas.DataFrame:
     return pandas.DataFrame([_pair(first, second, margins) for first, second in pairs])
 
 
-def paired_verdicts() -> pandas.DataFrame:
-    """Count the verdicts on the pairs of models, overall and within each category.
-
-    >>> paired_verdicts().query("category == 'religion'")["not shown"].tolist()
-    [10, 10]
-    """
-    rows = []
-    for metric, category in itertools.product(METRICS, (None, *CATEGORIES)):
-        verdicts = paired_bounds(metric, category)["verdict"]
-        row = {"metric": metric, "category": category or "overall", "pairs": len(verdicts)}
-        starts = {"differ": "differ", "not shown": "not", "open": "open"}
-        counted = {name: int(verdicts.str.startswith(s).sum()) for name, s in starts.items()}
-        rows.append({**row, **counted})
-    return pandas.DataFrame(rows)
-
-
 def _full_models() -> list[str]:
     return [each for each in table(PAPER, 2)["model"] if sizes_of(each) == released_sizes()]
 
@@ -354,56 +245,3 @@ def _pair(first: str, second: str, margins: dict[str, pandas.DataFrame]) -> dict
         "p_high": bounds.p_high,
         "verdict": bounds.verdict(),
     }
-
-
-def ability_and_bias() -> pandas.DataFrame:
-    """Return the correlation of vlrs and vlbs over the six models, with an exact p-value.
-
-    The two-sided p-value is the share of all orders of the models with as large a correlation in
-    size. ``lowest`` and ``highest`` are the values when one model is left out.
-
-    Examples
-    --------
-    >>> ability_and_bias()[["statistic", "n"]].values.tolist()
-    [['Pearson', 6], ['Spearman', 6]]
-    """
-    wide = _scores(3).pivot(index="model", columns="metric", values="value")
-    wide, rows = wide[list(METRICS)], []
-    for name, correlation in (("Pearson", stats.pearsonr), ("Spearman", stats.spearmanr)):
-        left = [correlation(*wide.drop(each).T.values).statistic for each in wide.index]
-        row = {"statistic": name, "n": len(wide), "value": correlation(*wide.T.values).statistic}
-        row["p_value"] = _orders_as_far(*wide.T.values, correlation)
-        rows.append({**row, "lowest": min(left), "highest": max(left)})
-    return pandas.DataFrame(rows)
-
-
-def _orders_as_far(x: np.ndarray, y: np.ndarray, correlation: Callable) -> float:
-    def size(order: np.ndarray) -> float:
-        return abs(correlation(order, y).statistic)
-
-    found = stats.permutation_test((x,), size, permutation_type="pairings", alternative="greater")
-    return found.pvalue
-
-
-def stereotype_share() -> pandas.DataFrame:
-    """Bound the share of stereotypes among the relevant picks on anti-stereotypical images.
-
-    vlbs counts stereotypes among all picks, so a model that picks unrelated captions has a low
-    one. Of R relevant picks on n images, the anti-stereotypical half m = n / 2 holds at least
-    ``max(S, R - m)`` and at most ``min(m, R)``, S being the stereotypes picked there; the bounds
-    are summed over the categories. A model that picks at random among relevant captions has 50.
-
-    Examples
-    --------
-    >>> stereotype_share().query("model == 'ALBEF'")[["low", "high"]].round(1).values.tolist()
-    [[32.3, 45.9]]
-    """
-    wide = reconstructed_counts().pivot(
-        index=["model", "category"], columns="metric", values=["count", "n"]
-    )
-    relevant, picked, half = wide["count", "vlrs"], wide["count", "vlbs"], wide["n", "vlbs"]
-    most = relevant.clip(upper=half).groupby("model").sum()
-    least = (relevant - half).clip(lower=picked).groupby("model").sum()
-    stereotypes = picked.groupby("model").sum()
-    share = pandas.DataFrame({"low": 100 * stereotypes / most, "high": 100 * stereotypes / least})
-    return share.sort_values("low").reset_index()

@@ -1,0 +1,1100 @@
+"""The published numbers, re-examined: figures, tables and checks of that chapter.
+
+What does not follow from a printed table is an erratum (A1, B3, ...; `biaslib.published.errata`);
+the functions that recompute one name it.
+"""
+
+import itertools
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from scipy import stats
+
+from biaslib.published import errata, table, zhou2022
+from biaslib.published.counts import possible_counts
+from biaslib.published.hamidieh2023 import CELL, casc_tables, repeated_cells
+from biaslib.published.zhou2022 import CATEGORIES, METRICS
+from biaslib.report._check import Check, judge_function
+from biaslib.report._style import dots, light, subplots
+from biaslib.report._text import TESTS, signed
+from biaslib.runtime import unknown_name
+
+DIVERGING = "RdBu_r"
+SMALL = 9
+P_TICKS = {1e-6: ".000001", 1e-4: ".0001", 1e-2: ".01", 1: "1"}
+"""Marks of an axis of p-values, without powers, whose raised figures would be too small."""
+LEVELS = {
+    "W": "word",
+    "S": "sentence",
+    "C": "contextual",
+    "T": "text masked",
+    "I": "image masked",
+}
+"""The levels of the association tests, as the figures name them."""
+GROUPS = {"Male": "men", "Female": "women"}
+"""The paper's labels of groups that the figures name otherwise."""
+PRINTED_WORDS, PRINTED_TYPES = 374, 10
+"""The size of the taxonomy that the text gives."""
+PRINTED_TOTAL = 10_228
+"""The number of images that the text gives."""
+GRID = ["experiment", "kind", "level", "model"]
+
+
+# Ross, Katz and Barbu (2021)
+
+
+def table4_order() -> list[str]:
+    """Return the models in the order of Table 4's header, the only header in our copy.
+
+    >>> table4_order()
+    ['VisualBERT', 'ViLBERT', 'LXMERT', 'VL-BERT']
+    """
+    return _columns("model_table4_order")
+
+
+def inferred_order() -> list[str]:
+    """Return the order of Table 7's columns that fits Tables 3 to 5 best; an inference (A1).
+
+    >>> inferred_order()
+    ['VisualBERT', 'VL-BERT', 'ViLBERT', 'LXMERT']
+    """
+    return _columns("model_inferred")
+
+
+def _columns(name: str) -> list[str]:
+    return table("ross2021", 7).drop_duplicates("column").sort_values("column")[name].tolist()
+
+
+def _google_effects() -> pandas.DataFrame:
+    return pandas.concat([table("ross2021", number) for number in (3, 4, 5)]).dropna(
+        subset="effect_size"
+    )
+
+
+def column_order_conflicts(order: Sequence[str]) -> pandas.DataFrame:
+    """Mark the counts of Table 7 that conflict with Tables 3 to 5 under an order of its columns.
+
+    A test is taken to be significant only if its effect is positive (one-sided). A count k
+    conflicts with the sorted effect sizes ``d_1 >= d_2 >= ...`` of its cell when it is
+
+    - above_positive: more tests significant than positive, ``k > #{d > 0}``;
+    - below_large: fewer than the large ones, ``k < #{d >= 0.5}``;
+    - needs_negligible: a negligible effect would have to be significant, ``0 < d_k < 0.05``.
+
+    The last two are a heuristic: significance also depends on the number of items.
+
+    Examples
+    --------
+    >>> int(column_order_conflicts(table4_order())["conflicts"].sum())
+    23
+    >>> int(column_order_conflicts(inferred_order())["conflicts"].sum())
+    2
+    """
+    if sorted(order) != sorted(table4_order()):
+        raise ValueError(f"{list(order)} is not an order of {', '.join(table4_order())}")
+    counts = table("ross2021", 7).dropna(subset="significant")
+    counts["model"] = counts["column"].map(dict(enumerate(order, start=1)))
+    effects = _google_effects().groupby(GRID)["effect_size"].agg(list).to_dict()
+    flags = [_flags(row, effects) for row in counts[[*GRID, "significant"]].to_dict("records")]
+    return pandas.DataFrame(flags)
+
+
+def _flags(row: dict, effects: dict) -> dict:
+    sizes = sorted(effects.get(tuple(row[name] for name in GRID), []), reverse=True)
+    count, positive = row["significant"], sum(each > 0 for each in sizes)
+    flags = {
+        "above_positive": count > positive,
+        "below_large": count < sum(each >= 0.5 for each in sizes),
+        "needs_negligible": 0 < count <= positive and sizes[count - 1] < 0.05,
+    }
+    return {**row, "effect_sizes": sizes, **flags, "conflicts": sum(flags.values())}
+
+
+def column_orders() -> pandas.DataFrame:
+    """Return all 24 orders of Table 7's columns with their conflicts, the best first (A1).
+
+    >>> column_orders()["conflicts"].head(2).tolist()
+    [2, 14]
+    """
+    flags = ["above_positive", "below_large", "needs_negligible", "conflicts"]
+    rows = [
+        {"order": ", ".join(order), **column_order_conflicts(order)[flags].sum().to_dict()}
+        for order in itertools.permutations(table4_order())
+    ]
+    ordered = pandas.DataFrame(rows).sort_values(["conflicts", "order"])
+    return ordered.astype(dict.fromkeys(flags, int)).reset_index(drop=True)
+
+
+def column_orders_by_block() -> pandas.DataFrame:
+    """Return the conflicts of the inferred order and the least of all orders, block by block.
+
+    >>> frame = column_orders_by_block()
+    >>> bool((frame["inferred"] == frame["least"]).all())
+    True
+    """
+    every = {
+        order: column_order_conflicts(order).groupby(["experiment", "kind"])["conflicts"].sum()
+        for order in itertools.permutations(table4_order())
+    }
+    blocks = pandas.DataFrame({"least": pandas.DataFrame(every).min(axis=1)})
+    blocks["inferred"] = every[tuple(inferred_order())]
+    blocks["table4"] = every[tuple(table4_order())]
+    return blocks.reset_index()
+
+
+def experiment_3_totals() -> pandas.DataFrame:
+    """Return the significant tests of Experiment 3 per column of Table 7, under both readings.
+
+    >>> experiment_3_totals().set_index("inferred")["significant"].to_dict()
+    {'VisualBERT': 0, 'VL-BERT': 7, 'ViLBERT': 16, 'LXMERT': 12}
+    """
+    counts = table("ross2021", 7).query("experiment == 3")
+    sums = counts.groupby("column").agg(
+        table4=("model_table4_order", "first"),
+        inferred=("model_inferred", "first"),
+        significant=("significant", "sum"),
+        masked_text=("significant", lambda s: s[counts["level"] == "T"].sum()),
+        masked_image=("significant", lambda s: s[counts["level"] == "I"].sum()),
+    )
+    numbers = ["significant", "masked_text", "masked_image"]
+    return sums.astype(dict.fromkeys(numbers, int)).reset_index()
+
+
+def masking_cells() -> pandas.DataFrame:
+    """Return Table 5's image-masked effects beside the sentence-level effects of Tables 3 and 4.
+
+    >>> masking_cells().groupby("model", sort=False).size().to_dict()
+    {'ViLBERT': 13, 'LXMERT': 13, 'VL-BERT': 13}
+    """
+    keys = ["test", "model"]
+    rows = table("ross2021", 5).query("level == 'I'").dropna(subset="effect_size")
+    rows = rows[[*keys, "effect_size"]].rename(columns={"effect_size": "masked"})
+    for experiment, number in ((1, 3), (2, 4)):
+        sentence = table("ross2021", number).query("level == 'S'")[[*keys, "effect_size"]]
+        named = sentence.rename(columns={"effect_size": f"experiment_{experiment}"})
+        rows = rows.merge(named, on=keys)
+    return rows
+
+
+def masking_distances() -> pandas.DataFrame:
+    r"""Return the mean distance of masked-image effects from both experiments (A3).
+
+    ``mean |d(Table 5, I) - d(Table t, S)|`` over the tests that both print, for t = 3, 4.
+
+    >>> masking_distances().round(3).to_dict("records")[0]
+    {'model': 'ViLBERT', 'experiment_1': 0.044, 'experiment_2': 0.39}
+    """
+    cells = masking_cells()
+    for name in ("experiment_1", "experiment_2"):
+        cells[name] = (cells["masked"] - cells[name]).abs()
+    means = cells.groupby("model", sort=False)[["experiment_1", "experiment_2"]].mean()
+    return means.reset_index()
+
+
+def significant_totals() -> pandas.DataFrame:
+    """Return Table 7's totals by experiment and kind; they hold for any order of columns (A4).
+
+    >>> significant_totals().query("experiment < 3")["significant"].tolist()
+    [32, 51, 30, 54]
+    """
+    totals = table("ross2021", 7).groupby(["experiment", "kind"])["significant"].sum().astype(int)
+    return totals.reset_index()
+
+
+def mean_absolute_effect(number: int) -> tuple[float, int]:
+    """Return the mean of ``|d|`` over a table of effect sizes, and the number of cells (A4).
+
+    >>> round(mean_absolute_effect(3)[0], 3), mean_absolute_effect(3)[1]
+    (0.634, 155)
+    """
+    sizes = table("ross2021", number)["effect_size"].dropna().abs()
+    return float(sizes.mean()), len(sizes)
+
+
+def image_totals() -> dict[str, int]:
+    """Return Table 1's number of images by source and in all (A5).
+
+    >>> image_totals()
+    {'google': 10584, 'coco': 483, 'conceptual_captions': 374, 'all': 11441}
+    """
+    sums = table("ross2021", 1).groupby("source", sort=False)["images"].sum()
+    return {**{name: int(each) for name, each in sums.items()}, "all": int(sums.sum())}
+
+
+def subsets_with_sum(values: Sequence[int], target: int) -> int:
+    """Count the subsets of values that sum to ``target`` (A5, B1).
+
+    >>> subsets_with_sum([1, 2, 3], 3)
+    2
+    """
+    return sum(
+        sum(chosen) == target
+        for size in range(1, len(values) + 1)
+        for chosen in itertools.combinations(values, size)
+    )
+
+
+def image_excess() -> dict[str, int]:
+    """Return how far Table 1 exceeds the total of the text, and the subsets that explain it (A5).
+
+    >>> image_excess()["google"], image_excess()["all"]
+    (356, 1213)
+    """
+    images, totals = table("ross2021", 1), image_totals()
+    google = images.query("source == 'google'")["images"].tolist()
+    excess = {name: totals[name] - PRINTED_TOTAL for name in ("google", "all")}
+    return {
+        **excess,
+        "subsets_google": subsets_with_sum(google, excess["google"]),
+        "subsets_all": subsets_with_sum(images["images"].tolist(), excess["all"]),
+    }
+
+
+def not_divisible_by_four() -> pandas.DataFrame:
+    """Return Table 1's counts that four equal target-attribute pairs cannot make (A6).
+
+    >>> not_divisible_by_four()["images"].tolist()
+    [718, 522, 254, 229, 203, 171]
+    """
+    images = table("ross2021", 1)
+    rest = images[images["images"] % 4 != 0].drop(columns="label")
+    return rest.assign(odd=rest["images"] % 2 == 1).reset_index(drop=True)
+
+
+def near_bound(threshold: float = 1.9) -> pandas.DataFrame:
+    r"""Return the effect sizes near the bound 2 (A7).
+
+    With the population's standard deviation and equally large sets, ``|d| <= 2``, and 2 is
+    reached when every target of a set has the same association: a sign of degenerate inputs.
+
+    >>> near_bound().groupby("model").size().to_dict()
+    {'VL-BERT': 9, 'ViLBERT': 1}
+    """
+    effects = pandas.concat([table("ross2021", number) for number in (3, 4, 5, 6)])
+    large = effects[effects["effect_size"].abs() >= threshold]
+    return large.drop(columns=["label", "printed"]).reset_index(drop=True)
+
+
+def repeated_masked_values(model: str = "VL-BERT") -> pandas.DataFrame:
+    """Return the tests whose gender and race effects agree once words are masked (A7).
+
+    >>> repeated_masked_values()["effect_size"].tolist()
+    [-1.99, -1.99, -0.17]
+    """
+    masked = table("ross2021", 5).query("level == 'T' and model == @model")
+    masked = masked.assign(test=masked["test"].str.replace("-gender|-race", "", regex=True))
+    pairs = masked.pivot(index="test", columns="kind", values="effect_size").dropna()
+    alike = pairs[pairs["gender"] == pairs["race"]].rename(columns={"gender": "effect_size"})
+    return alike[["effect_size"]].reset_index().rename_axis(columns=None)
+
+
+def dashes() -> pandas.DataFrame:
+    """Return how many cells of each table, model and level are printed as a dash (A8).
+
+    >>> dashes().query("model == 'LXMERT'")["table"].tolist()
+    [3, 4]
+    """
+    effects = pandas.concat([table("ross2021", number) for number in (3, 4, 5, 6)])
+    missing = effects[effects["effect_size"].isna()]
+    by = ["table", "level", "model"]
+    return missing.groupby(by, as_index=False).agg(
+        cells=("printed", "size"), tests=("test", ", ".join)
+    )
+
+
+def domain_strength() -> pandas.DataFrame:
+    """Return the mean of ``|d|`` in and out of domain, on the tests that both have (A11).
+
+    Google Images (out of domain, Tables 3 and 4) and the models' pretraining images (Table 6),
+    Experiments 1 and 2.
+
+    >>> domain_strength().round(3).to_dict("records")[0]
+    {'source': 'google', 'mean_absolute_effect': 0.751, 'cells': 48}
+    """
+    inside = table("ross2021", 6).query("experiment < 3")
+    outside = pandas.concat([table("ross2021", 3), table("ross2021", 4)])
+    outside = outside[outside["test"].isin(inside["test"])]
+    sizes = pandas.concat([outside, inside]).dropna(subset="effect_size")
+    sizes = sizes.assign(effect_size=sizes["effect_size"].abs())
+    return sizes.groupby("source", as_index=False).agg(
+        mean_absolute_effect=("effect_size", "mean"), cells=("effect_size", "size")
+    )
+
+
+def experiment_2_change() -> dict[str, float]:
+    """Return how many cells grow and shrink in ``|d|`` from Experiment 1 to 2 (A4).
+
+    >>> {name: round(value, 3) for name, value in experiment_2_change().items()}
+    {'grew': 89, 'shrank': 52, 'same': 14, 'mean_change': 0.146}
+    """
+    keys = ["test", "level", "model"]
+    both = (
+        table("ross2021", 3)
+        .merge(table("ross2021", 4), on=keys)
+        .dropna(subset=["effect_size_x", "effect_size_y"])
+    )
+    change = both["effect_size_y"].abs() - both["effect_size_x"].abs()
+    return {
+        "grew": int((change > 1e-9).sum()),
+        "shrank": int((change < -1e-9).sum()),
+        "same": int((change.abs() <= 1e-9).sum()),
+        "mean_change": math.fsum(change) / len(change),
+    }
+
+
+def experiment_summary() -> pandas.DataFrame:
+    """Return Table 7's totals by experiment beside the mean effects of Tables 3 and 4 (A4).
+
+    >>> experiment_summary()["all"].tolist()
+    [83, 84, 35]
+    """
+    totals = significant_totals().pivot(index="experiment", columns="kind", values="significant")
+    totals["all"] = totals.sum(axis=1)
+    for experiment, number in ((1, 3), (2, 4)):
+        totals.loc[experiment, "mean |d|"] = mean_absolute_effect(number)[0]
+        totals.loc[experiment, "mean d"] = table("ross2021", number)["effect_size"].mean()
+    return totals.reset_index().rename_axis(columns=None)
+
+
+# Hamidieh et al. (2023)
+
+
+def taxonomy_counts() -> pandas.DataFrame:
+    """Return the number of entries by type of bias (B1, B2).
+
+    >>> int(taxonomy_counts()["entries"].sum()), len(taxonomy_counts())
+    (408, 9)
+    """
+    sizes = table("hamidieh2023", 2).groupby("bias_type", sort=False).size()
+    return sizes.rename("entries").reset_index()
+
+
+def taxonomy_size() -> dict[str, int]:
+    """Return the taxonomy's size and the subsets of types that make the text's number (B1).
+
+    >>> taxonomy_size()
+    {'entries': 408, 'distinct': 403, 'types': 9, 'subsets_entries': 0, 'subsets_distinct': 0}
+    """
+    words, counts = table("hamidieh2023", 2), taxonomy_counts()["entries"].tolist()
+    sets = [set(group["word"]) for _, group in words.groupby("bias_type")]
+    distinct = sum(
+        len(set().union(*chosen)) == PRINTED_WORDS
+        for size in range(1, len(sets) + 1)
+        for chosen in itertools.combinations(sets, size)
+    )
+    return {
+        "entries": len(words),
+        "distinct": words["word"].nunique(),
+        "types": len(counts),
+        "subsets_entries": subsets_with_sum(counts, PRINTED_WORDS),
+        "subsets_distinct": distinct,
+    }
+
+
+def words_in_two_types() -> dict[str, list[str]]:
+    """Return the words that the taxonomy lists under two types (B1).
+
+    >>> list(words_in_two_types())
+    ['aggressive', 'lazy', 'primitive', 'radical', 'savage']
+    """
+    types = table("hamidieh2023", 2).groupby("word")["bias_type"].agg(list)
+    return types[types.str.len() > 1].to_dict()
+
+
+def alphabetical_breaks(bias_type: str) -> list[str]:
+    """Return the words of a type that come before their predecessor in the alphabet (B1).
+
+    >>> alphabetical_breaks("Healthcare")
+    ['HIV positive', 'autistic', 'abortion seeking']
+    """
+    words = table("hamidieh2023", 2).query("bias_type == @bias_type")["word"].tolist()
+    pairs = itertools.pairwise(words)
+    return [after for before, after in pairs if after.lower() < before.lower()]
+
+
+def repeated_tables() -> pandas.DataFrame:
+    """Return the pairs of small and full tables with the share of cells printed alike (B4).
+
+    >>> repeated_tables().query("small == 10")[["alike", "cells"]].values.tolist()
+    [[40, 40]]
+    """
+    cells = repeated_cells()
+    cells["alike"] = cells["casc_small"] == cells["casc_full"]
+    found = cells.groupby(["table_small", "table_full"])["alike"].agg(["sum", "size"])
+    found = found.reset_index().set_axis(["small", "full", "alike", "repeated"], axis=1)
+    found["cells"] = [len(table("hamidieh2023", number)) for number in found["small"]]
+    return found
+
+
+def words_outside_taxonomy() -> dict[int, list[str]]:
+    """Return, by table, the words that the taxonomy does not list anywhere (B2, B6).
+
+    >>> {number: len(words) for number, words in words_outside_taxonomy().items()}
+    {5: 19, 13: 1, 17: 1, 18: 3}
+    """
+    casc = casc_tables()
+    outside = casc[~casc["word"].isin(table("hamidieh2023", 2)["word"])]
+    words = outside.groupby("table")["word"].agg(lambda s: list(dict.fromkeys(s)))
+    return {int(number): listed for number, listed in words.items()}
+
+
+def category_conflicts() -> pandas.DataFrame:
+    """Return words of one group with different values under two categories (B7).
+
+    The value of a word and a group depends on neither the list nor its category.
+
+    >>> frame = category_conflicts()
+    >>> sorted(set(frame["word"]))
+    ['liberal', 'radical']
+    """
+    full = pandas.concat([table("hamidieh2023", number) for number in (11, 12, *range(13, 19))])
+    full = full.drop_duplicates(CELL)
+    pairs = full.merge(full, on=["group", "word"], suffixes=("_first", "_second"))
+    pairs = pairs[pairs["table_first"] < pairs["table_second"]]
+    columns = ["word", "group", "table_first", "casc_first", "table_second", "casc_second"]
+    return pairs[pairs["casc_first"] != pairs["casc_second"]][columns].reset_index(drop=True)
+
+
+def absent_though_above(word: str, group: str, number: int) -> dict[str, float]:
+    """Return a word's highest value elsewhere and the last value of a list without it (B7).
+
+    >>> absent_though_above("radical", "Black", 14)
+    {'elsewhere': -0.3, 'last_of_list': -0.35}
+    """
+    listed = table("hamidieh2023", number).query("group == @group")
+    if word in set(listed["word"]):
+        raise ValueError(f"{word!r} is listed for {group} in Table {number}")
+    elsewhere = casc_tables().query("group == @group and word == @word")["casc"]
+    return {"elsewhere": float(elsewhere.max()), "last_of_list": float(listed["casc"].min())}
+
+
+def gendered_occupations() -> list[str]:
+    """Return the words of Table 4 that name a gender: on -man, or with a form on -ess (B10).
+
+    >>> gendered_occupations()
+    ['policeman', 'waiter']
+    """
+    known = set(table("hamidieh2023", 2)["word"])
+    words = table("hamidieh2023", 4)["word"]
+    feminine = [word.removesuffix("er").removesuffix("or") + "ress" for word in words]
+    return [
+        word
+        for word, other in zip(words, feminine, strict=True)
+        if word.endswith(("man", "woman")) or other in known
+    ]
+
+
+def pronoun_order_breaks() -> list[str]:
+    """Return the words of Table 1 that break its rising order of men's pronouns (B10).
+
+    >>> pronoun_order_breaks()
+    ['porter']
+    """
+    rows = table("hamidieh2023", 1)
+    return rows["word"][rows["male"] > rows["male"].shift(-1)].tolist()
+
+
+def coverage() -> pandas.DataFrame:
+    """Return, by type of the taxonomy, its tables by gender and by race (B11).
+
+    >>> coverage().query("gender == '' and race == ''")["bias_type"].tolist()
+    ['Healthcare']
+    """
+    casc = casc_tables()
+
+    def numbers(bias_type, facet):
+        found = casc.query("category == @bias_type and facet == @facet")["table"]
+        return ", ".join(str(each) for each in sorted(set(found)))
+
+    types = taxonomy_counts()["bias_type"]
+    return pandas.DataFrame(
+        [
+            {"bias_type": t, "gender": numbers(t, "gender"), "race": numbers(t, "race")}
+            for t in types
+        ]
+    )
+
+
+def word_by_group(word: str, number: int) -> dict[str, float]:
+    """Return a word's printed values by group in one table, the highest first (B11).
+
+    >>> word_by_group("uneducated", 17)
+    {'Indian': 0.34, 'Southeast Asian': 0.32, 'East Asian': 0.3}
+    """
+    rows = table("hamidieh2023", number).query("word == @word").sort_values("casc", ascending=False)
+    return dict(zip(rows["group"], rows["casc"], strict=True))
+
+
+# Zhou, Lai and Jiang (2022)
+
+
+def category_assignments(without: str | None = "ViLT") -> pandas.DataFrame:
+    """Give the four printed sizes to the categories in all 24 ways; count the cells that fit (C1).
+
+    Parameters
+    ----------
+    without
+        A model to leave out: ViLT was scored on fewer images (C2).
+
+    Examples
+    --------
+    >>> best = category_assignments().iloc[0]
+    >>> best[["gender", "profession", "race", "religion", "fit", "cells"]].tolist()
+    [206, 322, 486, 14, 40, 40]
+    """
+    models = [each for each in table("zhou2022", 2)["model"] if each != without]
+    rows = []
+    for order in itertools.permutations(zhou2022.printed_sizes().values()):
+        sizes = dict(zip(CATEGORIES, order, strict=True))
+        cells = zhou2022.fitting_cells(sizes, models)
+        large = cells[cells["category"] != "religion"]
+        counted = {"fit": int(cells["fits"].sum()), "cells": len(cells)}
+        rows.append({**sizes, **counted, "fit_without_religion": int(large["fits"].sum())})
+    ordered = pandas.DataFrame(rows).sort_values("fit", ascending=False, kind="stable")
+    return ordered.reset_index(drop=True)
+
+
+def weighted_overall(model: str, sizes: dict[str, int]) -> dict[str, float]:
+    """Return a model's overall scores if Table 4 were weighted by these sizes (C1).
+
+    >>> weighted_overall("ALBEF", zhou2022.printed_sizes())
+    {'vlrs': 86.58, 'vlbs': 34.15}
+    """
+    cells = zhou2022._scores(4).query("model == @model")
+    weights = cells["category"].map(sizes)
+    sums = (cells["value"] * weights).groupby(cells["metric"]).sum() / sum(sizes.values())
+    return {metric: round(float(sums[metric]), 2) for metric in METRICS}
+
+
+def below_random() -> list[str]:
+    """Return the models whose overall vlbs is below the random model's (C4).
+
+    >>> below_random()
+    ['ALBEF', 'FLAVA']
+    """
+    rows = table("zhou2022", 3).query("metric == 'vlbs'").set_index("model")["value"]
+    return [each for each in sorted(table("zhou2022", 2)["model"]) if rows[each] < rows["RAM"]]
+
+
+def paired_verdicts() -> pandas.DataFrame:
+    """Count the verdicts on the pairs of models, overall and within each category.
+
+    >>> paired_verdicts().query("category == 'religion'")["not shown"].tolist()
+    [10, 10]
+    """
+    rows = []
+    for metric, category in itertools.product(METRICS, (None, *CATEGORIES)):
+        verdicts = zhou2022.paired_bounds(metric, category)["verdict"]
+        row = {"metric": metric, "category": category or "overall", "pairs": len(verdicts)}
+        starts = {"differ": "differ", "not shown": "not", "open": "open"}
+        counted = {name: int(verdicts.str.startswith(s).sum()) for name, s in starts.items()}
+        rows.append({**row, **counted})
+    return pandas.DataFrame(rows)
+
+
+def ability_and_bias() -> pandas.DataFrame:
+    """Return the correlation of vlrs and vlbs over the six models, with an exact p-value.
+
+    The two-sided p-value is the share of all orders of the models with as large a correlation in
+    size. ``lowest`` and ``highest`` are the values when one model is left out.
+
+    Examples
+    --------
+    >>> ability_and_bias()[["statistic", "n"]].values.tolist()
+    [['Pearson', 6], ['Spearman', 6]]
+    """
+    wide = zhou2022._scores(3).pivot(index="model", columns="metric", values="value")
+    wide, rows = wide[list(METRICS)], []
+    for name, correlation in (("Pearson", stats.pearsonr), ("Spearman", stats.spearmanr)):
+        left = [correlation(*wide.drop(each).T.values).statistic for each in wide.index]
+        row = {"statistic": name, "n": len(wide), "value": correlation(*wide.T.values).statistic}
+        row["p_value"] = _orders_as_far(*wide.T.values, correlation)
+        rows.append({**row, "lowest": min(left), "highest": max(left)})
+    return pandas.DataFrame(rows)
+
+
+def _orders_as_far(x: np.ndarray, y: np.ndarray, correlation: Callable) -> float:
+    def size(order: np.ndarray) -> float:
+        return abs(correlation(order, y).statistic)
+
+    found = stats.permutation_test((x,), size, permutation_type="pairings", alternative="greater")
+    return found.pvalue
+
+
+def stereotype_share() -> pandas.DataFrame:
+    """Bound the share of stereotypes among the relevant picks on anti-stereotypical images.
+
+    vlbs counts stereotypes among all picks, so a model that picks unrelated captions has a low
+    one. Of R relevant picks on n images, the anti-stereotypical half m = n / 2 holds at least
+    ``max(S, R - m)`` and at most ``min(m, R)``, S being the stereotypes picked there; the bounds
+    are summed over the categories. A model that picks at random among relevant captions has 50.
+
+    Examples
+    --------
+    >>> stereotype_share().query("model == 'ALBEF'")[["low", "high"]].round(1).values.tolist()
+    [[32.3, 45.9]]
+    """
+    wide = zhou2022.reconstructed_counts().pivot(
+        index=["model", "category"], columns="metric", values=["count", "n"]
+    )
+    relevant, picked, half = wide["count", "vlrs"], wide["count", "vlbs"], wide["n", "vlbs"]
+    most = relevant.clip(upper=half).groupby("model").sum()
+    least = (relevant - half).clip(lower=picked).groupby("model").sum()
+    stereotypes = picked.groupby("model").sum()
+    share = pandas.DataFrame({"low": 100 * stereotypes / most, "high": 100 * stereotypes / least})
+    return share.sort_values("low").reset_index()
+
+
+def independent_p(a: int, b: int, n: int) -> float:
+    """Return the two-sided p-value of the z-test for two independent proportions out of n each.
+
+    ``z = (a - b) / n / sqrt(2 q (1 - q) / n)`` with ``q = (a + b) / (2 n)``. For comparison only:
+    models scored on the same items are not independent.
+
+    Examples
+    --------
+    >>> round(independent_p(60, 40, 100), 4)
+    0.0047
+    """
+    pooled = (a + b) / (2 * n)
+    error = math.sqrt(2 * pooled * (1 - pooled) / n)
+    return 2 * float(stats.norm.sf(abs(a - b) / n / error))
+
+
+# Srinivasan and Bisk (2021)
+
+
+def entity_against_image() -> pandas.DataFrame:
+    """Return, by image of Table 3, the probability of the right and the wrong entity (D2).
+
+    >>> entity_against_image()[["right", "wrong"]].values.tolist()
+    [[0.0018, 0.4944], [0.067, 0.084]]
+    """
+    rows = table("srinivasan2021", 3)
+    named = rows.assign(is_shown=rows["mark"].map({"✓": "right", "✗": "wrong"}))
+    wide = named.pivot(index="image", columns="is_shown", values="probability")
+    wide = wide.assign(ratio=wide["wrong"] / wide["right"])
+    return wide.reset_index().rename_axis(columns=None)
+
+
+def article_slips() -> list[str]:
+    """Return the captions in which the template's article does not fit the entity (D3).
+
+    >>> article_slips()
+    ['wearing a apron']
+    """
+    rows = table("srinivasan2021", 2)
+    filled = [
+        f"{template.removeprefix('The [AGENT] is ').removesuffix(' E .')} {entity}"
+        for template, entity in zip(rows["template"], rows["entity"], strict=True)
+    ]
+    return [text for text in filled if " a " in text and text.split(" a ")[1][0] in "aeiou"]
+
+
+# Figures and tables
+
+
+WORDS = {
+    "above_positive": "more significant than positive",
+    "below_large": "fewer than the large ones",
+    "needs_negligible": "a negligible one needed",
+    "fit_without_religion": "fit, religion left out",
+    "bias_type": "type",
+    "casc": "C-ASC",
+    "table_small": "smaller table",
+    "casc_small": "C-ASC there",
+    "table_full": "fuller table",
+    "casc_full": "C-ASC in the fuller one",
+    "table_first": "first table",
+    "casc_first": "C-ASC in the first",
+    "table_second": "second table",
+    "casc_second": "C-ASC in the second",
+    "p_value": "p",
+    "p_low": "smallest p",
+    "p_high": "largest p",
+    "difference": "difference in points",
+}
+"""Columns of the re-examination in words."""
+
+
+def _pastel():
+    """Return a diverging palette whose ends are light enough for black ink."""
+    return light(DIVERGING, 0.28, 0.72)
+
+
+def _heat_map(axes, values: np.ndarray, limit: float, missing: str = "", words=None):
+    """Draw an annotated heat map, diverging about 0, with a word in each cell if words are given.
+
+    Empty cells are hatched if something stands for what is missing.
+    """
+    image = axes.imshow(values, cmap=_pastel(), vmin=-limit, vmax=limit, aspect="auto")
+    for (row, column), value in np.ndenumerate(values):
+        if np.isnan(value):
+            _missing(axes, row, column, missing)
+        else:
+            text = signed(value) if words is None else f"{words[row][column]} {signed(value)}"
+            axes.text(column, row, text, ha="center", va="center", size=SMALL)
+    axes.tick_params(length=0, labelsize=SMALL)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    return image
+
+
+def _missing(axes, row: int, column: int, text: str) -> None:
+    if not text:
+        return
+    axes.add_patch(
+        Rectangle(
+            (column - 0.5, row - 0.5), 1, 1, fill=False, hatch="////", edgecolor="0.6", linewidth=0
+        )
+    )
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    axes.text(column, row, text, ha="center", va="center", color="black", size=SMALL, bbox=box)
+
+
+def _colour_bar(figure: Figure, image, axes, label: str) -> None:
+    bar = figure.colorbar(image, ax=axes, location="bottom", shrink=0.6, aspect=40, pad=0.01)
+    bar.set_label(label, size=SMALL)
+    bar.ax.tick_params(labelsize=SMALL)
+    bar.outline.set_visible(False)
+
+
+def effect_sizes(number: int) -> pandas.DataFrame:
+    """Return one of Tables 3 to 6 of the grounded tests with a row per test and level.
+
+    A level of Table 6 is preceded by its experiment. Dashes are missing values.
+    """
+    if number not in (3, 4, 5, 6):
+        raise unknown_name("table of effect sizes", str(number), "3456")
+    rows = table("ross2021", number)
+    rows["level"] = rows["level"].map(LEVELS)
+    if number == 6:
+        rows["level"] = "exp. " + rows["experiment"].astype(str) + ", " + rows["level"]
+    rows["test"] = rows["test"].map(TESTS)
+    wide = rows.pivot(index=["test", "level"], columns="model", values="effect_size")
+    order = rows[["test", "level"]].drop_duplicates()
+    wide = wide.loc[list(order.itertuples(index=False, name=None)), rows["model"].unique()]
+    return wide.reset_index().rename_axis(columns=None)
+
+
+def effect_size_map(number: int) -> Figure:
+    """Draw one of Tables 3 to 6 of the grounded tests, annotated, on a scale from -2 to 2."""
+    wide = effect_sizes(number)
+    models = list(wide.columns[2:])
+    values = wide[models].to_numpy(dtype=float)
+    figure, axes = subplots(height=1.3 + 0.255 * len(wide))
+    image = _heat_map(axes, values, 2, "–")
+    _name_cells(axes, models, wide["level"])
+    _name_tests(axes, wide)
+    _colour_bar(figure, image, axes, "effect size d; hatched: printed as a dash")
+    return figure
+
+
+def _name_cells(axes, columns, rows) -> None:
+    """Name the columns of a heat map above it, and its rows on the left."""
+    columns = list(columns)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(len(rows)), rows)
+
+
+def _name_tests(axes, wide: pandas.DataFrame) -> None:
+    """Write each test's name beside its block of rows, and a line between blocks."""
+    left = -14 - 5.4 * wide["level"].str.len().max()
+    for name, rows in wide.groupby("test", sort=False):
+        first, last = rows.index[0], rows.index[-1]
+        axes.annotate(
+            *(textwrap.fill(name, 16), (0, (first + last) / 2), (left, 0)),
+            **{"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"},
+            **{"ha": "right", "va": "center", "size": SMALL},
+        )
+        if first:
+            axes.axhline(first - 0.5, color="black", linewidth=1.2)
+
+
+def gender_words() -> Figure:
+    """Draw the C-ASC tables by gender: the ranked words of each group, coloured by C-ASC."""
+    figure, panels = subplots(2, 2, height=7.0, height_ratios=[7, 10])
+    for axes, number in zip(panels.flat, (3, 4, 5, 6), strict=True):
+        rows = table("hamidieh2023", number)
+        values, words = (
+            rows.pivot(index="rank", columns="group", values=name)[["Male", "Female"]].to_numpy()
+            for name in ("casc", "word")
+        )
+        image = _heat_map(axes, values.astype(float), 1.7, words=words)
+        axes.set_xticks([0, 1], [GROUPS["Male"], GROUPS["Female"]])
+        axes.set_yticks(range(len(values)), [str(rank) for rank in range(1, len(values) + 1)])
+        axes.set_title(f"{rows['category'][0]} (Table {number})", size=11)
+    _colour_bar(figure, image, panels, "C-ASC as printed; the number on the left is the rank")
+    return figure
+
+
+def words_by_group(number: int) -> pandas.DataFrame:
+    """Return a C-ASC table by race with a row per word and a column per group.
+
+    A cell is missing where the word is not among the group's printed words.
+    """
+    if number not in range(7, 19):
+        raise unknown_name("C-ASC table by race", str(number), range(7, 19))
+    rows = table("hamidieh2023", number)
+    wide = rows.pivot(index="word", columns="group", values="casc")[rows["group"].unique()]
+    first = wide.to_numpy(dtype=float)
+    order = np.lexsort((-np.nanmax(first, axis=1), np.nanargmax(first, axis=1)))
+    return wide.iloc[order].reset_index().rename_axis(columns=None)
+
+
+def word_map(number: int) -> Figure:
+    """Draw a C-ASC table by race: words by groups, blank where a word is not printed."""
+    wide = words_by_group(number)
+    label = "C-ASC as printed; blank: not among the group's printed words"
+    figure, axes = _group_map(wide, 1.5 + 0.225 * len(wide), 1.7, "", label)
+    axes.set_yticks(np.arange(len(wide)) - 0.5, minor=True)
+    axes.grid(which="minor", axis="y", color="0.85", linewidth=0.6)
+    axes.tick_params(which="minor", length=0)
+    return figure
+
+
+def _group_map(wide: pandas.DataFrame, height: float, limit: float, missing: str, label: str):
+    """Draw a heat map of a table with a column a group, whose first column names the rows."""
+    figure, axes = subplots(height=height)
+    image = _heat_map(axes, wide.iloc[:, 1:].to_numpy(dtype=float), limit, missing)
+    _name_cells(axes, map(_two_lines, wide.columns[1:]), wide.iloc[:, 0])
+    _colour_bar(figure, image, axes, label)
+    return figure, axes
+
+
+def _two_lines(name: str) -> str:
+    return name.replace(" ", "\n").replace("/", "/\n")
+
+
+def top_words_summary() -> pandas.DataFrame:
+    """Return the mean C-ASC of the printed top words by group and category (race tables)."""
+    rows = casc_tables().query("facet == 'race' and table in [10, 11, 13, 14, 15, 16, 17, 18]")
+    groups = table("hamidieh2023", 13)["group"].unique()
+    wide = rows.pivot_table(index="category", columns="group", values="casc", aggfunc="mean")
+    return wide[list(groups)].reset_index().rename_axis(columns=None)
+
+
+def top_words_map() -> Figure:
+    """Draw the mean C-ASC of each group's ten printed words, by category; no words shown."""
+    label = "mean C-ASC of the ten printed words; hatched: no list"
+    figure, _ = _group_map(top_words_summary(), 4.2, 0.8, "–", label)
+    return figure
+
+
+def conflicts_by_order() -> Figure:
+    """Draw the conflicts of the 24 orders of Table 7's columns, by kind of conflict."""
+    rows = column_orders().iloc[::-1].reset_index(drop=True)
+    counted = len(column_order_conflicts(table4_order()))
+    figure, axes = subplots(height=6.6)
+    kinds = {name: WORDS[name] for name in ("above_positive", "below_large", "needs_negligible")}
+    left = np.zeros(len(rows))
+    for (name, label), hatch in zip(kinds.items(), ("", "///", "..."), strict=True):
+        axes.barh(rows["order"], rows[name], left=left, label=label, hatch=hatch, edgecolor="white")
+        left += rows[name].to_numpy()
+    for at, total in enumerate(rows["conflicts"]):
+        axes.text(total + 0.4, at, str(total), va="center", size=SMALL)
+    axes.tick_params(labelsize=SMALL)
+    axes.set_xlabel(f"conflicts among {counted} counts", size=10)
+    axes.margins(y=0.01)
+    axes.legend(fontsize=SMALL, loc="upper right", frameon=True)
+    return figure
+
+
+def fits_by_assignment() -> Figure:
+    """Draw how many cells of Table 4 fit each way of giving the sizes to the categories."""
+    rows = category_assignments().iloc[::-1].reset_index(drop=True)
+    names = ["gender", "profession", "race", "religion"]
+    labels = [" / ".join(str(row[name]) for name in names) for _, row in rows.iterrows()]
+    printed = " / ".join(str(n) for n in zhou2022.printed_sizes().values())
+    figure, axes = subplots(height=6.0)
+    colours = ["C1" if label == printed else "C0" for label in labels]
+    bars = axes.barh(labels, rows["fit"], color=colours)
+    axes.bar_label(bars, size=SMALL, padding=3)
+    bars[labels.index(printed)].set_hatch("///")
+    axes.tick_params(labelsize=SMALL)
+    axes.margins(y=0.01)
+    axes.set_xlabel(
+        f"cells of {rows['cells'][0]} that are whole counts (hatched: as printed)", size=10
+    )
+    axes.set_ylabel("sizes of gender / profession / race / religion", size=SMALL)
+    return figure
+
+
+def _scores_panel(axes, rows: pandas.DataFrame, models: list[str], colour: str) -> None:
+    rows = rows.set_index("model").loc[models[::-1]]
+    dots(axes, range(len(rows)), rows.rename(columns={"percent": "value"}), colour)
+    axes.set_yticks(range(len(rows)), rows.index)
+    axes.tick_params(labelsize=10)
+
+
+def _reference(axes, metric: str) -> None:
+    random = table("zhou2022", 3).query("model == 'RAM' and metric == @metric")["value"].item()
+    axes.axvline(random, color="0.4", linestyle="--", linewidth=1)
+    axes.text(
+        *(random, 1.01, "random"),
+        transform=axes.get_xaxis_transform(),
+        **{"ha": "center", "va": "bottom", "size": SMALL, "color": "0.2"},
+    )
+
+
+def overall_scores() -> Figure:
+    """Draw vlrs and vlbs of the six models with exact 95% intervals and the random model."""
+    figure, panels = subplots(1, 2, height=3.2, sharey=True)
+    for axes, metric in zip(panels, ("vlrs", "vlbs"), strict=True):
+        _overall_panel(axes, metric)
+    return figure
+
+
+def _overall_panel(axes, metric: str) -> None:
+    counted = zhou2022.score_intervals().query("category == 'overall'")
+    models = counted.query("metric == 'vlbs'").sort_values("percent")["model"].tolist()
+    colour = {"vlrs": "C0", "vlbs": "C1"}[metric]
+    _scores_panel(axes, counted[counted["metric"] == metric], models, colour)
+    _reference(axes, metric)
+    axes.set_xlabel(f"{metric}, percent of images")
+
+
+def bias_beside_ability() -> Figure:
+    """Draw vlbs of the six models with exact 95% intervals, and beside it vlbs against vlrs."""
+    figure, (left, right) = subplots(1, 2, height=3.8, width_ratios=[1, 1.25])
+    _overall_panel(left, "vlbs")
+    _ability_panel(right)
+    return figure
+
+
+def category_scores() -> Figure:
+    """Draw vlbs of the six models in each category with exact 95% intervals."""
+    every = zhou2022.score_intervals().query("metric == 'vlbs'")
+    overall = every.query("category == 'overall'").sort_values("percent")
+    names = [name for name in every["category"].unique() if name != "overall"]
+    figure, panels = subplots(1, 4, height=3.2, sharey=True, sharex=True)
+    for axes, name in zip(panels, names, strict=True):
+        rows = every[every["category"] == name]
+        _scores_panel(axes, rows, overall["model"].tolist(), "C1")
+        _reference(axes, "vlbs")
+        axes.set_title(f"{name}\nn = {rows['n'].max()}", size=10, pad=18)
+    figure.supxlabel("vlbs, percent of images", size=10)
+    return figure
+
+
+def paired_verdicts_figure() -> Figure:
+    """Draw, for every two models, the range of the McNemar p-value that the margins allow."""
+    figure, panels = subplots(2, 1, height=6.4, sharex=True)
+    for axes, metric in zip(panels, ("vlrs", "vlbs"), strict=True):
+        rows = zhou2022.paired_bounds(metric).sort_values("p_high", ascending=False)
+        low, high = rows["p_low"].clip(lower=1e-6), rows["p_high"].clip(lower=1e-6)
+        at = np.arange(len(rows))
+        axes.hlines(at, low, high, color="C0", linewidth=3)
+        axes.plot(low, at, "|", color="C0", markersize=10, markeredgewidth=2)
+        axes.plot(high, at, "o", color="C0", markersize=6)
+        axes.axvline(0.05, color="0.3", linestyle="--", linewidth=1)
+        pairs = zip(rows["first"], rows["second"], rows["difference"], strict=True)
+        axes.set_yticks(at, [f"{a} – {b}: {d:+.1f}".replace("-", "−") for a, b, d in pairs])
+        axes.tick_params(labelsize=SMALL)
+        axes.set_xscale("log")
+        axes.set_xticks(list(P_TICKS), list(P_TICKS.values()))
+        axes.xaxis.minorticks_off()
+        axes.set_title(f"{metric} (difference in points)", size=11, loc="left")
+    panels[1].set_xlabel(
+        "exact McNemar p-value, from the smallest to the largest possible\n"
+        "(values below 0.000001 are drawn there; dashed: 0.05)",
+        size=10,
+    )
+    return figure
+
+
+def ability_and_bias_figure() -> Figure:
+    """Draw vlbs against vlrs of the six models, each named, with exact 95% intervals."""
+    figure, axes = subplots(height=4.4, width=6.4)
+    _ability_panel(axes)
+    return figure
+
+
+def _ability_panel(axes) -> None:
+    rows = zhou2022.score_intervals().query("category == 'overall'")
+    wide = rows.pivot(index="model", columns="metric", values=["percent", "low", "high"])
+    spread = {
+        metric: [
+            wide["percent", metric] - wide["low", metric],
+            wide["high", metric] - wide["percent", metric],
+        ]
+        for metric in ("vlrs", "vlbs")
+    }
+    x, y = wide["percent", "vlrs"], wide["percent", "vlbs"]
+    axes.errorbar(x, y, xerr=spread["vlrs"], yerr=spread["vlbs"], fmt="o", color="C0", ecolor="0.6")
+    places = dict.fromkeys(("CLIP", "FLAVA"), (6, 6))
+    places |= {"ViLT": (16, -4), "VisualBERT": (16, -4)}  # Beyond the ends of their intervals.
+    for model in wide.index:
+        shift = places.get(model, (-6, 6))
+        side = "left" if shift[0] > 0 else "right"
+        axes.annotate(
+            model, (x[model], y[model]), shift, textcoords="offset points", ha=side, size=10
+        )
+    axes.set_xlim(55, 102)
+    axes.set_xlabel("vlrs: picks a relevant caption, percent")
+    axes.set_ylabel("vlbs: picks the stereotype, percent")
+
+
+def errata_table(paper: str) -> pandas.DataFrame:
+    """Return a paper's errata for reading: id, tables, finding, computed numbers, standing."""
+    frame = errata(paper)
+    return pandas.DataFrame(
+        {
+            "id": frame["id"],
+            "tables": frame["tables"].map(lambda each: ", ".join(map(str, each)) or "text"),
+            "what": frame["title"],
+            "printed": frame["printed"].map(_pairs),
+            "computed": frame["computed"].map(_pairs),
+            "standing": frame["standing"],
+            "what would settle it": frame["settle"],
+        }
+    )
+
+
+def _pairs(numbers: dict) -> str:
+    return "; ".join(f"{name}: {_number(value)}" for name, value in numbers.items()) or "–"
+
+
+def _number(value) -> str:
+    """Return a number of an entry, thousands apart.
+
+    >>> _number(10228), _number(0.044), _number([0.7, 0.17])
+    ('10,228', '0.044', '0.7 and 0.17')
+    """
+    if isinstance(value, list):
+        return " and ".join(map(_number, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def in_words(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """Return a table whose columns are named in words, with bounds of p-values as text.
+
+    Examples
+    --------
+    >>> in_words(pandas.DataFrame({"p_low": [1e-6], "p_high": [0.1027]})).to_dict("records")
+    [{'smallest p': '< .0001', 'largest p': '.1027'}]
+    """
+    bounds = {name: frame[name].map(_p_bound) for name in ("p_low", "p_high") if name in frame}
+    return frame.assign(**bounds).rename(columns=WORDS)
+
+
+def _p_bound(p: float) -> str:
+    return "< .0001" if p < 0.0001 else f"{p:.4f}".removeprefix("0")
+
+
+def check_sizes(answer) -> Check:
+    """Judge which numbers of images a percentage printed with two decimals can be over."""
+    cases = [(71.43, 30), (14.29, 15), (50.0, 9), (33.33, 40)]
+    cases = [
+        ((percent, most), [n for n in range(1, most + 1) if possible_counts(percent, n)])
+        for percent, most in cases
+    ]
+    hint = "for each number of images: does the nearest count round to the printed two decimals?"
+    right = "no count divides exactly, and few round to it."
+    return judge_function(answer, cases, hint, right=right)
