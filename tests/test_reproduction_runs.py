@@ -208,6 +208,7 @@ SCORES = {
     "value as text": (lambda s: s.assign(value="a"), "something else than numbers"),
     "missing column": (lambda s: s.drop(columns="n"), "lack the columns n"),
     "planted": (lambda s: s.assign(profile="planted"), "the profile planted"),
+    "another model": (lambda s: s.assign(model="FLAVA"), "no network flava"),
     "another study": (lambda s: s.assign(study="ross2021"), "the study ross2021"),
     "twice": (lambda s: pandas.concat([s, s.assign(value=45.72)]), "row 10: .*, twice"),
     "out of range": (lambda s: s.assign(value=101.0, high=102.0), "the range of its statistic"),

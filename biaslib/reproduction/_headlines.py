@@ -211,13 +211,6 @@ def rise_together(tables: Tables, scores: pandas.DataFrame):
     return bool(pearson > 0 and spearman > BEYOND_CHANCE), told
 
 
-def albef_best(tables: Tables, scores: pandas.DataFrame):
-    """ALBEF has the highest ivlas, and one of the two lowest vlbs."""
-    best, told = _first("ALBEF", {"ivlas": 1})(tables, scores)
-    low = _scores(tables, "vlbs").set_index("model")["value"].rank()["ALBEF"] <= 2
-    return most(1, [best, bool(low)]), told
-
-
 Check = Callable[[Tables, pandas.DataFrame], tuple[bool | None, str]]
 HEADLINES: Mapping[str, Check] = {
     "ross2021/claim/8": words_dominate,
@@ -237,6 +230,5 @@ HEADLINES: Mapping[str, Check] = {
     "zhou2022/claim/6": rise_together,
     "zhou2022/claim/19": _first("CLIP", {"vlrs": 1, "vlbs": 1}),
     "zhou2022/claim/20": _first("FLAVA", {"vlrs": -1, "vlbs": -1}),
-    "zhou2022/claim/22": albef_best,
 }
 """The predicates, by the ids of the claims."""

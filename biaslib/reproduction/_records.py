@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import subprocess
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import biaslib
 from biaslib import models, runtime
 from biaslib.reproduction._printed import PAPERS
 from biaslib.studies.scores import COLUMNS
+from biaslib.studies.study4_captions import WAYS
 
 FORMAT = 1
 SCORES, STAMP = "scores.csv.gz", "stamp.json"
@@ -191,7 +193,7 @@ def read(folder: str | Path) -> tuple[pandas.DataFrame, dict[str, Any]]:
     try:
         found = json.loads((folder / STAMP).read_text(encoding="utf-8"))
         scores = pandas.read_csv(folder / SCORES, low_memory=False)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, zlib.error) as error:
         raise RecordError(
             f"{folder} cannot be read as a record ({type(error).__name__}: {error}). A record is "
             f"a folder with {SCORES} and {STAMP}"
@@ -273,6 +275,10 @@ def _in_scores(scores: pandas.DataFrame, stamp: Mapping[str, Any]) -> Iterator[s
         others = sorted(set(scores[column].astype(str)) - {only})
         if others:
             yield f"the scores have the {column} {', '.join(others)} beside {only}"
+    registered = {way.label: way.paper for way in WAYS}
+    used = {registered.get(model, model) for model in scores["model"]}
+    if used - set(stamp["networks"]):
+        yield f"the stamp has no network {', '.join(sorted(used - set(stamp['networks'])))}"
     numbers = ["value", "low", "high", "p_value", "n"]
     try:
         known = scores[numbers].astype(float)
@@ -293,9 +299,10 @@ def _impossible(
 ) -> Iterator[tuple[pandas.Series, str]]:
     """Yield which rows cannot be, and why."""
     value, low, high, p, n = (known[name] for name in known)
-    ranges = scores["statistic"].map(RANGES)
-    least = ranges.map(lambda ends: ends[0], na_action="ignore").astype(float).fillna(-np.inf)
-    most = ranges.map(lambda ends: ends[1], na_action="ignore").astype(float).fillna(np.inf)
+    least, most = (
+        scores["statistic"].map({name: RANGES[name][end] for name in RANGES}).fillna(beyond)
+        for end, beyond in enumerate((-np.inf, np.inf))
+    )
     ends = known[["value", "low", "high"]]
     outside = ends.lt(least - 1e-9, axis=0) | ends.gt(most + 1e-9, axis=0)
     yield np.isinf(ends).any(axis=1), "which is not finite"
