@@ -169,7 +169,7 @@ def test_every_answer_but_that_nothing_can_be_said_has_numbers():
     assert answered["numbers"].map(len).min() > 0
 
 
-def test_an_answer_is_that_of_all_three_readers_or_of_two_or_leaves_room():
+def test_an_answer_is_one_that_was_given_or_leaves_room():
     """Where all three gave one answer, it stands; no answer is one that none of them gave."""
     for claim in reproduction.claims().to_dict("records"):
         given = [answer for each in claim["quotations"] for answer in each["answers"]]
@@ -180,4 +180,4 @@ def test_an_answer_is_that_of_all_three_readers_or_of_two_or_leaves_room():
 
 
 BY_THE_PAPERS_MARK = ("zhou2022/claim/14", "zhou2022/claim/25")
-"""Their readers asked for more than guessing; the paper's own unbiased score is 0."""
+"""Two judgements asked for more than guessing; the paper's own unbiased score is 0."""

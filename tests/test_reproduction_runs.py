@@ -7,6 +7,7 @@ import pandas
 import pytest
 
 from biaslib import published, reproduction, runtime
+from biaslib.errors import InputError
 from biaslib.models import REGISTRY
 from biaslib.reproduction import tables_of_run
 
@@ -76,6 +77,11 @@ def casc_scores(rows, **same):
     same = {"statistic": "c_asc", "level": "gender", "bias_type": "Occupation"} | same
     same |= {"group": "Female", "model": "open-clip"}
     return pandas.DataFrame(rows).assign(**same)
+
+
+def test_scores_of_another_study_are_refused():
+    with pytest.raises(InputError, match="scores of ross2021 need the columns experiment, masking"):
+        reproduction.compare(scores(), "ross2021")
 
 
 def test_a_lists_order_is_that_of_the_run():

@@ -23,18 +23,18 @@ def _claims(paper: str) -> pandas.DataFrame:
 def claims(paper: str | None = None) -> pandas.DataFrame:
     """Return the claims of a paper, or of all, and whether they follow from its printed tables.
 
-    Three readers answered independently, from the quotation and the printed tables alone. Where
-    they agree, that is the answer; where they do not, the numbers were looked at again, and the
+    Each was judged three times, independently: twice from quotation and printed tables alone. Where
+    all agree, that is the answer; where they do not, the numbers were looked at again, and the
     answer is the one that they bear, *in part*, or *cannot be said*.
 
     Returns
     -------
     pandas.DataFrame
-        *id*, *paper*, *place*, *quotation* (the first of *quotations*, each with its place),
-        *claim* (ours, in short), *headline* (of an abstract, introduction or conclusion);
-        *counts*, what would make it follow, and whose *thresholds* these are; *numbers*, those
-        that decide; *answer* (of :data:`ANSWERS`), and those of the three, *answers*; *remark*;
-        *erratum*, an open question about it.
+        *id*, *paper*, *place*, *quotation* (the first of *quotations*, each with its place and
+        the three *answers*), *claim* (ours, in short), *headline* (of an abstract, introduction or
+        conclusion); *counts*, what would make it follow, and whose *thresholds* these are;
+        *numbers*, those that decide, each with *what* it is and its *value*; *answer* (of
+        :data:`ANSWERS`); *remark*; *erratum*, an open question about it.
 
     Raises
     ------

@@ -60,6 +60,8 @@ def compare(
     ------
     UnknownNameError
         If there is no such paper.
+    InputError
+        If the scores lack a column, as those of another study do.
 
     Examples
     --------

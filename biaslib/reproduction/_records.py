@@ -16,6 +16,7 @@ import pandas
 
 import biaslib
 from biaslib import models, runtime
+from biaslib.errors import InputError
 from biaslib.reproduction._printed import PAPERS
 from biaslib.studies.scores import COLUMNS
 from biaslib.studies.study4_captions import WAYS
@@ -62,7 +63,7 @@ _HASH = re.compile(r"[0-9a-f]{12,64}")
 _IN_REVISION = re.compile(r"sha256 ([0-9a-f]{12,64})(?: and ([0-9a-f]{12,64}))*")
 
 
-class RecordError(ValueError):
+class RecordError(InputError):
     """A record is not as it should be; the message names it, and what to do."""
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 
 from biaslib import published
+from biaslib.errors import InputError
 
 Tables = dict[str, pandas.DataFrame]
 
@@ -14,6 +15,13 @@ MODELS |= {"vl-bert": "VL-BERT"}
 LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
 MASKS = {"words": "T", "persons": "I"}
 SOURCES = {"out of domain": "google", "in domain": "pretraining"}
+NEEDED = {
+    "ross2021": ("experiment", "masking", "model", "level", "test", "statistic", "p_value"),
+    "hamidieh2023": ("bias_type", "group", "model", "level", "test", "statistic", "dataset", "n"),
+    "zhou2022": ("model", "level", "test", "statistic", "value", "low", "high", "n"),
+}
+"""Columns that scores must have."""
+
 PORTRAITS = 86_744
 """Faces of FairFace's training part; those of its other part are of other people."""
 
@@ -41,11 +49,21 @@ def tables_of_run(
     -------
     dict
         Tables by the names of the files of :mod:`biaslib.published`, with *low* and *high*.
+
+    Raises
+    ------
+    InputError
+        If the scores lack a column, as those of another study do.
     """
     made = {"ross2021": _grounded, "hamidieh2023": _clip_audit, "zhou2022": _captions}
     found = {name: _of_counts(rows) for name, rows in counts.items()}
-    if paper not in made or "statistic" not in scores:
+    if scores.empty or paper not in made:
         return found
+    missing = sorted(set(NEEDED[paper]) - set(scores))
+    if missing:
+        raise InputError(
+            f"scores of {paper} need the columns {', '.join(missing)}", word=missing[0]
+        )
     return found | made[paper](scores, found)
 
 
