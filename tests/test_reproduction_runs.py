@@ -9,6 +9,7 @@ import pytest
 from biaslib import published, reproduction, runtime
 from biaslib.errors import InputError
 from biaslib.models import REGISTRY
+from biaslib.report.reproduction import completed
 from biaslib.reproduction import tables_of_run
 
 
@@ -254,7 +255,7 @@ def test_files_that_are_no_record_are_refused(name, stamp, tmp_path):
 
 def test_summaries_get_the_labels_that_they_lack():
     some = scores()[["model", "test", "level", "statistic", "value", "low", "high", "n"]]
-    both = reproduction.completed([scores(), some.assign(level="anti")])
+    both = completed([scores(), some.assign(level="anti")])
     assert len(both) == 16
     assert set(both["profile"]) == {"paper"}
     assert both["revision"].notna().all()

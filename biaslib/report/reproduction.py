@@ -141,6 +141,21 @@ def limit_table() -> pandas.DataFrame:
     )
 
 
+def completed(scores: Sequence[pandas.DataFrame]) -> pandas.DataFrame:
+    """Return several tables of scores as one, with the labels that a summary lacks.
+
+    Labels (study, profile, dataset, seed, revision) are those of the first table.
+    """
+    first = scores[0]
+    labels = first[["study", "profile", "dataset", "seed"]].iloc[0].to_dict()
+    revisions = first.drop_duplicates("model").set_index("model")["revision"]
+    parts = []
+    for table in scores:
+        known = labels | {"revision": table["model"].map(revisions), "p_value": np.nan}
+        parts.append(table.assign(**{k: v for k, v in known.items() if k not in table}))
+    return pandas.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)
+
+
 def recorded(paper: str, scores, run, pictures, images=(), counts=None):
     """Write the record of a run in ``paper``, and return it beside the printed numbers.
 
@@ -164,7 +179,7 @@ def recorded(paper: str, scores, run, pictures, images=(), counts=None):
     if shown:
         run.record(data={"pictures": hashlib.sha256("\n".join(shown).encode()).hexdigest()})
     asked = dict(zip(("asked", "there"), map(int, pictures), strict=True))
-    every = reproduction.completed(scores)
+    every = completed(scores)
     stamp = reproduction.stamp(run, paper, asked, counts)
     name = f"{paper}-{stamp['made'].translate(str.maketrans(' :', '-.'))}"
     folder = reproduction.record(Path(os.environ.get("BIASLIB_RUNS", ".")) / name, every, stamp)

@@ -14,7 +14,6 @@ from biaslib.reproduction._printed import printed
 from biaslib.reproduction._records import (
     FORMAT,
     RecordError,
-    completed,
     counts_of,
     read,
     record,
@@ -29,7 +28,6 @@ __all__ = [
     "RecordError",
     "claims",
     "compare",
-    "completed",
     "counts_of",
     "judge_list",
     "judge_number",

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -318,18 +318,3 @@ def _impossible(
 def _said(row: pandas.Series) -> str:
     ends = f"{row['value']} [{row['low']}, {row['high']}], n {row['n']}, p {row['p_value']}"
     return f"{row['statistic']} of {row['test']}, {row['model']}, is {ends}"
-
-
-def completed(scores: Sequence[pandas.DataFrame]) -> pandas.DataFrame:
-    """Return several tables of scores as one, with the labels that a summary lacks.
-
-    Labels (study, profile, dataset, seed, revision) are those of the first table.
-    """
-    first = scores[0]
-    labels = first[["study", "profile", "dataset", "seed"]].iloc[0].to_dict()
-    revisions = first.drop_duplicates("model").set_index("model")["revision"]
-    parts = []
-    for table in scores:
-        known = labels | {"revision": table["model"].map(revisions), "p_value": np.nan}
-        parts.append(table.assign(**{k: v for k, v in known.items() if k not in table}))
-    return pandas.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)

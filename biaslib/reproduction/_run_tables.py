@@ -16,11 +16,11 @@ LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
 MASKS = {"words": "T", "persons": "I"}
 SOURCES = {"out of domain": "google", "in domain": "pretraining"}
 NEEDED = {
-    "ross2021": ("experiment", "masking", "model", "level", "test", "statistic", "p_value"),
-    "hamidieh2023": ("bias_type", "group", "model", "level", "test", "statistic", "dataset", "n"),
-    "zhou2022": ("model", "level", "test", "statistic", "value", "low", "high", "n"),
+    "ross2021": ("experiment", "masking", "p_value"),
+    "hamidieh2023": ("bias_type", "group", "dataset", "n"),
+    "zhou2022": ("n",),
 }
-"""Columns that scores must have."""
+"""Columns that scores must have besides model, level, test, statistic, value, low and high."""
 
 PORTRAITS = 86_744
 """Faces of FairFace's training part; those of its other part are of other people."""
@@ -59,7 +59,8 @@ def tables_of_run(
     found = {name: _of_counts(rows) for name, rows in counts.items()}
     if scores.empty or paper not in made:
         return found
-    missing = sorted(set(NEEDED[paper]) - set(scores))
+    common = ("model", "level", "test", "statistic", "value", "low", "high")
+    missing = sorted({*common, *NEEDED[paper]} - set(scores))
     if missing:
         raise InputError(
             f"scores of {paper} need the columns {', '.join(missing)}", word=missing[0]
