@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 from biaslib import published, reproduction
-from biaslib.reproduction._compare import compare_tables
+from biaslib.reproduction._compare import _exchanged, compare_tables
 from biaslib.reproduction._headlines import HEADLINES, judged_headlines
 from biaslib.reproduction._printed import PAPERS, families, printed_tables
 from plantedworld.report import ledger as planted
@@ -218,6 +218,17 @@ def test_exchanged_models_are_named(paper, stem, column, pair, places, noise):
         assert f"ours of {one} are those that the paper prints of {other}" in told
         assert f"ours of {other} are those that the paper prints of {one}" in told
     assert sum("those that the paper prints" in each["finding"] for each in checks.values()) < 9
+
+
+@pytest.mark.parametrize(("ours", "named"), [(1.0, False), (0.55, True), (2.6, False)])
+def test_a_model_is_another_at_less_than_half_of_its_own_distance_and_two_margins(ours, named):
+    """Two models that are printed 2 and 0 margins of .1 apart; ours of the first, in margins."""
+    rows = [
+        {"cell": f"cell {at}", "of": name, "printed_value": printed, "value": value, "margin": 0.1}
+        for at in range(3)
+        for name, printed, value in (("A", 0.2, 0.1 * ours), ("B", 0.0, 0.0))
+    ]
+    assert bool(_exchanged(pandas.DataFrame(rows))) == named
 
 
 def test_models_without_training_are_not_taken_for_exchanged_ones():

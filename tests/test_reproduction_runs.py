@@ -70,8 +70,17 @@ def test_an_interval_shrinks_with_the_share_of_pictures_that_are_there():
     whole = tables_of_run("ross2021", grounded_scores(), {"ross2021_images": images})
     row = whole["ross2021_effect_sizes"].iloc[0]
     assert (row["low"], row["high"]) == (1.0, 1.0)
-    nothing = tables_of_run("ross2021", grounded_scores(), {})
-    assert nothing["ross2021_effect_sizes"].iloc[0]["low"] == 0.8
+    for unknown in ({}, {"ross2021_images": images[images["test"] != "C6"]}):
+        rows = tables_of_run("ross2021", grounded_scores(), unknown)["ross2021_effect_sizes"]
+        assert rows.set_index("test")["low"]["C6"] == 0.8
+
+
+def test_sizes_of_categories_are_those_that_the_scores_fit():
+    """Half of the 206 images that gender has by its scores, printed as 486 (open question C1)."""
+    rows = scores().assign(n=lambda table: table["test"].map({"overall": 514, "gender": 103}))
+    chosen = rows.assign(level="balanced selections", low=45.0, high=45.0)
+    table = tables_of_run("zhou2022", pandas.concat([rows, chosen]), {})["zhou2022_scores"]
+    assert (table["high"] - 45).tolist() == pytest.approx([np.sqrt(0.5)] * len(table))
 
 
 def casc_scores(rows, **same):
@@ -240,6 +249,18 @@ def test_what_has_no_units_may_have_no_value(stamp, tmp_path):
     table = scores()
     table.loc[0, ["value", "low", "high", "n"]] = (np.nan, np.nan, np.nan, 0)
     reproduction.read(reproduction.record(tmp_path / "run", table, stamp))
+
+
+def test_a_run_without_pictures_has_the_words_of_this_package(stamp, tmp_path):
+    words = stamp | {"data": {"images": "none"}, "pictures": {"asked": 12, "there": 0}}
+    reproduction.read(reproduction.record(tmp_path / "run", scores(), words))
+
+
+@pytest.mark.usefixtures("stamp")
+def test_hashes_of_files_go_before_those_of_a_revision():
+    run = runtime.Provenance("paper").record(weights={"clip": "1c35, sha256 0123456789ab"})
+    made = reproduction.stamp(run, "zhou2022", {"asked": 0, "there": 0})
+    assert list(made["networks"]["clip"]["sha256"].values()) == ["a" * 64]
 
 
 @pytest.mark.parametrize("name", ["scores.csv.gz", "stamp.json"])
