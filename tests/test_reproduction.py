@@ -250,9 +250,13 @@ STATED = {"purse": 2, "apron": 2, "briefcase": -2, "beer": -2, "suit": -0.3, "wi
 
 
 def scores_as_stated():
+    """B as the paper states it by captions and pictures; other scores point the other way."""
     rows = [
-        {"level": level, "statistic": "B", "test": name, "value": value}
-        for level in ("S_L", "S_V")
+        {"level": level, "statistic": statistic, "test": name, "value": sign * value}
+        for level, statistic, sign in (
+            *(("S_PT", "B", -1), ("S_L", "S(f)", -1), ("S_V", "S(f)", -1)),
+            *(("S_L", "B", 1), ("S_V", "B", 1)),
+        )
         for name, value in STATED.items()
     ]
     return pandas.DataFrame(rows)

@@ -200,6 +200,7 @@ STAMPS = {
     "no date": ({"made": "yesterday"}, "write a date as"),
     "future": ({"made": "2999-01-01 00:00"}, "still to come"),
     "counts of a result": ({"counts": {"zhou2022_scores": []}}, "none of ross2021_images"),
+    "counts without columns": ({"counts": {"ross2021_images": [{"a": 1}]}}, "not rows of source"),
     **{
         f"minutes {minutes}": ({"minutes": minutes}, "minutes")
         for minutes in (0, -1, float("nan"), float("inf"), 1e6, True)
