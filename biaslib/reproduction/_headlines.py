@@ -216,9 +216,6 @@ HEADLINES: Mapping[str, Check] = {
     "ross2021/claim/8": words_dominate,
     "ross2021/claim/11": effects_stay,
     "srinivasan2021/claim/2": gendered_entities,
-    "hamidieh2023/claim/20": _nearest(
-        {word: (4, "Female") for word in ("maid", "housekeeper", "homemaker")}
-    ),
     "hamidieh2023/claim/24": _nearest(
         {"extremist": (14, "Middle Eastern"), "terrorist": (18, "Middle Eastern")}
     ),
