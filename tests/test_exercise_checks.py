@@ -17,8 +17,8 @@ from biaslib.published import counts
 from biaslib.report import (
     capstone,
     foundations,
-    ledger,
     own_model,
+    reproduction,
     study1_grounded,
     study2_masked,
     study3_clip_audit,
@@ -77,8 +77,8 @@ def within(low, high):
 
 def verdicts(rule):
     """Return a check of ten verdicts that are given by a rule for a row of the table."""
-    rows = ledger.ten_contracts().to_dict("records")
-    return lambda _: ledger.check_verdicts([rule(**row) for row in rows])
+    rows = reproduction.ten_numbers().to_dict("records")
+    return lambda _: reproduction.check_verdicts([rule(**row) for row in rows])
 
 
 def close(run, printed, margin, **_):

@@ -22,7 +22,7 @@ from teaching import (
     quiz_page,
 )
 
-from biaslib import inference, ledger, published
+from biaslib import inference, published, reproduction
 from biaslib.metrics import association, caption_selection, masked_lm
 from biaslib.metrics.caption_association import c_asc, entropy
 from biaslib.metrics.caption_selection import ivlas
@@ -240,7 +240,7 @@ def test_answers_that_can_be_computed_are_computed(stem, number, proof):
     names = {"X": X, "Y": Y, "A": A, "B": B, "np": np, "math": math, "chapter": chapter}
     names |= {"association": association, "inference": inference, "masked_lm": masked_lm}
     names |= {
-        "ledger": ledger,
+        "reproduction": reproduction,
         "grounded": grounded,
         "c_asc": c_asc,
         "entropy": entropy,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas
 
-from biaslib import ledger, published, stimuli
+from biaslib import published, reproduction, stimuli
 from biaslib.metrics import masked_lm
 from biaslib.report._check import Check, judge_function, judge_list
 from biaslib.report._style import GROUP_COLOURS, marked, subplots
@@ -39,7 +39,7 @@ STATED = (
     (22, "S_V", "men", "rises more with a man", ("briefcase", "beer")),
     (23, "S_V", "differs less", "than the other four", ("suit", "wine")),
 )
-"""What Sections 4.2 to 4.4 say of the six entities: the number of the claim in the ledger, the
+"""What Sections 4.2 to 4.4 say of the six entities: the number of the claim, the
 source, towards whom the bias score points, how, and of which entities."""
 
 
@@ -51,7 +51,7 @@ def stated() -> pandas.DataFrame:
     pandas.DataFrame
         One row an entity and source: *entity*, *level*, *direction* (``women``, ``men``, ``hardly
         differs``, ``differs less`` or ``not stated``), *how*; the *place* and the *quotation* in
-        the paper, and the *claim* in the ledger.
+        the paper, and the number of the *claim*.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def stated() -> pandas.DataFrame:
     >>> found["purse"].to_dict()
     {'S_PT': 'men', 'S_L': 'women', 'S_V': 'women'}
     """
-    claims = ledger.contracts().set_index("id")
+    claims = reproduction.claims(PAPER).set_index("id")
     rows = []
     for number, level, direction, how, entities in STATED:
         claim = claims.loc[f"{PAPER}/claim/{number}"]
@@ -98,7 +98,7 @@ def stated_table() -> pandas.DataFrame:
             "how": found["how"],
             "in the paper": "“" + found["quotation"] + "”",
             "where": found["place"],
-            "claim of the ledger": found["claim"],
+            "number of the claim": found["claim"],
         }
     )
 

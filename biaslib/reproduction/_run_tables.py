@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 
 from biaslib import published
+from biaslib.errors import InputError
 
 Tables = dict[str, pandas.DataFrame]
 
@@ -14,6 +15,13 @@ MODELS |= {"vl-bert": "VL-BERT"}
 LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
 MASKS = {"words": "T", "persons": "I"}
 SOURCES = {"out of domain": "google", "in domain": "pretraining"}
+NEEDED = {
+    "ross2021": ("experiment", "masking", "p_value"),
+    "hamidieh2023": ("bias_type", "group", "dataset", "n"),
+    "zhou2022": ("n",),
+}
+"""Columns that scores must have besides model, level, test, statistic, value, low and high."""
+
 PORTRAITS = 86_744
 """Faces of FairFace's training part; those of its other part are of other people."""
 
@@ -41,14 +49,22 @@ def tables_of_run(
     -------
     dict
         Tables by the names of the files of :mod:`biaslib.published`, with *low* and *high*.
+
+    Raises
+    ------
+    InputError
+        If the scores lack a column, as those of another study do.
     """
-    made = {
-        "ross2021": _grounded,
-        "srinivasan2021": lambda scores, counts: {},
-        "hamidieh2023": _clip_audit,
-        "zhou2022": _captions,
-    }
+    made = {"ross2021": _grounded, "hamidieh2023": _clip_audit, "zhou2022": _captions}
     found = {name: _of_counts(rows) for name, rows in counts.items()}
+    if scores.empty or paper not in made:
+        return found
+    common = ("model", "level", "test", "statistic", "value", "low", "high")
+    missing = sorted({*common, *NEEDED[paper]} - set(scores))
+    if missing:
+        raise InputError(
+            f"scores of {paper} need the columns {', '.join(missing)}", word=missing[0]
+        )
     return found | made[paper](scores, found)
 
 

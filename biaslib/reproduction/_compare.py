@@ -1,0 +1,237 @@
+"""A run's scores beside the printed numbers of a paper, one by one and table by table."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas
+
+from biaslib.reproduction._headlines import judged_headlines
+from biaslib.reproduction._printed import families, printed
+from biaslib.reproduction._run_tables import Tables, tables_of_run
+
+VERDICTS = ("met", "not met", "cannot be said", "not run")
+"""What a run can say of a printed number, a list or a claim."""
+
+LIST_RULE = {"met": 0.8, "not met": 0.5}
+"""Shares of a printed list's words among as many first words of a run."""
+
+FEWEST = 4
+"""Numbers of a table from which on its mean offset is looked at."""
+
+MOST_OFF = 0.5
+"""Margins by which a table may be off on average, and by which its numbers may scatter."""
+
+COLUMNS = ["id", "printed", "value", "low", "high", "margin", "verdict", "reason"]
+
+
+def compare(
+    scores: pandas.DataFrame, paper: str, counts: Mapping[str, pandas.DataFrame] | None = None
+) -> pandas.DataFrame:
+    r"""Return a run's scores beside everything that a paper prints and that a run can repeat.
+
+    A number is *met* if the run's whole interval lies within the margin about the printed number,
+    *not met* if none of it does (:func:`judge_number`); a ranked list by the words that are among
+    the run's first (:func:`judge_list`); a headline claim by what it says of the run's tables.
+
+    Numbers that are all met can still be wrong as a table. So each table is looked at as a whole.
+    With our n numbers :math:`o_i`, the printed ones :math:`p_i` and their margins :math:`m_i`, the
+    mean of :math:`(o_i - p_i) / m_i` and its standard deviation are to be at most .5; and no model
+    or group is to be nearer to the printed numbers of another than to its own. What is found
+    stands in ``attrs["checks"]`` and in the reason of each number of the table that is met.
+
+    Parameters
+    ----------
+    scores
+        Tidy scores of the paper's study, in the profile ``paper``.
+    paper
+        ``ross2021``, ``srinivasan2021``, ``hamidieh2023`` or ``zhou2022``.
+    counts
+        Tables of counts that scores do not hold, by the names of the files of
+        :mod:`biaslib.published`: ``ross2021_images`` or ``hamidieh2023_laion_pronouns``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *id*, *printed* (as text), *value*, *low*, *high* (ours), *margin*, *verdict* (of
+        :data:`VERDICTS`) and *reason*. ``attrs["checks"]`` has by table *n*, the mean *offset* and
+        its *spread* in margins, and the *finding*, empty where there is none.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such paper.
+    InputError
+        If the scores lack a column, as those of another study do.
+
+    Examples
+    --------
+    >>> found = compare(pandas.DataFrame(), "zhou2022")
+    >>> set(found["verdict"])
+    {'not run'}
+    """
+    known = printed(paper)
+    return compare_tables(tables_of_run(paper, scores, counts or {}), paper, scores, known)
+
+
+def compare_tables(
+    tables: Tables, paper: str, scores: pandas.DataFrame, known: pandas.DataFrame
+) -> pandas.DataFrame:
+    """Return :func:`compare` of scores that have the form of the paper's tables already."""
+    numbers = known[known["kind"] != "list"].rename(columns={"value": "printed_value"})
+    names = ["id", "place", "printed", "printed_value", "margin", "of", "cell"]
+    both = numbers[names].merge(_rows(tables, paper, lists=False), on="id", how="left")
+    value, low, high = (both[name].astype(float) for name in ("value", "low", "high"))
+    # Percentiles of a bootstrap need not hold the value itself.
+    both = both.assign(low=low.mask(low > value, value), high=high.mask(high < value, value))
+    both = both.join(_judged(both))
+    there = both[both["value"].notna()].groupby("place", sort=False)
+    checks = {place: _check(rows) for place, rows in there}
+    told = [checks[place]["finding"] if place in checks else "" for place in both["place"]]
+    both["reason"] = both["reason"].where(both["verdict"] != "met", told)
+    lists = _of_lists(known[known["kind"] == "list"], _rows(tables, paper, lists=True))
+    claims = judged_headlines(paper, tables, scores)
+    found = pandas.concat([part for part in (both, lists, claims) if len(part)])
+    found = found.reindex(columns=COLUMNS).reset_index(drop=True)
+    found.attrs["checks"] = checks
+    return found
+
+
+def _rows(tables: Tables, paper: str, lists: bool) -> pandas.DataFrame:
+    """Return a run's rows by id, of its lists or of its numbers."""
+    parts = [each.rows(tables) for each in families(paper) if (each.kind == "list") == lists]
+    columns = ["id", "value", "low", "high", "variant"]
+    parts = [part.reindex(columns=columns) for part in parts if len(part)]
+    if not parts:
+        return pandas.DataFrame(columns=columns)
+    return pandas.concat(parts, ignore_index=True).drop_duplicates("id")
+
+
+def _judged(both: pandas.DataFrame) -> pandas.DataFrame:
+    """Return *verdict* and *reason* of numbers, a row each."""
+    ends = both[["printed_value", "margin", "low", "high"]].astype(float)
+    verdict = pandas.Series(judge_number(*(ends[name] for name in ends)), both.index)
+    missing = both["value"].isna()
+    variant = both["variant"] == "paper"
+    reasons = ["not in the run", "the run has no interval", "our variant, not as published"]
+    reason = np.select([missing, both["low"].isna(), variant], reasons, "")
+    verdict = verdict.mask(variant & (verdict == "met"), "cannot be said")
+    return pandas.DataFrame({"verdict": verdict.mask(missing, "not run"), "reason": reason})
+
+
+def _of_lists(asked: pandas.DataFrame, ours: pandas.DataFrame) -> pandas.DataFrame:
+    found = ours.set_index("id")["value"]
+    rows = []
+    for each in asked.itertuples():
+        verdict, reason = "not run", "not in the run"
+        if each.id in found.index:
+            verdict, reason = judge_list(each.words, found[each.id])
+        row = {"id": each.id, "printed": each.printed, "margin": each.margin}
+        rows.append(row | {"verdict": verdict, "reason": reason})
+    return pandas.DataFrame(rows)
+
+
+def _check(rows: pandas.DataFrame) -> dict[str, object]:
+    """Return what a table's numbers say together: *n*, *offset*, *spread* and *finding*."""
+    found = [*_exchanged(rows)]
+    measured = rows[rows["margin"] > 0]
+    off = ((measured["value"] - measured["printed_value"]) / measured["margin"]).astype(float)
+    n, offset = len(off), float(off.mean())
+    spread = float(off.std(ddof=0))
+    if n >= FEWEST and abs(offset) > MOST_OFF:
+        side = "above" if offset > 0 else "below"
+        found.append(f"on average ours lie {abs(offset):.2g} margins {side} the printed numbers")
+    if n >= FEWEST and spread > MOST_OFF:
+        found.append(f"ours scatter about the printed numbers by {spread:.2g} margins")
+    told = f"{rows['place'].iloc[0]} as a whole: {'; '.join(found)}" if found else ""
+    return {"n": len(rows), "offset": offset, "spread": spread, "finding": told}
+
+
+def _exchanged(rows: pandas.DataFrame) -> list[str]:
+    """Name models or groups whose numbers are those that the paper prints of another.
+
+    Over the cells that two of them share, their distance to the printed numbers of the other is
+    at most two margins (root mean square), and less than half of that to their own.
+    """
+    if rows["of"].nunique() < 2:
+        return []
+    unit = rows["margin"].where(rows["margin"] > 0, 1e-9).astype(float)
+    cells = rows.assign(ours=rows["value"] / unit, theirs=rows["printed_value"] / unit)
+    wide = cells.astype({"ours": float, "theirs": float}).pivot_table(
+        index="cell", columns="of", values=["ours", "theirs"]
+    )
+    ours, theirs = wide["ours"], wide["theirs"]
+    found = []
+    for one in ours:
+        near = {}
+        for other in theirs.columns.drop(one):
+            shared = ours[one].notna() & theirs[other].notna()
+            away, own = (
+                (ours.loc[shared, one] - theirs.loc[shared, each]).pow(2).mean() ** 0.5
+                for each in (other, one)
+            )
+            if shared.sum() >= 3 and away <= min(2, own / 2):
+                near[other] = away
+        if near:
+            nearest = min(near, key=lambda each: near[each])
+            found.append(f"ours of {one} are those that the paper prints of {nearest}")
+    return found
+
+
+def judge_number(
+    printed: np.ndarray, margin: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    r"""Return what a run says of each printed number.
+
+    *Met* if the run's whole interval lies within the margin about the printed number,
+
+    .. math:: p - m \le l \le h \le p + m,
+
+    *not met* if none of it does (:math:`h < p - m` or :math:`l > p + m`), else *cannot be said*;
+    also without an interval. An interval of no width is a number.
+
+    Examples
+    --------
+    >>> low, high = [0.95, 0.8, 1.2, None], [1.05, 1.0, 1.3, None]
+    >>> judge_number([1.0] * 4, [0.1] * 4, low, high).tolist()
+    ['met', 'cannot be said', 'not met', 'cannot be said']
+    """
+    printed, margin, low, high = (
+        np.asarray(each, dtype=float) for each in (printed, margin, low, high)
+    )
+    slack = margin + 1e-9
+    inside = (low >= printed - slack) & (high <= printed + slack)
+    apart = (high < printed - slack) | (low > printed + slack)
+    return np.select([inside, apart], ["met", "not met"], "cannot be said")
+
+
+def judge_list(printed: Mapping[str, float], ours: Mapping[str, float]) -> tuple[str, str]:
+    """Return what a run says of a ranked list, and what it rests on.
+
+    Of n printed words, the share that is among the run's first n; and Kendall's tau-b of the
+    printed numbers and the run's over the words that both have. *Met*: a share of at least .8 and
+    tau of at least .5; *not met*: a share below .5, or tau at most 0. Nothing can be said of a run
+    with less than twice as many words, whose first ones are first by omission.
+
+    Examples
+    --------
+    >>> ours = {"b": 5, "a": 4, "c": 3, "d": 0, "e": -1, "f": -2}
+    >>> judge_list({"a": 3, "b": 2, "c": 1}, ours)
+    ('cannot be said', '3 of 3 words, tau 0.33')
+    """
+    from scipy import stats
+
+    first = list(ours)[: len(printed)]
+    shared = [word for word in printed if word in first]
+    both = [word for word in printed if word in ours]
+    tau = np.nan
+    if len(both) > 1:
+        tau = stats.kendalltau([printed[w] for w in both], [ours[w] for w in both]).statistic
+    share = len(shared) / len(printed)
+    told = f"{len(shared)} of {len(printed)} words, tau {tau:.2f}"
+    if len(ours) < 2 * len(printed):
+        return "cannot be said", f"the run has {len(ours)} words of the type only"
+    if share < LIST_RULE["not met"] or tau <= 0:
+        return "not met", told
+    if share >= LIST_RULE["met"] and tau >= 0.5:
+        return "met", told
+    return "cannot be said", told

@@ -1,0 +1,231 @@
+"""What a run says of the headline claims: those of the chapters' first screens, in plain code.
+
+Each is a predicate on the run's tables that other tables fail: those of other models, groups or
+tests, and those of noise. An answer is True, False, or None where intervals leave it open.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import pandas
+
+from biaslib.reproduction._printed import data_of
+
+Tables = Mapping[str, pandas.DataFrame]
+Span = tuple[float, float]
+VERDICTS = {True: "met", False: "not met", None: "cannot be said"}
+STAYS = 0.8
+"""Share of the larger effects of Experiment 1 that stay above 0 in Experiment 2."""
+
+LARGE = 0.5
+"""From which C-ASC on, in standard deviations, a word is strongly tied to a group."""
+
+BEYOND_CHANCE = 0.8
+"""Spearman's correlation of six models that fewer than 5% of their orders exceed."""
+
+
+class MissingError(LookupError):
+    """A run lacks what a claim is about; the message names it."""
+
+
+def spans(rows: pandas.DataFrame, column: str) -> list[Span]:
+    """Return the ends of each row's interval; the number itself where rows have no intervals.
+
+    Raises
+    ------
+    MissingError
+        If there is no row.
+    """
+    if rows.empty:
+        raise MissingError("not in the run")
+    value = rows[column].astype(float)
+    low, high = (rows.get(end, value).astype(float) for end in ("low", "high"))
+    return list(zip(low, high, strict=True))
+
+
+def above(one: Span, other: Span) -> bool | None:
+    """Return whether one number lies above another; None where their intervals meet.
+
+    Examples
+    --------
+    >>> above((2, 3), (0, 1)), above((0, 1), (2, 3)), above((0, 2), (1, 3))
+    (True, False, None)
+    """
+    if one[0] > other[1]:
+        return True
+    return False if one[1] <= other[0] else None
+
+
+def most(share: float, parts: Iterable[bool | None]) -> bool | None:
+    """Return whether at least a share of the parts hold, 1 for all; None where that is open.
+
+    Examples
+    --------
+    >>> most(1, [True, None]), most(0.5, [True, None]), most(1, [False, None])
+    (None, True, False)
+    """
+    known = list(parts)
+    least = share * len(known) - 1e-9
+    if sum(part is True for part in known) >= least:
+        return True
+    return None if sum(part is not False for part in known) >= least else False
+
+
+def judged_headlines(paper: str, tables: Tables, scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return *id*, *printed* (the quotation), *verdict* and *reason* of a paper's predicates."""
+    claims = {each["id"]: each for each in data_of(paper)["claims"]}
+    rows = []
+    for name, check in HEADLINES.items():
+        if not name.startswith(paper):
+            continue
+        try:
+            found, reason = check(tables, scores)
+            verdict = VERDICTS[found]
+        except MissingError as error:
+            verdict, reason = "not run", str(error)
+        printed = claims[name]["quotations"][0]["quotation"]
+        rows.append({"id": name, "printed": printed, "verdict": verdict, "reason": reason})
+    return pandas.DataFrame(rows)
+
+
+# Ross, Katz and Barbu (2021)
+
+
+def _effects(tables: Tables, number: int) -> pandas.DataFrame:
+    rows = tables.get("ross2021_effect_sizes", pandas.DataFrame({"table": []}))
+    rows = rows[rows["table"] == number]
+    if rows.empty:
+        raise MissingError(f"no effect sizes of Table {number} in the run")
+    return rows.set_index(["test", "level", "model"])
+
+
+def effects_stay(tables: Tables, scores: pandas.DataFrame):
+    """Effects of at least 0.5 stay above 0 with pictures of the group's own members."""
+    first, second = _effects(tables, 3), _effects(tables, 4)
+    large = first.index[first["effect_size"] >= 0.5]
+    # C8 is printed alike in both tables: one computation, twice.
+    large = [key for key in large if key[0] != "C8" and key in second.index]
+    if len(large) < 10:
+        raise MissingError("fewer than ten effects of 0.5 or more in the run")
+    parts = [above(each, (0, 0)) for each in spans(second.loc[large], "effect_size")]
+    told = f"{sum(part is True for part in parts)} of {len(parts)} stay above 0"
+    return most(STAYS, parts), told
+
+
+def words_dominate(tables: Tables, scores: pandas.DataFrame):
+    """For some model hiding words moves d more than three times as far as hiding people does."""
+    sight = _effects(tables, 3)["effect_size"].unstack("level")
+    hidden = _effects(tables, 5)["effect_size"].unstack("level")
+    if not {"T", "I"} <= set(hidden) or "S" not in sight:
+        raise MissingError("one of the masks, or sentences without one, are not in the run")
+    moved = hidden[["T", "I"]].sub(sight["S"], axis=0).abs().groupby("model").mean().dropna()
+    apart = moved[moved["T"] > 3 * moved["I"]]
+    pairs = [f"{name} {row['T']:.2f} and {row['I']:.2f}" for name, row in moved.iterrows()]
+    return bool(len(apart)), f"d moves without words and without people by: {'; '.join(pairs)}"
+
+
+# Srinivasan and Bisk (2021): no table of the paper has these scores
+
+
+def gendered_entities(tables: Tables, scores: pandas.DataFrame):
+    """By captions and by pictures, B has the stated side for the four entities that differ."""
+    signs = {"purse": 1, "apron": 1, "briefcase": -1, "beer": -1}
+    parts, told = [], []
+    for level in ("S_L", "S_V"):
+        known = {"level", "statistic", "test", "value"} <= set(scores)
+        rows = scores[(scores["level"] == level) & (scores["statistic"] == "B")] if known else None
+        if rows is None or not set(signs) <= set(rows["test"]):
+            raise MissingError(f"no B by {level} of {', '.join(signs)} in the run")
+        rows = rows.drop_duplicates("test").set_index("test").loc[list(signs)]
+        ends = zip(spans(rows, "value"), signs.values(), strict=True)
+        parts += [above(end, (0, 0)) if sign > 0 else above((0, 0), end) for end, sign in ends]
+        values = ", ".join(f"{name} {value:.2f}" for name, value in rows["value"].items())
+        told.append(f"B by {level}: {values}")
+    return most(1, parts), "; ".join(told)
+
+
+# Hamidieh et al. (2023)
+
+
+def _nearest(words: Mapping[str, tuple[int, str]]):
+    """Return a predicate: each word's C-ASC is highest for the group that is named, and large."""
+
+    def check(tables: Tables, scores: pandas.DataFrame):
+        every = tables.get("hamidieh2023_casc", pandas.DataFrame({"table": [], "word": []}))
+        parts, told = [], []
+        for word, (number, group) in words.items():
+            rows = every[(every["word"] == word) & (every["table"] == number)]
+            own = rows[rows["group"] == group] if len(rows) else rows
+            if own.empty:
+                raise MissingError(f"no C-ASC of {word!r} for {group} in the run")
+            [span] = spans(own, "casc")
+            others = rows[rows["group"] != group]
+            parts.append(above(span, (LARGE, LARGE)))
+            parts += [above(span, each) for each in spans(others, "casc")] if len(others) else []
+            told.append(f"{word} {own['casc'].iloc[0]:.2f} ({group})")
+        return most(1, parts), "; ".join(told)
+
+    return check
+
+
+# Zhou, Lai and Jiang (2022)
+
+
+def _scores(tables: Tables, metric: str, number: int = 3) -> pandas.DataFrame:
+    rows = tables.get("zhou2022_scores", pandas.DataFrame({"metric": [], "table": []}))
+    rows = rows[(rows["metric"] == metric) & (rows["table"] == number)]
+    if rows.empty or rows["model"].nunique() != 6:
+        raise MissingError(f"{metric} of the six models is not in the run")
+    return rows
+
+
+def _first(model: str, metrics: Mapping[str, int]):
+    """Return a predicate: a model has the highest (1) or lowest (-1) of each metric."""
+
+    def check(tables: Tables, scores: pandas.DataFrame):
+        parts, told = [], []
+        for metric, sign in metrics.items():
+            rows = _scores(tables, metric)
+            at = (rows["model"] == model).to_numpy()
+            [own], others = spans(rows[at], "value"), spans(rows[~at], "value")
+            parts += [above(own, each) if sign > 0 else above(each, own) for each in others]
+            told.append(f"{metric} of {model} {rows.loc[at, 'value'].iloc[0]:.2f}")
+        return most(1, parts), "; ".join(told)
+
+    return check
+
+
+def gender_first(tables: Tables, scores: pandas.DataFrame):
+    """Most models have their highest vlbs in gender."""
+    wide = _scores(tables, "vlbs", 4).pivot_table(index="model", columns="category", values="value")
+    if wide.shape[1] < 4:
+        raise MissingError("vlbs of the four categories is not in the run")
+    highest = wide.idxmax(axis=1) == "gender"
+    return bool(highest.sum() > 4), f"vlbs is highest in gender for {highest.sum()} of {len(wide)}"
+
+
+def rise_together(tables: Tables, scores: pandas.DataFrame):
+    """Over the models vlrs and vlbs rise together, beyond what chance would do."""
+    one, two = (_scores(tables, name).set_index("model")["value"] for name in ("vlrs", "vlbs"))
+    pearson, spearman = one.corr(two), one.rank().corr(two.rank())
+    told = f"Pearson {pearson:.2f}, Spearman {spearman:.2f} over {len(one)} models"
+    return bool(pearson > 0 and spearman > BEYOND_CHANCE), told
+
+
+Check = Callable[[Tables, pandas.DataFrame], tuple[bool | None, str]]
+HEADLINES: Mapping[str, Check] = {
+    "ross2021/claim/8": words_dominate,
+    "ross2021/claim/11": effects_stay,
+    "srinivasan2021/claim/2": gendered_entities,
+    "hamidieh2023/claim/24": _nearest(
+        {"extremist": (14, "Middle Eastern"), "terrorist": (18, "Middle Eastern")}
+    ),
+    "hamidieh2023/claim/25": _nearest(
+        {"libertarian": (14, "White"), "conservative": (14, "White")}
+    ),
+    "hamidieh2023/claim/36": _nearest({"illiterate": (17, "Indian"), "unskilled": (17, "Indian")}),
+    "zhou2022/claim/2": gender_first,
+    "zhou2022/claim/6": rise_together,
+    "zhou2022/claim/19": _first("CLIP", {"vlrs": 1, "vlbs": 1}),
+    "zhou2022/claim/20": _first("FLAVA", {"vlrs": -1, "vlbs": -1}),
+}
+"""The predicates, by the ids of the claims."""

@@ -1,0 +1,337 @@
+"""Printed numbers, and what a run says of them: one by one, table by table, and of claims."""
+
+import functools
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from biaslib import published, reproduction
+from biaslib.reproduction._compare import _exchanged, compare_tables
+from biaslib.reproduction._headlines import HEADLINES, judged_headlines
+from biaslib.reproduction._printed import PAPERS, families, printed_tables
+from plantedworld.report import ledger as planted
+
+TEXTS = Path(__file__).parents[2] / "shared" / "papers"
+IMAGINED = ("IDM", "RAM", "BIM")
+MEASURED = ("ross2021", "hamidieh2023", "zhou2022")
+
+
+# What is there
+
+
+def test_every_printed_number_is_there_exactly_once():
+    """Counted from the tables' files, column by column, without our own templates."""
+    counted = {
+        "ross2021": [("images", "images"), ("effect_sizes", "effect_size")],
+        "hamidieh2023": [("casc", "casc")],
+        "zhou2022": [("images", "images"), ("scores", "value")],
+        "srinivasan2021": [("case_study", "probability")],
+    }
+    counted["ross2021"].append(("significant_counts", "significant"))
+    counted["hamidieh2023"] += [("laion_pronouns", c) for c in ("male", "female", "images")]
+    folder = Path(published.__file__).parent / "data"
+    for paper, columns in counted.items():
+        numbers = [
+            pandas.read_csv(folder / f"{paper}_{file}.csv")[column].dropna()
+            for file, column in columns
+        ]
+        ours = reproduction.printed(paper).query("kind != 'list'")
+        assert ours["id"].is_unique
+        expected = sorted(float(each) for part in numbers for each in part)
+        assert sorted(ours["value"]) == expected
+    lists = pandas.read_csv(folder / "hamidieh2023_casc.csv").groupby(["table", "group"]).ngroups
+    assert (reproduction.printed()["kind"] == "list").sum() == lists == 74
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "margin", "questions"),
+    [
+        ("ross2021/table3/C6/visualbert/W", 0.57, 0.05, ""),
+        ("ross2021/table7/exp1/gender/W/column1", 2, 0, "A1"),
+        ("hamidieh2023/table14/middle-eastern/militant", 0.17, 0.02, "B3"),
+        ("zhou2022/table3/overall/vilt/ivlas", 69.83, 0.5, "C2, C3"),
+        ("zhou2022/table1/religion", 14, 0, ""),
+    ],
+)
+def test_a_printed_number_has_its_margin_and_its_open_questions(name, value, margin, questions):
+    one = reproduction.printed().set_index("id").loc[name]
+    assert (one["value"], one["margin"], one["erratum"]) == (value, margin, questions)
+
+
+def test_the_measures_of_printed_numbers_are_judged_in_the_planted_world():
+    assert set(reproduction.printed()["measure"]) - {""} <= set(planted.measures()["measure"])
+
+
+def letters(text):
+    """A text without white space, hyphens, marks of emphasis and forms of quotation marks."""
+    return re.sub(r"[\s\-\u2010\xad*\"“”]+", "", text).lower()
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_quotations_are_short_and_in_the_papers_text(paper):
+    number = {"ross2021": "000", "srinivasan2021": "002", "hamidieh2023": "003"}.get(paper, "004")
+    found = [each for many in reproduction.claims(paper)["quotations"] for each in many]
+    texts = [each["quotation"] for each in found] + list(reproduction.limits(paper)["quotation"])
+    assert [each for each in texts if len(each.split()) > 25] == []
+    [path, *_] = [*TEXTS.glob(f"{number}_*.txt"), None]
+    if path is None:
+        pytest.skip("the papers' texts are not at hand")
+    printed = letters(path.read_text(encoding="utf-8"))
+    assert [each for each in texts if letters(each) not in printed] == []
+
+
+# Numbers and lists, one by one
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.95, 1.05, "met"),
+        (0.9, 1.1, "met"),
+        (0.89, 1.0, "cannot be said"),
+        (0.5, 2.0, "cannot be said"),
+        (1.11, 1.2, "not met"),
+        (0.2, 0.89, "not met"),
+        (np.nan, np.nan, "cannot be said"),
+        (1.0, np.nan, "cannot be said"),
+    ],
+)
+def test_the_verdict_on_a_number(low, high, verdict):
+    assert list(reproduction.judge_number([1.0], [0.1], [low], [high])) == [verdict]
+
+
+def test_a_list_is_met_by_itself_and_not_by_its_reverse_or_by_leaving_words_out():
+    printed = {word: 10.0 - at for at, word in enumerate("abcdefghij")}
+    others = {f"word {at}": -1.0 for at in range(10)}
+    assert reproduction.judge_list(printed, printed | others) == ("met", "10 of 10 words, tau 1.00")
+    backwards = dict(sorted(((w, 10.0 - v) for w, v in printed.items()), key=lambda i: -i[1]))
+    assert reproduction.judge_list(printed, backwards | others)[0] == "not met"
+    behind = {f"word {at}": 20.0 for at in range(10)} | printed
+    assert reproduction.judge_list(printed, behind)[0] == "not met"
+    assert reproduction.judge_list(printed, printed)[0] == "cannot be said"
+
+
+def tables_as_printed(paper, change=None):
+    """The paper's own tables as a run's without error, with numbers changed by a function.
+
+    The function takes values and their margin.
+    """
+    tables = {}
+    for family in families(paper):
+        if family.kind == "list" or "reference" in family.id:
+            continue
+        rows = tables.get(family.stem, printed_tables(paper)[family.stem]).copy()
+        rows = rows[~rows["model"].isin(IMAGINED)] if family.stem == "zhou2022_scores" else rows
+        at = rows["table"].isin(family.tables) if family.tables else rows.index >= 0
+        if change and family.margin:
+            value = change(rows.loc[at, family.column], family.margin)
+            rows.loc[at, family.column] = value
+        ends = {f"{family.column} {end}": rows[family.column] for end in ("low", "high")}
+        tables[family.stem] = rows.assign(**ends)
+    return tables
+
+
+def compared(paper, tables):
+    found = compare_tables(tables, paper, pandas.DataFrame(), reproduction.printed(paper))
+    known = reproduction.printed(paper).query("kind != 'list'")["id"]
+    numbers = found[found["id"].isin(known) & ~found["id"].str.contains("reference")]
+    return numbers, found.attrs["checks"]
+
+
+@pytest.mark.parametrize("paper", MEASURED)
+def test_the_printed_numbers_meet_themselves(paper):
+    numbers, checks = compared(paper, tables_as_printed(paper))
+    assert set(numbers["verdict"]) == {"met"}
+    assert {each["finding"] for each in checks.values()} == {""}
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_is_absent_is_not_run(paper):
+    assert set(reproduction.compare(pandas.DataFrame(), paper)["verdict"]) == {"not run"}
+
+
+def test_what_is_of_our_variant_is_never_met_and_an_interval_holds_its_value():
+    name = "ross2021/table3/C6/lxmert/W"
+    for changed, verdict in (
+        ({}, "met"),
+        ({"variant": "released"}, "met"),
+        ({"variant": "paper"}, "cannot be said"),
+        ({"effect_size": 9.0}, "cannot be said"),
+    ):
+        tables = tables_as_printed("ross2021")
+        rows = tables["ross2021_effect_sizes"].assign(**changed)
+        numbers, _ = compared("ross2021", tables | {"ross2021_effect_sizes": rows})
+        assert numbers.set_index("id").loc[name, "verdict"] == verdict
+
+
+# Numbers, table by table
+
+
+@pytest.mark.parametrize("paper", MEASURED)
+@pytest.mark.parametrize("margins", [0.9, -0.9])
+def test_a_shift_that_no_number_notices_is_named(paper, margins):
+    shifted = tables_as_printed(paper, lambda value, margin: value + margins * margin)
+    numbers, checks = compared(paper, shifted)
+    assert set(numbers["verdict"]) == {"met"}
+    measured = {place: each for place, each in checks.items() if each["offset"] == each["offset"]}
+    assert len(measured) > 1
+    for place, each in measured.items():
+        assert each["offset"] == pytest.approx(margins)
+        assert each["spread"] == pytest.approx(0, abs=1e-9)
+        side = "above" if margins > 0 else "below"
+        told = f"{place} as a whole: on average ours lie 0.9 margins {side} the printed numbers"
+        assert each["finding"] == told
+        assert told in set(numbers["reason"])
+
+
+@pytest.mark.parametrize("paper", MEASURED)
+def test_noise_of_one_margin_is_named(paper):
+    rng = np.random.default_rng(7)
+    noisy = tables_as_printed(paper, lambda value, m: value + rng.normal(0, m, len(value)))
+    _, checks = compared(paper, noisy)
+    measured = [each for each in checks.values() if each["n"] >= 10 and each["spread"] > 0]
+    assert len(measured) > 1
+    assert all("ours scatter about the printed numbers by" in each["finding"] for each in measured)
+
+
+@pytest.mark.parametrize("noise", [0, 1])
+@pytest.mark.parametrize(
+    ("paper", "stem", "column", "pair", "places"),
+    [
+        ("ross2021", "effect_sizes", "model", ("LXMERT", "VL-BERT"), [3, 4, 5]),
+        ("ross2021", "effect_sizes", "model", ("VisualBERT", "ViLBERT"), [3, 4]),
+        ("zhou2022", "scores", "model", ("CLIP", "FLAVA"), [3, 4]),
+        ("zhou2022", "scores", "model", ("ViLT", "LXMERT"), [3, 4]),
+    ],
+)
+def test_exchanged_models_are_named(paper, stem, column, pair, places, noise):
+    rng = np.random.default_rng(3)
+    tables = tables_as_printed(paper, lambda value, m: value + rng.normal(0, noise * m, len(value)))
+    rows, one, other = tables[f"{paper}_{stem}"], *pair
+    rows = rows.assign(**{column: rows[column].replace({one: other, other: one})})
+    _, checks = compared(paper, tables | {f"{paper}_{stem}": rows})
+    for place in places:
+        told = checks[f"Table {place}"]["finding"]
+        assert f"ours of {one} are those that the paper prints of {other}" in told
+        assert f"ours of {other} are those that the paper prints of {one}" in told
+    assert sum("those that the paper prints" in each["finding"] for each in checks.values()) < 9
+
+
+@pytest.mark.parametrize(("ours", "named"), [(1.0, False), (0.55, True), (2.6, False)])
+def test_a_model_is_another_at_less_than_half_of_its_own_distance_and_two_margins(ours, named):
+    """Two models that are printed 2 and 0 margins of .1 apart; ours of the first, in margins."""
+    rows = [
+        {"cell": f"cell {at}", "of": name, "printed_value": printed, "value": value, "margin": 0.1}
+        for at in range(3)
+        for name, printed, value in (("A", 0.2, 0.1 * ours), ("B", 0.0, 0.0))
+    ]
+    assert bool(_exchanged(pandas.DataFrame(rows))) == named
+
+
+def test_models_without_training_are_not_taken_for_exchanged_ones():
+    rng = np.random.default_rng(5)
+    tables = tables_as_printed("zhou2022", lambda value, m: rng.normal(50, 15, len(value)))
+    _, checks = compared("zhou2022", tables)
+    assert not any("those that" in each["finding"] for each in checks.values())
+
+
+def test_two_comparisons_can_stand_one_below_the_other():
+    both = [reproduction.compare(pandas.DataFrame(), paper) for paper in ("zhou2022", "zhou2022")]
+    assert len(pandas.concat(both)) == 2 * len(both[0])
+
+
+# Headline claims
+
+
+STATED = {"purse": 2, "apron": 2, "briefcase": -2, "beer": -2, "suit": -0.3, "wine": 0.3}
+
+
+def scores_as_stated():
+    """B as the paper states it by captions and pictures; other scores point the other way."""
+    rows = [
+        {"level": level, "statistic": statistic, "test": name, "value": sign * value}
+        for level, statistic, sign in (
+            *(("S_PT", "B", -1), ("S_L", "S(f)", -1), ("S_V", "S(f)", -1)),
+            *(("S_L", "B", 1), ("S_V", "B", 1)),
+        )
+        for name, value in STATED.items()
+    ]
+    return pandas.DataFrame(rows)
+
+
+@functools.cache
+def whole_tables(paper):
+    """The printed tables; of C-ASC every word of a table for every group, low if not printed."""
+    tables = dict(printed_tables(paper))
+    if paper == "zhou2022":
+        rows = tables["zhou2022_scores"]
+        tables["zhou2022_scores"] = rows[~rows["model"].isin(IMAGINED)]
+    if paper == "hamidieh2023":
+        rows = tables["hamidieh2023_casc"]
+        parts = []
+        for number, part in rows.groupby("table"):
+            wide = part.pivot_table(index="word", columns="group", values="casc")
+            ends = part.groupby("group")["casc"].min() - 0.05
+            long = wide.fillna(ends).stack().rename("casc").reset_index()
+            parts.append(long.assign(table=number))
+        tables["hamidieh2023_casc"] = pandas.concat(parts, ignore_index=True)
+    return tables
+
+
+def mixed(rows, column, how, by):
+    """Rows whose numbers are dealt anew within each part, or are noise of its mean and spread."""
+    if column not in rows:
+        return rows
+    values = rows.groupby(by, group_keys=False)[column].transform(how)
+    return rows.assign(**{column: values})
+
+
+PARTS = {"effect_size": ["table", "level"], "casc": ["table"], "value": ["table", "metric"]}
+
+
+def judged(paper, how=None):
+    tables, scores = dict(whole_tables(paper)), scores_as_stated()
+    if how is not None:
+        for stem, rows in tables.items():
+            for column, by in PARTS.items():
+                rows = mixed(rows, column, how, by) if set(by) <= set(rows) else rows
+            tables[stem] = rows
+        scores = mixed(scores, "value", how, ["level"])
+    found = judged_headlines(paper, tables, scores)
+    return found.set_index("id")["verdict"] == "met"
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_printed_tables_meet_the_headline_claims(paper):
+    found = judged(paper)
+    assert len(found) > 0
+    assert found.all(), found
+
+
+@pytest.mark.parametrize("kind", ["shuffled", "noise"])
+@pytest.mark.parametrize("paper", PAPERS)
+def test_each_headline_claim_fails_on_shuffled_tables_and_on_noise(paper, kind):
+    """Of 40 tables with models, groups and tests dealt anew, or of noise, at most a tenth pass."""
+    rng = np.random.default_rng(11)
+    how = {
+        "shuffled": lambda values: rng.permutation(values.to_numpy()),
+        "noise": lambda values: rng.normal(values.mean(), values.std(ddof=0), len(values)),
+    }[kind]
+    met = pandas.concat([judged(paper, how) for _ in range(40)], axis=1).mean(axis=1)
+    assert (met <= 0.1).all(), met
+
+
+def test_headline_claims_are_few_and_an_interval_can_leave_them_open():
+    assert len(HEADLINES) <= 20
+    assert set(HEADLINES) <= set(reproduction.claims()["id"])
+    scores = whole_tables("zhou2022")["zhou2022_scores"]
+    wide = scores.assign(low=scores["value"] - 30, high=scores["value"] + 30)
+    found = judged_headlines("zhou2022", {"zhou2022_scores": wide}, pandas.DataFrame())
+    verdicts = found.set_index("id")["verdict"]
+    assert verdicts["zhou2022/claim/19"] == verdicts["zhou2022/claim/20"] == "cannot be said"
+    four = scores[~scores["model"].isin(["CLIP", "FLAVA"])]
+    found = judged_headlines("zhou2022", {"zhou2022_scores": four}, pandas.DataFrame())
+    assert set(found["verdict"]) == {"not run"}

@@ -1,0 +1,283 @@
+"""The tables of a run, and records: written, read, and refused where they cannot be."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+from biaslib import published, reproduction, runtime
+from biaslib.errors import InputError
+from biaslib.models import REGISTRY
+from biaslib.report.reproduction import completed
+from biaslib.reproduction import tables_of_run
+
+
+def grounded_scores(**changed):
+    tests = published.table("ross2021", 3)["test"].unique()
+    row = {"study": "ross2021", "statistic": "effect size", "experiment": 1, "masking": "none"}
+    row |= {"model": "lxmert", "level": "word", "images": "with", "domain": "out of domain"}
+    row |= {"value": 1.0, "low": 0.8, "high": 1.2, "p_value": 0.01, "p_low": 0.01, "p_high": 0.01}
+    return pandas.DataFrame([row | {"test": test} | changed for test in tests])
+
+
+def test_effect_sizes_stand_where_the_paper_prints_them():
+    parts = [
+        grounded_scores(),
+        grounded_scores(experiment=2, value=0.5),
+        grounded_scores(level="sentence", masking="words", value=-0.5),
+        grounded_scores(level="word", masking="words", value=0.91),
+        grounded_scores(domain="in domain", value=0.25),
+        grounded_scores(images="without", value=0.92),
+        grounded_scores(experiment=3, statistic="effect size of X", value=0.93),
+    ]
+    found = reproduction.compare(pandas.concat(parts), "ross2021").set_index("id")["value"]
+    assert found["ross2021/table3/C6/lxmert/W"] == 1.0
+    assert found["ross2021/table4/C6/lxmert/W"] == 0.5
+    assert found["ross2021/table5/C6/lxmert/T"] == -0.5
+    assert found["ross2021/table6/exp1/C6/lxmert/W"] == 0.25
+    assert not {0.91, 0.92, 0.93} & set(found)
+
+
+def test_significant_tests_are_counted_with_what_their_bounds_allow():
+    scores = grounded_scores()
+    scores.loc[scores["test"] == "C6", ["p_value", "p_low", "p_high"]] = (0.049, 0.04, 0.06)
+    scores.loc[scores["test"] == "C8", ["p_value", "p_low", "p_high"]] = (0.5, 0.5, 0.5)
+    images = published.table("ross2021", 1).query("source == 'google'")
+
+    def counted(scores, images):
+        tables = tables_of_run("ross2021", scores, {"ross2021_images": images})
+        return tables["ross2021_significant_counts"].set_index("kind")
+
+    counts = counted(scores, images)
+    gender = ["significant", "low", "high", "total"]
+    assert counts.loc["gender", gender].tolist() == [5, 4, 5, 6]
+    assert counts["column"].unique().tolist() == [4]
+    assert counted(scores[scores["test"] != "C11"], images).index.tolist() == ["race"]
+    fewer = images.assign(images=images["images"] - (images["test"] == "C6"))
+    counts = counted(scores, fewer)
+    assert counts.loc["gender", ["low", "high"]].isna().all()
+    assert counts.loc["race", ["low", "high"]].notna().all()
+
+
+def test_an_interval_shrinks_with_the_share_of_pictures_that_are_there():
+    """Closed form: a sample of a share f of a finite population, sqrt(1 - f)."""
+    images = published.table("ross2021", 1).query("source == 'google'")
+    half = images.assign(images=images["images"] // 2)
+    tables = tables_of_run("ross2021", grounded_scores(), {"ross2021_images": half})
+    row = tables["ross2021_effect_sizes"].query("test == 'C3'").iloc[0]
+    assert row["high"] - 1.0 == pytest.approx(0.2 * np.sqrt(0.5), abs=1e-12)
+    whole = tables_of_run("ross2021", grounded_scores(), {"ross2021_images": images})
+    row = whole["ross2021_effect_sizes"].iloc[0]
+    assert (row["low"], row["high"]) == (1.0, 1.0)
+    for unknown in ({}, {"ross2021_images": images[images["test"] != "C6"]}):
+        rows = tables_of_run("ross2021", grounded_scores(), unknown)["ross2021_effect_sizes"]
+        assert rows.set_index("test")["low"]["C6"] == 0.8
+
+
+def test_sizes_of_categories_are_those_that_the_scores_fit():
+    """Half of the 206 images that gender has by its scores, printed as 486 (open question C1)."""
+    rows = scores().assign(n=lambda table: table["test"].map({"overall": 514, "gender": 103}))
+    chosen = rows.assign(level="balanced selections", low=45.0, high=45.0)
+    table = tables_of_run("zhou2022", pandas.concat([rows, chosen]), {})["zhou2022_scores"]
+    assert (table["high"] - 45).tolist() == pytest.approx([np.sqrt(0.5)] * len(table))
+
+
+def casc_scores(rows, **same):
+    same = {"statistic": "c_asc", "level": "gender", "bias_type": "Occupation"} | same
+    same |= {"group": "Female", "model": "open-clip"}
+    return pandas.DataFrame(rows).assign(**same)
+
+
+def test_scores_of_another_study_are_refused():
+    with pytest.raises(InputError, match="scores of ross2021 need the columns experiment, masking"):
+        reproduction.compare(scores(), "ross2021")
+
+
+def test_a_lists_order_is_that_of_the_run():
+    rows = [
+        {"test": word, "value": value, "low": value, "high": value, "n": 86_744}
+        for word, value in (("nurse", 0.1), ("maid", 0.9), ("miner", -0.5))
+    ]
+    scores = casc_scores(rows, dataset="FairFace train, crop 0.25")
+    table = tables_of_run("hamidieh2023", scores, {})["hamidieh2023_casc"]
+    table = table[table["table"] == 4].sort_values("rank")
+    assert table["word"].tolist() == ["maid", "nurse", "miner"]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "n", "half"),
+    [
+        ("FairFace train, crop 0.25", 86_744, 0.0),
+        ("FairFace train, crop 0.25", 86_744 // 4, 0.1 * np.sqrt(0.75)),
+        ("FairFace validation, crop 0.25", 86_744, 0.1),
+        ("FairFace train, crop 0.25", 10**9, 0.1),
+    ],
+)
+def test_other_people_are_no_census_of_the_papers(dataset, n, half):
+    row = {"test": "nurse", "value": 1.0, "low": 0.9, "high": 1.1, "n": n}
+    table = tables_of_run("hamidieh2023", casc_scores([row], dataset=dataset), {})
+    high = table["hamidieh2023_casc"]["high"].iloc[0]
+    assert high - 1.0 == pytest.approx(half, abs=1e-12)
+
+
+# Records
+
+
+def scores(value=45.0):
+    rows = [
+        {"model": model, "test": test, "statistic": name, "value": value, "n": 514}
+        for model in ("CLIP", "ViLT")
+        for test in ("overall", "gender")
+        for name in ("vlrs", "vlbs")
+    ]
+    same = {"study": "zhou2022", "profile": "paper", "dataset": "VLStereoSet", "level": "images"}
+    same |= {"revision": "r", "p_value": np.nan, "seed": 0, "head": "matching"}
+    table = pandas.DataFrame(rows).assign(low=value - 1, high=value + 1, **same)
+    return table.assign(count=[None, 3.0] * 4)
+
+
+@pytest.fixture
+def stamp(monkeypatch):
+    """The stamp of a run of two models, one of them with the hashes of its files in the lock."""
+    run = runtime.Provenance("paper", started=-1000.0)
+    run.record(weights={"clip": "abc", "vilt-itm": "1c35, sha256 0123456789ab and ba9876543210"})
+    run.record(data={"VLStereoSet": "0123456789ab"})
+    files = {"pytorch_model.bin": {"sha256": "a" * 64, "bytes": 9}}
+    entries = {
+        REGISTRY["clip"].source: {"files": files},
+        REGISTRY["detector"].source: {"files": files, "revision": "r"},
+    }
+    monkeypatch.setattr(runtime.Lock, "entries", lambda self: entries)
+    return reproduction.stamp(run, "zhou2022", {"asked": 1028, "there": 1020})
+
+
+def test_a_record_is_two_files_and_is_read_as_it_was_written(stamp, tmp_path):
+    folder = reproduction.record(tmp_path / "run", scores(), stamp)
+    assert sorted(path.name for path in folder.iterdir()) == ["scores.csv.gz", "stamp.json"]
+    found, again = reproduction.read(folder)
+    assert again == json.loads(json.dumps(stamp))
+    pandas.testing.assert_frame_equal(found, scores(), check_dtype=False)
+    with pytest.raises(reproduction.RecordError, match="holds a record already"):
+        reproduction.record(folder, scores(), stamp)
+
+
+def test_a_stamp_names_files_device_driver_and_pictures(stamp):
+    assert stamp["format"] == 1
+    hashes = {name: list(each["sha256"].values()) for name, each in stamp["networks"].items()}
+    assert hashes == {"clip": ["a" * 64], "vilt-itm": ["0123456789ab", "ba9876543210"]}
+    assert list(stamp["detector"]["sha256"].values()) == ["a" * 64]
+    assert stamp["pictures"] == {"asked": 1028, "there": 1020}
+    assert stamp["data"] == {"VLStereoSet": "0123456789ab"}
+    assert stamp["precision"] == "float32"
+    assert stamp["device"].startswith("cpu")
+    assert stamp["driver"]
+    assert stamp["minutes"] > 16
+
+
+def test_a_planted_run_has_no_stamp():
+    with pytest.raises(reproduction.RecordError, match="choose PROFILE"):
+        reproduction.stamp(runtime.Provenance("planted"), "zhou2022", {"asked": 1, "there": 1})
+
+
+NO_HASH = {"networks": {"clip": {"revision": "abc", "sha256": {}}}}
+STAMPS = {
+    "another format": ({"format": 2}, "is not of format 1"),
+    "no device": ({"device": ""}, "no sound 'device'"),
+    "a device as a link": ({"device": "[T4](https://example.org)"}, "device is"),
+    "no driver": ({"driver": None}, "no sound 'driver'"),
+    "no precision": ({"precision": " "}, "no sound 'precision'"),
+    "no network": ({"networks": {}}, "names no network"),
+    "no hash of a network": (NO_HASH, "no SHA-256 of the files of clip"),
+    "a hash that is none": (
+        {"networks": {"clip": {"revision": "a", "sha256": {"a": "main"}}}},
+        "a SHA-256 of clip that is none",
+    ),
+    "no hash of the detector": ({"detector": {"revision": "r"}}, "of the files of the detector"),
+    "no data": ({"data": {}}, "names no data by its hash"),
+    "no hash of data": ({"data": {"VLStereoSet": "2022"}}, "names no data by its hash"),
+    "more pictures than asked": ({"pictures": {"asked": 3, "there": 4}}, "the second no larger"),
+    "no date": ({"made": "yesterday"}, "write a date as"),
+    "future": ({"made": "2999-01-01 00:00"}, "still to come"),
+    "counts of a result": ({"counts": {"zhou2022_scores": []}}, "none of ross2021_images"),
+    "counts without columns": ({"counts": {"ross2021_images": [{"a": 1}]}}, "not rows of source"),
+    **{
+        f"minutes {minutes}": ({"minutes": minutes}, "minutes")
+        for minutes in (0, -1, float("nan"), float("inf"), 1e6, True)
+    },
+}
+
+
+@pytest.mark.parametrize(("changes", "told"), STAMPS.values(), ids=STAMPS)
+def test_a_stamp_that_cannot_be_is_refused_when_written_and_when_read(
+    changes, told, stamp, tmp_path
+):
+    with pytest.raises(reproduction.RecordError, match=told):
+        reproduction.record(tmp_path / "run", scores(), stamp | changes)
+    assert not (tmp_path / "run").exists()
+    folder = reproduction.record(tmp_path / "run", scores(), stamp)
+    (folder / "stamp.json").write_text(json.dumps(stamp | changes))
+    with pytest.raises(reproduction.RecordError, match=told):
+        reproduction.read(folder)
+
+
+SCORES = {
+    "value as text": (lambda s: s.assign(value="a"), "something else than numbers"),
+    "missing column": (lambda s: s.drop(columns="n"), "lack the columns n"),
+    "planted": (lambda s: s.assign(profile="planted"), "the profile planted"),
+    "another model": (lambda s: s.assign(model="FLAVA"), "no network flava"),
+    "another study": (lambda s: s.assign(study="ross2021"), "the study ross2021"),
+    "twice": (lambda s: pandas.concat([s, s.assign(value=45.72)]), "row 10: .*, twice"),
+    "out of range": (lambda s: s.assign(value=101.0, high=102.0), "the range of its statistic"),
+    "infinite": (lambda s: s.assign(high=np.inf), "not finite"),
+    "crossed": (lambda s: s.assign(low=50.0, high=40.0), "lower end lies above"),
+    "p-value": (lambda s: s.assign(p_value=1.5), "p-value outside 0 to 1"),
+    "below its lower end": (lambda s: s.assign(low=46.0, high=np.nan), "outside its interval"),
+    "no units": (lambda s: s.assign(n=0), "row 2: vlrs of overall, CLIP, .* n below 1"),
+    "n unknown": (lambda s: s.assign(n=np.nan), "n below 1, or no n"),
+    "half a unit": (lambda s: s.assign(n=1.5), "no whole number"),
+    "no value": (lambda s: s.assign(value=np.nan), "none of the scores has a value"),
+}
+
+
+@pytest.mark.parametrize(("change", "told"), SCORES.values(), ids=SCORES)
+def test_scores_that_cannot_be_are_refused(change, told, stamp, tmp_path):
+    with pytest.raises(reproduction.RecordError, match=told):
+        reproduction.record(tmp_path / "run", change(scores()), stamp)
+
+
+def test_what_has_no_units_may_have_no_value(stamp, tmp_path):
+    table = scores()
+    table.loc[0, ["value", "low", "high", "n"]] = (np.nan, np.nan, np.nan, 0)
+    reproduction.read(reproduction.record(tmp_path / "run", table, stamp))
+
+
+def test_a_run_without_pictures_has_the_words_of_this_package(stamp, tmp_path):
+    words = stamp | {"data": {"images": "none"}, "pictures": {"asked": 12, "there": 0}}
+    reproduction.read(reproduction.record(tmp_path / "run", scores(), words))
+
+
+@pytest.mark.usefixtures("stamp")
+def test_hashes_of_files_go_before_those_of_a_revision():
+    run = runtime.Provenance("paper").record(weights={"clip": "1c35, sha256 0123456789ab"})
+    made = reproduction.stamp(run, "zhou2022", {"asked": 0, "there": 0})
+    assert list(made["networks"]["clip"]["sha256"].values()) == ["a" * 64]
+
+
+@pytest.mark.parametrize("name", ["scores.csv.gz", "stamp.json"])
+def test_files_that_are_no_record_are_refused(name, stamp, tmp_path):
+    folder = reproduction.record(tmp_path / "run", scores(), stamp)
+    (folder / name).write_bytes(b"no record")
+    with pytest.raises(reproduction.RecordError, match=r"scores.csv.gz and stamp.json"):
+        reproduction.read(folder)
+    (folder / name).unlink()
+    with pytest.raises(reproduction.RecordError, match="cannot be read as a record"):
+        reproduction.read(folder)
+
+
+def test_summaries_get_the_labels_that_they_lack():
+    some = scores()[["model", "test", "level", "statistic", "value", "low", "high", "n"]]
+    both = completed([scores(), some.assign(level="anti")])
+    assert len(both) == 16
+    assert set(both["profile"]) == {"paper"}
+    assert both["revision"].notna().all()
