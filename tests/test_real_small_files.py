@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 import transformers
 from PIL import Image
 from support.small_models import SPECIALS, VOCABULARY
@@ -21,7 +20,6 @@ from biaslib.models import _networks
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._pixels import read_image_processor
 from biaslib.models.networks.albef import AlbefConfig, AlbefNetwork
-from biaslib.models.networks.files import save_converted
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
 
@@ -88,9 +86,9 @@ SIZES = {key: each for key, each in SMALL.items() if key != "num_hidden_layers"}
 def tokenizer_beside(family, folder):
     """Return the tokenizer that a family's loader reads beside weights that bring none."""
     if family in OWN:
-        save_converted(OWN[family](), folder)
-        entry = SimpleNamespace(name=family, family=family, variant="")
-        return _networks.read_own(entry, folder, None, torch.nn.Module).tokenizer
+        network = OWN[family]()
+        network.save_pretrained(folder)
+        return _networks.read_own(SimpleNamespace(name=family), folder, type(network)).tokenizer
     if family == "vilt-itm":
         return _networks.read_tokenizer(folder, of_bert=True)
     network, config = OF_TRANSFORMERS[family]

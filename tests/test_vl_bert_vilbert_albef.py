@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from support import small_models
 from support.batches import Asked, require_same_in_batches
+from support.official import save_official
 
 import plantedworld
 from biaslib import models
@@ -19,7 +20,6 @@ from biaslib.models import albef, vilbert, vl_bert
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.fusion import Mask
 from biaslib.models.networks.albef import AlbefConfig, AlbefNetwork
-from biaslib.models.networks.files import save_converted
 from biaslib.models.networks.vilbert import (
     VilbertConfig,
     VilbertNetwork,
@@ -82,7 +82,7 @@ def folders(tmp_path_factory):
     root = tmp_path_factory.mktemp("converted")
     for number, (name, network) in enumerate(NETWORKS.items()):
         torch.manual_seed(number)
-        save_converted(small_models.random_parameters(network(), number), root / name)
+        small_models.random_parameters(network(), number).save_pretrained(root / name)
         small_models.tokenizer().save_pretrained(root / name)
     return root
 
@@ -130,7 +130,7 @@ def bare_vl_bert(model, text, regions, row):
         sizes=torch.tensor([[width, height]]),
         features=torch.tensor(features[None], dtype=torch.float32),
     )
-    return found.text[0].numpy()
+    return found[0][0].numpy()
 
 
 def bare_vilbert(model, text, regions, row, **options):
@@ -173,7 +173,7 @@ def test_vl_bert_reads_text_alone_as_it_was_trained(loaded):
     found = model.embed(TEXTS)
     for row, text in zip(found, TEXTS, strict=True):
         ids = ids_of(model, text)
-        expected = model.network(ids, torch.ones_like(ids)).text[0, 0]
+        expected = model.network(ids, torch.ones_like(ids))[0][0, 0]
         np.testing.assert_allclose(row, expected, atol=1e-5)
 
 
@@ -357,16 +357,13 @@ def test_one_text_in_place_of_a_list(loaded):
 
 def test_files_of_the_authors_load_with_a_tokenizer_beside_them(tmp_path, loaded, monkeypatch):
     network = loaded["vl-bert"].network
-    state = {f"module.{key}": each for key, each in network.state_dict().items()}
-    path = tmp_path / "vl-bert-base-prec.model"
-    torch.save({"state_dict": state}, path)
+    path = save_official(network, tmp_path / "vl-bert-base-prec.model")
     with pytest.raises(CheckpointError, match=r"no tokenizer in .*put vocab.txt and tokenizer_con"):
         models.load("vl-bert", checkpoint=path, device="cpu")
     small_models.tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(CheckpointError, match=r"hidden_size 32, .* how many heads it has is in no"):
+    with pytest.raises(CheckpointError, match=r"hidden_size 32, .* how many heads there are is in"):
         models.load("vl-bert", checkpoint=path, device="cpu")
-    sizes = {"base-prec": network.config}
-    monkeypatch.setattr(vl_bert.networks, "VARIANTS", sizes)
+    monkeypatch.setattr(VlBertNetwork, "config_of", lambda _: network.config)
     again = models.load("vl-bert", checkpoint=path, device="cpu")
     assert again.revision.startswith("vl-bert-base-prec.model, sha256 ")
     assert np.allclose(again.embed(TEXTS), loaded["vl-bert"].embed(TEXTS), atol=1e-5)

@@ -191,5 +191,5 @@ def load(entry: Entry, path: Path, device: str) -> Albef:
         If the checkpoint is of another model, has no tokenizer beside it, or weights are missing
         or left over.
     """
-    found = read_own(entry, path, networks.load_official, networks.AlbefNetwork)
+    found = read_own(entry, path, networks.AlbefNetwork)
     return Albef(found.network, found.tokenizer, entry.name, found.revision, device)

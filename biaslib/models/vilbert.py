@@ -76,5 +76,5 @@ def load(entry: Entry, path: Path, device: str) -> Vilbert:
         If the checkpoint is of another model, has no tokenizer beside it, or weights are missing
         or left over.
     """
-    found = read_own(entry, path, networks.load_official, networks.VilbertNetwork)
+    found = read_own(entry, path, networks.VilbertNetwork)
     return Vilbert(found.network, found.tokenizer, entry.name, found.revision, device)
