@@ -137,9 +137,9 @@ class VilbertNetwork(Network):
     def config_of(cls, state) -> VilbertConfig:
         """Return the configuration that tensors tell: the last layers of both streams meet."""
         config = super().config_of(state)
-        n = sum(name.endswith(".biattention.query1.weight") for name in state)
-        config.t_biattention_id = [*range(config.num_hidden_layers)][-n:]
-        config.v_biattention_id = [*range(config.v_num_hidden_layers)][-n:]
+        if n := sum(name.endswith(".biattention.query1.weight") for name in state):
+            config.t_biattention_id = [*range(config.num_hidden_layers)][-n:]
+            config.v_biattention_id = [*range(config.v_num_hidden_layers)][-n:]
         return config
 
     def forward(
