@@ -165,31 +165,6 @@ def test_hidden_persons_have_features_of_zero_and_keep_their_box(pair):
     assert np.abs(found - model.embed(TEXTS, images)).max() > 1e-3
 
 
-def test_a_family_may_hide_where_persons_are_too(pair, monkeypatch):
-    model, _ = pair
-    images, rows = regions(), np.arange(4)
-    monkeypatch.setattr(model, "hides_boxes", True)
-    found = model.visual(images, rows, Mask(persons=True))
-    hidden = images.persons | ~images.real
-    for part in ("features", "boxes"):
-        assert not found[part][hidden].any()
-        assert np.array_equal(found[part][~hidden], getattr(images, part)[~hidden])
-    assert np.array_equal(found["real"], images.real)
-    assert np.isnan(images.features).any()
-
-
-# Batches
-
-
-# Images of each kind
-
-
-@pytest.mark.parametrize("images", [["a.jpg"] * 4, np.zeros((4, 8, 8, 3), np.uint8)])
-def test_pictures_need_a_detector(pair, images):
-    with pytest.raises(ValueError, match=r"detector comes from .* profile 'planted' never dow"):
-        pair[0].embed(TEXTS, images)
-
-
 # Checkpoints
 
 
@@ -208,16 +183,6 @@ def test_lxmert_may_be_without_the_heads_that_nothing_reads(networks, tmp_path):
 
 
 # Features
-
-
-def test_regions_survive_a_file(tmp_path):
-    whole, names = regions(), list("abcd")
-    region_files.write(tmp_path / "regions.safetensors", whole, names)
-    again = region_files.read(tmp_path / "regions.safetensors", names, WIDTH)
-    for name in ("features", "boxes", "real", "persons", "sizes"):
-        before, after = getattr(whole, name), getattr(again, name)
-        assert before.dtype == after.dtype
-        assert np.array_equal(before, after, equal_nan=name == "features")
 
 
 def test_rows_of_regions_can_be_taken():

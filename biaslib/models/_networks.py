@@ -144,7 +144,7 @@ def _tokenizer_settings(folder: Path) -> dict:
 def read_network_and_tokenizer(
     network: type[transformers.PreTrainedModel],
     entry: Entry,
-    folder: Path,
+    path: Path,
     optional: Iterable[str] = (),
 ) -> Loaded:
     """Load what an adapter of BERT's word pieces needs.
@@ -152,11 +152,12 @@ def read_network_and_tokenizer(
     Parameters
     ----------
     network
-        A class of transformers.
+        A class of transformers, or of :mod:`biaslib.models.networks`.
     entry
         Of the registry.
-    folder
-        With weights, configuration and tokenizer.
+    path
+        A folder with weights, configuration and tokenizer; for networks written here also a file
+        of the authors, with a tokenizer beside it.
     optional
         Patterns, as of a shell, of weights that may be missing.
 
@@ -165,8 +166,14 @@ def read_network_and_tokenizer(
     CheckpointError
         If weights are missing or left over, or there is no tokenizer.
     """
-    model, _ = read_network(network, folder, entry.name, optional)
-    return Loaded(model, read_tokenizer(folder, of_bert=True), revision_of(folder))
+    if path.is_file() and issubclass(network, Network):
+        folder = require_tokenizer(path)
+        model = read_official(network, read_weights(path), entry.name)
+        require_finite(model, path)
+    else:
+        folder = path
+        model, _ = read_network(network, path, entry.name, optional)
+    return Loaded(model, read_tokenizer(folder, of_bert=True), revision_of(path))
 
 
 def require_tokenizer(path: Path) -> Path:
@@ -197,35 +204,6 @@ def lowered(tokenizer: Any) -> None:
     before = tokenizer.backend_tokenizer.normalizer
     steps = [normalizers.Lowercase(), *([before] if before else [])]
     tokenizer.backend_tokenizer.normalizer = normalizers.Sequence(steps)
-
-
-def read_own(entry: Entry, path: Path, network: type[Network]) -> Loaded:
-    """Load a network of :mod:`biaslib.models.networks` with its tokenizer.
-
-    Parameters
-    ----------
-    entry
-        Of the registry.
-    path
-        A folder that ``save_pretrained`` wrote, or a file of the authors; a tokenizer lies in the
-        folder, or beside the file.
-    network
-        Its class.
-
-    Raises
-    ------
-    CheckpointError
-        If weights are missing or left over, or there is no tokenizer.
-    """
-    folder = require_tokenizer(path)
-    if path.is_dir():
-        model, _ = read_network(network, path, entry.name)
-    else:
-        model = read_official(network, read_weights(path), entry.name)
-        require_finite(model, path)
-    with quiet():
-        tokenizer = read_tokenizer(folder, of_bert=True)
-    return Loaded(model, tokenizer, revision_of(path))
 
 
 def read_official(

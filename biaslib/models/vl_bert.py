@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from biaslib.models._entries import Entry
-from biaslib.models._networks import read_own
+from biaslib.models._networks import read_network_and_tokenizer
 from biaslib.models._region_model import RegionModel, hidden_regions
 from biaslib.models.capabilities import EMBED, FILL, MATCH
 from biaslib.models.fusion import Mask, Output
@@ -134,5 +134,5 @@ def load(entry: Entry, path: Path, device: str) -> VlBert:
         If the checkpoint is of another model, has no tokenizer beside it, or weights are missing or
         left over.
     """
-    found = read_own(entry, path, networks.VlBertNetwork)
+    found = read_network_and_tokenizer(networks.VlBertNetwork, entry, path)
     return VlBert(found.network, found.tokenizer, entry.name, found.revision, device)
