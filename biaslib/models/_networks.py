@@ -173,7 +173,9 @@ def read_network_and_tokenizer(
     else:
         folder = path
         model, _ = read_network(network, path, entry.name, optional)
-    return Loaded(model, read_tokenizer(folder, of_bert=True), revision_of(path))
+    with quiet():
+        tokenizer = read_tokenizer(folder, of_bert=True)
+    return Loaded(model, tokenizer, revision_of(path))
 
 
 def require_tokenizer(path: Path) -> Path:
