@@ -1,1 +1,1 @@
-"""Networks that no maintained library has, as pre-trained models of transformers."""
+"""Networks that no maintained library has."""
