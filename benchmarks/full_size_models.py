@@ -100,44 +100,47 @@ def open_clip_h14(folder: Path, size: str = "ViT-H-14") -> None:
 
 def vl_bert_base(folder: Path) -> None:
     """Write vl-bert-base-prec.model."""
-    _vl_bert(folder, "base-prec")
+    _vl_bert(folder, "base")
 
 
 def vl_bert_large(folder: Path) -> None:
     """Write vl-bert-large-prec.model."""
-    _vl_bert(folder, "large-prec")
+    large = {"hidden_size": 1024, "num_hidden_layers": 24}
+    large |= {"num_attention_heads": 16, "intermediate_size": 4096}
+    _vl_bert(folder, "large", **large)
 
 
-def _vl_bert(folder: Path, variant: str) -> None:
-    from biaslib.models.networks.vl_bert import VARIANTS, VlBertNetwork
+def _vl_bert(folder: Path, size: str, **settings: int) -> None:
+    from biaslib.models.networks.vl_bert import VlBertNetwork
 
-    _as_authors_do(folder / f"vl-bert-{variant}.model", VlBertNetwork, VARIANTS[variant])
+    _as_authors_do(folder / f"vl-bert-{size}-prec.model", VlBertNetwork, **settings)
 
 
 def vilbert(folder: Path) -> None:
     """Write pretrained_model.bin."""
-    from biaslib.models.networks.vilbert import VARIANTS, VilbertNetwork
+    from biaslib.models.networks.vilbert import VilbertNetwork
 
-    _as_authors_do(folder / "pretrained_model.bin", VilbertNetwork, VARIANTS["pretrained"])
+    _as_authors_do(folder / "pretrained_model.bin", VilbertNetwork)
 
 
 def albef(folder: Path) -> None:
     """Write ALBEF.pth, without what training alone uses."""
-    from biaslib.models.networks.albef import VARIANTS, AlbefNetwork
+    from biaslib.models.networks.albef import AlbefNetwork
 
-    _as_authors_do(folder / "ALBEF.pth", AlbefNetwork, VARIANTS["pretrained"])
+    _as_authors_do(folder / "ALBEF.pth", AlbefNetwork)
 
 
 def albef_coco(folder: Path) -> None:
     """Write mscoco.pth, without what training alone uses."""
-    from biaslib.models.networks.albef import VARIANTS, AlbefNetwork
+    from biaslib.models.networks.albef import AlbefNetwork
 
-    _as_authors_do(folder / "mscoco.pth", AlbefNetwork, VARIANTS["retrieval"])
+    _as_authors_do(folder / "mscoco.pth", AlbefNetwork, image_size=384, masked_words=False)
 
 
-def _as_authors_do(path: Path, network: type, config: object) -> None:
+def _as_authors_do(path: Path, network: type, **settings: object) -> None:
     torch.manual_seed(SEED)
-    torch.save({"state_dict": network(config).state_dict()}, path)
+    built = network(network.config_class(**settings))
+    torch.save({"state_dict": built.state_dict()}, path)
     wordpiece().save_pretrained(path.parent)
 
 

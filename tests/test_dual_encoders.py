@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import string
 
 import httpx
 import numpy as np
@@ -12,121 +11,22 @@ import torch
 import transformers
 from PIL import Image
 from safetensors.torch import load_file, save_file
-from support import small_models
-from support.small_models import BLOCKS, PATCH, SIDE, VOCABULARY
-from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
-from tokenizers.models import WordLevel
+from support import families, small_models
+from support.families import PLACES, TEXT, ended_words
+from support.families import open_clip as save_open_clip
+from support.small_models import SIDE, VOCABULARY
 
-import plantedworld
 from biaslib import models
-from biaslib.models import _registry, capabilities, clip, open_clip
+from biaslib.models import _registry, clip, open_clip
 from biaslib.models._checkpoints import CheckpointError
 
 TEXTS = ["the woman is a nurse .", "a man is here .", "the old woman is a tall pilot ."]
 PICTURES = small_models.pictures(3)
-HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-SQUARE = {"size": {"height": SIDE, "width": SIDE}}
-CROPPED = {"size": {"shortest_edge": SIDE}, "crop_size": {"height": SIDE, "width": SIDE}}
-PLACES = 64
-TEXT = {"vocab_size": len(VOCABULARY), "max_position_embeddings": PLACES, **BLOCKS}
-VISION = {"image_size": SIDE, "patch_size": PATCH, **BLOCKS}
-ENDS = {
-    "bos_token_id": VOCABULARY.index("[CLS]"),
-    "eos_token_id": VOCABULARY.index("[SEP]"),
-    "pad_token_id": 0,
-}
 
 
-def word_pieces():
-    tokenizer = small_models.tokenizer()
-    tokenizer.model_max_length = PLACES
-    return tokenizer
-
-
-def ended_words():
-    """Return a tokenizer like SigLIP's: no first token, the last one also pads."""
-    numbers = {token: number for number, token in enumerate(VOCABULARY)}
-    tokenizer = Tokenizer(WordLevel(numbers, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    end = [("[SEP]", numbers["[SEP]"])]
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A [SEP]", special_tokens=end)
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[SEP]", eos_token="[SEP]"
-    )
-
-
-def letters():
-    """Return a tokenizer of SigLIP 2's class, whose tokens are single letters."""
-    tokens = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "▁", ".", *string.ascii_lowercase]
-    numbers = {token: number for number, token in enumerate(tokens)}
-    return transformers.Siglip2Tokenizer(vocab=numbers, merges=[], padding_side="right")
-
-
-def of_clip():
-    config = transformers.CLIPConfig(
-        text_config=TEXT | ENDS, vision_config=VISION, projection_dim=24
-    )
-    return transformers.CLIPModel(config), transformers.CLIPImageProcessor(**CROPPED)
-
-
-def of_siglip():
-    config = transformers.SiglipConfig(text_config=TEXT | ENDS, vision_config=VISION)
-    return transformers.SiglipModel(config), transformers.SiglipImageProcessor(**SQUARE, **HALF)
-
-
-def of_siglip2():
-    vision = {**BLOCKS, "patch_size": PATCH, "num_patches": 16}
-    config = transformers.Siglip2Config(text_config=TEXT | ENDS, vision_config=vision)
-    processor = transformers.Siglip2ImageProcessor(patch_size=PATCH, max_num_patches=16, **HALF)
-    return transformers.Siglip2Model(config), processor
-
-
-def of_align():
-    vision = {
-        "image_size": SIDE,
-        "width_coefficient": 0.1,
-        "depth_coefficient": 0.1,
-        "hidden_dim": 32,
-        "depthwise_padding": [],
-    }
-    config = transformers.AlignConfig(text_config=TEXT, vision_config=vision, projection_dim=32)
-    processor = transformers.EfficientNetImageProcessor(**SQUARE, **HALF)
-    network = transformers.AlignModel(config)
-    for module in network.vision_model.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
-            module.momentum = 1.0
-    return network, processor
-
-
-def of_chinese_clip():
-    config = transformers.ChineseCLIPConfig(
-        text_config=TEXT, vision_config=VISION, projection_dim=24
-    )
-    return transformers.ChineseCLIPModel(config), transformers.CLIPImageProcessor(**CROPPED)
-
-
-KINDS = {
-    "clip": (of_clip, word_pieces),
-    "siglip": (of_siglip, ended_words),
-    "siglip2": (of_siglip2, letters),
-    "align": (of_align, word_pieces),
-    "chinese_clip": (of_chinese_clip, word_pieces),
-}
-
-
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=families.DUAL)
 def folder(request, tmp_path_factory):
-    build, tokenizer = KINDS[request.param]
-    torch.manual_seed(0)
-    network, processor = build()
-    small_models.random_parameters(network)
-    if request.param == "align":  # Batch normalisation needs the moments of some pictures.
-        with torch.no_grad():
-            network.vision_model.train()(torch.randn(8, 3, SIDE, SIDE))
-        network.eval()
-    target = tmp_path_factory.mktemp(request.param)
-    return small_models.save(target, network, processor, tokenizer())
+    return families.save(request.param, tmp_path_factory.mktemp("families") / request.param)
 
 
 @pytest.fixture(scope="module")
@@ -165,34 +65,6 @@ def test_products_of_vectors_are_the_models_own_logits(model, folder):
     assert np.ptp(expected, axis=1).min() > 0.01
 
 
-def test_vectors_do_not_depend_on_the_batch_or_the_order(model):
-    texts, pictures = TEXTS * 3, small_models.pictures(9, seed=1)
-    order = np.random.default_rng(2).permutation(9)
-    whole = model.encode_text(texts), model.encode_image(pictures)
-    for size in (1, 3):
-        shuffled = [texts[i] for i in order], [pictures[i] for i in order]
-        found = model.encode_text(shuffled[0], size), model.encode_image(shuffled[1], size)
-        for one, other in zip(found, whole, strict=True):
-            assert one == pytest.approx(other[order], abs=1e-5)
-
-
-def test_capabilities_and_bad_input(model):
-    assert model.capabilities == {capabilities.ENCODE}
-    with pytest.raises(ValueError, match=rf"tokens.* takes {PLACES}"):
-        model.encode_text(["nurse", " ".join(["woman"] * PLACES)])
-    with pytest.raises(TypeError, match="texts is one string"):
-        model.encode_text("nurse")
-    with pytest.raises(ValueError, match="set is empty"):
-        model.encode_image([])
-
-
-def test_planted_scenes_are_drawn(model):
-    scenes = plantedworld.faces(1, np.random.default_rng(3))[:2]
-    assert model.encode_image(scenes) == pytest.approx(
-        model.encode_image(plantedworld.draw(scenes))
-    )
-
-
 def test_only_sigmoid_models_have_a_bias(model, folder):
     weights = load_file(folder / "model.safetensors")
     if "siglip" in folder.name:
@@ -202,62 +74,28 @@ def test_only_sigmoid_models_have_a_bias(model, folder):
         assert model.bias == 0
 
 
-def test_siglip_reads_its_padding(tmp_path):
-    network, processor = of_siglip()
-    small_models.save(tmp_path, small_models.random_parameters(network), processor, ended_words())
-    loaded = models.load("clip", checkpoint=tmp_path, device="cpu")
+def test_siglip_reads_its_padding_under_either_name(tmp_path):
+    families.save("siglip", tmp_path)
+    network = transformers.SiglipModel.from_pretrained(tmp_path).eval()
     inputs = ended_words()(TEXTS[:1], return_tensors="pt")
     with torch.inference_mode():
         unpadded = network.get_text_features(inputs["input_ids"]).pooler_output[0]
     unpadded = (unpadded / unpadded.norm()).numpy()
-    assert np.abs(loaded.encode_text(TEXTS[:1])[0] - unpadded).max() > 0.01
-
-
-def test_the_registrys_siglip_is_loaded_the_same_way(tmp_path):
-    network, processor = of_siglip()
-    small_models.save(tmp_path, small_models.random_parameters(network), processor, ended_words())
     one, other = (
-        models.load(name, checkpoint=tmp_path, device="cpu").encode_text(TEXTS)
+        models.load(name, checkpoint=tmp_path, device="cpu").encode_text(TEXTS[:1])[0]
         for name in ("clip", "siglip")
     )
+    assert np.abs(one - unpadded).max() > 0.01
     assert np.allclose(one, other, atol=1e-5)
 
 
-def test_a_checkpoint_that_is_no_dual_encoder_or_lacks_weights_is_named(tmp_path):
+def test_a_checkpoint_that_is_no_dual_encoder_is_named(tmp_path):
     entry = _registry.REGISTRY["clip"]
-    other, whole = tmp_path / "bert", tmp_path / "clip"
-    transformers.BertModel(transformers.BertConfig(**TEXT)).save_pretrained(other)
+    transformers.BertModel(transformers.BertConfig(**TEXT)).save_pretrained(tmp_path)
     with pytest.raises(CheckpointError, match="'bert', which is no dual encoder"):
-        clip.load(entry, other, "cpu")
+        clip.load(entry, tmp_path, "cpu")
     with pytest.raises(CheckpointError, match="'bert'"):
-        models.load("clip", checkpoint=other, device="cpu")
-    small_models.save(whole, *of_clip(), word_pieces())
-    path = whole / "model.safetensors"
-    weights = load_file(path)
-    del weights["text_projection.weight"]
-    save_file(weights | {"extra": torch.ones(1)}, path, {"format": "pt"})
-    with pytest.raises(CheckpointError, match=r"lacks 1 weight .*text_projection.*: extra"):
-        clip.load(entry, whole, "cpu")
-
-
-VISION_OF_OPEN_CLIP = {"image_size": SIDE, "patch_size": PATCH, "width": 32, "layers": 2}
-TEXT_OF_OPEN_CLIP = {"context_length": 12, "width": 32, "heads": 4, "layers": 2}
-
-
-def save_open_clip(folder, **text):
-    """Write an OpenCLIP repository of a small model, and return the model."""
-    config = {
-        "embed_dim": 24,
-        "vision_cfg": VISION_OF_OPEN_CLIP | {"head_width": 8},
-        "text_cfg": TEXT_OF_OPEN_CLIP | text,
-    }
-    torch.manual_seed(0)
-    network = small_models.random_parameters(library.CLIP(**config))
-    save_file(network.state_dict(), folder / "open_clip_model.safetensors")
-    preprocess = {"mean": [0.5] * 3, "std": [0.4] * 3, "resize_mode": "squash"}
-    written = {"model_cfg": config, "preprocess_cfg": preprocess}
-    (folder / "open_clip_config.json").write_text(json.dumps(written))
-    return network
+        models.load("clip", checkpoint=tmp_path, device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -473,14 +311,3 @@ def test_a_sigmoid_models_bias_is_open_clips_too(tmp_path):
     path = tmp_path / "open_clip_model.safetensors"
     save_file(load_file(path) | {"logit_bias": torch.tensor(-7.5)}, path)
     assert open_clip.load(entry, tmp_path, "cpu").bias == -7.5
-
-
-def test_open_clips_weights_that_are_missing_are_named(tmp_path):
-    save_open_clip(tmp_path, vocab_size=49408)
-    path = tmp_path / "open_clip_model.safetensors"
-    weights = load_file(path)
-    del weights["ln_final.weight"]
-    save_file(weights, path)
-    with pytest.raises(CheckpointError, match=r"ln_final\.weight") as caught:
-        models.load("open-clip", checkpoint=tmp_path, device="cpu")
-    assert caught.value.path == tmp_path

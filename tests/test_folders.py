@@ -10,6 +10,7 @@ import pytest
 import torch
 import transformers
 from support import generative_models, repositories, small_models
+from support.families import CROPPED, ENDS, HALF, SQUARE, TEXT, VISION
 from support.hub import instead_of_the_real_one
 from tokenizers import processors
 
@@ -283,8 +284,6 @@ def test_tokens_up_to_the_last_embedding_are_taken(tmp_path):
 
 
 def siglip(folder, words, kind="siglip"):
-    from test_dual_encoders import CROPPED, ENDS, HALF, SQUARE, TEXT, VISION
-
     ends = {} if kind == "siglip" else {"eos_token_id": 1}
     sizes = {**TEXT, **ENDS, **ends, "vocab_size": len(words)}
     parts = {"text_config": sizes, "vision_config": VISION}

@@ -1,14 +1,12 @@
 """What holds of the networks whatever their weights: what they read, and what they do not."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
 from support import golden
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from biaslib.models.networks import bert_parts, vilbert, vl_bert
+from biaslib.models.networks import vilbert, vl_bert
 from biaslib.models.networks.albef import AlbefNetwork
 from biaslib.models.networks.vilbert import VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertNetwork
@@ -20,24 +18,7 @@ def differs(left, right):
     return np.abs(left.astype(float) - right.astype(float)).max()
 
 
-# The pieces
-
-
-def test_attention_is_a_softmax_over_what_is_there():
-    generator = torch.Generator().manual_seed(0)
-    query, key, value = (torch.randn(2, 3, 8, generator=generator) for _ in range(3))
-    real = torch.tensor([[1, 1, 0], [1, 0, 0]])
-    found = bert_parts.attend(query, key, value, 2, bert_parts.additive_mask(real))
-    for row, n in ((0, 2), (1, 1)):
-        for head in (slice(0, 4), slice(4, 8)):
-            scores = query[row, :, head] @ key[row, :n, head].T / 2
-            expected = scores.softmax(-1) @ value[row, :n, head]
-            assert torch.allclose(found[row, :, head], expected, atol=1e-6)
-
-
-def test_heads_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="10 numbers cannot be shared by 4 attention heads"):
-        bert_parts.Attention(bert_parts.LayerShape(10, 4, 8))
+# Dropout
 
 
 def test_dropout_works_in_training_only():
@@ -68,9 +49,8 @@ def test_padding_is_not_read(name):
     other["image_feat"][no_region] = 3.0
     other["image_loc"][no_region] = 0.7
     found, again = golden.outputs(name, batch), golden.outputs(name, other)
-    shift = int("task_ids" in batch)
-    tokens = np.pad(~no_token.numpy(), ((0, 0), (shift, 0)), constant_values=True)
-    for key, real in (("sequence_output_t", tokens), ("sequence_output_v", ~no_region.numpy())):
+    there = {"sequence_output_t": ~no_token.numpy(), "sequence_output_v": ~no_region.numpy()}
+    for key, real in there.items():
         assert differs(found[key][real], again[key][real]) < 1e-6
         assert differs(found[key][~real], again[key][~real]) > 0.1
 
@@ -107,18 +87,18 @@ def run_vl_bert(batch, name="vlbert", **changes):
 
 def test_a_text_without_an_image_can_stand_beside_others_or_alone():
     batch = golden.batch("vlbert")
-    together = run_vl_bert(batch).text[2:]
+    together = run_vl_bert(batch)[0][2:]
     ids = batch["input_ids"][2:, :7]
     with torch.inference_mode():
-        alone = golden.network("vlbert")(ids, ids > 0).text
+        alone, _ = golden.network("vlbert")(ids, ids > 0)
     real = ids > 0
     assert differs(together[:, :7][real].numpy(), alone[real].numpy()) < 1e-5
 
 
 def test_a_text_without_an_image_is_another_thing_than_one_with():
     batch = golden.batch("vlbert")
-    with_image = run_vl_bert(golden.rows(batch, [0])).text
-    without = run_vl_bert(golden.rows(batch, [0]), real=torch.zeros(1, 6)).text
+    with_image = run_vl_bert(golden.rows(batch, [0]))[0]
+    without = run_vl_bert(golden.rows(batch, [0]), real=torch.zeros(1, 6))[0]
     assert differs(with_image.numpy(), without.numpy()) > 0.1
 
 
@@ -128,23 +108,28 @@ def test_a_masked_region_hides_its_features_and_not_its_place():
     assert hidden.sum() == 1
     features = batch["features"].clone()
     features[hidden] = 5.0
-    found = run_vl_bert(batch).sequence
-    again = run_vl_bert(batch, features=features).sequence
+    found, _ = run_vl_bert(batch)
+    again, _ = run_vl_bert(batch, features=features)
     assert differs(found.numpy(), again.numpy()) < 1e-6
     boxes = batch["boxes"].clone()
     boxes[hidden] /= 2
-    assert differs(found.numpy(), run_vl_bert(batch, boxes=boxes).sequence.numpy()) > 1e-3
+    assert differs(found.numpy(), run_vl_bert(batch, boxes=boxes)[0].numpy()) > 1e-3
 
 
 def test_the_first_region_speaks_for_the_image_to_every_word():
-    batch = golden.rows(golden.batch("vlbert"), [0])
+    batch, read = golden.rows(golden.batch("vlbert"), [0]), []
     features = batch["features"].clone()
     features[:, 0] += 1.0
-    found, other = run_vl_bert(batch), run_vl_bert(batch, features=features)
-    moved = (found.embedded - other.embedded).abs().amax(-1)[0]
-    assert (moved[:9] > 1e-3).all()
-    assert moved[9] > 1e-3
-    assert (moved[10:] == 0).all()
+    encoder = golden.network("vlbert").vlbert.encoder
+    hook = encoder.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    run_vl_bert(batch), run_vl_bert(batch, features=features)
+    hook.remove()
+    moved = (read[0] - read[1]).abs().amax(-1)[0]
+    t = batch["input_ids"].shape[1]
+    there = (batch["input_ids"][0] > 0).tolist()
+    assert (moved[:t][there] > 1e-3).all()
+    assert moved[t] > 1e-3
+    assert (moved[t + 1 :] == 0).all()
 
 
 def test_where_a_box_is_depends_on_shares_of_the_image_alone():
@@ -158,43 +143,7 @@ def test_where_a_box_is_depends_on_shares_of_the_image_alone():
     np.testing.assert_allclose(small[0, 0], expected, atol=2e-5)
 
 
-def test_rows_that_vl_bert_cannot_read_are_refused():
-    batch = golden.batch("vlbert_withouttextonly")
-    nothing = torch.zeros_like(batch["real"])
-    with pytest.raises(
-        ValueError, match="row 0 has no image, and this VL-BERT was trained without"
-    ):
-        run_vl_bert(batch, "vlbert_withouttextonly", real=nothing)
-    with pytest.raises(ValueError, match="row 0 has no image"):
-        run_vl_bert({"input_ids": batch["input_ids"]}, "vlbert_withouttextonly")
-    headless = batch["real"].clone()
-    headless[:, 0] = 0
-    with pytest.raises(ValueError, match="no region 0, which stands for the whole image"):
-        run_vl_bert(batch, real=headless)
-    with pytest.raises(ValueError, match="takes features of 2048 numbers a region, not 1024"):
-        run_vl_bert(batch, features=batch["features"][..., :1024])
-    with pytest.raises(ValueError, match="takes features of 2048 numbers a region, not none"):
-        run_vl_bert(batch, features=None)
-    with pytest.raises(
-        ValueError, match="a row needs 42 positions and the network has 40; shorten"
-    ):
-        run_vl_bert({"input_ids": torch.full((1, 40), 102)})
-
-
 # ViLBERT
-
-
-def test_features_of_another_width_are_refused():
-    batch = golden.batch("vilbert")
-    batch["image_feat"] = batch["image_feat"][..., :10]
-    with pytest.raises(ValueError, match="ViLBERT takes features of 64 numbers a region, not 10"):
-        golden.outputs("vilbert", batch)
-
-
-def test_co_attention_layers_come_in_pairs():
-    config = dataclasses.replace(golden.config("vilbert"), v_biattention_id=(0,))
-    with pytest.raises(ValueError, match="one number each for every co-attention layer, not 2 and"):
-        VilbertNetwork(config)
 
 
 def test_places_of_boxes():
@@ -290,13 +239,3 @@ def test_every_weight_can_be_trained(name, network):
     sum(each.float().square().sum() for each in found.values() if each is not None).backward()
     still = [key for key, each in fresh.named_parameters() if each.grad is None]
     assert still == []
-
-
-def test_a_fresh_vl_bert_does_not_listen_to_images():
-    """As the authors start it: the norms of what images say begin at zero."""
-    fresh = tiny("vlbert", VlBertNetwork).eval()
-    batch = golden.batch("vlbert")
-    louder = {**batch, "features": 2 * batch["features"]}
-    found, again = (golden.outputs("vlbert", each, fresh)["mlm_logits"] for each in (batch, louder))
-    assert differs(found, again) < 1e-6
-    assert 0.015 < fresh.vlbert.word_embeddings.weight.std() < 0.025

@@ -22,20 +22,13 @@ def told_of(name, key, rows):
 
 
 def require_parity(name, batch, rows):
-    """Compare every output that a row has by itself, within the fixture's shape.
-
-    A row of VL-BERT that runs alone is packed without the padding that it had in its batch.
-    """
+    """Compare every output that a row has by itself, within the fixture's shape."""
     found = golden.outputs(name, batch)
-    packed = found["packed_is_text"].shape[1] if "packed_is_text" in found else None
     for key in golden.expected(name):
         if key.startswith(("batched_", "nomask_")):
             continue
         expected, told = told_of(name, key, rows)
-        got = found[key][told]
-        if packed and key.startswith(("packed_", "text_", "mlm_")):
-            expected = expected[:, :packed]
-        got = got[tuple(slice(size) for size in expected.shape)]
+        got = found[key][told][tuple(slice(size) for size in expected.shape)]
         np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE, err_msg=f"{name} {key}")
 
 
@@ -74,9 +67,7 @@ def test_another_norm_would_be_noticed(name):
     for module in network.modules():
         if hasattr(module, "eps"):
             module.eps = 1e-5
-    key = {"vlbert": "packed_sequence_output", "albef": "fusion_embeds"}.get(
-        name, "sequence_output_t"
-    )
+    key = {"vlbert": "text_hidden", "albef": "fusion_embeds"}.get(name, "sequence_output_t")
     found = golden.outputs(name, golden.batch(name), network)[key]
     assert np.abs(found - golden.expected(name)[key]).max() > 1e-3
 

@@ -1,7 +1,6 @@
 """Pictures to region models: looked at once by the detector, and read as each model reads them."""
 
 import copy
-import importlib
 import sys
 import warnings
 from dataclasses import replace
@@ -9,14 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pandas
 import pytest
-import torch
 from support import repositories
 from support.hub import instead_of_the_real_one
 
 from biaslib import models
 from biaslib.models import _region_model, detector
-from biaslib.models._checkpoints import CheckpointError
-from biaslib.models._networks import require_variant
 from biaslib.models.fusion import Mask
 from biaslib.models.images import pictures
 from biaslib.runtime import Store
@@ -224,28 +220,3 @@ def test_without_torchvision_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchvision", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'biaslib\[regions\]'"):
         models._registry.module_of(entry)
-
-
-# The other variant
-
-
-@pytest.mark.parametrize(
-    ("name", "held", "told"),
-    [
-        ("vl-bert", "large-prec", "load it as 'vl-bert-large'"),
-        ("vl-bert-large", "base-prec", "load it as 'vl-bert'"),
-        ("albef", "retrieval", "load it as 'albef-coco'"),
-    ],
-)
-def test_networks_of_the_published_sizes_are_told_apart(name, held, told):
-    entry = models.REGISTRY[name]
-    module = importlib.import_module(f"biaslib.models.networks.{entry.family}")
-    config = module.VARIANTS[held]
-    with torch.device("meta"):
-        network = getattr(module, type(config).__name__.replace("Config", "Network"))(config)
-    message = rf"file.bin holds '{held}' of its family, and '{name}' is '{entry.variant}'; {told}"
-    with pytest.raises(CheckpointError, match=message):
-        require_variant(entry, network, "file.bin")
-    for other in models.REGISTRY.values():
-        if (other.family, other.variant) == (entry.family, held):
-            require_variant(other, network, "file.bin")

@@ -177,9 +177,9 @@ def test_albefs_tokenizer_knows_words_without_their_hyphens():
 def test_albef_learns_the_same_every_time(albef_recipe):
     losses, model = losses_of_the_same_steps(lambda: albef_recipe, torch.arange(96), 2e-3)
     assert losses[3] < 0.9 * losses[0]
-    untouched = model.model.visual_encoder.blocks[0].mlp.fc1.weight
+    untouched = model.model.visual_encoder.encoder.layers[0].mlp.fc1.weight
     assert torch.equal(
-        untouched, albef_recipe.build_model().visual_encoder.blocks[0].mlp.fc1.weight
+        untouched, albef_recipe.build_model().visual_encoder.encoder.layers[0].mlp.fc1.weight
     )
 
 

@@ -11,19 +11,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
-import transformers
 from PIL import Image
+from support import families
 from support.small_models import SPECIALS, VOCABULARY
 from tokenizers import BertWordPieceTokenizer
 
 from biaslib.models import _networks
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._pixels import read_image_processor
-from biaslib.models.networks.albef import AlbefConfig, AlbefNetwork
-from biaslib.models.networks.files import save_converted
-from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
-from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
 
 SETTINGS = '{"do_lower_case": true, "model_max_length": 512}'
 TEXT = "The Woman is carrying a [MASK]."
@@ -52,57 +47,23 @@ LAYOUTS = {
     "the oldest": [write_vocabulary],
 }
 
-SMALL = {
-    "hidden_size": 32,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "num_hidden_layers": 1,
-    "vocab_size": len(VOCABULARY),
-    "max_position_embeddings": 40,
-}
-VISION = {
-    "v_hidden_size": 32,
-    "v_num_attention_heads": 4,
-    "v_intermediate_size": 32,
-    "v_num_hidden_layers": 1,
-    "bi_hidden_size": 32,
-    "bi_num_attention_heads": 4,
-    "v_biattention_id": (0,),
-    "t_biattention_id": (0,),
-}
-OWN = {
-    "vl_bert": lambda: VlBertNetwork(VlBertConfig(**SMALL)),
-    "vilbert": lambda: VilbertNetwork(VilbertConfig(**SMALL, **VISION)),
-    "albef": lambda: AlbefNetwork(
-        AlbefConfig(**SMALL, image_size=32, vision_width=24, vision_layers=1, vision_heads=2)
-    ),
-}
-OF_TRANSFORMERS = {
-    "visualbert": (transformers.VisualBertForPreTraining, transformers.VisualBertConfig),
-    "lxmert": (transformers.LxmertForPreTraining, transformers.LxmertConfig),
-    "bert": (transformers.BertForMaskedLM, transformers.BertConfig),
-}
-SIZES = {key: each for key, each in SMALL.items() if key != "num_hidden_layers"}
+OF_BERT = ("bert", *families.OF_REGIONS, "albef")
 
 
 def tokenizer_beside(family, folder):
     """Return the tokenizer that a family's loader reads beside weights that bring none."""
-    if family in OWN:
-        save_converted(OWN[family](), folder)
-        entry = SimpleNamespace(name=family, family=family, variant="")
-        return _networks.read_own(entry, folder, None, torch.nn.Module).tokenizer
     if family == "vilt-itm":
         return _networks.read_tokenizer(folder, of_bert=True)
-    network, config = OF_TRANSFORMERS[family]
-    network(config(**SIZES)).save_pretrained(folder)
+    network, _ = families.BUILDERS[family]()
+    network.save_pretrained(folder)
     if family == "bert":
         return _networks.read_tokenizer(folder)
     entry = SimpleNamespace(name=family, source="")
-    return _networks.read_network_and_tokenizer(network, entry, folder).tokenizer
+    return _networks.read_network_and_tokenizer(type(network), entry, folder).tokenizer
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("family", [*OWN, *OF_TRANSFORMERS, "vilt-itm"])
+@pytest.mark.parametrize("family", [*OF_BERT, "vilt-itm"])
 def test_berts_own_files_give_berts_word_pieces(family, layout, tmp_path):
     for write in LAYOUTS[layout]:
         write(tmp_path)

@@ -7,14 +7,14 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from support import small_models
-from support.small_models import BLOCKS, PATCH, SIDE, VOCABULARY
+from support import families, small_models
+from support.families import VILT, without
+from support.small_models import VOCABULARY
 
 import plantedworld
 from biaslib import models, runtime
-from biaslib.models import _registry, capabilities, flava, vilt
+from biaslib.models import _registry, flava, vilt
 from biaslib.models._checkpoints import CheckpointError
-from biaslib.models.fusion import Mask
 from plantedworld import training
 from plantedworld.models.checkpoints import checkpoint
 from plantedworld.training import _pixel_pairs
@@ -26,16 +26,7 @@ CAPTIONS = [
     ["the pilot is a man", "here"],
     ["a woman is old .", "the man ."],
 ]
-HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
 PICTURES = small_models.pictures(3)
-
-VILT = {
-    **BLOCKS,
-    "vocab_size": len(VOCABULARY),
-    "image_size": SIDE,
-    "patch_size": PATCH,
-    "layer_norm_eps": 1e-12,
-}
 
 
 def entry(name):
@@ -44,29 +35,12 @@ def entry(name):
 
 @pytest.fixture(scope="module")
 def vilt_folder(tmp_path_factory):
-    network = small_models.random_network(lambda: vilt.ViltNetwork(transformers.ViltConfig(**VILT)))
-    processor = transformers.ViltImageProcessor(
-        size={"shortest_edge": SIDE}, size_divisor=PATCH, **HALF
-    )
-    folder = small_models.save(tmp_path_factory.mktemp("vilt"), network, processor)
-    return without(folder, "rank_output", "mlm_score.bias")
+    return families.save("vilt", tmp_path_factory.mktemp("families") / "vilt")
 
 
 @pytest.fixture(scope="module")
 def flava_folder(tmp_path_factory):
-    picture = {"image_size": SIDE, "patch_size": PATCH, **BLOCKS}
-    config = transformers.FlavaConfig(
-        image_config=picture,
-        text_config={"vocab_size": len(VOCABULARY), "max_position_embeddings": 20, **BLOCKS},
-        multimodal_config=BLOCKS,
-        image_codebook_config={"hidden_size": 4, "vocab_size": 16},
-        hidden_size=BLOCKS["hidden_size"],
-        projection_dim=24,
-    )
-    network = small_models.random_network(lambda: transformers.FlavaForPreTraining(config))
-    size = {"height": SIDE, "width": SIDE}
-    processor = transformers.FlavaImageProcessor(size=size, crop_size=size, **HALF)
-    return small_models.save(tmp_path_factory.mktemp("flava"), network, processor)
+    return families.save("flava", tmp_path_factory.mktemp("families") / "flava")
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +56,6 @@ def our_flava(flava_folder):
 @pytest.fixture(params=["vilt", "flava"])
 def model(request, our_vilt, our_flava):
     return {"vilt": our_vilt, "flava": our_flava}[request.param]
-
-
-def without(folder, *prefixes):
-    """Take weights out of a checkpoint's file."""
-    path = folder / "model.safetensors"
-    weights = load_file(path)
-    kept = {name: each for name, each in weights.items() if not name.startswith(prefixes)}
-    save_file(kept, path, {"format": "pt"})
-    return folder
 
 
 def copied(folder, target, *prefixes):
@@ -202,50 +167,6 @@ def test_flavas_vectors_are_those_of_its_contrastive_loss_or_lack_the_projection
         text, picture = output.text_embeddings[0, 0], output.image_embeddings[0, 0]
         assert plain_texts[i] == pytest.approx((text / text.norm()).numpy(), abs=1e-5)
         assert plain_pictures[i] == pytest.approx((picture / picture.norm()).numpy(), abs=1e-5)
-
-
-def test_models_have_the_capabilities_of_their_heads(our_vilt, our_flava):
-    both = {*models.REGISTRY["vilt"].capabilities, capabilities.MATCH}
-    assert our_vilt.capabilities == both
-    assert our_flava.capabilities == both | {capabilities.ENCODE, capabilities.UNIMODAL}
-    assert our_flava.capabilities == {*models.REGISTRY["flava"].capabilities}
-
-
-@pytest.mark.parametrize("batch_size", [1, 3])
-def test_results_do_not_depend_on_the_batch_or_the_order(model, batch_size, monkeypatch):
-    texts, masked, captions = TEXTS * 3, MASKED * 3, CAPTIONS * 3
-    pictures = small_models.pictures(9, seed=1)
-
-    def everything(rows):
-        chosen = [pictures[i] for i in rows]
-        found = [
-            model.embed([texts[i] for i in rows], chosen),
-            model.mask_log_prob([masked[i] for i in rows], ["nurse", "old"], chosen),
-            model.match(chosen, [captions[i] for i in rows]),
-        ]
-        if model.name == "flava":
-            found += [model.encode_text([texts[i] for i in rows]), model.encode_image(chosen)]
-        return found
-
-    together = everything(range(9))
-    order = np.random.default_rng(2).permutation(9)
-    monkeypatch.setattr(model, "batch_size", batch_size)
-    for shuffled, whole in zip(everything(order), together, strict=True):
-        assert shuffled == pytest.approx(whole[order], abs=1e-5)
-
-
-def test_the_same_input_gives_the_same_bytes_and_leaves_torchs_generator_alone(model):
-    state = torch.get_rng_state()
-    first, again = (model.embed(TEXTS, PICTURES) for _ in range(2))
-    assert first.tobytes() == again.tobytes()
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_planted_scenes_are_drawn_and_read_as_their_pictures(model):
-    scenes = plantedworld.faces(1, np.random.default_rng(3))[:3]
-    drawn = model.embed(TEXTS, plantedworld.draw(scenes))
-    assert model.embed(TEXTS, scenes) == pytest.approx(drawn, abs=0)
-    assert np.abs(drawn - model.embed(TEXTS, PICTURES)).max() > 0.01
 
 
 def test_vilts_epsilons_are_those_it_was_trained_with_whatever_the_configuration_says():
@@ -360,31 +281,6 @@ def test_flavas_codebook_is_neither_built_nor_read(our_flava, flava_folder):
     assert not [name for name, _ in our_flava.network.named_parameters() if "codebook" in name]
 
 
-def test_words_are_hidden_from_both(model):
-    hidden = model.embed(["the old nurse is here"], PICTURES[:1], mask=Mask(words=["nurse"]))
-    written = model.embed(["the old [MASK] is here"], PICTURES[:1])
-    assert hidden == pytest.approx(written, abs=1e-6)
-    with pytest.raises(ValueError, match="has no regions to hide"):
-        model.embed(["a nurse"], PICTURES[:1], mask=Mask(persons=True))
-
-
-def test_bad_input_is_refused(model):
-    limit = {"vilt": 40, "flava": 20}[model.name]
-    long = " ".join(["woman"] * (limit - 1))
-    with pytest.raises(ValueError, match=rf"{limit + 1} tokens.*{limit}"):
-        model.embed([long], PICTURES[:1])
-    with pytest.raises(ValueError, match=rf"{limit + 1} tokens.*{limit}"):
-        model.match(PICTURES[:1], [[long]])
-    with pytest.raises(ValueError, match="3 images for 2 texts"):
-        model.embed(TEXTS[:2], PICTURES)
-    with pytest.raises(ValueError, match="3 images for 2 texts"):
-        model.match(PICTURES, CAPTIONS[:2])
-    with pytest.raises(ValueError, match="matching needs an image"):
-        model.match(None, CAPTIONS)
-    with pytest.raises(TypeError, match="single image"):
-        model.embed(TEXTS[:1], "photo.jpg")
-
-
 def test_bad_input_of_flavas_encoders_is_refused(our_flava):
     with pytest.raises(ValueError, match="21 tokens"):
         our_flava.encode_text([" ".join(["man"] * 19)])
@@ -394,18 +290,6 @@ def test_bad_input_of_flavas_encoders_is_refused(our_flava):
         our_flava.encode_text(["man"], encoder="contrast")
 
 
-def test_a_checkpoint_of_another_family_or_with_weights_missing_is_named(
-    vilt_folder, flava_folder, tmp_path
-):
-    with pytest.raises(CheckpointError, match=r"checkpoint of 'flava' .* 'vilt'"):
-        models.load("vilt", checkpoint=flava_folder, device="cpu")
-    with pytest.raises(CheckpointError, match=r"checkpoint of 'vilt' .* 'flava'"):
-        models.load("flava", checkpoint=vilt_folder, device="cpu")
-    copied(vilt_folder, tmp_path, "vilt.encoder.layer.1.output.dense")
-    with pytest.raises(CheckpointError, match=r"vilt.encoder.layer.1.output.dense.bias"):
-        vilt.load(entry("vilt"), tmp_path, "cpu")
-
-
 def test_one_file_in_place_of_a_folder_is_refused(tmp_path):
     path = tmp_path / "vilt_200k_mlm_itm.ckpt"
     torch.save({"state_dict": {"weight": torch.zeros(1)}}, path)
@@ -413,19 +297,6 @@ def test_one_file_in_place_of_a_folder_is_refused(tmp_path):
         CheckpointError, match=r"200k_mlm_itm\.ckpt is one file, and 'vilt' is load"
     ):
         models.load("vilt", checkpoint=path, device="cpu")
-
-
-def test_words_of_several_pieces_are_scored_with_pictures_whatever_the_batch(model, monkeypatch):
-    """To a millionth of the sums over pieces: at -27, an absolute 1e-5 is three roundings."""
-    texts, pictures = MASKED * 3, small_models.pictures(9, seed=4)
-    arguments = texts, ["nurse", "carrying", "abcd"], pictures
-    whole = model.mask_log_prob(*arguments)
-    monkeypatch.setattr(model, "batch_size", 2)
-    assert model.mask_log_prob(*arguments) == pytest.approx(whole, rel=1e-6, abs=1e-5)
-    alone = [
-        model.mask_log_prob([t], arguments[1], [p]) for t, p in zip(texts, pictures, strict=True)
-    ]
-    assert np.concatenate(alone) == pytest.approx(whole, rel=1e-6, abs=1e-5)
 
 
 @pytest.mark.parametrize("family", ["vilt", "flava"])

@@ -7,31 +7,16 @@ import pytest
 import torch
 import transformers
 from safetensors.numpy import save_file
-from support import small_models
-from support.batches import Asked, require_same_in_batches
+from support import families, small_models
+from support.families import WIDTH, regions
 
-import plantedworld
 from biaslib import models
 from biaslib.models import region_files
-from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.fusion import Mask
 from biaslib.models.lxmert import no_regions
 from biaslib.models.regions import FeatureFileError, RegionFeatures
 from biaslib.models.released import reader
-from plantedworld.models.regions import regions_of
 
-WIDTH = 67
-"""That of the planted world's regions, so that its scenes can be read, too."""
-
-SIZES = {
-    "vocab_size": len(small_models.VOCABULARY),
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_attention_heads": 4,
-    "max_position_embeddings": 16,
-    "initializer_range": 0.3,
-    "pad_token_id": 0,
-}
 TEXTS = ["the woman is carrying a nurse.", "old", "a man is here.", "the pilot is a tall woman."]
 MASKED = ["the [MASK] is a nurse.", "[MASK]", "a man is [MASK] here.", "the tall [MASK]."]
 CANDIDATES = ["woman", "man", "nurse"]
@@ -39,41 +24,15 @@ CAPTIONS = [[text, "the nurse is here.", "a man"] for text in TEXTS]
 WORDS = ["carrying", "old", "man", "woman"]
 
 
-def visualbert():
-    config = transformers.VisualBertConfig(**SIZES, num_hidden_layers=2, visual_embedding_dim=WIDTH)
-    return transformers.VisualBertForPreTraining(config)
-
-
-def lxmert():
-    layers = {"l_layers": 2, "x_layers": 2, "r_layers": 1}
-    heads = {"num_qa_labels": 5, "num_object_labels": 6, "num_attr_labels": 7}
-    config = transformers.LxmertConfig(**SIZES, **layers, **heads, visual_feat_dim=WIDTH)
-    return transformers.LxmertForPreTraining(config)
-
-
-def regions(n=4, k=5, width=WIDTH, seed=0):
-    """Return random regions; the later a picture, the fewer."""
-    rng = np.random.default_rng(seed)
-    corners = np.sort(rng.random((n, k, 2, 2)), axis=2).reshape(n, k, 4)
-    real = np.arange(k) < k - np.arange(n)[:, None]
-    features = rng.normal(size=(n, k, width))
-    features[~real] = np.nan
-    persons = rng.random((n, k)) < 0.5
-    persons[:, 0] = True
-    return RegionFeatures(features, corners, real, persons, np.full((n, 2), 64))
-
-
 @pytest.fixture(scope="module")
 def networks(tmp_path_factory):
     """The two networks and the folders in which they lie."""
+    kinds = {"visualbert": transformers.VisualBertForPreTraining}
+    kinds |= {"lxmert": transformers.LxmertForPreTraining}
     found = {}
-    for name, build in {"visualbert": visualbert, "lxmert": lxmert}.items():
-        torch.manual_seed(0)
-        network = small_models.random_parameters(build())
-        folder = tmp_path_factory.mktemp(name)
-        network.save_pretrained(folder)
-        small_models.tokenizer().save_pretrained(folder)
-        found[name] = (network, folder)
+    for name, kind in kinds.items():
+        folder = families.save(name, tmp_path_factory.mktemp("families") / name)
+        found[name] = (kind.from_pretrained(folder).eval(), folder)
     return found
 
 
@@ -131,11 +90,6 @@ def near(found, expected):
 
 
 # Values
-
-
-def test_the_models_do_what_the_registry_says(pair):
-    model, _ = pair
-    assert model.capabilities == set(models.REGISTRY["lxmert"].capabilities)
 
 
 def test_embeddings_are_the_states_that_transformers_gives(pair):
@@ -211,72 +165,7 @@ def test_hidden_persons_have_features_of_zero_and_keep_their_box(pair):
     assert np.abs(found - model.embed(TEXTS, images)).max() > 1e-3
 
 
-def test_a_family_may_hide_where_persons_are_too(pair, monkeypatch):
-    model, _ = pair
-    images, rows = regions(), np.arange(4)
-    monkeypatch.setattr(model, "hides_boxes", True)
-    found = model.visual(images, rows, Mask(persons=True))
-    hidden = images.persons | ~images.real
-    for part in ("features", "boxes"):
-        assert not found[part][hidden].any()
-        assert np.array_equal(found[part][~hidden], getattr(images, part)[~hidden])
-    assert np.array_equal(found["real"], images.real)
-    assert np.isnan(images.features).any()
-
-
-def test_hidden_words_are_mask_tokens_for_the_network(pair):
-    model, direct = pair
-    images = regions()
-    texts = ["the [MASK] is [MASK][MASK][MASK] a nurse.", TEXTS[1], TEXTS[2]]
-    texts.append("the pilot is a tall [MASK].")
-    states = [direct(text, images[i])[0] for i, text in enumerate(texts)]
-    mask = Mask(words=["woman", "carrying"])
-    near(model.embed(TEXTS, images, mask=mask), [each[0] for each in states])
-    contextual = model.embed(TEXTS, images, "contextual", ["nurse", *WORDS[1:]], mask=mask)
-    places = [8, 1, 2, 6]
-    near(contextual, [each[place] for each, place in zip(states, places, strict=True)])
-
-
-# Batches
-
-
-@pytest.mark.parametrize("batch_size", [1, 3, 100])
-def test_results_do_not_depend_on_batches_or_order(pair, batch_size, monkeypatch):
-    asked = Asked(TEXTS, WORDS, MASKED, ["woman", "carrying"], CAPTIONS)
-    require_same_in_batches(pair[0], regions(), asked, batch_size, monkeypatch.setattr)
-
-
-# Images of each kind
-
-
-def test_planted_scenes_are_read_by_their_regions(pair):
-    model, _ = pair
-    scenes = plantedworld.world(dose=3, seed=0).scenes(4, np.random.default_rng(0))
-    shown = regions_of(scenes)
-    near(model.embed(TEXTS, scenes), model.embed(TEXTS, shown))
-    assert shown.width == WIDTH
-
-
-@pytest.mark.parametrize("images", [["a.jpg"] * 4, np.zeros((4, 8, 8, 3), np.uint8)])
-def test_pictures_need_a_detector(pair, images):
-    with pytest.raises(ValueError, match=r"detector comes from .* profile 'planted' never dow"):
-        pair[0].embed(TEXTS, images)
-
-
 # Checkpoints
-
-
-def test_weights_that_are_missing_or_left_over_are_named(networks, tmp_path):
-    network, folder = networks["visualbert"]
-    shutil.copytree(folder, tmp_path / "less")
-    weights = dict(network.state_dict())
-    del weights["visual_bert.encoder.layer.1.attention.self.key.bias"]
-    weights["visual_bert.detector.bias"] = torch.zeros(3)
-    network.save_pretrained(tmp_path / "less", state_dict=weights)
-    with pytest.raises(CheckpointError) as told:
-        models.load("visualbert", checkpoint=tmp_path / "less", device="cpu")
-    assert "visual_bert.encoder.layer.1.attention.self.key.bias" in str(told.value)
-    assert "visual_bert.detector.bias" in str(told.value)
 
 
 def test_lxmert_may_be_without_the_heads_that_nothing_reads(networks, tmp_path):
@@ -293,22 +182,7 @@ def test_lxmert_may_be_without_the_heads_that_nothing_reads(networks, tmp_path):
     assert np.allclose(less.embed(TEXTS, regions()), expected, atol=1e-5)
 
 
-def test_a_checkpoint_of_another_architecture_is_named(networks):
-    with pytest.raises(CheckpointError, match=r"'lxmert'.*and 'visualbert' is loaded from"):
-        models.load("visualbert", checkpoint=networks["lxmert"][1], device="cpu")
-
-
 # Features
-
-
-def test_regions_survive_a_file(tmp_path):
-    whole, names = regions(), list("abcd")
-    region_files.write(tmp_path / "regions.safetensors", whole, names)
-    again = region_files.read(tmp_path / "regions.safetensors", names, WIDTH)
-    for name in ("features", "boxes", "real", "persons", "sizes"):
-        before, after = getattr(whole, name), getattr(again, name)
-        assert before.dtype == after.dtype
-        assert np.array_equal(before, after, equal_nan=name == "features")
 
 
 def test_rows_of_regions_can_be_taken():

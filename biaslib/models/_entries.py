@@ -65,9 +65,6 @@ class Entry:
         Who may fetch it.
     beside
         Addresses of single files that are put beside the weights, unless the repository has them.
-    variant
-        Which of its family's published networks it is, where the networks are written here: a key
-        of ``VARIANTS`` of its module in ``biaslib.models.networks``.
     """
 
     name: str
@@ -89,7 +86,6 @@ class Entry:
     access: str = "anyone, without an account"
     other_detector: str = ""
     beside: tuple[str, ...] = ()
-    variant: str = ""
 
     def __post_init__(self) -> None:
         can.require_known(self.capabilities)

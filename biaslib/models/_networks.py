@@ -1,8 +1,7 @@
 """Networks and tokenizers from folders on this disk."""
 
 import contextlib
-import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,21 +9,18 @@ import torch
 import transformers
 from tokenizers import normalizers
 
-from biaslib.models._checkpoints import require_complete, require_finite
-from biaslib.models._entries import ENTRIES, Entry
+from biaslib.models._checkpoints import read_weights, require_complete, require_finite
+from biaslib.models._entries import Entry
 from biaslib.models._limits import read_json
 from biaslib.models._revisions import revision_of
 from biaslib.models.errors import CheckpointError
-from biaslib.models.networks.files import load_converted
+from biaslib.models.networks.network import Network
 
 LOCAL = {"trust_remote_code": False, "local_files_only": True}
 """What every reading of a folder through transformers is told: run nothing, ask nobody."""
 
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "*.model", "tekken.json")
 """Files that hold a tokenizer's whole vocabulary."""
-
-DIFFER_IN = ("masked_words",)
-"""Settings in which published networks of a family differ in what they can be used for."""
 
 
 class Loaded(NamedTuple):
@@ -77,8 +73,8 @@ def read_network(
             f"{folder} is one file, and {name!r} is loaded from a folder with config.json, weights "
             "and tokenizer, as transformers saves them"
         )
-    transformers.utils.logging.disable_progress_bar()
-    config = transformers.AutoConfig.from_pretrained(folder, **LOCAL, **changes)
+    kind = getattr(network, "config_class", None) or transformers.AutoConfig
+    config = kind.from_pretrained(folder, **LOCAL, **changes)
     with quiet():
         model, info = network.from_pretrained(
             folder, config=config, dtype=numbers, output_loading_info=True, **LOCAL
@@ -91,6 +87,7 @@ def read_network(
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Keep transformers from reporting weights, which the caller checks."""
+    transformers.utils.logging.disable_progress_bar()
     before = transformers.utils.logging.get_verbosity()
     transformers.utils.logging.set_verbosity_error()
     try:
@@ -147,7 +144,7 @@ def _tokenizer_settings(folder: Path) -> dict:
 def read_network_and_tokenizer(
     network: type[transformers.PreTrainedModel],
     entry: Entry,
-    folder: Path,
+    path: Path,
     optional: Iterable[str] = (),
 ) -> Loaded:
     """Load what an adapter of BERT's word pieces needs.
@@ -155,11 +152,12 @@ def read_network_and_tokenizer(
     Parameters
     ----------
     network
-        A class of transformers.
+        A class of transformers, or of :mod:`biaslib.models.networks`.
     entry
         Of the registry.
-    folder
-        With weights, configuration and tokenizer.
+    path
+        A folder with weights, configuration and tokenizer; for networks written here also a file
+        of the authors, with a tokenizer beside it.
     optional
         Patterns, as of a shell, of weights that may be missing.
 
@@ -168,8 +166,16 @@ def read_network_and_tokenizer(
     CheckpointError
         If weights are missing or left over, or there is no tokenizer.
     """
-    model, _ = read_network(network, folder, entry.name, optional)
-    return Loaded(model, read_tokenizer(folder, of_bert=True), revision_of(folder))
+    if path.is_file() and issubclass(network, Network):
+        folder = require_tokenizer(path)
+        model = read_official(network, read_weights(path), entry.name)
+        require_finite(model, path)
+    else:
+        folder = path
+        model, _ = read_network(network, path, entry.name, optional)
+    with quiet():
+        tokenizer = read_tokenizer(folder, of_bert=True)
+    return Loaded(model, tokenizer, revision_of(path))
 
 
 def require_tokenizer(path: Path) -> Path:
@@ -202,76 +208,39 @@ def lowered(tokenizer: Any) -> None:
     tokenizer.backend_tokenizer.normalizer = normalizers.Sequence(steps)
 
 
-def read_own(
-    entry: Entry,
-    path: Path,
-    load_official: Callable[[Path], torch.nn.Module],
-    *kinds: type[torch.nn.Module],
-) -> Loaded:
-    """Load a network that is written out in :mod:`biaslib.models.networks`, with its tokenizer.
+def read_official(
+    network: type[Network],
+    tensors: Mapping[str, torch.Tensor],
+    name: str,
+    config: transformers.PreTrainedConfig | None = None,
+) -> Network:
+    """Return a network with the tensors of an official file, in float32 and evaluation mode.
 
     Parameters
     ----------
-    entry
-        Of the registry.
-    path
-        A folder that :func:`biaslib.models.networks.files.save_converted` wrote, or a file of the
-        authors; a tokenizer lies in the folder, or beside the file.
-    load_official
-        What reads a file of the authors.
-    *kinds
-        Networks that the model can be.
+    network
+        Its class.
+    tensors
+        By the names that the file has for them.
+    name
+        The model that was asked for, for errors.
+    config
+        Its sizes; by default what the tensors tell.
 
     Raises
     ------
     CheckpointError
-        If it is of another model or another published variant of it, or has no tokenizer.
+        If tensors are missing, left over or of another shape; the message names them.
     """
-    folder = require_tokenizer(path)
-    network = load_converted(path) if path.is_dir() else load_official(path)
-    if not isinstance(network, kinds):
-        raise CheckpointError(
-            f"{path} is a {type(network).__name__}, and {entry.name!r} is loaded from "
-            f"{' or '.join(kind.__name__ for kind in kinds)}"
-        )
-    require_variant(entry, network, path)
+    state = network.named(tensors)
     with quiet():
-        tokenizer = read_tokenizer(folder, of_bert=True)
-    return Loaded(network, tokenizer, revision_of(path))
-
-
-def require_variant(entry: Entry, network: torch.nn.Module, path: Path) -> None:
-    """Refuse weights of another published network than the one that was asked for.
-
-    Networks of sizes that were never published are taken, if they are of the same kind.
-    """
-    variants = _variants(entry)
-    if not variants or _alike(network.config, variants[entry.variant], variants):
-        return
-    others = [
-        each.name
-        for each in ENTRIES
-        if each.family == entry.family and _alike(network.config, variants[each.variant], variants)
-    ]
-    names = (name for name, each in variants.items() if _alike(network.config, each, variants))
-    found = next(names, type(network).__name__)
-    hint = f"load it as {' or '.join(map(repr, others))}" if others else "pass another checkpoint="
-    raise CheckpointError(
-        f"{path} holds {found!r} of its family, and {entry.name!r} is {entry.variant!r}; {hint}"
-    )
-
-
-def _variants(entry: Entry) -> Mapping[str, Any]:
-    if not entry.variant:
-        return {}
-    return importlib.import_module(f"biaslib.models.networks.{entry.family}").VARIANTS
-
-
-def _alike(found: Any, published: Any, variants: Mapping[str, Any]) -> bool:
-    """Tell whether a network is of a published one's kind, and not of another published size."""
-    if type(found) is not type(published):
-        return False
-    if any(getattr(found, part, None) != getattr(published, part, None) for part in DIFFER_IN):
-        return False
-    sizes = {each.hidden_size for each in variants.values()}
-    return found.hidden_size == published.hidden_size or found.hidden_size not in sizes
+        model, info = network.from_pretrained(
+            None,
+            config=config or network.config_of(state),
+            state_dict=state,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
+    require_complete(info, name)
+    return model

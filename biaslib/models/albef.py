@@ -23,7 +23,7 @@ import torch
 from PIL import Image
 
 from biaslib.models._entries import Entry
-from biaslib.models._networks import read_own
+from biaslib.models._networks import read_network_and_tokenizer
 from biaslib.models._pixels import PixelModel
 from biaslib.models._tokens import Tokens
 from biaslib.models._words import listed
@@ -191,5 +191,5 @@ def load(entry: Entry, path: Path, device: str) -> Albef:
         If the checkpoint is of another model, has no tokenizer beside it, or weights are missing
         or left over.
     """
-    found = read_own(entry, path, networks.load_official, networks.AlbefNetwork)
+    found = read_network_and_tokenizer(networks.AlbefNetwork, entry, path)
     return Albef(found.network, found.tokenizer, entry.name, found.revision, device)

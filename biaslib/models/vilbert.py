@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from biaslib.models._entries import Entry
-from biaslib.models._networks import read_own
+from biaslib.models._networks import read_network_and_tokenizer
 from biaslib.models._region_model import RegionModel, hidden_regions
 from biaslib.models.fusion import Mask, Output
 from biaslib.models.global_region import with_whole_image
@@ -76,5 +76,5 @@ def load(entry: Entry, path: Path, device: str) -> Vilbert:
         If the checkpoint is of another model, has no tokenizer beside it, or weights are missing
         or left over.
     """
-    found = read_own(entry, path, networks.load_official, networks.VilbertNetwork)
+    found = read_network_and_tokenizer(networks.VilbertNetwork, entry, path)
     return Vilbert(found.network, found.tokenizer, entry.name, found.revision, device)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from biaslib.models._entries import Entry
-from biaslib.models._networks import read_own
+from biaslib.models._networks import read_network_and_tokenizer
 from biaslib.models._region_model import RegionModel, hidden_regions
 from biaslib.models.capabilities import EMBED, FILL, MATCH
 from biaslib.models.fusion import Mask, Output
@@ -70,7 +70,7 @@ class VlBert(RegionModel):
 
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
         """Run the network on a batch: words alone, or words and regions."""
-        return Output(self.network(**tokens, **visual).text)
+        return Output(self.network(**tokens, **visual)[0])
 
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
         """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
@@ -134,5 +134,5 @@ def load(entry: Entry, path: Path, device: str) -> VlBert:
         If the checkpoint is of another model, has no tokenizer beside it, or weights are missing or
         left over.
     """
-    found = read_own(entry, path, networks.load_official, networks.VlBertNetwork)
+    found = read_network_and_tokenizer(networks.VlBertNetwork, entry, path)
     return VlBert(found.network, found.tokenizer, entry.name, found.revision, device)

@@ -15,7 +15,6 @@ from biaslib.models.networks.albef import (
     AlbefConfig,
     AlbefNetwork,
 )
-from biaslib.models.networks.bert_parts import initialise
 from plantedworld.models.checkpoints import checkpoint_name
 from plantedworld.training._agreement import PARTS, agreement
 from plantedworld.training._contrastive_pairs import ContrastivePairsRecipe
@@ -117,15 +116,17 @@ class AlbefRecipe(ContrastivePairsRecipe):
             max_position_embeddings=MAX_TOKENS,
             fusion_layer=TEXT_LAYERS,
             embed_dim=EMBEDDED,
-            dropout=0.0,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+            initializer_range=INITIAL_SPREAD,
         )
         network = AlbefNetwork(config)
-        network.apply(functools.partial(initialise, std=INITIAL_SPREAD))
         network.temp.data.fill_(1 / FIRST_SCALE)
         network.visual_encoder.load_state_dict(vision_weights(self.tower.state_dict()))
         network.visual_encoder.requires_grad_(False)
         text = self.start.parent / checkpoint_name(*TEXT) / "model.safetensors"
-        network.text_encoder.load_state_dict(text_weights(network.text_encoder, load_file(text)))
+        borrowed = text_weights(network.text_encoder, load_file(text))
+        network.text_encoder.load_state_dict(borrowed, strict=False)
         return network
 
     def states(
@@ -133,7 +134,7 @@ class AlbefRecipe(ContrastivePairsRecipe):
     ) -> States:
         """Return the fused states of captions with pictures; without any, with the white one."""
         pictures = self.white.expand(len(tokens), -1, -1) if pictures is None else pictures
-        image = model.visual_encoder.norm(pictures.float())
+        image = model.visual_encoder.post_layernorm(pictures.float())
         tokens = self._plain(tokens)
         attended = self.captions.attended(tokens)
         fused = model.fuse(model.encode_text(tokens, attended), attended, image)
@@ -158,7 +159,7 @@ class AlbefRecipe(ContrastivePairsRecipe):
 
     def image_vectors(self, model: AlbefNetwork, pictures: torch.Tensor) -> torch.Tensor:
         """Return the contrastive vectors of pictures, of length 1."""
-        return model.image_features(model.visual_encoder.norm(pictures[:, :1].float()))
+        return model.image_features(model.visual_encoder.post_layernorm(pictures[:, :1].float()))
 
     def build(self) -> WithSideHeads:
         """Return the untrained model with its side heads."""
@@ -218,7 +219,7 @@ class AlbefRecipe(ContrastivePairsRecipe):
         so a word looks at the patch that shows it before the two are compared.
         """
         scene = self.captions.scene[rows]
-        image = model.visual_encoder.norm(self._pictures(scene).float())
+        image = model.visual_encoder.post_layernorm(self._pictures(scene).float())
         bert, named = model.text_encoder.bert, self._shown_words[scene].T
         words = bert.embeddings.LayerNorm(bert.embeddings.word_embeddings.weight)
         losses = []
@@ -252,11 +253,12 @@ def _named_for(question: str, labels: dict[str, torch.Tensor]) -> dict[str, torc
 def text_weights(
     encoder: torch.nn.Module, lxmert: dict[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
-    """Return the text encoder's weights, all of them from LXMERT's."""
+    """Return the text encoder's weights, all of them from LXMERT's; the decoder's are tied."""
     found = {}
     for name in encoder.state_dict():
-        ours = next(prefix for prefix in BORROWED if name.startswith(prefix))
-        found[name] = lxmert[BORROWED[ours] + name.removeprefix(ours)].float()
+        if ".decoder." not in name:
+            ours = next(prefix for prefix in BORROWED if name.startswith(prefix))
+            found[name] = lxmert[BORROWED[ours] + name.removeprefix(ours)].float()
     return found
 
 
@@ -270,28 +272,28 @@ def vision_weights(tower: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     means, stds = (torch.tensor(each)[None, :, None, None] for each in (PIXEL_MEANS, PIXEL_STDS))
     bias = tower["embeddings.patch_embeddings.projection.bias"]
     found = {
-        "cls_token": tower["embeddings.cls_token"],
-        "pos_embed": tower["embeddings.position_embeddings"],
-        "patch_embed.proj.weight": patches * 2 * stds,
-        "patch_embed.proj.bias": bias + (patches * (2 * means - 1)).sum((1, 2, 3)),
-        "norm.weight": tower["layernorm.weight"],
-        "norm.bias": tower["layernorm.bias"],
+        "embeddings.class_embedding": tower["embeddings.cls_token"],
+        "embeddings.position_embedding": tower["embeddings.position_embeddings"],
+        "embeddings.patch_embedding.weight": patches * 2 * stds,
+        "embeddings.patch_embedding.bias": bias + (patches * (2 * means - 1)).sum((1, 2, 3)),
+        "post_layernorm.weight": tower["layernorm.weight"],
+        "post_layernorm.bias": tower["layernorm.bias"],
     }
     parts = {
-        "norm1": "layernorm_before",
-        "norm2": "layernorm_after",
-        "attn.proj": "attention.output.dense",
+        "layer_norm1": "layernorm_before",
+        "layer_norm2": "layernorm_after",
+        "self_attn.projection": "attention.output.dense",
         "mlp.fc1": "intermediate.dense",
         "mlp.fc2": "output.dense",
     }
     for layer in range(LAYERS):
-        theirs, ours = f"encoder.layer.{layer}", f"blocks.{layer}"
+        theirs, ours = f"encoder.layer.{layer}", f"encoder.layers.{layer}"
         for kind in ("weight", "bias"):
             joint = [
                 tower[f"{theirs}.attention.attention.{role}.{kind}"]
                 for role in ("query", "key", "value")
             ]
-            found[f"{ours}.attn.qkv.{kind}"] = torch.cat(joint)
+            found[f"{ours}.self_attn.qkv.{kind}"] = torch.cat(joint)
             for part, other in parts.items():
                 found[f"{ours}.{part}.{kind}"] = tower[f"{theirs}.{other}.{kind}"]
     return found

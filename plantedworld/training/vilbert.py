@@ -1,13 +1,11 @@
 """The recipe of the tiny ViLBERT: caption and regions in two streams that read each other."""
 
-import functools
 from dataclasses import dataclass
 
 import torch
 from safetensors.torch import load_file
 
 from biaslib.models.global_region import with_whole_image
-from biaslib.models.networks.bert_parts import initialise
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork, locations
 from plantedworld.models import regions as planted_regions
 from plantedworld.training._recipe import WithSideHeads
@@ -89,12 +87,12 @@ class VilbertRecipe(RegionPairsRecipe):
             bi_hidden_size=WIDTH,
             t_biattention_id=(1,),
             v_biattention_id=(0,),
-            dropout=0.0,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+            initializer_range=INITIAL_SPREAD,
             **dict.fromkeys(heads, 4),
         )
-        network = VilbertNetwork(config)
-        network.apply(functools.partial(initialise, std=INITIAL_SPREAD))
-        return network
+        return VilbertNetwork(config)
 
     def begun(self) -> VilbertNetwork:
         """Return the model with the weights of LXMERT where they fit."""
@@ -102,7 +100,7 @@ class VilbertRecipe(RegionPairsRecipe):
         state, weights = network.state_dict(), load_file(self.start / "model.safetensors")
         for ours, theirs in BORROWED.items():
             for name in state:
-                if name.startswith(ours):
+                if name.startswith(ours) and ".decoder." not in name:
                     state[name] = weights[theirs + name.removeprefix(ours)].float()
         network.load_state_dict(state)
         return network

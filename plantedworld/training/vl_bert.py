@@ -10,7 +10,6 @@ taken against that.
 What was tried, and how near the truth the scores come: ``plantedworld/RECIPES.md``.
 """
 
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,6 @@ import torch
 from transformers import BertForMaskedLM
 
 from biaslib.models.global_region import with_whole_image
-from biaslib.models.networks.bert_parts import initialise
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
 from biaslib.models.vl_bert import pixel_boxes, resized, whole_box
 from plantedworld.models import regions as planted_regions
@@ -64,21 +62,27 @@ class VlBertRecipe(RegionWordsRecipe):
             visual_region_classes=1,
             feature_size=planted_regions.WIDTH,
             coordinate_waves=N_WAVES,
-            dropout=0.0,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+            initializer_range=0.1,
         )
         return VlBertNetwork(config)
 
     def begun(self) -> VlBertNetwork:
-        """Return the network with BERT's weights wherever BERT has the same part."""
+        """Return the network with BERT's weights wherever BERT has the same part.
+
+        As the authors begin, images say nothing before training finds a use for them.
+        """
         network = self.untrained()
-        network.apply(functools.partial(initialise, std=0.1))
+        torch.nn.init.zeros_(network.vlbert.visual_ln_text.weight)
+        torch.nn.init.zeros_(network.vlbert.visual_ln_object.weight)
         network.load_state_dict(text_weights(network, self.start), strict=False)
         return network
 
     def states(self, model: VlBertNetwork, tokens: torch.Tensor, shown: Shown) -> States:
         """Return the last states of captions read with regions; ``[CLS]`` stands for the pair."""
         attended = self.captions.attended(tokens).bool()
-        found = model(tokens, attended, **visual(shown)).text
+        found, _ = model(tokens, attended, **visual(shown))
         return States(found, found[:, 0])
 
     def projected(self, model: VlBertNetwork, shown: Shown) -> torch.Tensor:

@@ -16,14 +16,15 @@ import re
 import torch
 from support import originals
 
-from biaslib.models._checkpoints import CheckpointError
-from biaslib.models.networks.files import built, read_official
-from biaslib.models.networks.vilbert import LAYOUT, VilbertNetwork
+from biaslib.models._checkpoints import CheckpointError, unwrapped
+from biaslib.models._networks import read_official
+from biaslib.models.networks.vilbert import VilbertNetwork
 
 
 def load_official(weights, config):
     """Return VOLTA's ViLBERT."""
-    return built(VilbertNetwork, config, two_streams(read_official(weights), config), LAYOUT)
+    tensors = two_streams(unwrapped(weights), config)
+    return read_official(VilbertNetwork, tensors, "vilbert", config)
 
 
 def two_streams(state, config):

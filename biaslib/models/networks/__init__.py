@@ -1,1 +1,1 @@
-"""Networks that no maintained library has, in plain PyTorch with the official tensor names."""
+"""Networks that no maintained library has."""
