@@ -1,18 +1,15 @@
-"""Count lines of code by layer, and write the table into CONTRIBUTING.md.
+"""Print the lines of code of each layer.
 
 Docstrings, comments and blank lines do not count.
 """
 
 import io
 import itertools
-import re
 import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 PACKAGES = ("biaslib", "companion", "plantedworld", "tests")
-TABLE = re.compile(r"(<!-- lines of code, from tools/weigh\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def code(text: str) -> str:
@@ -66,19 +63,9 @@ def table(found: dict[str, int]) -> str:
     return "| Layer | Lines of code |\n| --- | ---: |\n" + "".join(rows)
 
 
-def written() -> dict[str, int]:
-    """Return the counts that CONTRIBUTING.md has."""
-    text = TABLE.search(CONTRIBUTING.read_text(encoding="utf-8"))[0]
-    rows = re.findall(r"^\| (.+) \| ([\d,]+) \|$", text, re.MULTILINE)
-    return {layer: int(count.replace(",", "")) for layer, count in rows}
-
-
 def main() -> None:
-    """Print the table and write it."""
-    new = table(lines())
-    text = CONTRIBUTING.read_text(encoding="utf-8")
-    CONTRIBUTING.write_text(TABLE.sub(rf"\g<1>{new}\g<2>", text), encoding="utf-8")
-    print(new, end="")
+    """Print the table."""
+    print(table(lines()), end="")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,9 @@
 """A recorded run: a folder with two files, the scores and the stamp that says what made them."""
 
-import contextlib
 import datetime
 import itertools
 import json
 import re
-import subprocess
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -104,7 +102,7 @@ def stamp(
             f"a record is of released models and data; this run is of {run.profile!r}: choose "
             'PROFILE = "paper" at the top of the notebook'
         )
-    shown = run.as_dict()
+    shown, driver = run.as_dict(), run.machine()["driver"]
     rows = {name: json.loads(t.to_json(orient="records")) for name, t in (counts or {}).items()}
     return {
         "format": FORMAT,
@@ -112,7 +110,7 @@ def stamp(
         "made": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"),
         "minutes": float(shown["Run time"].removesuffix(" s")) / 60,
         "device": shown["Device"],
-        "driver": _driver(),
+        "driver": ", ".join(f"{name} {each}" for name, each in driver.items()) or "none",
         "precision": shown["Precision"],
         "biaslib": biaslib.__version__,
         "source": runtime.used()["source"],
@@ -123,15 +121,6 @@ def stamp(
         "pictures": dict(pictures),
         "counts": rows,
     }
-
-
-def _driver() -> str:
-    """Return the version of NVIDIA's driver, or that there is none."""
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        found = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
-        return found.stdout.split("\n")[0].strip() or "none"
-    return "none"
 
 
 def _network(name: str, revision: str) -> dict[str, Any]:
@@ -172,12 +161,18 @@ def record(folder: str | Path, scores: pandas.DataFrame, stamp: Mapping[str, Any
     _require(folder, scores, stamp)
     if (folder / STAMP).exists():
         raise RecordError(f"{folder} holds a record already: choose another folder")
-    with runtime.writing(folder, "Free some space, or choose another folder", RecordError):
+    text = json.dumps(dict(stamp), indent=1, sort_keys=True, ensure_ascii=False)
+    try:
         folder.mkdir(parents=True, exist_ok=True)
         way = {"method": "gzip", "mtime": 1}
         scores.to_csv(folder / SCORES, index=False, compression=way)
-        text = json.dumps(dict(stamp), indent=1, sort_keys=True, ensure_ascii=False)
         (folder / STAMP).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RecordError(
+            f"{folder} cannot be written: {error.strerror or error}. Free some space, or choose "
+            "another folder",
+            path=folder,
+        ) from error
     return folder
 
 
