@@ -47,7 +47,7 @@ CALLS = dict(pair.split() for pair in PAIRS.split(","))
 CALLS |= {new: old for old, new in CALLS.items()}
 STYLE = {"stacklevel", "indent", "strict", "copy", "exist_ok", "parents", "disable"}
 AXES = {"axis", "ddof"}
-FAILURE = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+FAILURE = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
 
 
 # Texts, of which nth counts equal changes in equal lines of a function; then lines of the statement
