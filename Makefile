@@ -93,7 +93,7 @@ levels: $(INSTALLED)
 # The tests of what the drawn layers compute; planted worlds, the site and the notebooks take hours.
 MEASURED := metrics inference datasets stud ledger own_model text analyses properties extremes parity \
 	inputs mask networks models_own images region_files dual vilt visualbert vl_bert generative fusion \
-	batches detector checkpoints released adding
+	batches detector checkpoints released adding folders
 
 mutants: export COVERAGE_FILE := $(CURDIR)/build/mutants/coverage
 mutants: $(INSTALLED)
