@@ -1,5 +1,6 @@
 """Tools for readers' machines and for the book's links: what they say, and their exit status."""
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import changed_pages  # noqa: E402
 import check  # noqa: E402
 import links  # noqa: E402
+import mutants  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -119,3 +121,46 @@ def test_pages_that_differ_are_listed_with_their_first_change(tmp_path, capsys):
     ) in told
     assert changed_pages.main([str(old), str(tmp_path / "none")]) == 2
     assert "run 'make book' first" in capsys.readouterr().err
+
+
+FUNCTION = '''
+LEAST = 1
+
+
+def share(k: int | None, n, axis=0):
+    """Return k / n."""
+    if k < n:  # é has two bytes
+        raise ValueError(f"{k + 1} é")
+    return axis or k / (
+        n)
+'''
+
+
+def test_a_mutant_changes_one_expression_of_a_function_and_is_found_where_it_moves(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    places = [tmp_path / "biaslib" / layer / "shares.py" for layer in ("metrics", "models")]
+    for place, text in zip(places, (FUNCTION, FUNCTION.replace("LEAST = 1", "")), strict=True):
+        place.parent.mkdir(parents=True)
+        place.write_text(text, encoding="utf-8")
+    found, moved = (list(mutants.mutants_of(place)) for place in places)
+    changed = [
+        ("axis=0", "axis=1"),
+        ("k < n", "(k <= n)"),
+        ("k < n", "(k >= n)"),
+        ("axis or k / (\n        n)", "k"),
+        ("axis or k / (\n        n)", "(axis and k / n)"),
+        ("k / (\n        n)", "(k * n)"),
+    ]
+    contents = [mutant.content.decode() for mutant in found]
+    assert contents == [FUNCTION.replace(old, new) for old, new in changed]
+
+    table = tmp_path / "mutants.csv"
+    with table.open("w", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, mutants.TOLD, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(mutant._asdict() for mutant in found)
+    again = list(mutants.found_again(moved, table))
+    assert [mutant.content for mutant in again] == [mutant.content for mutant in moved]
+    assert {mutant.layer for mutant in again} == {"metrics"}
