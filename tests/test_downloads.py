@@ -16,7 +16,7 @@ from biaslib import models
 from biaslib.models import downloads
 from biaslib.models.downloads import fetch
 from biaslib.models.errors import CheckpointError
-from biaslib.runtime import ChecksumError, Lock, file_sha256
+from biaslib.runtime import ChecksumError, Lock, _lock, file_sha256
 
 BERT = models.REGISTRY["bert"]
 REPOSITORY = "google-bert/bert-base-uncased"
@@ -378,14 +378,14 @@ def test_another_revision_or_file_recorded_at_once_is_not_mixed(tmp_path, monkey
         ("2" * 40, "a", "records revision 1"),
         ("1" * 40, "b", "SHA-2"),
     ):
-        lock, real = Lock(tmp_path / f"{sha256}.json"), Lock.changing
+        lock, real = Lock(tmp_path / f"{sha256}.json"), _lock.one_at_a_time
 
-        def after_another(self, real=real, sha256=sha256):
-            monkeypatch.setattr(Lock, "changing", real)
-            self.verify("hub a/b", "1" * 40, {"one": {"sha256": "a", "bytes": 1}})
-            return real(self)
+        def after_another(path, lock=lock, real=real):
+            monkeypatch.setattr(_lock, "one_at_a_time", real)
+            lock.verify("hub a/b", "1" * 40, {"one": {"sha256": "a", "bytes": 1}})
+            return real(path)
 
-        monkeypatch.setattr(Lock, "changing", after_another)
+        monkeypatch.setattr(_lock, "one_at_a_time", after_another)
         with pytest.raises(ChecksumError, match=match):
             lock.verify("hub a/b", revision, {"one": {"sha256": sha256, "bytes": 1}})
         entry = lock.entries()["hub a/b"]

@@ -1084,10 +1084,11 @@ def people(tmp_path_factory):
 def test_a_newcomer_audits_a_model_of_the_hub_with_the_command_of_the_readme(
     hub, people, kind, tmp_path
 ):
-    (line,) = re.findall(r"^python (-m biaslib audit .+ --out my-audit)$", README, re.MULTILINE)
+    (line,) = re.findall(r"^biaslib (audit .+ --out my-audit)$", README, re.MULTILINE)
     given = {"MODEL": HUB_NAMES[kind], "FOLDER": str(people), "my-audit": str(tmp_path / "out")}
     command = [given.get(word, word) for word in line.split()]
-    process = subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=ROOT)
+    command = [sys.executable, "-m", "biaslib", *command]
+    process = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert process.returncode == 0, process.stderr[-3000:]
     said = process.stdout
     assert said.index("women") < said.index("million parameters") < said.index("report.html")

@@ -416,7 +416,7 @@ def test_the_printed_figure_bears_no_mark_of_the_planted_world_and_has_a_row_a_t
     figure = plots.printed_effects_figure()
     assert figure.get_suptitle() == ""
     rows = [label.get_text() for label in figure.axes[0].get_yticklabels()][::-1]
-    assert rows == [plots.NAMED[test] for test in study.tests()["test"]]
+    assert rows == [plots.TESTS[test] for test in study.tests()["test"]]
 
 
 def test_more_is_asked_from_left_to_right():

@@ -163,6 +163,8 @@ TYPED = {
     "planted_study2_masked": {".9", ".8"},  # targets, set before the run
     "study2_masked": {".9", ".8"},  # the same
     "study3_clip_audit": {"3.2", "3.3"},  # sections of the paper
+    # What a reviewer measured on a model that is not here, and the range that a test recomputes.
+    "planted_study3_clip_audit": {".573", ".600", ".729"},
 }
 """Other numbers that prose may hold, and why."""
 

@@ -482,7 +482,7 @@ def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
 
 def test_missing_data_say_what_to_put_where(tmp_path, monkeypatch):
     monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="fairface_label_train"):
+    with pytest.raises(FileNotFoundError, match="Put there: train/, val/ and"):
         study.inputs("paper")
     sample.write_folders(tmp_path / "fairface")
     corpus = study.inputs("paper").captions(tmp_path)
