@@ -87,7 +87,15 @@ def others(extras):
     """The packages that the base and these extras do not bring."""
     declared = environments.extras()
     brought = closure([each for name in ["", *extras] for each in declared[name]])
-    kept = {"biaslib", "companion", "plantedworld", "pip", "setuptools", "pkg_resources", "_distutils_hack"}
+    kept = {
+        "biaslib",
+        "companion",
+        "plantedworld",
+        "pip",
+        "setuptools",
+        "pkg_resources",
+        "_distutils_hack",
+    }
     modules = importlib.metadata.packages_distributions()
     return [
         name

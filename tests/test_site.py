@@ -433,9 +433,9 @@ def test_the_page_of_claims_is_below_a_megabyte(site):
 @pytest.mark.usefixtures("site")
 def test_each_study_opens_with_what_of_it_holds_up():
     for paper, chapter in checked.CHAPTERS.items():
-        text = words_of(f"notebooks/{chapter}")
+        text = words_of(f"notebooks/{chapter}").replace(" ", "")
         first = words(re.sub(r"\[(.*?)\]\(.*?\)", r"\1", checked.share_sentences(paper)))
-        assert first[:120] in text[: len(text) // 3]
+        assert first.replace(" ", "")[:110] in text[: len(text) // 3]
 
 
 @pytest.mark.usefixtures("site")
